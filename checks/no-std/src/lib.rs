@@ -1,0 +1,88 @@
+//! A program without std that decides over retries.
+//!
+//! What flows in: the number of attempts made. What flows out: how long to wait, in nanoseconds, or
+//! −1. It is built, not run: that it links is what it shows.
+
+#![no_std]
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::panic::PanicInfo;
+use core::time::Duration;
+
+use reattempt_core::{
+    Admission, Decision, Delays, Failed, Failure, FailureKind, Jitter, Judgement, Limits, Random,
+    Schedule, ScheduleExt, SharedSchedule, Unlimited, Verdict, decide,
+};
+use reattempt_schedule_exponential::{Exponential, TruncatedExponential};
+use reattempt_schedule_fixed::{Constant, Iterated, Linear, List};
+
+/// Has no memory to give.
+struct Empty;
+
+// SAFETY: a null pointer says that the allocation failed, and nothing else is ever handed out.
+unsafe impl GlobalAlloc for Empty {
+    unsafe fn alloc(&self, _: Layout) -> *mut u8 {
+        core::ptr::null_mut()
+    }
+
+    unsafe fn dealloc(&self, _: *mut u8, _: Layout) {}
+}
+
+#[global_allocator]
+static MEMORY: Empty = Empty;
+
+#[panic_handler]
+fn halt(_: &PanicInfo<'_>) -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
+}
+
+/// Steps evenly through all numbers.
+struct Steps(u64);
+
+impl Random for Steps {
+    fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.0
+    }
+}
+
+/// The wait before the next retry of a call that has made this many attempts, in nanoseconds; −1 if
+/// there is to be none.
+#[unsafe(no_mangle)]
+pub extern "C" fn reattempt_next_delay(attempts: u32) -> i64 {
+    let millisecond = Duration::from_millis(1);
+    let schedule = Exponential::default()
+        .then(Exponential::decorrelated(millisecond))
+        .then(TruncatedExponential::default())
+        .then(Linear::new(millisecond).immediate_first().jittered(Jitter::equal()))
+        .then(Iterated::new(|| core::iter::repeat_n(Duration::ZERO, 3)))
+        .then(List::ending([millisecond]))
+        .then(Constant::new(millisecond).floor(millisecond).capped(millisecond).take(4));
+    let schedule = SharedSchedule::new(schedule);
+
+    let random = &mut Steps(0);
+    let failure = Failure::new(FailureKind::Server).with_code(503);
+    let failed = Failed {
+        judgement: Judgement::new(Verdict::Transient(failure)),
+        attempts,
+        repeatable: true,
+        at_hand: true,
+        previous: None,
+        admission: schedule.admit(),
+        elapsed: Duration::ZERO,
+        until_deadline: None,
+        destination: "",
+        now: Duration::ZERO,
+    };
+    schedule.failed(Admission::default(), &failure, random);
+    let delays: &mut dyn Delays = &mut schedule.delays();
+    match decide(&Limits::default(), &failed, delays, random, &Unlimited) {
+        Decision::Retry { after, permit } => {
+            permit.spend();
+            i64::try_from(after.as_nanos()).unwrap_or(i64::MAX)
+        }
+        Decision::Return(_) => -1,
+    }
+}

@@ -1,0 +1,10 @@
+//! The retry budget: what flows in is the successes of calls and the wish to retry, what flows out
+//! is a permit or none. [`RetryBudget`] is the type that users name; its settings, its table of
+//! destinations and the bucket itself have a file each.
+
+mod bucket;
+mod destinations;
+mod retry_budget;
+mod settings;
+
+pub use retry_budget::RetryBudget;

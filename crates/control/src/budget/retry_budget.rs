@@ -1,0 +1,337 @@
+//! The budget that users name: it finds the bucket of a call and counts the refusals.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reattempt_core::{Budget, ConfigError, Failure, Permit};
+
+use super::bucket::{Bucket, Take};
+use super::destinations::Destinations;
+use super::settings::{Settings, tokens};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+
+/// How many destinations are listed by `Debug`, the emptiest first.
+const LISTED: usize = 16;
+
+/// A bucket of tokens for each destination, in front of every retry.
+///
+/// # What goes wrong without it, and with it
+///
+/// *Without a budget*, three attempts a call are three times the load for a server that is failing
+/// because of its load. In layers they multiply: three layers of four attempts are 64. Backoff does
+/// not help, it only puts the same load off.
+///
+/// *One bucket for all destinations* ([`shared`](Self::shared)) lets one dead host spend what the
+/// healthy ones need for their few stray failures. One bucket for each is the default.
+///
+/// *A capacity that is too large* is a burst of that many retries at the start of every outage, for
+/// each destination and from each process: 200 clients with a capacity of 10 may send 2000 retries
+/// before the first is refused. One that is too small refuses the retries of a harmless blip. A
+/// quiet client lives from capacity and trickle alone, a busy one from the ratio.
+///
+/// *A budget built for each request or each client* limits nothing. Build one, clone it.
+///
+/// A retry that is refused is not an error of its own: the caller gets the last real outcome.
+///
+/// # The kinds
+///
+/// | kind | rule | defaults and their reason |
+/// |---|---|---|
+/// | [`ratio`](Self::ratio), the default | a call that ends otherwise than by a retryable failure adds `ratio`, once; a retry takes 1; a trickle keeps a quiet client able to retry | ratio 0.1: a server that fails half its calls sees at most a tenth more of them, while stray failures of a few percent are all retried. Capacity 10, full at the start: a client that has just started survives the restart of a server. Trickle 0.1/s: one retry in ten seconds, which hurts nobody |
+/// | [`for_rate`](Self::for_rate) | the same | capacity 2 · 0.1 · the client's normal requests per second: two seconds of the retries that the ratio allows |
+/// | [`rate`](Self::rate), [`rate_for_traffic`](Self::rate_for_traffic) | refills at a rate up to a burst, whatever succeeds; a retry takes 1 | rate 0.1 · the client's normal requests per second, burst 2 · rate: the same share, for clients whose traffic is steady and whose successes cannot be told |
+/// | [`unlimited`](Self::unlimited) | grants everything | for callers whose retries are bounded elsewhere |
+///
+/// So in any stretch of time, for each bucket,
+/// retries ≤ capacity + ratio · successes + trickle · time, exactly: tokens are whole millionths,
+/// changed by compare-and-swap, never below zero and never above the capacity. When everything
+/// fails, successes are none and the retries die down to the trickle.
+///
+/// Recommended: a ratio or rate of 1 to 50 % of the normal traffic (10 %), a burst of 1 to 5 seconds
+/// of the retries so allowed (2).
+///
+/// # Destinations
+///
+/// A destination gets its bucket when it first asks for a token; before that it has a full one. At
+/// most 1024 ([`max_destinations`](Self::max_destinations)) have one at a time. When another comes,
+/// the buckets that are full by then are dropped, for a new one would be full as well; no other is,
+/// for that would make tokens out of nothing. If none is full, the newcomer shares one bucket with
+/// all others who find no place. Once there is a place again it starts with a full bucket of its
+/// own.
+///
+/// # Sharing
+///
+/// Clones share their buckets, separate builds never do. A setter makes a *new* budget, with full
+/// buckets of its own, and leaves clones taken before as they are: no bucket is ever under two rules.
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt_control::RetryBudget;
+/// use reattempt_core::{Budget, Failure, FailureKind};
+///
+/// let budget = RetryBudget::ratio(0.1)?.capacity(2.0)?.trickle(0.0)?;
+/// let (failure, now) = (Failure::new(FailureKind::Server), Duration::ZERO);
+///
+/// // Two retries are sent, and the third is refused.
+/// for _ in 0..2 {
+///     budget.acquire("api:443", &failure, now).expect("a token").spend();
+/// }
+/// assert!(budget.acquire("api:443", &failure, now).is_none());
+/// assert!(budget.acquire("other:443", &failure, now).is_some(), "it has its own bucket");
+///
+/// // Ten calls that succeed pay for one more.
+/// for _ in 0..10 {
+///     budget.succeeded("api:443", 0);
+/// }
+/// assert_eq!(budget.balance("api:443"), 1.0);
+/// # Ok::<(), reattempt_core::ConfigError>(())
+/// ```
+#[derive(Clone)]
+pub struct RetryBudget {
+    state: Arc<State>,
+}
+
+struct State {
+    settings: Settings,
+    buckets: Buckets,
+    /// How many buckets a success would change: those that are not full, and under a rule of time
+    /// alone none.
+    not_full: Arc<AtomicUsize>,
+    refusals: AtomicU64,
+}
+
+enum Buckets {
+    One(Arc<Bucket>),
+    Each(Destinations),
+    None,
+}
+
+impl RetryBudget {
+    /// A budget of `ratio` retries for each call that succeeds: 0.1 allows one for ten.
+    ///
+    /// The ratio is kept to six decimals. Capacity 10, starts full; trickle 0.1 tokens a second.
+    ///
+    /// # Errors
+    ///
+    /// If `ratio` is not a number from 0.000001 to 1: with more retries than successes there would
+    /// be no limit to speak of.
+    pub fn ratio(ratio: f64) -> Result<Self, ConfigError> {
+        Settings::ratio(ratio).map(Self::build)
+    }
+
+    /// The default budget for a client that normally sends `normal_rps` requests per second to a
+    /// destination: ratio 0.1, capacity 2 · 0.1 · `normal_rps` but at least 1, for a bucket that
+    /// cannot hold one token would never allow a retry.
+    ///
+    /// # Errors
+    ///
+    /// If `normal_rps` is not a number from 0.00001 to 10000000.
+    pub fn for_rate(normal_rps: f64) -> Result<Self, ConfigError> {
+        Settings::ratio_for(normal_rps).map(Self::build)
+    }
+
+    /// A budget of `per_second` retries per second, of which up to `burst` are saved up.
+    ///
+    /// Starts with `burst` tokens. Successes add nothing.
+    ///
+    /// # Errors
+    ///
+    /// If `per_second` is not a number from 0.000001 to 1000000, or `burst` not one from 1 to
+    /// 10000000.
+    pub fn rate(per_second: f64, burst: f64) -> Result<Self, ConfigError> {
+        Settings::rate(per_second, burst).map(Self::build)
+    }
+
+    /// The [`rate`](Self::rate) budget for a client that normally sends `normal_rps` requests per
+    /// second to a destination: a tenth of that, with a burst of twice the rate but at least 1.
+    ///
+    /// # Errors
+    ///
+    /// If `normal_rps` is not a number from 0.00001 to 10000000.
+    pub fn rate_for_traffic(normal_rps: f64) -> Result<Self, ConfigError> {
+        Settings::rate_for(normal_rps).map(Self::build)
+    }
+
+    /// No limit: every retry is granted, nothing is counted.
+    ///
+    /// Only for callers whose retries are bounded elsewhere.
+    pub fn unlimited() -> Self {
+        Self::build(Settings::UNLIMITED)
+    }
+
+    /// The same rule with this capacity in tokens (the burst of a rate budget), as a new budget
+    /// with full buckets.
+    ///
+    /// # Errors
+    ///
+    /// If `tokens` is not a number from 1 to 10000000, or the budget is unlimited.
+    pub fn capacity(self, tokens: f64) -> Result<Self, ConfigError> {
+        self.state.settings.capacity(tokens).map(Self::build)
+    }
+
+    /// The same rule with this many tokens added per second whatever succeeds, as a new budget with
+    /// full buckets. 0 turns the trickle off: a client that has spent its tokens then retries again
+    /// only after successes.
+    ///
+    /// # Errors
+    ///
+    /// If `per_second` is not a number from 0 to 1000000, or the budget is not a ratio budget.
+    pub fn trickle(self, per_second: f64) -> Result<Self, ConfigError> {
+        self.state.settings.trickle(per_second).map(Self::build)
+    }
+
+    /// The same rule with one bucket for all destinations, as a new budget with a full bucket.
+    ///
+    /// For clients of a single service: one bad host spends the tokens of all. The last of this and
+    /// [`max_destinations`](Self::max_destinations) holds.
+    #[must_use = "the setting is in the budget that is returned"]
+    pub fn shared(self) -> Self {
+        Self::build(self.state.settings.shared())
+    }
+
+    /// The same rule with a bucket for each destination and this many of them at most, as a new
+    /// budget with full buckets. Default 1024.
+    ///
+    /// # Errors
+    ///
+    /// If `most` is not a number from 1 to 65536: each newcomer copies the table, which beyond that
+    /// would take milliseconds.
+    pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
+        self.state.settings.max_destinations(most).map(Self::build)
+    }
+
+    /// The tokens that `destination` can draw on, as the last retry or success left them.
+    ///
+    /// What time has added since the last retry is not in it, for nothing here reads a clock.
+    /// Infinite for an unlimited budget.
+    pub fn balance(&self, destination: &str) -> f64 {
+        match &self.state.buckets {
+            Buckets::None => f64::INFINITY,
+            Buckets::One(bucket) => tokens(bucket.balance().unwrap_or_default()),
+            Buckets::Each(destinations) => tokens(destinations.balance(destination)),
+        }
+    }
+
+    /// Every destination that has a bucket of its own, with its [`balance`](Self::balance), by
+    /// name. Empty for a shared or an unlimited budget.
+    pub fn destinations(&self) -> Vec<(Arc<str>, f64)> {
+        let Buckets::Each(destinations) = &self.state.buckets else {
+            return Vec::new();
+        };
+        let mut balances = destinations.balances();
+        balances.sort_unstable();
+        balances.into_iter().map(|(name, balance)| (name, tokens(balance))).collect()
+    }
+
+    /// How many retries were refused since the budget was built, over all destinations.
+    pub fn refusals(&self) -> u64 {
+        self.state.refusals.load(Ordering::Relaxed)
+    }
+
+    fn build(settings: Settings) -> Self {
+        let not_full = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&not_full);
+        let buckets = match (settings.rule, settings.max_destinations) {
+            (None, _) => Buckets::None,
+            (Some(rule), None) => Buckets::One(Arc::new(Bucket::new(rule, counted))),
+            (Some(rule), Some(most)) => Buckets::Each(Destinations::new(most, rule, counted)),
+        };
+        let credits = settings.rule.is_some_and(|rule| rule.ratio > 0);
+        let not_full = if credits { not_full } else { Arc::default() };
+        let refusals = AtomicU64::new(0);
+        Self { state: Arc::new(State { settings, buckets, not_full, refusals }) }
+    }
+}
+
+/// The ratio budget with all its defaults.
+impl Default for RetryBudget {
+    fn default() -> Self {
+        Self::build(Settings::default())
+    }
+}
+
+impl Budget for RetryBudget {
+    /// Takes one token from the bucket of `destination`. Allocates only for a destination that
+    /// never asked before.
+    fn acquire(&self, destination: &str, _: &Failure, now: Duration) -> Option<Permit> {
+        let paid_from = match &self.state.buckets {
+            Buckets::One(bucket) => (bucket.take(now) == Take::Taken).then(|| Arc::clone(bucket)),
+            Buckets::Each(destinations) => destinations.take(destination, now),
+            Buckets::None => return Some(Permit::free()),
+        };
+        let Some(bucket) = paid_from else {
+            self.state.refusals.fetch_add(1, Ordering::Relaxed);
+            return None;
+        };
+        Some(Permit::new(bucket, 1))
+    }
+
+    /// Adds the ratio to the bucket of `destination`, whatever was `paid`.
+    fn succeeded(&self, destination: &str, _: u32) {
+        match &self.state.buckets {
+            Buckets::One(bucket) => bucket.credit(),
+            Buckets::Each(destinations) if !self.is_full() => destinations.credit(destination),
+            Buckets::Each(_) | Buckets::None => {}
+        }
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.state.not_full.load(Ordering::Acquire) == 0
+    }
+}
+
+/// The rule, the refusals, and the balances that are not full, the emptiest first.
+impl fmt::Debug for RetryBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("RetryBudget");
+        let Some(rule) = self.state.settings.rule else {
+            return debug.field("kind", &format_args!("unlimited")).finish();
+        };
+        if rule.ratio > 0 {
+            debug.field("kind", &format_args!("ratio"));
+            debug.field("ratio", &tokens(rule.ratio));
+            debug.field("capacity", &tokens(rule.capacity));
+            debug.field("trickle", &tokens(rule.refill));
+        } else {
+            debug.field("kind", &format_args!("rate"));
+            debug.field("per_second", &tokens(rule.refill));
+            debug.field("burst", &tokens(rule.capacity));
+        }
+        debug.field("refusals", &self.refusals());
+        match &self.state.buckets {
+            Buckets::None => {}
+            Buckets::One(_) => {
+                debug.field("balance", &self.balance(""));
+            }
+            Buckets::Each(destinations) => {
+                let mut balances = destinations.balances();
+                debug.field("destinations", &balances.len());
+                balances.retain(|(_, balance)| *balance < rule.capacity);
+                balances.sort_unstable_by(|(a, low), (b, high)| (low, a).cmp(&(high, b)));
+                debug.field("not_full", &Listed(&balances));
+                let others = destinations.balance_of_others();
+                if others < rule.capacity {
+                    debug.field("others", &tokens(others));
+                }
+            }
+        }
+        debug.finish()
+    }
+}
+
+/// The first few balances, and how many more there are.
+struct Listed<'a>(&'a [(Arc<str>, u64)]);
+
+impl fmt::Debug for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (listed, more) = self.0.split_at(self.0.len().min(LISTED));
+        let mut map = f.debug_map();
+        map.entries(listed.iter().map(|(name, balance)| (name, tokens(*balance))));
+        if !more.is_empty() {
+            map.entry(&format_args!("more"), &more.len());
+        }
+        map.finish()
+    }
+}

@@ -1,0 +1,136 @@
+//! The settings of a budget: floats and counts as a user writes them flow in, whole millionths of a
+//! token flow out, or the error that names what was refused.
+
+use reattempt_core::ConfigError;
+
+use super::bucket::{MOST_TOKENS, Rule, TOKEN};
+
+/// The default table holds the destinations of a busy gateway in some hundred kilobytes.
+const MAX_DESTINATIONS: usize = 1024;
+/// A newcomer copies the table: beyond this the copy would take milliseconds.
+const MOST_DESTINATIONS: usize = 65_536;
+
+/// The share of successful calls that may be retried by default.
+const RATIO: f64 = 0.1;
+
+/// What a budget was built from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// `None` when every retry is granted.
+    pub(crate) rule: Option<Rule>,
+    /// `None` when all destinations share one bucket.
+    pub(crate) max_destinations: Option<usize>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::of(Rule { capacity: 10 * TOKEN, ratio: TOKEN / 10, refill: TOKEN / 10 })
+    }
+}
+
+impl Settings {
+    pub(crate) const UNLIMITED: Self = Self { rule: None, max_destinations: None };
+
+    fn of(rule: Rule) -> Self {
+        Self { rule: Some(rule), max_destinations: Some(MAX_DESTINATIONS) }
+    }
+
+    pub(crate) fn ratio(ratio: f64) -> Result<Self, ConfigError> {
+        let allowed = (0.000_001, 1.0, "a number from 0.000001 to 1");
+        let ratio = millionths("ratio", ratio, allowed)?;
+        Ok(Self::default().with(|rule| rule.ratio = ratio))
+    }
+
+    pub(crate) fn rate(per_second: f64, burst: f64) -> Result<Self, ConfigError> {
+        let allowed = (0.000_001, 1_000_000.0, "a number from 0.000001 to 1000000");
+        let refill = millionths("per_second", per_second, allowed)?;
+        let capacity = capacity("burst", burst)?;
+        Ok(Self::of(Rule { capacity, ratio: 0, refill }))
+    }
+
+    pub(crate) fn ratio_for(normal_rps: f64) -> Result<Self, ConfigError> {
+        let normal_rps = normal(normal_rps)?;
+        Self::ratio(RATIO)?.capacity((2.0 * RATIO * normal_rps).max(1.0))
+    }
+
+    pub(crate) fn rate_for(normal_rps: f64) -> Result<Self, ConfigError> {
+        let rate = 0.1 * normal(normal_rps)?;
+        Self::rate(rate, (2.0 * rate).max(1.0))
+    }
+
+    pub(crate) fn capacity(self, tokens: f64) -> Result<Self, ConfigError> {
+        let capacity = capacity("capacity", tokens)?;
+        Ok(self.limited("capacity", tokens)?.with(|rule| rule.capacity = capacity))
+    }
+
+    pub(crate) fn trickle(self, per_second: f64) -> Result<Self, ConfigError> {
+        let allowed = (0.0, 1_000_000.0, "a number from 0 to 1000000");
+        let refill = millionths("trickle", per_second, allowed)?;
+        if self.rule.is_some_and(|rule| rule.ratio == 0) {
+            // It would replace the rate, and at 0 leave nothing that refills the bucket.
+            return Err(ConfigError::new("trickle", per_second, "left unset on a rate budget"));
+        }
+        Ok(self.limited("trickle", per_second)?.with(|rule| rule.refill = refill))
+    }
+
+    pub(crate) fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
+        if !(1..=MOST_DESTINATIONS).contains(&most) {
+            return Err(ConfigError::new("max_destinations", most, "a number from 1 to 65536"));
+        }
+        Ok(Self { max_destinations: Some(most), ..self })
+    }
+
+    pub(crate) fn shared(self) -> Self {
+        Self { max_destinations: None, ..self }
+    }
+
+    /// Refuses to set a field of a bucket where there is no bucket.
+    fn limited(self, field: &'static str, value: f64) -> Result<Self, ConfigError> {
+        match self.rule {
+            Some(_) => Ok(self),
+            None => Err(ConfigError::new(field, value, "left unset on an unlimited budget")),
+        }
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Rule)) -> Self {
+        self.rule.as_mut().map(change);
+        self
+    }
+}
+
+/// A count of millionths as a number of tokens.
+pub(crate) fn tokens(millionths: u64) -> f64 {
+    millionths as f64 / TOKEN as f64
+}
+
+fn capacity(field: &'static str, tokens: f64) -> Result<u64, ConfigError> {
+    millionths(field, tokens, (1.0, f64::from(MOST_TOKENS), "a number from 1 to 10000000"))
+}
+
+/// A client's normal rate, of which a tenth is still a legal rate.
+fn normal(rps: f64) -> Result<f64, ConfigError> {
+    let (least, most) = (0.000_01, 10_000_000.0);
+    if (least..=most).contains(&rps) {
+        return Ok(rps);
+    }
+    Err(ConfigError::new("normal_rps", rps, "a number from 0.00001 to 10000000"))
+}
+
+/// `value` to the nearest millionth, if it lies within the range `(least, most, in words)`.
+fn millionths(
+    field: &'static str,
+    value: f64,
+    (least, most, allowed): (f64, f64, &'static str),
+) -> Result<u64, ConfigError> {
+    // NaN lies in no range.
+    if !(least..=most).contains(&value) {
+        return Err(ConfigError::new(field, value, allowed));
+    }
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the range is within 0 and ten million"
+    )]
+    let millionths = (value * TOKEN as f64).round() as u64;
+    Ok(millionths)
+}

@@ -1,0 +1,118 @@
+//! The contract of a retry budget: a bucket of tokens that stands in front of every retry.
+
+use alloc::sync::Arc;
+use core::fmt;
+use core::time::Duration;
+
+use crate::Failure;
+
+/// Decides whether one more retry can be afforded.
+///
+/// `destination` names whom the request is for, so that one bad host cannot spend what the others
+/// need; an implementation with a single bucket ignores it. `now` is monotonic time since any fixed
+/// moment. Clones of a budget share its tokens.
+pub trait Budget {
+    /// Takes what a retry after `failure` costs, or returns `None` and takes nothing.
+    ///
+    /// The last thing a decision does. The permit gives the tokens back when it is dropped unspent.
+    fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit>;
+
+    /// A call has ended otherwise than by a retryable failure. `paid` is the cost of the call's
+    /// last retry, 0 when it had none.
+    fn succeeded(&self, destination: &str, paid: u32) {
+        let _ = (destination, paid);
+    }
+
+    /// An attempt has failed with a failure that is worth a retry, whether or not one follows.
+    fn failed(&self, destination: &str, failure: &Failure) {
+        let _ = (destination, failure);
+    }
+
+    /// True when [`succeeded`](Budget::succeeded) would change nothing for any destination, so that
+    /// the caller need not even find out which one it is.
+    #[inline]
+    fn is_full(&self) -> bool {
+        false
+    }
+}
+
+impl<B: Budget + ?Sized> Budget for Arc<B> {
+    fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
+        (**self).acquire(destination, failure, now)
+    }
+
+    fn succeeded(&self, destination: &str, paid: u32) {
+        (**self).succeeded(destination, paid);
+    }
+
+    fn failed(&self, destination: &str, failure: &Failure) {
+        (**self).failed(destination, failure);
+    }
+
+    fn is_full(&self) -> bool {
+        (**self).is_full()
+    }
+}
+
+/// Where an unspent permit returns its tokens.
+pub trait GiveBack: Send + Sync {
+    /// Puts `cost` back, as if it had never been taken.
+    fn give_back(&self, cost: u32);
+}
+
+/// Tokens taken for one retry.
+///
+/// Dropped before the retry was sent, it gives them back; [`spend`](Permit::spend) keeps them.
+#[must_use = "an unspent permit gives its tokens back when it is dropped"]
+pub struct Permit {
+    source: Option<Arc<dyn GiveBack>>,
+    cost: u32,
+}
+
+impl Permit {
+    /// A permit that was paid for with `cost` tokens (in the budget's own unit) from `source`.
+    pub fn new(source: Arc<dyn GiveBack>, cost: u32) -> Self {
+        Self { source: Some(source), cost }
+    }
+
+    /// A permit that cost nothing.
+    pub const fn free() -> Self {
+        Self { source: None, cost: 0 }
+    }
+
+    /// The retry is being sent: the tokens are gone. Returns what was paid.
+    pub fn spend(mut self) -> u32 {
+        self.source = None;
+        self.cost
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some(source) = self.source.take() {
+            source.give_back(self.cost);
+        }
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit").field("cost", &self.cost).finish_non_exhaustive()
+    }
+}
+
+/// No budget at all: every retry is granted.
+///
+/// Only for callers whose retries are bounded elsewhere.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unlimited;
+
+impl Budget for Unlimited {
+    fn acquire(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
+        Some(Permit::free())
+    }
+
+    fn is_full(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,300 @@
+//! Schedules made from schedules.
+//!
+//! What flows in: any [`Schedule`]. What flows out: another one, whose delays are the inner ones
+//! cut short, bounded, jittered or strung together. The inner schedules go on hearing of every
+//! attempt sent, every success and every failure, so one whose state is shared by many calls works
+//! inside as it does alone.
+
+use core::time::Duration;
+
+use crate::{Admission, Delays, Failure, Jitter, NextRetry, Random, Schedule};
+
+/// What can be done with any [`Schedule`].
+///
+/// The adapters read from the inside out: `schedule.jittered(…).take(5)` gives five jittered
+/// retries.
+///
+/// ```
+/// use core::time::Duration;
+/// use reattempt_core::{
+///     Delays, Failure, FailureKind, NextRetry, Random, Schedule, ScheduleExt,
+/// };
+/// # #[derive(Clone)]
+/// # struct Seconds;
+/// # impl Schedule for Seconds {
+/// #     type Delays = Self;
+/// #     fn delays(&self) -> Self { Seconds }
+/// # }
+/// # impl Delays for Seconds {
+/// #     fn next_delay(&mut self, retry: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
+/// #         Some(Duration::from_secs(u64::from(retry.number) + 1))
+/// #     }
+/// # }
+/// # struct Fair;
+/// # impl Random for Fair {
+/// #     fn next_u64(&mut self) -> u64 { 0 }
+/// # }
+/// // `Seconds` waits 1 s, 2 s, 3 s, …
+/// let schedule = Seconds.immediate_first().capped(Duration::from_secs(2)).take(4);
+///
+/// let mut delays = schedule.delays();
+/// let mut wait = |number| {
+///     let retry = NextRetry::new(number, Failure::new(FailureKind::Server));
+///     delays.next_delay(&retry, &mut Fair).map(|delay| delay.as_secs())
+/// };
+/// assert_eq!([0, 1, 2, 3, 4].map(|number| wait(number)), [Some(0), Some(1), Some(2), Some(2), None]);
+/// ```
+pub trait ScheduleExt: Schedule + Sized {
+    /// Ends after this many retries; 0 means never to retry. See [`Take`].
+    fn take(self, retries: u32) -> Take<Self> {
+        Take { inner: self, retries }
+    }
+
+    /// No delay longer than `longest`. See [`Capped`] for why a schedule's own cap is better.
+    fn capped(self, longest: Duration) -> Capped<Self> {
+        Capped { inner: self, longest }
+    }
+
+    /// No delay shorter than `shortest`. See [`Floor`].
+    fn floor(self, shortest: Duration) -> Floor<Self> {
+        Floor { inner: self, shortest }
+    }
+
+    /// Goes on with `second` when this schedule ends. See [`Then`].
+    fn then<S: Schedule>(self, second: S) -> Then<Self, S> {
+        Then { first: self, second }
+    }
+
+    /// One retry at once, then this schedule from its start. See [`ImmediateFirst`].
+    fn immediate_first(self) -> ImmediateFirst<Self> {
+        ImmediateFirst { inner: self }
+    }
+
+    /// Scatters every delay of this schedule. See [`Jittered`].
+    fn jittered(self, jitter: Jitter) -> Jittered<Self> {
+        Jittered { inner: self, jitter }
+    }
+}
+
+impl<S: Schedule> ScheduleExt for S {}
+
+/// What every adapter of one schedule passes on, so that state shared by many calls stays right.
+macro_rules! tell_inner {
+    () => {
+        #[inline]
+        fn admit(&self) -> Admission {
+            self.inner.admit()
+        }
+
+        #[inline]
+        fn succeeded(&self, admission: Admission, random: &mut dyn Random) {
+            self.inner.succeeded(admission, random);
+        }
+
+        #[inline]
+        fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
+            self.inner.failed(admission, failure, random);
+        }
+    };
+}
+
+/// The first so many retries of a schedule, by [`ScheduleExt::take`].
+///
+/// As a schedule, and as the state of a call.
+#[derive(Debug, Clone, Copy)]
+pub struct Take<T> {
+    inner: T,
+    retries: u32,
+}
+
+impl<S: Schedule> Schedule for Take<S> {
+    type Delays = Take<S::Delays>;
+
+    fn delays(&self) -> Self::Delays {
+        Take { inner: self.inner.delays(), retries: self.retries }
+    }
+
+    tell_inner!();
+}
+
+impl<D: Delays> Delays for Take<D> {
+    #[inline]
+    fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
+        if retry.number < self.retries { self.inner.next_delay(retry, random) } else { None }
+    }
+}
+
+/// The delays of a schedule, none longer than a bound, by [`ScheduleExt::capped`].
+///
+/// The bound is applied to the finished delay, after any jitter: every longer one becomes the bound
+/// itself, and clients bunch on it. Where the schedule has a cap of its own, which is applied
+/// before the jitter, prefer that; or cap first and jitter after, `schedule.capped(…).jittered(…)`.
+#[derive(Debug, Clone, Copy)]
+pub struct Capped<T> {
+    inner: T,
+    longest: Duration,
+}
+
+impl<S: Schedule> Schedule for Capped<S> {
+    type Delays = Capped<S::Delays>;
+
+    fn delays(&self) -> Self::Delays {
+        Capped { inner: self.inner.delays(), longest: self.longest }
+    }
+
+    tell_inner!();
+}
+
+impl<D: Delays> Delays for Capped<D> {
+    #[inline]
+    fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
+        self.inner.next_delay(retry, random).map(|delay| delay.min(self.longest))
+    }
+}
+
+/// The delays of a schedule, none shorter than a bound, by [`ScheduleExt::floor`].
+///
+/// Like a cap from outside, it is applied to the finished delay, and shorter ones bunch on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Floor<T> {
+    inner: T,
+    shortest: Duration,
+}
+
+impl<S: Schedule> Schedule for Floor<S> {
+    type Delays = Floor<S::Delays>;
+
+    fn delays(&self) -> Self::Delays {
+        Floor { inner: self.inner.delays(), shortest: self.shortest }
+    }
+
+    tell_inner!();
+}
+
+impl<D: Delays> Delays for Floor<D> {
+    #[inline]
+    fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
+        self.inner.next_delay(retry, random).map(|delay| delay.max(self.shortest))
+    }
+}
+
+/// The delays of a schedule, scattered, by [`ScheduleExt::jittered`].
+///
+/// The inner schedule is told of the delay that was really used, jitter included; one that grows by
+/// its retry's number or by its own state, as nearly all do, is not moved by it.
+#[derive(Debug, Clone, Copy)]
+pub struct Jittered<T> {
+    inner: T,
+    jitter: Jitter,
+}
+
+impl<S: Schedule> Schedule for Jittered<S> {
+    type Delays = Jittered<S::Delays>;
+
+    fn delays(&self) -> Self::Delays {
+        Jittered { inner: self.inner.delays(), jitter: self.jitter }
+    }
+
+    tell_inner!();
+}
+
+impl<D: Delays> Delays for Jittered<D> {
+    #[inline]
+    fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
+        let interval = self.inner.next_delay(retry, random)?;
+        Some(self.jitter.draw(interval, random))
+    }
+}
+
+/// A retry at once and then a schedule, by [`ScheduleExt::immediate_first`].
+///
+/// The retry at once is one more: the inner schedule begins, at its own number 0 and with no delay
+/// before, with the second retry. Jitter and floors count only where they are applied after it.
+#[derive(Debug, Clone, Copy)]
+pub struct ImmediateFirst<T> {
+    inner: T,
+}
+
+impl<S: Schedule> Schedule for ImmediateFirst<S> {
+    type Delays = ImmediateFirst<S::Delays>;
+
+    fn delays(&self) -> Self::Delays {
+        ImmediateFirst { inner: self.inner.delays() }
+    }
+
+    tell_inner!();
+}
+
+impl<D: Delays> Delays for ImmediateFirst<D> {
+    #[inline]
+    fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
+        if retry.number == 0 {
+            return Some(Duration::ZERO);
+        }
+        self.inner.next_delay(&counted_from(retry, 1), random)
+    }
+}
+
+/// A schedule and the one that follows when it ends, by [`ScheduleExt::then`].
+///
+/// The second counts for itself: at its first retry it sees the number 0 and no delay before. Once
+/// the first has ended it is not asked again.
+///
+/// An [`Admission`] has room for one schedule. At most one of the two may use it, that is, have
+/// state that is shared by many calls and moved by their outcomes; two that do would read each
+/// other's.
+#[derive(Debug, Clone, Copy)]
+pub struct Then<A, B> {
+    first: A,
+    second: B,
+}
+
+/// The state of one call of [`Then`].
+#[derive(Debug, Clone, Copy)]
+pub struct ThenDelays<A, B> {
+    first: A,
+    second: B,
+    /// The number of the retry at which the second took over.
+    second_since: Option<u32>,
+}
+
+impl<A: Schedule, B: Schedule> Schedule for Then<A, B> {
+    type Delays = ThenDelays<A::Delays, B::Delays>;
+
+    fn delays(&self) -> Self::Delays {
+        ThenDelays { first: self.first.delays(), second: self.second.delays(), second_since: None }
+    }
+
+    fn admit(&self) -> Admission {
+        // The one that does not use it gives 0.
+        Admission(self.first.admit().0.max(self.second.admit().0))
+    }
+
+    fn succeeded(&self, admission: Admission, random: &mut dyn Random) {
+        self.first.succeeded(admission, random);
+        self.second.succeeded(admission, random);
+    }
+
+    fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
+        self.first.failed(admission, failure, random);
+        self.second.failed(admission, failure, random);
+    }
+}
+
+impl<A: Delays, B: Delays> Delays for ThenDelays<A, B> {
+    fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
+        if self.second_since.is_none()
+            && let Some(delay) = self.first.next_delay(retry, random)
+        {
+            return Some(delay);
+        }
+        let since = *self.second_since.get_or_insert(retry.number);
+        self.second.next_delay(&counted_from(retry, since), random)
+    }
+}
+
+/// The same retry as a schedule sees it that began with the retry numbered `first`.
+fn counted_from(retry: &NextRetry, first: u32) -> NextRetry {
+    let number = retry.number.saturating_sub(first);
+    NextRetry { number, previous: retry.previous.filter(|_| number > 0), ..*retry }
+}

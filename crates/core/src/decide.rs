@@ -1,0 +1,199 @@
+//! The one place where it is decided whether a call is retried.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::{
+    Admission, Budget, Delays, Failure, Judgement, NextRetry, Permit, Random, ServerHint, Verdict,
+};
+
+/// The limits of one call.
+///
+/// ```
+/// use reattempt_core::Limits;
+/// let limits = Limits::default();
+/// assert_eq!(limits.max_attempts, 3);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The most attempts in all, the first included; 0 and 1 both mean that nothing is retried.
+    /// Default 3.
+    pub max_attempts: u32,
+    /// The most time from the start of the call to the start of its last attempt; `None` for no
+    /// limit. A retry whose delay would pass it is not made. Default 30 s.
+    pub max_elapsed: Option<Duration>,
+    /// The longest delay that a server may ask for; asked for more, the call ends, for a shorter
+    /// wait would be sooner than the server wants. Default 60 s.
+    pub max_server_delay: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_attempts: 3,
+            max_elapsed: Some(Duration::from_secs(30)),
+            max_server_delay: Duration::from_secs(60),
+        }
+    }
+}
+
+/// An attempt that has ended, and what is known of its call.
+#[derive(Debug, Clone, Copy)]
+pub struct Failed<'a> {
+    /// How the attempt ended.
+    pub judgement: Judgement,
+    /// The attempts made so far, this one included.
+    pub attempts: u32,
+    /// Whether the request may be carried out twice.
+    pub repeatable: bool,
+    /// Whether the request is still at hand to be sent again.
+    pub at_hand: bool,
+    /// The delay used before this attempt; `None` for the first.
+    pub previous: Option<Duration>,
+    /// What the schedule noted when this attempt was sent.
+    pub admission: Admission,
+    /// Time since the call started.
+    pub elapsed: Duration,
+    /// Time left until the call's deadline; `None` without one.
+    pub until_deadline: Option<Duration>,
+    /// Whom the request is for: the key of the budget.
+    pub destination: &'a str,
+    /// Monotonic time, for the budget.
+    pub now: Duration,
+}
+
+/// What to do after an attempt.
+#[derive(Debug)]
+#[must_use]
+pub enum Decision {
+    /// Hand the outcome to the caller.
+    Return(StopReason),
+    /// Send the request again.
+    Retry {
+        /// How long to wait first.
+        after: Duration,
+        /// The budget's permit, to be spent when the retry is sent.
+        permit: Permit,
+    },
+}
+
+/// Why a call ended with the outcome it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StopReason {
+    /// It succeeded.
+    Succeeded,
+    /// It failed in a way that another attempt would not mend.
+    Permanent,
+    /// All allowed attempts have been made.
+    AttemptsExhausted,
+    /// The request may have been carried out and must not be repeated.
+    NotRepeatable,
+    /// The request's body was not kept (too large, or keeping is off) and cannot be sent again.
+    BodyNotKept,
+    /// The schedule has no further delay.
+    ScheduleEnded,
+    /// The server asked not to be called again.
+    ServerSaidStop,
+    /// The server asked for a longer wait than is allowed.
+    ServerDelayTooLong,
+    /// The next delay would pass the limit on elapsed time.
+    ElapsedExhausted,
+    /// The next delay would pass the call's deadline.
+    DeadlineExceeded,
+    /// The retry budget has no token left.
+    BudgetExhausted,
+    /// The service below was not ready for another attempt.
+    NotReady,
+    /// A retry layer below or above this one answers for the retries of this call.
+    Nested,
+    /// A delay is due, and there is no runtime here to wait on.
+    NoTimer,
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StopReason::Succeeded => "succeeded",
+            StopReason::Permanent => "the failure is permanent",
+            StopReason::AttemptsExhausted => "all allowed attempts have been made",
+            StopReason::NotRepeatable => "the request must not be repeated",
+            StopReason::BodyNotKept => "the request body was not kept",
+            StopReason::ScheduleEnded => "the schedule has ended",
+            StopReason::ServerSaidStop => "the server asked not to be called again",
+            StopReason::ServerDelayTooLong => "the server asked for a longer wait than is allowed",
+            StopReason::ElapsedExhausted => "the next delay would pass the limit on elapsed time",
+            StopReason::DeadlineExceeded => "the next delay would pass the deadline",
+            StopReason::BudgetExhausted => "the retry budget is exhausted",
+            StopReason::NotReady => "the service was not ready for another attempt",
+            StopReason::Nested => "another retry layer answers for this call",
+            StopReason::NoTimer => "there is no runtime to wait on",
+        })
+    }
+}
+
+/// Decides what follows an attempt.
+///
+/// The order of judgement: attempts left → safe to repeat → delay (the server's or the schedule's)
+/// → elapsed time and deadline → budget. The budget comes last because only it has an effect; a
+/// call that is refused earlier takes no token.
+///
+/// A delay that the server asked for takes the place of the schedule's, lengthened by up to a tenth
+/// of itself so that the clients it was told to do not come back at one moment; the schedule still
+/// counts the retry.
+pub fn decide<B: Budget + ?Sized>(
+    limits: &Limits,
+    failed: &Failed<'_>,
+    delays: &mut dyn Delays,
+    random: &mut dyn Random,
+    budget: &B,
+) -> Decision {
+    let failure = match permitted(limits, failed) {
+        Ok(failure) => failure,
+        Err(reason) => return Decision::Return(reason),
+    };
+    let retry = NextRetry::new(failed.attempts.saturating_sub(1), failure)
+        .after(failed.previous)
+        .admitted(failed.admission);
+    let Some(scheduled) = delays.next_delay(&retry, random) else {
+        return Decision::Return(StopReason::ScheduleEnded);
+    };
+    let after = match failed.judgement.hint {
+        ServerHint::After(asked) if asked > limits.max_server_delay => {
+            return Decision::Return(StopReason::ServerDelayTooLong);
+        }
+        ServerHint::After(asked) => random.between(asked, asked.saturating_add(asked / 10)),
+        ServerHint::None | ServerHint::Stop => scheduled,
+    };
+    if limits.max_elapsed.is_some_and(|most| failed.elapsed.saturating_add(after) > most) {
+        return Decision::Return(StopReason::ElapsedExhausted);
+    }
+    if failed.until_deadline.is_some_and(|left| after >= left) {
+        return Decision::Return(StopReason::DeadlineExceeded);
+    }
+    match budget.acquire(failed.destination, &failure, failed.now) {
+        Some(permit) => Decision::Retry { after, permit },
+        None => Decision::Return(StopReason::BudgetExhausted),
+    }
+}
+
+/// The failure to be retried, or why it must not be, as far as that can be told without a delay.
+fn permitted(limits: &Limits, failed: &Failed<'_>) -> Result<Failure, StopReason> {
+    let (failure, harmless) = match failed.judgement.verdict {
+        Verdict::Success => return Err(StopReason::Succeeded),
+        Verdict::Permanent => return Err(StopReason::Permanent),
+        Verdict::Transient(failure) => (failure, failed.repeatable),
+        Verdict::Unprocessed(failure) => (failure, true),
+    };
+    if failed.attempts >= limits.max_attempts {
+        Err(StopReason::AttemptsExhausted)
+    } else if !harmless {
+        Err(StopReason::NotRepeatable)
+    } else if !failed.at_hand {
+        Err(StopReason::BodyNotKept)
+    } else if failed.judgement.hint == ServerHint::Stop {
+        Err(StopReason::ServerSaidStop)
+    } else {
+        Ok(failure)
+    }
+}

@@ -1,0 +1,54 @@
+//! The contracts of reattempt and the engine that decides.
+//!
+//! What flows in: how an attempt ended ([`Judgement`]), the [`Limits`] of the call, what a
+//! [`Schedule`] proposes and what a [`Budget`] allows. What flows out: one [`Decision`]. Time and
+//! randomness are arguments; there is no clock, no socket, no runtime and no global generator here,
+//! so the same engine drives a tower layer, a plain future and a simulator.
+//!
+//! The crate is `no_std` + `alloc` and has no dependencies. A crate that adds a schedule or a
+//! budget needs this one alone.
+//!
+//! ```
+//! use core::time::Duration;
+//! use reattempt_core::{Delays, NextRetry, Random, Schedule};
+//!
+//! /// Waits a whole number of seconds: 1, 2, 3, …
+//! struct Seconds;
+//!
+//! impl Schedule for Seconds {
+//!     type Delays = Self;
+//!     fn delays(&self) -> Self { Seconds }
+//! }
+//!
+//! impl Delays for Seconds {
+//!     fn next_delay(&mut self, retry: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
+//!         Some(Duration::from_secs(u64::from(retry.number) + 1))
+//!     }
+//! }
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod budget;
+mod combinators;
+mod config_error;
+mod decide;
+mod failure;
+mod jitter;
+mod judgement;
+mod random;
+mod schedule;
+
+pub use budget::{Budget, GiveBack, Permit, Unlimited};
+pub use combinators::{
+    Capped, Floor, ImmediateFirst, Jittered, ScheduleExt, Take, Then, ThenDelays,
+};
+pub use config_error::ConfigError;
+pub use decide::{Decision, Failed, Limits, StopReason, decide};
+pub use failure::{Failure, FailureKind};
+pub use jitter::Jitter;
+pub use judgement::{Classify, Judgement, ServerHint, Verdict};
+pub use random::Random;
+pub use schedule::{Admission, Delays, NextRetry, Schedule, SharedSchedule};

@@ -1,0 +1,200 @@
+//! The decision as a table: each reason to stop, their order, and the delay of what goes on.
+
+#![allow(missing_docs, reason = "tests")]
+
+mod support;
+
+use core::time::Duration;
+
+use reattempt_core::{Admission, Limits, NextRetry, ServerHint, StopReason, Verdict};
+use support::{Bucket, FAILURE, Scene, TICK, ms, refusals, secs};
+
+#[test]
+fn an_untroubled_scene_is_a_retry_after_what_the_schedule_says() {
+    let scene = Scene::new();
+    assert_eq!(scene.outcome(), Ok(secs(1)));
+    assert_eq!(scene.bucket.tokens(), 9);
+    assert_eq!(scene.bucket.asked(), [("example.com".to_owned(), FAILURE, secs(1000))]);
+    assert_eq!(scene.decide().drawn, 0, "no random numbers but the schedule's own");
+}
+
+#[test]
+fn each_single_reason_stops_a_call_that_nothing_else_stops() {
+    for (reason, scene) in refusals() {
+        assert_eq!(scene.outcome(), Err(reason));
+    }
+}
+
+#[test]
+fn success_and_permanent_failure_end_a_call_whatever_else_is_true() {
+    for (verdict, reason) in
+        [(Verdict::Success, StopReason::Succeeded), (Verdict::Permanent, StopReason::Permanent)]
+    {
+        let troubled = refusals().into_iter().map(|(_, scene)| scene);
+        for scene in troubled.chain([Scene::new()]) {
+            let scene = scene.with(|s| s.failed.judgement.verdict = verdict);
+            let seen = scene.decide();
+            assert_eq!((seen.asked.len(), seen.drawn, scene.bucket.asked().len()), (0, 0, 0));
+            assert_eq!(scene.outcome(), Err(reason));
+        }
+    }
+}
+
+/// With all reasons to stop at once, the first is given; with that one mended, the next; and so on.
+#[test]
+fn the_order_of_judgement() {
+    let mut scene = Scene::new().with(|s| {
+        s.limits.max_attempts = 1;
+        s.failed.repeatable = false;
+        s.failed.at_hand = false;
+        s.failed.judgement.hint = ServerHint::Stop;
+        s.scheduled = None;
+        s.failed.elapsed = secs(30);
+        s.failed.until_deadline = Some(Duration::ZERO);
+        s.bucket = Bucket::of(0);
+    });
+    let mut expect = |reason, schedule_asked, drawn, mend: fn(&mut Scene)| {
+        let seen = scene.decide();
+        assert_eq!((seen.asked.len(), seen.drawn), (schedule_asked, drawn), "{reason:?}");
+        let budget_asked = usize::from(reason == StopReason::BudgetExhausted);
+        assert_eq!(scene.bucket.asked().len(), budget_asked, "{reason:?}");
+        assert_eq!(scene.outcome(), Err(reason));
+        mend(&mut scene);
+    };
+    expect(StopReason::AttemptsExhausted, 0, 0, |s| s.limits.max_attempts = 2);
+    expect(StopReason::NotRepeatable, 0, 0, |s| s.failed.repeatable = true);
+    expect(StopReason::BodyNotKept, 0, 0, |s| s.failed.at_hand = true);
+    expect(StopReason::ServerSaidStop, 0, 0, |s| {
+        s.failed.judgement.hint = ServerHint::After(secs(61));
+    });
+    expect(StopReason::ScheduleEnded, 1, 0, |s| s.scheduled = Some(ms(1)));
+    expect(StopReason::ServerDelayTooLong, 1, 0, |s| {
+        s.failed.judgement.hint = ServerHint::After(secs(10));
+    });
+    expect(StopReason::ElapsedExhausted, 1, 1, |s| s.failed.elapsed = Duration::ZERO);
+    expect(StopReason::DeadlineExceeded, 1, 1, |s| s.failed.until_deadline = None);
+    expect(StopReason::BudgetExhausted, 1, 1, |s| s.bucket = Bucket::of(1));
+    assert_eq!(scene.outcome(), Ok(secs(10)));
+}
+
+#[test]
+fn the_schedule_is_told_all_that_is_known() {
+    let scene = Scene::new().with(|s| {
+        s.limits.max_attempts = 9;
+        s.failed.attempts = 4;
+        s.failed.previous = Some(ms(70));
+        s.failed.admission = Admission(5);
+    });
+    let told = NextRetry::new(3, FAILURE).after(Some(ms(70))).admitted(Admission(5));
+    assert_eq!(scene.decide().asked, [told]);
+}
+
+#[test]
+fn a_server_delay_replaces_the_schedules_and_the_schedule_counts_the_retry() {
+    // The server's figure, the random draw, and the delay that comes of them; the schedule says 1 s.
+    for (asked, draw, after) in [
+        (secs(10), 0, secs(10)),
+        (secs(10), 1 << 63, ms(10_500)),
+        (secs(10), u64::MAX, secs(11)),
+        (ms(250), u64::MAX, ms(275)),
+        (Duration::ZERO, u64::MAX, Duration::ZERO),
+    ] {
+        let scene = Scene::new().asking(asked).with(|s| s.draw = draw);
+        assert_eq!(scene.decide().asked, [NextRetry::new(0, FAILURE)]);
+        assert_eq!(scene.outcome(), Ok(after), "{asked:?}");
+    }
+}
+
+#[test]
+fn the_ends_of_each_limit() {
+    let ok = |scene: Scene| assert_eq!(scene.outcome(), Ok(secs(1)));
+    let refused = |scene: Scene, reason| assert_eq!(scene.outcome(), Err(reason));
+
+    let with_attempts = |attempts, most| {
+        Scene::new().with(|s| (s.failed.attempts, s.limits.max_attempts) = (attempts, most))
+    };
+    refused(with_attempts(1, 0), StopReason::AttemptsExhausted);
+    refused(with_attempts(1, 1), StopReason::AttemptsExhausted);
+    ok(with_attempts(1, 2));
+    refused(with_attempts(2, 2), StopReason::AttemptsExhausted);
+    refused(with_attempts(3, 2), StopReason::AttemptsExhausted);
+    ok(with_attempts(u32::MAX - 1, u32::MAX));
+    refused(with_attempts(u32::MAX, u32::MAX), StopReason::AttemptsExhausted);
+
+    // T is 30 s, the delay 1 s.
+    let at = |elapsed| Scene::new().with(|s| s.failed.elapsed = elapsed);
+    ok(at(secs(29)));
+    refused(at(secs(29) + TICK), StopReason::ElapsedExhausted);
+    ok(at(secs(29) + TICK).with(|s| s.limits.max_elapsed = None));
+
+    let before = |left| Scene::new().with(|s| s.failed.until_deadline = Some(left));
+    ok(before(secs(1) + TICK));
+    refused(before(secs(1)), StopReason::DeadlineExceeded);
+    refused(before(Duration::ZERO), StopReason::DeadlineExceeded);
+
+    // With both limits passed, and with either, whichever is the tighter.
+    let both = at(secs(30)).with(|s| s.failed.until_deadline = Some(Duration::ZERO));
+    refused(both, StopReason::ElapsedExhausted);
+
+    let longest = Scene::new().with(|s| s.limits.max_elapsed = None).asking(secs(60));
+    assert_eq!(longest.outcome(), Ok(secs(60)));
+    refused(longest.asking(secs(60) + TICK), StopReason::ServerDelayTooLong);
+}
+
+/// What is added at random to a server's delay counts against the time limits.
+#[test]
+fn the_time_limits_see_the_delay_that_is_really_waited() {
+    let scene = Scene::new().asking(secs(10)).with(|s| s.limits.max_elapsed = Some(ms(10_500)));
+    assert_eq!(scene.outcome(), Ok(secs(10)));
+    let scene = scene.with(|s| s.draw = u64::MAX);
+    assert_eq!(scene.outcome(), Err(StopReason::ElapsedExhausted));
+    let scene = scene.with(|s| s.limits.max_elapsed = None);
+    assert_eq!(scene.outcome(), Ok(secs(11)));
+    let scene = scene.with(|s| s.failed.until_deadline = Some(secs(11)));
+    assert_eq!(scene.outcome(), Err(StopReason::DeadlineExceeded));
+}
+
+#[test]
+fn trap_22_the_longest_durations_neither_overflow_nor_wrap() {
+    let most = Duration::MAX;
+    let scene = Scene::new().with(|s| {
+        s.scheduled = Some(most);
+        s.failed.elapsed = most;
+        s.failed.now = most;
+        s.failed.previous = Some(most);
+        s.limits.max_elapsed = None;
+        s.limits.max_server_delay = most;
+        s.draw = u64::MAX;
+    });
+    assert_eq!(scene.outcome(), Ok(most));
+    assert_eq!(scene.clone().asking(most).outcome(), Ok(most));
+    assert_eq!(scene.clone().asking(most - TICK).outcome(), Ok(most));
+    let limited = scene.clone().with(|s| s.limits.max_elapsed = Some(most - TICK));
+    assert_eq!(limited.outcome(), Err(StopReason::ElapsedExhausted));
+    assert_eq!(limited.asking(most).outcome(), Err(StopReason::ElapsedExhausted));
+    let due = scene.with(|s| s.failed.until_deadline = Some(most));
+    assert_eq!(due.outcome(), Err(StopReason::DeadlineExceeded));
+}
+
+#[test]
+fn what_was_surely_not_processed_is_repeated_even_if_unrepeatable() {
+    let unprocessed = |scene: Scene| {
+        scene.with(|s| {
+            s.failed.repeatable = false;
+            s.failed.judgement.verdict = Verdict::Unprocessed(FAILURE);
+        })
+    };
+    assert_eq!(unprocessed(Scene::new()).outcome(), Ok(secs(1)));
+    // All other reasons count for it as for any.
+    for (reason, scene) in refusals() {
+        if reason != StopReason::NotRepeatable {
+            assert_eq!(unprocessed(scene).outcome(), Err(reason));
+        }
+    }
+}
+
+#[test]
+fn the_defaults() {
+    let Limits { max_attempts, max_elapsed, max_server_delay } = Limits::default();
+    assert_eq!((max_attempts, max_elapsed, max_server_delay), (3, Some(secs(30)), secs(60)));
+}

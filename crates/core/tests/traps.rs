@@ -1,0 +1,137 @@
+//! Defects that published retry engines had, each of which would fail a test here.
+
+#![allow(missing_docs, reason = "tests")]
+
+mod support;
+
+use core::time::Duration;
+
+use reattempt_core::{Decision, ServerHint, StopReason, Verdict};
+use support::{Bucket, FAILURE, Scene, TICK, ms, refusals, secs};
+
+#[test]
+fn trap_16_a_call_refused_for_another_reason_has_not_asked_the_budget() {
+    for (reason, scene) in refusals() {
+        let level = scene.bucket.tokens();
+        assert_eq!(scene.outcome(), Err(reason));
+        let asked = scene.bucket.asked().len();
+        assert_eq!(asked, usize::from(reason == StopReason::BudgetExhausted), "{reason:?}");
+        assert_eq!(scene.bucket.tokens(), level, "{reason:?}");
+    }
+}
+
+#[test]
+fn trap_16_the_decision_to_wait_already_holds_the_token() {
+    let scene = Scene::new().with(|s| s.bucket = Bucket::of(1));
+    let Decision::Retry { after, permit } = scene.decide().decision else {
+        panic!("a token is there");
+    };
+    assert_eq!((after, scene.bucket.tokens()), (secs(1), 0));
+    assert_eq!(scene.outcome(), Err(StopReason::BudgetExhausted), "while the first one waits");
+
+    drop(permit);
+    assert_eq!(scene.bucket.tokens(), 1, "the first one was dropped in its wait");
+    assert_eq!(scene.outcome(), Ok(secs(1)));
+}
+
+#[test]
+fn trap_18_jitter_never_returns_sooner_than_the_server_asked() {
+    let hints = [Duration::ZERO, TICK, TICK * 9, ms(1), ms(250), ms(999), ms(1500), secs(20)];
+    for asked in hints {
+        for draw in [0, 1, 1 << 32, u64::MAX / 2, u64::MAX] {
+            let scene = Scene::new().asking(asked).with(|s| s.draw = draw);
+            let after = scene.outcome().unwrap();
+            assert!(asked <= after, "{after:?} instead of {asked:?}");
+            assert!(after <= asked + asked / 10, "{after:?} instead of {asked:?}");
+        }
+    }
+}
+
+#[test]
+fn trap_18_hints_below_a_second_are_not_cut_to_zero() {
+    for asked in [TICK, ms(1), ms(250), ms(999)] {
+        assert_eq!(Scene::new().asking(asked).outcome(), Ok(asked));
+    }
+    assert_eq!(Scene::new().asking(ms(1500)).outcome(), Ok(ms(1500)));
+}
+
+#[test]
+fn trap_20_never_past_the_deadline_or_the_elapsed_limit_and_never_a_clipped_delay() {
+    let delays = [Duration::ZERO, ms(1), secs(5), secs(20)];
+    let times = [Duration::ZERO, ms(1), secs(5), secs(10), secs(25), secs(30), secs(31)];
+    for (delay, from_server) in delays.map(|delay| [(delay, false), (delay, true)]).concat() {
+        for (elapsed, left) in times.map(|e| times.map(|left| (e, left))).concat() {
+            let scene = Scene::new().with(|s| {
+                s.failed.elapsed = elapsed;
+                s.failed.until_deadline = Some(left);
+                s.scheduled = Some(if from_server { Duration::ZERO } else { delay });
+            });
+            let scene = if from_server { scene.asking(delay) } else { scene };
+            let expected = if elapsed + delay > secs(30) {
+                Err(StopReason::ElapsedExhausted)
+            } else if delay >= left {
+                Err(StopReason::DeadlineExceeded)
+            } else {
+                Ok(delay)
+            };
+            assert_eq!(scene.outcome(), expected, "{delay:?} at {elapsed:?}, {left:?} left");
+        }
+    }
+}
+
+#[test]
+fn trap_20_a_hint_beyond_the_limit_stops_its_call_and_no_later_one() {
+    let scene = Scene::new().with(|s| s.bucket = Bucket::of(1));
+    for _ in 0..100 {
+        let too_long = scene.clone().asking(secs(31));
+        assert_eq!(too_long.outcome(), Err(StopReason::ElapsedExhausted));
+        let far_too_long = scene.clone().asking(secs(3600));
+        assert_eq!(far_too_long.outcome(), Err(StopReason::ServerDelayTooLong));
+    }
+    assert_eq!(scene.outcome(), Ok(secs(1)));
+}
+
+#[test]
+fn trap_24_no_hint_makes_an_unrepeatable_request_repeatable() {
+    for hint in [
+        ServerHint::None,
+        ServerHint::After(Duration::ZERO),
+        ServerHint::After(secs(1)),
+        ServerHint::After(Duration::MAX),
+        ServerHint::Stop,
+    ] {
+        let scene = Scene::new().with(|s| {
+            s.failed.repeatable = false;
+            s.failed.judgement.hint = hint;
+        });
+        assert_eq!(scene.outcome(), Err(StopReason::NotRepeatable), "{hint:?}");
+    }
+}
+
+#[test]
+fn trap_24_no_hint_makes_a_permanent_failure_transient() {
+    let scene = Scene::new().asking(ms(1));
+    let scene = scene.with(|s| s.failed.judgement.verdict = Verdict::Permanent);
+    assert_eq!(scene.outcome(), Err(StopReason::Permanent));
+}
+
+#[test]
+fn trap_26_every_check_is_made_before_the_first_retry_and_before_all_others() {
+    for attempts in [1, 2, 7] {
+        for verdict in [Verdict::Transient(FAILURE), Verdict::Unprocessed(FAILURE)] {
+            for (reason, scene) in refusals() {
+                let harmless = matches!(verdict, Verdict::Unprocessed(_));
+                if harmless && reason == StopReason::NotRepeatable {
+                    continue;
+                }
+                let scene = scene.with(|s| {
+                    s.limits.max_attempts =
+                        if reason == StopReason::AttemptsExhausted { attempts } else { 10 };
+                    s.failed.attempts = attempts;
+                    s.failed.judgement.verdict = verdict;
+                });
+                assert_eq!(scene.outcome(), Err(reason), "after attempt {attempts}");
+            }
+        }
+    }
+}

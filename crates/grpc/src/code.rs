@@ -1,0 +1,137 @@
+//! The status codes of gRPC and which of them are worth a retry.
+
+use std::fmt;
+
+use reattempt_core::{Failure, FailureKind, Verdict};
+
+/// A gRPC status code.
+///
+/// Codes that no document defines are [`Code::Unknown`], as in most libraries (rule RET-5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names are those of the gRPC specification")]
+pub enum Code {
+    Ok = 0,
+    Cancelled = 1,
+    Unknown = 2,
+    InvalidArgument = 3,
+    DeadlineExceeded = 4,
+    NotFound = 5,
+    AlreadyExists = 6,
+    PermissionDenied = 7,
+    ResourceExhausted = 8,
+    FailedPrecondition = 9,
+    Aborted = 10,
+    OutOfRange = 11,
+    Unimplemented = 12,
+    Internal = 13,
+    Unavailable = 14,
+    DataLoss = 15,
+    Unauthenticated = 16,
+}
+
+const NAMES: [(Code, &str); 17] = [
+    (Code::Ok, "OK"),
+    (Code::Cancelled, "CANCELLED"),
+    (Code::Unknown, "UNKNOWN"),
+    (Code::InvalidArgument, "INVALID_ARGUMENT"),
+    (Code::DeadlineExceeded, "DEADLINE_EXCEEDED"),
+    (Code::NotFound, "NOT_FOUND"),
+    (Code::AlreadyExists, "ALREADY_EXISTS"),
+    (Code::PermissionDenied, "PERMISSION_DENIED"),
+    (Code::ResourceExhausted, "RESOURCE_EXHAUSTED"),
+    (Code::FailedPrecondition, "FAILED_PRECONDITION"),
+    (Code::Aborted, "ABORTED"),
+    (Code::OutOfRange, "OUT_OF_RANGE"),
+    (Code::Unimplemented, "UNIMPLEMENTED"),
+    (Code::Internal, "INTERNAL"),
+    (Code::Unavailable, "UNAVAILABLE"),
+    (Code::DataLoss, "DATA_LOSS"),
+    (Code::Unauthenticated, "UNAUTHENTICATED"),
+];
+
+impl Code {
+    /// The code with this number; `Unknown` for one that is not defined.
+    pub fn from_number(number: u32) -> Self {
+        usize::try_from(number)
+            .ok()
+            .and_then(|number| NAMES.get(number))
+            .map_or(Code::Unknown, |(code, _)| *code)
+    }
+
+    /// Reads the value of a `grpc-status` field; what cannot be read is `Unknown`.
+    pub fn from_bytes(value: &[u8]) -> Self {
+        std::str::from_utf8(value)
+            .ok()
+            .filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
+            .and_then(|text| text.parse().ok())
+            .map_or(Code::Unknown, Code::from_number)
+    }
+
+    /// The number on the wire.
+    pub const fn number(self) -> u16 {
+        self as u16
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(NAMES[usize::from(self.number())].1)
+    }
+}
+
+/// The verdict on a status that the server answered without any other part of a response.
+///
+/// UNAVAILABLE and RESOURCE_EXHAUSTED are taken as refusals, right to retry for every method;
+/// DEADLINE_EXCEEDED is retried only where the method may be repeated; nothing else is retried.
+pub fn verdict_of_code(code: Code) -> Verdict {
+    let failure = |kind| Failure::new(kind).with_code(code.number());
+    match code {
+        Code::Ok => Verdict::Success,
+        Code::Unavailable => Verdict::Unprocessed(failure(FailureKind::Server)),
+        Code::ResourceExhausted => Verdict::Unprocessed(failure(FailureKind::Throttled)),
+        Code::DeadlineExceeded => Verdict::Transient(failure(FailureKind::Timeout)),
+        _ => Verdict::Permanent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_defined_code_comes_back_from_its_number_and_its_text() {
+        for (number, (code, name)) in NAMES.iter().enumerate() {
+            assert_eq!(usize::from(code.number()), number);
+            assert_eq!(Code::from_bytes(number.to_string().as_bytes()), *code);
+            assert_eq!(code.to_string(), *name);
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_code_is_unknown() {
+        for value in
+            [&b"17"[..], b"-1", b"+14", b"", b" 14", b"14 ", b"99999999999999", b"\xff", b"OK"]
+        {
+            assert_eq!(Code::from_bytes(value), Code::Unknown, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn three_codes_are_worth_a_retry() {
+        for (code, _) in NAMES {
+            let expected = match code {
+                Code::Ok => "success",
+                Code::Unavailable | Code::ResourceExhausted => "unprocessed",
+                Code::DeadlineExceeded => "transient",
+                _ => "permanent",
+            };
+            let verdict = match verdict_of_code(code) {
+                Verdict::Success => "success",
+                Verdict::Unprocessed(_) => "unprocessed",
+                Verdict::Transient(_) => "transient",
+                _ => "permanent",
+            };
+            assert_eq!(verdict, expected, "{code}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What the head of a response says: the status, when it is a trailers-only response, and pushback.
+
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+use reattempt_core::ServerHint;
+
+use crate::Code;
+
+/// The gRPC code that this response head settles, or `None` when the head commits the call and the
+/// status is still to come in the trailers.
+///
+/// A `grpc-status` among the headers settles it: nothing may follow (rule ST-1). A response that is
+/// not gRPC at all settles it too, by the mapping of HTTP statuses (rule OUT-1).
+pub fn code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
+    if let Some(value) = headers.get("grpc-status") {
+        return Some(Code::from_bytes(value.as_bytes()));
+    }
+    match status.as_u16() {
+        200 => None,
+        400 => Some(Code::Internal),
+        401 => Some(Code::Unauthenticated),
+        403 => Some(Code::PermissionDenied),
+        404 => Some(Code::Unimplemented),
+        429 | 502 | 503 | 504 => Some(Code::Unavailable),
+        _ => Some(Code::Unknown),
+    }
+}
+
+/// What `grpc-retry-pushback-ms` asks for (rules PB-1 to PB-4, PB-9).
+///
+/// A value is milliseconds as a signed 32-bit decimal; anything negative or unreadable, and more
+/// than one value, mean that the call must not be retried.
+pub fn pushback(headers: &HeaderMap) -> ServerHint {
+    let mut values = headers.get_all("grpc-retry-pushback-ms").iter();
+    match (values.next(), values.next()) {
+        (None, _) => ServerHint::None,
+        (Some(value), None) => milliseconds(value.as_bytes()).map_or(ServerHint::Stop, |wait| {
+            ServerHint::After(Duration::from_millis(u64::from(wait)))
+        }),
+        (Some(_), Some(_)) => ServerHint::Stop,
+    }
+}
+
+/// A non-negative 32-bit signed decimal without sign or needless leading zeros.
+fn milliseconds(value: &[u8]) -> Option<u32> {
+    let plain = value == b"0" || (!value.starts_with(b"0") && value.iter().all(u8::is_ascii_digit));
+    let text = std::str::from_utf8(value).ok().filter(|_| plain)?;
+    text.parse::<i32>().ok().and_then(|wait| u32::try_from(wait).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn headers(name: &'static str, values: &[&[u8]]) -> HeaderMap {
+        values
+            .iter()
+            .map(|value| {
+                (http::HeaderName::from_static(name), HeaderValue::from_bytes(value).unwrap())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_status_among_the_headers_settles_the_call() {
+        let head = headers("grpc-status", &[b"14"]);
+        assert_eq!(code_of_head(StatusCode::OK, &head), Some(Code::Unavailable));
+        assert_eq!(code_of_head(StatusCode::OK, &HeaderMap::new()), None);
+        let garbage = headers("grpc-status", &[b"\xff"]);
+        assert_eq!(code_of_head(StatusCode::OK, &garbage), Some(Code::Unknown));
+    }
+
+    #[test]
+    fn a_response_that_is_not_grpc_is_mapped() {
+        let rows = [
+            (400, Code::Internal),
+            (401, Code::Unauthenticated),
+            (403, Code::PermissionDenied),
+            (404, Code::Unimplemented),
+            (429, Code::Unavailable),
+            (502, Code::Unavailable),
+            (503, Code::Unavailable),
+            (504, Code::Unavailable),
+            (500, Code::Unknown),
+            (302, Code::Unknown),
+        ];
+        for (status, code) in rows {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert_eq!(code_of_head(status, &HeaderMap::new()), Some(code), "{status}");
+        }
+    }
+
+    #[test]
+    fn trap_29_pushback_that_is_negative_or_unreadable_means_stop() {
+        let after = |milliseconds| ServerHint::After(Duration::from_millis(milliseconds));
+        let rows: [(&[&[u8]], ServerHint); 14] = [
+            (&[], ServerHint::None),
+            (&[b"0"], after(0)),
+            (&[b"1500"], after(1500)),
+            (&[b"2147483647"], after(2_147_483_647)),
+            (&[b"2147483648"], ServerHint::Stop),
+            (&[b"-1"], ServerHint::Stop),
+            (&[b"+5"], ServerHint::Stop),
+            (&[b"05"], ServerHint::Stop),
+            (&[b" 5"], ServerHint::Stop),
+            (&[b""], ServerHint::Stop),
+            (&[b"1.5"], ServerHint::Stop),
+            (&[b"\xb2"], ServerHint::Stop),
+            (&[b"soon"], ServerHint::Stop),
+            (&[b"1", b"2"], ServerHint::Stop),
+        ];
+        for (values, hint) in rows {
+            assert_eq!(pushback(&headers("grpc-retry-pushback-ms", values)), hint, "{values:?}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What HTTP means to a retry.
+//!
+//! What flows in: requests, response heads and transport errors. What flows out: verdicts, server
+//! hints, and bodies that can be sent again. Nothing here sleeps, retries or decides.
+
+mod discard;
+mod hints;
+mod idempotency;
+mod repeatable;
+mod replay;
+mod status;
+mod transport;
+
+pub use discard::Discard;
+pub use hints::{Hinted, Hints};
+pub use idempotency::{IDEMPOTENCY_KEY, new_idempotency_key};
+pub use repeatable::is_repeatable;
+pub use replay::{ReplayBody, ReplayError, ReplayLimits, ReplayMemory};
+pub use status::verdict_of_status;
+pub use transport::verdict_of_error;

@@ -1,0 +1,72 @@
+//! Whether a request may be carried out twice: its method and headers flow in, yes or no flows out.
+
+use http::{HeaderMap, Method};
+
+use crate::idempotency::IDEMPOTENCY_KEY;
+
+/// Whether this request may be carried out more than once.
+///
+/// Yes for the idempotent methods GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110 §9.2.2), and
+/// for any request with an [`Idempotency-Key`](IDEMPOTENCY_KEY) that is not blank. An extension
+/// method (PROPFIND, say) is not repeatable by itself, idempotent or not: the caller knows, and can
+/// say so.
+///
+/// ```
+/// use http::{HeaderMap, Method};
+/// use reattempt_http::{IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key};
+///
+/// let mut headers = HeaderMap::new();
+/// assert!(is_repeatable(&Method::PUT, &headers));
+/// assert!(!is_repeatable(&Method::POST, &headers));
+/// headers.insert(IDEMPOTENCY_KEY, new_idempotency_key());
+/// assert!(is_repeatable(&Method::POST, &headers));
+/// ```
+#[must_use]
+pub fn is_repeatable(method: &Method, headers: &HeaderMap) -> bool {
+    const IDEMPOTENT: [Method; 6] =
+        [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE, Method::PUT, Method::DELETE];
+
+    IDEMPOTENT.contains(method)
+        || headers
+            .get_all(IDEMPOTENCY_KEY)
+            .iter()
+            .any(|key| !key.as_bytes().trim_ascii().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn by_method() {
+        let none = HeaderMap::new();
+        let extension = Method::from_bytes(b"PROPFIND").unwrap();
+        for (method, expected) in [
+            (Method::GET, true),
+            (Method::HEAD, true),
+            (Method::OPTIONS, true),
+            (Method::TRACE, true),
+            (Method::PUT, true),
+            (Method::DELETE, true),
+            (Method::POST, false),
+            (Method::PATCH, false),
+            (Method::CONNECT, false),
+            (extension, false),
+        ] {
+            assert_eq!(is_repeatable(&method, &none), expected, "{method}");
+        }
+    }
+
+    #[test]
+    fn by_key() {
+        for (key, expected) in
+            [(&b"\"a\""[..], true), (b"a", true), (b"\xff", true), (b"", false), (b"  ", false)]
+        {
+            let mut headers = HeaderMap::new();
+            headers.insert(IDEMPOTENCY_KEY, HeaderValue::from_bytes(key).unwrap());
+            assert_eq!(is_repeatable(&Method::POST, &headers), expected, "{key:?}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! How much of the request bodies may be kept.
+
+use super::ReplayMemory;
+
+/// What of a request body may be kept for another attempt.
+///
+/// A body that outgrows either limit is sent once, as if nothing had been kept, and is then not
+/// retried. Each data frame counts with its length, but with at least 32 bytes, so that endless
+/// empty or tiny frames are bounded as well; trailers count with the length of their names and
+/// values, and 32 bytes for each.
+///
+/// ```
+/// use reattempt_http::{ReplayLimits, ReplayMemory};
+/// let limits = ReplayLimits::default().per_call(1024 * 1024).memory(ReplayMemory::new(256 << 20));
+/// # let _ = limits;
+/// ```
+#[derive(Debug, Clone)]
+pub struct ReplayLimits {
+    per_call: usize,
+    memory: ReplayMemory,
+}
+
+impl ReplayLimits {
+    /// The most bytes kept of one body. Default 64 KiB: enough for nearly every body that an
+    /// interface between services takes, little enough that it need not be thought about. 0 keeps
+    /// no body, and `usize::MAX` sets no limit but the memory.
+    pub fn per_call(self, bytes: usize) -> Self {
+        Self { per_call: bytes, ..self }
+    }
+
+    /// The bound over all bodies kept at one time. Default 64 MiB, shared by the clones of these
+    /// limits and by nobody else.
+    pub fn memory(self, memory: ReplayMemory) -> Self {
+        Self { memory, ..self }
+    }
+
+    /// The most bytes kept of one body.
+    pub fn per_call_limit(&self) -> usize {
+        self.per_call
+    }
+
+    pub(super) fn keeps_nothing(&self) -> bool {
+        self.per_call == 0
+    }
+
+    /// The allowance of one body.
+    pub(super) fn allowance(&self) -> super::memory::Allowance {
+        super::memory::Allowance::new(self.per_call, self.memory.clone())
+    }
+}
+
+impl Default for ReplayLimits {
+    fn default() -> Self {
+        Self { per_call: 64 * 1024, memory: ReplayMemory::default() }
+    }
+}

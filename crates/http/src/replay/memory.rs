@@ -1,0 +1,101 @@
+//! The bound over everything that is kept of all bodies at one time.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The memory that the kept bodies of many calls share.
+///
+/// A hundred thousand calls that wait for their next attempt each hold a body; past this bound, new
+/// frames are no longer kept and their calls go out without being able to be repeated. Clones share
+/// one bound. What a body took comes back as its frames are freed.
+///
+/// ```
+/// let memory = reattempt_http::ReplayMemory::new(8 * 1024 * 1024);
+/// assert_eq!((memory.used(), memory.limit()), (0, 8 * 1024 * 1024));
+/// ```
+#[derive(Clone)]
+pub struct ReplayMemory(Arc<Bound>);
+
+struct Bound {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl ReplayMemory {
+    /// A bound of its own, in bytes.
+    pub fn new(bytes: usize) -> Self {
+        Self(Arc::new(Bound { limit: bytes, used: AtomicUsize::new(0) }))
+    }
+
+    /// The bytes charged for frames that are kept now.
+    pub fn used(&self) -> usize {
+        self.0.used.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes that may be charged at one time.
+    pub fn limit(&self) -> usize {
+        self.0.limit
+    }
+
+    /// Takes `bytes` if that many are left. The count guards no other data, hence `Relaxed`.
+    #[inline]
+    fn take(&self, bytes: usize) -> bool {
+        let add = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.0.limit);
+        self.0.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Default for ReplayMemory {
+    /// 64 MiB: a thousand calls with a body of the default limit, many more with a usual one.
+    fn default() -> Self {
+        Self::new(64 * 1024 * 1024)
+    }
+}
+
+impl fmt::Debug for ReplayMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplayMemory")
+            .field("used", &self.used())
+            .field("limit", &self.limit())
+            .finish()
+    }
+}
+
+/// What one body may take of the memory, and has taken. Each reader gives back what is freed when it
+/// leaves, and so the last one all the rest.
+pub(super) struct Allowance {
+    per_call: usize,
+    taken: usize,
+    memory: ReplayMemory,
+}
+
+impl Allowance {
+    pub(super) fn new(per_call: usize, memory: ReplayMemory) -> Self {
+        Self { per_call, taken: 0, memory }
+    }
+
+    /// Takes `bytes`, or nothing if that would pass a limit.
+    #[inline]
+    pub(super) fn take(&mut self, bytes: usize) -> bool {
+        let taken = self.taken.saturating_add(bytes);
+        let granted = taken <= self.per_call && self.memory.take(bytes);
+        if granted {
+            self.taken = taken;
+        }
+        granted
+    }
+
+    pub(super) fn give_back(&mut self, bytes: usize) {
+        self.taken -= bytes;
+        self.memory.give_back(bytes);
+    }
+
+    pub(super) fn give_back_all(&mut self) {
+        self.give_back(self.taken);
+    }
+}

@@ -1,0 +1,44 @@
+//! The table of status codes: a status flows in, what it means to a retry flows out.
+
+use http::StatusCode;
+use reattempt_core::{Failure, FailureKind, Verdict};
+
+/// What a final answer with this status means.
+///
+/// | status | verdict |
+/// |---|---|
+/// | 1xx, 2xx, 3xx | success |
+/// | 425, 429 | unprocessed: refused before any work was done, so every request may be sent again |
+/// | 408, 500, 502, 503, 504, and a 5xx that no RFC defines | transient: a proxy may answer so after the work was done, so only a repeatable request is sent again |
+/// | every other 4xx; 501, 505, 506, 507, 508, 510, 511 | permanent: another attempt ends the same way |
+/// | 600 to 999, which HTTP does not define | permanent |
+///
+/// The failure carries the status as its code. A 429 is [`Throttled`](FailureKind::Throttled); a
+/// 425 is [`Other`](FailureKind::Other), for it says nothing about load: it asks for the same
+/// request outside TLS early data (RFC 8470 §5.2). The rest are
+/// [`Server`](FailureKind::Server) failures.
+///
+/// ```
+/// use http::StatusCode;
+/// use reattempt_core::Verdict;
+/// use reattempt_http::verdict_of_status;
+///
+/// assert_eq!(verdict_of_status(StatusCode::NOT_FOUND), Verdict::Permanent);
+/// assert!(matches!(verdict_of_status(StatusCode::BAD_GATEWAY), Verdict::Transient(_)));
+/// assert!(matches!(verdict_of_status(StatusCode::TOO_MANY_REQUESTS), Verdict::Unprocessed(_)));
+/// ```
+#[must_use]
+pub fn verdict_of_status(status: StatusCode) -> Verdict {
+    let code = status.as_u16();
+    let failure = |kind| Failure::new(kind).with_code(code);
+    match code {
+        100..=399 => Verdict::Success,
+        425 => Verdict::Unprocessed(failure(FailureKind::Other)),
+        429 => Verdict::Unprocessed(failure(FailureKind::Throttled)),
+        // Each of these has a definition by which another attempt ends the same way.
+        501 | 505 | 506 | 507 | 508 | 510 | 511 => Verdict::Permanent,
+        // RFC 9110 §15: a code that is not known is treated as the x00 of its class.
+        408 | 500..=599 => Verdict::Transient(failure(FailureKind::Server)),
+        _ => Verdict::Permanent,
+    }
+}

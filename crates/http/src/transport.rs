@@ -1,0 +1,144 @@
+//! The judgement of transport errors: an error flows in, the chain of its sources is walked through
+//! the types that are known, and a verdict flows out. Each client's types are read in a module of
+//! their own.
+
+mod io;
+
+#[cfg(feature = "hyper")]
+mod h2;
+#[cfg(feature = "hyper")]
+mod hyper;
+#[cfg(feature = "reqwest")]
+mod reqwest;
+#[cfg(feature = "tonic")]
+mod tonic;
+
+use std::error::Error;
+
+use reattempt_core::{Failure, FailureKind, Verdict};
+
+/// What a transport error means to a retry; `None` when none of its sources is of a known type,
+/// which is best held to be permanent.
+///
+/// | what happened | verdict |
+/// |---|---|
+/// | no connection was made: refused, unreachable, timed out, no such name, closed or reset in the TLS handshake | unprocessed, [`Connect`](FailureKind::Connect) |
+/// | the request was never handed to its connection (hyper's `is_canceled`, `is_closed`) | unprocessed, [`Connect`](FailureKind::Connect) |
+/// | the server's HTTP/2 GOAWAY left the request out, or it reset the stream with REFUSED_STREAM | unprocessed, [`Network`](FailureKind::Network) |
+/// | the connection was lost afterwards: reset, closed before the response was whole, another HTTP/2 reset, a GOAWAY that our own side raised | transient, [`Network`](FailureKind::Network) |
+/// | no answer in time | transient, [`Timeout`](FailureKind::Timeout) |
+/// | no connection, and not for the network's sake: certificate or protocol refused in the TLS handshake, unusable URI or scheme | permanent |
+/// | the caller's own body failed, or the caller gave up | permanent |
+/// | a `reqwest::Error` made of a status | as [`verdict_of_status`](crate::verdict_of_status) has it |
+///
+/// Errors of `std::io` are always known; the crate's features `hyper` (hyper, hyper-util's legacy
+/// client, h2), `reqwest` and `tonic` add theirs. A time limit of the caller's own stack, such as
+/// `tower::timeout`'s `Elapsed`, is not known here: whoever sets the limit knows the type.
+///
+/// A bare `io::Error` with no client's error around it does not say whether a request had been
+/// sent. Only a refused connection or an unusable local address is proof that none was.
+///
+/// # Redirects
+///
+/// A client that follows redirects by itself may have had a request carried out before the
+/// connection to the next place fails, and its error does not tell the two apart. Where requests
+/// that must not be repeated can be answered by a redirect, turn that off (in reqwest:
+/// `redirect::Policy::none()`), or follow them outside the retry.
+///
+/// ```
+/// use std::io::{Error, ErrorKind};
+/// use reattempt_core::Verdict;
+/// use reattempt_http::verdict_of_error;
+///
+/// let refused = Error::from(ErrorKind::ConnectionRefused);
+/// assert!(matches!(verdict_of_error(&refused), Some(Verdict::Unprocessed(_))));
+/// let reset = Error::from(ErrorKind::ConnectionReset);
+/// assert!(matches!(verdict_of_error(&reset), Some(Verdict::Transient(_))));
+/// assert_eq!(verdict_of_error(&std::fmt::Error), None);
+/// ```
+#[must_use]
+pub fn verdict_of_error(error: &(dyn Error + 'static)) -> Option<Verdict> {
+    walk(error, Place::Unknown)
+}
+
+const NOT_CONNECTED: Verdict = Verdict::Unprocessed(Failure::new(FailureKind::Connect));
+const LOST: Verdict = Verdict::Transient(Failure::new(FailureKind::Network));
+const TIMED_OUT: Verdict = Verdict::Transient(Failure::new(FailureKind::Timeout));
+
+/// Where an error arose, as far as the links above it in the chain tell.
+#[cfg_attr(not(feature = "hyper"), expect(dead_code, reason = "only a client's error tells"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Unknown,
+    /// While a connection was being made: no request can have been sent.
+    Connecting,
+    /// On a connection that was there: a request may have been sent.
+    Connected,
+}
+
+/// What one link of the chain says.
+#[cfg_attr(not(feature = "hyper"), expect(dead_code, reason = "only a client's error tells"))]
+#[derive(Debug)]
+enum Sign {
+    /// Nothing.
+    None,
+    /// This, whatever stands below.
+    Proof(Verdict),
+    /// This, if nothing below says anything.
+    Presumption(Verdict),
+    /// What stands below arose here.
+    At(Place),
+}
+
+/// Outer links speak first, because only they know whose error the inner one is: the same broken
+/// pipe may be the server's, or have come out of the caller's own request body.
+fn walk(error: &(dyn Error + 'static), place: Place) -> Option<Verdict> {
+    let below = |place| source(error).and_then(|source| walk(source, place));
+    match sign(error, place) {
+        Sign::None => below(place),
+        Sign::Proof(verdict) => Some(verdict),
+        Sign::Presumption(verdict) => below(place).or(Some(verdict)),
+        // Without a sign that the network is to blame, another attempt fails the same way:
+        // native-tls's refusal of a certificate and a URI that cannot be used look like this.
+        Sign::At(Place::Connecting) => match below(Place::Connecting) {
+            Some(Verdict::Transient(_) | Verdict::Unprocessed(_)) => Some(NOT_CONNECTED),
+            _ => Some(Verdict::Permanent),
+        },
+        Sign::At(place) => below(place),
+    }
+}
+
+fn sign(error: &(dyn Error + 'static), place: Place) -> Sign {
+    if let Some(error) = error.downcast_ref::<std::io::Error>() {
+        return io::sign(error, place);
+    }
+    #[cfg(feature = "hyper")]
+    if let Some(sign) = hyper::sign(error).or_else(|| h2::sign(error)) {
+        return sign;
+    }
+    #[cfg(feature = "reqwest")]
+    if let Some(error) = error.downcast_ref::<::reqwest::Error>() {
+        return reqwest::sign(error);
+    }
+    #[cfg(feature = "tonic")]
+    if let Some(sign) = tonic::sign(error) {
+        return sign;
+    }
+    Sign::None
+}
+
+/// The next link. Two types hide theirs from [`Error::source`]: an `io::Error` that wraps an error
+/// passes it over, and h2's names none.
+fn source<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    if let Some(error) = error.downcast_ref::<std::io::Error>() {
+        return error.get_ref().map(|inner| inner as &(dyn Error + 'static));
+    }
+    #[cfg(feature = "hyper")]
+    if let Some(error) = error.downcast_ref::<::h2::Error>() {
+        return error.get_io().map(|inner| inner as &(dyn Error + 'static));
+    }
+    error.source()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! `std::io` errors: what a kind means depends on where it arose.
+
+use std::io::{Error, ErrorKind};
+
+use reattempt_core::{Failure, FailureKind, Verdict};
+
+use super::{LOST, NOT_CONNECTED, Place, Sign, TIMED_OUT};
+
+/// The network was out of reach, though perhaps not from the beginning.
+const OUT_OF_REACH: Verdict = Verdict::Transient(Failure::new(FailureKind::Connect));
+
+pub(super) fn sign(error: &Error, place: Place) -> Sign {
+    let kind = error.kind();
+    let verdict = match place {
+        Place::Connecting => connecting(kind),
+        Place::Connected => connected(kind),
+        Place::Unknown => match kind {
+            ErrorKind::ConnectionRefused | ErrorKind::AddrNotAvailable => Some(NOT_CONNECTED),
+            // Routers can say this of a connection that was there and has carried a request.
+            ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {
+                Some(OUT_OF_REACH)
+            }
+            kind => connected(kind),
+        },
+    };
+    verdict.map_or(Sign::None, Sign::Presumption)
+}
+
+/// Names that do not resolve have no kind that can be named here, so this lists what is not worth
+/// a retry: rustls puts its refusals into `InvalidData`, and `Other` only wraps.
+fn connecting(kind: ErrorKind) -> Option<Verdict> {
+    match kind {
+        ErrorKind::Other => None,
+        ErrorKind::InvalidData
+        | ErrorKind::InvalidInput
+        | ErrorKind::PermissionDenied
+        | ErrorKind::Unsupported => Some(Verdict::Permanent),
+        _ => Some(NOT_CONNECTED),
+    }
+}
+
+fn connected(kind: ErrorKind) -> Option<Verdict> {
+    match kind {
+        ErrorKind::TimedOut => Some(TIMED_OUT),
+        ErrorKind::BrokenPipe
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::ConnectionRefused
+        | ErrorKind::ConnectionReset
+        | ErrorKind::HostUnreachable
+        | ErrorKind::NetworkDown
+        | ErrorKind::NetworkUnreachable
+        | ErrorKind::NotConnected
+        | ErrorKind::UnexpectedEof
+        | ErrorKind::WriteZero => Some(LOST),
+        _ => None,
+    }
+}

@@ -1,0 +1,22 @@
+//! reqwest's errors, as far as they say more than the hyper errors inside them.
+
+use reattempt_core::Verdict;
+
+use super::{NOT_CONNECTED, Sign, TIMED_OUT};
+use crate::verdict_of_status;
+
+pub(super) fn sign(error: &::reqwest::Error) -> Sign {
+    if let Some(status) = error.status() {
+        Sign::Proof(verdict_of_status(status))
+    } else if error.is_builder() || error.is_redirect() {
+        Sign::Proof(Verdict::Permanent)
+    } else if error.is_connect() && (error.is_timeout() || error.is_dns()) {
+        // reqwest's own types for these two cannot be named.
+        Sign::Proof(NOT_CONNECTED)
+    } else if error.is_timeout() {
+        // It looks through the whole chain for this, so a body's own timeout lets it say so too.
+        Sign::Presumption(TIMED_OUT)
+    } else {
+        Sign::None
+    }
+}

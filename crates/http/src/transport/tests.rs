@@ -1,0 +1,93 @@
+//! Chains that no server has to be asked for: io errors alone and inside one another.
+
+use std::fmt;
+use std::io::ErrorKind;
+
+use super::*;
+
+/// A link that says nothing.
+#[derive(Debug)]
+struct Wrapper(std::io::Error);
+
+impl fmt::Display for Wrapper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("wrapper")
+    }
+}
+
+impl Error for Wrapper {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+const UNREACHABLE: Verdict = Verdict::Transient(Failure::new(FailureKind::Connect));
+
+#[test]
+fn a_bare_io_error_is_judged_by_its_kind() {
+    for (kind, expected) in [
+        (ErrorKind::ConnectionRefused, Some(NOT_CONNECTED)),
+        (ErrorKind::AddrNotAvailable, Some(NOT_CONNECTED)),
+        (ErrorKind::HostUnreachable, Some(UNREACHABLE)),
+        (ErrorKind::NetworkUnreachable, Some(UNREACHABLE)),
+        (ErrorKind::NetworkDown, Some(UNREACHABLE)),
+        (ErrorKind::ConnectionReset, Some(LOST)),
+        (ErrorKind::ConnectionAborted, Some(LOST)),
+        (ErrorKind::BrokenPipe, Some(LOST)),
+        (ErrorKind::NotConnected, Some(LOST)),
+        (ErrorKind::UnexpectedEof, Some(LOST)),
+        (ErrorKind::TimedOut, Some(TIMED_OUT)),
+        (ErrorKind::NotFound, None),
+        (ErrorKind::PermissionDenied, None),
+        (ErrorKind::InvalidData, None),
+        (ErrorKind::Other, None),
+    ] {
+        let error = std::io::Error::from(kind);
+        assert_eq!(verdict_of_error(&error), expected, "{kind:?}");
+        assert_eq!(verdict_of_error(&Wrapper(error)), expected, "wrapped {kind:?}");
+    }
+}
+
+#[test]
+fn what_an_io_error_wraps_is_seen_although_its_source_passes_it_over() {
+    let inner = std::io::Error::from(ErrorKind::ConnectionReset);
+    let outer = std::io::Error::other(Wrapper(std::io::Error::other(inner)));
+    assert_eq!(verdict_of_error(&outer), Some(LOST));
+}
+
+#[test]
+fn the_inner_of_two_io_errors_wins() {
+    let refused = std::io::Error::from(ErrorKind::ConnectionRefused);
+    let outer = std::io::Error::new(ErrorKind::UnexpectedEof, refused);
+    assert_eq!(verdict_of_error(&outer), Some(NOT_CONNECTED));
+}
+
+#[test]
+fn a_resolver_error_has_no_kind_of_its_own_and_still_counts_as_no_connection() {
+    let uncategorized = std::io::Error::from_raw_os_error(i32::MAX);
+    assert_eq!(verdict_of_error(&uncategorized), None, "nothing is known of a bare one");
+    assert_eq!(walk(&uncategorized, Place::Connecting), Some(NOT_CONNECTED));
+}
+
+#[cfg(feature = "tonic")]
+#[test]
+fn errors_of_connecting_by_io_kind() {
+    for (error, expected) in [
+        (std::io::Error::from(ErrorKind::ConnectionRefused), NOT_CONNECTED),
+        (std::io::Error::from(ErrorKind::HostUnreachable), NOT_CONNECTED),
+        (std::io::Error::from(ErrorKind::NetworkUnreachable), NOT_CONNECTED),
+        (std::io::Error::from(ErrorKind::TimedOut), NOT_CONNECTED),
+        (std::io::Error::from(ErrorKind::ConnectionReset), NOT_CONNECTED),
+        (std::io::Error::from(ErrorKind::UnexpectedEof), NOT_CONNECTED),
+        (std::io::Error::from(ErrorKind::InvalidData), Verdict::Permanent),
+        (std::io::Error::from(ErrorKind::InvalidInput), Verdict::Permanent),
+        (std::io::Error::from(ErrorKind::PermissionDenied), Verdict::Permanent),
+        (std::io::Error::other("unsupported scheme"), Verdict::Permanent),
+    ] {
+        let text = format!("{error:?}");
+        let error = ::tonic::ConnectError(Box::new(error));
+        assert_eq!(verdict_of_error(&error), Some(expected), "{text}");
+    }
+    let unknown = ::tonic::ConnectError("certificate verify failed".into());
+    assert_eq!(verdict_of_error(&unknown), Some(Verdict::Permanent));
+}

@@ -1,0 +1,15 @@
+//! tonic's errors, as far as they say more than the hyper errors inside them.
+
+use std::error::Error;
+
+use super::{Place, Sign, TIMED_OUT};
+
+pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
+    if error.is::<::tonic::ConnectError>() {
+        Some(Sign::At(Place::Connecting))
+    } else if error.is::<::tonic::TimeoutExpired>() {
+        Some(Sign::Proof(TIMED_OUT))
+    } else {
+        None
+    }
+}

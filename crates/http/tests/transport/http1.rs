@@ -1,0 +1,130 @@
+//! hyper-util's client over HTTP/1.1, and hyper's own connection where the client hides one.
+
+use hyper::client::conn;
+use hyper_util::rt::TokioIo;
+use reattempt_core::Verdict;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use super::server::{read_head, read_on, refused, reset, serve};
+use super::*;
+
+#[tokio::test]
+async fn connection_refused() {
+    let uri = format!("http://{}/", refused().await);
+    assert_verdict(http1_client().request(get(&uri)).await, NOT_CONNECTED);
+}
+
+/// RFC 6761 §6.4: names under `.invalid` never resolve, with a network or without.
+#[tokio::test]
+async fn no_such_name() {
+    let result = http1_client().request(get("http://reattempt.invalid/")).await;
+    assert_verdict(result, NOT_CONNECTED);
+}
+
+#[tokio::test]
+async fn trap_24_reset_before_the_request_was_read_is_no_proof() {
+    let server = serve(async |connection| {
+        connection.peek(&mut [0]).await.unwrap();
+        reset(connection);
+    });
+    let uri = format!("http://{}/", server.await);
+    assert_verdict(http1_client().request(get(&uri)).await, LOST);
+}
+
+#[tokio::test]
+async fn trap_24_reset_after_the_request_was_read_is_no_proof() {
+    let server = serve(async |mut connection| {
+        read_head(&mut connection).await;
+        reset(connection);
+    });
+    let uri = format!("http://{}/", server.await);
+    assert_verdict(http1_client().request(get(&uri)).await, LOST);
+}
+
+#[tokio::test]
+async fn trap_24_incomplete_message_is_no_proof() {
+    for sent in ["", "HTTP/1.1 200 OK\r\ncontent-le"] {
+        let server = serve(move |mut connection| async move {
+            read_head(&mut connection).await;
+            connection.write_all(sent.as_bytes()).await.unwrap();
+        });
+        let uri = format!("http://{}/", server.await);
+        let error = http1_client().request(get(&uri)).await.unwrap_err();
+        let inner = error.source().unwrap().downcast_ref::<hyper::Error>().unwrap();
+        assert!(inner.is_incomplete_message(), "{error:?}");
+        assert_eq!(verdict_of_error(&error), Some(LOST), "{sent:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_its_dead_connection_did_not_take() {
+    let server = serve(async |mut connection| connection.shutdown().await.unwrap());
+    let io = TokioIo::new(TcpStream::connect(server.await).await.unwrap());
+    let (mut sender, connection) = conn::http1::handshake::<_, Body>(io).await.unwrap();
+    connection.await.expect_err("the server hung up");
+
+    let error = sender.send_request(get("/")).await.unwrap_err();
+    assert!(error.is_canceled(), "{error:?}");
+    assert_eq!(verdict_of_error(&error), Some(NOT_CONNECTED));
+
+    let error = sender.ready().await.unwrap_err();
+    assert!(error.is_closed(), "{error:?}");
+    assert_eq!(verdict_of_error(&error), Some(NOT_CONNECTED));
+}
+
+/// The connection is closed while it lies idle, and its end is seen with the request in the queue.
+#[tokio::test]
+async fn a_request_that_meets_a_connection_closed_while_idle() {
+    let (client, server) = tokio::io::duplex(64);
+    let io = TokioIo::new(client);
+    let (mut sender, connection) = conn::http1::handshake::<_, Body>(io).await.unwrap();
+    drop(server);
+    let (result, _) = tokio::join!(sender.send_request(get("/")), connection);
+    let error = result.unwrap_err();
+    assert!(error.is_canceled(), "{error:?}");
+    assert_eq!(verdict_of_error(&error), Some(NOT_CONNECTED));
+}
+
+#[tokio::test]
+async fn trap_24_a_reused_connection_that_closes_is_no_proof() {
+    let server = serve(async |mut connection| {
+        read_head(&mut connection).await;
+        connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+        read_head(&mut connection).await;
+    });
+    let uri = format!("http://{}/", server.await);
+    let client = http1_client();
+    client.request(get(&uri)).await.unwrap();
+    assert_verdict(client.request(get(&uri)).await, LOST);
+}
+
+#[tokio::test]
+async fn the_callers_own_body_fails() {
+    let uri =
+        format!("http://{}/", serve(async |mut connection| read_on(&mut connection).await).await);
+    let result = http1_client().request(post_that_breaks_off(&uri)).await;
+    assert_verdict(result, Verdict::Permanent);
+}
+
+#[tokio::test]
+async fn scheme_that_the_connector_does_not_speak() {
+    let uri = format!("https://{}/", refused().await);
+    assert_verdict(http1_client().request(get(&uri)).await, Verdict::Permanent);
+}
+
+#[tokio::test]
+async fn uri_without_a_host() {
+    assert_verdict(http1_client().request(get("/")).await, None);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_http() {
+    let server = serve(async |mut connection| {
+        read_head(&mut connection).await;
+        connection.write_all(b"220 mail.example ESMTP\r\n\r\n").await.unwrap();
+        read_on(&mut connection).await;
+    });
+    let uri = format!("http://{}/", server.await);
+    assert_verdict(http1_client().request(get(&uri)).await, None);
+}

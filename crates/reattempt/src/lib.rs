@@ -1,0 +1,51 @@
+//! Retries for every HTTP and gRPC client that is a tower `Service`.
+//!
+//! Wrap a client in one layer, and its calls survive what is worth surviving, while a failing server
+//! is not hurt by it: a request that may have been carried out is not repeated unless that is safe,
+//! `Retry-After` is obeyed, delays are jittered, and a retry budget stands in front of every retry.
+//!
+//! ```
+//! use http_body_util::Full;
+//! use hyper_util::client::legacy::Client;
+//! use hyper_util::rt::TokioExecutor;
+//! use reattempt::RetryLayer;
+//! use tower::ServiceBuilder;
+//!
+//! # fn client() -> impl Sized {
+//! let client = ServiceBuilder::new()
+//!     .layer(RetryLayer::http())
+//!     .service(Client::builder(TokioExecutor::new()).build_http());
+//! # type Body = Full<bytes::Bytes>;
+//! # use bytes;
+//! # fn check<S: tower::Service<http::Request<Body>>>(service: S) -> S { service }
+//! # check(client)
+//! # }
+//! ```
+//!
+//! | feature | what it brings | default |
+//! |---|---|---|
+//! | `hyper` | judges the errors of hyper and hyper-util clients, h2 included | on |
+//! | `reqwest` | retries `reqwest::Client` as a service of `reqwest::Request` | off |
+//! | `tonic` | retries a tonic `Channel` under any generated client | off |
+//! | `tracing` | [`TracingObserver`](https://docs.rs/reattempt) | off |
+//! | `tower-http` | takes classifiers written for tower-http | off |
+//!
+//! Where to go from here: [`RetryPolicy`] has every setting with its default, [`schedule`] the
+//! delays, [`RetryBudget`] the budget, [`CallOptions`] what one call may override, [`order`] where
+//! the layer goes among others.
+
+#![forbid(unsafe_code)]
+
+pub mod order;
+pub mod schedule;
+
+pub use reattempt_control::RetryBudget;
+pub use reattempt_core::{
+    Budget, Classify, ConfigError, Decision, Failed, Failure, FailureKind, GiveBack, Judgement,
+    Limits, Permit, ServerHint, StopReason, Unlimited, Verdict, decide,
+};
+pub use reattempt_http::{
+    Hinted, Hints, IDEMPOTENCY_KEY, ReplayBody, ReplayError, ReplayLimits, ReplayMemory,
+    new_idempotency_key,
+};
+pub use reattempt_tower::*;

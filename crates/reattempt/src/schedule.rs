@@ -1,0 +1,19 @@
+//! Schedules: how long to wait before each retry.
+//!
+//! | schedule | delays |
+//! |---|---|
+//! | [`Exponential`] | growing by a factor up to a cap, with no, full, equal or symmetric jitter |
+//! | [`Decorrelated`] | drawn between the base and three times the last one |
+//! | [`TruncatedExponential`] | whole powers of two with random milliseconds, then an end |
+//! | [`Constant`], [`Linear`], [`List`] | what their names say |
+//! | [`Iterated`] | any factory of iterators of durations: other crates' schedules |
+//! | [`SharedSchedule`] | any of them, the type erased |
+//!
+//! [`ScheduleExt`] takes, caps, floors, joins and jitters them. A schedule of your own needs the
+//! traits [`Schedule`] and [`Delays`] and nothing else.
+
+pub use reattempt_core::{
+    Admission, Delays, Jitter, NextRetry, Random, Schedule, ScheduleExt, SharedSchedule,
+};
+pub use reattempt_schedule_exponential::{Decorrelated, Exponential, TruncatedExponential};
+pub use reattempt_schedule_fixed::{Constant, Iterated, Linear, List};

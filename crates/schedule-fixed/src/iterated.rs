@@ -1,0 +1,66 @@
+//! Delays from any iterator, so that schedules of other crates plug in unchanged.
+
+use core::fmt;
+use core::time::Duration;
+
+use reattempt_core::{Delays, NextRetry, Random, Schedule};
+
+/// The delays of an iterator that a factory makes for each call.
+///
+/// When the iterator ends, so do the retries. An iterator that draws random numbers draws its own:
+/// a seed given to reattempt does not make it reproducible. Better leave its jitter off and add
+/// [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered).
+///
+/// ```
+/// use core::time::Duration;
+/// use reattempt_schedule_fixed::Iterated;
+///
+/// // 1 s, 4 s, 9 s, 16 s, 25 s
+/// let squares = Iterated::new(|| (1..=5).map(|n| Duration::from_secs(n * n)));
+/// ```
+#[derive(Clone, Copy)]
+pub struct Iterated<F> {
+    factory: F,
+}
+
+impl<F, I> Iterated<F>
+where
+    F: Fn() -> I,
+    I: Iterator<Item = Duration>,
+{
+    /// Asks `factory` for an iterator when a call first fails.
+    pub const fn new(factory: F) -> Self {
+        Self { factory }
+    }
+}
+
+impl<F> fmt::Debug for Iterated<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iterated").finish_non_exhaustive()
+    }
+}
+
+impl<F, I> Schedule for Iterated<F>
+where
+    F: Fn() -> I,
+    I: Iterator<Item = Duration>,
+{
+    type Delays = IteratedDelays<I>;
+
+    fn delays(&self) -> IteratedDelays<I> {
+        IteratedDelays { iterator: (self.factory)() }
+    }
+}
+
+/// The state of one call of [`Iterated`]: its iterator, which each retry moves on by one.
+#[derive(Debug, Clone)]
+pub struct IteratedDelays<I> {
+    iterator: I,
+}
+
+impl<I: Iterator<Item = Duration>> Delays for IteratedDelays<I> {
+    #[inline]
+    fn next_delay(&mut self, _: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
+        self.iterator.next()
+    }
+}

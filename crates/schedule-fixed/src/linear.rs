@@ -1,0 +1,69 @@
+//! Delays that grow by the same step.
+
+use core::time::Duration;
+
+use reattempt_core::{ConfigError, Delays, NextRetry, Random, Schedule};
+
+/// Delays of `min(cap, base + n · step)`, where `n` is the number of the retry, from 0.
+///
+/// It has no state, so it is its own [`Delays`]. Sums too long for a duration are
+/// [`Duration::MAX`].
+///
+/// ```
+/// use core::time::Duration;
+/// use reattempt_schedule_fixed::Linear;
+///
+/// // 1 s, 1.5 s, 2 s, 2 s, …
+/// let schedule = Linear::new(Duration::from_secs(1))
+///     .step(Duration::from_millis(500))
+///     .cap(Duration::from_secs(2))?;
+/// # Ok::<_, reattempt_core::ConfigError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Linear {
+    base: Duration,
+    step: Duration,
+    cap: Option<Duration>,
+}
+
+impl Linear {
+    /// Grows by `base` from `base`, without a cap.
+    pub const fn new(base: Duration) -> Self {
+        Self { base, step: base, cap: None }
+    }
+
+    /// Grows by this step. Default: the base delay.
+    pub const fn step(self, step: Duration) -> Self {
+        Self { step, ..self }
+    }
+
+    /// Grows no further than this. Default: no cap.
+    ///
+    /// # Errors
+    ///
+    /// `cap` must not be below the base delay.
+    pub fn cap(self, cap: Duration) -> Result<Self, ConfigError> {
+        if cap >= self.base {
+            Ok(Self { cap: Some(cap), ..self })
+        } else {
+            Err(ConfigError::new("cap", format_args!("{cap:?}"), "at least the base delay"))
+        }
+    }
+}
+
+impl Schedule for Linear {
+    type Delays = Self;
+
+    #[inline]
+    fn delays(&self) -> Self {
+        *self
+    }
+}
+
+impl Delays for Linear {
+    #[inline]
+    fn next_delay(&mut self, retry: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
+        let delay = self.base.saturating_add(self.step.saturating_mul(retry.number));
+        Some(self.cap.map_or(delay, |cap| delay.min(cap)))
+    }
+}

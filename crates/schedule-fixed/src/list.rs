@@ -1,0 +1,61 @@
+//! Delays written out one by one.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use reattempt_core::{ConfigError, Delays, NextRetry, Random, Schedule};
+
+/// The delays of a list, one for each retry.
+///
+/// All calls share the list, so it is its own [`Delays`].
+///
+/// ```
+/// use core::time::Duration;
+/// use reattempt_schedule_fixed::List;
+///
+/// // Two retries.
+/// let few = List::ending([10, 100].map(Duration::from_millis));
+/// // 10 ms, 100 ms, 100 ms, …
+/// let endless = List::repeating_last([10, 100].map(Duration::from_millis))?;
+/// # Ok::<_, reattempt_core::ConfigError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct List {
+    delays: Arc<[Duration]>,
+    after: Option<Duration>,
+}
+
+impl List {
+    /// As many retries as there are delays; an empty list never retries.
+    pub fn ending(delays: impl IntoIterator<Item = Duration>) -> Self {
+        Self { delays: delays.into_iter().collect(), after: None }
+    }
+
+    /// Each delay once, and then the last of them without end.
+    ///
+    /// # Errors
+    ///
+    /// `delays` must not be empty.
+    pub fn repeating_last(delays: impl IntoIterator<Item = Duration>) -> Result<Self, ConfigError> {
+        let delays: Arc<[Duration]> = delays.into_iter().collect();
+        match delays.last().copied() {
+            Some(last) => Ok(Self { delays, after: Some(last) }),
+            None => Err(ConfigError::new("delays", "empty", "a list of at least one delay")),
+        }
+    }
+}
+
+impl Schedule for List {
+    type Delays = Self;
+
+    fn delays(&self) -> Self {
+        self.clone()
+    }
+}
+
+impl Delays for List {
+    fn next_delay(&mut self, retry: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
+        let listed = usize::try_from(retry.number).ok().and_then(|number| self.delays.get(number));
+        listed.copied().or(self.after)
+    }
+}

@@ -1,0 +1,31 @@
+//! The one clock: tokio's, so that a paused clock governs everything.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// A moment no clock of this process can be before: the budgets' time counts from it.
+///
+/// A month before the first use rather than the first use itself, since a paused clock may have
+/// been stopped a little earlier.
+static EPOCH: LazyLock<Instant> = LazyLock::new(|| {
+    let now = Instant::now();
+    now.checked_sub(Duration::from_secs(30 * 24 * 3600)).unwrap_or(now)
+});
+
+/// The monotonic time that budgets see.
+pub(crate) fn since_epoch(now: Instant) -> Duration {
+    now.saturating_duration_since(*EPOCH)
+}
+
+/// `now + wait`, or some thirty years ahead where that cannot be expressed.
+pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
+    const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+    now.checked_add(wait.min(FAR)).unwrap_or(now)
+}
+
+/// Whether this task can wait at all.
+pub(crate) fn has_timer() -> bool {
+    tokio::runtime::Handle::try_current().is_ok()
+}

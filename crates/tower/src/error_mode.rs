@@ -1,0 +1,175 @@
+//! Whose error type a call ends with, and whether time limits may interrupt it.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tower::BoxError;
+
+use crate::{TimedOut, clock};
+
+/// The inner service's own error type; no time limit interrupts an attempt. The default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnError;
+
+/// tower's `BoxError`, with a [`TimedOut`] inside when a time limit interrupted the call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BoxedError;
+
+/// How a policy deals with errors of type `E`: [`OwnError`] or [`BoxedError`].
+#[diagnostic::on_unimplemented(
+    message = "a retry policy that keeps the inner service's error type needs `{E}: std::error::Error`",
+    note = "for an inner service whose error is a `BoxError` (behind tower's Timeout or Buffer), call `.boxed_errors()` on the policy"
+)]
+pub trait ErrorMode<E> {
+    /// What the caller gets.
+    type Error;
+    /// The timer that interrupts an attempt; nothing where none does.
+    #[doc(hidden)]
+    type Timer: Default;
+    /// Proof that an attempt was interrupted.
+    #[doc(hidden)]
+    type Interrupt;
+    /// Whether time limits interrupt.
+    #[doc(hidden)]
+    const INTERRUPTS: bool;
+
+    /// The caller's error for one of the inner service.
+    #[doc(hidden)]
+    fn own(error: E) -> Self::Error;
+
+    /// A look at the error, for classification.
+    #[doc(hidden)]
+    fn view(error: &Self::Error) -> &(dyn Error + 'static);
+
+    /// Polls the timer, which is made when it is first polled, due at `due()`.
+    #[doc(hidden)]
+    fn poll_interrupt(
+        timer: Pin<&mut Self::Timer>,
+        cx: &mut Context<'_>,
+        due: impl FnOnce() -> Option<Instant>,
+    ) -> Poll<Self::Interrupt>;
+
+    /// The proof for a limit that passed while no attempt was under way; `None` where none interrupts.
+    #[doc(hidden)]
+    fn interrupt() -> Option<Self::Interrupt>;
+
+    /// Forgets the timer: another attempt begins.
+    #[doc(hidden)]
+    fn reset(timer: Pin<&mut Self::Timer>);
+
+    /// The caller's error for an interrupted attempt.
+    #[doc(hidden)]
+    fn timed_out(interrupt: Self::Interrupt, error: TimedOut) -> Self::Error;
+}
+
+impl<E: Error + 'static> ErrorMode<E> for OwnError {
+    type Error = E;
+    type Timer = ();
+    type Interrupt = Infallible;
+    const INTERRUPTS: bool = false;
+
+    #[inline]
+    fn own(error: E) -> E {
+        error
+    }
+
+    #[inline]
+    fn view(error: &E) -> &(dyn Error + 'static) {
+        error
+    }
+
+    #[inline]
+    fn poll_interrupt(
+        _: Pin<&mut ()>,
+        _: &mut Context<'_>,
+        _: impl FnOnce() -> Option<Instant>,
+    ) -> Poll<Infallible> {
+        Poll::Pending
+    }
+
+    fn interrupt() -> Option<Infallible> {
+        None
+    }
+
+    #[inline]
+    fn reset(_: Pin<&mut ()>) {}
+
+    fn timed_out(interrupt: Infallible, _: TimedOut) -> E {
+        match interrupt {}
+    }
+}
+
+impl<E: Into<BoxError>> ErrorMode<E> for BoxedError {
+    type Error = BoxError;
+    type Timer = AttemptTimer;
+    type Interrupt = ();
+    const INTERRUPTS: bool = true;
+
+    fn own(error: E) -> BoxError {
+        error.into()
+    }
+
+    fn view(error: &BoxError) -> &(dyn Error + 'static) {
+        &**error
+    }
+
+    fn poll_interrupt(
+        timer: Pin<&mut AttemptTimer>,
+        cx: &mut Context<'_>,
+        due: impl FnOnce() -> Option<Instant>,
+    ) -> Poll<()> {
+        timer.poll(cx, due)
+    }
+
+    fn interrupt() -> Option<()> {
+        Some(())
+    }
+
+    fn reset(mut timer: Pin<&mut AttemptTimer>) {
+        timer.set(AttemptTimer::default());
+    }
+
+    fn timed_out((): (), error: TimedOut) -> BoxError {
+        Box::new(error)
+    }
+}
+
+pin_project! {
+    /// The timer of one attempt, made only when the attempt is not ready at once.
+    #[derive(Default)]
+    pub struct AttemptTimer {
+        started: bool,
+        #[pin]
+        sleep: Option<Sleep>,
+    }
+}
+
+impl AttemptTimer {
+    fn poll(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        due: impl FnOnce() -> Option<Instant>,
+    ) -> Poll<()> {
+        let mut this = self.project();
+        if !*this.started {
+            *this.started = true;
+            // Without a runtime nothing can wait, and the limit cannot be kept.
+            this.sleep.set(due().filter(|_| clock::has_timer()).map(sleep_until));
+        }
+        match this.sleep.as_pin_mut() {
+            Some(sleep) => sleep.poll(cx),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl fmt::Debug for AttemptTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AttemptTimer").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,31 @@
+//! What runs before each attempt.
+
+use std::pin::Pin;
+
+use reattempt_core::Failure;
+
+/// The attempt that is about to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Attempting {
+    /// Its number, from 1.
+    pub number: u32,
+    /// How the attempt before it failed; `None` for the first.
+    pub cause: Option<Failure>,
+}
+
+type HookFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// A hook over heads of type `Head`.
+pub(crate) trait BeforeAttempt<Head>: Send + Sync {
+    fn before_attempt<'a>(&'a self, head: &'a mut Head, attempt: Attempting) -> HookFuture<'a>;
+}
+
+impl<Head, F> BeforeAttempt<Head> for F
+where
+    F: for<'a> Fn(&'a mut Head, Attempting) -> HookFuture<'a> + Send + Sync,
+{
+    fn before_attempt<'a>(&'a self, head: &'a mut Head, attempt: Attempting) -> HookFuture<'a> {
+        self(head, attempt)
+    }
+}

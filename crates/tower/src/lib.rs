@@ -1,0 +1,41 @@
+//! The tower layers of reattempt.
+//!
+//! What flows in: the calls of any client that is a tower `Service`. What flows out: the same calls,
+//! retried where that is safe and worth it. [`RetryLayer`] wraps a client; [`RetryPolicy`] says how;
+//! the decision itself is made by `reattempt-core`, and this crate only carries it out: it keeps the
+//! request, waits by tokio's clock, and sends again.
+
+#![forbid(unsafe_code)]
+
+mod clock;
+mod deadline;
+mod error_mode;
+mod hook;
+mod observe;
+mod options;
+mod policy;
+mod protocol;
+mod random;
+mod report;
+mod retry;
+mod timed_out;
+
+pub use deadline::Deadline;
+pub use error_mode::{BoxedError, ErrorMode, OwnError};
+pub use hook::Attempting;
+#[cfg(feature = "tracing")]
+pub use observe::TracingObserver;
+pub use observe::{Event, Observer};
+pub use options::CallOptions;
+pub use policy::{RetryPolicy, StockDelay};
+#[cfg(feature = "tower-http")]
+pub use protocol::ClassifyWith;
+#[cfg(feature = "reqwest")]
+pub use protocol::KeptReqwest;
+pub use protocol::{
+    Admitted, AttemptNumber, Carry, Cloned, DiscardBody, Grpc, Http, Judge, KeptRequest,
+    NestedMarker, Origin, Outcome, Protocol,
+};
+pub use report::{AttemptOutcome, AttemptReport, Report, ReportSlot};
+pub use retry::{Retry, RetryFuture, RetryLayer};
+pub use timed_out::{RefusedResponse, TimeLimit, TimedOut};

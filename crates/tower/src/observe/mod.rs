@@ -1,0 +1,87 @@
+//! What others may see of a call while it runs.
+
+use std::fmt;
+use std::time::Duration;
+
+use reattempt_core::StopReason;
+
+use crate::AttemptOutcome;
+
+#[cfg(feature = "tracing")]
+mod tracing;
+
+#[cfg(feature = "tracing")]
+pub use self::tracing::TracingObserver;
+
+/// Something that happened to a call.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// An attempt failed, for now or for good.
+    AttemptFailed {
+        /// The attempt's number, from 1.
+        attempt: u32,
+        /// How it failed.
+        outcome: &'a AttemptOutcome,
+    },
+    /// Another attempt will be made.
+    WillRetry {
+        /// Its number, from 2.
+        attempt: u32,
+        /// The delay before it.
+        after: Duration,
+    },
+    /// The call ended in a failure.
+    GaveUp {
+        /// The attempts made.
+        attempts: u32,
+        /// Why there is no further one.
+        reason: StopReason,
+    },
+    /// The call succeeded.
+    Succeeded {
+        /// The attempts made.
+        attempts: u32,
+    },
+}
+
+/// Is told of every event of every call.
+///
+/// Called on the task that polls the call, with no lock held; it must not block. Every
+/// `Fn(&str, &Event)` is one.
+///
+/// ```
+/// use reattempt_tower::{Event, RetryPolicy};
+///
+/// let policy = RetryPolicy::http().observer(|destination: &str, event: &Event<'_>| {
+///     if let Event::GaveUp { attempts, reason } = event {
+///         eprintln!("{destination}: gave up after {attempts} attempts: {reason}");
+///     }
+/// });
+/// ```
+pub trait Observer: Send + Sync {
+    /// An event of a call to `destination` (an authority; empty where nothing was kept of the call).
+    fn on_event(&self, destination: &str, event: &Event<'_>);
+}
+
+impl<F> Observer for F
+where
+    F: Fn(&str, &Event<'_>) + Send + Sync,
+{
+    fn on_event(&self, destination: &str, event: &Event<'_>) {
+        self(destination, event);
+    }
+}
+
+impl fmt::Display for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::AttemptFailed { attempt, outcome } => write!(f, "attempt {attempt}: {outcome}"),
+            Event::WillRetry { attempt, after } => write!(f, "attempt {attempt} in {after:?}"),
+            Event::GaveUp { attempts, reason } => {
+                write!(f, "gave up after {attempts} attempts: {reason}")
+            }
+            Event::Succeeded { attempts } => write!(f, "succeeded on attempt {attempts}"),
+        }
+    }
+}

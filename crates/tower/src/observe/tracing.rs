@@ -1,0 +1,33 @@
+//! An observer that writes `tracing` events.
+
+use ::tracing::{debug, trace, warn};
+
+use crate::{Event, Observer};
+
+/// Writes each event to `tracing` under the target `reattempt`: giving up at WARN, failed attempts
+/// and retries at DEBUG, successes at TRACE.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TracingObserver;
+
+impl Observer for TracingObserver {
+    fn on_event(&self, destination: &str, event: &Event<'_>) {
+        match event {
+            Event::AttemptFailed { attempt, outcome } => {
+                debug!(target: "reattempt", destination, attempt, %outcome, "attempt failed");
+            }
+            Event::WillRetry { attempt, after } => {
+                debug!(target: "reattempt", destination, attempt, ?after, "will retry");
+            }
+            // That a failure is permanent is the answer itself, not a trouble of retrying.
+            Event::GaveUp { attempts, reason: reason @ reattempt_core::StopReason::Permanent } => {
+                debug!(target: "reattempt", destination, attempts, %reason, "gave up");
+            }
+            Event::GaveUp { attempts, reason } => {
+                warn!(target: "reattempt", destination, attempts, %reason, "gave up");
+            }
+            Event::Succeeded { attempts } => {
+                trace!(target: "reattempt", destination, attempts, "succeeded");
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What a caller may say about a single call.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reattempt_core::{Classify, SharedSchedule, Verdict};
+
+use crate::protocol::Outcome;
+use crate::{Deadline, ReportSlot};
+
+/// A classifier that sees outcomes of HTTP.
+pub(crate) type SharedClassifier = Arc<dyn for<'a> Classify<Outcome<'a>> + Send + Sync>;
+
+/// Overrides for one call.
+///
+/// Put it into the extensions of an `http::Request`, or give it to all calls of one handle with
+/// [`Retry::with_options`](crate::Retry::with_options) (the way for reqwest, whose requests have no
+/// public extensions). What is not set comes from the policy. Options in the request go before those
+/// of the handle, as a whole.
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt_tower::{CallOptions, Deadline};
+///
+/// let mut request = http::Request::post("http://shop.example/orders").body(()).unwrap();
+/// request.extensions_mut().insert(
+///     CallOptions::new()
+///         .repeatable(true) // the server finds duplicates by the order number
+///         .max_attempts(5)
+///         .deadline(Deadline::after(Duration::from_secs(2))),
+/// );
+/// ```
+#[derive(Clone, Default)]
+pub struct CallOptions(Arc<Settings>);
+
+#[derive(Clone, Default)]
+struct Settings {
+    never: bool,
+    repeatable: Option<bool>,
+    max_attempts: Option<u32>,
+    max_elapsed: Option<Duration>,
+    attempt_timeout: Option<Duration>,
+    deadline: Option<Deadline>,
+    schedule: Option<SharedSchedule>,
+    classifier: Option<SharedClassifier>,
+    slot: Option<ReportSlot>,
+}
+
+impl CallOptions {
+    /// Nothing overridden.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Never retry this call; nothing of it is kept.
+    pub fn never_retry(self) -> Self {
+        self.set(|settings| settings.never = true)
+    }
+
+    /// Whether the request may be carried out twice. `true` makes a POST as retryable as a PUT;
+    /// `false` keeps any method from being repeated after it may have been carried out.
+    pub fn repeatable(self, repeatable: bool) -> Self {
+        self.set(|settings| settings.repeatable = Some(repeatable))
+    }
+
+    /// The most attempts in all, the first included; 0 acts as 1.
+    pub fn max_attempts(self, attempts: u32) -> Self {
+        self.set(|settings| settings.max_attempts = Some(attempts))
+    }
+
+    /// The most time from the start of the call to the start of its last attempt.
+    pub fn max_elapsed(self, elapsed: Duration) -> Self {
+        self.set(|settings| settings.max_elapsed = Some(elapsed))
+    }
+
+    /// The most time for each attempt. Only policies that interrupt
+    /// ([`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or
+    /// [`boxed_errors`](crate::RetryPolicy::boxed_errors)) can act on it.
+    pub fn attempt_timeout(self, timeout: Duration) -> Self {
+        self.set(|settings| settings.attempt_timeout = Some(timeout))
+    }
+
+    /// The moment by which the call must be over. The earlier of this one and a [`Deadline`] in the
+    /// request's extensions counts.
+    pub fn deadline(self, deadline: Deadline) -> Self {
+        self.set(|settings| settings.deadline = Some(deadline))
+    }
+
+    /// The schedule of this call's delays.
+    pub fn schedule(self, schedule: SharedSchedule) -> Self {
+        self.set(|settings| settings.schedule = Some(schedule))
+    }
+
+    /// A classifier that is asked before the policy's own; `None` from it leaves the outcome to
+    /// them.
+    pub fn classify<C>(self, classifier: C) -> Self
+    where
+        C: for<'a> Fn(Outcome<'a>) -> Option<Verdict> + Send + Sync + 'static,
+    {
+        self.set(|settings| settings.classifier = Some(Arc::new(classifier)))
+    }
+
+    /// Where to put the report when the call ends.
+    pub fn report_to(self, slot: &ReportSlot) -> Self {
+        let slot = slot.clone();
+        self.set(|settings| settings.slot = Some(slot))
+    }
+
+    fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(Arc::make_mut(&mut self.0));
+        self
+    }
+}
+
+/// What the engine reads.
+impl CallOptions {
+    pub(crate) fn never(&self) -> bool {
+        self.0.never
+    }
+    pub(crate) fn get_repeatable(&self) -> Option<bool> {
+        self.0.repeatable
+    }
+    pub(crate) fn get_max_attempts(&self) -> Option<u32> {
+        self.0.max_attempts
+    }
+    pub(crate) fn get_max_elapsed(&self) -> Option<Duration> {
+        self.0.max_elapsed
+    }
+    pub(crate) fn get_attempt_timeout(&self) -> Option<Duration> {
+        self.0.attempt_timeout
+    }
+    pub(crate) fn get_deadline(&self) -> Option<Deadline> {
+        self.0.deadline
+    }
+    pub(crate) fn get_schedule(&self) -> Option<&SharedSchedule> {
+        self.0.schedule.as_ref()
+    }
+    pub(crate) fn classifier(&self) -> Option<&SharedClassifier> {
+        self.0.classifier.as_ref()
+    }
+    pub(crate) fn slot(&self) -> Option<&ReportSlot> {
+        self.0.slot.as_ref()
+    }
+}
+
+impl fmt::Debug for CallOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings = &*self.0;
+        f.debug_struct("CallOptions")
+            .field("never_retry", &settings.never)
+            .field("repeatable", &settings.repeatable)
+            .field("max_attempts", &settings.max_attempts)
+            .field("max_elapsed", &settings.max_elapsed)
+            .field("attempt_timeout", &settings.attempt_timeout)
+            .field("deadline", &settings.deadline)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,339 @@
+//! What a user sets: protocol, schedule, limits, budget, hooks and observers.
+
+use std::error::Error;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reattempt_control::RetryBudget;
+use reattempt_core::{Budget, Limits, Schedule, Verdict};
+use reattempt_http::ReplayLimits;
+use reattempt_schedule_exponential::Exponential;
+
+use crate::error_mode::{BoxedError, OwnError};
+use crate::hook::BeforeAttempt;
+use crate::protocol::{Cloned, Grpc, Http, Protocol};
+use crate::random::Seed;
+use crate::{Attempting, Observer};
+
+mod http;
+mod stock;
+
+pub use stock::StockDelay;
+
+use stock::StockCall;
+
+/// How calls are retried.
+///
+/// **No attempt is timed out by default**: a server that hangs hangs the call. Set
+/// [`attempt_timeout`](Self::attempt_timeout) unless the inner service has a timeout of its own.
+///
+/// A clone shares the budget and the bound on kept bodies with its original; policies that are built
+/// separately share nothing.
+///
+/// | setting | default | why |
+/// |---|---|---|
+/// | schedule | full jitter from 100 ms, doubling up to 5 s | spreads clients over the whole interval |
+/// | `max_attempts` | 3 | a third retry rarely succeeds where two have failed, and costs the server as much |
+/// | `max_elapsed` | 30 s | past that nobody waits for the answer |
+/// | `max_server_delay` | 60 s | a server that asks for more is better left alone |
+/// | budget | for each destination 10 tokens, 0.1 for a success, 0.1 a second | a total outage adds next to no load |
+/// | attempt timeout | none | it changes the error type, so it is asked for |
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt_control::RetryBudget;
+/// use reattempt_schedule_exponential::Exponential;
+/// use reattempt_tower::RetryPolicy;
+///
+/// # fn main() -> Result<(), reattempt_core::ConfigError> {
+/// let policy = RetryPolicy::http()
+///     .schedule(Exponential::full_jitter(Duration::from_millis(100)).cap(Duration::from_secs(5))?)
+///     .max_attempts(4)
+///     .max_elapsed(Duration::from_secs(20))
+///     .budget(RetryBudget::ratio(0.1)?);
+/// # Ok(())
+/// # }
+/// ```
+pub struct RetryPolicy<K = Http, D = Exponential, B = RetryBudget, M = OwnError>
+where
+    K: Protocol,
+    D: Schedule,
+{
+    pub(crate) settings: Arc<Settings<K, D, B>>,
+    pub(crate) stock: StockCall<D::Delays>,
+    mode: PhantomData<fn() -> M>,
+}
+
+/// What all clones of a policy share.
+pub(crate) struct Settings<K: Protocol, D, B> {
+    pub(crate) protocol: K,
+    pub(crate) schedule: D,
+    pub(crate) budget: B,
+    pub(crate) limits: Limits,
+    pub(crate) attempt_timeout: Option<Duration>,
+    pub(crate) discard_time: Duration,
+    pub(crate) hook: Option<Arc<dyn BeforeAttempt<K::Head>>>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) seed: Option<Seed>,
+    pub(crate) nested: bool,
+}
+
+impl RetryPolicy {
+    /// Retries of HTTP requests, by status, method and server hint.
+    pub fn http() -> Self {
+        Self::with_protocol(Http::default(), Exponential::default(), RetryBudget::default())
+    }
+}
+
+impl RetryPolicy<Grpc> {
+    /// Retries of gRPC calls, by the code of a trailers-only response.
+    ///
+    /// Delays of 100 ms, doubling up to 5 s, ± 20 %; three attempts; no budget unless one is given;
+    /// up to 256 KiB of each request kept.
+    pub fn grpc() -> Self {
+        let policy =
+            Self::with_protocol(Grpc::default(), grpc_schedule(), RetryBudget::unlimited());
+        policy.replay(ReplayLimits::default().per_call(256 * 1024))
+    }
+}
+
+impl<C> RetryPolicy<Cloned<C>> {
+    /// Retries of any service whose requests are `Clone`, as `judge` says.
+    ///
+    /// Every request counts as repeatable: what must not be repeated, `judge` must not call
+    /// transient.
+    ///
+    /// ```
+    /// use std::error::Error;
+    /// use reattempt_core::{Failure, FailureKind, Verdict};
+    /// use reattempt_tower::RetryPolicy;
+    ///
+    /// let policy = RetryPolicy::cloned(|outcome: Result<&String, &(dyn Error + 'static)>| match outcome {
+    ///     Ok(_) => Verdict::Success,
+    ///     Err(_) => Verdict::Transient(Failure::new(FailureKind::Other)),
+    /// });
+    /// ```
+    pub fn cloned<Response>(judge: C) -> Self
+    where
+        C: Fn(Result<&Response, &(dyn Error + 'static)>) -> Verdict,
+    {
+        Self::with_protocol(Cloned::new(judge), Exponential::default(), RetryBudget::default())
+    }
+}
+
+/// ±20 % around 100 ms, doubling up to 5 s.
+fn grpc_schedule() -> Exponential {
+    let base = Duration::from_millis(100);
+    // The factor is within (0, 1), the one thing that could be refused.
+    Exponential::symmetric(base, 0.2).unwrap_or_else(|_| Exponential::full_jitter(base))
+}
+
+impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
+    fn with_protocol(protocol: K, schedule: D, budget: B) -> Self {
+        Self::of(Settings {
+            protocol,
+            schedule,
+            budget,
+            limits: Limits::default(),
+            attempt_timeout: None,
+            discard_time: Duration::from_millis(50),
+            hook: None,
+            observer: None,
+            seed: None,
+            nested: false,
+        })
+    }
+
+    fn of(settings: Settings<K, D, B>) -> Self {
+        Self { settings: Arc::new(settings), stock: StockCall::default(), mode: PhantomData }
+    }
+
+    /// The budget, to read its balance.
+    pub fn get_budget(&self) -> &B {
+        &self.settings.budget
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> &Limits {
+        &self.settings.limits
+    }
+}
+
+/// Settings of every protocol.
+impl<K, D, B, M> RetryPolicy<K, D, B, M>
+where
+    K: Protocol + Clone,
+    D: Schedule + Clone,
+    B: Clone,
+{
+    /// The delays between attempts.
+    pub fn schedule<T: Schedule>(self, schedule: T) -> RetryPolicy<K, T, B, M> {
+        RetryPolicy::of(self.into_settings().map(|_, budget| (schedule, budget)))
+    }
+
+    /// The budget that stands in front of every retry.
+    pub fn budget<T: Budget>(self, budget: T) -> RetryPolicy<K, D, T, M> {
+        RetryPolicy::of(self.into_settings().map(|schedule, _| (schedule, budget)))
+    }
+
+    /// The most attempts in all, the first included; 0 and 1 both mean never to retry. Default 3.
+    pub fn max_attempts(self, attempts: u32) -> Self {
+        self.set(|settings| settings.limits.max_attempts = attempts)
+    }
+
+    /// The most time from the start of a call to the start of its last attempt: a retry whose delay
+    /// would pass it is not made. `None` for no limit; default 30 s. It interrupts nothing.
+    pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
+        let elapsed = elapsed.into();
+        self.set(|settings| settings.limits.max_elapsed = elapsed)
+    }
+
+    /// The longest delay a server may ask for; asked for more, the call ends. Default 60 s, of which
+    /// `max_elapsed` leaves 30 s unless it is raised.
+    pub fn max_server_delay(self, delay: Duration) -> Self {
+        self.set(|settings| settings.limits.max_server_delay = delay)
+    }
+
+    /// The most time for each attempt, up to its response head.
+    ///
+    /// An attempt that takes longer is dropped and counts as a timeout, retried where the request may
+    /// be repeated. The call's error becomes tower's `BoxError`, with a [`TimedOut`](crate::TimedOut)
+    /// inside when the last attempt timed out; a [`Deadline`](crate::Deadline) then interrupts too.
+    pub fn attempt_timeout(self, timeout: Duration) -> RetryPolicy<K, D, B, BoxedError> {
+        let mut settings = self.into_settings();
+        settings.attempt_timeout = Some(timeout);
+        RetryPolicy::of(settings)
+    }
+
+    /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) interrupt
+    /// an attempt. Needed for inner services whose error is a `BoxError` already.
+    pub fn boxed_errors(self) -> RetryPolicy<K, D, B, BoxedError> {
+        RetryPolicy::of(self.into_settings())
+    }
+
+    /// Runs before each attempt, the first included, and may change its head: fresh tokens,
+    /// signatures, trace headers. A response with status 401 or 409 can be retried by giving that
+    /// status a verdict ([`on_status`](Self::on_status)) beside such a hook.
+    ///
+    /// # Cancel safety
+    /// The hook's future is dropped with the call.
+    ///
+    /// ```
+    /// use reattempt_tower::{Attempting, RetryPolicy};
+    ///
+    /// let policy = RetryPolicy::http().before_attempt(|head: &mut http::request::Parts, attempt: Attempting| {
+    ///     Box::pin(async move {
+    ///         head.headers.insert("x-attempt", attempt.number.into());
+    ///     })
+    /// });
+    /// ```
+    pub fn before_attempt<H>(self, hook: H) -> Self
+    where
+        H: for<'a> Fn(
+                &'a mut K::Head,
+                Attempting,
+            ) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>>
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.set(|settings| settings.hook = Some(Arc::new(hook)))
+    }
+
+    /// Is told of every event of every call, in place of any observer before it.
+    pub fn observer<O: Observer + 'static>(self, observer: O) -> Self {
+        self.set(|settings| settings.observer = Some(Arc::new(observer)))
+    }
+
+    /// Makes every delay reproducible: the calls, in the order in which they are made, draw from
+    /// streams of their own. For tests and simulations.
+    pub fn seed(self, seed: u64) -> Self {
+        self.set(|settings| settings.seed = Some(Seed::new(seed)))
+    }
+
+    /// How long a refused response may be drained before its connection is closed instead; default
+    /// 50 ms. The time counts as part of the delay.
+    pub fn discard_time(self, time: Duration) -> Self {
+        self.set(|settings| settings.discard_time = time)
+    }
+
+    /// Works together with other retry layers on the same call, so that attempts do not multiply:
+    /// a layer that finds itself below one with this setting leaves all retries to it if it has the
+    /// setting too; if it has not, it tells when it gave up, and the outer one then stops as well.
+    ///
+    /// Works through the request's extensions, so for `http::Request` only.
+    pub fn nested(self, nested: bool) -> Self {
+        self.set(|settings| settings.nested = nested)
+    }
+
+    fn set(self, change: impl FnOnce(&mut Settings<K, D, B>)) -> Self {
+        let mut settings = self.into_settings();
+        change(&mut settings);
+        Self::of(settings)
+    }
+
+    fn into_settings(self) -> Settings<K, D, B> {
+        Arc::try_unwrap(self.settings).unwrap_or_else(|shared| (*shared).clone())
+    }
+}
+
+impl<K: Protocol, D, B> Settings<K, D, B> {
+    /// The same settings around another schedule and budget.
+    fn map<E, C>(self, change: impl FnOnce(D, B) -> (E, C)) -> Settings<K, E, C> {
+        let (schedule, budget) = change(self.schedule, self.budget);
+        Settings {
+            protocol: self.protocol,
+            schedule,
+            budget,
+            limits: self.limits,
+            attempt_timeout: self.attempt_timeout,
+            discard_time: self.discard_time,
+            hook: self.hook,
+            observer: self.observer,
+            seed: self.seed,
+            nested: self.nested,
+        }
+    }
+}
+
+impl<K: Protocol + Clone, D: Clone, B: Clone> Clone for Settings<K, D, B> {
+    fn clone(&self) -> Self {
+        Self {
+            protocol: self.protocol.clone(),
+            schedule: self.schedule.clone(),
+            budget: self.budget.clone(),
+            limits: self.limits,
+            attempt_timeout: self.attempt_timeout,
+            discard_time: self.discard_time,
+            hook: self.hook.clone(),
+            observer: self.observer.clone(),
+            seed: self.seed.clone(),
+            nested: self.nested,
+        }
+    }
+}
+
+impl<K: Protocol, D: Schedule, B, M> Clone for RetryPolicy<K, D, B, M> {
+    fn clone(&self) -> Self {
+        Self { settings: Arc::clone(&self.settings), stock: self.stock.clone(), mode: PhantomData }
+    }
+}
+
+impl<K, D, B, M> fmt::Debug for RetryPolicy<K, D, B, M>
+where
+    K: Protocol + fmt::Debug,
+    D: Schedule + fmt::Debug,
+    B: fmt::Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryPolicy")
+            .field("protocol", &self.settings.protocol)
+            .field("schedule", &self.settings.schedule)
+            .field("budget", &self.settings.budget)
+            .field("limits", &self.settings.limits)
+            .field("attempt_timeout", &self.settings.attempt_timeout)
+            .finish_non_exhaustive()
+    }
+}

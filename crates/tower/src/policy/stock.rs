@@ -1,0 +1,221 @@
+//! The same policy under the stock `tower::retry::RetryLayer`.
+//!
+//! The stock middleware asks `clone_request` of the shared policy and then clones the policy for the
+//! call, so what belongs to one call sits in a plain field: the setting of the call travels with
+//! that clone, and a clone has no progress yet.
+
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::Request;
+use http_body::Body;
+use pin_project_lite::pin_project;
+use reattempt_core::{Admission, Budget, Permit, Schedule, StopReason, Verdict};
+use reattempt_http::ReplayBody;
+use tokio::time::{Sleep, sleep_until};
+use tower::BoxError;
+use tower::retry::Policy;
+
+use super::RetryPolicy;
+use crate::error_mode::OwnError;
+use crate::protocol::{AttemptNumber, Http, Judge, admitted_message, chain};
+use crate::random::CallRandom;
+use crate::retry::{FailedAttempt, Progress, Setting, conclude};
+
+/// What the policy of one call knows of it.
+pub(crate) struct StockCall<D> {
+    setting: Option<Setting>,
+    number: u32,
+    progress: Option<Box<Progress<D>>>,
+    permit: Option<Permit>,
+}
+
+impl<D> Default for StockCall<D> {
+    fn default() -> Self {
+        Self { setting: None, number: 1, progress: None, permit: None }
+    }
+}
+
+impl<D> Clone for StockCall<D> {
+    fn clone(&self) -> Self {
+        Self { setting: self.setting.clone(), ..Self::default() }
+    }
+}
+
+/// For the stock `tower::retry::RetryLayer`, whose requests must carry a
+/// [`ReplayBody`](reattempt_http::ReplayBody).
+///
+/// What the stock middleware cannot do is not done: refused responses are dropped rather than
+/// drained, nothing interrupts an attempt, hooks do not run, idempotency keys are not generated,
+/// retry layers do not find out about each other, and a call whose body was not kept is not looked
+/// at at all (no report, no event, no credit to the budget).
+impl<B, D, T, Response, E> Policy<Request<ReplayBody<B>>, Response, E>
+    for RetryPolicy<Http, D, T, OwnError>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+    D: Schedule,
+    T: Budget,
+    Http: Judge<Response>,
+    E: Error + 'static,
+{
+    type Future = StockDelay;
+
+    fn retry(
+        &mut self,
+        request: &mut Request<ReplayBody<B>>,
+        result: &mut Result<Response, E>,
+    ) -> Option<StockDelay> {
+        let mut call = std::mem::take(&mut self.stock);
+        let delay = self.retry_call(&mut call, request, result);
+        self.stock = call;
+        delay
+    }
+
+    fn clone_request(
+        &mut self,
+        request: &Request<ReplayBody<B>>,
+    ) -> Option<Request<ReplayBody<B>>> {
+        match &self.stock.progress {
+            // A retry is being sent.
+            Some(_) => {
+                if let (Some(progress), Some(permit)) =
+                    (&mut self.stock.progress, self.stock.permit.take())
+                {
+                    progress.paid = permit.spend();
+                }
+            }
+            // A call begins.
+            None => {
+                let settings = &*self.settings;
+                let found = settings.protocol.repeatability(request.method(), request.headers());
+                let admitted = admitted_message(request.extensions(), found);
+                let (setting, carried) = Setting::new(settings, admitted, None);
+                self.stock = StockCall { setting: Some(setting), ..StockCall::default() };
+                if !carried {
+                    return None;
+                }
+            }
+        }
+        let body = request.body().try_clone()?;
+        let mut copy = Request::new(body);
+        *copy.method_mut() = request.method().clone();
+        *copy.uri_mut() = request.uri().clone();
+        *copy.version_mut() = request.version();
+        *copy.headers_mut() = request.headers().clone();
+        *copy.extensions_mut() = request.extensions().clone();
+        Some(copy)
+    }
+}
+
+impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
+    /// Judges and decides, with the state of the call taken out of the policy.
+    fn retry_call<B, Response, E>(
+        &self,
+        call: &mut StockCall<D::Delays>,
+        request: &mut Request<ReplayBody<B>>,
+        result: &mut Result<Response, E>,
+    ) -> Option<StockDelay>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<BoxError>,
+        Http: Judge<Response>,
+        E: Error + 'static,
+    {
+        let setting = call.setting.as_ref()?;
+        let protocol = &self.settings.protocol;
+        let judgement = protocol.judge(
+            result.as_ref().map_err(|error| error as &(dyn Error + 'static)),
+            setting.options.as_ref(),
+        );
+        let destination = protocol.destination_of(request.uri(), request.headers()).into_owned();
+        let failure = judgement
+            .verdict
+            .failure()
+            .filter(|_| result.is_ok() || !request.body().source_failed());
+        let stop = match failure {
+            None if judgement.verdict == Verdict::Success => StopReason::Succeeded,
+            None => StopReason::Permanent,
+            Some(failure) => {
+                let attempt = FailedAttempt {
+                    number: call.number,
+                    judgement,
+                    failure: *failure,
+                    at_hand: request.body().is_replayable(),
+                    admission: Admission::default(),
+                    error: result.as_ref().err().map(|error| chain(error)),
+                };
+                let progress = call
+                    .progress
+                    .get_or_insert_with(|| Box::new(Progress::new(self, setting, &destination)));
+                match progress.failed(self, setting, attempt) {
+                    Ok(granted) => {
+                        request.body().cancel_others();
+                        call.number = call.number.saturating_add(1);
+                        progress.tell_retry(self, call.number);
+                        request.extensions_mut().insert(AttemptNumber(call.number));
+                        call.permit = Some(granted.permit);
+                        return Some(StockDelay { sleep: granted.due.map(sleep_until) });
+                    }
+                    Err(stop) => stop,
+                }
+            }
+        };
+        self.end_stock(call, result, &destination, stop);
+        None
+    }
+
+    /// The call is over.
+    fn end_stock<Response, E>(
+        &self,
+        call: &mut StockCall<D::Delays>,
+        result: &mut Result<Response, E>,
+        destination: &str,
+        stop: StopReason,
+    ) where
+        Http: Judge<Response>,
+        E: Error + 'static,
+    {
+        let settings = &self.settings;
+        let Some(setting) = &call.setting else { return };
+        if stop == StopReason::Succeeded {
+            let mut random = CallRandom::Unseeded(setting.stream);
+            settings.schedule.succeeded(Admission::default(), &mut random);
+        }
+        if matches!(stop, StopReason::Succeeded | StopReason::Permanent) {
+            let paid = call.progress.as_ref().map_or(0, |progress| progress.paid);
+            settings.budget.succeeded(destination, paid);
+        }
+        let progress = call.progress.take().map(|progress| *progress);
+        let end = (call.number, stop);
+        conclude(self, setting, end, progress, destination, result, |error| error);
+    }
+}
+
+pin_project! {
+    /// The wait before a retry of the stock middleware.
+    pub struct StockDelay {
+        #[pin]
+        sleep: Option<Sleep>,
+    }
+}
+
+impl Future for StockDelay {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        match self.project().sleep.as_pin_mut() {
+            Some(sleep) => sleep.poll(cx),
+            None => Poll::Ready(()),
+        }
+    }
+}
+
+impl fmt::Debug for StockDelay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StockDelay").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,110 @@
+//! Any `Clone` request of any service, judged by a function.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::future::{Ready, ready};
+
+use reattempt_core::{Judgement, Verdict};
+
+use super::{Admitted, Carry, Judge, NestedMarker, Origin, Protocol};
+use crate::{CallOptions, RefusedResponse, Report};
+
+/// A service whose requests are simply cloned, with the function that judges its outcomes.
+#[derive(Clone)]
+pub struct Cloned<C> {
+    judge: C,
+}
+
+impl<C> Cloned<C> {
+    pub(crate) fn new(judge: C) -> Self {
+        Self { judge }
+    }
+}
+
+impl<C> Protocol for Cloned<C> {
+    type Head = ();
+}
+
+impl<Request: Clone, C> Carry<Request> for Cloned<C> {
+    type Attempt = Request;
+    type Kept = Request;
+    type Rest = Request;
+
+    fn admit(&self, _: &mut Request) -> Admitted {
+        Admitted {
+            carry: true,
+            repeatable: true,
+            keyed: false,
+            options: None,
+            deadline: None,
+            outer: None,
+        }
+    }
+
+    fn pass(&self, request: Request) -> Request {
+        request
+    }
+
+    fn keep(&self, request: Request, _: Option<&NestedMarker>) -> (Request, Request) {
+        (request.clone(), request)
+    }
+
+    fn at_hand(&self, _: &Request) -> bool {
+        true
+    }
+
+    fn source_failed(&self, _: &Request) -> bool {
+        false
+    }
+
+    fn supersede(&self, _: &Request) {}
+
+    fn again(&self, kept: Request, _: u32, last: bool) -> Option<(Request, Option<Request>)> {
+        let further = (!last).then(|| kept.clone());
+        Some((kept, further))
+    }
+
+    fn destination<'a>(&self, _: &'a Request) -> Cow<'a, str> {
+        "".into()
+    }
+
+    fn split(&self, attempt: Request) -> ((), Request) {
+        ((), attempt)
+    }
+
+    fn join(&self, (): (), rest: Request) -> Request {
+        rest
+    }
+}
+
+impl<Attempt, C> Origin<Attempt> for Cloned<C> {
+    type Request = Attempt;
+}
+
+impl<Response, C> Judge<Response> for Cloned<C>
+where
+    C: Fn(Result<&Response, &(dyn Error + 'static)>) -> Verdict,
+{
+    type Discard = Ready<()>;
+
+    fn judge(
+        &self,
+        outcome: Result<&Response, &(dyn Error + 'static)>,
+        _: Option<&CallOptions>,
+    ) -> Judgement {
+        (self.judge)(outcome).into()
+    }
+
+    fn discard(&self, _: Response) -> (Ready<()>, Option<RefusedResponse>) {
+        (ready(()), None)
+    }
+
+    fn attach(&self, _: &mut Response, _: Report) {}
+}
+
+impl<C> fmt::Debug for Cloned<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cloned").finish_non_exhaustive()
+    }
+}

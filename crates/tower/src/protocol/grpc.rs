@@ -1,0 +1,175 @@
+//! The gRPC protocol marker.
+
+use std::error::Error;
+
+use http::Response;
+use http_body::Body;
+use reattempt_core::{Judgement, ServerHint, Verdict};
+use reattempt_grpc::{code_of_head, pushback, verdict_of_code};
+
+use super::{DiscardBody, Http, Judge, Protocol, errors};
+use crate::{CallOptions, RefusedResponse, Report};
+
+/// gRPC: the status of a trailers-only response, pushback, and replayable bodies.
+///
+/// A response whose status is among its headers is judged; any other commits the call, and its
+/// trailers go to the caller unseen (rule COM-1).
+#[derive(Debug, Clone, Default)]
+pub struct Grpc {
+    pub(crate) http: Http,
+}
+
+impl Protocol for Grpc {
+    type Head = http::request::Parts;
+}
+
+impl<B: Body> Judge<Response<B>> for Grpc {
+    type Discard = DiscardBody<B>;
+
+    fn judge(
+        &self,
+        outcome: Result<&Response<B>, &(dyn Error + 'static)>,
+        _options: Option<&CallOptions>,
+    ) -> Judgement {
+        match outcome {
+            Ok(response) => match code_of_head(response.status(), response.headers()) {
+                None => Verdict::Success.into(),
+                Some(code) => {
+                    let verdict = verdict_of_code(code);
+                    let hint = match verdict {
+                        Verdict::Success => ServerHint::None,
+                        _ => pushback(response.headers()),
+                    };
+                    Judgement { verdict, hint }
+                }
+            },
+            Err(error) => judge_error(error),
+        }
+    }
+
+    fn discard(&self, response: Response<B>) -> (DiscardBody<B>, Option<RefusedResponse>) {
+        DiscardBody::new(response, self.http.discard_limit)
+    }
+
+    fn attach(&self, response: &mut Response<B>, report: Report) {
+        response.extensions_mut().insert(report);
+    }
+}
+
+#[cfg(feature = "tonic")]
+fn judge_error(error: &(dyn Error + 'static)) -> Judgement {
+    let status = errors::causes(error).find_map(|error| error.downcast_ref::<tonic::Status>());
+    match status {
+        // A status that the service below made itself: an interceptor's, say.
+        Some(status) if status.source().is_none() => {
+            let number = i32::from(status.code());
+            verdict_of_code(reattempt_grpc::Code::from_number(number.unsigned_abs())).into()
+        }
+        _ => errors::verdict_of_error(error).into(),
+    }
+}
+
+#[cfg(not(feature = "tonic"))]
+fn judge_error(error: &(dyn Error + 'static)) -> Judgement {
+    errors::verdict_of_error(error).into()
+}
+
+/// tonic's requests: one boxed body for each attempt, for that is the type its channel takes.
+#[cfg(feature = "tonic")]
+mod channel {
+    use std::borrow::Cow;
+
+    use http::Request;
+    use http::request::Parts;
+    use reattempt_http::ReplayBody;
+    use tonic::body::Body;
+
+    use super::Grpc;
+    use crate::Deadline;
+    use crate::protocol::message::admitted_message;
+    use crate::protocol::settings::Repeatability;
+    use crate::protocol::{Admitted, Carry, KeptRequest, NestedMarker, Origin};
+
+    impl Carry<Request<Body>> for Grpc {
+        type Attempt = Request<Body>;
+        type Kept = KeptRequest<Body>;
+        type Rest = Body;
+
+        fn admit(&self, request: &mut Request<Body>) -> Admitted {
+            if let Some(deadline) = Deadline::from_headers(request.headers()) {
+                let sooner = request
+                    .extensions()
+                    .get::<Deadline>()
+                    .map_or(deadline, |own| deadline.min(*own));
+                request.extensions_mut().insert(sooner);
+            }
+            // Which methods may be repeated, only their callers can say.
+            let found = Repeatability { carry: true, repeatable: false, keyed: false };
+            admitted_message(request.extensions(), found)
+        }
+
+        fn pass(&self, request: Request<Body>) -> Request<Body> {
+            request
+        }
+
+        fn keep(
+            &self,
+            request: Request<Body>,
+            marker: Option<&NestedMarker>,
+        ) -> (Request<Body>, Self::Kept) {
+            let (attempt, kept) = KeptRequest::new(request, &self.http, marker);
+            (boxed(with_time_left(attempt)), kept)
+        }
+
+        fn at_hand(&self, kept: &Self::Kept) -> bool {
+            kept.at_hand()
+        }
+
+        fn source_failed(&self, kept: &Self::Kept) -> bool {
+            kept.source_failed()
+        }
+
+        fn supersede(&self, kept: &Self::Kept) {
+            kept.supersede();
+        }
+
+        fn again(
+            &self,
+            kept: Self::Kept,
+            number: u32,
+            last: bool,
+        ) -> Option<(Request<Body>, Option<Self::Kept>)> {
+            let (mut attempt, kept) = kept.again(number, last)?;
+            attempt.headers_mut().insert("grpc-previous-rpc-attempts", (number - 1).into());
+            Some((boxed(with_time_left(attempt)), kept))
+        }
+
+        fn destination<'a>(&self, kept: &'a Self::Kept) -> Cow<'a, str> {
+            self.http.destination_of(&kept.head.uri, &kept.head.headers)
+        }
+
+        fn split(&self, attempt: Request<Body>) -> (Parts, Body) {
+            attempt.into_parts()
+        }
+
+        fn join(&self, head: Parts, rest: Body) -> Request<Body> {
+            Request::from_parts(head, rest)
+        }
+    }
+
+    impl Origin<Request<Body>> for Grpc {
+        type Request = Request<Body>;
+    }
+
+    /// Tells the server how much of the call's time is left (rule DL-2).
+    fn with_time_left<B>(mut attempt: Request<B>) -> Request<B> {
+        if let Some(deadline) = attempt.extensions().get::<Deadline>().copied() {
+            deadline.write_to(attempt.headers_mut());
+        }
+        attempt
+    }
+
+    fn boxed(attempt: Request<ReplayBody<Body>>) -> Request<Body> {
+        attempt.map(Body::new)
+    }
+}

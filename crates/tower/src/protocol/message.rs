@@ -1,0 +1,209 @@
+//! Requests and responses of the `http` crate.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Request, Response};
+use http_body::Body;
+use pin_project_lite::pin_project;
+use reattempt_core::Judgement;
+use reattempt_http::{Discard, ReplayBody};
+use tower::BoxError;
+
+use super::settings::Repeatability;
+use super::{Admitted, AttemptNumber, Carry, Http, Judge, NestedMarker, Origin};
+use crate::{CallOptions, Deadline, RefusedResponse, Report};
+
+/// What is kept of an `http::Request`: its head, and a reader of its body that has read nothing yet.
+pub struct KeptRequest<B> {
+    pub(crate) head: Parts,
+    /// `None` when nothing of the body was kept.
+    pub(crate) body: Option<ReplayBody<B>>,
+}
+
+impl<B> fmt::Debug for KeptRequest<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptRequest").field("head", &self.head).finish_non_exhaustive()
+    }
+}
+
+impl<B> KeptRequest<B>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    /// Splits a request into its first attempt and what is kept.
+    pub(crate) fn new(
+        request: Request<B>,
+        http: &Http,
+        marker: Option<&NestedMarker>,
+    ) -> (Request<ReplayBody<B>>, Self) {
+        let (mut head, body) = request.into_parts();
+        if let Some(marker) = marker {
+            head.extensions.insert(marker.clone());
+        }
+        let body = ReplayBody::new(body, &http.replay);
+        let kept = Self { head: head.clone(), body: body.try_clone() };
+        (Request::from_parts(head, body), kept)
+    }
+
+    /// The attempt with this number, and what is kept for one more.
+    pub(crate) fn again(
+        self,
+        number: u32,
+        last: bool,
+    ) -> Option<(Request<ReplayBody<B>>, Option<Self>)> {
+        let body = self.body?;
+        let kept = (!last).then(|| Self { head: self.head.clone(), body: body.try_clone() });
+        let mut attempt = Request::from_parts(self.head, body);
+        attempt.extensions_mut().insert(AttemptNumber(number));
+        Some((attempt, kept))
+    }
+
+    pub(crate) fn at_hand(&self) -> bool {
+        self.body.as_ref().is_some_and(ReplayBody::is_replayable)
+    }
+
+    pub(crate) fn source_failed(&self) -> bool {
+        self.body.as_ref().is_some_and(ReplayBody::source_failed)
+    }
+
+    /// Stops whatever else reads the body.
+    pub(crate) fn supersede(&self) {
+        if let Some(body) = &self.body {
+            body.cancel_others();
+        }
+    }
+}
+
+/// What was found in a request, with what its caller put into the extensions.
+pub(crate) fn admitted_message(extensions: &http::Extensions, found: Repeatability) -> Admitted {
+    Admitted {
+        carry: found.carry,
+        repeatable: found.repeatable,
+        keyed: found.keyed,
+        options: extensions.get::<CallOptions>().cloned(),
+        deadline: extensions.get::<Deadline>().copied(),
+        outer: extensions.get::<NestedMarker>().cloned(),
+    }
+}
+
+impl<B> Carry<Request<B>> for Http
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Attempt = Request<ReplayBody<B>>;
+    type Kept = KeptRequest<B>;
+    type Rest = ReplayBody<B>;
+
+    fn admit(&self, request: &mut Request<B>) -> Admitted {
+        let method = request.method().clone();
+        let found = Http::admit(self, &method, request.headers_mut());
+        admitted_message(request.extensions(), found)
+    }
+
+    fn pass(&self, request: Request<B>) -> Self::Attempt {
+        request.map(ReplayBody::passthrough)
+    }
+
+    fn keep(
+        &self,
+        request: Request<B>,
+        marker: Option<&NestedMarker>,
+    ) -> (Self::Attempt, Self::Kept) {
+        KeptRequest::new(request, self, marker)
+    }
+
+    fn at_hand(&self, kept: &Self::Kept) -> bool {
+        kept.at_hand()
+    }
+
+    fn source_failed(&self, kept: &Self::Kept) -> bool {
+        kept.source_failed()
+    }
+
+    fn supersede(&self, kept: &Self::Kept) {
+        kept.supersede();
+    }
+
+    fn again(
+        &self,
+        kept: Self::Kept,
+        number: u32,
+        last: bool,
+    ) -> Option<(Self::Attempt, Option<Self::Kept>)> {
+        kept.again(number, last)
+    }
+
+    fn destination<'a>(&self, kept: &'a Self::Kept) -> Cow<'a, str> {
+        self.destination_of(&kept.head.uri, &kept.head.headers)
+    }
+
+    fn split(&self, attempt: Self::Attempt) -> (Parts, Self::Rest) {
+        attempt.into_parts()
+    }
+
+    fn join(&self, head: Parts, rest: Self::Rest) -> Self::Attempt {
+        Request::from_parts(head, rest)
+    }
+}
+
+impl<B> Origin<Request<ReplayBody<B>>> for Http {
+    type Request = Request<B>;
+}
+
+impl<B: Body> Judge<Response<B>> for Http {
+    type Discard = DiscardBody<B>;
+
+    #[inline]
+    fn judge(
+        &self,
+        outcome: Result<&Response<B>, &(dyn Error + 'static)>,
+        options: Option<&CallOptions>,
+    ) -> Judgement {
+        match outcome {
+            Ok(response) => self.judge_response(response.status(), response.headers(), options),
+            Err(error) => self.judge_error(error, options),
+        }
+    }
+
+    fn discard(&self, response: Response<B>) -> (DiscardBody<B>, Option<RefusedResponse>) {
+        DiscardBody::new(response, self.discard_limit)
+    }
+
+    fn attach(&self, response: &mut Response<B>, report: Report) {
+        response.extensions_mut().insert(report);
+    }
+}
+
+pin_project! {
+    /// Throws the rest of a refused response away; ready when that is done or has been given up.
+    #[derive(Debug)]
+    pub struct DiscardBody<B> {
+        #[pin]
+        body: Discard<B>,
+    }
+}
+
+impl<B: Body> DiscardBody<B> {
+    pub(crate) fn new(response: Response<B>, limit: u64) -> (Self, Option<RefusedResponse>) {
+        let (head, body) = response.into_parts();
+        let refused = RefusedResponse { status: head.status, headers: head.headers };
+        (Self { body: Discard::new(body, limit) }, Some(refused))
+    }
+}
+
+impl<B: Body> Future for DiscardBody<B> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let _ = ready!(self.project().body.poll(cx));
+        Poll::Ready(())
+    }
+}

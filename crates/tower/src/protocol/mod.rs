@@ -1,0 +1,209 @@
+//! What a protocol has to say: how a request is carried over a retry, and what an outcome means.
+//!
+//! A policy holds a protocol marker ([`Http`], [`Grpc`], [`Cloned`]). [`Carry`] turns a request into
+//! the first attempt and what is kept of it, and what is kept into further attempts; [`Origin`] is
+//! its inverse, by which the compiler finds the request type from the inner service; [`Judge`] reads
+//! outcomes.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::{HeaderMap, StatusCode};
+use reattempt_core::Judgement;
+
+use crate::{CallOptions, Deadline, RefusedResponse, Report};
+
+mod cloned;
+mod errors;
+mod grpc;
+mod message;
+mod settings;
+
+#[cfg(feature = "reqwest")]
+mod reqwest;
+
+#[cfg(feature = "tower-http")]
+mod tower_http;
+
+#[cfg(feature = "reqwest")]
+pub use self::reqwest::KeptReqwest;
+#[cfg(feature = "tower-http")]
+pub use self::tower_http::ClassifyWith;
+pub use cloned::Cloned;
+pub(crate) use errors::chain;
+pub use grpc::Grpc;
+pub(crate) use message::admitted_message;
+pub use message::{DiscardBody, KeptRequest};
+pub use settings::Http;
+
+/// A protocol marker.
+pub trait Protocol {
+    /// The head of a request, as a `before_attempt` hook may change it.
+    type Head: Send + 'static;
+}
+
+/// Carries requests of type `Request` over retries.
+#[diagnostic::on_unimplemented(
+    message = "this retry policy cannot carry a request of type `{Request}`",
+    note = "`RetryPolicy::http()` carries `http::Request<B>` where `B: http_body::Body<Data = Bytes> + Send`, and `reqwest::Request` with the feature `reqwest`; `RetryPolicy::grpc()` carries tonic's requests with the feature `tonic`; `RetryPolicy::cloned(…)` carries any `Clone` request"
+)]
+pub trait Carry<Request>: Protocol {
+    /// What the inner service is called with.
+    type Attempt;
+    /// What is kept for further attempts.
+    type Kept;
+    /// What is left of an attempt without its head.
+    type Rest;
+
+    /// Looks at a new request: whether it may be kept and repeated, and what its caller wants.
+    fn admit(&self, request: &mut Request) -> Admitted;
+
+    /// The only attempt of a request of which nothing is kept.
+    fn pass(&self, request: Request) -> Self::Attempt;
+
+    /// The first attempt, and what is kept.
+    fn keep(&self, request: Request, marker: Option<&NestedMarker>) -> (Self::Attempt, Self::Kept);
+
+    /// Whether what was kept can still be sent again.
+    fn at_hand(&self, kept: &Self::Kept) -> bool;
+
+    /// Whether the caller's own body has failed.
+    fn source_failed(&self, kept: &Self::Kept) -> bool;
+
+    /// The earlier attempts are over: whatever of them still reads the kept body is stopped.
+    fn supersede(&self, kept: &Self::Kept);
+
+    /// Attempt number `number`; keeps what a further one needs unless this is the `last`. `None` if
+    /// what was kept was not at hand.
+    fn again(
+        &self,
+        kept: Self::Kept,
+        number: u32,
+        last: bool,
+    ) -> Option<(Self::Attempt, Option<Self::Kept>)>;
+
+    /// Whom the request is for: the key of the budget.
+    fn destination<'a>(&self, kept: &'a Self::Kept) -> Cow<'a, str>;
+
+    /// Takes the head off an attempt, for a hook.
+    fn split(&self, attempt: Self::Attempt) -> (Self::Head, Self::Rest);
+
+    /// Puts the head back.
+    fn join(&self, head: Self::Head, rest: Self::Rest) -> Self::Attempt;
+}
+
+/// The inverse of [`Carry`]: the request type that becomes attempts of type `Attempt`.
+pub trait Origin<Attempt> {
+    /// The caller's request type.
+    type Request;
+}
+
+/// Judges outcomes whose response is a `Response`.
+#[diagnostic::on_unimplemented(
+    message = "this retry policy cannot judge a response of type `{Response}`",
+    note = "`RetryPolicy::http()` and `RetryPolicy::grpc()` judge `http::Response<B>` where `B: http_body::Body`"
+)]
+pub trait Judge<Response> {
+    /// Throws a refused response away so that its connection can be used again.
+    type Discard: Future<Output = ()>;
+
+    /// What an outcome means.
+    fn judge(
+        &self,
+        outcome: Result<&Response, &(dyn Error + 'static)>,
+        options: Option<&CallOptions>,
+    ) -> Judgement;
+
+    /// Begins to throw `response` away, and returns what remains of it.
+    fn discard(&self, response: Response) -> (Self::Discard, Option<RefusedResponse>);
+
+    /// Puts the report into the response.
+    fn attach(&self, response: &mut Response, report: Report);
+}
+
+/// What a protocol found in a new request.
+#[derive(Debug)]
+pub struct Admitted {
+    /// Whether it may be retried at all.
+    pub carry: bool,
+    /// Whether it may be carried out twice.
+    pub repeatable: bool,
+    /// Whether only an idempotency key makes it so.
+    pub keyed: bool,
+    /// The caller's overrides.
+    pub options: Option<CallOptions>,
+    /// The deadline among the request's extensions.
+    pub deadline: Option<Deadline>,
+    /// An outer retry layer's marker.
+    pub outer: Option<NestedMarker>,
+}
+
+/// How an attempt ended, as a classifier sees it.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Outcome<'a> {
+    /// The head of a response.
+    Response {
+        /// Its status.
+        status: StatusCode,
+        /// Its headers.
+        headers: &'a HeaderMap,
+    },
+    /// An error of the inner service; its causes are in its `source()` chain.
+    Error(&'a (dyn Error + 'static)),
+}
+
+impl<'a> Outcome<'a> {
+    /// The status, when there is a response.
+    pub fn status(&self) -> Option<StatusCode> {
+        match self {
+            Outcome::Response { status, .. } => Some(*status),
+            Outcome::Error(_) => None,
+        }
+    }
+
+    /// The headers, when there is a response.
+    pub fn headers(&self) -> Option<&'a HeaderMap> {
+        match self {
+            Outcome::Response { headers, .. } => Some(headers),
+            Outcome::Error(_) => None,
+        }
+    }
+
+    /// The first error of type `T` in the chain of causes.
+    pub fn find_error<T: Error + 'static>(&self) -> Option<&'a T> {
+        match self {
+            Outcome::Error(error) => errors::causes(*error).find_map(|error| error.downcast_ref()),
+            Outcome::Response { .. } => None,
+        }
+    }
+}
+
+/// The number of the attempt that carries it, in the extensions of every attempt from the second on.
+///
+/// ```
+/// # use reattempt_tower::AttemptNumber;
+/// fn number_of(request: &http::Request<()>) -> u32 {
+///     request.extensions().get::<AttemptNumber>().map_or(1, |number| number.0)
+/// }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AttemptNumber(pub u32);
+
+/// In the extensions of a request: an outer layer retries it already.
+#[derive(Debug, Clone, Default)]
+pub struct NestedMarker(Arc<AtomicBool>);
+
+impl NestedMarker {
+    /// The inner layer tells that it has given up.
+    pub(crate) fn give_up(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether an inner layer gave up since the last look.
+    pub(crate) fn take_given_up(&self) -> bool {
+        self.0.swap(false, Ordering::AcqRel)
+    }
+}

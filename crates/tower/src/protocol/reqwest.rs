@@ -1,0 +1,197 @@
+//! `reqwest::Client` as a service of `reqwest::Request`.
+
+use std::borrow::Cow;
+use std::error::Error;
+
+use http::request::Parts;
+use reattempt_core::Judgement;
+use reattempt_http::ReplayBody;
+use reqwest::{Body, Request, Response, Url};
+
+use super::{Admitted, Carry, DiscardBody, Http, Judge, NestedMarker, Origin};
+use crate::{CallOptions, RefusedResponse, Report};
+
+/// What is kept of a `reqwest::Request`.
+///
+/// A body of bytes stays part of the request, for reqwest can then repeat it itself on a redirect
+/// (307, 308); only a stream goes through a replayable body.
+#[derive(Debug)]
+pub struct KeptReqwest {
+    request: Request,
+    body: KeptBody,
+}
+
+#[derive(Debug)]
+enum KeptBody {
+    /// The body, if any, is in the request.
+    InRequest,
+    Stream(ReplayBody<Body>),
+    Lost,
+}
+
+impl KeptBody {
+    fn try_clone(&self) -> Self {
+        match self {
+            KeptBody::InRequest => KeptBody::InRequest,
+            KeptBody::Stream(body) => body.try_clone().map_or(KeptBody::Lost, KeptBody::Stream),
+            KeptBody::Lost => KeptBody::Lost,
+        }
+    }
+}
+
+impl Carry<Request> for Http {
+    type Attempt = Request;
+    type Kept = KeptReqwest;
+    type Rest = Request;
+
+    fn admit(&self, request: &mut Request) -> Admitted {
+        let method = request.method().clone();
+        let found = Http::admit(self, &method, request.headers_mut());
+        Admitted {
+            carry: found.carry,
+            repeatable: found.repeatable,
+            keyed: found.keyed,
+            options: None,
+            deadline: None,
+            outer: None,
+        }
+    }
+
+    fn pass(&self, request: Request) -> Request {
+        request
+    }
+
+    fn keep(&self, mut request: Request, _: Option<&NestedMarker>) -> (Request, KeptReqwest) {
+        let bytes = request.body().map_or(Some(0), |body| body.as_bytes().map(<[u8]>::len));
+        if bytes.is_some_and(|length| length <= self.replay.per_call_limit())
+            && let Some(kept) = request.try_clone()
+        {
+            return (request, KeptReqwest { request: kept, body: KeptBody::InRequest });
+        }
+        let source = request.body_mut().take();
+        let kept = copy_of_bodiless(&request);
+        let (body, kept_body) = match source {
+            Some(stream) if bytes.is_none() => {
+                let first = ReplayBody::new(stream, &self.replay);
+                let kept = first.try_clone().map_or(KeptBody::Lost, KeptBody::Stream);
+                (Some(Body::wrap(first)), kept)
+            }
+            too_large => (too_large, KeptBody::Lost),
+        };
+        *request.body_mut() = body;
+        (request, KeptReqwest { request: kept, body: kept_body })
+    }
+
+    fn at_hand(&self, kept: &KeptReqwest) -> bool {
+        match &kept.body {
+            KeptBody::InRequest => true,
+            KeptBody::Stream(body) => body.is_replayable(),
+            KeptBody::Lost => false,
+        }
+    }
+
+    fn source_failed(&self, kept: &KeptReqwest) -> bool {
+        matches!(&kept.body, KeptBody::Stream(body) if body.source_failed())
+    }
+
+    fn supersede(&self, kept: &KeptReqwest) {
+        if let KeptBody::Stream(body) = &kept.body {
+            body.cancel_others();
+        }
+    }
+
+    fn again(
+        &self,
+        kept: KeptReqwest,
+        _: u32,
+        last: bool,
+    ) -> Option<(Request, Option<KeptReqwest>)> {
+        let further = (!last).then(|| KeptReqwest {
+            request: copy_of_bodiless(&kept.request),
+            body: kept.body.try_clone(),
+        });
+        let mut request = kept.request;
+        match kept.body {
+            KeptBody::InRequest => {}
+            KeptBody::Stream(body) => *request.body_mut() = Some(Body::wrap(body)),
+            KeptBody::Lost => return None,
+        }
+        Some((request, further))
+    }
+
+    fn destination<'a>(&self, kept: &'a KeptReqwest) -> Cow<'a, str> {
+        let url = kept.request.url();
+        if self.destination.is_some()
+            && let Ok(uri) = url.as_str().parse()
+        {
+            return self.destination_of(&uri, kept.request.headers()).into_owned().into();
+        }
+        authority(url)
+    }
+
+    fn split(&self, attempt: Request) -> (Parts, Request) {
+        let (mut head, ()) = http::Request::new(()).into_parts();
+        head.method = attempt.method().clone();
+        head.headers = attempt.headers().clone();
+        head.version = attempt.version();
+        if let Ok(uri) = attempt.url().as_str().parse() {
+            head.uri = uri;
+        }
+        (head, attempt)
+    }
+
+    fn join(&self, head: Parts, mut rest: Request) -> Request {
+        // A URL that the hook did not touch keeps what a URI cannot hold (its fragment, say).
+        let untouched = rest.url().as_str().parse().is_ok_and(|uri: http::Uri| uri == head.uri);
+        if !untouched && let Ok(url) = Url::parse(&head.uri.to_string()) {
+            *rest.url_mut() = url;
+        }
+        *rest.method_mut() = head.method;
+        *rest.headers_mut() = head.headers;
+        *rest.version_mut() = head.version;
+        rest
+    }
+}
+
+impl Origin<Request> for Http {
+    type Request = Request;
+}
+
+impl Judge<Response> for Http {
+    type Discard = DiscardBody<Body>;
+
+    fn judge(
+        &self,
+        outcome: Result<&Response, &(dyn Error + 'static)>,
+        options: Option<&CallOptions>,
+    ) -> Judgement {
+        match outcome {
+            Ok(response) => self.judge_response(response.status(), response.headers(), options),
+            Err(error) => self.judge_error(error, options),
+        }
+    }
+
+    fn discard(&self, response: Response) -> (DiscardBody<Body>, Option<RefusedResponse>) {
+        DiscardBody::new(http::Response::from(response), self.discard_limit)
+    }
+
+    fn attach(&self, response: &mut Response, report: Report) {
+        response.extensions_mut().insert(report);
+    }
+}
+
+/// The same request. Those that come here have no body, or one of bytes, and can be copied.
+fn copy_of_bodiless(request: &Request) -> Request {
+    request
+        .try_clone()
+        .unwrap_or_else(|| Request::new(request.method().clone(), request.url().clone()))
+}
+
+/// Host and port as they stand in the URL.
+fn authority(url: &Url) -> Cow<'_, str> {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}").into(),
+        None => host.into(),
+    }
+}

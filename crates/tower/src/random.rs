@@ -1,0 +1,57 @@
+//! The generator behind the jitter: nothing is seeded or drawn before a first retry needs it.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand::rngs::{SmallRng, SysRng};
+use rand::{Rng, SeedableRng};
+use reattempt_core::Random;
+
+/// A seed that gives each call a stream of its own, by the order in which calls are made.
+#[derive(Debug, Clone)]
+pub(crate) struct Seed {
+    seed: u64,
+    calls: Arc<AtomicU64>,
+}
+
+impl Seed {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { seed, calls: Arc::default() }
+    }
+
+    /// The seed of the next call's stream.
+    pub(crate) fn next_stream(&self) -> u64 {
+        // An odd constant keeps the streams of one seed apart; the generator's own seeding mixes.
+        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+        self.seed.wrapping_add(self.calls.fetch_add(1, Ordering::Relaxed).wrapping_mul(STEP))
+    }
+}
+
+/// One call's random numbers.
+#[derive(Debug)]
+pub(crate) enum CallRandom {
+    /// To be seeded: with this number, or by the operating system.
+    Unseeded(Option<u64>),
+    Seeded(SmallRng),
+}
+
+impl Random for CallRandom {
+    fn next_u64(&mut self) -> u64 {
+        loop {
+            match self {
+                CallRandom::Seeded(generator) => return generator.next_u64(),
+                CallRandom::Unseeded(seed) => *self = CallRandom::Seeded(generator(*seed)),
+            }
+        }
+    }
+}
+
+fn generator(seed: Option<u64>) -> SmallRng {
+    match seed {
+        Some(seed) => SmallRng::seed_from_u64(seed),
+        // Jitter needs no secrecy: a hasher's random keys will do should the system have no numbers.
+        None => SmallRng::try_from_rng(&mut SysRng)
+            .unwrap_or_else(|_| SmallRng::seed_from_u64(RandomState::new().hash_one(0))),
+    }
+}

@@ -1,0 +1,133 @@
+//! The report of a call: what happened on each attempt, and why it stopped.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use reattempt_core::{Failure, StopReason};
+
+/// What happened to one call, attempt by attempt.
+///
+/// A response that came after a failed attempt, or is itself a failure that might have been
+/// retried, carries its report in its extensions. For errors, and for calls whose response type has
+/// no extensions, put a [`ReportSlot`] into the call's [options](crate::CallOptions), or set an
+/// [observer](crate::Observer).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    pub(crate) attempts: Vec<AttemptReport>,
+    pub(crate) stop: StopReason,
+}
+
+/// One attempt of a [`Report`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AttemptReport {
+    /// The attempt's number, from 1.
+    pub number: u32,
+    /// When it ended, counted from the start of the call; from the first failure where no limit
+    /// needed the clock before that.
+    pub ended: Duration,
+    /// How it ended.
+    pub outcome: AttemptOutcome,
+    /// The delay chosen before the next attempt; `None` for the last.
+    pub delay: Option<Duration>,
+}
+
+/// How one attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AttemptOutcome {
+    /// The caller has its answer.
+    Succeeded,
+    /// It failed in a way that a retry may mend.
+    Failed {
+        /// The kind of failure and the protocol's code.
+        failure: Failure,
+        /// The error with its causes, where there was no response.
+        error: Option<Box<str>>,
+    },
+    /// It failed in a way that a retry would not mend.
+    FailedForGood {
+        /// The error with its causes, where there was no response.
+        error: Option<Box<str>>,
+    },
+}
+
+impl Report {
+    /// The attempts in order.
+    pub fn attempts(&self) -> &[AttemptReport] {
+        &self.attempts
+    }
+
+    /// Why the call ended as it did.
+    pub fn stop_reason(&self) -> StopReason {
+        self.stop
+    }
+
+    /// The number of attempts after the first.
+    pub fn retries(&self) -> usize {
+        self.attempts.len().saturating_sub(1)
+    }
+
+    /// The time spent waiting between attempts.
+    pub fn total_delay(&self) -> Duration {
+        self.attempts
+            .iter()
+            .filter_map(|attempt| attempt.delay)
+            .fold(Duration::ZERO, Duration::saturating_add)
+    }
+}
+
+impl fmt::Display for Report {
+    /// One line for each attempt, then why it stopped.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for attempt in &self.attempts {
+            write!(f, "attempt {} at {:?}: {}", attempt.number, attempt.ended, attempt.outcome)?;
+            match attempt.delay {
+                Some(delay) => writeln!(f, ", next in {delay:?}")?,
+                None => writeln!(f)?,
+            }
+        }
+        write!(f, "stopped: {}", self.stop)
+    }
+}
+
+impl fmt::Display for AttemptOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AttemptOutcome::Succeeded => f.write_str("succeeded"),
+            AttemptOutcome::Failed { failure, error: None } => write!(f, "{failure}"),
+            AttemptOutcome::Failed { failure, error: Some(error) } => {
+                write!(f, "{failure}: {error}")
+            }
+            AttemptOutcome::FailedForGood { error: None } => f.write_str("failed for good"),
+            AttemptOutcome::FailedForGood { error: Some(error) } => {
+                write!(f, "failed for good: {error}")
+            }
+        }
+    }
+}
+
+/// Where a caller finds the [`Report`] of a call, whether it ended in a response or an error.
+///
+/// ```
+/// use reattempt_tower::{CallOptions, ReportSlot};
+///
+/// let slot = ReportSlot::default();
+/// let options = CallOptions::new().report_to(&slot);
+/// // … send a request with these options in its extensions, then:
+/// assert!(slot.take().is_none(), "no call has ended yet");
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ReportSlot(Arc<Mutex<Option<Report>>>);
+
+impl ReportSlot {
+    /// Takes the report of the call that ended last.
+    pub fn take(&self) -> Option<Report> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn put(&self, report: Report) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+    }
+}

@@ -1,0 +1,217 @@
+//! Between two attempts: throw the refused response away, wait, prepare the next attempt, wait until
+//! the service is ready. In one box, made when it is first needed.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+use reattempt_core::Permit;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tower_service::Service;
+
+use super::progress::Granted;
+use crate::{RefusedResponse, clock};
+
+type HookFuture<H> = Pin<Box<dyn Future<Output = H> + Send>>;
+
+/// Where a call is between two attempts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Discarding,
+    Waiting,
+    Preparing,
+    Readying,
+}
+
+/// How long a course may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// Until when a refused response may be drained.
+    pub(super) discard: Instant,
+    /// By when the service should be ready for the next attempt, if there is a limit.
+    pub(super) ready: Option<Instant>,
+}
+
+pin_project! {
+    /// The course from one attempt to the next.
+    pub(super) struct Course<S, R, H> {
+        stage: Stage,
+        // When the next attempt is due; `None` for at once.
+        due: Option<Instant>,
+        bounds: Option<Bounds>,
+        // For when `sleep` is set.
+        sleeping_until: Option<Instant>,
+        #[pin]
+        sleep: Option<Sleep>,
+        #[pin]
+        discard: Option<R>,
+        preparing: Option<HookFuture<H>>,
+        head: Option<H>,
+        service: Option<S>,
+        refused: Option<RefusedResponse>,
+        permit: Option<Permit>,
+    }
+}
+
+/// What the course led to.
+pub(super) enum Arrived<S, H, E> {
+    /// The service is ready for the attempt, whose head a hook has prepared if there is one.
+    Ready(S, Option<H>),
+    /// The wait is over, and a service is needed: see [`Course::prepare`].
+    Unprepared,
+    /// The service failed to become ready.
+    Failed(E),
+    /// The service did not become ready in time.
+    Late,
+}
+
+impl<S, R, H> Course<S, R, H> {
+    pub(super) fn new() -> Self {
+        let stage = Stage::Preparing;
+        Self {
+            stage,
+            due: None,
+            bounds: None,
+            sleeping_until: None,
+            sleep: None,
+            discard: None,
+            preparing: None,
+            head: None,
+            service: None,
+            refused: None,
+            permit: None,
+        }
+    }
+
+    /// Begins at a granted retry.
+    pub(super) fn begin(
+        self: Pin<&mut Self>,
+        discard: Option<R>,
+        refused: Option<RefusedResponse>,
+        granted: Granted,
+        bounds: Bounds,
+    ) {
+        let mut this = self.project();
+        *this.stage = Stage::Discarding;
+        this.discard.set(discard);
+        *this.refused = refused;
+        *this.due = granted.due;
+        *this.bounds = Some(bounds);
+        *this.permit = Some(granted.permit);
+    }
+
+    /// Takes the permit of the retry that is being sent.
+    pub(super) fn permit(self: Pin<&mut Self>) -> Option<Permit> {
+        self.project().permit.take()
+    }
+
+    /// Takes the head of the response that was refused last.
+    pub(super) fn refused(self: Pin<&mut Self>) -> Option<RefusedResponse> {
+        self.project().refused.take()
+    }
+
+    /// Lets a hook work on the head of the attempt, which `service` is then to send.
+    pub(super) fn prepare(self: Pin<&mut Self>, service: S, preparing: Option<HookFuture<H>>) {
+        let this = self.project();
+        *this.stage = Stage::Preparing;
+        *this.preparing = preparing;
+        *this.service = Some(service);
+    }
+
+    /// Polls until the next attempt can be sent.
+    pub(super) fn poll<A>(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Arrived<S, H, S::Error>>
+    where
+        S: Service<A>,
+        R: Future<Output = ()>,
+    {
+        loop {
+            match self.stage {
+                Stage::Discarding => {
+                    ready!(self.as_mut().poll_discard(cx));
+                    *self.as_mut().project().stage = Stage::Waiting;
+                }
+                Stage::Waiting => {
+                    if let Some(due) = self.due {
+                        ready!(self.as_mut().poll_sleep(cx, due));
+                    }
+                    self.as_mut().project().sleep.set(None);
+                    *self.as_mut().project().sleeping_until = None;
+                    return Poll::Ready(Arrived::Unprepared);
+                }
+                Stage::Preparing => {
+                    let this = self.as_mut().project();
+                    if let Some(preparing) = this.preparing {
+                        *this.head = Some(ready!(preparing.as_mut().poll(cx)));
+                        *this.preparing = None;
+                    }
+                    *this.stage = Stage::Readying;
+                }
+                Stage::Readying => return self.poll_service(cx),
+            }
+        }
+    }
+
+    /// Ready when the refused response is gone, or has been drained long enough.
+    fn poll_discard(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>
+    where
+        R: Future<Output = ()>,
+    {
+        let mut discard = self.as_mut().project().discard;
+        let over = match discard.as_mut().as_pin_mut() {
+            None => true,
+            Some(discard) => discard.poll(cx).is_ready(),
+        };
+        // Where nothing can wait, what is not there at once is not waited for.
+        if let Some(bounds) = self.bounds.filter(|_| !over && clock::has_timer()) {
+            ready!(self.as_mut().poll_sleep(cx, bounds.discard));
+        }
+        // Dropped here, so that its connection is free, or closed, before the next attempt.
+        self.project().discard.set(None);
+        Poll::Ready(())
+    }
+
+    fn poll_service<A>(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Arrived<S, H, S::Error>>
+    where
+        S: Service<A>,
+    {
+        let this = self.as_mut().project();
+        let Some(service) = this.service.as_mut() else { return Poll::Ready(Arrived::Unprepared) };
+        match service.poll_ready(cx) {
+            Poll::Ready(Ok(())) => match this.service.take() {
+                Some(service) => Poll::Ready(Arrived::Ready(service, this.head.take())),
+                None => Poll::Ready(Arrived::Unprepared),
+            },
+            Poll::Ready(Err(error)) => Poll::Ready(Arrived::Failed(error)),
+            Poll::Pending => match self.bounds.and_then(|bounds| bounds.ready) {
+                Some(end) if clock::has_timer() => {
+                    ready!(self.as_mut().poll_sleep(cx, end));
+                    *self.project().bounds = None;
+                    Poll::Ready(Arrived::Late)
+                }
+                _ => Poll::Pending,
+            },
+        }
+    }
+
+    /// Sleeps until `until`.
+    fn poll_sleep(self: Pin<&mut Self>, cx: &mut Context<'_>, until: Instant) -> Poll<()> {
+        let mut this = self.project();
+        if *this.sleeping_until != Some(until) {
+            *this.sleeping_until = Some(until);
+            match this.sleep.as_mut().as_pin_mut() {
+                Some(sleep) => sleep.reset(until),
+                None => this.sleep.set(Some(sleep_until(until))),
+            }
+        }
+        match this.sleep.as_pin_mut() {
+            Some(sleep) => sleep.poll(cx),
+            None => Poll::Ready(()),
+        }
+    }
+}

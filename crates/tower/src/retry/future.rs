@@ -1,0 +1,115 @@
+//! The future of a call: it carries out what the engine decides.
+//!
+//! Two states only: an attempt is under way, or the call is between attempts. What happens to the
+//! call itself is in [`Call`].
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+use reattempt_core::{Budget, Schedule};
+use tower_service::Service;
+
+use super::call::{Call, SharedBy};
+use crate::CallOptions;
+use crate::error_mode::ErrorMode;
+use crate::protocol::{Carry, Judge};
+
+pin_project! {
+    /// A call that is retried.
+    ///
+    /// # Cancel safety
+    /// Dropping it cancels the attempt under way, the wait and the hook; tokens that were taken for
+    /// a retry not yet sent go back to the budget.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct RetryFuture<S, Req, K, D, B, M>
+    where
+        K: Carry<Req>,
+        K: Judge<S::Response>,
+        S: Service<K::Attempt>,
+        D: Schedule,
+        M: ErrorMode<S::Error>,
+    {
+        call: Call<S, Req, K, D, B, M>,
+        #[pin]
+        attempt: Option<S::Future>,
+        #[pin]
+        timer: M::Timer,
+    }
+}
+
+impl<S, Req, K, D, B, M> RetryFuture<S, Req, K, D, B, M>
+where
+    S: Service<K::Attempt> + Clone,
+    K: Carry<Req> + Judge<S::Response>,
+    D: Schedule,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    /// Starts a call on the readied service `inner`.
+    pub(super) fn start(
+        inner: &mut S,
+        shared: &SharedBy<S, K, D, B, M>,
+        of_handle: Option<&CallOptions>,
+        request: Req,
+    ) -> Self {
+        let (mut call, attempt) = Call::new(shared, of_handle, request);
+        let attempt = call.first_attempt(inner, attempt);
+        Self { call, attempt, timer: M::Timer::default() }
+    }
+}
+
+impl<S, Req, K, D, B, M> Future for RetryFuture<S, Req, K, D, B, M>
+where
+    S: Service<K::Attempt> + Clone,
+    K: Carry<Req> + Judge<S::Response>,
+    D: Schedule,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    type Output = Result<S::Response, M::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            if let Some(attempt) = this.attempt.as_mut().as_pin_mut() {
+                let (result, interrupted) = match attempt.poll(cx) {
+                    Poll::Ready(result) => (result.map_err(M::own), None),
+                    Poll::Pending => {
+                        let due = || this.call.interrupt_due();
+                        let interrupt = ready!(M::poll_interrupt(this.timer.as_mut(), cx, due));
+                        let (error, limit) = this.call.interrupted(interrupt);
+                        (Err(error), Some(limit))
+                    }
+                };
+                // Gone before anything else happens: an interrupted attempt is cancelled by this.
+                this.attempt.set(None);
+                M::reset(this.timer.as_mut());
+                if let ControlFlow::Break(result) = this.call.settle(result, interrupted) {
+                    return Poll::Ready(result);
+                }
+            }
+            match ready!(this.call.poll_between(cx, this.timer.as_mut())) {
+                ControlFlow::Break(result) => return Poll::Ready(result),
+                ControlFlow::Continue(attempt) => this.attempt.set(Some(attempt)),
+            }
+        }
+    }
+}
+
+impl<S, Req, K, D, B, M> fmt::Debug for RetryFuture<S, Req, K, D, B, M>
+where
+    K: Carry<Req> + Judge<S::Response>,
+    S: Service<K::Attempt>,
+    D: Schedule,
+    M: ErrorMode<S::Error>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryFuture")
+            .field("attempt", &self.call.number())
+            .field("under_way", &self.attempt.is_some())
+            .finish_non_exhaustive()
+    }
+}

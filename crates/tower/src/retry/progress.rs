@@ -1,0 +1,339 @@
+//! What is known of a call once an attempt has failed: the state that decisions are made from.
+//!
+//! Made at the first failure. The retry future and the stock `tower::retry::Policy` both keep one.
+
+use std::error::Error;
+use std::time::Duration;
+
+use reattempt_core::{
+    Admission, Budget, Decision, Delays, Failed, Failure, Judgement, Limits, Permit, Schedule,
+    StopReason, decide,
+};
+use tokio::time::Instant;
+
+use crate::policy::Settings;
+use crate::protocol::{Admitted, Judge, NestedMarker, Protocol, chain};
+use crate::random::{CallRandom, Seed};
+use crate::report::{AttemptOutcome, AttemptReport, Report};
+use crate::{CallOptions, Deadline, Event, RetryPolicy, clock};
+
+/// What is known of a call from its start.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Setting {
+    pub(crate) started: Option<Instant>,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) repeatable: bool,
+    pub(crate) keyed: bool,
+    /// Why this call must not be retried at all, if so.
+    pub(crate) forbidden: Option<StopReason>,
+    pub(crate) options: Option<CallOptions>,
+    /// The stream of random numbers, where a seed was given.
+    pub(crate) stream: Option<u64>,
+    /// What an outer retry layer left in the request.
+    pub(crate) outer: Option<NestedMarker>,
+}
+
+/// How long a server is expected to know an idempotency key.
+const KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
+
+impl Setting {
+    /// The setting of a call with the overrides of its request, or else those of its handle; and
+    /// whether anything of the request is to be kept.
+    #[inline]
+    pub(crate) fn new<K: Protocol, D, B>(
+        settings: &Settings<K, D, B>,
+        admitted: Admitted,
+        of_handle: Option<&CallOptions>,
+    ) -> (Self, bool) {
+        let options = admitted.options.or_else(|| of_handle.cloned());
+        let own = options.as_ref();
+        let forbidden = if settings.nested && admitted.outer.is_some() {
+            Some(StopReason::Nested)
+        } else if !admitted.carry || own.is_some_and(CallOptions::never) {
+            Some(StopReason::AttemptsExhausted)
+        } else {
+            None
+        };
+        let deadlines =
+            admitted.deadline.into_iter().chain(own.and_then(CallOptions::get_deadline));
+        let mut setting = Setting {
+            started: None,
+            deadline: deadlines.min().map(Deadline::instant),
+            repeatable: own.and_then(CallOptions::get_repeatable).unwrap_or(admitted.repeatable),
+            keyed: admitted.keyed,
+            forbidden,
+            stream: settings.seed.as_ref().map(Seed::next_stream),
+            outer: admitted.outer,
+            options,
+        };
+        let limits = setting.limits(&settings.limits);
+        let carried = forbidden.is_none() && limits.max_attempts > 1;
+        if carried && limits.max_elapsed.is_some() {
+            setting.started = Some(Instant::now());
+        }
+        (setting, carried)
+    }
+
+    /// The policy's limits with the call's overrides.
+    pub(crate) fn limits(&self, policy: &Limits) -> Limits {
+        let options = self.options.as_ref();
+        let mut limits = *policy;
+        if let Some(attempts) = options.and_then(CallOptions::get_max_attempts) {
+            limits.max_attempts = attempts;
+        }
+        if let Some(elapsed) = options.and_then(CallOptions::get_max_elapsed) {
+            limits.max_elapsed = Some(elapsed);
+        }
+        if self.keyed {
+            let elapsed = limits.max_elapsed.unwrap_or(KEY_LIFE);
+            limits.max_elapsed = Some(elapsed.min(KEY_LIFE));
+        }
+        limits
+    }
+}
+
+/// The delays of the policy's schedule, or of the call's own.
+enum CallDelays<D> {
+    OfPolicy(D),
+    OfCall(Box<dyn Delays + Send>),
+}
+
+/// A call of which an attempt has failed.
+pub(crate) struct Progress<D> {
+    started: Instant,
+    destination: Box<str>,
+    delays: CallDelays<D>,
+    random: CallRandom,
+    previous: Option<Duration>,
+    /// What the last retry cost the budget.
+    pub(crate) paid: u32,
+    attempts: Vec<AttemptReport>,
+}
+
+/// An attempt that failed in a way a retry may mend.
+pub(crate) struct FailedAttempt {
+    pub(crate) number: u32,
+    pub(crate) judgement: Judgement,
+    pub(crate) failure: Failure,
+    pub(crate) at_hand: bool,
+    pub(crate) admission: Admission,
+    pub(crate) error: Option<Box<str>>,
+}
+
+/// A retry that has been decided upon.
+pub(crate) struct Granted {
+    /// When it was decided.
+    pub(crate) now: Instant,
+    /// When the retry is due; `None` for at once.
+    pub(crate) due: Option<Instant>,
+    pub(crate) permit: Permit,
+}
+
+impl<D: Delays> Progress<D> {
+    pub(crate) fn new<K, T, B, M>(
+        policy: &RetryPolicy<K, T, B, M>,
+        setting: &Setting,
+        destination: &str,
+    ) -> Self
+    where
+        K: Protocol,
+        T: Schedule<Delays = D>,
+    {
+        let own = setting.options.as_ref().and_then(CallOptions::get_schedule);
+        Self {
+            started: setting.started.unwrap_or_else(Instant::now),
+            destination: destination.into(),
+            delays: match own {
+                Some(schedule) => CallDelays::OfCall(schedule.delays()),
+                None => CallDelays::OfPolicy(policy.settings.schedule.delays()),
+            },
+            random: CallRandom::Unseeded(setting.stream),
+            previous: None,
+            paid: 0,
+            attempts: Vec::new(),
+        }
+    }
+
+    pub(crate) fn destination(&self) -> &str {
+        &self.destination
+    }
+
+    /// The moment past which this call waits for nothing more, if there is one.
+    pub(crate) fn end<K: Protocol, T: Schedule, B, M>(
+        &self,
+        policy: &RetryPolicy<K, T, B, M>,
+        setting: &Setting,
+    ) -> Option<Instant> {
+        let elapsed = setting.limits(policy.limits()).max_elapsed;
+        let latest = elapsed.map(|most| clock::later(self.started, most));
+        latest.into_iter().chain(setting.deadline).min()
+    }
+
+    /// Tells what failed, decides what follows, and tells that.
+    pub(crate) fn failed<K, T, B, M>(
+        &mut self,
+        policy: &RetryPolicy<K, T, B, M>,
+        setting: &Setting,
+        attempt: FailedAttempt,
+    ) -> Result<Granted, StopReason>
+    where
+        K: Protocol,
+        T: Schedule<Delays = D>,
+        B: Budget,
+    {
+        let settings = &*policy.settings;
+        let now = Instant::now();
+        self.record(
+            now,
+            attempt.number,
+            AttemptOutcome::Failed { failure: attempt.failure, error: attempt.error },
+        );
+        self.tell_failure(policy);
+        settings.budget.failed(&self.destination, &attempt.failure);
+        match setting.options.as_ref().and_then(CallOptions::get_schedule) {
+            Some(own) => own.failed(attempt.admission, &attempt.failure, &mut self.random),
+            None => settings.schedule.failed(attempt.admission, &attempt.failure, &mut self.random),
+        }
+        if let Some(reason) = setting.forbidden {
+            return Err(reason);
+        }
+        let failed = Failed {
+            judgement: attempt.judgement,
+            attempts: attempt.number,
+            repeatable: setting.repeatable,
+            at_hand: attempt.at_hand,
+            previous: self.previous,
+            admission: attempt.admission,
+            elapsed: now.saturating_duration_since(self.started),
+            until_deadline: setting
+                .deadline
+                .map(|deadline| deadline.saturating_duration_since(now)),
+            destination: &self.destination,
+            now: clock::since_epoch(now),
+        };
+        let delays: &mut dyn Delays = match &mut self.delays {
+            CallDelays::OfPolicy(delays) => delays,
+            CallDelays::OfCall(delays) => delays,
+        };
+        let limits = setting.limits(&settings.limits);
+        match decide(&limits, &failed, delays, &mut self.random, &settings.budget) {
+            Decision::Return(reason) => Err(reason),
+            Decision::Retry { after, .. } if !after.is_zero() && !clock::has_timer() => {
+                Err(StopReason::NoTimer)
+            }
+            Decision::Retry { after, permit } => {
+                self.previous = Some(after);
+                if let Some(last) = self.attempts.last_mut() {
+                    last.delay = Some(after);
+                }
+                let due = (!after.is_zero()).then(|| clock::later(now, after));
+                Ok(Granted { now, due, permit })
+            }
+        }
+    }
+
+    /// Notes how an attempt ended.
+    fn record(&mut self, now: Instant, number: u32, outcome: AttemptOutcome) {
+        let ended = now.saturating_duration_since(self.started);
+        self.attempts.push(AttemptReport { number, ended, outcome, delay: None });
+    }
+
+    /// Tells the observer of the attempt noted last.
+    fn tell_failure<K: Protocol, T: Schedule, B, M>(&self, policy: &RetryPolicy<K, T, B, M>) {
+        if let Some(observer) = &policy.settings.observer
+            && let Some(last) = self.attempts.last()
+        {
+            let event = Event::AttemptFailed { attempt: last.number, outcome: &last.outcome };
+            observer.on_event(&self.destination, &event);
+        }
+    }
+
+    /// Tells the observer that attempt `number` follows.
+    pub(crate) fn tell_retry<K: Protocol, T: Schedule, B, M>(
+        &self,
+        policy: &RetryPolicy<K, T, B, M>,
+        number: u32,
+    ) {
+        if let Some(observer) = &policy.settings.observer {
+            let after = self.previous.unwrap_or_default();
+            observer.on_event(&self.destination, &Event::WillRetry { attempt: number, after });
+        }
+    }
+
+    /// How the last attempt failed.
+    pub(crate) fn last_failure(&self) -> Option<Failure> {
+        match self.attempts.last()?.outcome {
+            AttemptOutcome::Failed { failure, .. } => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// Notes how the call ended and tells the observer. The end of an attempt that might have been
+    /// retried has been noted already.
+    fn conclude<K: Protocol, T: Schedule, B, M>(
+        &mut self,
+        policy: &RetryPolicy<K, T, B, M>,
+        number: u32,
+        stop: StopReason,
+        error: Option<&(dyn Error + 'static)>,
+    ) {
+        let noted = self.attempts.last().is_some_and(|last| last.number == number);
+        if !noted && stop != StopReason::NotReady {
+            let outcome = match (stop, error) {
+                (StopReason::Succeeded, _) => AttemptOutcome::Succeeded,
+                (_, error) => AttemptOutcome::FailedForGood { error: error.map(chain) },
+            };
+            self.record(Instant::now(), number, outcome);
+            if stop != StopReason::Succeeded {
+                self.tell_failure(policy);
+            }
+        }
+        if let Some(observer) = &policy.settings.observer {
+            let attempts = self.attempts.last().map_or(number, |last| last.number);
+            let event = match stop {
+                StopReason::Succeeded => Event::Succeeded { attempts },
+                reason => Event::GaveUp { attempts, reason },
+            };
+            observer.on_event(&self.destination, &event);
+        }
+    }
+
+    /// The report of the call, which has ended.
+    fn report(mut self, stop: StopReason) -> Report {
+        // A delay that was chosen but never waited for belongs to no attempt.
+        if let Some(last) = self.attempts.last_mut() {
+            last.delay = None;
+        }
+        Report { attempts: self.attempts, stop }
+    }
+}
+
+/// Tells everybody who wants to know how a call ended: the observer, the response that comes after a
+/// failure, and the caller's slot.
+pub(crate) fn conclude<K, T, B, M, Response, E>(
+    policy: &RetryPolicy<K, T, B, M>,
+    setting: &Setting,
+    (number, stop): (u32, StopReason),
+    progress: Option<Progress<T::Delays>>,
+    destination: &str,
+    result: &mut Result<Response, E>,
+    view: fn(&E) -> &(dyn Error + 'static),
+) where
+    K: Judge<Response> + Protocol,
+    T: Schedule,
+{
+    let slot = setting.options.as_ref().and_then(CallOptions::slot);
+    let failed_before = progress.is_some();
+    if !failed_before && slot.is_none() && policy.settings.observer.is_none() {
+        return;
+    }
+    let mut progress = progress.unwrap_or_else(|| Progress::new(policy, setting, destination));
+    progress.conclude(policy, number, stop, result.as_ref().err().map(view));
+    let report = progress.report(stop);
+    if let (Ok(response), true) = (result, failed_before) {
+        policy.settings.protocol.attach(response, report.clone());
+    }
+    if let Some(slot) = slot {
+        slot.put(report);
+    }
+}

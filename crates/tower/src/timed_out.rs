@@ -1,0 +1,75 @@
+//! The error of a time limit that interrupted a call.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+
+/// A time limit ended an attempt that was under way.
+///
+/// Found inside the boxed error of a policy with an
+/// [attempt timeout](crate::RetryPolicy::attempt_timeout); it names the limit and holds the head of
+/// the last refused response, if there was one. Its body is gone.
+#[derive(Debug)]
+pub struct TimedOut {
+    pub(crate) limit: TimeLimit,
+    pub(crate) after: Duration,
+    pub(crate) refused: Option<RefusedResponse>,
+}
+
+/// The limit that was hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TimeLimit {
+    /// The time allowed for one attempt.
+    Attempt,
+    /// The call's deadline.
+    Deadline,
+    /// The limit on elapsed time, which passed before the service was ready for another attempt.
+    Elapsed,
+}
+
+/// The head of a response that was thrown away for a retry.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RefusedResponse {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+}
+
+impl TimedOut {
+    /// Which limit was hit.
+    pub fn limit(&self) -> TimeLimit {
+        self.limit
+    }
+
+    /// How long the attempt had been under way; for a limit that passed while no attempt was, how
+    /// long the call had been.
+    pub fn after(&self) -> Duration {
+        self.after
+    }
+
+    /// The last response that was refused before this attempt.
+    pub fn refused(&self) -> Option<&RefusedResponse> {
+        self.refused.as_ref()
+    }
+}
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.limit {
+            TimeLimit::Attempt => write!(f, "the attempt timed out after {:?}", self.after)?,
+            TimeLimit::Deadline => write!(f, "the deadline passed after {:?}", self.after)?,
+            TimeLimit::Elapsed => write!(f, "no retry could be sent within {:?}", self.after)?,
+        }
+        match &self.refused {
+            Some(refused) => write!(f, "; the attempt before it was answered {}", refused.status),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error for TimedOut {}
