@@ -105,6 +105,8 @@ pub enum StopReason {
     BudgetExhausted,
     /// The service below was not ready for another attempt.
     NotReady,
+    /// The caller, or the kind of request, rules retries out.
+    Forbidden,
     /// A retry layer below or above this one answers for the retries of this call.
     Nested,
     /// A delay is due, and there is no runtime here to wait on.
@@ -126,6 +128,7 @@ impl fmt::Display for StopReason {
             StopReason::DeadlineExceeded => "the next delay would pass the deadline",
             StopReason::BudgetExhausted => "the retry budget is exhausted",
             StopReason::NotReady => "the service was not ready for another attempt",
+            StopReason::Forbidden => "retries are ruled out for this call",
             StopReason::Nested => "another retry layer answers for this call",
             StopReason::NoTimer => "there is no runtime to wait on",
         })
@@ -163,6 +166,7 @@ pub fn decide<B: Budget + ?Sized>(
             return Decision::Return(StopReason::ServerDelayTooLong);
         }
         ServerHint::After(asked) => random.between(asked, asked.saturating_add(asked / 10)),
+        ServerHint::Exactly(asked) => asked,
         ServerHint::None | ServerHint::Stop => scheduled,
     };
     if limits.max_elapsed.is_some_and(|most| failed.elapsed.saturating_add(after) > most) {

@@ -106,6 +106,25 @@ fn a_server_delay_replaces_the_schedules_and_the_schedule_counts_the_retry() {
 }
 
 #[test]
+fn an_exact_delay_is_neither_jittered_nor_bounded_by_the_limit_on_server_delays() {
+    let exactly = |delay| {
+        Scene::new().with(|scene| {
+            scene.draw = u64::MAX;
+            scene.failed.judgement.hint = ServerHint::Exactly(delay);
+            scene.limits.max_elapsed = None;
+        })
+    };
+    for delay in [Duration::ZERO, secs(4), secs(4567)] {
+        let scene = exactly(delay);
+        assert_eq!(scene.outcome(), Ok(delay));
+        let seen = scene.decide();
+        assert_eq!((seen.asked.len(), seen.drawn), (1, 0), "the schedule still counts the retry");
+    }
+    let late = exactly(secs(31)).with(|scene| scene.limits.max_elapsed = Some(secs(30)));
+    assert_eq!(late.outcome(), Err(StopReason::ElapsedExhausted));
+}
+
+#[test]
 fn the_ends_of_each_limit() {
     let ok = |scene: Scene| assert_eq!(scene.outcome(), Ok(secs(1)));
     let refused = |scene: Scene, reason| assert_eq!(scene.outcome(), Err(reason));

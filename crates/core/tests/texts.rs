@@ -21,6 +21,7 @@ fn stop_reasons() {
         (StopReason::DeadlineExceeded, "the next delay would pass the deadline"),
         (StopReason::BudgetExhausted, "the retry budget is exhausted"),
         (StopReason::NotReady, "the service was not ready for another attempt"),
+        (StopReason::Forbidden, "retries are ruled out for this call"),
         (StopReason::Nested, "another retry layer answers for this call"),
         (StopReason::NoTimer, "there is no runtime to wait on"),
     ] {

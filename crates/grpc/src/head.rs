@@ -29,14 +29,14 @@ pub fn code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
 
 /// What `grpc-retry-pushback-ms` asks for (rules PB-1 to PB-4, PB-9).
 ///
-/// A value is milliseconds as a signed 32-bit decimal; anything negative or unreadable, and more
+/// The wait is exactly that long, without jitter or cap. A value is milliseconds as a signed 32-bit decimal; anything negative or unreadable, and more
 /// than one value, mean that the call must not be retried.
 pub fn pushback(headers: &HeaderMap) -> ServerHint {
     let mut values = headers.get_all("grpc-retry-pushback-ms").iter();
     match (values.next(), values.next()) {
         (None, _) => ServerHint::None,
         (Some(value), None) => milliseconds(value.as_bytes()).map_or(ServerHint::Stop, |wait| {
-            ServerHint::After(Duration::from_millis(u64::from(wait)))
+            ServerHint::Exactly(Duration::from_millis(u64::from(wait)))
         }),
         (Some(_), Some(_)) => ServerHint::Stop,
     }
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn trap_29_pushback_that_is_negative_or_unreadable_means_stop() {
-        let after = |milliseconds| ServerHint::After(Duration::from_millis(milliseconds));
+        let after = |milliseconds| ServerHint::Exactly(Duration::from_millis(milliseconds));
         let rows: [(&[&[u8]], ServerHint); 14] = [
             (&[], ServerHint::None),
             (&[b"0"], after(0)),

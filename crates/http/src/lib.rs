@@ -6,6 +6,7 @@
 mod discard;
 mod hints;
 mod idempotency;
+mod kept_head;
 mod repeatable;
 mod replay;
 mod status;
@@ -14,7 +15,8 @@ mod transport;
 pub use discard::Discard;
 pub use hints::{Hinted, Hints};
 pub use idempotency::{IDEMPOTENCY_KEY, new_idempotency_key};
+pub use kept_head::KeptHead;
 pub use repeatable::is_repeatable;
-pub use replay::{ReplayBody, ReplayError, ReplayLimits, ReplayMemory};
+pub use replay::{ReplayBody, ReplayCharge, ReplayError, ReplayLimits, ReplayMemory};
 pub use status::verdict_of_status;
 pub use transport::verdict_of_error;

@@ -25,7 +25,7 @@ use sync_wrapper::SyncWrapper;
 
 pub use error::ReplayError;
 pub use limits::ReplayLimits;
-pub use memory::ReplayMemory;
+pub use memory::{ReplayCharge, ReplayMemory};
 
 use shared::Reader;
 

@@ -29,7 +29,10 @@
 //!   connections; `Client::builder(…).retry_canceled_requests(false)` turns it off.
 //! - **reqwest** does the same through hyper-util, and retries HTTP/2 requests that the server
 //!   refused unprocessed (REFUSED_STREAM, GOAWAY) up to twice;
-//!   `ClientBuilder::retry(reqwest::retry::never())` turns the latter off.
+//!   `ClientBuilder::retry(reqwest::retry::never())` turns the latter off. It also follows redirects:
+//!   what fails at another URL than the request's own is never taken for unprocessed, but a redirect
+//!   back to the same URL leaves no trace. Where a POST may be answered so, follow redirects yourself
+//!   (`redirect::Policy::none()`).
 //! - **tonic's `Channel`** retries nothing. It reconnects when it is next used, so a failed connection
 //!   shows as the error of one call.
 //! - **Another retry layer**, in a client library say, multiplies: three layers of four attempts are

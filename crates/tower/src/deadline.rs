@@ -45,12 +45,22 @@ impl Deadline {
         reattempt_grpc::parse_grpc_timeout(value.as_bytes()).map(Self::after)
     }
 
-    /// Writes what is left into `grpc-timeout`, in whole milliseconds rounded down, replacing what
-    /// is there.
+    /// Writes what is left into `grpc-timeout`, replacing what is there: in the finest unit whose
+    /// figure fits the field's eight digits, rounded down, but at least one nanosecond.
     pub fn write_to(&self, headers: &mut HeaderMap) {
-        // Eight digits is what the field can hold: past 27 hours the figure is cut, never raised.
-        let left = self.remaining().as_millis().min(99_999_999);
-        if let Ok(value) = HeaderValue::try_from(format!("{left}m")) {
+        let left = self.remaining();
+        let units = [
+            (left.as_nanos().max(1), 'n'),
+            (left.as_micros(), 'u'),
+            (left.as_millis(), 'm'),
+            (u128::from(left.as_secs()), 'S'),
+            (u128::from(left.as_secs() / 60), 'M'),
+        ];
+        // Some thirty years, the longest there is, fit in minutes by far.
+        let fitting = units.into_iter().find(|(figure, _)| *figure <= 99_999_999);
+        if let Some((figure, unit)) = fitting
+            && let Ok(value) = HeaderValue::try_from(format!("{figure}{unit}"))
+        {
             headers.insert(GRPC_TIMEOUT, value);
         }
     }
@@ -58,6 +68,10 @@ impl Deadline {
     /// The time left; zero once it has passed.
     pub fn remaining(&self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
+    }
+
+    pub(crate) fn at(instant: Instant) -> Self {
+        Self(instant)
     }
 
     pub(crate) fn instant(self) -> Instant {

@@ -4,14 +4,18 @@ use std::pin::Pin;
 
 use reattempt_core::Failure;
 
+use crate::RefusedResponse;
+
 /// The attempt that is about to be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Attempting {
     /// Its number, from 1.
     pub number: u32,
     /// How the attempt before it failed; `None` for the first.
     pub cause: Option<Failure>,
+    /// The head of the response that was refused last, if there was one: a challenge, say.
+    pub refused: Option<RefusedResponse>,
 }
 
 type HookFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;

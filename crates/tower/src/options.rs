@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::StatusCode;
 use reattempt_core::{Classify, SharedSchedule, Verdict};
 
 use crate::protocol::Outcome;
@@ -11,6 +12,16 @@ use crate::{Deadline, ReportSlot};
 
 /// A classifier that sees outcomes of HTTP.
 pub(crate) type SharedClassifier = Arc<dyn for<'a> Classify<Outcome<'a>> + Send + Sync>;
+
+/// Asks `first`, and `next` about what that leaves open.
+pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -> SharedClassifier {
+    match first {
+        None => next,
+        Some(first) => Arc::new(move |outcome: Outcome<'_>| {
+            first.classify(outcome).or_else(|| next.classify(outcome))
+        }),
+    }
+}
 
 /// Overrides for one call.
 ///
@@ -39,7 +50,8 @@ struct Settings {
     never: bool,
     repeatable: Option<bool>,
     max_attempts: Option<u32>,
-    max_elapsed: Option<Duration>,
+    max_elapsed: Option<Option<Duration>>,
+    max_server_delay: Option<Duration>,
     attempt_timeout: Option<Duration>,
     deadline: Option<Deadline>,
     schedule: Option<SharedSchedule>,
@@ -69,9 +81,16 @@ impl CallOptions {
         self.set(|settings| settings.max_attempts = Some(attempts))
     }
 
-    /// The most time from the start of the call to the start of its last attempt.
-    pub fn max_elapsed(self, elapsed: Duration) -> Self {
+    /// The most time from the start of the call to the start of its last attempt; `None` for no
+    /// limit.
+    pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
+        let elapsed = elapsed.into();
         self.set(|settings| settings.max_elapsed = Some(elapsed))
+    }
+
+    /// The longest delay that the server may ask for.
+    pub fn max_server_delay(self, delay: Duration) -> Self {
+        self.set(|settings| settings.max_server_delay = Some(delay))
     }
 
     /// The most time for each attempt. Only policies that interrupt
@@ -92,13 +111,20 @@ impl CallOptions {
         self.set(|settings| settings.schedule = Some(schedule))
     }
 
-    /// A classifier that is asked before the policy's own; `None` from it leaves the outcome to
-    /// them.
+    /// Gives one status a verdict of its own for this call.
+    pub fn on_status(self, status: StatusCode, verdict: Verdict) -> Self {
+        self.classify(move |outcome| (outcome.status() == Some(status)).then_some(verdict))
+    }
+
+    /// A classifier that is asked before the policy's own, after those added to the call before it;
+    /// `None` from it leaves the outcome to the next.
     pub fn classify<C>(self, classifier: C) -> Self
     where
         C: for<'a> Fn(Outcome<'a>) -> Option<Verdict> + Send + Sync + 'static,
     {
-        self.set(|settings| settings.classifier = Some(Arc::new(classifier)))
+        self.set(|settings| {
+            settings.classifier = Some(chained(settings.classifier.take(), Arc::new(classifier)));
+        })
     }
 
     /// Where to put the report when the call ends.
@@ -124,8 +150,11 @@ impl CallOptions {
     pub(crate) fn get_max_attempts(&self) -> Option<u32> {
         self.0.max_attempts
     }
-    pub(crate) fn get_max_elapsed(&self) -> Option<Duration> {
+    pub(crate) fn get_max_elapsed(&self) -> Option<Option<Duration>> {
         self.0.max_elapsed
+    }
+    pub(crate) fn get_max_server_delay(&self) -> Option<Duration> {
+        self.0.max_server_delay
     }
     pub(crate) fn get_attempt_timeout(&self) -> Option<Duration> {
         self.0.attempt_timeout
@@ -152,6 +181,7 @@ impl fmt::Debug for CallOptions {
             .field("repeatable", &settings.repeatable)
             .field("max_attempts", &settings.max_attempts)
             .field("max_elapsed", &settings.max_elapsed)
+            .field("max_server_delay", &settings.max_server_delay)
             .field("attempt_timeout", &settings.attempt_timeout)
             .field("deadline", &settings.deadline)
             .finish_non_exhaustive()

@@ -15,6 +15,7 @@ use reattempt_core::{Failure, StopReason};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     pub(crate) attempts: Vec<AttemptReport>,
+    pub(crate) omitted: u32,
     pub(crate) stop: StopReason,
 }
 
@@ -54,7 +55,7 @@ pub enum AttemptOutcome {
 }
 
 impl Report {
-    /// The attempts in order.
+    /// The attempts in order: all of them, or of more than 64 the first and the last 32.
     pub fn attempts(&self) -> &[AttemptReport] {
         &self.attempts
     }
@@ -65,11 +66,16 @@ impl Report {
     }
 
     /// The number of attempts after the first.
-    pub fn retries(&self) -> usize {
-        self.attempts.len().saturating_sub(1)
+    pub fn retries(&self) -> u32 {
+        self.attempts.last().map_or(0, |last| last.number.saturating_sub(1))
     }
 
-    /// The time spent waiting between attempts.
+    /// How many attempts are left out of [`attempts`](Self::attempts).
+    pub fn omitted(&self) -> u32 {
+        self.omitted
+    }
+
+    /// The time spent waiting between the attempts listed.
     pub fn total_delay(&self) -> Duration {
         self.attempts
             .iter()

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
+use tower::BoxError;
 
 /// A time limit ended an attempt that was under way.
 ///
@@ -16,6 +17,7 @@ pub struct TimedOut {
     pub(crate) limit: TimeLimit,
     pub(crate) after: Duration,
     pub(crate) refused: Option<RefusedResponse>,
+    pub(crate) source: Option<BoxError>,
 }
 
 /// The limit that was hit.
@@ -52,7 +54,7 @@ impl TimedOut {
         self.after
     }
 
-    /// The last response that was refused before this attempt.
+    /// The last response of this call that was refused, if any attempt got one.
     pub fn refused(&self) -> Option<&RefusedResponse> {
         self.refused.as_ref()
     }
@@ -66,10 +68,15 @@ impl fmt::Display for TimedOut {
             TimeLimit::Elapsed => write!(f, "no retry could be sent within {:?}", self.after)?,
         }
         match &self.refused {
-            Some(refused) => write!(f, "; the attempt before it was answered {}", refused.status),
+            Some(refused) => write!(f, "; the last answer was {}", refused.status),
             None => Ok(()),
         }
     }
 }
 
-impl Error for TimedOut {}
+impl Error for TimedOut {
+    /// Under gRPC, the status that says so.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as &(dyn Error + 'static))
+    }
+}

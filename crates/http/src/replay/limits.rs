@@ -1,6 +1,6 @@
 //! How much of the request bodies may be kept.
 
-use super::ReplayMemory;
+use super::{ReplayCharge, ReplayMemory};
 
 /// What of a request body may be kept for another attempt.
 ///
@@ -34,9 +34,11 @@ impl ReplayLimits {
         Self { memory, ..self }
     }
 
-    /// The most bytes kept of one body.
-    pub fn per_call_limit(&self) -> usize {
-        self.per_call
+    /// Takes memory for a body of `bytes` that somebody keeps otherwise than in a
+    /// [`ReplayBody`](super::ReplayBody): `None` when it does not fit one of the limits.
+    pub fn charge(&self, bytes: usize) -> Option<ReplayCharge> {
+        let fits = bytes <= self.per_call;
+        fits.then(|| ReplayCharge::new(&self.memory, bytes)).flatten()
     }
 
     pub(super) fn keeps_nothing(&self) -> bool {

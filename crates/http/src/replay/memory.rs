@@ -66,6 +66,31 @@ impl fmt::Debug for ReplayMemory {
     }
 }
 
+/// A part of the memory that is taken for as long as this value lives, by
+/// [`ReplayLimits::charge`](super::ReplayLimits::charge).
+pub struct ReplayCharge {
+    memory: ReplayMemory,
+    bytes: usize,
+}
+
+impl ReplayCharge {
+    pub(super) fn new(memory: &ReplayMemory, bytes: usize) -> Option<Self> {
+        memory.take(bytes).then(|| Self { memory: memory.clone(), bytes })
+    }
+}
+
+impl Drop for ReplayCharge {
+    fn drop(&mut self) {
+        self.memory.give_back(self.bytes);
+    }
+}
+
+impl fmt::Debug for ReplayCharge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ReplayCharge").field(&self.bytes).finish()
+    }
+}
+
 /// What one body may take of the memory, and has taken. Each reader gives back what is freed when it
 /// leaves, and so the last one all the rest.
 pub(super) struct Allowance {

@@ -5,40 +5,23 @@ use std::sync::Arc;
 
 use http::{StatusCode, Uri};
 use reattempt_core::{Classify, Schedule, Verdict};
+use reattempt_grpc::{Code, code_of_head};
 use reattempt_http::{Hints, ReplayLimits};
 
 use super::RetryPolicy;
-use crate::protocol::{Grpc, Http, Outcome};
+use crate::protocol::{Grpc, Http, Messages, Outcome, Protocol};
 
-impl<D, B, M> RetryPolicy<Http, D, B, M>
+/// Settings of HTTP and gRPC alike.
+impl<K, D, B, M> RetryPolicy<K, D, B, M>
 where
+    K: Messages + Protocol + Clone,
     D: Schedule + Clone,
     B: Clone,
 {
-    /// How much of request bodies is kept, for one call and in all. Default 64 KiB and 64 MiB; a
-    /// body that does not fit is sent once and not retried.
+    /// How much of request bodies is kept, for one call and in all. Default 64 KiB (gRPC: 256 KiB) and
+    /// 64 MiB; a body that does not fit is sent once and not retried.
     pub fn replay(self, limits: ReplayLimits) -> Self {
-        self.set(|settings| settings.protocol.replay = limits)
-    }
-
-    /// Which server hints are read. Default: all but the resets of rate limits.
-    pub fn hints(self, hints: Hints) -> Self {
-        self.set(|settings| settings.protocol.hints = hints)
-    }
-
-    /// Gives one status a verdict of its own, in place of the table's.
-    ///
-    /// ```
-    /// use http::StatusCode;
-    /// use reattempt_core::{Failure, FailureKind, Verdict};
-    /// use reattempt_tower::RetryPolicy;
-    ///
-    /// // This server answers 503 only before it has done anything: POSTs may be repeated, too.
-    /// let refused = Verdict::Unprocessed(Failure::new(FailureKind::Server).with_code(503));
-    /// let policy = RetryPolicy::http().on_status(StatusCode::SERVICE_UNAVAILABLE, refused);
-    /// ```
-    pub fn on_status(self, status: StatusCode, verdict: Verdict) -> Self {
-        self.set(|settings| settings.protocol.set_status(status, verdict))
+        self.set(|settings| settings.protocol.messages().replay = limits)
     }
 
     /// Adds a classifier. It is asked before the table, after those added before it; `None` from it
@@ -65,13 +48,7 @@ where
     where
         C: for<'a> Classify<Outcome<'a>> + Send + Sync + 'static,
     {
-        self.set(|settings| settings.protocol.add_classifier(Arc::new(classifier)))
-    }
-
-    /// Gives every request that must not be repeated (POST, PATCH, …) an `Idempotency-Key`, the same
-    /// on all attempts of a call, so that it may be. Off by default: the server must honour the key.
-    pub fn generate_idempotency_keys(self, generate: bool) -> Self {
-        self.set(|settings| settings.protocol.generate_keys = generate)
+        self.set(|settings| settings.protocol.messages().add_classifier(Arc::new(classifier)))
     }
 
     /// Whom a request counts for in the budget. Default: the authority of its URI.
@@ -85,23 +62,81 @@ where
     where
         F: for<'a> Fn(&'a Uri) -> Cow<'a, str> + Send + Sync + 'static,
     {
-        self.set(|settings| settings.protocol.destination = Some(Arc::new(destination)))
+        self.set(|settings| settings.protocol.messages().destination = Some(Arc::new(destination)))
     }
 
     /// How many bytes of a refused response are read so that its connection can be used again;
     /// beyond that it is closed. Default 16 KiB.
     pub fn discard_limit(self, bytes: u64) -> Self {
-        self.set(|settings| settings.protocol.discard_limit = bytes)
+        self.set(|settings| settings.protocol.messages().discard_limit = bytes)
     }
 }
 
+/// Settings of HTTP.
+impl<D, B, M> RetryPolicy<Http, D, B, M>
+where
+    D: Schedule + Clone,
+    B: Clone,
+{
+    /// Which server hints are read. Default: all but the resets of rate limits.
+    pub fn hints(self, hints: Hints) -> Self {
+        self.set(|settings| settings.protocol.hints = hints)
+    }
+
+    /// Gives one status a verdict of its own, in place of the table's.
+    ///
+    /// ```
+    /// use http::StatusCode;
+    /// use reattempt_core::{Failure, FailureKind, Verdict};
+    /// use reattempt_tower::RetryPolicy;
+    ///
+    /// // This server answers 503 only before it has done anything: POSTs may be repeated, too.
+    /// let refused = Verdict::Unprocessed(Failure::new(FailureKind::Server).with_code(503));
+    /// let policy = RetryPolicy::http().on_status(StatusCode::SERVICE_UNAVAILABLE, refused);
+    /// ```
+    pub fn on_status(self, status: StatusCode, verdict: Verdict) -> Self {
+        self.set(|settings| settings.protocol.set_status(status, verdict))
+    }
+
+    /// Gives every request that must not be repeated (POST, PATCH, …) an `Idempotency-Key`, the same
+    /// on all attempts of a call, so that it may be. Off by default: the server must honour the key.
+    pub fn generate_idempotency_keys(self, generate: bool) -> Self {
+        self.set(|settings| settings.protocol.generate_keys = generate)
+    }
+
+    /// Whether the client below follows redirects by itself. Default: as is usual with it, which is
+    /// yes for reqwest and no for all others.
+    ///
+    /// Behind a redirect nothing proves any more that a request was not processed, for the server
+    /// that answered with it has done so, and the client does not tell. So a request that must not be
+    /// repeated is not retried at all. With a reqwest client that is built with
+    /// `redirect::Policy::none()`, say `false`, and a POST is retried after 429 or a refused connection.
+    pub fn redirects_below(self, follows: bool) -> Self {
+        self.set(|settings| settings.protocol.redirects = Some(follows))
+    }
+}
+
+/// Settings of gRPC.
 impl<D, B, M> RetryPolicy<Grpc, D, B, M>
 where
     D: Schedule + Clone,
     B: Clone,
 {
-    /// How much of requests is kept, for one call and in all. Default 256 KiB and 64 MiB.
-    pub fn replay(self, limits: ReplayLimits) -> Self {
-        self.set(|settings| settings.protocol.http.replay = limits)
+    /// Gives one gRPC code a verdict of its own, in place of the table's.
+    ///
+    /// ```
+    /// use reattempt_core::{Failure, FailureKind, Verdict};
+    /// use reattempt_grpc::Code;
+    /// use reattempt_tower::RetryPolicy;
+    ///
+    /// // Optimistic transactions that may simply be tried again.
+    /// let failure = Failure::new(FailureKind::Server).with_code(Code::Aborted.number());
+    /// let policy = RetryPolicy::grpc().on_code(Code::Aborted, Verdict::Unprocessed(failure));
+    /// ```
+    pub fn on_code(self, code: Code, verdict: Verdict) -> Self {
+        self.classify(move |outcome| {
+            let Outcome::Response { status, headers } = outcome else { return None };
+            (code_of_head(status, headers) == Some(code)).then_some(verdict)
+        })
     }
 }

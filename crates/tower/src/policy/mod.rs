@@ -15,7 +15,7 @@ use crate::error_mode::{BoxedError, OwnError};
 use crate::hook::BeforeAttempt;
 use crate::protocol::{Cloned, Grpc, Http, Protocol};
 use crate::random::Seed;
-use crate::{Attempting, Observer};
+use crate::{Attempting, Event, Observer};
 
 mod http;
 mod stock;
@@ -28,6 +28,10 @@ use stock::StockCall;
 ///
 /// **No attempt is timed out by default**: a server that hangs hangs the call. Set
 /// [`attempt_timeout`](Self::attempt_timeout) unless the inner service has a timeout of its own.
+///
+/// Waiting needs a tokio runtime with its time driver on (`enable_time` or `enable_all`); tokio panics
+/// where a runtime has none. Where there is no runtime at all, calls work and are not retried after a
+/// delay ([`StopReason::NoTimer`](reattempt_core::StopReason::NoTimer)).
 ///
 /// A clone shares the budget and the bound on kept bodies with its original; policies that are built
 /// separately share nothing.
@@ -242,9 +246,17 @@ where
         self.set(|settings| settings.hook = Some(Arc::new(hook)))
     }
 
-    /// Is told of every event of every call, in place of any observer before it.
+    /// Is told of every event of every call, after the observers added before it.
     pub fn observer<O: Observer + 'static>(self, observer: O) -> Self {
-        self.set(|settings| settings.observer = Some(Arc::new(observer)))
+        self.set(|settings| {
+            settings.observer = Some(match settings.observer.take() {
+                None => Arc::new(observer),
+                Some(first) => Arc::new(move |destination: &str, event: &Event<'_>| {
+                    first.on_event(destination, event);
+                    observer.on_event(destination, event);
+                }),
+            });
+        })
     }
 
     /// Makes every delay reproducible: the calls, in the order in which they are made, draw from

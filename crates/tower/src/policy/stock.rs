@@ -15,33 +15,42 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use reattempt_core::{Admission, Budget, Permit, Schedule, StopReason, Verdict};
 use reattempt_http::ReplayBody;
+use sync_wrapper::SyncWrapper;
 use tokio::time::{Sleep, sleep_until};
 use tower::BoxError;
 use tower::retry::Policy;
 
 use super::RetryPolicy;
 use crate::error_mode::OwnError;
-use crate::protocol::{AttemptNumber, Http, Judge, admitted_message, chain};
-use crate::random::CallRandom;
+use crate::protocol::{AttemptNumber, Http, Judge, admitted_message, chain, host};
 use crate::retry::{FailedAttempt, Progress, Setting, conclude};
 
 /// What the policy of one call knows of it.
 pub(crate) struct StockCall<D> {
     setting: Option<Setting>,
     number: u32,
-    progress: Option<Box<Progress<D>>>,
+    /// A policy is shared between threads and need be `Sync` for that; the delays of a schedule are
+    /// not always.
+    progress: SyncWrapper<Option<Box<Progress<D>>>>,
+    admission: Admission,
     permit: Option<Permit>,
 }
 
 impl<D> Default for StockCall<D> {
     fn default() -> Self {
-        Self { setting: None, number: 1, progress: None, permit: None }
+        Self {
+            setting: None,
+            number: 1,
+            progress: SyncWrapper::new(None),
+            admission: Admission::default(),
+            permit: None,
+        }
     }
 }
 
 impl<D> Clone for StockCall<D> {
     fn clone(&self) -> Self {
-        Self { setting: self.setting.clone(), ..Self::default() }
+        Self { setting: self.setting.clone(), admission: self.admission, ..Self::default() }
     }
 }
 
@@ -79,12 +88,11 @@ where
         &mut self,
         request: &Request<ReplayBody<B>>,
     ) -> Option<Request<ReplayBody<B>>> {
-        match &self.stock.progress {
+        let call = &mut self.stock;
+        match call.progress.get_mut() {
             // A retry is being sent.
-            Some(_) => {
-                if let (Some(progress), Some(permit)) =
-                    (&mut self.stock.progress, self.stock.permit.take())
-                {
+            Some(progress) => {
+                if let Some(permit) = call.permit.take() {
                     progress.paid = permit.spend();
                 }
             }
@@ -99,6 +107,9 @@ where
                     return None;
                 }
             }
+        }
+        if let Some(setting) = &self.stock.setting {
+            self.stock.admission = setting.admit(&self.settings.schedule);
         }
         let body = request.body().try_clone()?;
         let mut copy = Request::new(body);
@@ -131,7 +142,8 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
             result.as_ref().map_err(|error| error as &(dyn Error + 'static)),
             setting.options.as_ref(),
         );
-        let destination = protocol.destination_of(request.uri(), request.headers()).into_owned();
+        let destination =
+            protocol.destination_of(request.uri(), || host(request.headers())).into_owned();
         let failure = judgement
             .verdict
             .failure()
@@ -145,15 +157,20 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                     judgement,
                     failure: *failure,
                     at_hand: request.body().is_replayable(),
-                    admission: Admission::default(),
+                    admission: call.admission,
                     error: result.as_ref().err().map(|error| chain(error)),
                 };
                 let progress = call
                     .progress
+                    .get_mut()
                     .get_or_insert_with(|| Box::new(Progress::new(self, setting, &destination)));
                 match progress.failed(self, setting, attempt) {
                     Ok(granted) => {
                         request.body().cancel_others();
+                        if !request.body().is_replayable() {
+                            self.end_stock(call, result, &destination, StopReason::BodyNotKept);
+                            return None;
+                        }
                         call.number = call.number.saturating_add(1);
                         progress.tell_retry(self, call.number);
                         request.extensions_mut().insert(AttemptNumber(call.number));
@@ -182,14 +199,13 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         let settings = &self.settings;
         let Some(setting) = &call.setting else { return };
         if stop == StopReason::Succeeded {
-            let mut random = CallRandom::Unseeded(setting.stream);
-            settings.schedule.succeeded(Admission::default(), &mut random);
+            setting.succeeded(&settings.schedule, call.admission);
         }
         if matches!(stop, StopReason::Succeeded | StopReason::Permanent) {
-            let paid = call.progress.as_ref().map_or(0, |progress| progress.paid);
+            let paid = call.progress.get_mut().as_ref().map_or(0, |progress| progress.paid);
             settings.budget.succeeded(destination, paid);
         }
-        let progress = call.progress.take().map(|progress| *progress);
+        let progress = call.progress.get_mut().take().map(|progress| *progress);
         let end = (call.number, stop);
         conclude(self, setting, end, progress, destination, result, |error| error);
     }

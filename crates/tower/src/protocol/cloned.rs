@@ -7,8 +7,8 @@ use std::future::{Ready, ready};
 
 use reattempt_core::{Judgement, Verdict};
 
-use super::{Admitted, Carry, Judge, NestedMarker, Origin, Protocol};
-use crate::{CallOptions, RefusedResponse, Report};
+use super::{Admitted, Carry, Judge, NestedMarker, NextAttempt, Origin, Protocol, errors};
+use crate::{CallOptions, RefusedResponse, Report, TimedOut};
 
 /// A service whose requests are simply cloned, with the function that judges its outcomes.
 #[derive(Clone)]
@@ -42,6 +42,10 @@ impl<Request: Clone, C> Carry<Request> for Cloned<C> {
         }
     }
 
+    fn target<'a>(&self, _: &'a Request) -> Cow<'a, str> {
+        "".into()
+    }
+
     fn pass(&self, request: Request) -> Request {
         request
     }
@@ -60,8 +64,8 @@ impl<Request: Clone, C> Carry<Request> for Cloned<C> {
 
     fn supersede(&self, _: &Request) {}
 
-    fn again(&self, kept: Request, _: u32, last: bool) -> Option<(Request, Option<Request>)> {
-        let further = (!last).then(|| kept.clone());
+    fn again(&self, kept: Request, next: NextAttempt) -> Option<(Request, Option<Request>)> {
+        let further = (!next.last).then(|| kept.clone());
         Some((kept, further))
     }
 
@@ -93,7 +97,11 @@ where
         outcome: Result<&Response, &(dyn Error + 'static)>,
         _: Option<&CallOptions>,
     ) -> Judgement {
-        (self.judge)(outcome).into()
+        match outcome {
+            // Not an outcome of the service: a limit that this policy has set.
+            Err(error) if error.is::<TimedOut>() => errors::verdict_of_error(error).into(),
+            outcome => (self.judge)(outcome).into(),
+        }
     }
 
     fn discard(&self, _: Response) -> (Ready<()>, Option<RefusedResponse>) {

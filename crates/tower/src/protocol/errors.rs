@@ -4,16 +4,28 @@ use std::error::Error;
 
 use reattempt_core::{Failure, FailureKind, Verdict};
 
-/// Looks for tower's and tokio's own timeouts, then asks what HTTP makes of it. An error that nobody
-/// knows is not retried.
+use crate::{TimeLimit, TimedOut};
+
+/// Asks what HTTP makes of it, then looks for tower's and tokio's own timeouts, which HTTP does not
+/// know. An error that nobody knows is not retried.
 pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
+    if let Some(verdict) = reattempt_http::verdict_of_error(error) {
+        return verdict;
+    }
+    // A limit of a layer below: that an attempt took too long may be mended, that the call did not.
+    if let Some(own) = causes(error).find_map(|error| error.downcast_ref::<TimedOut>()) {
+        return match own.limit() {
+            TimeLimit::Attempt => Verdict::Transient(Failure::new(FailureKind::Timeout)),
+            TimeLimit::Deadline | TimeLimit::Elapsed => Verdict::Permanent,
+        };
+    }
     let elapsed = causes(error).any(|error| {
         error.is::<tower::timeout::error::Elapsed>() || error.is::<tokio::time::error::Elapsed>()
     });
-    if elapsed {
-        return Verdict::Transient(Failure::new(FailureKind::Timeout));
+    match elapsed {
+        true => Verdict::Transient(Failure::new(FailureKind::Timeout)),
+        false => Verdict::Permanent,
     }
-    reattempt_http::verdict_of_error(error).unwrap_or(Verdict::Permanent)
 }
 
 /// The error and its causes, from the outside in.

@@ -7,7 +7,7 @@ use http_body::Body;
 use reattempt_core::{Judgement, ServerHint, Verdict};
 use reattempt_grpc::{code_of_head, pushback, verdict_of_code};
 
-use super::{DiscardBody, Http, Judge, Protocol, errors};
+use super::{DiscardBody, Http, Judge, Outcome, Protocol, errors};
 use crate::{CallOptions, RefusedResponse, Report};
 
 /// gRPC: the status of a trailers-only response, pushback, and replayable bodies.
@@ -21,6 +21,12 @@ pub struct Grpc {
 
 impl Protocol for Grpc {
     type Head = http::request::Parts;
+
+    /// By this the caller of a tonic client gets DEADLINE_EXCEEDED.
+    #[cfg(feature = "tonic")]
+    fn source_of_time_limit() -> Option<tower::BoxError> {
+        Some(Box::new(tonic::Status::deadline_exceeded("a time limit of the call has passed")))
+    }
 }
 
 impl<B: Body> Judge<Response<B>> for Grpc {
@@ -29,8 +35,18 @@ impl<B: Body> Judge<Response<B>> for Grpc {
     fn judge(
         &self,
         outcome: Result<&Response<B>, &(dyn Error + 'static)>,
-        _options: Option<&CallOptions>,
+        options: Option<&CallOptions>,
     ) -> Judgement {
+        let seen = match outcome {
+            Ok(response) => {
+                Outcome::Response { status: response.status(), headers: response.headers() }
+            }
+            Err(error) => Outcome::Error(error),
+        };
+        if let Some(verdict) = self.http.custom(seen, options) {
+            let hint = seen.headers().filter(|_| verdict != Verdict::Success).map(pushback);
+            return Judgement { verdict, hint: hint.unwrap_or_default() };
+        }
         match outcome {
             Ok(response) => match code_of_head(response.status(), response.headers()) {
                 None => Verdict::Success.into(),
@@ -86,9 +102,9 @@ mod channel {
 
     use super::Grpc;
     use crate::Deadline;
-    use crate::protocol::message::admitted_message;
+    use crate::protocol::message::{admitted_message, host};
     use crate::protocol::settings::Repeatability;
-    use crate::protocol::{Admitted, Carry, KeptRequest, NestedMarker, Origin};
+    use crate::protocol::{Admitted, Carry, KeptRequest, NestedMarker, NextAttempt, Origin};
 
     impl Carry<Request<Body>> for Grpc {
         type Attempt = Request<Body>;
@@ -96,16 +112,27 @@ mod channel {
         type Rest = Body;
 
         fn admit(&self, request: &mut Request<Body>) -> Admitted {
-            if let Some(deadline) = Deadline::from_headers(request.headers()) {
-                let sooner = request
-                    .extensions()
-                    .get::<Deadline>()
-                    .map_or(deadline, |own| deadline.min(*own));
-                request.extensions_mut().insert(sooner);
-            }
             // Which methods may be repeated, only their callers can say.
             let found = Repeatability { carry: true, repeatable: false, keyed: false };
-            admitted_message(request.extensions(), found)
+            let mut admitted = admitted_message(request.extensions(), found);
+            // Only the header is what the server knows of the deadline.
+            let header = Deadline::from_headers(request.headers());
+            if let Some(own) = admitted.deadline
+                && header.is_none_or(|header| own < header)
+            {
+                self.hand_on(request, own);
+            }
+            admitted.deadline = admitted.deadline.into_iter().chain(header).min();
+            admitted
+        }
+
+        fn hand_on(&self, request: &mut Request<Body>, deadline: Deadline) {
+            deadline.write_to(request.headers_mut());
+            request.extensions_mut().insert(deadline);
+        }
+
+        fn target<'a>(&self, request: &'a Request<Body>) -> Cow<'a, str> {
+            self.http.destination_of(request.uri(), || host(request.headers()))
         }
 
         fn pass(&self, request: Request<Body>) -> Request<Body> {
@@ -118,7 +145,7 @@ mod channel {
             marker: Option<&NestedMarker>,
         ) -> (Request<Body>, Self::Kept) {
             let (attempt, kept) = KeptRequest::new(request, &self.http, marker);
-            (boxed(with_time_left(attempt)), kept)
+            (boxed(attempt), kept)
         }
 
         fn at_hand(&self, kept: &Self::Kept) -> bool {
@@ -136,16 +163,19 @@ mod channel {
         fn again(
             &self,
             kept: Self::Kept,
-            number: u32,
-            last: bool,
+            next: NextAttempt,
         ) -> Option<(Request<Body>, Option<Self::Kept>)> {
-            let (mut attempt, kept) = kept.again(number, last)?;
-            attempt.headers_mut().insert("grpc-previous-rpc-attempts", (number - 1).into());
-            Some((boxed(with_time_left(attempt)), kept))
+            let (mut attempt, kept) = kept.again(next)?;
+            let headers = attempt.headers_mut();
+            headers.insert("grpc-previous-rpc-attempts", (next.number - 1).into());
+            if let Some(deadline) = next.deadline {
+                deadline.write_to(headers);
+            }
+            Some((boxed(attempt), kept))
         }
 
         fn destination<'a>(&self, kept: &'a Self::Kept) -> Cow<'a, str> {
-            self.http.destination_of(&kept.head.uri, &kept.head.headers)
+            kept.destination(&self.http)
         }
 
         fn split(&self, attempt: Request<Body>) -> (Parts, Body) {
@@ -159,14 +189,6 @@ mod channel {
 
     impl Origin<Request<Body>> for Grpc {
         type Request = Request<Body>;
-    }
-
-    /// Tells the server how much of the call's time is left (rule DL-2).
-    fn with_time_left<B>(mut attempt: Request<B>) -> Request<B> {
-        if let Some(deadline) = attempt.extensions().get::<Deadline>().copied() {
-            deadline.write_to(attempt.headers_mut());
-        }
-        attempt
     }
 
     fn boxed(attempt: Request<ReplayBody<Body>>) -> Request<Body> {

@@ -8,20 +8,20 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Request, Response};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use reattempt_core::Judgement;
-use reattempt_http::{Discard, ReplayBody};
+use reattempt_http::{Discard, KeptHead, ReplayBody};
 use tower::BoxError;
 
 use super::settings::Repeatability;
-use super::{Admitted, AttemptNumber, Carry, Http, Judge, NestedMarker, Origin};
+use super::{Admitted, AttemptNumber, Carry, Http, Judge, NestedMarker, NextAttempt, Origin};
 use crate::{CallOptions, Deadline, RefusedResponse, Report};
 
 /// What is kept of an `http::Request`: its head, and a reader of its body that has read nothing yet.
 pub struct KeptRequest<B> {
-    pub(crate) head: Parts,
+    pub(crate) head: KeptHead,
     /// `None` when nothing of the body was kept.
     pub(crate) body: Option<ReplayBody<B>>,
 }
@@ -48,21 +48,27 @@ where
             head.extensions.insert(marker.clone());
         }
         let body = ReplayBody::new(body, &http.replay);
-        let kept = Self { head: head.clone(), body: body.try_clone() };
+        let kept = Self { head: KeptHead::new(&head), body: body.try_clone() };
         (Request::from_parts(head, body), kept)
     }
 
-    /// The attempt with this number, and what is kept for one more.
-    pub(crate) fn again(
-        self,
-        number: u32,
-        last: bool,
-    ) -> Option<(Request<ReplayBody<B>>, Option<Self>)> {
+    /// The next attempt, and what is kept for one more.
+    pub(crate) fn again(self, next: NextAttempt) -> Option<(Request<ReplayBody<B>>, Option<Self>)> {
         let body = self.body?;
-        let kept = (!last).then(|| Self { head: self.head.clone(), body: body.try_clone() });
-        let mut attempt = Request::from_parts(self.head, body);
-        attempt.extensions_mut().insert(AttemptNumber(number));
-        Some((attempt, kept))
+        let (mut head, kept) = match next.last {
+            true => (self.head.into_parts(), None),
+            false => {
+                let head = self.head.to_parts();
+                (head, Some(Self { head: self.head, body: body.try_clone() }))
+            }
+        };
+        head.extensions.insert(AttemptNumber(next.number));
+        Some((Request::from_parts(head, body), kept))
+    }
+
+    /// Whom the request is for.
+    pub(crate) fn destination(&self, http: &Http) -> Cow<'_, str> {
+        http.destination_of(self.head.uri(), || self.head.header("host"))
     }
 
     pub(crate) fn at_hand(&self) -> bool {
@@ -79,6 +85,11 @@ where
             body.cancel_others();
         }
     }
+}
+
+/// The `Host` field, for requests whose URI has no authority.
+pub(crate) fn host(headers: &HeaderMap) -> Option<&[u8]> {
+    headers.get(http::header::HOST).map(HeaderValue::as_bytes)
 }
 
 /// What was found in a request, with what its caller put into the extensions.
@@ -108,6 +119,19 @@ where
         admitted_message(request.extensions(), found)
     }
 
+    fn hand_on(&self, request: &mut Request<B>, deadline: Deadline) {
+        request.extensions_mut().insert(deadline);
+    }
+
+    fn target<'a>(&self, request: &'a Request<B>) -> Cow<'a, str> {
+        self.destination_of(request.uri(), || host(request.headers()))
+    }
+
+    /// The clients that take requests of the `http` crate follow no redirects by themselves.
+    fn may_be_redirected(&self) -> bool {
+        self.redirects.unwrap_or(false)
+    }
+
     fn pass(&self, request: Request<B>) -> Self::Attempt {
         request.map(ReplayBody::passthrough)
     }
@@ -135,14 +159,13 @@ where
     fn again(
         &self,
         kept: Self::Kept,
-        number: u32,
-        last: bool,
+        next: NextAttempt,
     ) -> Option<(Self::Attempt, Option<Self::Kept>)> {
-        kept.again(number, last)
+        kept.again(next)
     }
 
     fn destination<'a>(&self, kept: &'a Self::Kept) -> Cow<'a, str> {
-        self.destination_of(&kept.head.uri, &kept.head.headers)
+        kept.destination(self)
     }
 
     fn split(&self, attempt: Self::Attempt) -> (Parts, Self::Rest) {

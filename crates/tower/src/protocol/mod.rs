@@ -34,14 +34,46 @@ pub use self::tower_http::ClassifyWith;
 pub use cloned::Cloned;
 pub(crate) use errors::chain;
 pub use grpc::Grpc;
-pub(crate) use message::admitted_message;
 pub use message::{DiscardBody, KeptRequest};
+pub(crate) use message::{admitted_message, host};
 pub use settings::Http;
 
-/// A protocol marker.
-pub trait Protocol {
+/// A protocol marker: [`Http`], [`Grpc`] or [`Cloned`]. Sealed, as are [`Carry`] and [`Judge`].
+pub trait Protocol: sealed::Sealed {
     /// The head of a request, as a `before_attempt` hook may change it.
     type Head: Send + 'static;
+
+    /// What stands behind a time limit's error, where the protocol has a status of its own for it.
+    fn source_of_time_limit() -> Option<tower::BoxError> {
+        None
+    }
+}
+
+/// A protocol whose calls are messages of HTTP.
+pub trait Messages: sealed::Sealed {
+    /// What a policy may set about them.
+    #[doc(hidden)]
+    fn messages(&mut self) -> &mut Http;
+}
+
+impl Messages for Http {
+    fn messages(&mut self) -> &mut Http {
+        self
+    }
+}
+
+impl Messages for Grpc {
+    fn messages(&mut self) -> &mut Http {
+        &mut self.http
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+
+    impl Sealed for super::Http {}
+    impl Sealed for super::Grpc {}
+    impl<C> Sealed for super::Cloned<C> {}
 }
 
 /// Carries requests of type `Request` over retries.
@@ -60,6 +92,14 @@ pub trait Carry<Request>: Protocol {
     /// Looks at a new request: whether it may be kept and repeated, and what its caller wants.
     fn admit(&self, request: &mut Request) -> Admitted;
 
+    /// Puts a deadline into a request that does not carry it yet.
+    fn hand_on(&self, request: &mut Request, deadline: Deadline) {
+        let _ = (request, deadline);
+    }
+
+    /// Whom a request is for, before anything of it is kept.
+    fn target<'a>(&self, request: &'a Request) -> Cow<'a, str>;
+
     /// The only attempt of a request of which nothing is kept.
     fn pass(&self, request: Request) -> Self::Attempt;
 
@@ -69,19 +109,24 @@ pub trait Carry<Request>: Protocol {
     /// Whether what was kept can still be sent again.
     fn at_hand(&self, kept: &Self::Kept) -> bool;
 
+    /// Whether the client below may have followed a redirect without a trace: then a request that
+    /// must not be repeated may have been carried out however its attempt ended, and nothing proves
+    /// that it was not processed.
+    fn may_be_redirected(&self) -> bool {
+        false
+    }
+
     /// Whether the caller's own body has failed.
     fn source_failed(&self, kept: &Self::Kept) -> bool;
 
     /// The earlier attempts are over: whatever of them still reads the kept body is stopped.
     fn supersede(&self, kept: &Self::Kept);
 
-    /// Attempt number `number`; keeps what a further one needs unless this is the `last`. `None` if
-    /// what was kept was not at hand.
+    /// The `next` attempt, and what a further one needs. `None` if what was kept was not at hand.
     fn again(
         &self,
         kept: Self::Kept,
-        number: u32,
-        last: bool,
+        next: NextAttempt,
     ) -> Option<(Self::Attempt, Option<Self::Kept>)>;
 
     /// Whom the request is for: the key of the budget.
@@ -105,7 +150,7 @@ pub trait Origin<Attempt> {
     message = "this retry policy cannot judge a response of type `{Response}`",
     note = "`RetryPolicy::http()` and `RetryPolicy::grpc()` judge `http::Response<B>` where `B: http_body::Body`"
 )]
-pub trait Judge<Response> {
+pub trait Judge<Response>: Protocol {
     /// Throws a refused response away so that its connection can be used again.
     type Discard: Future<Output = ()>;
 
@@ -123,6 +168,17 @@ pub trait Judge<Response> {
     fn attach(&self, response: &mut Response, report: Report);
 }
 
+/// The attempt that is to be made of what was kept.
+#[derive(Debug, Clone, Copy)]
+pub struct NextAttempt {
+    /// Its number, from 2.
+    pub number: u32,
+    /// Whether no further one is allowed, so that nothing has to be kept for it.
+    pub last: bool,
+    /// The call's deadline.
+    pub deadline: Option<Deadline>,
+}
+
 /// What a protocol found in a new request.
 #[derive(Debug)]
 pub struct Admitted {
@@ -134,7 +190,7 @@ pub struct Admitted {
     pub keyed: bool,
     /// The caller's overrides.
     pub options: Option<CallOptions>,
-    /// The deadline among the request's extensions.
+    /// The deadline that the request carries.
     pub deadline: Option<Deadline>,
     /// An outer retry layer's marker.
     pub outer: Option<NestedMarker>,
@@ -181,7 +237,8 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// The number of the attempt that carries it, in the extensions of every attempt from the second on.
+/// The number of the attempt that carries it, in the extensions of every attempt from the second on
+/// (not reqwest's, whose extensions are private).
 ///
 /// ```
 /// # use reattempt_tower::AttemptNumber;

@@ -5,10 +5,10 @@ use std::error::Error;
 
 use http::request::Parts;
 use reattempt_core::Judgement;
-use reattempt_http::ReplayBody;
+use reattempt_http::{ReplayBody, ReplayCharge};
 use reqwest::{Body, Request, Response, Url};
 
-use super::{Admitted, Carry, DiscardBody, Http, Judge, NestedMarker, Origin};
+use super::{Admitted, Carry, DiscardBody, Http, Judge, NestedMarker, NextAttempt, Origin};
 use crate::{CallOptions, RefusedResponse, Report};
 
 /// What is kept of a `reqwest::Request`.
@@ -23,16 +23,18 @@ pub struct KeptReqwest {
 
 #[derive(Debug)]
 enum KeptBody {
-    /// The body, if any, is in the request.
-    InRequest,
+    /// The body, if any, is in the request, and its memory is taken.
+    InRequest(Option<ReplayCharge>),
     Stream(ReplayBody<Body>),
     Lost,
 }
 
 impl KeptBody {
-    fn try_clone(&self) -> Self {
+    /// What is kept for the attempt after the next, of which `self` is then all that is left.
+    fn kept_on(&mut self) -> Self {
         match self {
-            KeptBody::InRequest => KeptBody::InRequest,
+            // Of bytes that are shared, what the next attempt sends needs no memory of its own.
+            KeptBody::InRequest(charge) => KeptBody::InRequest(charge.take()),
             KeptBody::Stream(body) => body.try_clone().map_or(KeptBody::Lost, KeptBody::Stream),
             KeptBody::Lost => KeptBody::Lost,
         }
@@ -57,16 +59,31 @@ impl Carry<Request> for Http {
         }
     }
 
+    fn target<'a>(&self, request: &'a Request) -> Cow<'a, str> {
+        if self.destination.is_some()
+            && let Ok(uri) = request.url().as_str().parse()
+        {
+            return self.destination_of(&uri, || None).into_owned().into();
+        }
+        authority(request.url())
+    }
+
     fn pass(&self, request: Request) -> Request {
         request
     }
 
     fn keep(&self, mut request: Request, _: Option<&NestedMarker>) -> (Request, KeptReqwest) {
         let bytes = request.body().map_or(Some(0), |body| body.as_bytes().map(<[u8]>::len));
-        if bytes.is_some_and(|length| length <= self.replay.per_call_limit())
+        let charge = match bytes {
+            Some(0) => Some(None),
+            Some(length) => self.replay.charge(length).map(Some),
+            None => None,
+        };
+        if let Some(charge) = charge
             && let Some(kept) = request.try_clone()
         {
-            return (request, KeptReqwest { request: kept, body: KeptBody::InRequest });
+            let body = KeptBody::InRequest(charge);
+            return (request, KeptReqwest { request: kept, body });
         }
         let source = request.body_mut().take();
         let kept = copy_of_bodiless(&request);
@@ -84,10 +101,16 @@ impl Carry<Request> for Http {
 
     fn at_hand(&self, kept: &KeptReqwest) -> bool {
         match &kept.body {
-            KeptBody::InRequest => true,
+            KeptBody::InRequest(_) => true,
             KeptBody::Stream(body) => body.is_replayable(),
             KeptBody::Lost => false,
         }
+    }
+
+    /// reqwest follows redirects unless it is told not to, and neither its errors nor its responses
+    /// tell whether it has.
+    fn may_be_redirected(&self) -> bool {
+        self.redirects.unwrap_or(true)
     }
 
     fn source_failed(&self, kept: &KeptReqwest) -> bool {
@@ -102,17 +125,16 @@ impl Carry<Request> for Http {
 
     fn again(
         &self,
-        kept: KeptReqwest,
-        _: u32,
-        last: bool,
+        mut kept: KeptReqwest,
+        next: NextAttempt,
     ) -> Option<(Request, Option<KeptReqwest>)> {
-        let further = (!last).then(|| KeptReqwest {
+        let further = (!next.last).then(|| KeptReqwest {
             request: copy_of_bodiless(&kept.request),
-            body: kept.body.try_clone(),
+            body: kept.body.kept_on(),
         });
         let mut request = kept.request;
         match kept.body {
-            KeptBody::InRequest => {}
+            KeptBody::InRequest(_) => {}
             KeptBody::Stream(body) => *request.body_mut() = Some(Body::wrap(body)),
             KeptBody::Lost => return None,
         }
@@ -120,13 +142,7 @@ impl Carry<Request> for Http {
     }
 
     fn destination<'a>(&self, kept: &'a KeptReqwest) -> Cow<'a, str> {
-        let url = kept.request.url();
-        if self.destination.is_some()
-            && let Ok(uri) = url.as_str().parse()
-        {
-            return self.destination_of(&uri, kept.request.headers()).into_owned().into();
-        }
-        authority(url)
+        self.target(&kept.request)
     }
 
     fn split(&self, attempt: Request) -> (Parts, Request) {

@@ -6,15 +6,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use http::uri::{Authority, Scheme};
 use http::{HeaderMap, Method, StatusCode, Uri};
-use reattempt_core::{Failure, FailureKind, Judgement, Verdict};
+use reattempt_core::{Failure, Judgement, Verdict};
 use reattempt_http::{
     Hints, IDEMPOTENCY_KEY, ReplayLimits, is_repeatable, new_idempotency_key, verdict_of_status,
 };
 
 use super::{Outcome, Protocol, errors};
 use crate::CallOptions;
-use crate::options::SharedClassifier;
+use crate::options::{SharedClassifier, chained};
 
 /// More than an error page has, and less than a new connection costs.
 const DISCARD_LIMIT: u64 = 16 * 1024;
@@ -29,6 +30,8 @@ pub struct Http {
     pub(crate) discard_limit: u64,
     pub(crate) generate_keys: bool,
     pub(crate) destination: Option<Destination>,
+    /// Whether the client below follows redirects by itself; `None` for what is usual with it.
+    pub(crate) redirects: Option<bool>,
     statuses: Vec<(StatusCode, Verdict)>,
     classifier: Option<SharedClassifier>,
 }
@@ -41,6 +44,7 @@ impl Default for Http {
             discard_limit: DISCARD_LIMIT,
             generate_keys: false,
             destination: None,
+            redirects: None,
             statuses: Vec::new(),
             classifier: None,
         }
@@ -59,12 +63,7 @@ impl Http {
 
     /// Asks `next` what the classifiers so far leave open.
     pub(crate) fn add_classifier(&mut self, next: SharedClassifier) {
-        self.classifier = Some(match self.classifier.take() {
-            None => next,
-            Some(first) => Arc::new(move |outcome: Outcome<'_>| {
-                first.classify(outcome).or_else(|| next.classify(outcome))
-            }),
-        });
+        self.classifier = Some(chained(self.classifier.take(), next));
     }
 
     /// Whether a request with this head may be retried, and whether it may be repeated.
@@ -114,13 +113,12 @@ impl Http {
         overridden: bool,
     ) -> Judgement {
         let hinted = self.hints.read(headers, SystemTime::now);
-        let verdict = match (verdict, hinted.should_retry) {
-            (Verdict::Permanent, Some(true)) if !overridden => {
-                Verdict::Transient(Failure::new(FailureKind::Server).with_code(status.as_u16()))
-            }
-            (verdict, _) => verdict,
-        };
-        Judgement { verdict, hint: hinted.hint }
+        if overridden {
+            let verdict = with_status(verdict, status);
+            // The caller's verdict stands; that the server wants no retry still counts.
+            return Judgement { verdict, hint: hinted.hint };
+        }
+        hinted.judge(verdict, status)
     }
 
     /// The judgement of an error.
@@ -136,23 +134,63 @@ impl Http {
 
     /// What the classifiers say, the call's own first.
     #[inline]
-    fn custom(&self, outcome: Outcome<'_>, options: Option<&CallOptions>) -> Option<Verdict> {
+    pub(crate) fn custom(
+        &self,
+        outcome: Outcome<'_>,
+        options: Option<&CallOptions>,
+    ) -> Option<Verdict> {
         let of_call =
             options.and_then(CallOptions::classifier).and_then(|own| own.classify(outcome));
         of_call.or_else(|| self.classifier.as_ref()?.classify(outcome))
     }
 
     /// The budget's key of a request for `uri`.
-    pub(crate) fn destination_of<'a>(&self, uri: &'a Uri, headers: &'a HeaderMap) -> Cow<'a, str> {
-        match &self.destination {
-            Some(destination) => destination(uri),
-            None => uri
-                .authority()
-                .map(|authority| authority.as_str())
-                .or_else(|| headers.get(http::header::HOST)?.to_str().ok())
-                .unwrap_or_default()
-                .into(),
+    pub(crate) fn destination_of<'a>(
+        &self,
+        uri: &'a Uri,
+        host: impl FnOnce() -> Option<&'a [u8]>,
+    ) -> Cow<'a, str> {
+        if let Some(destination) = &self.destination {
+            return destination(uri);
         }
+        match uri.authority() {
+            Some(authority) => normal(authority, uri.scheme()),
+            None => host().and_then(|host| str::from_utf8(host).ok()).unwrap_or_default().into(),
+        }
+    }
+}
+
+/// Host in lower case, and the port where it is not the scheme's own: no user, no password.
+fn normal<'a>(authority: &'a Authority, scheme: Option<&Scheme>) -> Cow<'a, str> {
+    let text = authority.as_str();
+    let port = authority.port_u16().filter(|port| match scheme {
+        Some(scheme) if *scheme == Scheme::HTTP => *port != 80,
+        Some(scheme) if *scheme == Scheme::HTTPS => *port != 443,
+        _ => true,
+    });
+    let has_port = text.len() > authority.host().len();
+    let plain = !text.bytes().any(|byte| byte == b'@' || byte.is_ascii_uppercase());
+    if plain && has_port == port.is_some() {
+        return text.into();
+    }
+    let mut normal = authority.host().to_ascii_lowercase();
+    if let Some(port) = port {
+        normal.push(':');
+        normal.push_str(&port.to_string());
+    }
+    normal.into()
+}
+
+/// A verdict that names the status it was given for, unless it names another code.
+fn with_status(verdict: Verdict, status: StatusCode) -> Verdict {
+    let named = |failure: Failure| match failure.code() {
+        Some(_) => failure,
+        None => failure.with_code(status.as_u16()),
+    };
+    match verdict {
+        Verdict::Transient(failure) => Verdict::Transient(named(failure)),
+        Verdict::Unprocessed(failure) => Verdict::Unprocessed(named(failure)),
+        verdict => verdict,
     }
 }
 

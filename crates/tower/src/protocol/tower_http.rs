@@ -4,14 +4,16 @@ use std::fmt;
 
 use http::{HeaderMap, Response, StatusCode};
 use reattempt_core::{Classify, Failure, FailureKind, Verdict};
+use reattempt_http::verdict_of_status;
 use tower_http::classify::{ClassifiedResponse, ClassifyResponse};
 
 use super::Outcome;
 
-/// Asks a [`ClassifyResponse`] of tower-http about responses: what it calls a failure is retried
-/// where the request may be repeated, what it calls a success is one.
+/// Asks a [`ClassifyResponse`] of tower-http about responses: what it calls a failure is retried, as
+/// the table says or, where the table would not, if the request may be repeated.
 ///
-/// Errors, and responses that it cannot judge before their end, are left to the table. The headers
+/// Everything else is left to the table: what it calls a success, what it cannot judge before the
+/// end of the response, and errors. The headers
 /// are copied for each response it is asked about.
 ///
 /// ```
@@ -36,11 +38,14 @@ impl<C: ClassifyResponse + Clone> ClassifyWith<C> {
         *response.status_mut() = status;
         *response.headers_mut() = headers.clone();
         match self.0.clone().classify_response(&response) {
-            ClassifiedResponse::Ready(Ok(())) => Some(Verdict::Success),
-            ClassifiedResponse::Ready(Err(_)) => {
-                let failure = Failure::new(FailureKind::Server).with_code(status.as_u16());
-                Some(Verdict::Transient(failure))
-            }
+            ClassifiedResponse::Ready(Err(_)) => Some(match verdict_of_status(status) {
+                Verdict::Success | Verdict::Permanent => {
+                    Verdict::Transient(Failure::new(FailureKind::Server).with_code(status.as_u16()))
+                }
+                worth_a_retry => worth_a_retry,
+            }),
+            // It may look at one part of the table only: 429 is no failure to one for 5xx.
+            ClassifiedResponse::Ready(Ok(())) => None,
             ClassifiedResponse::RequiresEos(_) => None,
         }
     }

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
-use reattempt_core::{
-    Admission, Budget, Failure, FailureKind, Judgement, Schedule, StopReason, Verdict,
-};
+use reattempt_core::{Admission, Budget, Failure, Judgement, Schedule, StopReason, Verdict};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -21,9 +19,10 @@ use super::progress::{FailedAttempt, conclude};
 use super::service::Shared;
 use super::{Progress, Setting};
 use crate::error_mode::ErrorMode;
-use crate::protocol::{Carry, Judge, NestedMarker, chain};
-use crate::random::CallRandom;
-use crate::{Attempting, CallOptions, RetryPolicy, TimeLimit, TimedOut, clock};
+use crate::protocol::{Carry, Judge, NestedMarker, NextAttempt, chain};
+use crate::{
+    Attempting, CallOptions, Deadline, RefusedResponse, RetryPolicy, TimeLimit, TimedOut, clock,
+};
 
 /// A call.
 pub(super) struct Call<S, Req, K, D, B, M>
@@ -35,7 +34,11 @@ where
 {
     shared: SharedBy<S, K, D, B, M>,
     kept: Option<K::Kept>,
+    /// Whom a request is for of which nothing is kept, where its success counts for the budget.
+    target: Option<Box<str>>,
     setting: Setting,
+    /// Whether the request was kept at all.
+    carried: bool,
     /// The number of the attempt under way, from 1.
     number: u32,
     admission: Admission,
@@ -71,6 +74,8 @@ pin_project! {
         progress: Option<Progress<D>>,
         // The error that the last attempt ended with, in case no further one can be made.
         last_error: Option<E>,
+        // The head of the response that was refused last, where a hook or an error may want it.
+        refused: Option<RefusedResponse>,
         // The attempt without its head, while a hook has that.
         rest: Option<T>,
         #[pin]
@@ -80,7 +85,13 @@ pin_project! {
 
 impl<S, R, H, T, E, D> Retrying<S, R, H, T, E, D> {
     fn new() -> Pin<Box<Self>> {
-        Box::pin(Self { progress: None, last_error: None, rest: None, course: Course::new() })
+        Box::pin(Self {
+            progress: None,
+            last_error: None,
+            refused: None,
+            rest: None,
+            course: Course::new(),
+        })
     }
 }
 
@@ -114,20 +125,29 @@ where
     ) -> (Self, K::Attempt) {
         let settings = &*shared.policy.settings;
         let admitted = settings.protocol.admit(&mut request);
+        let told = admitted.deadline.map(Deadline::instant);
         let (setting, carried) = Setting::new(settings, admitted, of_handle);
-        let (mut marker, mut kept) = (None, None);
+        if let Some(deadline) = setting.deadline.filter(|_| setting.deadline != told) {
+            settings.protocol.hand_on(&mut request, Deadline::at(deadline));
+        }
+        let (mut marker, mut kept, mut target) = (None, None, None);
         let attempt = if carried {
             marker = settings.nested.then(NestedMarker::default);
             let (attempt, whole) = settings.protocol.keep(request, marker.as_ref());
             kept = Some(whole);
             attempt
         } else {
+            if !settings.budget.is_full() {
+                target = Some(settings.protocol.target(&request).into());
+            }
             settings.protocol.pass(request)
         };
         let call = Self {
             shared: Arc::clone(shared),
             kept,
+            target,
             setting,
+            carried,
             number: 1,
             admission: Admission::default(),
             marker,
@@ -152,16 +172,16 @@ where
         let spare = inner.clone();
         let readied = std::mem::replace(inner, spare);
         self.prepare(readied, attempt, None);
+        if let Some(retrying) = &mut self.retrying {
+            retrying.as_mut().project().course.bound(self.setting.deadline);
+        }
         None
     }
 
     /// Notes the moment an attempt is sent, for schedules that are shared by many calls.
     #[inline]
     fn admit(&mut self) {
-        self.admission = match self.setting.options.as_ref().and_then(CallOptions::get_schedule) {
-            Some(own) => own.admit(),
-            None => self.shared.policy.settings.schedule.admit(),
-        };
+        self.admission = self.setting.admit(&self.shared.policy.settings.schedule);
     }
 
     /// Gives the attempt's head to the hook, and has `service` readied for the attempt.
@@ -169,14 +189,15 @@ where
         let settings = &self.shared.policy.settings;
         let (mut head, rest) = settings.protocol.split(attempt);
         let hook = settings.hook.clone();
-        let attempting = Attempting { number: self.number, cause };
+        let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
+        let refused = retrying.refused.clone();
+        let attempting = Attempting { number: self.number, cause, refused };
         let preparing = Box::pin(async move {
             if let Some(hook) = hook {
                 hook.before_attempt(&mut head, attempting).await;
             }
             head
         });
-        let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
         *retrying.rest = Some(rest);
         retrying.course.prepare(service, Some(preparing));
     }
@@ -219,11 +240,12 @@ where
         now: Instant,
     ) -> M::Error {
         let after = since.map(|since| now.saturating_duration_since(since)).unwrap_or_default();
-        let refused = self
-            .retrying
-            .as_mut()
-            .and_then(|retrying| retrying.as_mut().project().course.refused());
-        M::timed_out(interrupt, TimedOut { limit, after, refused })
+        let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
+        let refused = retrying.and_then(|retrying| retrying.refused.clone());
+        M::timed_out(
+            interrupt,
+            TimedOut { limit, after, refused, source: K::source_of_time_limit() },
+        )
     }
 
     /// Judges an attempt that has ended: the call ends with it, or goes on between attempts.
@@ -234,13 +256,11 @@ where
         interrupted: Option<TimeLimit>,
     ) -> Onwards<S::Response, M::Error, ()> {
         let protocol = &self.shared.policy.settings.protocol;
-        let judgement = match interrupted {
-            None => protocol.judge(result.as_ref().map_err(M::view), self.setting.options.as_ref()),
-            Some(TimeLimit::Attempt) => {
-                Verdict::Transient(Failure::new(FailureKind::Timeout)).into()
-            }
-            Some(_) => return ControlFlow::Break(self.end(result, StopReason::DeadlineExceeded)),
-        };
+        if matches!(interrupted, Some(TimeLimit::Deadline | TimeLimit::Elapsed)) {
+            return ControlFlow::Break(self.end(result, StopReason::DeadlineExceeded));
+        }
+        let judgement =
+            protocol.judge(result.as_ref().map_err(M::view), self.setting.options.as_ref());
         match judgement.verdict.failure() {
             None if judgement.verdict == Verdict::Success => {
                 ControlFlow::Break(self.end(result, StopReason::Succeeded))
@@ -257,7 +277,7 @@ where
     fn failed(
         &mut self,
         result: Result<S::Response, M::Error>,
-        judgement: Judgement,
+        mut judgement: Judgement,
         failure: Failure,
     ) -> Onwards<S::Response, M::Error, ()> {
         let shared = Arc::clone(&self.shared);
@@ -269,6 +289,9 @@ where
         }
         if self.marker.as_ref().is_some_and(NestedMarker::take_given_up) {
             self.setting.forbidden = Some(StopReason::Nested);
+        }
+        if protocol.may_be_redirected() && matches!(judgement.verdict, Verdict::Unprocessed(_)) {
+            judgement.verdict = Verdict::Transient(failure);
         }
         let attempt = FailedAttempt {
             number: self.number,
@@ -307,12 +330,13 @@ where
                 (None, None)
             }
         };
-        let refused = refused.filter(|_| M::INTERRUPTS);
-        let bounds = Bounds {
-            discard: clock::later(granted.now, policy.settings.discard_time),
-            ready: progress.end(policy, &self.setting),
-        };
-        retrying.course.begin(discard, refused, granted, bounds);
+        if refused.is_some() && (M::INTERRUPTS || policy.settings.hook.is_some()) {
+            *retrying.refused = refused;
+        }
+        let end = progress.end(policy, &self.setting);
+        let drained = clock::later(granted.now, policy.settings.discard_time);
+        let bounds = Bounds { discard: end.map_or(drained, |end| drained.min(end)), ready: end };
+        retrying.course.begin(discard, granted, bounds);
         ControlFlow::Continue(())
     }
 
@@ -329,15 +353,14 @@ where
             match ready!(retrying.course.as_mut().poll(cx)) {
                 Arrived::Unprepared => self.resume(),
                 Arrived::Ready(mut service, head) => {
-                    return match self.assemble(head) {
-                        Some(attempt) => {
-                            self.admit();
-                            self.attempt_started = None;
-                            M::reset(timer);
-                            Poll::Ready(ControlFlow::Continue(service.call(attempt)))
-                        }
-                        None => Poll::Pending,
+                    let Some(attempt) = self.assemble(head) else {
+                        // It was at hand when the retry was granted, and nothing could use it up since.
+                        debug_assert!(false, "a retry was granted without a request");
+                        return Poll::Pending;
                     };
+                    self.sending();
+                    M::reset(timer);
+                    return Poll::Ready(ControlFlow::Continue(service.call(attempt)));
                 }
                 Arrived::Failed(error) => {
                     let last = retrying.last_error.take().unwrap_or_else(|| M::own(error));
@@ -387,10 +410,17 @@ where
     /// The attempt to be sent now.
     fn assemble(&mut self, head: Option<K::Head>) -> Option<K::Attempt> {
         let mut retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
-        let attempt = match (head, retrying.as_mut().and_then(|retrying| retrying.rest.take())) {
+        match (head, retrying.as_mut().and_then(|retrying| retrying.rest.take())) {
             (Some(head), Some(rest)) => Some(self.shared.policy.settings.protocol.join(head, rest)),
             _ => self.next_attempt(),
-        };
+        }
+    }
+
+    /// An attempt is being sent: what was kept for the case that none is goes, and the permit is
+    /// spent.
+    fn sending(&mut self) {
+        self.admit();
+        self.attempt_started = None;
         if let Some(retrying) = &mut self.retrying {
             let retrying = retrying.as_mut().project();
             *retrying.last_error = None;
@@ -399,14 +429,15 @@ where
                 progress.paid = permit.spend();
             }
         }
-        attempt
     }
 
     /// Makes the next attempt of what was kept; the last one gets what was kept itself.
     fn next_attempt(&mut self) -> Option<K::Attempt> {
         let settings = &self.shared.policy.settings;
         let last = self.number >= self.setting.limits(&settings.limits).max_attempts;
-        let (attempt, kept) = settings.protocol.again(self.kept.take()?, self.number, last)?;
+        let deadline = self.setting.deadline.map(Deadline::at);
+        let next = NextAttempt { number: self.number, last, deadline };
+        let (attempt, kept) = settings.protocol.again(self.kept.take()?, next)?;
         self.kept = kept;
         Some(attempt)
     }
@@ -420,11 +451,7 @@ where
     ) -> Result<S::Response, M::Error> {
         let settings = &self.shared.policy.settings;
         if stop == StopReason::Succeeded {
-            let mut random = CallRandom::Unseeded(self.setting.stream);
-            match self.setting.options.as_ref().and_then(CallOptions::get_schedule) {
-                Some(own) => own.succeeded(self.admission, &mut random),
-                None => settings.schedule.succeeded(self.admission, &mut random),
-            }
+            self.setting.succeeded(&settings.schedule, self.admission);
         }
         let earned = matches!(stop, StopReason::Succeeded | StopReason::Permanent);
         if earned && !settings.budget.is_full() {
@@ -433,10 +460,15 @@ where
         let silent = settings.observer.is_none()
             && self.setting.options.is_none()
             && self.setting.outer.is_none();
-        if silent && self.retrying.is_none() {
-            return result;
-        }
-        self.conclude(result, stop)
+        let result = match silent && self.retrying.is_none() {
+            true => result,
+            false => self.conclude(result, stop),
+        };
+        // Now, not when the future is dropped: a permit that was not spent, memory, the upload's
+        // right to be repeated.
+        self.retrying = None;
+        self.kept = None;
+        result
     }
 
     /// Puts a success to the credit of its destination.
@@ -447,6 +479,8 @@ where
             settings.budget.succeeded(progress.destination(), progress.paid);
         } else if let Some(kept) = &self.kept {
             settings.budget.succeeded(&settings.protocol.destination(kept), 0);
+        } else if let Some(target) = &self.target {
+            settings.budget.succeeded(target, 0);
         }
     }
 
@@ -458,9 +492,8 @@ where
     ) -> Result<S::Response, M::Error> {
         let policy = &self.shared.policy;
         let protocol = &policy.settings.protocol;
-        // A call that was left to the outer layer from the start has given nothing up.
-        let left = stop == StopReason::Nested && self.marker.is_none();
-        if let (Some(outer), true) = (&self.setting.outer, gave_up(stop) && !left) {
+        // A layer that never meant to retry has given nothing up.
+        if let (Some(outer), true) = (&self.setting.outer, gave_up(stop) && self.carried) {
             outer.give_up();
         }
         let progress = match &mut self.retrying {

@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tower_service::Service;
 
 use super::progress::Granted;
-use crate::{RefusedResponse, clock};
+use crate::clock;
 
 type HookFuture<H> = Pin<Box<dyn Future<Output = H> + Send>>;
 
@@ -23,7 +23,7 @@ enum Stage {
     Readying,
 }
 
-/// How long a course may take.
+/// How long the course to a retry may take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     /// Until when a refused response may be drained.
@@ -38,7 +38,9 @@ pin_project! {
         stage: Stage,
         // When the next attempt is due; `None` for at once.
         due: Option<Instant>,
-        bounds: Option<Bounds>,
+        // Until when a refused response may be drained, and by when the attempt is to start.
+        discard_by: Option<Instant>,
+        ready_by: Option<Instant>,
         // For when `sleep` is set.
         sleeping_until: Option<Instant>,
         #[pin]
@@ -48,7 +50,6 @@ pin_project! {
         preparing: Option<HookFuture<H>>,
         head: Option<H>,
         service: Option<S>,
-        refused: Option<RefusedResponse>,
         permit: Option<Permit>,
     }
 }
@@ -71,14 +72,14 @@ impl<S, R, H> Course<S, R, H> {
         Self {
             stage,
             due: None,
-            bounds: None,
+            discard_by: None,
+            ready_by: None,
             sleeping_until: None,
             sleep: None,
             discard: None,
             preparing: None,
             head: None,
             service: None,
-            refused: None,
             permit: None,
         }
     }
@@ -87,16 +88,15 @@ impl<S, R, H> Course<S, R, H> {
     pub(super) fn begin(
         self: Pin<&mut Self>,
         discard: Option<R>,
-        refused: Option<RefusedResponse>,
         granted: Granted,
         bounds: Bounds,
     ) {
         let mut this = self.project();
         *this.stage = Stage::Discarding;
         this.discard.set(discard);
-        *this.refused = refused;
         *this.due = granted.due;
-        *this.bounds = Some(bounds);
+        *this.discard_by = Some(bounds.discard);
+        *this.ready_by = bounds.ready;
         *this.permit = Some(granted.permit);
     }
 
@@ -105,9 +105,10 @@ impl<S, R, H> Course<S, R, H> {
         self.project().permit.take()
     }
 
-    /// Takes the head of the response that was refused last.
-    pub(super) fn refused(self: Pin<&mut Self>) -> Option<RefusedResponse> {
-        self.project().refused.take()
+    /// The attempt is to start by `ready`, if there is a limit: for one that did not begin with a
+    /// granted retry.
+    pub(super) fn bound(self: Pin<&mut Self>, ready: Option<Instant>) {
+        *self.project().ready_by = ready;
     }
 
     /// Lets a hook work on the head of the attempt, which `service` is then to send.
@@ -141,17 +142,52 @@ impl<S, R, H> Course<S, R, H> {
                     *self.as_mut().project().sleeping_until = None;
                     return Poll::Ready(Arrived::Unprepared);
                 }
-                Stage::Preparing => {
-                    let this = self.as_mut().project();
-                    if let Some(preparing) = this.preparing {
-                        *this.head = Some(ready!(preparing.as_mut().poll(cx)));
-                        *this.preparing = None;
-                    }
-                    *this.stage = Stage::Readying;
-                }
-                Stage::Readying => return self.poll_service(cx),
+                Stage::Preparing | Stage::Readying => return self.poll_next(cx),
             }
         }
+    }
+
+    /// Ready when the hook is done and the service ready, or when it is too late for both.
+    fn poll_next<A>(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Arrived<S, H, S::Error>>
+    where
+        S: Service<A>,
+    {
+        let by = self.ready_by.filter(|_| clock::has_timer());
+        // Once it has had to wait, the time is looked at first, so that nothing is sent too late.
+        let late = self.sleeping_until.is_some() && self.sleeping_until == by;
+        if !late && let Poll::Ready(arrived) = self.as_mut().poll_hook_and_service(cx) {
+            return Poll::Ready(arrived);
+        }
+        let Some(by) = by else { return Poll::Pending };
+        if self.as_mut().poll_sleep(cx, by).is_pending() {
+            return if late { self.poll_hook_and_service(cx) } else { Poll::Pending };
+        }
+        // Said once: who has nothing else to end with waits on.
+        *self.project().ready_by = None;
+        Poll::Ready(Arrived::Late)
+    }
+
+    fn poll_hook_and_service<A>(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Arrived<S, H, S::Error>>
+    where
+        S: Service<A>,
+    {
+        let this = self.as_mut().project();
+        if let Some(preparing) = this.preparing {
+            *this.head = Some(ready!(preparing.as_mut().poll(cx)));
+            *this.preparing = None;
+        }
+        *this.stage = Stage::Readying;
+        let Some(service) = this.service.as_mut() else { return Poll::Ready(Arrived::Unprepared) };
+        if let Err(error) = ready!(service.poll_ready(cx)) {
+            return Poll::Ready(Arrived::Failed(error));
+        }
+        Poll::Ready(match this.service.take() {
+            Some(service) => Arrived::Ready(service, this.head.take()),
+            None => Arrived::Unprepared,
+        })
     }
 
     /// Ready when the refused response is gone, or has been drained long enough.
@@ -165,38 +201,12 @@ impl<S, R, H> Course<S, R, H> {
             Some(discard) => discard.poll(cx).is_ready(),
         };
         // Where nothing can wait, what is not there at once is not waited for.
-        if let Some(bounds) = self.bounds.filter(|_| !over && clock::has_timer()) {
-            ready!(self.as_mut().poll_sleep(cx, bounds.discard));
+        if let Some(by) = self.discard_by.filter(|_| !over && clock::has_timer()) {
+            ready!(self.as_mut().poll_sleep(cx, by));
         }
         // Dropped here, so that its connection is free, or closed, before the next attempt.
         self.project().discard.set(None);
         Poll::Ready(())
-    }
-
-    fn poll_service<A>(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Arrived<S, H, S::Error>>
-    where
-        S: Service<A>,
-    {
-        let this = self.as_mut().project();
-        let Some(service) = this.service.as_mut() else { return Poll::Ready(Arrived::Unprepared) };
-        match service.poll_ready(cx) {
-            Poll::Ready(Ok(())) => match this.service.take() {
-                Some(service) => Poll::Ready(Arrived::Ready(service, this.head.take())),
-                None => Poll::Ready(Arrived::Unprepared),
-            },
-            Poll::Ready(Err(error)) => Poll::Ready(Arrived::Failed(error)),
-            Poll::Pending => match self.bounds.and_then(|bounds| bounds.ready) {
-                Some(end) if clock::has_timer() => {
-                    ready!(self.as_mut().poll_sleep(cx, end));
-                    *self.project().bounds = None;
-                    Poll::Ready(Arrived::Late)
-                }
-                _ => Poll::Pending,
-            },
-        }
     }
 
     /// Sleeps until `until`.

@@ -50,7 +50,7 @@ impl Setting {
         let forbidden = if settings.nested && admitted.outer.is_some() {
             Some(StopReason::Nested)
         } else if !admitted.carry || own.is_some_and(CallOptions::never) {
-            Some(StopReason::AttemptsExhausted)
+            Some(StopReason::Forbidden)
         } else {
             None
         };
@@ -74,6 +74,25 @@ impl Setting {
         (setting, carried)
     }
 
+    /// Tells the call's schedule that an attempt is sent.
+    #[inline]
+    pub(crate) fn admit<D: Schedule>(&self, of_policy: &D) -> Admission {
+        match self.options.as_ref().and_then(CallOptions::get_schedule) {
+            Some(own) => own.admit(),
+            None => of_policy.admit(),
+        }
+    }
+
+    /// Tells the call's schedule of a success.
+    #[inline]
+    pub(crate) fn succeeded<D: Schedule>(&self, of_policy: &D, admission: Admission) {
+        let mut random = CallRandom::Unseeded(self.stream);
+        match self.options.as_ref().and_then(CallOptions::get_schedule) {
+            Some(own) => own.succeeded(admission, &mut random),
+            None => of_policy.succeeded(admission, &mut random),
+        }
+    }
+
     /// The policy's limits with the call's overrides.
     pub(crate) fn limits(&self, policy: &Limits) -> Limits {
         let options = self.options.as_ref();
@@ -82,7 +101,10 @@ impl Setting {
             limits.max_attempts = attempts;
         }
         if let Some(elapsed) = options.and_then(CallOptions::get_max_elapsed) {
-            limits.max_elapsed = Some(elapsed);
+            limits.max_elapsed = elapsed;
+        }
+        if let Some(delay) = options.and_then(CallOptions::get_max_server_delay) {
+            limits.max_server_delay = delay;
         }
         if self.keyed {
             let elapsed = limits.max_elapsed.unwrap_or(KEY_LIFE);
@@ -108,7 +130,11 @@ pub(crate) struct Progress<D> {
     /// What the last retry cost the budget.
     pub(crate) paid: u32,
     attempts: Vec<AttemptReport>,
+    omitted: u32,
 }
+
+/// The most attempts that a report lists: a call without limits may go on for days.
+const MOST_REPORTED: usize = 64;
 
 /// An attempt that failed in a way a retry may mend.
 pub(crate) struct FailedAttempt {
@@ -151,6 +177,7 @@ impl<D: Delays> Progress<D> {
             previous: None,
             paid: 0,
             attempts: Vec::new(),
+            omitted: 0,
         }
     }
 
@@ -234,6 +261,11 @@ impl<D: Delays> Progress<D> {
 
     /// Notes how an attempt ended.
     fn record(&mut self, now: Instant, number: u32, outcome: AttemptOutcome) {
+        if self.attempts.len() == MOST_REPORTED {
+            // Of the beginning and the end there is most to be learnt.
+            self.attempts.remove(MOST_REPORTED / 2);
+            self.omitted = self.omitted.saturating_add(1);
+        }
         let ended = now.saturating_duration_since(self.started);
         self.attempts.push(AttemptReport { number, ended, outcome, delay: None });
     }
@@ -289,7 +321,8 @@ impl<D: Delays> Progress<D> {
             }
         }
         if let Some(observer) = &policy.settings.observer {
-            let attempts = self.attempts.last().map_or(number, |last| last.number);
+            let none = if stop == StopReason::NotReady { 0 } else { number };
+            let attempts = self.attempts.last().map_or(none, |last| last.number);
             let event = match stop {
                 StopReason::Succeeded => Event::Succeeded { attempts },
                 reason => Event::GaveUp { attempts, reason },
@@ -301,10 +334,12 @@ impl<D: Delays> Progress<D> {
     /// The report of the call, which has ended.
     fn report(mut self, stop: StopReason) -> Report {
         // A delay that was chosen but never waited for belongs to no attempt.
-        if let Some(last) = self.attempts.last_mut() {
+        if let Some(last) = self.attempts.last_mut()
+            && stop == StopReason::BodyNotKept
+        {
             last.delay = None;
         }
-        Report { attempts: self.attempts, stop }
+        Report { attempts: self.attempts, omitted: self.omitted, stop }
     }
 }
 
@@ -330,10 +365,13 @@ pub(crate) fn conclude<K, T, B, M, Response, E>(
     let mut progress = progress.unwrap_or_else(|| Progress::new(policy, setting, destination));
     progress.conclude(policy, number, stop, result.as_ref().err().map(view));
     let report = progress.report(stop);
-    if let (Ok(response), true) = (result, failed_before) {
-        policy.settings.protocol.attach(response, report.clone());
-    }
-    if let Some(slot) = slot {
-        slot.put(report);
+    match (result, slot) {
+        (Ok(response), Some(slot)) if failed_before => {
+            policy.settings.protocol.attach(response, report.clone());
+            slot.put(report);
+        }
+        (Ok(response), None) if failed_before => policy.settings.protocol.attach(response, report),
+        (_, Some(slot)) => slot.put(report),
+        (_, None) => {}
     }
 }

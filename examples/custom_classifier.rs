@@ -1,0 +1,79 @@
+//! What is worth a retry, said by the user: for one status, by a function, and for one call.
+//!
+//! `cargo run --example custom_classifier`
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use http_body_util::Empty;
+use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use reattempt::{
+    CallOptions, Failure, FailureKind, Outcome, Report, RetryLayer, RetryPolicy, Verdict,
+};
+use tokio::net::TcpListener;
+use tower::{BoxError, ServiceBuilder, ServiceExt};
+
+const BUSY: HeaderName = HeaderName::from_static("x-busy");
+const LOCKED: Failure = Failure::new(FailureKind::Server).with_code(423);
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let policy = RetryPolicy::http()
+        // This server gives 423 before it has done anything: even a POST may go again.
+        .on_status(StatusCode::LOCKED, Verdict::Unprocessed(LOCKED))
+        // `None` is "no opinion": every default stays as it is.
+        .classify(|outcome: Outcome<'_>| {
+            let busy = outcome.headers()?.contains_key(BUSY);
+            busy.then_some(Verdict::Transient(Failure::new(FailureKind::Throttled)))
+        });
+    let client = ServiceBuilder::new()
+        .layer(RetryLayer::new(policy))
+        .service(Client::builder(TokioExecutor::new()).build_http());
+
+    // For one call, in its request's extensions: a 404 only means that a copy is still on its way.
+    let patient = CallOptions::new().max_attempts(4).classify(|outcome: Outcome<'_>| {
+        let missing = outcome.status()? == StatusCode::NOT_FOUND;
+        missing.then_some(Verdict::Transient(Failure::new(FailureKind::Other)))
+    });
+
+    // (what it shows, method, what the server answers in turn, options, the attempts expected)
+    let calls: [(&str, &str, &'static [u16], CallOptions, usize); 6] = [
+        ("a default", "GET", &[503, 200], CallOptions::new(), 2),
+        ("202, but busy", "GET", &[202, 200], CallOptions::new(), 2),
+        ("423, by status", "POST", &[423, 423, 200], CallOptions::new(), 3),
+        ("404, as ever", "GET", &[404], CallOptions::new(), 1),
+        ("404, this time", "GET", &[404, 404, 404, 200], patient, 4),
+        ("never", "GET", &[503], CallOptions::new().never_retry(), 1),
+    ];
+    for (what, method, script, options, expected) in calls {
+        let (server, arrived) = server(script).await?;
+        let request = Request::builder().method(method).uri(format!("http://{server}/"));
+        let request = request.extension(options).body(Empty::<Bytes>::new())?;
+        let response = client.clone().oneshot(request).await?;
+        println!("{what}: {}", response.status());
+        if let Some(report) = response.extensions().get::<Report>() {
+            println!("{report}\n");
+        }
+        assert_eq!(arrived.load(Ordering::Relaxed), expected, "{what}");
+    }
+    Ok(())
+}
+
+/// Answers these codes in turn, and marks a 202 as busy.
+async fn server(script: &'static [u16]) -> Result<(SocketAddr, Arc<AtomicUsize>), BoxError> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&arrived);
+    let answer = move || {
+        let code = script.get(counter.fetch_add(1, Ordering::Relaxed)).copied().unwrap_or(200);
+        let busy = HeaderMap::from_iter((code == 202).then(|| (BUSY, HeaderValue::from(1))));
+        async move { (StatusCode::from_u16(code).unwrap_or_default(), busy) }
+    };
+    tokio::spawn(axum::serve(listener, Router::new().fallback(answer)).into_future());
+    Ok((address, arrived))
+}

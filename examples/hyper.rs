@@ -1,0 +1,73 @@
+//! hyper-util's client, wrapped in one layer, before a server that fails now and then.
+//!
+//! `cargo run --example hyper`
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use bytes::Bytes;
+use futures_util::stream;
+use http::{Request, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use reattempt::{IDEMPOTENCY_KEY, Report, RetryLayer};
+use tokio::net::TcpListener;
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let server = flaky_server(&[503, 429, 200, 503, 503, 200]).await?;
+
+    // The one line that retries. Whatever body type the requests have, it is found by itself.
+    let mut client = ServiceBuilder::new()
+        .layer(RetryLayer::http())
+        .service(Client::builder(TokioExecutor::new()).build_http());
+
+    // A PUT may be repeated; its body is kept while it streams, and sent again from the start.
+    let request = Request::put(format!("http://{server}/note")).body(streamed())?;
+    let response = client.ready().await?.call(request).await?;
+    let report = response.extensions().get::<Report>().cloned().ok_or("a report of the retries")?;
+    let echo = response.into_body().collect().await?.to_bytes();
+    println!("PUT: {echo:?} after {} retries\n{report}\n", report.retries());
+    assert_eq!((report.retries(), &echo[..]), (2, &b"hello world"[..]));
+
+    // A POST might be carried out twice: its 503 is handed back as it came.
+    let request = Request::post(format!("http://{server}/order")).body(streamed())?;
+    let response = client.ready().await?.call(request).await?;
+    let report = response.extensions().get::<Report>().ok_or("a report of the refusal")?;
+    println!("POST: {}\n{report}\n", response.status());
+    assert_eq!((response.status(), report.retries()), (StatusCode::SERVICE_UNAVAILABLE, 0));
+
+    // With a key by which the server knows it again, it may be repeated.
+    let request = Request::post(format!("http://{server}/order"))
+        .header(IDEMPOTENCY_KEY, "order-17")
+        .body(streamed())?;
+    let response = client.ready().await?.call(request).await?;
+    let report = response.extensions().get::<Report>().ok_or("a report of the retry")?;
+    println!("POST with a key: {}\n{report}", response.status());
+    assert_eq!((response.status(), report.retries()), (StatusCode::OK, 1));
+    Ok(())
+}
+
+/// A body that comes in pieces.
+fn streamed() -> StreamBody<impl stream::Stream<Item = Result<Frame<Bytes>, std::io::Error>>> {
+    let pieces = ["hello ", "world"].map(|piece| Ok(Frame::data(Bytes::from(piece))));
+    StreamBody::new(stream::iter(pieces))
+}
+
+/// Answers these codes in turn, with the body it was sent.
+async fn flaky_server(script: &'static [u16]) -> Result<SocketAddr, BoxError> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let answer = move |body: Bytes| {
+        let code = script.get(arrived.fetch_add(1, Ordering::Relaxed)).copied().unwrap_or(200);
+        async move { (StatusCode::from_u16(code).unwrap_or_default(), body) }
+    };
+    tokio::spawn(axum::serve(listener, Router::new().fallback(answer)).into_future());
+    Ok(address)
+}

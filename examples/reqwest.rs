@@ -1,0 +1,69 @@
+//! `reqwest::Client` as a service, wrapped in one layer, before a server that fails now and then.
+//!
+//! `cargo run --example reqwest`
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use bytes::Bytes;
+use futures_util::stream;
+use http::StatusCode;
+use reattempt::{CallOptions, Report, ReportSlot, RetryLayer, StopReason};
+use reqwest::Body;
+use tokio::net::{TcpListener, TcpSocket};
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let server = flaky_server(&[503, 200, 503, 429, 200]).await?;
+
+    // reqwest's own retries are turned off, so that attempts do not multiply.
+    let http = reqwest::Client::builder().retry(reqwest::retry::never()).no_proxy().build()?;
+    let mut client = ServiceBuilder::new().layer(RetryLayer::http()).service(http.clone());
+
+    // Requests are built as ever; the response is reqwest's own.
+    let request = http.get(format!("http://{server}/")).build()?;
+    let response: reqwest::Response = client.ready().await?.call(request).await?;
+    let report = response.extensions().get::<Report>().ok_or("a report of the retry")?;
+    println!("GET: {}\n{report}\n", response.status());
+    assert_eq!((response.status(), report.retries()), (StatusCode::OK, 1));
+
+    // A stream, which reqwest alone could not send twice. A POST that the server can take twice is
+    // marked so; as reqwest's requests have no extensions, the mark goes on a handle.
+    let upload = Body::wrap_stream(stream::iter(["in ", "pieces"].map(Ok::<_, std::io::Error>)));
+    let request = http.post(format!("http://{server}/upload")).body(upload).build()?;
+    let mut repeatable = client.with_options(CallOptions::new().repeatable(true));
+    let response = repeatable.ready().await?.call(request).await?;
+    let report = response.extensions().get::<Report>().cloned().ok_or("a report of the retries")?;
+    let echo = response.text().await?;
+    println!("POST: {echo:?} after {} retries\n{report}\n", report.retries());
+    assert_eq!((echo.as_str(), report.retries()), ("in pieces", 2));
+
+    // An error is reqwest's own, too, and the report of it goes where the caller asked for it.
+    let (slot, nobody) = (ReportSlot::default(), TcpSocket::new_v4()?);
+    nobody.bind("127.0.0.1:0".parse()?)?;
+    let request = http.get(format!("http://{}/", nobody.local_addr()?)).build()?;
+    let mut reported = client.with_options(CallOptions::new().report_to(&slot));
+    let Err(error) = reported.ready().await?.call(request).await else {
+        return Err("somebody answered".into());
+    };
+    let report = slot.take().ok_or("a report of the error")?;
+    println!("Nobody listens: {error}\n{report}");
+    assert!(error.is_connect() && report.stop_reason() == StopReason::AttemptsExhausted);
+    Ok(())
+}
+
+/// Answers these codes in turn, with the body it was sent.
+async fn flaky_server(script: &'static [u16]) -> Result<SocketAddr, BoxError> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let answer = move |body: Bytes| {
+        let code = script.get(arrived.fetch_add(1, Ordering::Relaxed)).copied().unwrap_or(200);
+        async move { (StatusCode::from_u16(code).unwrap_or_default(), body) }
+    };
+    tokio::spawn(axum::serve(listener, Router::new().fallback(answer)).into_future());
+    Ok(address)
+}

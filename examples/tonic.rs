@@ -1,0 +1,76 @@
+//! A tonic channel, wrapped in one layer, under a generated client.
+//!
+//! `cargo run --example tonic`
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use reattempt::{CallOptions, Report, ReportSlot, RetryLayer};
+use tokio::net::TcpListener;
+use tonic::service::InterceptorLayer;
+use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Endpoint, Server};
+use tonic::{Code, Request, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use tower::{BoxError, ServiceBuilder};
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let server = flaky_server().await?;
+
+    // UNAVAILABLE and RESOURCE_EXHAUSTED are retried, when the server likes if it says so.
+    let channel = ServiceBuilder::new()
+        .layer(RetryLayer::grpc())
+        .service(Endpoint::from_shared(format!("http://{server}"))?.connect_lazy());
+    let mut client = HealthClient::new(channel);
+
+    let answer = client.check(HealthCheckRequest::default()).await?;
+    let report = answer.extensions().get::<Report>().cloned().ok_or("a report of the retries")?;
+    let state = answer.into_inner().status();
+    println!("check: {} after {} retries\n{report}\n", state.as_str_name(), report.retries());
+    assert_eq!((state, report.retries()), (ServingStatus::Serving, 2));
+
+    // A deadline may have passed after the work was done: only what may be repeated is retried.
+    let mut request = Request::new(HealthCheckRequest::default());
+    request.extensions_mut().insert(CallOptions::new().repeatable(true));
+    let report = client.check(request).await?.extensions().get::<Report>().cloned();
+    let report = report.ok_or("a report of the retry")?;
+    println!("check, repeatable:\n{report}\n");
+    assert_eq!(report.retries(), 1);
+
+    // Whatever is not mended by another attempt comes back as it is.
+    let slot = ReportSlot::default();
+    let mut request = Request::new(HealthCheckRequest { service: "unheard-of".to_owned() });
+    request.extensions_mut().insert(CallOptions::new().report_to(&slot));
+    let Err(status) = client.check(request).await else { return Err("a service unknown".into()) };
+    let report = slot.take().ok_or("a report of the failure")?;
+    println!("check, unknown service: {}\n{report}", status.message());
+    assert_eq!((status.code(), report.retries()), (Code::NotFound, 0));
+    Ok(())
+}
+
+/// The health service, which fails three of the first four calls.
+async fn flaky_server() -> Result<SocketAddr, BoxError> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let flaky = InterceptorLayer::new(move |call: Request<()>| {
+        match arrived.fetch_add(1, Ordering::Relaxed) {
+            0 => Err(Status::unavailable("starting")),
+            1 => {
+                let mut status = Status::resource_exhausted("come back in 20 ms");
+                status.metadata_mut().insert("grpc-retry-pushback-ms", 20.into());
+                Err(status)
+            }
+            3 => Err(Status::deadline_exceeded("too slow")),
+            _ => Ok(call),
+        }
+    });
+    let (_, health) = tonic_health::server::health_reporter();
+    let server = Server::builder().layer(flaky).add_service(health);
+    tokio::spawn(server.serve_with_incoming(TcpIncoming::from(listener)));
+    Ok(address)
+}
