@@ -37,7 +37,8 @@ pub struct KeptHead {
     /// For each header the length of its name in two bytes and of its value in four, the name and,
     /// unless it is shared, the value.
     headers: Box<[u8]>,
-    count: usize,
+    /// How many different names there are.
+    names: usize,
     /// The values that are not in the buffer, in order.
     shared: Vec<HeaderValue>,
 }
@@ -51,7 +52,7 @@ impl KeptHead {
             uri: head.uri.clone(),
             version: head.version,
             extensions: head.extensions.clone(),
-            count: head.headers.len(),
+            names: head.headers.keys_len(),
             headers,
             shared,
         }
@@ -86,7 +87,8 @@ impl KeptHead {
         head.method = self.method.clone();
         head.uri = self.uri.clone();
         head.version = self.version;
-        head.headers.reserve(self.count);
+        // Nothing here can be refused that the same kind of map held before.
+        let _ = head.headers.try_reserve(self.names);
         let mut shared = self.shared.iter();
         for entry in self.entries() {
             let value = match entry.value {
@@ -95,7 +97,7 @@ impl KeptHead {
             };
             // What was a legal name and value when it was copied is one now.
             if let (Ok(name), Some(value)) = (HeaderName::from_bytes(entry.name), value) {
-                head.headers.append(name, value);
+                let _ = head.headers.try_append(name, value);
             }
         }
         head
@@ -166,7 +168,7 @@ impl fmt::Debug for KeptHead {
         f.debug_struct("KeptHead")
             .field("method", &self.method)
             .field("uri", &self.uri)
-            .field("headers", &self.count)
+            .field("headers", &self.names)
             .finish_non_exhaustive()
     }
 }

@@ -45,7 +45,7 @@ pub use reattempt_core::{
     Limits, Permit, ServerHint, StopReason, Unlimited, Verdict, decide,
 };
 pub use reattempt_http::{
-    Hinted, Hints, IDEMPOTENCY_KEY, ReplayBody, ReplayCharge, ReplayError, ReplayLimits, ReplayMemory,
-    new_idempotency_key,
+    Hinted, Hints, IDEMPOTENCY_KEY, ReplayBody, ReplayCharge, ReplayError, ReplayLimits,
+    ReplayMemory, new_idempotency_key,
 };
 pub use reattempt_tower::*;

@@ -1,0 +1,37 @@
+//! Whole calls through the public face of the crate, against a scripted server under a paused clock.
+
+#![allow(missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod support;
+
+mod auto_traits;
+mod bodies;
+mod boxed;
+mod budget;
+mod cancelling;
+mod cloned;
+mod deadlines;
+mod discarding;
+mod errors;
+mod hearing;
+mod hook;
+mod keys;
+mod memory;
+mod nesting;
+mod no_runtime;
+mod observing;
+mod options;
+mod order;
+mod passing;
+mod readiness;
+mod reports;
+mod safety;
+mod sharing;
+mod stock;
+mod timeouts;

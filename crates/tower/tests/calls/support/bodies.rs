@@ -1,0 +1,117 @@
+//! Bodies that misbehave, and one that is watched.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use http_body_util::combinators::BoxBody;
+use tokio::time::{Interval, interval};
+
+pub(crate) type AnswerBody = BoxBody<Bytes, io::Error>;
+
+/// Yields these frames, one with each poll.
+pub(crate) fn of_frames<E>(frames: impl IntoIterator<Item = Result<&'static str, E>>) -> Frames<E> {
+    Frames(frames.into_iter().collect())
+}
+
+pub(crate) struct Frames<E>(VecDeque<Result<&'static str, E>>);
+
+impl<E: Unpin> Body for Frames<E> {
+    type Data = Bytes;
+    type Error = E;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, E>>> {
+        Poll::Ready(self.0.pop_front().map(|frame| frame.map(|data| Frame::data(data.into()))))
+    }
+}
+
+/// Some data, then an error.
+pub(crate) fn failing() -> AnswerBody {
+    of_frames([Ok("some"), Err(io::Error::from(io::ErrorKind::UnexpectedEof))]).boxed()
+}
+
+/// A byte with each interval, for ever.
+pub(crate) fn endless(every: Duration) -> AnswerBody {
+    Endless(interval(every)).boxed()
+}
+
+struct Endless(Interval);
+
+impl Body for Endless {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        ready!(self.0.poll_tick(cx));
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b".")))))
+    }
+}
+
+/// What is known of a body from outside.
+#[derive(Clone, Default)]
+pub(crate) struct Watch {
+    polls: Arc<AtomicUsize>,
+    dropped: Arc<AtomicBool>,
+}
+
+impl Watch {
+    /// How often a frame was asked for.
+    pub(crate) fn polls(&self) -> usize {
+        self.polls.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::SeqCst)
+    }
+}
+
+/// The same body, watched.
+pub(crate) fn watched<B>(body: B) -> (Watched<B>, Watch) {
+    let watch = Watch::default();
+    (Watched { body, watch: watch.clone() }, watch)
+}
+
+pub(crate) struct Watched<B> {
+    body: B,
+    watch: Watch,
+}
+
+impl<B: Body + Unpin> Body for Watched<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        self.watch.polls.fetch_add(1, Ordering::SeqCst);
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl<B> Drop for Watched<B> {
+    fn drop(&mut self) {
+        self.watch.dropped.store(true, Ordering::SeqCst);
+    }
+}
