@@ -27,7 +27,7 @@
 //! | `hyper` | judges the errors of hyper and hyper-util clients, h2 included | on |
 //! | `reqwest` | retries `reqwest::Client` as a service of `reqwest::Request` | off |
 //! | `tonic` | retries a tonic `Channel` under any generated client | off |
-//! | `tracing` | [`TracingObserver`](https://docs.rs/reattempt) | off |
+//! | `tracing` | an observer that writes `tracing` events | off |
 //! | `tower-http` | takes classifiers written for tower-http | off |
 //!
 //! Where to go from here: [`RetryPolicy`] has every setting with its default, [`schedule`] the
@@ -38,6 +38,11 @@
 
 pub mod order;
 pub mod schedule;
+
+/// The README's example, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
 
 pub use reattempt_control::RetryBudget;
 pub use reattempt_core::{

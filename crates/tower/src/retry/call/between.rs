@@ -1,0 +1,135 @@
+//! Between two attempts: the course is followed, and the next attempt made of what was kept.
+
+use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use reattempt_core::{Budget, Schedule, StopReason};
+use tokio::time::Instant;
+use tower_service::Service;
+
+use super::{Call, Onwards};
+use crate::error_mode::ErrorMode;
+use crate::protocol::{Carry, Judge, NextAttempt};
+use crate::retry::Progress;
+use crate::retry::course::Arrived;
+use crate::{Deadline, TimeLimit};
+
+impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
+where
+    S: Service<K::Attempt> + Clone,
+    K: Carry<Req> + Judge<S::Response>,
+    D: Schedule,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    /// Polls until the next attempt is under way, or there can be none.
+    pub(in crate::retry) fn poll_between(
+        &mut self,
+        cx: &mut Context<'_>,
+        timer: Pin<&mut M::Timer>,
+    ) -> Poll<Onwards<S::Response, M::Error, S::Future>> {
+        loop {
+            // Polled again after it has ended, a call stays silent.
+            let Some(retrying) = &mut self.retrying else { return Poll::Pending };
+            let mut retrying = retrying.as_mut().project();
+            match ready!(retrying.course.as_mut().poll(cx)) {
+                Arrived::Unprepared => self.resume(),
+                Arrived::Ready(mut service, head) => {
+                    let Some(attempt) = self.assemble(head) else {
+                        // It was at hand when the retry was granted, and nothing could use it up
+                        // since. Were it otherwise, there is an outcome left after an error only.
+                        debug_assert!(false, "a retry was granted without a request");
+                        let Some(last) = self.last_error() else { return Poll::Pending };
+                        let ended = self.end(Err(last), StopReason::BodyNotKept);
+                        return Poll::Ready(ControlFlow::Break(ended));
+                    };
+                    self.sending();
+                    M::reset(timer);
+                    return Poll::Ready(ControlFlow::Continue(service.call(attempt)));
+                }
+                Arrived::Failed(error) => {
+                    let last = retrying.last_error.take().unwrap_or_else(|| M::own(error));
+                    return Poll::Ready(ControlFlow::Break(
+                        self.end(Err(last), StopReason::NotReady),
+                    ));
+                }
+                Arrived::Late => {
+                    let error = match retrying.last_error.take() {
+                        Some(last) => last,
+                        None => {
+                            // Without an error that could say so there is nothing to end with.
+                            let Some(interrupt) = M::interrupt() else { continue };
+                            let now = Instant::now();
+                            let limit = match self.setting.deadline {
+                                Some(deadline) if deadline <= now => TimeLimit::Deadline,
+                                _ => TimeLimit::Elapsed,
+                            };
+                            self.timed_out(interrupt, limit, self.setting.started, now)
+                        }
+                    };
+                    return Poll::Ready(ControlFlow::Break(
+                        self.end(Err(error), StopReason::NotReady),
+                    ));
+                }
+            }
+        }
+    }
+
+    /// The wait is over: a service for the next attempt, and the hook if there is one.
+    pub(super) fn resume(&mut self) {
+        let spare = self.shared.spare();
+        if self.shared.policy.settings.hook.is_some()
+            && let Some(attempt) = self.next_attempt()
+        {
+            let cause = self
+                .retrying
+                .as_ref()
+                .and_then(|retrying| retrying.progress.as_ref())
+                .and_then(Progress::last_failure);
+            self.prepare(spare, attempt, cause);
+        } else if let Some(retrying) = &mut self.retrying {
+            retrying.as_mut().project().course.prepare(spare, None);
+        }
+    }
+
+    /// The attempt to be sent now.
+    pub(super) fn assemble(&mut self, head: Option<K::Head>) -> Option<K::Attempt> {
+        let mut retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
+        match (head, retrying.as_mut().and_then(|retrying| retrying.rest.take())) {
+            (Some(head), Some(rest)) => Some(self.shared.policy.settings.protocol.join(head, rest)),
+            _ => self.next_attempt(),
+        }
+    }
+
+    /// Takes the error that the last attempt ended with.
+    pub(super) fn last_error(&mut self) -> Option<M::Error> {
+        self.retrying.as_mut()?.as_mut().project().last_error.take()
+    }
+
+    /// An attempt is being sent: what was kept for the case that none is goes, and the permit is
+    /// spent.
+    pub(super) fn sending(&mut self) {
+        self.admit();
+        self.attempt_started = None;
+        if let Some(retrying) = &mut self.retrying {
+            let retrying = retrying.as_mut().project();
+            *retrying.last_error = None;
+            let permit = retrying.course.permit();
+            if let (Some(permit), Some(progress)) = (permit, retrying.progress) {
+                progress.paid = permit.spend();
+            }
+        }
+    }
+
+    /// Makes the next attempt of what was kept; the last one gets what was kept itself.
+    pub(super) fn next_attempt(&mut self) -> Option<K::Attempt> {
+        let settings = &self.shared.policy.settings;
+        let last = self.number >= self.setting.limits(&settings.limits).max_attempts;
+        let deadline = self.setting.deadline.map(Deadline::at);
+        let next = NextAttempt { number: self.number, last, deadline };
+        let (attempt, kept) = settings.protocol.again(self.kept.take()?, next)?;
+        self.kept = kept;
+        Some(attempt)
+    }
+}

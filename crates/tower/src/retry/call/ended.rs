@@ -1,0 +1,88 @@
+//! The end of a call: it is put to the budget's credit and told to whoever wants to know.
+
+use reattempt_core::{Budget, Schedule, StopReason};
+use tower_service::Service;
+
+use super::Call;
+use crate::error_mode::ErrorMode;
+use crate::protocol::{Carry, Judge};
+use crate::retry::progress::conclude;
+
+impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
+where
+    S: Service<K::Attempt> + Clone,
+    K: Carry<Req> + Judge<S::Response>,
+    D: Schedule,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    /// The call is over.
+    #[inline]
+    pub(super) fn end(
+        &mut self,
+        result: Result<S::Response, M::Error>,
+        stop: StopReason,
+    ) -> Result<S::Response, M::Error> {
+        let settings = &self.shared.policy.settings;
+        if stop == StopReason::Succeeded {
+            self.setting.succeeded(&settings.schedule, self.admission);
+        }
+        let earned = matches!(stop, StopReason::Succeeded | StopReason::Permanent);
+        if earned && !settings.budget.is_full() {
+            self.credit();
+        }
+        let silent = settings.observer.is_none()
+            && self.setting.options.is_none()
+            && self.setting.outer.is_none();
+        let result = match silent && self.retrying.is_none() {
+            true => result,
+            false => self.conclude(result, stop),
+        };
+        // Now, not when the future is dropped: a permit that was not spent, memory, the upload's
+        // right to be repeated.
+        self.retrying = None;
+        self.kept = None;
+        result
+    }
+
+    /// Puts a success to the credit of its destination.
+    pub(super) fn credit(&self) {
+        let settings = &self.shared.policy.settings;
+        let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
+        if let Some(progress) = progress {
+            settings.budget.succeeded(progress.destination(), progress.paid);
+        } else if let Some(kept) = &self.kept {
+            settings.budget.succeeded(&settings.protocol.destination(kept), 0);
+        } else if let Some(target) = &self.target {
+            settings.budget.succeeded(target, 0);
+        }
+    }
+
+    /// Tells everybody who wants to know how the call ended.
+    pub(super) fn conclude(
+        &mut self,
+        mut result: Result<S::Response, M::Error>,
+        stop: StopReason,
+    ) -> Result<S::Response, M::Error> {
+        let policy = &self.shared.policy;
+        let protocol = &policy.settings.protocol;
+        // A layer that never meant to retry has given nothing up.
+        if let (Some(outer), true) = (&self.setting.outer, gave_up(stop) && self.carried) {
+            outer.give_up();
+        }
+        let progress = match &mut self.retrying {
+            Some(retrying) => retrying.as_mut().project().progress.take(),
+            None => None,
+        };
+        let destination =
+            self.kept.as_ref().map(|kept| protocol.destination(kept)).unwrap_or_default();
+        let end = (self.number, stop);
+        conclude(policy, &self.setting, end, progress, &destination, &mut result, M::view);
+        result
+    }
+}
+
+/// Whether a call that could have been retried further ends without success.
+fn gave_up(stop: StopReason) -> bool {
+    !matches!(stop, StopReason::Succeeded | StopReason::Permanent)
+}

@@ -1,0 +1,156 @@
+//! The end of an attempt: it is judged, and either ends the call or is followed by another.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use reattempt_core::{Budget, Failure, Judgement, Schedule, StopReason, Verdict};
+use tokio::time::Instant;
+use tower_service::Service;
+
+use super::{Call, Onwards, Retrying};
+use crate::error_mode::ErrorMode;
+use crate::protocol::{Carry, Judge, NestedMarker, chain};
+use crate::retry::Progress;
+use crate::retry::course::Bounds;
+use crate::retry::progress::FailedAttempt;
+use crate::{CallOptions, TimeLimit, TimedOut, clock};
+
+impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
+where
+    S: Service<K::Attempt> + Clone,
+    K: Carry<Req> + Judge<S::Response>,
+    D: Schedule,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    /// When the attempt under way is to be interrupted.
+    pub(in crate::retry) fn interrupt_due(&mut self) -> Option<Instant> {
+        let now = Instant::now();
+        self.attempt_started = Some(now);
+        let own = self.setting.options.as_ref().and_then(CallOptions::get_attempt_timeout);
+        let timeout = own.or(self.shared.policy.settings.attempt_timeout);
+        let timeout = timeout.map(|timeout| clock::later(now, timeout));
+        timeout.into_iter().chain(self.setting.deadline).min()
+    }
+
+    /// The error of an attempt that has been interrupted.
+    pub(in crate::retry) fn interrupted(
+        &mut self,
+        interrupt: M::Interrupt,
+    ) -> (M::Error, TimeLimit) {
+        let now = Instant::now();
+        let limit = match self.setting.deadline {
+            Some(deadline) if deadline <= now => TimeLimit::Deadline,
+            _ => TimeLimit::Attempt,
+        };
+        (self.timed_out(interrupt, limit, self.attempt_started, now), limit)
+    }
+
+    pub(super) fn timed_out(
+        &mut self,
+        interrupt: M::Interrupt,
+        limit: TimeLimit,
+        since: Option<Instant>,
+        now: Instant,
+    ) -> M::Error {
+        let after = since.map(|since| now.saturating_duration_since(since)).unwrap_or_default();
+        let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
+        let refused = retrying.and_then(|retrying| retrying.refused.clone());
+        M::timed_out(
+            interrupt,
+            TimedOut { limit, after, refused, source: K::source_of_time_limit() },
+        )
+    }
+
+    /// Judges an attempt that has ended: the call ends with it, or goes on between attempts.
+    #[inline]
+    pub(in crate::retry) fn settle(
+        &mut self,
+        result: Result<S::Response, M::Error>,
+        interrupted: Option<TimeLimit>,
+    ) -> Onwards<S::Response, M::Error, ()> {
+        let protocol = &self.shared.policy.settings.protocol;
+        if matches!(interrupted, Some(TimeLimit::Deadline | TimeLimit::Elapsed)) {
+            return ControlFlow::Break(self.end(result, StopReason::DeadlineExceeded));
+        }
+        let judgement =
+            protocol.judge(result.as_ref().map_err(M::view), self.setting.options.as_ref());
+        match judgement.verdict.failure() {
+            None if judgement.verdict == Verdict::Success => {
+                ControlFlow::Break(self.end(result, StopReason::Succeeded))
+            }
+            None => ControlFlow::Break(self.end(result, StopReason::Permanent)),
+            Some(failure) => {
+                let failure = *failure;
+                self.failed(result, judgement, failure)
+            }
+        }
+    }
+
+    /// The attempt failed in a way that a retry may mend: decides whether there is one.
+    pub(super) fn failed(
+        &mut self,
+        result: Result<S::Response, M::Error>,
+        mut judgement: Judgement,
+        failure: Failure,
+    ) -> Onwards<S::Response, M::Error, ()> {
+        let shared = Arc::clone(&self.shared);
+        let policy = &shared.policy;
+        let protocol = &policy.settings.protocol;
+        if result.is_err() && self.kept.as_ref().is_some_and(|kept| protocol.source_failed(kept)) {
+            // However the client puts it: it was the caller's own body that failed.
+            return ControlFlow::Break(self.end(result, StopReason::Permanent));
+        }
+        if self.marker.as_ref().is_some_and(NestedMarker::take_given_up) {
+            self.setting.forbidden = Some(StopReason::Nested);
+        }
+        if protocol.may_be_redirected() && matches!(judgement.verdict, Verdict::Unprocessed(_)) {
+            judgement.verdict = Verdict::Transient(failure);
+        }
+        let attempt = FailedAttempt {
+            number: self.number,
+            judgement,
+            failure,
+            at_hand: self.kept.as_ref().is_some_and(|kept| protocol.at_hand(kept)),
+            admission: self.admission,
+            error: result.as_ref().err().map(|error| chain(M::view(error))),
+        };
+        let destination =
+            self.kept.as_ref().map(|kept| protocol.destination(kept)).unwrap_or_default();
+        let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
+        let progress = retrying
+            .progress
+            .get_or_insert_with(|| Progress::new(policy, &self.setting, &destination));
+        let granted = match progress.failed(policy, &self.setting, attempt) {
+            Ok(granted) => granted,
+            Err(stop) => return ControlFlow::Break(self.end(result, stop)),
+        };
+        if let Some(kept) = &self.kept {
+            // What still reads the body for the attempt that is over could use up what is kept.
+            protocol.supersede(kept);
+            if !protocol.at_hand(kept) {
+                return ControlFlow::Break(self.end(result, StopReason::BodyNotKept));
+            }
+        }
+        self.number = self.number.saturating_add(1);
+        progress.tell_retry(policy, self.number);
+        let (discard, refused) = match result {
+            Ok(response) => {
+                let (discard, refused) = protocol.discard(response);
+                (Some(discard), refused)
+            }
+            Err(error) => {
+                *retrying.last_error = Some(error);
+                (None, None)
+            }
+        };
+        if refused.is_some() && (M::INTERRUPTS || policy.settings.hook.is_some()) {
+            *retrying.refused = refused;
+        }
+        let end = progress.end(policy, &self.setting);
+        let drained = clock::later(granted.now, policy.settings.discard_time);
+        let bounds = Bounds { discard: end.map_or(drained, |end| drained.min(end)), ready: end };
+        retrying.course.begin(discard, granted, bounds);
+        ControlFlow::Continue(())
+    }
+}
