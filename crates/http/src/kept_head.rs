@@ -15,6 +15,10 @@ const SHARED: u32 = 1 << 31;
 /// What stands before each name and value: their lengths.
 const LENGTHS: usize = 2 + 4;
 
+/// What a header usually takes, and what is reserved for the few long ones.
+const USUAL: usize = 40;
+const ROOM: usize = 128;
+
 /// A request's head in one allocation, from which the head can be made again.
 ///
 /// Values that are marked [sensitive](HeaderValue::is_sensitive) are not copied: they stay the
@@ -36,7 +40,7 @@ pub struct KeptHead {
     extensions: Extensions,
     /// For each header the length of its name in two bytes and of its value in four, the name and,
     /// unless it is shared, the value.
-    headers: Box<[u8]>,
+    headers: Vec<u8>,
     /// How many different names there are.
     names: usize,
     /// The values that are not in the buffer, in order.
@@ -127,33 +131,32 @@ struct Entry<'a> {
     value: Option<&'a [u8]>,
 }
 
-/// The headers in one buffer of exactly their size, and the values that are left out of it.
-fn flatten(headers: &HeaderMap) -> (Box<[u8]>, Vec<HeaderValue>) {
-    let mut size = 0;
-    let mut left_out = 0;
-    for (name, value) in headers {
-        size += LENGTHS + name.as_str().len();
-        match length_in_buffer(value) {
-            Some(length) => size += length as usize,
-            None => left_out += 1,
-        }
+/// The headers in one buffer, and the values that are left out of it.
+fn flatten(headers: &HeaderMap) -> (Vec<u8>, Vec<HeaderValue>) {
+    let mut shared = Vec::new();
+    if headers.is_empty() {
+        return (Vec::new(), shared);
     }
-    let mut buffer = Vec::with_capacity(size);
-    let mut shared = Vec::with_capacity(left_out);
+    // Measuring first would cost more than what is reserved in vain.
+    let mut buffer = Vec::with_capacity(headers.len() * USUAL + ROOM);
     for (name, value) in headers {
         let name = name.as_str().as_bytes();
         // The http crate allows no longer name.
-        let name_length = u16::try_from(name.len()).unwrap_or(u16::MAX);
-        let length = length_in_buffer(value);
-        buffer.extend_from_slice(&name_length.to_le_bytes());
-        buffer.extend_from_slice(&length.unwrap_or(SHARED).to_le_bytes());
+        let name_length = u16::try_from(name.len()).unwrap_or(u16::MAX).to_le_bytes();
+        let in_buffer = length_in_buffer(value);
+        let value_length = in_buffer.unwrap_or(SHARED).to_le_bytes();
+        let ([a, b], [c, d, e, f]) = (name_length, value_length);
+        let bytes = value.as_bytes();
+        buffer.reserve(LENGTHS + name.len() + bytes.len());
+        buffer.extend_from_slice(&[a, b, c, d, e, f]);
         buffer.extend_from_slice(name);
-        match length {
-            Some(_) => buffer.extend_from_slice(value.as_bytes()),
-            None => shared.push(value.clone()),
+        if in_buffer.is_some() {
+            buffer.extend_from_slice(bytes);
+        } else {
+            shared.push(value.clone());
         }
     }
-    (buffer.into_boxed_slice(), shared)
+    (buffer, shared)
 }
 
 /// The length of a value that goes into the buffer.

@@ -94,6 +94,9 @@ impl fmt::Display for Report {
                 None => writeln!(f)?,
             }
         }
+        if self.omitted > 0 {
+            writeln!(f, "({} attempts in the middle are left out)", self.omitted)?;
+        }
         write!(f, "stopped: {}", self.stop)
     }
 }

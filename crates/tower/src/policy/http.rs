@@ -51,7 +51,8 @@ where
         self.set(|settings| settings.protocol.messages().add_classifier(Arc::new(classifier)))
     }
 
-    /// Whom a request counts for in the budget. Default: the authority of its URI.
+    /// Whom a request counts for in the budget. Default: the host of its URI in lower case, with the port
+    /// where it is not the scheme's own; that of the `Host` field where the URI has none.
     ///
     /// ```
     /// use reattempt_tower::RetryPolicy;

@@ -155,7 +155,10 @@ impl Http {
         }
         match uri.authority() {
             Some(authority) => normal(authority, uri.scheme()),
-            None => host().and_then(|host| str::from_utf8(host).ok()).unwrap_or_default().into(),
+            None => match host().and_then(|host| Authority::try_from(host).ok()) {
+                Some(authority) => normal(&authority, uri.scheme()).into_owned().into(),
+                None => "".into(),
+            },
         }
     }
 }
@@ -169,7 +172,8 @@ fn normal<'a>(authority: &'a Authority, scheme: Option<&Scheme>) -> Cow<'a, str>
         _ => true,
     });
     let has_port = text.len() > authority.host().len();
-    let plain = !text.bytes().any(|byte| byte == b'@' || byte.is_ascii_uppercase());
+    let odd = |byte: u8| byte == b'@' || byte.is_ascii_uppercase();
+    let plain = !text.bytes().any(odd) && !text.contains(":0");
     if plain && has_port == port.is_some() {
         return text.into();
     }

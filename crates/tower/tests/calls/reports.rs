@@ -105,4 +105,6 @@ async fn a_long_call_keeps_the_first_and_the_last_of_its_attempts() {
     let numbers: Vec<_> = report.attempts().iter().map(|attempt| attempt.number).collect();
     assert_eq!(numbers, (1..=32).chain(469..=500).collect::<Vec<_>>());
     assert_eq!(report.omitted(), 500 - 64);
+    let text = report.to_string();
+    assert!(text.contains("\n(436 attempts in the middle are left out)\nstopped: "), "{text}");
 }

@@ -39,6 +39,8 @@ async fn it_is_host_and_port_and_nothing_else() {
         ("http://bob:secret@ONE.example:80/", "one.example"),
         ("http://One.Example/", "one.example"),
         ("http://One.Example:8080/", "one.example:8080"),
+        ("http://one.example:08080/", "one.example:8080"),
+        ("http://one.example:0080/", "one.example"),
         // The port that goes without saying goes; what is another scheme's stays.
         ("http://one.example:80/", "one.example"),
         ("https://one.example:443/", "one.example"),
@@ -66,6 +68,9 @@ async fn without_an_authority_it_is_what_the_host_field_says() {
         ("/", Some("one.example"), "one.example"),
         ("/", Some("one.example:8080"), "one.example:8080"),
         ("/", Some("[::1]:8080"), "[::1]:8080"),
+        ("/", Some("ONE.example"), "one.example"),
+        ("/", Some("bob:secret@one.example:8080"), "one.example:8080"),
+        ("/", Some("no host at all"), ""),
         ("/", None, ""),
         // The URI goes before the field.
         ("http://one.example/", Some("two.example"), "one.example"),

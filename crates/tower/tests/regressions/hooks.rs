@@ -13,11 +13,9 @@ use crate::support::{Server, With, get, ms, options, policy};
 /// Without a way to interrupt, a call that has an error to end with ends at its limit all the same.
 #[tokio::test(start_paused = true)]
 async fn a_retry_whose_hook_outlasts_the_limit_is_not_sent() {
-    let limits =
-        [(policy().max_elapsed(ms(200)), get()), (policy(), get().with(Deadline::after(ms(200))))];
-    for (policy, request) in limits {
+    for by_deadline in [false, true] {
         let server = Server::by(|_, _| ConnectionReset.into());
-        let policy = policy.before_attempt(|_: &mut Parts, attempt: Attempting| {
+        let policy = policy().before_attempt(|_: &mut Parts, attempt: Attempting| {
             Box::pin(async move {
                 if attempt.number > 1 {
                     sleep(ms(60_000)).await;
@@ -25,11 +23,15 @@ async fn a_retry_whose_hook_outlasts_the_limit_is_not_sent() {
             })
         });
         let slot = ReportSlot::default();
-        let request = request.with(options().report_to(&slot));
+        let options = options().report_to(&slot);
+        let limited = match by_deadline {
+            true => options.deadline(Deadline::after(ms(200))),
+            false => options.max_elapsed(ms(200)),
+        };
         let began = Instant::now();
-        let error = RetryLayer::new(policy).layer(server.clone()).oneshot(request).await;
-        assert_eq!(error.unwrap_err().attempt, 1);
-        assert_eq!((server.count(), began.elapsed().as_millis()), (1, 200));
+        let client = RetryLayer::new(policy).layer(server.clone());
+        let error = client.oneshot(get().with(limited)).await.unwrap_err();
+        assert_eq!((error.attempt, server.count(), began.elapsed().as_millis()), (1, 1, 200));
         assert_eq!(slot.take().unwrap().stop_reason(), StopReason::NotReady);
     }
 }
