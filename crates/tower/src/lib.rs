@@ -33,8 +33,8 @@ pub use protocol::ClassifyWith;
 #[cfg(feature = "reqwest")]
 pub use protocol::KeptReqwest;
 pub use protocol::{
-    Admitted, AttemptNumber, Carry, Cloned, DiscardBody, Grpc, Http, Judge, KeptRequest, Messages,
-    NestedMarker, NextAttempt, Origin, Outcome, Protocol,
+    Admitted, AttemptNumber, Carry, Cloned, DiscardBody, Grpc, Http, Judge, Kept, KeptClone,
+    KeptRequest, Messages, NestedMarker, NextAttempt, Origin, Outcome, Protocol,
 };
 pub use report::{AttemptOutcome, AttemptReport, Report, ReportSlot};
 pub use retry::{Retry, RetryFuture, RetryLayer};

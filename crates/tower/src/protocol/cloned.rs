@@ -7,7 +7,7 @@ use std::future::{Ready, ready};
 
 use reattempt_core::{Judgement, Verdict};
 
-use super::{Admitted, Carry, Judge, NestedMarker, NextAttempt, Origin, Protocol, errors};
+use super::{Admitted, Carry, Judge, Kept, NestedMarker, NextAttempt, Origin, Protocol, errors};
 use crate::{CallOptions, RefusedResponse, Report, TimedOut};
 
 /// A service whose requests are simply cloned, with the function that judges its outcomes.
@@ -26,9 +26,15 @@ impl<C> Protocol for Cloned<C> {
     type Head = ();
 }
 
+/// A clone of the request.
+#[derive(Debug, Clone)]
+pub struct KeptClone<Request>(Request);
+
+impl<Request> Kept for KeptClone<Request> {}
+
 impl<Request: Clone, C> Carry<Request> for Cloned<C> {
     type Attempt = Request;
-    type Kept = Request;
+    type Kept = KeptClone<Request>;
     type Rest = Request;
 
     fn admit(&self, _: &mut Request) -> Admitted {
@@ -50,26 +56,20 @@ impl<Request: Clone, C> Carry<Request> for Cloned<C> {
         request
     }
 
-    fn keep(&self, request: Request, _: Option<&NestedMarker>) -> (Request, Request) {
-        (request.clone(), request)
+    fn keep(&self, request: Request, _: Option<&NestedMarker>) -> (Request, KeptClone<Request>) {
+        (request.clone(), KeptClone(request))
     }
 
-    fn at_hand(&self, _: &Request) -> bool {
-        true
-    }
-
-    fn source_failed(&self, _: &Request) -> bool {
-        false
-    }
-
-    fn supersede(&self, _: &Request) {}
-
-    fn again(&self, kept: Request, next: NextAttempt) -> Option<(Request, Option<Request>)> {
+    fn again(
+        &self,
+        kept: KeptClone<Request>,
+        next: NextAttempt,
+    ) -> Option<(Request, Option<KeptClone<Request>>)> {
         let further = (!next.last).then(|| kept.clone());
-        Some((kept, further))
+        Some((kept.0, further))
     }
 
-    fn destination<'a>(&self, _: &'a Request) -> Cow<'a, str> {
+    fn destination<'a>(&self, _: &'a KeptClone<Request>) -> Cow<'a, str> {
         "".into()
     }
 

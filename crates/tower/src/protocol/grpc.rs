@@ -148,18 +148,6 @@ mod channel {
             (boxed(attempt), kept)
         }
 
-        fn at_hand(&self, kept: &Self::Kept) -> bool {
-            kept.at_hand()
-        }
-
-        fn source_failed(&self, kept: &Self::Kept) -> bool {
-            kept.source_failed()
-        }
-
-        fn supersede(&self, kept: &Self::Kept) {
-            kept.supersede();
-        }
-
         fn again(
             &self,
             kept: Self::Kept,

@@ -16,7 +16,7 @@ use reattempt_http::{Discard, KeptHead, ReplayBody};
 use tower::BoxError;
 
 use super::settings::Repeatability;
-use super::{Admitted, AttemptNumber, Carry, Http, Judge, NestedMarker, NextAttempt, Origin};
+use super::{Admitted, AttemptNumber, Carry, Http, Judge, Kept, NestedMarker, NextAttempt, Origin};
 use crate::{CallOptions, Deadline, RefusedResponse, Report};
 
 /// What is kept of an `http::Request`: its head, and a reader of its body that has read nothing yet.
@@ -70,17 +70,19 @@ where
     pub(crate) fn destination(&self, http: &Http) -> Cow<'_, str> {
         http.destination_of(self.head.uri(), || self.head.header("host"))
     }
+}
 
-    pub(crate) fn at_hand(&self) -> bool {
+impl<B> Kept for KeptRequest<B> {
+    fn at_hand(&self) -> bool {
         self.body.as_ref().is_some_and(ReplayBody::is_replayable)
     }
 
-    pub(crate) fn source_failed(&self) -> bool {
+    fn source_failed(&self) -> bool {
         self.body.as_ref().is_some_and(ReplayBody::source_failed)
     }
 
     /// Stops whatever else reads the body.
-    pub(crate) fn supersede(&self) {
+    fn supersede(&self) {
         if let Some(body) = &self.body {
             body.cancel_others();
         }
@@ -142,18 +144,6 @@ where
         marker: Option<&NestedMarker>,
     ) -> (Self::Attempt, Self::Kept) {
         KeptRequest::new(request, self, marker)
-    }
-
-    fn at_hand(&self, kept: &Self::Kept) -> bool {
-        kept.at_hand()
-    }
-
-    fn source_failed(&self, kept: &Self::Kept) -> bool {
-        kept.source_failed()
-    }
-
-    fn supersede(&self, kept: &Self::Kept) {
-        kept.supersede();
     }
 
     fn again(

@@ -31,7 +31,7 @@ mod tower_http;
 pub use self::reqwest::KeptReqwest;
 #[cfg(feature = "tower-http")]
 pub use self::tower_http::ClassifyWith;
-pub use cloned::Cloned;
+pub use cloned::{Cloned, KeptClone};
 pub(crate) use errors::chain;
 pub use grpc::Grpc;
 pub use message::{DiscardBody, KeptRequest};
@@ -85,7 +85,7 @@ pub trait Carry<Request>: Protocol {
     /// What the inner service is called with.
     type Attempt;
     /// What is kept for further attempts.
-    type Kept;
+    type Kept: Kept;
     /// What is left of an attempt without its head.
     type Rest;
 
@@ -106,21 +106,12 @@ pub trait Carry<Request>: Protocol {
     /// The first attempt, and what is kept.
     fn keep(&self, request: Request, marker: Option<&NestedMarker>) -> (Self::Attempt, Self::Kept);
 
-    /// Whether what was kept can still be sent again.
-    fn at_hand(&self, kept: &Self::Kept) -> bool;
-
     /// Whether the client below may have followed a redirect without a trace: then a request that
     /// must not be repeated may have been carried out however its attempt ended, and nothing proves
     /// that it was not processed.
     fn may_be_redirected(&self) -> bool {
         false
     }
-
-    /// Whether the caller's own body has failed.
-    fn source_failed(&self, kept: &Self::Kept) -> bool;
-
-    /// The earlier attempts are over: whatever of them still reads the kept body is stopped.
-    fn supersede(&self, kept: &Self::Kept);
 
     /// The `next` attempt, and what a further one needs. `None` if what was kept was not at hand.
     fn again(
@@ -137,6 +128,22 @@ pub trait Carry<Request>: Protocol {
 
     /// Puts the head back.
     fn join(&self, head: Self::Head, rest: Self::Rest) -> Self::Attempt;
+}
+
+/// What is kept of a request.
+pub trait Kept {
+    /// Whether it can still be sent again.
+    fn at_hand(&self) -> bool {
+        true
+    }
+
+    /// Whether the caller's own body has failed.
+    fn source_failed(&self) -> bool {
+        false
+    }
+
+    /// The earlier attempts are over: whatever of them still reads the kept body is stopped.
+    fn supersede(&self) {}
 }
 
 /// The inverse of [`Carry`]: the request type that becomes attempts of type `Attempt`.

@@ -8,7 +8,7 @@ use reattempt_core::Judgement;
 use reattempt_http::{ReplayBody, ReplayCharge};
 use reqwest::{Body, Request, Response, Url};
 
-use super::{Admitted, Carry, DiscardBody, Http, Judge, NestedMarker, NextAttempt, Origin};
+use super::{Admitted, Carry, DiscardBody, Http, Judge, Kept, NestedMarker, NextAttempt, Origin};
 use crate::{CallOptions, RefusedResponse, Report};
 
 /// What is kept of a `reqwest::Request`.
@@ -37,6 +37,26 @@ impl KeptBody {
             KeptBody::InRequest(charge) => KeptBody::InRequest(charge.take()),
             KeptBody::Stream(body) => body.try_clone().map_or(KeptBody::Lost, KeptBody::Stream),
             KeptBody::Lost => KeptBody::Lost,
+        }
+    }
+}
+
+impl Kept for KeptReqwest {
+    fn at_hand(&self) -> bool {
+        match &self.body {
+            KeptBody::InRequest(_) => true,
+            KeptBody::Stream(body) => body.is_replayable(),
+            KeptBody::Lost => false,
+        }
+    }
+
+    fn source_failed(&self) -> bool {
+        matches!(&self.body, KeptBody::Stream(body) if body.source_failed())
+    }
+
+    fn supersede(&self) {
+        if let KeptBody::Stream(body) = &self.body {
+            body.cancel_others();
         }
     }
 }
@@ -99,28 +119,10 @@ impl Carry<Request> for Http {
         (request, KeptReqwest { request: kept, body: kept_body })
     }
 
-    fn at_hand(&self, kept: &KeptReqwest) -> bool {
-        match &kept.body {
-            KeptBody::InRequest(_) => true,
-            KeptBody::Stream(body) => body.is_replayable(),
-            KeptBody::Lost => false,
-        }
-    }
-
     /// reqwest follows redirects unless it is told not to, and neither its errors nor its responses
     /// tell whether it has.
     fn may_be_redirected(&self) -> bool {
         self.redirects.unwrap_or(true)
-    }
-
-    fn source_failed(&self, kept: &KeptReqwest) -> bool {
-        matches!(&kept.body, KeptBody::Stream(body) if body.source_failed())
-    }
-
-    fn supersede(&self, kept: &KeptReqwest) {
-        if let KeptBody::Stream(body) = &kept.body {
-            body.cancel_others();
-        }
     }
 
     fn again(

@@ -7,9 +7,6 @@ mod layer;
 mod progress;
 mod service;
 
-#[cfg(test)]
-mod tests;
-
 pub use future::RetryFuture;
 pub use layer::RetryLayer;
 pub(crate) use progress::{FailedAttempt, Progress, Setting, conclude};

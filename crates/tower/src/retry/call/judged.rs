@@ -9,7 +9,7 @@ use tower_service::Service;
 
 use super::{Call, Onwards, Retrying};
 use crate::error_mode::ErrorMode;
-use crate::protocol::{Carry, Judge, NestedMarker, chain};
+use crate::protocol::{Carry, Judge, Kept, NestedMarker, chain};
 use crate::retry::Progress;
 use crate::retry::course::Bounds;
 use crate::retry::progress::FailedAttempt;
@@ -97,7 +97,7 @@ where
         let shared = Arc::clone(&self.shared);
         let policy = &shared.policy;
         let protocol = &policy.settings.protocol;
-        if result.is_err() && self.kept.as_ref().is_some_and(|kept| protocol.source_failed(kept)) {
+        if result.is_err() && self.kept.as_ref().is_some_and(Kept::source_failed) {
             // However the client puts it: it was the caller's own body that failed.
             return ControlFlow::Break(self.end(result, StopReason::Permanent));
         }
@@ -111,7 +111,7 @@ where
             number: self.number,
             judgement,
             failure,
-            at_hand: self.kept.as_ref().is_some_and(|kept| protocol.at_hand(kept)),
+            at_hand: self.kept.as_ref().is_some_and(Kept::at_hand),
             admission: self.admission,
             error: result.as_ref().err().map(|error| chain(M::view(error))),
         };
@@ -127,8 +127,8 @@ where
         };
         if let Some(kept) = &self.kept {
             // What still reads the body for the attempt that is over could use up what is kept.
-            protocol.supersede(kept);
-            if !protocol.at_hand(kept) {
+            kept.supersede();
+            if !kept.at_hand() {
                 return ControlFlow::Break(self.end(result, StopReason::BodyNotKept));
             }
         }
