@@ -54,17 +54,22 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
+        match self.code {
+            Some(code) => write!(f, "{} ({code})", self.kind),
+            None => write!(f, "{}", self.kind),
+        }
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             FailureKind::Connect => "connect",
             FailureKind::Network => "network",
             FailureKind::Timeout => "timeout",
             FailureKind::Throttled => "throttled",
             FailureKind::Server => "server",
             FailureKind::Other => "other",
-        };
-        match self.code {
-            Some(code) => write!(f, "{kind} ({code})"),
-            None => f.write_str(kind),
-        }
+        })
     }
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
-use reattempt_core::ServerHint;
+use reattempt_core::{ServerHint, Verdict};
 
-use crate::Code;
+use crate::{Code, verdict_of_code};
 
 /// The gRPC code that this response head settles, or `None` when the head commits the call and the
 /// status is still to come in the trailers.
@@ -25,6 +25,23 @@ pub fn code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
         429 | 502 | 503 | 504 => Some(Code::Unavailable),
         _ => Some(Code::Unknown),
     }
+}
+
+/// The verdict on a response head; `None` when the head commits the call.
+///
+/// A status that the gRPC server itself answered is judged by [`verdict_of_code`]. One that comes of
+/// an HTTP status (rule OUT-1) was made by something between, which may have passed the request on
+/// before: there, only 429 is taken for a refusal, and the rest is retried where the method may be
+/// repeated.
+pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdict> {
+    let verdict = verdict_of_code(code_of_head(status, headers)?);
+    let by_server = headers.contains_key("grpc-status");
+    Some(match verdict {
+        Verdict::Unprocessed(failure) if !by_server && status.as_u16() != 429 => {
+            Verdict::Transient(failure)
+        }
+        verdict => verdict,
+    })
 }
 
 /// What `grpc-retry-pushback-ms` asks for (rules PB-1 to PB-4, PB-9).
@@ -91,6 +108,22 @@ mod tests {
             let status = StatusCode::from_u16(status).unwrap();
             assert_eq!(code_of_head(status, &HeaderMap::new()), Some(code), "{status}");
         }
+    }
+
+    #[test]
+    fn trap_24_what_a_proxy_answers_is_no_proof_that_nothing_was_done() {
+        let verdict = |status, headers: &HeaderMap| {
+            verdict_of_head(StatusCode::from_u16(status).unwrap(), headers)
+        };
+        for status in [502, 503, 504] {
+            let of_proxy = verdict(status, &HeaderMap::new());
+            assert!(matches!(of_proxy, Some(Verdict::Transient(_))), "{status}: {of_proxy:?}");
+        }
+        let refused = verdict(429, &HeaderMap::new());
+        assert!(matches!(refused, Some(Verdict::Unprocessed(_))), "{refused:?}");
+        let of_server = verdict(200, &headers("grpc-status", &[b"14"]));
+        assert!(matches!(of_server, Some(Verdict::Unprocessed(_))), "{of_server:?}");
+        assert_eq!(verdict(200, &HeaderMap::new()), None);
     }
 
     #[test]

@@ -10,5 +10,5 @@ mod head;
 mod timeout;
 
 pub use code::{Code, verdict_of_code};
-pub use head::{code_of_head, pushback};
+pub use head::{code_of_head, pushback, verdict_of_head};
 pub use timeout::parse_grpc_timeout;

@@ -49,8 +49,9 @@ pub use reattempt_core::{
     Budget, Classify, ConfigError, Decision, Failed, Failure, FailureKind, GiveBack, Judgement,
     Limits, Permit, ServerHint, StopReason, Unlimited, Verdict, decide,
 };
+pub use reattempt_grpc::Code as GrpcCode;
 pub use reattempt_http::{
     Hinted, Hints, IDEMPOTENCY_KEY, ReplayBody, ReplayCharge, ReplayError, ReplayLimits,
-    ReplayMemory, new_idempotency_key,
+    ReplayMemory, is_repeatable, new_idempotency_key, verdict_of_error, verdict_of_status,
 };
 pub use reattempt_tower::*;

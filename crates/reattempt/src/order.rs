@@ -22,6 +22,32 @@
 //! inside, the permit is free during the wait. A tonic interceptor cannot repeat a call: it sits
 //! inside, on the channel that the retry layer wraps.
 //!
+//! # Clients that are boxed or take one body type
+//!
+//! The layer sends requests whose body is a [`ReplayBody`](crate::ReplayBody). A client whose body
+//! type is fixed takes them through `map_request`, below the layer:
+//!
+//! ```
+//! use bytes::Bytes;
+//! use http::{Request, Response};
+//! use http_body_util::combinators::BoxBody;
+//! use http_body_util::{BodyExt, Full};
+//! use reattempt::{ReplayBody, RetryLayer};
+//! use tower::util::BoxCloneService;
+//! use tower::{BoxError, Service, ServiceBuilder};
+//!
+//! type Client = BoxCloneService<Request<BoxBody<Bytes, BoxError>>, Response<Full<Bytes>>, std::io::Error>;
+//!
+//! fn retried(
+//!     client: Client,
+//! ) -> impl Service<Request<Full<Bytes>>, Response = Response<Full<Bytes>>, Error = std::io::Error> {
+//!     ServiceBuilder::new()
+//!         .layer(RetryLayer::http())
+//!         .map_request(|request: Request<ReplayBody<Full<Bytes>>>| request.map(BodyExt::boxed))
+//!         .service(client)
+//! }
+//! ```
+//!
 //! # Retries below
 //!
 //! - **hyper-util's legacy client** sends a request again on a new connection when a pooled one
@@ -29,10 +55,11 @@
 //!   connections; `Client::builder(…).retry_canceled_requests(false)` turns it off.
 //! - **reqwest** does the same through hyper-util, and retries HTTP/2 requests that the server
 //!   refused unprocessed (REFUSED_STREAM, GOAWAY) up to twice;
-//!   `ClientBuilder::retry(reqwest::retry::never())` turns the latter off. It also follows redirects:
-//!   what fails at another URL than the request's own is never taken for unprocessed, but a redirect
-//!   back to the same URL leaves no trace. Where a POST may be answered so, follow redirects yourself
-//!   (`redirect::Policy::none()`).
+//!   `ClientBuilder::retry(reqwest::retry::never())` turns the latter off. It also follows redirects
+//!   and leaves no trace of them, so by default nothing behind it proves that a POST was not
+//!   processed, and a POST is not retried at all. With `redirect::Policy::none()` on the client and
+//!   [`redirects_below(false)`](crate::RetryPolicy::redirects_below) on the policy it is, after 429
+//!   or a refused connection.
 //! - **tonic's `Channel`** retries nothing. It reconnects when it is next used, so a failed connection
 //!   shows as the error of one call.
 //! - **Another retry layer**, in a client library say, multiplies: three layers of four attempts are

@@ -13,7 +13,10 @@
 //! traits [`Schedule`] and [`Delays`] and nothing else.
 
 pub use reattempt_core::{
-    Admission, Delays, Jitter, NextRetry, Random, Schedule, ScheduleExt, SharedSchedule,
+    Admission, Capped, Delays, Floor, ImmediateFirst, Jitter, Jittered, NextRetry, Random,
+    Schedule, ScheduleExt, SharedSchedule, Take, Then, ThenDelays,
 };
-pub use reattempt_schedule_exponential::{Decorrelated, Exponential, TruncatedExponential};
-pub use reattempt_schedule_fixed::{Constant, Iterated, Linear, List};
+pub use reattempt_schedule_exponential::{
+    Decorrelated, Exponential, ExponentialDelays, TruncatedExponential, TruncatedExponentialDelays,
+};
+pub use reattempt_schedule_fixed::{Constant, Iterated, IteratedDelays, Linear, List};

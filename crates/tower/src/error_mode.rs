@@ -67,6 +67,7 @@ pub trait ErrorMode<E> {
     fn timed_out(interrupt: Self::Interrupt, error: TimedOut) -> Self::Error;
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: Error + 'static> ErrorMode<E> for OwnError {
     type Error = E;
     type Timer = ();
@@ -104,6 +105,7 @@ impl<E: Error + 'static> ErrorMode<E> for OwnError {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: Into<BoxError>> ErrorMode<E> for BoxedError {
     type Error = BoxError;
     type Timer = AttemptTimer;

@@ -27,8 +27,8 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
 ///
 /// Put it into the extensions of an `http::Request`, or give it to all calls of one handle with
 /// [`Retry::with_options`](crate::Retry::with_options) (the way for reqwest, whose requests have no
-/// public extensions). What is not set comes from the policy. Options in the request go before those
-/// of the handle, as a whole.
+/// public extensions). What the request leaves open the handle says, and what that leaves open the
+/// policy; but a call that either of them forbids to retry is not retried.
 ///
 /// ```
 /// use std::time::Duration;
@@ -141,6 +141,27 @@ impl CallOptions {
 
 /// What the engine reads.
 impl CallOptions {
+    /// These options, and what they leave open as `handle` has it.
+    pub(crate) fn or(self, handle: &Self) -> Self {
+        let (own, handle) = (&*self.0, &*handle.0);
+        let classifier = match (&own.classifier, &handle.classifier) {
+            (own, None) => own.clone(),
+            (own, Some(handle)) => Some(chained(own.clone(), handle.clone())),
+        };
+        Self(Arc::new(Settings {
+            never: own.never || handle.never,
+            repeatable: own.repeatable.or(handle.repeatable),
+            max_attempts: own.max_attempts.or(handle.max_attempts),
+            max_elapsed: own.max_elapsed.or(handle.max_elapsed),
+            max_server_delay: own.max_server_delay.or(handle.max_server_delay),
+            attempt_timeout: own.attempt_timeout.or(handle.attempt_timeout),
+            deadline: own.deadline.or(handle.deadline),
+            schedule: own.schedule.clone().or_else(|| handle.schedule.clone()),
+            classifier,
+            slot: own.slot.clone().or_else(|| handle.slot.clone()),
+        }))
+    }
+
     pub(crate) fn never(&self) -> bool {
         self.0.never
     }

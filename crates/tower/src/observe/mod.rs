@@ -53,14 +53,14 @@ pub enum Event<'a> {
 /// ```
 /// use reattempt_tower::{Event, RetryPolicy};
 ///
-/// let policy = RetryPolicy::http().observer(|destination: &str, event: &Event<'_>| {
+/// let policy = RetryPolicy::http().observe(|destination, event| {
 ///     if let Event::GaveUp { attempts, reason } = event {
 ///         eprintln!("{destination}: gave up after {attempts} attempts: {reason}");
 ///     }
 /// });
 /// ```
 pub trait Observer: Send + Sync {
-    /// An event of a call to `destination` (an authority; empty where nothing was kept of the call).
+    /// An event of a call to `destination`: the key of the budget, by default host and port.
     fn on_event(&self, destination: &str, event: &Event<'_>);
 }
 

@@ -91,6 +91,13 @@ impl RetryPolicy {
     }
 }
 
+/// [`RetryPolicy::http`].
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self::http()
+    }
+}
+
 impl RetryPolicy<Grpc> {
     /// Retries of gRPC calls, by the code of a trailers-only response.
     ///
@@ -189,6 +196,11 @@ where
 
     /// The most time from the start of a call to the start of its last attempt: a retry whose delay
     /// would pass it is not made. `None` for no limit; default 30 s. It interrupts nothing.
+    ///
+    /// One retry may be sent later: where the response before it has been thrown away and the inner
+    /// service, or a hook, then takes longer than the limit, there is nothing left to return but what
+    /// the retry brings. Policies with boxed errors end such a call with a
+    /// [`TimedOut`](crate::TimedOut).
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
         self.set(|settings| settings.limits.max_elapsed = elapsed)
@@ -257,6 +269,19 @@ where
                 }),
             });
         })
+    }
+
+    /// The same for a closure.
+    ///
+    /// ```
+    /// use reattempt_tower::RetryPolicy;
+    /// let policy = RetryPolicy::http().observe(|destination, event| eprintln!("{destination}: {event}"));
+    /// ```
+    pub fn observe<F>(self, observer: F) -> Self
+    where
+        F: Fn(&str, &Event<'_>) + Send + Sync + 'static,
+    {
+        self.observer(observer)
     }
 
     /// Makes every delay reproducible: the calls, in the order in which they are made, draw from

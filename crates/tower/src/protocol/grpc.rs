@@ -5,7 +5,7 @@ use std::error::Error;
 use http::Response;
 use http_body::Body;
 use reattempt_core::{Judgement, ServerHint, Verdict};
-use reattempt_grpc::{code_of_head, pushback, verdict_of_code};
+use reattempt_grpc::{pushback, verdict_of_head};
 
 use super::{DiscardBody, Http, Judge, Outcome, Protocol, errors};
 use crate::{CallOptions, RefusedResponse, Report};
@@ -48,10 +48,9 @@ impl<B: Body> Judge<Response<B>> for Grpc {
             return Judgement { verdict, hint: hint.unwrap_or_default() };
         }
         match outcome {
-            Ok(response) => match code_of_head(response.status(), response.headers()) {
+            Ok(response) => match verdict_of_head(response.status(), response.headers()) {
                 None => Verdict::Success.into(),
-                Some(code) => {
-                    let verdict = verdict_of_code(code);
+                Some(verdict) => {
                     let hint = match verdict {
                         Verdict::Success => ServerHint::None,
                         _ => pushback(response.headers()),
@@ -79,7 +78,8 @@ fn judge_error(error: &(dyn Error + 'static)) -> Judgement {
         // A status that the service below made itself: an interceptor's, say.
         Some(status) if status.source().is_none() => {
             let number = i32::from(status.code());
-            verdict_of_code(reattempt_grpc::Code::from_number(number.unsigned_abs())).into()
+            let code = reattempt_grpc::Code::from_number(number.unsigned_abs());
+            reattempt_grpc::verdict_of_code(code).into()
         }
         _ => errors::verdict_of_error(error).into(),
     }

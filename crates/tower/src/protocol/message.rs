@@ -129,11 +129,6 @@ where
         self.destination_of(request.uri(), || host(request.headers()))
     }
 
-    /// The clients that take requests of the `http` crate follow no redirects by themselves.
-    fn may_be_redirected(&self) -> bool {
-        self.redirects.unwrap_or(false)
-    }
-
     fn pass(&self, request: Request<B>) -> Self::Attempt {
         request.map(ReplayBody::passthrough)
     }
@@ -180,10 +175,12 @@ impl<B: Body> Judge<Response<B>> for Http {
         outcome: Result<&Response<B>, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
     ) -> Judgement {
-        match outcome {
+        let judged = match outcome {
             Ok(response) => self.judge_response(response.status(), response.headers(), options),
             Err(error) => self.judge_error(error, options),
-        }
+        };
+        // The clients that take requests of the `http` crate follow no redirects by themselves.
+        judged.behind_redirects(self.redirects.unwrap_or(false))
     }
 
     fn discard(&self, response: Response<B>) -> (DiscardBody<B>, Option<RefusedResponse>) {

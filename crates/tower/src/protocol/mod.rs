@@ -106,13 +106,6 @@ pub trait Carry<Request>: Protocol {
     /// The first attempt, and what is kept.
     fn keep(&self, request: Request, marker: Option<&NestedMarker>) -> (Self::Attempt, Self::Kept);
 
-    /// Whether the client below may have followed a redirect without a trace: then a request that
-    /// must not be repeated may have been carried out however its attempt ended, and nothing proves
-    /// that it was not processed.
-    fn may_be_redirected(&self) -> bool {
-        false
-    }
-
     /// The `next` attempt, and what a further one needs. `None` if what was kept was not at hand.
     fn again(
         &self,

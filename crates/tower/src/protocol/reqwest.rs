@@ -119,12 +119,6 @@ impl Carry<Request> for Http {
         (request, KeptReqwest { request: kept, body: kept_body })
     }
 
-    /// reqwest follows redirects unless it is told not to, and neither its errors nor its responses
-    /// tell whether it has.
-    fn may_be_redirected(&self) -> bool {
-        self.redirects.unwrap_or(true)
-    }
-
     fn again(
         &self,
         mut kept: KeptReqwest,
@@ -183,10 +177,13 @@ impl Judge<Response> for Http {
         outcome: Result<&Response, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
     ) -> Judgement {
-        match outcome {
+        let judged = match outcome {
             Ok(response) => self.judge_response(response.status(), response.headers(), options),
             Err(error) => self.judge_error(error, options),
-        }
+        };
+        // reqwest follows redirects unless it is told not to, and neither its errors nor its
+        // responses tell whether it has.
+        judged.behind_redirects(self.redirects.unwrap_or(true))
     }
 
     fn discard(&self, response: Response) -> (DiscardBody<Body>, Option<RefusedResponse>) {

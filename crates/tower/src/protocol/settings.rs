@@ -91,7 +91,7 @@ impl Http {
         status: StatusCode,
         headers: &HeaderMap,
         options: Option<&CallOptions>,
-    ) -> Judgement {
+    ) -> Judged {
         let custom = self.custom(Outcome::Response { status, headers }, options);
         let verdict = custom.or_else(|| {
             self.statuses.iter().find(|(other, _)| *other == status).map(|(_, verdict)| *verdict)
@@ -99,9 +99,10 @@ impl Http {
         let overridden = verdict.is_some();
         let verdict = verdict.unwrap_or_else(|| verdict_of_status(status));
         if verdict == Verdict::Success {
-            return Judgement::new(verdict);
+            return Judged { judgement: Judgement::new(verdict), overridden };
         }
-        self.judge_refusal(status, headers, verdict, overridden)
+        let judgement = self.judge_refusal(status, headers, verdict, overridden);
+        Judged { judgement, overridden }
     }
 
     /// Adds what the server asks for to a verdict that is not success.
@@ -126,10 +127,10 @@ impl Http {
         &self,
         error: &(dyn Error + 'static),
         options: Option<&CallOptions>,
-    ) -> Judgement {
-        self.custom(Outcome::Error(error), options)
-            .unwrap_or_else(|| errors::verdict_of_error(error))
-            .into()
+    ) -> Judged {
+        let custom = self.custom(Outcome::Error(error), options);
+        let verdict = custom.unwrap_or_else(|| errors::verdict_of_error(error));
+        Judged { judgement: verdict.into(), overridden: custom.is_some() }
     }
 
     /// What the classifiers say, the call's own first.
@@ -195,6 +196,27 @@ fn with_status(verdict: Verdict, status: StatusCode) -> Verdict {
         Verdict::Transient(failure) => Verdict::Transient(named(failure)),
         Verdict::Unprocessed(failure) => Verdict::Unprocessed(named(failure)),
         verdict => verdict,
+    }
+}
+
+/// A judgement, and whether it is the caller's own rather than the table's.
+pub(crate) struct Judged {
+    judgement: Judgement,
+    overridden: bool,
+}
+
+impl Judged {
+    /// The judgement where the client below may have followed a redirect without a trace: then a
+    /// request that must not be repeated may have been carried out however its attempt ended, and
+    /// nothing that the table knows proves that it was not processed.
+    #[inline]
+    pub(crate) fn behind_redirects(self, redirects: bool) -> Judgement {
+        match self.judgement.verdict {
+            Verdict::Unprocessed(failure) if redirects && !self.overridden => {
+                Judgement { verdict: Verdict::Transient(failure), ..self.judgement }
+            }
+            _ => self.judgement,
+        }
     }
 }
 

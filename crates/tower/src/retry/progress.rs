@@ -45,7 +45,10 @@ impl Setting {
         admitted: Admitted,
         of_handle: Option<&CallOptions>,
     ) -> (Self, bool) {
-        let options = admitted.options.or_else(|| of_handle.cloned());
+        let options = match (admitted.options, of_handle) {
+            (Some(own), Some(handle)) => Some(own.or(handle)),
+            (own, handle) => own.or_else(|| handle.cloned()),
+        };
         let own = options.as_ref();
         let forbidden = if settings.nested && admitted.outer.is_some() {
             Some(StopReason::Nested)

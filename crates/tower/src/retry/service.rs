@@ -43,8 +43,8 @@ impl<S: Clone, P> Retry<S, P> {
         Self { inner, shared: Arc::new(Shared { policy, spare }), options: None }
     }
 
-    /// A handle to the same client whose calls all have these options, unless a request brings its
-    /// own.
+    /// A handle to the same client whose calls all have these options, but for what a request sets
+    /// itself.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self { options: Some(options), ..self.clone() }
     }

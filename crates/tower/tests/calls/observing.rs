@@ -180,9 +180,9 @@ async fn a_call_left_to_an_outer_layer() {
     assert_eq!(
         log.lines(),
         [
-            ": attempt 1: server (503)",
-            ": gave up after 1 attempts: another retry layer answers for this call",
-            ": succeeded on attempt 1",
+            "one.example: attempt 1: server (503)",
+            "one.example: gave up after 1 attempts: another retry layer answers for this call",
+            "one.example: succeeded on attempt 1",
         ]
     );
 }
@@ -224,10 +224,10 @@ async fn a_deadline_that_interrupts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_not_retried_is_told_of_without_a_destination() {
+async fn a_call_that_is_not_retried_is_told_of_with_its_destination() {
     assert_eq!(
         of_status(200, policy(), get().with(options().never_retry())).await,
-        [": succeeded on attempt 1"]
+        ["one.example: succeeded on attempt 1"]
     );
 }
 

@@ -2,7 +2,8 @@
 
 use std::io::ErrorKind::ConnectionReset;
 
-use reattempt_core::{SharedSchedule, StopReason, Verdict};
+use http::StatusCode;
+use reattempt_core::{Failure, FailureKind, SharedSchedule, StopReason, Verdict};
 use reattempt_schedule_fixed::{Constant, Linear};
 use reattempt_tower::{Outcome, ReportSlot, RetryLayer};
 use tower::{Layer, ServiceExt};
@@ -103,12 +104,43 @@ async fn a_handle_gives_its_options_to_all_its_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn options_of_the_request_go_before_those_of_the_handle_as_a_whole() {
+async fn options_of_the_request_go_before_those_of_the_handle_one_by_one() {
     let server = Server::statuses([503]);
     let of_handle = options().max_attempts(5).schedule(SharedSchedule::new(Constant::new(ms(7))));
     let client = RetryLayer::new(policy()).layer(server.clone()).with_options(of_handle);
-    client.oneshot(get().with(options().repeatable(true))).await.unwrap();
-    assert_eq!(server.times(), [0, 100, 200], "neither attempts nor schedule of the handle");
+    client.oneshot(get().with(options().max_attempts(3))).await.unwrap();
+    assert_eq!(server.times(), [0, 7, 14], "attempts of the request, schedule of the handle");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_handle_forbids_no_request_allows_by_setting_something_else() {
+    let server = Server::statuses([503]);
+    let slot = ReportSlot::default();
+    let never = options().never_retry().report_to(&slot);
+    let client = RetryLayer::new(policy()).layer(server.clone()).with_options(never);
+    client.oneshot(get().with(options().max_server_delay(ms(1)))).await.unwrap();
+    assert_eq!(server.count(), 1);
+    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::Forbidden);
+}
+
+#[tokio::test(start_paused = true)]
+async fn classifiers_of_the_request_are_asked_before_those_of_the_handle() {
+    let verdict = |status: u16, verdict| {
+        options().classify(move |outcome: Outcome<'_>| {
+            (outcome.status().map(|own| own.as_u16()) == Some(status)).then_some(verdict)
+        })
+    };
+    let retried = Verdict::Transient(Failure::new(FailureKind::Other));
+    let of_handle = verdict(404, retried).on_status(StatusCode::GONE, retried);
+    let server = Server::statuses([404, 410, 200]);
+    let client = RetryLayer::new(policy()).layer(server.clone()).with_options(of_handle);
+    client.clone().oneshot(get()).await.unwrap();
+    assert_eq!(server.count(), 3, "404 and 410 are both the handle's to retry");
+    let server = Server::statuses([404, 410, 200]);
+    let client =
+        RetryLayer::new(policy()).layer(server.clone()).with_options(verdict(404, retried));
+    let response = client.oneshot(get().with(verdict(404, Verdict::Permanent))).await.unwrap();
+    assert_eq!((response.status().as_u16(), server.count()), (404, 1));
 }
 
 #[tokio::test(start_paused = true)]

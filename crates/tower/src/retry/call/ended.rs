@@ -49,12 +49,9 @@ where
     pub(super) fn credit(&self) {
         let settings = &self.shared.policy.settings;
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
-        if let Some(progress) = progress {
-            settings.budget.succeeded(progress.destination(), progress.paid);
-        } else if let Some(kept) = &self.kept {
-            settings.budget.succeeded(&settings.protocol.destination(kept), 0);
-        } else if let Some(target) = &self.target {
-            settings.budget.succeeded(target, 0);
+        match progress {
+            Some(progress) => settings.budget.succeeded(progress.destination(), progress.paid),
+            None => settings.budget.succeeded(&self.destination(), 0),
         }
     }
 
@@ -74,8 +71,7 @@ where
             Some(retrying) => retrying.as_mut().project().progress.take(),
             None => None,
         };
-        let destination =
-            self.kept.as_ref().map(|kept| protocol.destination(kept)).unwrap_or_default();
+        let destination = self.destination();
         let end = (self.number, stop);
         conclude(policy, &self.setting, end, progress, &destination, &mut result, M::view);
         result

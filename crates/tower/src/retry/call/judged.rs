@@ -91,7 +91,7 @@ where
     pub(super) fn failed(
         &mut self,
         result: Result<S::Response, M::Error>,
-        mut judgement: Judgement,
+        judgement: Judgement,
         failure: Failure,
     ) -> Onwards<S::Response, M::Error, ()> {
         let shared = Arc::clone(&self.shared);
@@ -104,9 +104,6 @@ where
         if self.marker.as_ref().is_some_and(NestedMarker::take_given_up) {
             self.setting.forbidden = Some(StopReason::Nested);
         }
-        if protocol.may_be_redirected() && matches!(judgement.verdict, Verdict::Unprocessed(_)) {
-            judgement.verdict = Verdict::Transient(failure);
-        }
         let attempt = FailedAttempt {
             number: self.number,
             judgement,
@@ -115,8 +112,7 @@ where
             admission: self.admission,
             error: result.as_ref().err().map(|error| chain(M::view(error))),
         };
-        let destination =
-            self.kept.as_ref().map(|kept| protocol.destination(kept)).unwrap_or_default();
+        let destination = self.destination().into_owned();
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
         let progress = retrying
             .progress

@@ -8,6 +8,7 @@ mod between;
 mod ended;
 mod judged;
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ where
 {
     shared: SharedBy<S, K, D, B, M>,
     kept: Option<K::Kept>,
-    /// Whom a request is for of which nothing is kept, where its success counts for the budget.
+    /// Whom a request is for of which nothing is kept, where somebody wants to know.
     target: Option<Box<str>>,
     setting: Setting,
     /// Whether the request was kept at all.
@@ -137,7 +138,7 @@ where
             kept = Some(whole);
             attempt
         } else {
-            if !settings.budget.is_full() {
+            if settings.observer.is_some() || !settings.budget.is_full() {
                 target = Some(settings.protocol.target(&request).into());
             }
             settings.protocol.pass(request)
@@ -176,6 +177,14 @@ where
             retrying.as_mut().project().course.bound(self.setting.deadline);
         }
         None
+    }
+
+    /// Whom the call is for, as long as anything of it is at hand.
+    fn destination(&self) -> Cow<'_, str> {
+        match (&self.kept, &self.target) {
+            (Some(kept), _) => self.shared.policy.settings.protocol.destination(kept),
+            (None, target) => target.as_deref().unwrap_or_default().into(),
+        }
     }
 
     /// Notes the moment an attempt is sent, for schedules that are shared by many calls.
