@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Response;
-use reattempt_core::StopReason;
+use reattempt_core::{Failure, FailureKind, StopReason, Verdict};
 use reattempt_http::{ReplayLimits, ReplayMemory};
 use reattempt_schedule_fixed::Constant;
 use reattempt_tower::{
@@ -202,6 +202,16 @@ async fn without_redirects_below_a_refused_post_is_repeated_and_a_redirect_hande
     client.oneshot(request("POST", &nobody)).await.unwrap_err();
     let report = slot.take().unwrap();
     assert_eq!((report.retries(), report.stop_reason()), (2, StopReason::AttemptsExhausted));
+}
+
+#[tokio::test]
+async fn a_verdict_of_the_callers_own_stands_behind_redirects_too() {
+    let refused = Verdict::Unprocessed(Failure::new(FailureKind::Server));
+    let policy = policy().on_status(http::StatusCode::SERVICE_UNAVAILABLE, refused);
+    let client = retried(policy, redirect::Policy::default());
+    let server = Server::start([answer("503 Service Unavailable"), answer("200 OK")]).await;
+    let response = client.oneshot(request("POST", &server.url("/pay"))).await.unwrap();
+    assert_eq!((response.status().as_u16(), server.seen().len()), (200, 2));
 }
 
 /// A client in place of reqwest's that reads nothing, and refuses every request but its last.

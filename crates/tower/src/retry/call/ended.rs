@@ -62,7 +62,6 @@ where
         stop: StopReason,
     ) -> Result<S::Response, M::Error> {
         let policy = &self.shared.policy;
-        let protocol = &policy.settings.protocol;
         // A layer that never meant to retry has given nothing up.
         if let (Some(outer), true) = (&self.setting.outer, gave_up(stop) && self.carried) {
             outer.give_up();
