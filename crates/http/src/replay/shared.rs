@@ -183,13 +183,23 @@ where
         if self.finished {
             return Poll::Ready(None);
         }
+        if self.failed {
+            // It panicked, and what it said next would not follow on what it said before.
+            let error = Kept::failed("the body panicked".into());
+            self.finished = true;
+            self.keep(afterwards, || error.clone());
+            return Poll::Ready(Some(error.into_next()));
+        }
         let all = if self.polled == 1 {
             None
         } else {
             Some(self.wait_with_others(reader, cx.waker(), afterwards))
         };
         let waker = all.as_ref().unwrap_or(cx.waker());
+        // So that a panic of the source counts as its failure.
+        self.failed = true;
         let polled = self.source().poll_frame(&mut Context::from_waker(waker));
+        self.failed = false;
         if all.is_some() {
             self.tell_others(reader, polled.is_ready(), afterwards);
         } else if polled.is_pending() {

@@ -156,7 +156,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                     number: call.number,
                     judgement,
                     failure: *failure,
-                    at_hand: request.body().is_replayable(),
+                    at_hand: at_hand(request.body()),
                     admission: call.admission,
                     error: result.as_ref().err().map(|error| chain(error)),
                 };
@@ -167,7 +167,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                 match progress.failed(self, setting, attempt) {
                     Ok(granted) => {
                         request.body().cancel_others();
-                        if !request.body().is_replayable() {
+                        if !at_hand(request.body()) {
                             self.end_stock(call, result, &destination, StopReason::BodyNotKept);
                             return None;
                         }
@@ -209,6 +209,11 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         let end = (call.number, stop);
         conclude(self, setting, end, progress, destination, result, |error| error);
     }
+}
+
+/// Whether a kept body can be sent again, and would come to its end then.
+fn at_hand<B>(body: &ReplayBody<B>) -> bool {
+    body.is_replayable() && !body.source_failed()
 }
 
 pin_project! {

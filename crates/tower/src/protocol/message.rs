@@ -74,7 +74,8 @@ where
 
 impl<B> Kept for KeptRequest<B> {
     fn at_hand(&self) -> bool {
-        self.body.as_ref().is_some_and(ReplayBody::is_replayable)
+        let body = self.body.as_ref();
+        body.is_some_and(|body| body.is_replayable() && !body.source_failed())
     }
 
     fn source_failed(&self) -> bool {

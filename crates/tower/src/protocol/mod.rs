@@ -125,7 +125,7 @@ pub trait Carry<Request>: Protocol {
 
 /// What is kept of a request.
 pub trait Kept {
-    /// Whether it can still be sent again.
+    /// Whether it can still be sent again, to its end.
     fn at_hand(&self) -> bool {
         true
     }

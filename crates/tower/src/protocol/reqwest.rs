@@ -45,7 +45,7 @@ impl Kept for KeptReqwest {
     fn at_hand(&self) -> bool {
         match &self.body {
             KeptBody::InRequest(_) => true,
-            KeptBody::Stream(body) => body.is_replayable(),
+            KeptBody::Stream(body) => body.is_replayable() && !body.source_failed(),
             KeptBody::Lost => false,
         }
     }

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 use reattempt_core::{Budget, Schedule};
+use tokio::task::coop::poll_proceed;
 use tower_service::Service;
 
 use super::call::{Call, SharedBy};
@@ -91,7 +92,11 @@ where
                     return Poll::Ready(result);
                 }
             }
-            match ready!(this.call.poll_between(cx, this.timer.as_mut())) {
+            // A service that is always ready and always refuses must not keep others from their turn.
+            let turn = ready!(poll_proceed(cx));
+            let between = ready!(this.call.poll_between(cx, this.timer.as_mut()));
+            turn.made_progress();
+            match between {
                 ControlFlow::Break(result) => return Poll::Ready(result),
                 ControlFlow::Continue(attempt) => this.attempt.set(Some(attempt)),
             }

@@ -12,6 +12,7 @@
 #[path = "../calls/support/mod.rs"]
 mod support;
 
+mod breaking;
 mod classifying;
 mod deadline_field;
 mod destinations;
