@@ -51,7 +51,11 @@ where
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         match progress {
             Some(progress) => settings.budget.succeeded(progress.destination(), progress.paid),
-            None => settings.budget.succeeded(&self.destination(), 0),
+            // With neither, the budget was full when the call began, and nobody noted whom it was for.
+            None if self.kept.is_some() || self.target.is_some() => {
+                settings.budget.succeeded(&self.destination(), 0);
+            }
+            None => {}
         }
     }
 
