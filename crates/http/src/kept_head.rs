@@ -1,84 +1,100 @@
 //! The head of a request, kept for another attempt.
 //!
 //! In flows the head of a request that is about to be sent; out flows, only if a retry is due, the
-//! same head again. A `HeaderMap` is not cloned for it: that costs two allocations and, for every
-//! value made at run time, one more. Names and values are copied into one buffer instead.
+//! same head again. Its parts are not cloned for it: a clone of a `HeaderMap` costs two allocations
+//! and, for every value made at run time, one more. All is copied into one buffer, as text.
 
 use std::fmt;
+use std::iter::once;
 
 use http::request::Parts;
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 
-/// Above this bit of a value's length: the value is not in the buffer but among the shared ones.
-const SHARED: u32 = 1 << 31;
-
-/// What stands before each name and value: their lengths.
-const LENGTHS: usize = 2 + 4;
-
-/// What a header usually takes, and what is reserved for the few long ones.
+/// What a header usually takes, and what is reserved for the target and the few long ones.
 const USUAL: usize = 40;
-const ROOM: usize = 128;
+const ROOM: usize = 192;
+
+/// What ends a header's name, and what ends a line: neither can be within what it ends.
+const COLON: u8 = b':';
+const NEWLINE: u8 = b'\n';
 
 /// A request's head in one allocation, from which the head can be made again.
 ///
-/// Values that are marked [sensitive](HeaderValue::is_sensitive) are not copied: they stay the
-/// shared values they are, and no second copy of a credential lies in memory.
+/// Header values that are marked [sensitive](HeaderValue::is_sensitive) are not copied: they stay
+/// the shared values they are, and no second copy of a credential lies in memory.
 ///
 /// ```
 /// use http::Request;
 /// use reattempt_http::KeptHead;
 ///
-/// let (head, ()) = Request::get("http://one.example/").header("accept", "*/*").body(())?.into_parts();
-/// let again = KeptHead::new(&head).to_parts();
-/// assert_eq!((again.uri, again.headers), (head.uri, head.headers));
+/// let request = Request::get("http://one.example/").header("accept", "*/*").body(())?;
+/// let again = KeptHead::new(&request).into_parts().expect("what was legal still is");
+/// assert_eq!((&again.uri, &again.headers), (request.uri(), request.headers()));
 /// # Ok::<(), http::Error>(())
 /// ```
 pub struct KeptHead {
-    method: Method,
-    uri: Uri,
-    version: Version,
+    /// The method, and the target's scheme, authority and path with query, a line for each, which is
+    /// empty for a part that the target does not have; then a line for each header as in HTTP/1,
+    /// but with neither colon nor value for one whose value is shared.
+    text: Vec<u8>,
     extensions: Extensions,
-    /// For each header the length of its name in two bytes and of its value in four, the name and,
-    /// unless it is shared, the value.
-    headers: Vec<u8>,
-    /// How many different names there are.
-    names: usize,
-    /// The values that are not in the buffer, in order.
-    shared: Vec<HeaderValue>,
+    /// The values that are not in the text.
+    shared: Option<Box<SharedValues>>,
+    /// How many different names there are; a map holds fewer than this can count.
+    names: u16,
+    version: Version,
+}
+
+/// The values that are marked sensitive, in order: hardly ever more than one.
+struct SharedValues {
+    first: HeaderValue,
+    others: Vec<HeaderValue>,
 }
 
 impl KeptHead {
-    /// Keeps what `head` holds. The extensions are cloned.
-    pub fn new(head: &Parts) -> Self {
-        let (headers, shared) = flatten(&head.headers);
+    /// Keeps the head of `request`. The extensions are cloned.
+    #[inline]
+    pub fn new<B>(request: &Request<B>) -> Self {
+        let (text, shared) = write(request.method(), request.uri(), request.headers());
         Self {
-            method: head.method.clone(),
-            uri: head.uri.clone(),
-            version: head.version,
-            extensions: head.extensions.clone(),
-            names: head.headers.keys_len(),
-            headers,
+            text,
+            extensions: request.extensions().clone(),
             shared,
+            names: u16::try_from(request.headers().keys_len()).unwrap_or(u16::MAX),
+            version: request.version(),
         }
     }
 
-    /// The head again.
-    pub fn to_parts(&self) -> Parts {
-        let mut head = self.without_extensions();
+    /// The head again; `None` only for one that the `http` crate would not accept itself.
+    pub fn to_parts(&self) -> Option<Parts> {
+        let mut head = self.without_extensions()?;
         head.extensions = self.extensions.clone();
-        head
+        Some(head)
     }
 
     /// The head again, for the last time.
-    pub fn into_parts(self) -> Parts {
-        let mut head = self.without_extensions();
+    pub fn into_parts(self) -> Option<Parts> {
+        let mut head = self.without_extensions()?;
         head.extensions = self.extensions;
-        head
+        Some(head)
+    }
+
+    /// The scheme and the authority of the request's target, as far as it has them.
+    pub fn origin(&self) -> (Option<&str>, Option<&str>) {
+        let mut lines = self.lines().skip(1);
+        let mut next = || lines.next().and_then(|line| std::str::from_utf8(line).ok());
+        (next().filter(|scheme| !scheme.is_empty()), next().filter(|text| !text.is_empty()))
     }
 
     /// The request's target.
-    pub fn uri(&self) -> &Uri {
-        &self.uri
+    pub fn uri(&self) -> Option<Uri> {
+        let mut lines = self.lines().skip(1);
+        let mut next = || lines.next().filter(|line| !line.is_empty());
+        let mut uri = http::uri::Parts::default();
+        uri.scheme = next().map(|scheme| scheme.try_into()).transpose().ok()?;
+        uri.authority = next().map(|authority| authority.try_into()).transpose().ok()?;
+        uri.path_and_query = next().map(|path| path.try_into()).transpose().ok()?;
+        uri.try_into().ok()
     }
 
     /// The bytes of the first header with this name, given in lower case, unless it is sensitive.
@@ -86,91 +102,81 @@ impl KeptHead {
         self.entries().find(|entry| entry.name == name.as_bytes())?.value
     }
 
-    fn without_extensions(&self) -> Parts {
+    fn without_extensions(&self) -> Option<Parts> {
         let (mut head, ()) = Request::new(()).into_parts();
-        head.method = self.method.clone();
-        head.uri = self.uri.clone();
+        head.method = Method::from_bytes(self.lines().next()?).ok()?;
+        head.uri = self.uri()?;
         head.version = self.version;
-        // Nothing here can be refused that the same kind of map held before.
-        let _ = head.headers.try_reserve(self.names);
-        let mut shared = self.shared.iter();
+        head.headers.try_reserve(self.names.into()).ok()?;
+        let shared = self.shared.as_deref();
+        let mut shared = shared.into_iter().flat_map(|all| once(&all.first).chain(&all.others));
         for entry in self.entries() {
             let value = match entry.value {
-                Some(value) => HeaderValue::from_bytes(value).ok(),
-                None => shared.next().cloned(),
+                Some(value) => HeaderValue::from_bytes(value).ok()?,
+                None => shared.next()?.clone(),
             };
-            // What was a legal name and value when it was copied is one now.
-            if let (Ok(name), Some(value)) = (HeaderName::from_bytes(entry.name), value) {
-                let _ = head.headers.try_append(name, value);
-            }
+            head.headers.try_append(HeaderName::from_bytes(entry.name).ok()?, value).ok()?;
         }
-        head
+        Some(head)
+    }
+
+    fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        let text = self.text.strip_suffix(&[NEWLINE]).unwrap_or(&self.text);
+        text.split(|byte| *byte == NEWLINE)
     }
 
     fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        let mut rest = &*self.headers;
-        std::iter::from_fn(move || {
-            let (name, after) = rest.split_first_chunk::<2>()?;
-            let (value, after) = after.split_first_chunk::<4>()?;
-            let (name, value) = (u16::from_le_bytes(*name), u32::from_le_bytes(*value));
-            let (name, after) = after.split_at_checked(usize::from(name))?;
-            if value == SHARED {
-                rest = after;
-                return Some(Entry { name, value: None });
-            }
-            let (value, after) = after.split_at_checked(usize::try_from(value).ok()?)?;
-            rest = after;
-            Some(Entry { name, value: Some(value) })
+        self.lines().skip(4).map(|line| match line.iter().position(|byte| *byte == COLON) {
+            Some(end) => Entry { name: &line[..end], value: Some(&line[end + 1..]) },
+            None => Entry { name: line, value: None },
         })
     }
 }
 
-/// A header of the buffer; a value that is not in it is the next of the shared ones.
+/// A header of the text; a value that is not in it is the next of the shared ones.
 struct Entry<'a> {
     name: &'a [u8],
     value: Option<&'a [u8]>,
 }
 
-/// The headers in one buffer, and the values that are left out of it.
-fn flatten(headers: &HeaderMap) -> (Vec<u8>, Vec<HeaderValue>) {
-    let mut shared = Vec::new();
-    if headers.is_empty() {
-        return (Vec::new(), shared);
-    }
+/// The head as text, and the values that are left out of it.
+fn write(method: &Method, uri: &Uri, headers: &HeaderMap) -> (Vec<u8>, Option<Box<SharedValues>>) {
     // Measuring first would cost more than what is reserved in vain.
-    let mut buffer = Vec::with_capacity(headers.len() * USUAL + ROOM);
+    let mut text = Vec::with_capacity(headers.len() * USUAL + ROOM);
+    text.extend_from_slice(method.as_str().as_bytes());
+    text.push(NEWLINE);
+    text.extend_from_slice(uri.scheme_str().unwrap_or_default().as_bytes());
+    text.push(NEWLINE);
+    text.extend_from_slice(uri.authority().map_or("", |authority| authority.as_str()).as_bytes());
+    text.push(NEWLINE);
+    text.extend_from_slice(uri.path_and_query().map_or("", |path| path.as_str()).as_bytes());
+    text.push(NEWLINE);
+    let mut shared = None;
     for (name, value) in headers {
-        let name = name.as_str().as_bytes();
-        // The http crate allows no longer name.
-        let name_length = u16::try_from(name.len()).unwrap_or(u16::MAX).to_le_bytes();
-        let in_buffer = length_in_buffer(value);
-        let value_length = in_buffer.unwrap_or(SHARED).to_le_bytes();
-        let ([a, b], [c, d, e, f]) = (name_length, value_length);
-        let bytes = value.as_bytes();
-        buffer.reserve(LENGTHS + name.len() + bytes.len());
-        buffer.extend_from_slice(&[a, b, c, d, e, f]);
-        buffer.extend_from_slice(name);
-        if in_buffer.is_some() {
-            buffer.extend_from_slice(bytes);
+        text.extend_from_slice(name.as_str().as_bytes());
+        if value.is_sensitive() {
+            share(&mut shared, value.clone());
         } else {
-            shared.push(value.clone());
+            text.push(COLON);
+            text.extend_from_slice(value.as_bytes());
         }
+        text.push(NEWLINE);
     }
-    (buffer, shared)
+    (text, shared)
 }
 
-/// The length of a value that goes into the buffer.
-#[inline]
-fn length_in_buffer(value: &HeaderValue) -> Option<u32> {
-    let fits = u32::try_from(value.len()).ok().filter(|length| *length < SHARED);
-    fits.filter(|_| !value.is_sensitive())
+#[cold]
+fn share(shared: &mut Option<Box<SharedValues>>, value: HeaderValue) {
+    match shared {
+        Some(shared) => shared.others.push(value),
+        None => *shared = Some(Box::new(SharedValues { first: value, others: Vec::new() })),
+    }
 }
 
 impl fmt::Debug for KeptHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeptHead")
-            .field("method", &self.method)
-            .field("uri", &self.uri)
+            .field("uri", &self.uri())
             .field("headers", &self.names)
             .finish_non_exhaustive()
     }
@@ -180,76 +186,118 @@ impl fmt::Debug for KeptHead {
 mod tests {
     use super::*;
 
-    fn head() -> Parts {
+    fn request() -> Request<()> {
         let request = Request::put("https://user@one.example:8443/a?b=c")
             .version(Version::HTTP_2)
             .header("accept", "*/*")
             .header("x-many", "one")
             .header("x-other", "")
-            .header("x-many", "two")
+            .header("x-many", "two: three:")
             .header("x-binary", HeaderValue::from_bytes(b"\xff\x80 \t~").unwrap())
             .extension(7_u32);
-        request.body(()).unwrap().into_parts().0
+        request.body(()).unwrap()
     }
 
-    fn assert_same(left: &Parts, right: &Parts) {
-        assert_eq!(left.method, right.method);
-        assert_eq!(left.uri, right.uri);
-        assert_eq!(left.version, right.version);
-        assert_eq!(left.headers, right.headers);
-        assert_eq!(left.extensions.get::<u32>(), right.extensions.get::<u32>());
-        let order = |head: &Parts| -> Vec<_> {
-            head.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+    fn assert_same(again: Option<Parts>, request: &Request<()>) {
+        let again = Request::from_parts(again.unwrap(), ());
+        assert_eq!(again.method(), request.method());
+        assert_eq!(again.uri(), request.uri());
+        assert_eq!(again.version(), request.version());
+        assert_eq!(again.headers(), request.headers());
+        assert_eq!(again.extensions().get::<u32>(), request.extensions().get::<u32>());
+        let order = |request: &Request<()>| -> Vec<_> {
+            let headers = request.headers().iter();
+            headers.map(|(name, value)| (name.clone(), value.clone())).collect()
         };
-        assert_eq!(order(left), order(right));
+        assert_eq!(order(&again), order(request));
     }
 
     #[test]
     fn the_head_comes_back_as_it_was_each_time() {
-        let head = head();
-        let kept = KeptHead::new(&head);
-        assert_same(&kept.to_parts(), &head);
-        assert_same(&kept.to_parts(), &head);
-        assert_same(&kept.into_parts(), &head);
+        let request = request();
+        let kept = KeptHead::new(&request);
+        assert_same(kept.to_parts(), &request);
+        assert_same(kept.to_parts(), &request);
+        assert_same(kept.into_parts(), &request);
     }
 
     #[test]
-    fn a_head_without_headers_needs_no_buffer() {
-        let head = Request::get("/").body(()).unwrap().into_parts().0;
-        let kept = KeptHead::new(&head);
-        assert!(kept.headers.is_empty());
-        assert_same(&kept.into_parts(), &head);
+    fn every_form_of_target_comes_back() {
+        let parts = |scheme: Option<&str>, authority: Option<&str>, path: Option<&str>| {
+            let mut parts = http::uri::Parts::default();
+            parts.scheme = scheme.map(|scheme| scheme.parse().unwrap());
+            parts.authority = authority.map(|authority| authority.parse().unwrap());
+            parts.path_and_query = path.map(|path| path.parse().unwrap());
+            Uri::from_parts(parts).unwrap()
+        };
+        for uri in [
+            Uri::from_static("/"),
+            Uri::from_static("/a/%20b?c=d:e&f"),
+            Uri::from_static("*"),
+            Uri::from_static("one.example:443"),
+            Uri::from_static("http://one.example"),
+            Uri::from_static("http://[::1]:80/x?"),
+            Uri::from_static("git+ssh://user:word@one.example/"),
+            "http://one.example/\u{e9}?\u{fc}".parse().unwrap(),
+            // OPTIONS * as a client of a proxy or of hyper-util asks for it.
+            parts(Some("http"), Some("one.example"), Some("*")),
+            parts(Some("http"), Some("one.example"), Some("?only=a-query")),
+        ] {
+            let request = Request::options(uri).body(()).unwrap();
+            let kept = KeptHead::new(&request);
+            assert_eq!(kept.uri().as_ref(), Some(request.uri()));
+            let authority = request.uri().authority().map(|authority| authority.as_str());
+            assert_eq!(kept.origin(), (request.uri().scheme_str(), authority));
+            assert_same(kept.into_parts(), &request);
+        }
+        // A target without any part is sent as this one is.
+        let nothing = Request::get(parts(None, None, None)).body(()).unwrap();
+        assert_eq!(KeptHead::new(&nothing).uri(), Some(Uri::from_static("/")));
+    }
+
+    #[test]
+    fn a_method_of_its_own_comes_back() {
+        let request = Request::builder().method("PROPFIND").uri("/").body(()).unwrap();
+        assert_same(KeptHead::new(&request).into_parts(), &request);
     }
 
     #[test]
     fn a_sensitive_value_is_shared_in_its_place_and_not_copied() {
-        let mut head = head();
+        let mut request = request();
         let mut secret = HeaderValue::from_static("the secret");
         secret.set_sensitive(true);
-        head.headers.insert("authorization", secret.clone());
-        head.headers.append("x-many", secret);
-        let kept = KeptHead::new(&head);
-        let copied = kept.headers.windows(10).any(|bytes| bytes == b"the secret");
+        let mut other = HeaderValue::from_static("the other");
+        other.set_sensitive(true);
+        request.headers_mut().insert("authorization", secret.clone());
+        request.headers_mut().append("x-many", other);
+        request.headers_mut().append("x-many", secret);
+        let kept = KeptHead::new(&request);
+        let copied = kept.text.windows(10).any(|bytes| bytes == b"the secret");
         assert!(!copied);
         let again = kept.to_parts();
-        assert_same(&again, &head);
-        assert!(again.headers["authorization"].is_sensitive());
+        let values = &again.as_ref().unwrap().headers;
+        assert!(values["authorization"].is_sensitive());
+        assert_same(again, &request);
         assert_eq!(kept.header("authorization"), None);
     }
 
     #[test]
     fn a_header_is_found_by_its_name() {
-        let kept = KeptHead::new(&head());
+        let kept = KeptHead::new(&request());
         assert_eq!(kept.header("x-many"), Some(&b"one"[..]));
         assert_eq!(kept.header("x-other"), Some(&b""[..]));
         assert_eq!(kept.header("x-missing"), None);
+        // The lines of the method and the target are not headers.
+        assert_eq!(kept.header("put"), None);
+        assert_eq!(kept.header("https"), None);
     }
 
     #[test]
-    fn the_longest_name_comes_back() {
+    fn the_longest_name_and_value_come_back() {
         let name = HeaderName::from_bytes(&[b'n'; u16::MAX as usize]).unwrap();
-        let mut head = head();
-        head.headers.insert(name, HeaderValue::from_static("v"));
-        assert_same(&KeptHead::new(&head).into_parts(), &head);
+        let value = HeaderValue::from_bytes(&vec![b'v'; 1 << 20]).unwrap();
+        let mut request = request();
+        request.headers_mut().insert(name, value);
+        assert_same(KeptHead::new(&request).into_parts(), &request);
     }
 }

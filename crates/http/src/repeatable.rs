@@ -22,11 +22,9 @@ use crate::idempotency::IDEMPOTENCY_KEY;
 /// assert!(is_repeatable(&Method::POST, &headers));
 /// ```
 #[must_use]
+#[inline]
 pub fn is_repeatable(method: &Method, headers: &HeaderMap) -> bool {
-    const IDEMPOTENT: [Method; 6] =
-        [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE, Method::PUT, Method::DELETE];
-
-    IDEMPOTENT.contains(method)
+    method.is_idempotent()
         || headers
             .get_all(IDEMPOTENCY_KEY)
             .iter()

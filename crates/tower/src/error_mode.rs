@@ -46,13 +46,14 @@ pub trait ErrorMode<E> {
     #[doc(hidden)]
     fn view(error: &Self::Error) -> &(dyn Error + 'static);
 
-    /// Polls the timer, which is made when it is first polled, due at `due()`.
+    /// Polls the timer, which is made when it is first polled, at a moment `now`, due at `due(now)`.
+    /// Ready with that moment.
     #[doc(hidden)]
     fn poll_interrupt(
         timer: Pin<&mut Self::Timer>,
         cx: &mut Context<'_>,
-        due: impl FnOnce() -> Option<Instant>,
-    ) -> Poll<Self::Interrupt>;
+        due: impl FnOnce(Instant) -> Option<Instant>,
+    ) -> Poll<(Self::Interrupt, Instant)>;
 
     /// The proof for a limit that passed while no attempt was under way; `None` where none interrupts.
     #[doc(hidden)]
@@ -88,8 +89,8 @@ impl<E: Error + 'static> ErrorMode<E> for OwnError {
     fn poll_interrupt(
         _: Pin<&mut ()>,
         _: &mut Context<'_>,
-        _: impl FnOnce() -> Option<Instant>,
-    ) -> Poll<Infallible> {
+        _: impl FnOnce(Instant) -> Option<Instant>,
+    ) -> Poll<(Infallible, Instant)> {
         Poll::Pending
     }
 
@@ -123,9 +124,9 @@ impl<E: Into<BoxError>> ErrorMode<E> for BoxedError {
     fn poll_interrupt(
         timer: Pin<&mut AttemptTimer>,
         cx: &mut Context<'_>,
-        due: impl FnOnce() -> Option<Instant>,
-    ) -> Poll<()> {
-        timer.poll(cx, due)
+        due: impl FnOnce(Instant) -> Option<Instant>,
+    ) -> Poll<((), Instant)> {
+        timer.poll(cx, due).map(|started| ((), started))
     }
 
     fn interrupt() -> Option<()> {
@@ -145,7 +146,7 @@ pin_project! {
     /// The timer of one attempt, made only when the attempt is not ready at once.
     #[derive(Default)]
     pub struct AttemptTimer {
-        started: bool,
+        started: Option<Instant>,
         #[pin]
         sleep: Option<Sleep>,
     }
@@ -155,16 +156,17 @@ impl AttemptTimer {
     fn poll(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        due: impl FnOnce() -> Option<Instant>,
-    ) -> Poll<()> {
+        due: impl FnOnce(Instant) -> Option<Instant>,
+    ) -> Poll<Instant> {
         let mut this = self.project();
-        if !*this.started {
-            *this.started = true;
+        let started = *this.started.get_or_insert_with(|| {
+            let now = Instant::now();
             // Without a runtime nothing can wait, and the limit cannot be kept.
-            this.sleep.set(due().filter(|_| clock::has_timer()).map(sleep_until));
-        }
+            this.sleep.set(due(now).filter(|_| clock::has_timer()).map(sleep_until));
+            now
+        });
         match this.sleep.as_pin_mut() {
-            Some(sleep) => sleep.poll(cx),
+            Some(sleep) => sleep.poll(cx).map(|()| started),
             None => Poll::Pending,
         }
     }

@@ -195,7 +195,8 @@ where
     }
 
     /// The most time from the start of a call to the start of its last attempt: a retry whose delay
-    /// would pass it is not made. `None` for no limit; default 30 s. It interrupts nothing.
+    /// would pass it is not made. `None` for no limit; default 30 s. It interrupts nothing. The call
+    /// starts when its future is first polled, as far as this is concerned.
     ///
     /// One retry may be sent later: where the response before it has been thrown away and the inner
     /// service, or a hook, then takes longer than the limit, there is nothing left to return but what

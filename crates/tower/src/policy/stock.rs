@@ -16,13 +16,13 @@ use pin_project_lite::pin_project;
 use reattempt_core::{Admission, Budget, Permit, Schedule, StopReason, Verdict};
 use reattempt_http::ReplayBody;
 use sync_wrapper::SyncWrapper;
-use tokio::time::{Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 use tower::BoxError;
 use tower::retry::Policy;
 
 use super::RetryPolicy;
 use crate::error_mode::OwnError;
-use crate::protocol::{AttemptNumber, Http, Judge, admitted_message, chain, host};
+use crate::protocol::{AttemptNumber, Http, Judge, chain, host, wishes_of};
 use crate::retry::{FailedAttempt, Progress, Setting, conclude};
 
 /// What the policy of one call knows of it.
@@ -99,11 +99,14 @@ where
             // A call begins.
             None => {
                 let settings = &*self.settings;
-                let found = settings.protocol.repeatability(request.method(), request.headers());
-                let admitted = admitted_message(request.extensions(), found);
-                let (setting, carried) = Setting::new(settings, admitted, None);
+                let mut setting = Setting::new(settings, wishes_of(request.extensions()), None);
+                let admit = || settings.protocol.admit_head(request.method(), request.headers());
+                let keeps = setting.keeps(&settings.limits, admit).is_some();
+                if keeps {
+                    setting.started = Some(Instant::now());
+                }
                 self.stock = StockCall { setting: Some(setting), ..StockCall::default() };
-                if !carried {
+                if !keeps {
                     return None;
                 }
             }
@@ -199,7 +202,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         let settings = &self.settings;
         let Some(setting) = &call.setting else { return };
         if stop == StopReason::Succeeded {
-            setting.succeeded(&settings.schedule, call.admission);
+            setting.succeeded(settings, call.admission);
         }
         if matches!(stop, StopReason::Succeeded | StopReason::Permanent) {
             let paid = call.progress.get_mut().as_ref().map_or(0, |progress| progress.paid);

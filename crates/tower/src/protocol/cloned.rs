@@ -7,7 +7,7 @@ use std::future::{Ready, ready};
 
 use reattempt_core::{Judgement, Verdict};
 
-use super::{Admitted, Carry, Judge, Kept, NestedMarker, NextAttempt, Origin, Protocol, errors};
+use super::{Added, Admitted, Carry, Judge, Kept, NextAttempt, Origin, Protocol, errors};
 use crate::{CallOptions, RefusedResponse, Report, TimedOut};
 
 /// A service whose requests are simply cloned, with the function that judges its outcomes.
@@ -37,27 +37,26 @@ impl<Request: Clone, C> Carry<Request> for Cloned<C> {
     type Kept = KeptClone<Request>;
     type Rest = Request;
 
-    fn admit(&self, _: &mut Request) -> Admitted {
-        Admitted {
-            carry: true,
-            repeatable: true,
-            keyed: false,
-            options: None,
-            deadline: None,
-            outer: None,
-        }
+    fn admit(&self, _: &Request) -> Admitted {
+        Admitted { carry: true, repeatable: true, keyed: false, needs_key: false }
     }
 
     fn target<'a>(&self, _: &'a Request) -> Cow<'a, str> {
         "".into()
     }
 
-    fn pass(&self, request: Request) -> Request {
+    fn pass(&self, request: Request, _: Added<'_>) -> Request {
         request
     }
 
-    fn keep(&self, request: Request, _: Option<&NestedMarker>) -> (Request, KeptClone<Request>) {
-        (request.clone(), KeptClone(request))
+    fn keep(
+        &self,
+        request: Request,
+        _: Added<'_>,
+        kept: &mut Option<KeptClone<Request>>,
+    ) -> Request {
+        *kept = Some(KeptClone(request.clone()));
+        request
     }
 
     fn again(

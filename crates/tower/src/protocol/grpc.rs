@@ -102,50 +102,44 @@ mod channel {
 
     use super::Grpc;
     use crate::Deadline;
-    use crate::protocol::message::{admitted_message, host};
-    use crate::protocol::settings::Repeatability;
-    use crate::protocol::{Admitted, Carry, KeptRequest, NestedMarker, NextAttempt, Origin};
+    use crate::protocol::message::{host, wishes_of};
+    use crate::protocol::{Added, Admitted, Carry, KeptRequest, NextAttempt, Origin, Wishes};
 
     impl Carry<Request<Body>> for Grpc {
         type Attempt = Request<Body>;
         type Kept = KeptRequest<Body>;
         type Rest = Body;
 
-        fn admit(&self, request: &mut Request<Body>) -> Admitted {
-            // Which methods may be repeated, only their callers can say.
-            let found = Repeatability { carry: true, repeatable: false, keyed: false };
-            let mut admitted = admitted_message(request.extensions(), found);
+        fn wishes(&self, request: &Request<Body>) -> Wishes {
+            let own = wishes_of(request.extensions());
             // Only the header is what the server knows of the deadline.
-            let header = Deadline::from_headers(request.headers());
-            if let Some(own) = admitted.deadline
-                && header.is_none_or(|header| own < header)
-            {
-                self.hand_on(request, own);
-            }
-            admitted.deadline = admitted.deadline.into_iter().chain(header).min();
-            admitted
+            let told = Deadline::from_headers(request.headers());
+            Wishes { deadline: own.deadline.into_iter().chain(told).min(), told, ..own }
         }
 
-        fn hand_on(&self, request: &mut Request<Body>, deadline: Deadline) {
-            deadline.write_to(request.headers_mut());
-            request.extensions_mut().insert(deadline);
+        /// Which methods may be repeated, only their callers can say.
+        fn admit(&self, _: &Request<Body>) -> Admitted {
+            Admitted { carry: true, repeatable: false, keyed: false, needs_key: false }
         }
 
         fn target<'a>(&self, request: &'a Request<Body>) -> Cow<'a, str> {
             self.http.destination_of(request.uri(), || host(request.headers()))
         }
 
-        fn pass(&self, request: Request<Body>) -> Request<Body> {
+        fn pass(&self, mut request: Request<Body>, added: Added<'_>) -> Request<Body> {
+            hand_on(&mut request, added.deadline);
+            added.to_message(&mut request);
             request
         }
 
         fn keep(
             &self,
-            request: Request<Body>,
-            marker: Option<&NestedMarker>,
-        ) -> (Request<Body>, Self::Kept) {
-            let (attempt, kept) = KeptRequest::new(request, &self.http, marker);
-            (boxed(attempt), kept)
+            mut request: Request<Body>,
+            added: Added<'_>,
+            kept: &mut Option<Self::Kept>,
+        ) -> Request<Body> {
+            hand_on(&mut request, added.deadline);
+            boxed(KeptRequest::keep(request, &self.http, added, kept))
         }
 
         fn again(
@@ -177,6 +171,12 @@ mod channel {
 
     impl Origin<Request<Body>> for Grpc {
         type Request = Request<Body>;
+    }
+
+    fn hand_on(request: &mut Request<Body>, deadline: Option<Deadline>) {
+        if let Some(deadline) = deadline {
+            deadline.write_to(request.headers_mut());
+        }
     }
 
     fn boxed(attempt: Request<ReplayBody<Body>>) -> Request<Body> {

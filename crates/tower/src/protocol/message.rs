@@ -12,11 +12,13 @@ use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use reattempt_core::Judgement;
-use reattempt_http::{Discard, KeptHead, ReplayBody};
+use reattempt_http::{Discard, IDEMPOTENCY_KEY, KeptHead, ReplayBody, new_idempotency_key};
 use tower::BoxError;
 
-use super::settings::Repeatability;
-use super::{Admitted, AttemptNumber, Carry, Http, Judge, Kept, NestedMarker, NextAttempt, Origin};
+use super::{
+    Added, Admitted, AttemptNumber, Carry, Http, Judge, Kept, NestedMarker, NextAttempt, Origin,
+    Wishes,
+};
 use crate::{CallOptions, Deadline, RefusedResponse, Report};
 
 /// What is kept of an `http::Request`: its head, and a reader of its body that has read nothing yet.
@@ -37,28 +39,54 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    /// Splits a request into its first attempt and what is kept.
-    pub(crate) fn new(
+    /// Keeps a request, and makes the first attempt of it.
+    #[inline(always)]
+    pub(crate) fn keep(
         request: Request<B>,
         http: &Http,
-        marker: Option<&NestedMarker>,
-    ) -> (Request<ReplayBody<B>>, Self) {
-        let (mut head, body) = request.into_parts();
-        if let Some(marker) = marker {
-            head.extensions.insert(marker.clone());
+        added: Added<'_>,
+        kept: &mut Option<Self>,
+    ) -> Request<ReplayBody<B>> {
+        if added.is_any() {
+            return Self::add_and_keep(request, http, added, kept);
         }
-        let body = ReplayBody::new(body, &http.replay);
-        let kept = Self { head: KeptHead::new(&head), body: body.try_clone() };
-        (Request::from_parts(head, body), kept)
+        Self::split(request, http, kept)
+    }
+
+    /// The same where something is added. It stands apart, for a request that may be changed is
+    /// moved about more.
+    #[cold]
+    fn add_and_keep(
+        mut request: Request<B>,
+        http: &Http,
+        added: Added<'_>,
+        kept: &mut Option<Self>,
+    ) -> Request<ReplayBody<B>> {
+        added.to_message(&mut request);
+        Self::split(request, http, kept)
+    }
+
+    #[inline(always)]
+    fn split(
+        request: Request<B>,
+        http: &Http,
+        kept: &mut Option<Self>,
+    ) -> Request<ReplayBody<B>> {
+        let kept = kept.insert(Self { head: KeptHead::new(&request), body: None });
+        request.map(|body| {
+            let body = ReplayBody::new(body, &http.replay);
+            kept.body = body.try_clone();
+            body
+        })
     }
 
     /// The next attempt, and what is kept for one more.
     pub(crate) fn again(self, next: NextAttempt) -> Option<(Request<ReplayBody<B>>, Option<Self>)> {
         let body = self.body?;
         let (mut head, kept) = match next.last {
-            true => (self.head.into_parts(), None),
+            true => (self.head.into_parts()?, None),
             false => {
-                let head = self.head.to_parts();
+                let head = self.head.to_parts()?;
                 (head, Some(Self { head: self.head, body: body.try_clone() }))
             }
         };
@@ -68,7 +96,7 @@ where
 
     /// Whom the request is for.
     pub(crate) fn destination(&self, http: &Http) -> Cow<'_, str> {
-        http.destination_of(self.head.uri(), || self.head.header("host"))
+        http.destination_of_kept(&self.head)
     }
 }
 
@@ -95,14 +123,38 @@ pub(crate) fn host(headers: &HeaderMap) -> Option<&[u8]> {
     headers.get(http::header::HOST).map(HeaderValue::as_bytes)
 }
 
-/// What was found in a request, with what its caller put into the extensions.
-pub(crate) fn admitted_message(extensions: &http::Extensions, found: Repeatability) -> Admitted {
-    Admitted {
-        carry: found.carry,
-        repeatable: found.repeatable,
-        keyed: found.keyed,
+impl Added<'_> {
+    /// Whether there is anything to be added.
+    #[inline]
+    fn is_any(self) -> bool {
+        self.key || self.deadline.is_some() || self.marker.is_some()
+    }
+
+    /// Puts it into a message's head.
+    pub(crate) fn to_message<B>(self, message: &mut Request<B>) {
+        if self.key {
+            message.headers_mut().insert(IDEMPOTENCY_KEY, new_idempotency_key());
+        }
+        if let Some(deadline) = self.deadline {
+            message.extensions_mut().insert(deadline);
+        }
+        if let Some(marker) = self.marker {
+            message.extensions_mut().insert(marker.clone());
+        }
+    }
+}
+
+/// What a caller put into the extensions of a request.
+#[inline]
+pub(crate) fn wishes_of(extensions: &http::Extensions) -> Wishes {
+    if extensions.is_empty() {
+        return Wishes::default();
+    }
+    let deadline = extensions.get::<Deadline>().copied();
+    Wishes {
         options: extensions.get::<CallOptions>().cloned(),
-        deadline: extensions.get::<Deadline>().copied(),
+        deadline,
+        told: deadline,
         outer: extensions.get::<NestedMarker>().cloned(),
     }
 }
@@ -116,30 +168,35 @@ where
     type Kept = KeptRequest<B>;
     type Rest = ReplayBody<B>;
 
-    fn admit(&self, request: &mut Request<B>) -> Admitted {
-        let method = request.method().clone();
-        let found = Http::admit(self, &method, request.headers_mut());
-        admitted_message(request.extensions(), found)
+    #[inline]
+    fn wishes(&self, request: &Request<B>) -> Wishes {
+        wishes_of(request.extensions())
     }
 
-    fn hand_on(&self, request: &mut Request<B>, deadline: Deadline) {
-        request.extensions_mut().insert(deadline);
+    #[inline]
+    fn admit(&self, request: &Request<B>) -> Admitted {
+        self.admit_head(request.method(), request.headers())
     }
 
     fn target<'a>(&self, request: &'a Request<B>) -> Cow<'a, str> {
         self.destination_of(request.uri(), || host(request.headers()))
     }
 
-    fn pass(&self, request: Request<B>) -> Self::Attempt {
-        request.map(ReplayBody::passthrough)
+    fn pass(&self, request: Request<B>, added: Added<'_>) -> Self::Attempt {
+        let mut attempt = request.map(ReplayBody::passthrough);
+        if added.is_any() {
+            added.to_message(&mut attempt);
+        }
+        attempt
     }
 
     fn keep(
         &self,
         request: Request<B>,
-        marker: Option<&NestedMarker>,
-    ) -> (Self::Attempt, Self::Kept) {
-        KeptRequest::new(request, self, marker)
+        added: Added<'_>,
+        kept: &mut Option<Self::Kept>,
+    ) -> Self::Attempt {
+        KeptRequest::keep(request, self, added, kept)
     }
 
     fn again(
@@ -154,6 +211,7 @@ where
         kept.destination(self)
     }
 
+    #[inline(always)]
     fn split(&self, attempt: Self::Attempt) -> (Parts, Self::Rest) {
         attempt.into_parts()
     }

@@ -35,7 +35,7 @@ pub use cloned::{Cloned, KeptClone};
 pub(crate) use errors::chain;
 pub use grpc::Grpc;
 pub use message::{DiscardBody, KeptRequest};
-pub(crate) use message::{admitted_message, host};
+pub(crate) use message::{host, wishes_of};
 pub use settings::Http;
 
 /// A protocol marker: [`Http`], [`Grpc`] or [`Cloned`]. Sealed, as are [`Carry`] and [`Judge`].
@@ -89,22 +89,28 @@ pub trait Carry<Request>: Protocol {
     /// What is left of an attempt without its head.
     type Rest;
 
-    /// Looks at a new request: whether it may be kept and repeated, and what its caller wants.
-    fn admit(&self, request: &mut Request) -> Admitted;
-
-    /// Puts a deadline into a request that does not carry it yet.
-    fn hand_on(&self, request: &mut Request, deadline: Deadline) {
-        let _ = (request, deadline);
+    /// What the caller wants of this call.
+    fn wishes(&self, request: &Request) -> Wishes {
+        let _ = request;
+        Wishes::default()
     }
+
+    /// Whether a new request may be kept and repeated.
+    fn admit(&self, request: &Request) -> Admitted;
 
     /// Whom a request is for, before anything of it is kept.
     fn target<'a>(&self, request: &'a Request) -> Cow<'a, str>;
 
     /// The only attempt of a request of which nothing is kept.
-    fn pass(&self, request: Request) -> Self::Attempt;
+    fn pass(&self, request: Request, added: Added<'_>) -> Self::Attempt;
 
-    /// The first attempt, and what is kept.
-    fn keep(&self, request: Request, marker: Option<&NestedMarker>) -> (Self::Attempt, Self::Kept);
+    /// The first attempt, and what is kept. That is large, so it goes straight to its place.
+    fn keep(
+        &self,
+        request: Request,
+        added: Added<'_>,
+        kept: &mut Option<Self::Kept>,
+    ) -> Self::Attempt;
 
     /// The `next` attempt, and what a further one needs. `None` if what was kept was not at hand.
     fn again(
@@ -179,8 +185,8 @@ pub struct NextAttempt {
     pub deadline: Option<Deadline>,
 }
 
-/// What a protocol found in a new request.
-#[derive(Debug)]
+/// Whether a request may be retried.
+#[derive(Debug, Clone, Copy)]
 pub struct Admitted {
     /// Whether it may be retried at all.
     pub carry: bool,
@@ -188,10 +194,30 @@ pub struct Admitted {
     pub repeatable: bool,
     /// Whether only an idempotency key makes it so.
     pub keyed: bool,
+    /// Whether it has to be given that key first.
+    pub needs_key: bool,
+}
+
+/// What a layer adds to a request. On most calls it is nothing, and then the request is not touched.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Added<'a> {
+    /// An idempotency key.
+    pub key: bool,
+    /// A deadline that the request does not carry yet.
+    pub deadline: Option<Deadline>,
+    /// This layer's marker.
+    pub marker: Option<&'a NestedMarker>,
+}
+
+/// What is found in the extensions and headers of a new request.
+#[derive(Debug, Default)]
+pub struct Wishes {
     /// The caller's overrides.
     pub options: Option<CallOptions>,
-    /// The deadline that the request carries.
+    /// The call's deadline.
     pub deadline: Option<Deadline>,
+    /// The one that the request carries to whoever it is sent to.
+    pub told: Option<Deadline>,
     /// An outer retry layer's marker.
     pub outer: Option<NestedMarker>,
 }

@@ -5,10 +5,10 @@ use std::error::Error;
 
 use http::request::Parts;
 use reattempt_core::Judgement;
-use reattempt_http::{ReplayBody, ReplayCharge};
+use reattempt_http::{IDEMPOTENCY_KEY, ReplayBody, ReplayCharge, new_idempotency_key};
 use reqwest::{Body, Request, Response, Url};
 
-use super::{Admitted, Carry, DiscardBody, Http, Judge, Kept, NestedMarker, NextAttempt, Origin};
+use super::{Added, Admitted, Carry, DiscardBody, Http, Judge, Kept, NextAttempt, Origin};
 use crate::{CallOptions, RefusedResponse, Report};
 
 /// What is kept of a `reqwest::Request`.
@@ -66,17 +66,8 @@ impl Carry<Request> for Http {
     type Kept = KeptReqwest;
     type Rest = Request;
 
-    fn admit(&self, request: &mut Request) -> Admitted {
-        let method = request.method().clone();
-        let found = Http::admit(self, &method, request.headers_mut());
-        Admitted {
-            carry: found.carry,
-            repeatable: found.repeatable,
-            keyed: found.keyed,
-            options: None,
-            deadline: None,
-            outer: None,
-        }
+    fn admit(&self, request: &Request) -> Admitted {
+        self.admit_head(request.method(), request.headers())
     }
 
     fn target<'a>(&self, request: &'a Request) -> Cow<'a, str> {
@@ -88,11 +79,19 @@ impl Carry<Request> for Http {
         authority(request.url())
     }
 
-    fn pass(&self, request: Request) -> Request {
+    fn pass(&self, request: Request, _: Added<'_>) -> Request {
         request
     }
 
-    fn keep(&self, mut request: Request, _: Option<&NestedMarker>) -> (Request, KeptReqwest) {
+    fn keep(
+        &self,
+        mut request: Request,
+        added: Added<'_>,
+        kept: &mut Option<KeptReqwest>,
+    ) -> Request {
+        if added.key {
+            request.headers_mut().insert(IDEMPOTENCY_KEY, new_idempotency_key());
+        }
         let bytes = request.body().map_or(Some(0), |body| body.as_bytes().map(<[u8]>::len));
         let charge = match bytes {
             Some(0) => Some(None),
@@ -100,13 +99,13 @@ impl Carry<Request> for Http {
             None => None,
         };
         if let Some(charge) = charge
-            && let Some(kept) = request.try_clone()
+            && let Some(copy) = request.try_clone()
         {
-            let body = KeptBody::InRequest(charge);
-            return (request, KeptReqwest { request: kept, body });
+            *kept = Some(KeptReqwest { request: copy, body: KeptBody::InRequest(charge) });
+            return request;
         }
         let source = request.body_mut().take();
-        let kept = copy_of_bodiless(&request);
+        let copy = copy_of_bodiless(&request);
         let (body, kept_body) = match source {
             Some(stream) if bytes.is_none() => {
                 let first = ReplayBody::new(stream, &self.replay);
@@ -116,7 +115,8 @@ impl Carry<Request> for Http {
             too_large => (too_large, KeptBody::Lost),
         };
         *request.body_mut() = body;
-        (request, KeptReqwest { request: kept, body: kept_body })
+        *kept = Some(KeptReqwest { request: copy, body: kept_body });
+        request
     }
 
     fn again(

@@ -6,14 +6,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::uri::{Authority, Scheme};
+use http::uri::Authority;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use reattempt_core::{Failure, Judgement, Verdict};
-use reattempt_http::{
-    Hints, IDEMPOTENCY_KEY, ReplayLimits, is_repeatable, new_idempotency_key, verdict_of_status,
-};
+use reattempt_http::{Hints, KeptHead, ReplayLimits, is_repeatable, verdict_of_status};
 
-use super::{Outcome, Protocol, errors};
+use super::{Admitted, Outcome, Protocol, errors};
 use crate::CallOptions;
 use crate::options::{SharedClassifier, chained};
 
@@ -67,21 +65,15 @@ impl Http {
     }
 
     /// Whether a request with this head may be retried, and whether it may be repeated.
-    pub(crate) fn repeatability(&self, method: &Method, headers: &HeaderMap) -> Repeatability {
+    #[inline]
+    pub(crate) fn admit_head(&self, method: &Method, headers: &HeaderMap) -> Admitted {
         let carry = method != Method::CONNECT && !headers.contains_key(http::header::UPGRADE);
-        let repeatable = is_repeatable(method, headers);
-        // A safe or idempotent method needs no key; what remains is repeatable by its key alone.
-        Repeatability { carry, repeatable, keyed: repeatable && !method.is_idempotent() }
-    }
-
-    /// The same, after giving the request an idempotency key where that is asked for and needed.
-    pub(crate) fn admit(&self, method: &Method, headers: &mut HeaderMap) -> Repeatability {
-        let found = self.repeatability(method, headers);
-        if !self.generate_keys || !found.carry || found.repeatable {
-            return found;
-        }
-        headers.insert(IDEMPOTENCY_KEY, new_idempotency_key());
-        Repeatability { repeatable: true, keyed: true, ..found }
+        let idempotent = method.is_idempotent();
+        let repeatable = idempotent || is_repeatable(method, headers);
+        let needs_key = self.generate_keys && carry && !repeatable;
+        let repeatable = repeatable || needs_key;
+        // An idempotent method needs no key; what else is repeatable is so by its key alone.
+        Admitted { carry, repeatable, keyed: repeatable && !idempotent, needs_key }
     }
 
     /// The judgement of a response.
@@ -151,35 +143,60 @@ impl Http {
         uri: &'a Uri,
         host: impl FnOnce() -> Option<&'a [u8]>,
     ) -> Cow<'a, str> {
-        if let Some(destination) = &self.destination {
-            return destination(uri);
+        match &self.destination {
+            Some(destination) => destination(uri),
+            None => destination(uri.scheme_str(), uri.authority().map(Authority::as_str), host),
         }
-        match uri.authority() {
-            Some(authority) => normal(authority, uri.scheme()),
-            None => match host().and_then(|host| Authority::try_from(host).ok()) {
-                Some(authority) => normal(&authority, uri.scheme()).into_owned().into(),
-                None => "".into(),
-            },
+    }
+
+    /// The budget's key of a request of which this was kept.
+    pub(crate) fn destination_of_kept<'a>(&self, head: &'a KeptHead) -> Cow<'a, str> {
+        match &self.destination {
+            Some(destination) => {
+                head.uri().map_or("".into(), |uri| destination(&uri).into_owned().into())
+            }
+            None => {
+                let (scheme, authority) = head.origin();
+                destination(scheme, authority, || head.header("host"))
+            }
         }
     }
 }
 
+/// The destination by default: who the target names, or else the `Host` field.
+fn destination<'a>(
+    scheme: Option<&str>,
+    authority: Option<&'a str>,
+    host: impl FnOnce() -> Option<&'a [u8]>,
+) -> Cow<'a, str> {
+    match authority {
+        Some(authority) => normal(authority, scheme),
+        None => match host().and_then(|host| Authority::try_from(host).ok()) {
+            Some(authority) => normal(authority.as_str(), scheme).into_owned().into(),
+            None => "".into(),
+        },
+    }
+}
+
 /// Host in lower case, and the port where it is not the scheme's own: no user, no password.
-fn normal<'a>(authority: &'a Authority, scheme: Option<&Scheme>) -> Cow<'a, str> {
-    let text = authority.as_str();
-    let port = authority.port_u16().filter(|port| match scheme {
-        Some(scheme) if *scheme == Scheme::HTTP => *port != 80,
-        Some(scheme) if *scheme == Scheme::HTTPS => *port != 443,
+fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
+    let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
+    let (host, port) = match address.rsplit_once(':') {
+        // The last colon of an IPv6 address without a port is within its brackets.
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (address, None),
+    };
+    let number = port.and_then(|port| port.parse::<u16>().ok()).filter(|port| match scheme {
+        Some("http") => *port != 80,
+        Some("https") => *port != 443,
         _ => true,
     });
-    let has_port = text.len() > authority.host().len();
-    let odd = |byte: u8| byte == b'@' || byte.is_ascii_uppercase();
-    let plain = !text.bytes().any(odd) && !text.contains(":0");
-    if plain && has_port == port.is_some() {
-        return text.into();
+    let plain_port = port.is_none_or(|port| number.is_some() && !port.starts_with(['0', '+']));
+    if plain_port && !authority.bytes().any(|byte| byte == b'@' || byte.is_ascii_uppercase()) {
+        return authority.into();
     }
-    let mut normal = authority.host().to_ascii_lowercase();
-    if let Some(port) = port {
+    let mut normal = host.to_ascii_lowercase();
+    if let Some(port) = number {
         normal.push(':');
         normal.push_str(&port.to_string());
     }
@@ -218,13 +235,6 @@ impl Judged {
             _ => self.judgement,
         }
     }
-}
-
-/// What [`Http::repeatability`] found.
-pub(crate) struct Repeatability {
-    pub(crate) carry: bool,
-    pub(crate) repeatable: bool,
-    pub(crate) keyed: bool,
 }
 
 impl fmt::Debug for Http {

@@ -56,8 +56,7 @@ where
         of_handle: Option<&CallOptions>,
         request: Req,
     ) -> Self {
-        let (mut call, attempt) = Call::new(shared, of_handle, request);
-        let attempt = call.first_attempt(inner, attempt);
+        let (call, attempt) = Call::begin(inner, shared, of_handle, request);
         Self { call, attempt, timer: M::Timer::default() }
     }
 }
@@ -76,20 +75,33 @@ where
         let mut this = self.project();
         loop {
             if let Some(attempt) = this.attempt.as_mut().as_pin_mut() {
-                let (result, interrupted) = match attempt.poll(cx) {
-                    Poll::Ready(result) => (result.map_err(M::own), None),
+                let mut interrupted = None;
+                let mut result = match attempt.poll(cx) {
+                    Poll::Ready(result) => result.map_err(M::own),
                     Poll::Pending => {
-                        let due = || this.call.interrupt_due();
-                        let interrupt = ready!(M::poll_interrupt(this.timer.as_mut(), cx, due));
-                        let (error, limit) = this.call.interrupted(interrupt);
-                        (Err(error), Some(limit))
+                        this.call.takes_time();
+                        let due = |now| this.call.interrupt_due(now);
+                        let (interrupt, since) =
+                            ready!(M::poll_interrupt(this.timer.as_mut(), cx, due));
+                        let (error, limit) = this.call.interrupted(interrupt, since);
+                        interrupted = Some(limit);
+                        Err(error)
                     }
                 };
                 // Gone before anything else happens: an interrupted attempt is cancelled by this.
                 this.attempt.set(None);
                 M::reset(this.timer.as_mut());
-                if let ControlFlow::Break(result) = this.call.settle(result, interrupted) {
-                    return Poll::Ready(result);
+                match this.call.settle(&result, interrupted) {
+                    ControlFlow::Break(stop) => {
+                        this.call.end(&mut result, stop);
+                        return Poll::Ready(result);
+                    }
+                    ControlFlow::Continue((judgement, failure)) => {
+                        let settled = this.call.failed(result, judgement, failure);
+                        if let ControlFlow::Break(result) = settled {
+                            return Poll::Ready(result);
+                        }
+                    }
                 }
             }
             // A service that is always ready and always refuses must not keep others from their turn.

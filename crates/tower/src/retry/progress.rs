@@ -12,7 +12,7 @@ use reattempt_core::{
 use tokio::time::Instant;
 
 use crate::policy::Settings;
-use crate::protocol::{Admitted, Judge, NestedMarker, Protocol, chain};
+use crate::protocol::{Admitted, Judge, NestedMarker, Protocol, Wishes, chain};
 use crate::random::{CallRandom, Seed};
 use crate::report::{AttemptOutcome, AttemptReport, Report};
 use crate::{CallOptions, Deadline, Event, RetryPolicy, clock};
@@ -20,6 +20,7 @@ use crate::{CallOptions, Deadline, Event, RetryPolicy, clock};
 /// What is known of a call from its start.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Setting {
+    /// When the call was first found to need time.
     pub(crate) started: Option<Instant>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) repeatable: bool,
@@ -27,8 +28,8 @@ pub(crate) struct Setting {
     /// Why this call must not be retried at all, if so.
     pub(crate) forbidden: Option<StopReason>,
     pub(crate) options: Option<CallOptions>,
-    /// The stream of random numbers, where a seed was given.
-    pub(crate) stream: Option<u64>,
+    /// The stream of random numbers; of use where a seed was given.
+    stream: u64,
     /// What an outer retry layer left in the request.
     pub(crate) outer: Option<NestedMarker>,
 }
@@ -37,44 +38,62 @@ pub(crate) struct Setting {
 const KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 impl Setting {
-    /// The setting of a call with the overrides of its request, or else those of its handle; and
-    /// whether anything of the request is to be kept.
+    /// The setting of a call with the overrides of its request, or else those of its handle.
     #[inline]
     pub(crate) fn new<K: Protocol, D, B>(
         settings: &Settings<K, D, B>,
-        admitted: Admitted,
+        wishes: Wishes,
         of_handle: Option<&CallOptions>,
-    ) -> (Self, bool) {
-        let options = match (admitted.options, of_handle) {
+    ) -> Self {
+        let options = match (wishes.options, of_handle) {
+            (own, None) => own,
+            (None, Some(handle)) => Some(handle.clone()),
             (Some(own), Some(handle)) => Some(own.or(handle)),
-            (own, handle) => own.or_else(|| handle.cloned()),
         };
         let own = options.as_ref();
-        let forbidden = if settings.nested && admitted.outer.is_some() {
+        let forbidden = if settings.nested && wishes.outer.is_some() {
             Some(StopReason::Nested)
-        } else if !admitted.carry || own.is_some_and(CallOptions::never) {
+        } else if own.is_some_and(CallOptions::never) {
             Some(StopReason::Forbidden)
         } else {
             None
         };
-        let deadlines =
-            admitted.deadline.into_iter().chain(own.and_then(CallOptions::get_deadline));
-        let mut setting = Setting {
+        let deadlines = wishes.deadline.into_iter().chain(own.and_then(CallOptions::get_deadline));
+        Setting {
             started: None,
             deadline: deadlines.min().map(Deadline::instant),
-            repeatable: own.and_then(CallOptions::get_repeatable).unwrap_or(admitted.repeatable),
-            keyed: admitted.keyed,
+            repeatable: false,
+            keyed: false,
             forbidden,
-            stream: settings.seed.as_ref().map(Seed::next_stream),
-            outer: admitted.outer,
+            stream: settings.seed.as_ref().map_or(0, Seed::next_stream),
+            outer: wishes.outer,
             options,
-        };
-        let limits = setting.limits(&settings.limits);
-        let carried = forbidden.is_none() && limits.max_attempts > 1;
-        if carried && limits.max_elapsed.is_some() {
-            setting.started = Some(Instant::now());
         }
-        (setting, carried)
+    }
+
+    /// What was found in the request itself, if it is to be kept. Where it is not to be retried
+    /// anyhow, it is not looked at.
+    #[inline]
+    pub(crate) fn keeps(
+        &mut self,
+        policy: &Limits,
+        admit: impl FnOnce() -> Admitted,
+    ) -> Option<Admitted> {
+        let own = self.options.as_ref();
+        let attempts = own.and_then(CallOptions::get_max_attempts).unwrap_or(policy.max_attempts);
+        if self.forbidden.is_some() || attempts <= 1 {
+            return None;
+        }
+        let found = admit();
+        self.repeatable = own.and_then(CallOptions::get_repeatable).unwrap_or(found.repeatable);
+        self.keyed = found.keyed;
+        self.forbidden = (!found.carry).then_some(StopReason::Forbidden);
+        found.carry.then_some(found)
+    }
+
+    /// The random numbers of the call.
+    fn random<K: Protocol, D, B>(&self, settings: &Settings<K, D, B>) -> CallRandom {
+        CallRandom::Unseeded(settings.seed.as_ref().map(|_| self.stream))
     }
 
     /// Tells the call's schedule that an attempt is sent.
@@ -88,11 +107,15 @@ impl Setting {
 
     /// Tells the call's schedule of a success.
     #[inline]
-    pub(crate) fn succeeded<D: Schedule>(&self, of_policy: &D, admission: Admission) {
-        let mut random = CallRandom::Unseeded(self.stream);
+    pub(crate) fn succeeded<K: Protocol, D: Schedule, B>(
+        &self,
+        settings: &Settings<K, D, B>,
+        admission: Admission,
+    ) {
+        let mut random = self.random(settings);
         match self.options.as_ref().and_then(CallOptions::get_schedule) {
             Some(own) => own.succeeded(admission, &mut random),
-            None => of_policy.succeeded(admission, &mut random),
+            None => settings.schedule.succeeded(admission, &mut random),
         }
     }
 
@@ -176,7 +199,7 @@ impl<D: Delays> Progress<D> {
                 Some(schedule) => CallDelays::OfCall(schedule.delays()),
                 None => CallDelays::OfPolicy(policy.settings.schedule.delays()),
             },
-            random: CallRandom::Unseeded(setting.stream),
+            random: setting.random(&policy.settings),
             previous: None,
             paid: 0,
             attempts: Vec::new(),

@@ -8,12 +8,12 @@ use reattempt_core::{Budget, Schedule, StopReason};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::{Call, Onwards};
+use super::{Call, Onwards, Retrying};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Carry, Judge, NextAttempt};
 use crate::retry::Progress;
 use crate::retry::course::Arrived;
-use crate::{Deadline, TimeLimit};
+use crate::{Attempting, Deadline, TimeLimit};
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where
@@ -41,8 +41,7 @@ where
                         // since. Were it otherwise, there is an outcome left after an error only.
                         debug_assert!(false, "a retry was granted without a request");
                         let Some(last) = self.last_error() else { return Poll::Pending };
-                        let ended = self.end(Err(last), StopReason::BodyNotKept);
-                        return Poll::Ready(ControlFlow::Break(ended));
+                        return self.ended(last, StopReason::BodyNotKept);
                     };
                     self.sending();
                     M::reset(timer);
@@ -50,9 +49,7 @@ where
                 }
                 Arrived::Failed(error) => {
                     let last = retrying.last_error.take().unwrap_or_else(|| M::own(error));
-                    return Poll::Ready(ControlFlow::Break(
-                        self.end(Err(last), StopReason::NotReady),
-                    ));
+                    return self.ended(last, StopReason::NotReady);
                 }
                 Arrived::Late => {
                     let error = match retrying.last_error.take() {
@@ -68,12 +65,21 @@ where
                             self.timed_out(interrupt, limit, self.setting.started, now)
                         }
                     };
-                    return Poll::Ready(ControlFlow::Break(
-                        self.end(Err(error), StopReason::NotReady),
-                    ));
+                    return self.ended(error, StopReason::NotReady);
                 }
             }
         }
+    }
+
+    /// The call ends with this error.
+    fn ended(
+        &mut self,
+        error: M::Error,
+        stop: StopReason,
+    ) -> Poll<Onwards<S::Response, M::Error, S::Future>> {
+        let mut result = Err(error);
+        self.end(&mut result, stop);
+        Poll::Ready(ControlFlow::Break(result))
     }
 
     /// The wait is over: a service for the next attempt, and the hook if there is one.
@@ -82,12 +88,11 @@ where
         if self.shared.policy.settings.hook.is_some()
             && let Some(attempt) = self.next_attempt()
         {
-            let cause = self
-                .retrying
-                .as_ref()
-                .and_then(|retrying| retrying.progress.as_ref())
-                .and_then(Progress::last_failure);
-            self.prepare(spare, attempt, cause);
+            let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut();
+            let cause = retrying.progress.as_ref().and_then(Progress::last_failure);
+            let refused = retrying.refused.clone();
+            let attempting = Attempting { number: self.number, cause, refused };
+            retrying.prepare(&self.shared.policy.settings, spare, attempt, attempting);
         } else if let Some(retrying) = &mut self.retrying {
             retrying.as_mut().project().course.prepare(spare, None);
         }
@@ -111,7 +116,6 @@ where
     /// spent.
     pub(super) fn sending(&mut self) {
         self.admit();
-        self.attempt_started = None;
         if let Some(retrying) = &mut self.retrying {
             let retrying = retrying.as_mut().project();
             *retrying.last_error = None;

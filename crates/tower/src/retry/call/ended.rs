@@ -18,14 +18,14 @@ where
 {
     /// The call is over.
     #[inline]
-    pub(super) fn end(
+    pub(in crate::retry) fn end(
         &mut self,
-        result: Result<S::Response, M::Error>,
+        result: &mut Result<S::Response, M::Error>,
         stop: StopReason,
-    ) -> Result<S::Response, M::Error> {
-        let settings = &self.shared.policy.settings;
+    ) {
+        let settings = &*self.shared.policy.settings;
         if stop == StopReason::Succeeded {
-            self.setting.succeeded(&settings.schedule, self.admission);
+            self.setting.succeeded(settings, self.admission);
         }
         let earned = matches!(stop, StopReason::Succeeded | StopReason::Permanent);
         if earned && !settings.budget.is_full() {
@@ -34,15 +34,13 @@ where
         let silent = settings.observer.is_none()
             && self.setting.options.is_none()
             && self.setting.outer.is_none();
-        let result = match silent && self.retrying.is_none() {
-            true => result,
-            false => self.conclude(result, stop),
-        };
+        if !silent || self.retrying.is_some() {
+            self.conclude(result, stop);
+        }
         // Now, not when the future is dropped: a permit that was not spent, memory, the upload's
         // right to be repeated.
         self.retrying = None;
         self.kept = None;
-        result
     }
 
     /// Puts a success to the credit of its destination.
@@ -62,9 +60,9 @@ where
     /// Tells everybody who wants to know how the call ended.
     pub(super) fn conclude(
         &mut self,
-        mut result: Result<S::Response, M::Error>,
+        result: &mut Result<S::Response, M::Error>,
         stop: StopReason,
-    ) -> Result<S::Response, M::Error> {
+    ) {
         let policy = &self.shared.policy;
         // A layer that never meant to retry has given nothing up.
         if let (Some(outer), true) = (&self.setting.outer, gave_up(stop) && self.carried) {
@@ -76,8 +74,7 @@ where
         };
         let destination = self.destination();
         let end = (self.number, stop);
-        conclude(policy, &self.setting, end, progress, &destination, &mut result, M::view);
-        result
+        conclude(policy, &self.setting, end, progress, &destination, result, M::view);
     }
 }
 

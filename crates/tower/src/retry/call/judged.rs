@@ -1,7 +1,6 @@
 //! The end of an attempt: it is judged, and either ends the call or is followed by another.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use reattempt_core::{Budget, Failure, Judgement, Schedule, StopReason, Verdict};
 use tokio::time::Instant;
@@ -12,7 +11,7 @@ use crate::error_mode::ErrorMode;
 use crate::protocol::{Carry, Judge, Kept, NestedMarker, chain};
 use crate::retry::Progress;
 use crate::retry::course::Bounds;
-use crate::retry::progress::FailedAttempt;
+use crate::retry::progress::{FailedAttempt, Granted};
 use crate::{CallOptions, TimeLimit, TimedOut, clock};
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
@@ -24,9 +23,7 @@ where
     M: ErrorMode<S::Error>,
 {
     /// When the attempt under way is to be interrupted.
-    pub(in crate::retry) fn interrupt_due(&mut self) -> Option<Instant> {
-        let now = Instant::now();
-        self.attempt_started = Some(now);
+    pub(in crate::retry) fn interrupt_due(&self, now: Instant) -> Option<Instant> {
         let own = self.setting.options.as_ref().and_then(CallOptions::get_attempt_timeout);
         let timeout = own.or(self.shared.policy.settings.attempt_timeout);
         let timeout = timeout.map(|timeout| clock::later(now, timeout));
@@ -37,13 +34,14 @@ where
     pub(in crate::retry) fn interrupted(
         &mut self,
         interrupt: M::Interrupt,
+        since: Instant,
     ) -> (M::Error, TimeLimit) {
         let now = Instant::now();
         let limit = match self.setting.deadline {
             Some(deadline) if deadline <= now => TimeLimit::Deadline,
             _ => TimeLimit::Attempt,
         };
-        (self.timed_out(interrupt, limit, self.attempt_started, now), limit)
+        (self.timed_out(interrupt, limit, Some(since), now), limit)
     }
 
     pub(super) fn timed_out(
@@ -62,44 +60,59 @@ where
         )
     }
 
-    /// Judges an attempt that has ended: the call ends with it, or goes on between attempts.
+    /// Judges an attempt that has ended: either the call ends with it, or a retry may mend it.
     #[inline]
     pub(in crate::retry) fn settle(
-        &mut self,
-        result: Result<S::Response, M::Error>,
+        &self,
+        result: &Result<S::Response, M::Error>,
         interrupted: Option<TimeLimit>,
-    ) -> Onwards<S::Response, M::Error, ()> {
-        let protocol = &self.shared.policy.settings.protocol;
+    ) -> ControlFlow<StopReason, (Judgement, Failure)> {
         if matches!(interrupted, Some(TimeLimit::Deadline | TimeLimit::Elapsed)) {
-            return ControlFlow::Break(self.end(result, StopReason::DeadlineExceeded));
+            return ControlFlow::Break(StopReason::DeadlineExceeded);
         }
-        let judgement =
-            protocol.judge(result.as_ref().map_err(M::view), self.setting.options.as_ref());
+        let protocol = &self.shared.policy.settings.protocol;
+        let options = self.setting.options.as_ref();
+        let judgement = protocol.judge(result.as_ref().map_err(M::view), options);
         match judgement.verdict.failure() {
             None if judgement.verdict == Verdict::Success => {
-                ControlFlow::Break(self.end(result, StopReason::Succeeded))
+                ControlFlow::Break(StopReason::Succeeded)
             }
-            None => ControlFlow::Break(self.end(result, StopReason::Permanent)),
-            Some(failure) => {
-                let failure = *failure;
-                self.failed(result, judgement, failure)
-            }
+            None => ControlFlow::Break(StopReason::Permanent),
+            Some(failure) => ControlFlow::Continue((judgement, *failure)),
         }
     }
 
     /// The attempt failed in a way that a retry may mend: decides whether there is one.
-    pub(super) fn failed(
+    pub(in crate::retry) fn failed(
         &mut self,
         result: Result<S::Response, M::Error>,
         judgement: Judgement,
         failure: Failure,
     ) -> Onwards<S::Response, M::Error, ()> {
-        let shared = Arc::clone(&self.shared);
-        let policy = &shared.policy;
-        let protocol = &policy.settings.protocol;
+        match self.decide(&result, judgement, failure) {
+            Ok(granted) => {
+                self.onwards(result, granted);
+                ControlFlow::Continue(())
+            }
+            Err(stop) => {
+                let mut result = result;
+                self.end(&mut result, stop);
+                ControlFlow::Break(result)
+            }
+        }
+    }
+
+    /// Whether a retry follows.
+    fn decide(
+        &mut self,
+        result: &Result<S::Response, M::Error>,
+        judgement: Judgement,
+        failure: Failure,
+    ) -> Result<Granted, StopReason> {
+        self.takes_time();
         if result.is_err() && self.kept.as_ref().is_some_and(Kept::source_failed) {
             // However the client puts it: it was the caller's own body that failed.
-            return ControlFlow::Break(self.end(result, StopReason::Permanent));
+            return Err(StopReason::Permanent);
         }
         if self.marker.as_ref().is_some_and(NestedMarker::take_given_up) {
             self.setting.forbidden = Some(StopReason::Nested);
@@ -113,21 +126,29 @@ where
             error: result.as_ref().err().map(|error| chain(M::view(error))),
         };
         let destination = self.destination().into_owned();
+        let policy = &self.shared.policy;
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
         let progress = retrying
             .progress
             .get_or_insert_with(|| Progress::new(policy, &self.setting, &destination));
-        let granted = match progress.failed(policy, &self.setting, attempt) {
-            Ok(granted) => granted,
-            Err(stop) => return ControlFlow::Break(self.end(result, stop)),
-        };
+        let granted = progress.failed(policy, &self.setting, attempt)?;
         if let Some(kept) = &self.kept {
             // What still reads the body for the attempt that is over could use up what is kept.
             kept.supersede();
             if !kept.at_hand() {
-                return ControlFlow::Break(self.end(result, StopReason::BodyNotKept));
+                return Err(StopReason::BodyNotKept);
             }
         }
+        Ok(granted)
+    }
+
+    /// A retry follows: throws what came back away, and begins the course to the next attempt.
+    fn onwards(&mut self, result: Result<S::Response, M::Error>, granted: Granted) {
+        let policy = &self.shared.policy;
+        let protocol = &policy.settings.protocol;
+        let Some(retrying) = &mut self.retrying else { return };
+        let retrying = retrying.as_mut().project();
+        let Some(progress) = retrying.progress else { return };
         self.number = self.number.saturating_add(1);
         progress.tell_retry(policy, self.number);
         let (discard, refused) = match result {
@@ -147,6 +168,5 @@ where
         let drained = clock::later(granted.now, policy.settings.discard_time);
         let bounds = Bounds { discard: end.map_or(drained, |end| drained.min(end)), ready: end };
         retrying.course.begin(discard, granted, bounds);
-        ControlFlow::Continue(())
     }
 }

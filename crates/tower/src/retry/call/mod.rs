@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use pin_project_lite::pin_project;
-use reattempt_core::{Admission, Budget, Failure, Schedule};
+use reattempt_core::{Admission, Budget, Schedule};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -22,7 +22,8 @@ use super::course::Course;
 use super::service::Shared;
 use super::{Progress, Setting};
 use crate::error_mode::ErrorMode;
-use crate::protocol::{Carry, Judge, NestedMarker};
+use crate::policy::Settings;
+use crate::protocol::{Added, Carry, Judge, NestedMarker, Protocol};
 use crate::{Attempting, CallOptions, Deadline, RefusedResponse, RetryPolicy};
 
 /// A call.
@@ -45,8 +46,6 @@ where
     admission: Admission,
     /// What this layer leaves in the request for inner ones.
     marker: Option<NestedMarker>,
-    /// When the attempt was first found not to be ready at once, where a limit needs that.
-    attempt_started: Option<Instant>,
     retrying: Option<BoxedRetrying<S, Req, K, D, M>>,
 }
 
@@ -84,7 +83,7 @@ pin_project! {
     }
 }
 
-impl<S, R, H, T, E, D> Retrying<S, R, H, T, E, D> {
+impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
     fn new() -> Pin<Box<Self>> {
         Box::pin(Self {
             progress: None,
@@ -93,6 +92,29 @@ impl<S, R, H, T, E, D> Retrying<S, R, H, T, E, D> {
             rest: None,
             course: Course::new(),
         })
+    }
+
+    /// Gives the attempt's head to the hook, and has `service` readied for the attempt.
+    fn prepare<K, Req, P, B>(
+        self: Pin<&mut Self>,
+        settings: &Settings<K, P, B>,
+        service: S,
+        attempt: K::Attempt,
+        attempting: Attempting,
+    ) where
+        K: Carry<Req, Rest = T> + Protocol<Head = H>,
+    {
+        let this = self.project();
+        let (mut head, rest) = settings.protocol.split(attempt);
+        let hook = settings.hook.clone();
+        let preparing = Box::pin(async move {
+            if let Some(hook) = hook {
+                hook.before_attempt(&mut head, attempting).await;
+            }
+            head
+        });
+        *this.rest = Some(rest);
+        this.course.prepare(service, Some(preparing));
     }
 }
 
@@ -117,66 +139,68 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// The call of `request`, and its first attempt.
-    #[inline]
-    pub(super) fn new(
+    /// Begins with `request`: keeps what it needs of it and sends the first attempt by the readied
+    /// service `inner`, unless a hook has to see it first.
+    pub(super) fn begin(
+        inner: &mut S,
         shared: &SharedBy<S, K, D, B, M>,
         of_handle: Option<&CallOptions>,
-        mut request: Req,
-    ) -> (Self, K::Attempt) {
+        request: Req,
+    ) -> (Self, Option<S::Future>) {
         let settings = &*shared.policy.settings;
-        let admitted = settings.protocol.admit(&mut request);
-        let told = admitted.deadline.map(Deadline::instant);
-        let (setting, carried) = Setting::new(settings, admitted, of_handle);
-        if let Some(deadline) = setting.deadline.filter(|_| setting.deadline != told) {
-            settings.protocol.hand_on(&mut request, Deadline::at(deadline));
-        }
-        let (mut marker, mut kept, mut target) = (None, None, None);
-        let attempt = if carried {
-            marker = settings.nested.then(NestedMarker::default);
-            let (attempt, whole) = settings.protocol.keep(request, marker.as_ref());
-            kept = Some(whole);
-            attempt
+        let protocol = &settings.protocol;
+        let wishes = protocol.wishes(&request);
+        let told = wishes.told;
+        let mut setting = Setting::new(settings, wishes, of_handle);
+        let found = setting.keeps(&settings.limits, || protocol.admit(&request));
+        let marker = (found.is_some() && settings.nested).then(NestedMarker::default);
+        let added = Added {
+            key: found.is_some_and(|found| found.needs_key),
+            deadline: setting.deadline.map(Deadline::at).filter(|own| Some(*own) != told),
+            marker: marker.as_ref(),
+        };
+        let (mut kept, mut target, mut retrying) = (None, None, None);
+        let attempt = if found.is_some() {
+            protocol.keep(request, added, &mut kept)
         } else {
             if settings.observer.is_some() || !settings.budget.is_full() {
-                target = Some(settings.protocol.target(&request).into());
+                target = Some(protocol.target(&request).into());
             }
-            settings.protocol.pass(request)
+            protocol.pass(request, added)
+        };
+        let mut admission = Admission::default();
+        let attempt = if settings.hook.is_none() {
+            admission = setting.admit(&settings.schedule);
+            Some(inner.call(attempt))
+        } else {
+            setting.started = Some(Instant::now());
+            // The attempt waits for its hook, and with it the very instance that was readied for it.
+            let spare = inner.clone();
+            let readied = std::mem::replace(inner, spare);
+            retrying = Some(Self::prepared(settings, setting.deadline, readied, attempt));
+            None
         };
         let call = Self {
             shared: Arc::clone(shared),
             kept,
             target,
             setting,
-            carried,
+            carried: found.is_some(),
             number: 1,
-            admission: Admission::default(),
+            admission,
             marker,
-            attempt_started: None,
-            retrying: None,
+            retrying,
         };
         (call, attempt)
     }
 
-    /// Sends the first attempt by the readied service `inner`, unless a hook has to see it first.
+    /// Something is not ready at once: from here on the call's time counts. A call that needs none
+    /// looks at no clock.
     #[inline]
-    pub(super) fn first_attempt(
-        &mut self,
-        inner: &mut S,
-        attempt: K::Attempt,
-    ) -> Option<S::Future> {
-        if self.shared.policy.settings.hook.is_none() {
-            self.admit();
-            return Some(inner.call(attempt));
+    pub(super) fn takes_time(&mut self) {
+        if self.carried && self.setting.started.is_none() {
+            self.setting.started = Some(Instant::now());
         }
-        // The attempt waits for its hook, and with it the very instance that was readied for it.
-        let spare = inner.clone();
-        let readied = std::mem::replace(inner, spare);
-        self.prepare(readied, attempt, None);
-        if let Some(retrying) = &mut self.retrying {
-            retrying.as_mut().project().course.bound(self.setting.deadline);
-        }
-        None
     }
 
     /// Whom the call is for, as long as anything of it is at hand.
@@ -193,21 +217,17 @@ where
         self.admission = self.setting.admit(&self.shared.policy.settings.schedule);
     }
 
-    /// Gives the attempt's head to the hook, and has `service` readied for the attempt.
-    fn prepare(&mut self, service: S, attempt: K::Attempt, cause: Option<Failure>) {
-        let settings = &self.shared.policy.settings;
-        let (mut head, rest) = settings.protocol.split(attempt);
-        let hook = settings.hook.clone();
-        let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
-        let refused = retrying.refused.clone();
-        let attempting = Attempting { number: self.number, cause, refused };
-        let preparing = Box::pin(async move {
-            if let Some(hook) = hook {
-                hook.before_attempt(&mut head, attempting).await;
-            }
-            head
-        });
-        *retrying.rest = Some(rest);
-        retrying.course.prepare(service, Some(preparing));
+    /// The first attempt on its way to the hook.
+    fn prepared(
+        settings: &Settings<K, D, B>,
+        ready_by: Option<Instant>,
+        service: S,
+        attempt: K::Attempt,
+    ) -> BoxedRetrying<S, Req, K, D, M> {
+        let mut retrying = Retrying::new();
+        let attempting = Attempting { number: 1, cause: None, refused: None };
+        retrying.as_mut().prepare(settings, service, attempt, attempting);
+        retrying.as_mut().project().course.bound(ready_by);
+        retrying
     }
 }
