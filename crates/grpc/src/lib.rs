@@ -1,14 +1,23 @@
 //! What gRPC means to a retry.
 //!
 //! What flows in: the head of a response. What flows out: its status [`Code`], the verdict on it and
-//! the server's pushback. Nothing here sleeps, retries or decides. Peer data never panics.
+//! the server's pushback. Beside that stand what a service owner writes, the [`ServiceConfig`], and the
+//! [`Throttle`] that it may ask for. Nothing here sleeps, retries or decides. Neither peer data nor the
+//! text of a config ever panics.
 
 #![forbid(unsafe_code)]
 
 mod code;
 mod head;
+mod service_config;
+mod throttle;
 mod timeout;
 
 pub use code::{Code, verdict_of_code};
 pub use head::{code_of_head, pushback, verdict_of_head};
+pub use service_config::{
+    CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, RetryPolicy, ServiceConfig,
+    ServiceConfigError, ServiceConfigErrors, ServiceConfigReader, Throttling,
+};
+pub use throttle::Throttle;
 pub use timeout::parse_grpc_timeout;

@@ -67,11 +67,7 @@ where
     }
 
     #[inline(always)]
-    fn split(
-        request: Request<B>,
-        http: &Http,
-        kept: &mut Option<Self>,
-    ) -> Request<ReplayBody<B>> {
+    fn split(request: Request<B>, http: &Http, kept: &mut Option<Self>) -> Request<ReplayBody<B>> {
         let kept = kept.insert(Self { head: KeptHead::new(&request), body: None });
         request.map(|body| {
             let body = ReplayBody::new(body, &http.replay);

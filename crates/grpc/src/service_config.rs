@@ -1,0 +1,213 @@
+//! The service config: what the owner of a service says about retries, hedging, deadlines and
+//! throttling, as a JSON document.
+//!
+//! What flows in: a text, a reader or a file. What flows out: a [`ServiceConfig`] that answers with
+//! the policy of a method, or everything that is wrong with the document, each with its JSON path.
+//! Nothing here watches a file or resolves a name, and no text at all leads to a panic.
+
+mod code_set;
+mod decimal;
+mod duration;
+mod errors;
+mod json;
+mod method;
+mod reader;
+mod throttling;
+
+use std::cmp::Ordering;
+use std::path::Path;
+use std::str::FromStr;
+use std::{fs, io};
+
+pub use code_set::CodeSet;
+pub use errors::{ServiceConfigError, ServiceConfigErrors};
+pub use method::{HedgingPolicy, MethodConfig, MethodPolicy, RetryPolicy};
+pub use throttling::Throttling;
+
+/// The policies of a service's methods, and the throttling that they share.
+///
+/// A document is refused as a whole as soon as one field that is known here breaks a rule (rule
+/// SC-5), and then [`ServiceConfigErrors`] names everything that does. Known are `methodConfig`
+/// with all its fields and `retryThrottling`. Every other field is ignored, whatever it holds: load
+/// balancing (`loadBalancingConfig`, `loadBalancingPolicy`; rule SC-9) and `healthCheckConfig`
+/// belong to the channel below, and `perAttemptRecvTimeout` to no published rule (rule DL-6). The
+/// list of choices that a DNS record holds (rule SC-10) is not a service config.
+///
+/// Where the rules leave room, this is strict: a field or a name that is given twice is an error
+/// (rules SC-4, SC-8), so are both policies for one method (SC-14), OK among the codes (SC-19), a
+/// negative timeout or delay, numbers in quotes (SC-15), and durations whose number JSON would not
+/// allow (SC-24). [`lenient`](Self::lenient) loosens the last two. A `null` is as good as no field.
+///
+/// `{}` is a service config: one that says nothing. No text, the empty text included, leads to a
+/// panic.
+///
+/// ```
+/// use reattempt_grpc::{Code, MethodPolicy, ServiceConfig};
+///
+/// let config = ServiceConfig::parse(
+///     r#"{
+///       "methodConfig": [{
+///         "name": [{ "service": "inventory.Stock" }],
+///         "timeout": "2.5s",
+///         "retryPolicy": {
+///           "maxAttempts": 4,
+///           "initialBackoff": "0.1s",
+///           "maxBackoff": "1s",
+///           "backoffMultiplier": 2,
+///           "retryableStatusCodes": ["UNAVAILABLE"]
+///         }
+///       }],
+///       "retryThrottling": { "maxTokens": 10, "tokenRatio": 0.1 }
+///     }"#,
+/// )?;
+/// let method = config.for_method("/inventory.Stock/Count").unwrap();
+/// let MethodPolicy::Retry(policy) = &method.policy else { unreachable!() };
+/// assert_eq!(policy.max_attempts(), 4);
+/// assert!(policy.retryable_codes().contains(Code::Unavailable));
+/// assert!(config.for_method("/billing.Invoices/Send").is_none());
+/// # Ok::<(), reattempt_grpc::ServiceConfigErrors>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ServiceConfig {
+    /// By "/service/method" or, for all methods of a service, "/service/"; in [`order`].
+    by_name: Vec<(Box<str>, MethodConfig)>,
+    /// For the methods that are not named.
+    default: Option<MethodConfig>,
+    retry_throttling: Option<Throttling>,
+}
+
+impl ServiceConfig {
+    /// Reads a service config from its text.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the text: that it is not JSON, or each field that breaks a
+    /// rule.
+    pub fn parse(text: &str) -> Result<Self, ServiceConfigErrors> {
+        ServiceConfigReader::default().parse(text)
+    }
+
+    /// Reads a service config from a reader, to its end.
+    ///
+    /// # Errors
+    ///
+    /// As [`parse`](Self::parse), and if the reader fails or does not give UTF-8.
+    pub fn read(reader: impl io::Read) -> Result<Self, ServiceConfigErrors> {
+        ServiceConfigReader::default().read(reader)
+    }
+
+    /// Reads a service config from a file. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// As [`parse`](Self::parse), and if the file cannot be read or is not UTF-8.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, ServiceConfigErrors> {
+        ServiceConfigReader::default().load(path)
+    }
+
+    /// A reader that takes more than the rules allow, so that what other libraries load does load.
+    ///
+    /// It takes numbers that are written as strings (`"maxAttempts": "4"`), as some writers of
+    /// protocol buffers' JSON do, and durations with nothing before or after the point or with
+    /// leading zeros (`".5s"`, `"1.s"`, `"01s"`), as are usual with Go. All else stays as it is.
+    ///
+    /// ```
+    /// use reattempt_grpc::ServiceConfig;
+    /// let text = r#"{ "methodConfig": [{ "name": [{}], "timeout": ".5s" }] }"#;
+    /// assert!(ServiceConfig::parse(text).is_err());
+    /// assert!(ServiceConfig::lenient().parse(text).is_ok());
+    /// ```
+    pub fn lenient() -> ServiceConfigReader {
+        ServiceConfigReader { lenient: true }
+    }
+
+    /// What is said of a method, by its path: "/service/method".
+    ///
+    /// The entry that names the method, else the one that names its service, else the default
+    /// entry, whole: entries are not merged (rule SC-1). `None` if there is none of them. Allocates
+    /// nothing.
+    pub fn for_method(&self, path: &str) -> Option<&MethodConfig> {
+        self.named(path)
+            .or_else(|| self.named(&path[..=path.rfind('/')?]))
+            .or(self.default.as_ref())
+    }
+
+    fn named(&self, name: &str) -> Option<&MethodConfig> {
+        let found = self.by_name.binary_search_by(|(own, _)| order(own, name));
+        self.by_name.get(found.ok()?).map(|(_, method)| method)
+    }
+
+    /// The throttling of all retries and hedges of the channel; `None` if nothing is throttled
+    /// (rule THR-11).
+    pub fn retry_throttling(&self) -> Option<Throttling> {
+        self.retry_throttling
+    }
+}
+
+/// An order of names in which one is found soon: hardly two are ever compared byte by byte. Among
+/// the few that a config has, that costs less than the hash of a name.
+fn order(one: &str, other: &str) -> Ordering {
+    one.len().cmp(&other.len()).then_with(|| one.cmp(other))
+}
+
+impl FromStr for ServiceConfig {
+    type Err = ServiceConfigErrors;
+
+    /// The same as [`ServiceConfig::parse`].
+    fn from_str(text: &str) -> Result<Self, ServiceConfigErrors> {
+        Self::parse(text)
+    }
+}
+
+/// Reads service configs, by the letter of the rules (the default) or leniently: see
+/// [`ServiceConfig::lenient`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ServiceConfigReader {
+    lenient: bool,
+}
+
+impl ServiceConfigReader {
+    /// Reads a service config from its text.
+    ///
+    /// # Errors
+    ///
+    /// As [`ServiceConfig::parse`].
+    pub fn parse(&self, text: &str) -> Result<ServiceConfig, ServiceConfigErrors> {
+        reader::read(text, self.lenient)
+    }
+
+    /// Reads a service config from a reader, to its end.
+    ///
+    /// # Errors
+    ///
+    /// As [`ServiceConfig::read`].
+    pub fn read(&self, mut reader: impl io::Read) -> Result<ServiceConfig, ServiceConfigErrors> {
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).map_err(|error| unread("cannot be read", error))?;
+        self.parse_bytes(&bytes)
+    }
+
+    /// Reads a service config from a file. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// As [`ServiceConfig::load`].
+    pub fn load(&self, path: impl AsRef<Path>) -> Result<ServiceConfig, ServiceConfigErrors> {
+        let path = path.as_ref();
+        let bytes = fs::read(path)
+            .map_err(|error| unread(&format!("cannot be read from {}", path.display()), error))?;
+        self.parse_bytes(&bytes)
+    }
+
+    fn parse_bytes(self, bytes: &[u8]) -> Result<ServiceConfig, ServiceConfigErrors> {
+        let text = std::str::from_utf8(bytes).map_err(|error| unread("is not UTF-8", error))?;
+        self.parse(text)
+    }
+}
+
+fn unread(
+    what: &str,
+    cause: impl std::error::Error + Send + Sync + 'static,
+) -> ServiceConfigErrors {
+    ServiceConfigError::of_document(what, cause).into()
+}

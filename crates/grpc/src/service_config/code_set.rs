@@ -1,0 +1,53 @@
+//! A set of status codes, as the policies list them.
+
+use std::fmt;
+
+use crate::Code;
+
+/// A set of gRPC status codes.
+///
+/// ```
+/// use reattempt_grpc::{Code, CodeSet};
+/// let codes = CodeSet::from_iter([Code::Unavailable, Code::Aborted]);
+/// assert!(codes.contains(Code::Aborted) && !codes.contains(Code::Internal));
+/// assert_eq!(format!("{codes:?}"), "{Aborted, Unavailable}");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct CodeSet {
+    /// The bit with a code's number is set if the code is in the set.
+    bits: u32,
+}
+
+impl CodeSet {
+    /// Whether the code is in the set.
+    #[inline]
+    pub const fn contains(self, code: Code) -> bool {
+        self.bits & bit(code) != 0
+    }
+
+    /// Whether there is no code in it.
+    pub const fn is_empty(self) -> bool {
+        self.bits == 0
+    }
+
+    /// The codes in it, by their numbers.
+    pub fn iter(self) -> impl Iterator<Item = Code> {
+        (0..=16).map(Code::from_number).filter(move |code| self.contains(*code))
+    }
+}
+
+const fn bit(code: Code) -> u32 {
+    1 << code.number()
+}
+
+impl FromIterator<Code> for CodeSet {
+    fn from_iter<I: IntoIterator<Item = Code>>(codes: I) -> Self {
+        Self { bits: codes.into_iter().fold(0, |bits, code| bits | bit(code)) }
+    }
+}
+
+impl fmt::Debug for CodeSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}

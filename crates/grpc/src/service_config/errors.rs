@@ -1,0 +1,140 @@
+//! What is wrong with a service config: all of it, each with the place where it is.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+/// Everything that is wrong with a service config.
+///
+/// There is at least one error in it. Printed, each has a line of its own.
+///
+/// ```
+/// use reattempt_grpc::ServiceConfig;
+/// let text = r#"{ "methodConfig": [{ "waitForReady": "yes", "timeout": "1h" }] }"#;
+/// let errors = ServiceConfig::parse(text).unwrap_err();
+/// assert_eq!(
+///     errors.to_string(),
+///     "methodConfig[0].timeout must be a duration like \"1.5s\", not below 0, but it is \"1h\"\n\
+///      methodConfig[0].waitForReady must be true or false, but it is \"yes\""
+/// );
+/// ```
+#[derive(Debug, Clone)]
+pub struct ServiceConfigErrors {
+    errors: Vec<ServiceConfigError>,
+}
+
+impl ServiceConfigErrors {
+    /// The errors, in the order in which the rules look at the document.
+    pub fn iter(&self) -> std::slice::Iter<'_, ServiceConfigError> {
+        self.errors.iter()
+    }
+
+    /// `value` if there are no errors.
+    pub(super) fn none_or<T>(
+        errors: Vec<ServiceConfigError>,
+        value: T,
+    ) -> Result<T, ServiceConfigErrors> {
+        if errors.is_empty() { Ok(value) } else { Err(Self { errors }) }
+    }
+}
+
+impl From<ServiceConfigError> for ServiceConfigErrors {
+    fn from(error: ServiceConfigError) -> Self {
+        Self { errors: vec![error] }
+    }
+}
+
+impl IntoIterator for ServiceConfigErrors {
+    type Item = ServiceConfigError;
+    type IntoIter = std::vec::IntoIter<ServiceConfigError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.errors.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a ServiceConfigErrors {
+    type Item = &'a ServiceConfigError;
+    type IntoIter = std::slice::Iter<'a, ServiceConfigError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Display for ServiceConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, error) in self.errors.iter().enumerate() {
+            if number > 0 {
+                f.write_str("\n")?;
+            }
+            error.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for ServiceConfigErrors {
+    /// The first error's.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.errors.first()?.source()
+    }
+}
+
+/// One thing that is wrong with a service config.
+#[derive(Debug, Clone)]
+pub struct ServiceConfigError {
+    path: String,
+    reason: String,
+    position: Option<(usize, usize)>,
+    source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+impl ServiceConfigError {
+    /// An error at a JSON path, where `reason` completes the sentence that begins with the path.
+    pub(super) fn new(path: impl fmt::Display, reason: impl Into<String>) -> Self {
+        Self { path: path.to_string(), reason: reason.into(), position: None, source: None }
+    }
+
+    /// An error of the document as a whole.
+    pub(super) fn of_document(what: &str, cause: impl Error + Send + Sync + 'static) -> Self {
+        let reason = format!("{what}: {cause}");
+        Self { source: Some(Arc::new(cause)), ..Self::new("", reason) }
+    }
+
+    /// The document is not JSON.
+    pub(super) fn syntax(error: serde_json::Error) -> Self {
+        let position = Some((error.line(), error.column()));
+        Self { position, ..Self::of_document("is not JSON", error) }
+    }
+
+    /// Where it is, as in `methodConfig[0].retryPolicy.maxAttempts`; empty for the whole document.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What is wrong, with the beginning of the value that is.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// Line and column, counted from 1, where the text stops being JSON; `None` for other errors.
+    /// The column is 0 where a line is missing.
+    pub fn position(&self) -> Option<(usize, usize)> {
+        self.position
+    }
+}
+
+impl fmt::Display for ServiceConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = if self.path.is_empty() { "the document" } else { &self.path };
+        write!(f, "{path} {}", self.reason)
+    }
+}
+
+impl Error for ServiceConfigError {
+    /// The syntax error of the text, or the reason why it could not be read.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|error| error as &(dyn Error + 'static))
+    }
+}

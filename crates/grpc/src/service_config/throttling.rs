@@ -1,0 +1,87 @@
+//! The settings of the throttle.
+
+use reattempt_core::ConfigError;
+
+use super::decimal::Decimal;
+
+/// How retries and hedges are throttled: the size of the bucket and what a success adds to it.
+///
+/// Both are kept in thousandths; further decimals are dropped, not rounded (rules THR-9, THR-10).
+/// The default is a bucket of 10 tokens, and 0.1 for a success.
+///
+/// ```
+/// use reattempt_grpc::Throttling;
+/// let throttling = Throttling::new(10.0, 0.5466)?;
+/// assert_eq!(throttling.max_tokens_thousandths(), 10_000);
+/// assert_eq!(throttling.token_ratio_thousandths(), 546);
+/// # Ok::<(), reattempt_core::ConfigError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Throttling {
+    max_tokens: u32,
+    token_ratio: u32,
+}
+
+pub(super) const MAX_TOKENS: &str = "a number from 0.001 to 1000";
+pub(super) const TOKEN_RATIO: &str = "a number of at least 0.001";
+
+impl Throttling {
+    /// A bucket of `max_tokens`, from 0.001 to 1000, to which a success adds `token_ratio`, at
+    /// least 0.001.
+    ///
+    /// # Errors
+    ///
+    /// If one of them is out of its bounds or not a number.
+    pub fn new(max_tokens: f64, token_ratio: f64) -> Result<Self, ConfigError> {
+        let max = written(max_tokens).and_then(|text| max_tokens_of(&text));
+        let ratio = written(token_ratio).and_then(|text| token_ratio_of(&text));
+        Ok(Self {
+            max_tokens: max
+                .ok_or_else(|| ConfigError::new("max_tokens", max_tokens, MAX_TOKENS))?,
+            token_ratio: ratio
+                .ok_or_else(|| ConfigError::new("token_ratio", token_ratio, TOKEN_RATIO))?,
+        })
+    }
+
+    /// From thousandths that [`max_tokens_of`] and [`token_ratio_of`] have found to be legal.
+    pub(super) fn of_thousandths(max_tokens: u32, token_ratio: u32) -> Self {
+        Self { max_tokens, token_ratio }
+    }
+
+    /// What the bucket holds at most and at first, in thousandths of a token: 1 to 1000000.
+    pub const fn max_tokens_thousandths(self) -> u32 {
+        self.max_tokens
+    }
+
+    /// What a success adds, in thousandths of a token: at least 1.
+    pub const fn token_ratio_thousandths(self) -> u32 {
+        self.token_ratio
+    }
+}
+
+impl Default for Throttling {
+    fn default() -> Self {
+        Self { max_tokens: 10_000, token_ratio: 100 }
+    }
+}
+
+/// A float as JSON would write it: 0.3 as "0.3", so that it becomes 300 thousandths and not 299.
+fn written(number: f64) -> Option<String> {
+    number.is_finite().then(|| number.to_string())
+}
+
+/// The thousandths of a `maxTokens` that JSON writes as `text`; `None` unless [`MAX_TOKENS`].
+pub(super) fn max_tokens_of(text: &str) -> Option<u32> {
+    let number = Decimal::parse(text, 3)?;
+    let above = number.units == 1_000_000 && !number.exact;
+    let legal = (1..=1_000_000).contains(&number.units) && !above;
+    legal.then_some(number.units)?.try_into().ok()
+}
+
+/// The thousandths of a `tokenRatio` that JSON writes as `text`; `None` unless [`TOKEN_RATIO`].
+///
+/// Past four million tokens, one is as good as another.
+pub(super) fn token_ratio_of(text: &str) -> Option<u32> {
+    let units = Decimal::parse(text, 3)?.units;
+    (units > 0).then(|| units.try_into().unwrap_or(u32::MAX))
+}

@@ -1,0 +1,137 @@
+//! The bucket of a throttle: its tokens and its settings in one word, without a lock.
+//!
+//! What flows in: debits, credits and new settings. What flows out: whether the level is too low.
+//! Because the settings sit beside the tokens, each change, the change of settings among them, is
+//! one compare-and-swap, and no thread ever sees tokens under settings that they do not belong to.
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU64, Ordering};
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Throttling;
+
+/// One token, in the thousandths that everything here is counted in (rule THR-10).
+const TOKEN: u64 = 1000;
+
+/// Each of the three numbers of a [`Level`] is at most 1000 tokens, which fits in 20 bits.
+const BITS: u32 = 20;
+const MASK: u64 = (1 << BITS) - 1;
+
+/// A [`Level`], packed. It guards no other memory, so every access is relaxed: the order of the
+/// changes of one word is the same for all threads.
+pub(super) struct Bucket {
+    word: AtomicU64,
+}
+
+/// What the word holds, in thousandths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Level {
+    tokens: u64,
+    /// The most tokens; 0 where nothing is throttled.
+    max: u64,
+    /// What a success adds, at most `max`: more would only fill the bucket too.
+    ratio: u64,
+}
+
+impl Level {
+    const OFF: Self = Self { tokens: 0, max: 0, ratio: 0 };
+
+    fn full(settings: Option<Throttling>) -> Self {
+        settings.map_or(Self::OFF, |settings| {
+            let max = u64::from(settings.max_tokens_thousandths());
+            let ratio = u64::from(settings.token_ratio_thousandths()).min(max);
+            Self { tokens: max, max, ratio }
+        })
+    }
+
+    #[inline]
+    fn unpack(word: u64) -> Self {
+        Self { tokens: word & MASK, max: (word >> BITS) & MASK, ratio: word >> (2 * BITS) }
+    }
+
+    #[inline]
+    fn pack(self) -> u64 {
+        self.tokens | (self.max << BITS) | (self.ratio << (2 * BITS))
+    }
+
+    /// Half of the tokens is too few (rule THR-5).
+    fn is_throttled(self) -> bool {
+        self.max > 0 && self.tokens * 2 <= self.max
+    }
+
+    fn debited(self) -> Self {
+        Self { tokens: self.tokens.saturating_sub(TOKEN), ..self }
+    }
+
+    #[inline]
+    fn credited(self) -> Self {
+        Self { tokens: (self.tokens + self.ratio).min(self.max), ..self }
+    }
+
+    /// The same part of `full`, rounded down; an older bucket that throttled nothing was full.
+    fn carried_over(self, full: Self) -> Self {
+        let share = (self.tokens * full.max).checked_div(self.max);
+        Self { tokens: share.unwrap_or(full.max), ..full }
+    }
+}
+
+impl Bucket {
+    pub(super) fn new(settings: Option<Throttling>) -> Self {
+        Self { word: AtomicU64::new(Level::full(settings).pack()) }
+    }
+
+    /// Takes a token, or what is left of one, and says whether the level is then too low.
+    pub(super) fn debit(&self) -> bool {
+        self.change(Level::debited).is_throttled()
+    }
+
+    /// Adds what a success is worth; writes nothing if the bucket is full.
+    #[inline]
+    pub(super) fn credit(&self) {
+        self.change(Level::credited);
+    }
+
+    pub(super) fn configure(&self, settings: Option<Throttling>) {
+        let full = Level::full(settings);
+        self.change(|level| level.carried_over(full));
+    }
+
+    pub(super) fn is_throttled(&self) -> bool {
+        self.level().is_throttled()
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        let level = self.level();
+        level.tokens == level.max
+    }
+
+    pub(super) fn tokens(&self) -> Option<u32> {
+        let level = self.level();
+        (level.max > 0).then_some(level.tokens)?.try_into().ok()
+    }
+
+    #[inline]
+    fn level(&self) -> Level {
+        Level::unpack(self.word.load(Ordering::Relaxed))
+    }
+
+    /// Changes the level, and returns what it has become.
+    #[inline]
+    fn change(&self, change: impl Fn(Level) -> Level) -> Level {
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            let level = change(Level::unpack(word));
+            let next = level.pack();
+            if next == word {
+                return level;
+            }
+            match self.word.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                Ok(_) => return level,
+                Err(changed) => word = changed,
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The throttle under the model checker, which tries every order in which the threads can run.
+//!
+//! Run with `RUSTFLAGS="--cfg loom" cargo test -p reattempt-grpc --test throttle_loom --release`.
+#![cfg(loom)]
+
+use loom::thread;
+use reattempt_grpc::{Throttle, Throttling};
+
+fn settings(max_tokens: f64, token_ratio: f64) -> Option<Throttling> {
+    Some(Throttling::new(max_tokens, token_ratio).unwrap())
+}
+
+fn spawn<T: 'static>(
+    throttle: &Throttle,
+    act: impl Fn(&Throttle) -> T + 'static,
+) -> thread::JoinHandle<T> {
+    let throttle = throttle.clone();
+    thread::spawn(move || act(&throttle))
+}
+
+#[test]
+fn thr_3_no_debit_is_lost_and_one_thread_sees_the_half() {
+    loom::model(|| {
+        let throttle = Throttle::new(settings(4.0, 1.0));
+        let other = spawn(&throttle, Throttle::failed);
+        let own = throttle.failed();
+        // One of them left 3 of 4 tokens, the other 2.
+        assert_ne!(own, other.join().unwrap());
+        assert_eq!(throttle.tokens_thousandths(), Some(2_000));
+    });
+}
+
+#[test]
+fn thr_4_no_credit_is_lost_and_none_goes_past_the_most() {
+    loom::model(|| {
+        let throttle = Throttle::new(settings(2.0, 0.75));
+        throttle.failed();
+        let other = spawn(&throttle, Throttle::succeeded);
+        throttle.succeeded();
+        other.join().unwrap();
+        assert_eq!(throttle.tokens_thousandths(), Some(2_000));
+    });
+}
+
+#[test]
+fn thr_2_a_debit_and_a_credit_at_the_bottom() {
+    loom::model(|| {
+        let throttle = Throttle::new(settings(1.0, 0.5));
+        throttle.failed();
+        let other = spawn(&throttle, Throttle::succeeded);
+        assert!(!throttle.failed(), "half of it or nothing is left");
+        other.join().unwrap();
+        let left = throttle.tokens_thousandths();
+        assert!(left == Some(0) || left == Some(500), "{left:?}");
+    });
+}
+
+#[test]
+fn sc_6_new_settings_lose_no_debit_and_no_credit() {
+    // Three threads: every order with up to three preemptions.
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let throttle = Throttle::new(settings(8.0, 1.0));
+        (0..4).for_each(|_| _ = throttle.failed());
+        let failing = spawn(&throttle, Throttle::failed);
+        let swapping = spawn(&throttle, |throttle| throttle.configure(settings(16.0, 2.0)));
+        throttle.succeeded();
+        failing.join().unwrap();
+        swapping.join().unwrap();
+        // 4 of 8, or 8 of 16: the debit is worth 1 before the swap and half of that after it, and
+        // the credit is worth the same before and after.
+        let left = throttle.tokens_thousandths();
+        assert!(left == Some(8_000) || left == Some(9_000), "{left:?}");
+    });
+}
+
+#[test]
+fn sc_6_tokens_are_never_seen_under_settings_that_are_not_theirs() {
+    loom::model(|| {
+        let throttle = Throttle::new(settings(4.0, 1.0));
+        let swapping = spawn(&throttle, |throttle| {
+            throttle.configure(settings(1000.0, 1.0));
+            throttle.configure(settings(4.0, 1.0));
+        });
+        assert!(throttle.failed(), "one token of 4, or one of 1000, is missing");
+        swapping.join().unwrap();
+        let left = throttle.tokens_thousandths();
+        assert!(left == Some(3_000) || left == Some(3_996), "{left:?}");
+    });
+}
