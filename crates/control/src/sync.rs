@@ -2,6 +2,12 @@
 //! of the model checker, which tries every order in which threads can see them.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+/// A value with cache lines of its own (processors fetch them in pairs of 64 bytes), so that it is
+/// not slowed down by writes to what lies beside it.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+pub(crate) struct Apart<T>(pub(crate) T);

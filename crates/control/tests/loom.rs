@@ -7,6 +7,9 @@
 #[allow(dead_code, reason = "only what the models use")]
 #[path = "../src/budget/bucket.rs"]
 mod bucket;
+#[allow(dead_code, reason = "only what the models use")]
+#[path = "../src/budget/not_full.rs"]
+mod not_full;
 #[path = "../src/sync.rs"]
 mod sync;
 
@@ -15,20 +18,36 @@ use std::time::Duration;
 
 use bucket::{Bucket, Rule, TOKEN, Take};
 use loom::thread;
+use not_full::{NotFull, Slot};
 use reattempt_core::GiveBack;
-use sync::{AtomicUsize, Ordering};
 
 const START: Duration = Duration::ZERO;
+const HASH: u64 = 0;
 
 /// A bucket that holds `held` of `capacity` tokens, and the count that it keeps.
-fn bucket(capacity: u64, held: u64, refill: u64) -> (Arc<Bucket>, Arc<AtomicUsize>) {
+fn bucket(capacity: u64, held: u64, refill: u64) -> (Arc<Bucket>, Arc<NotFull>) {
+    let not_full = Arc::new(NotFull::new());
+    let counted = Some((Arc::clone(&not_full), Slot::of(HASH)));
+    (bucket_counted(capacity, held, refill, counted), not_full)
+}
+
+/// One that nobody counts, as the only one of a budget, or one under a rule of time alone.
+fn bucket_uncounted(capacity: u64, held: u64, refill: u64) -> Arc<Bucket> {
+    bucket_counted(capacity, held, refill, None)
+}
+
+fn bucket_counted(
+    capacity: u64,
+    held: u64,
+    refill: u64,
+    counted: Option<(Arc<NotFull>, Slot)>,
+) -> Arc<Bucket> {
     let rule = Rule { capacity: capacity * TOKEN, ratio: TOKEN / 2, refill: refill * TOKEN };
-    let not_full = Arc::new(AtomicUsize::new(0));
-    let bucket = Arc::new(Bucket::new(rule, Arc::clone(&not_full)));
+    let bucket = Arc::new(Bucket::new(rule, counted));
     for _ in held..capacity {
         assert_eq!(bucket.take(START), Take::Taken);
     }
-    (bucket, not_full)
+    bucket
 }
 
 /// Takes in a thread of its own; gives how many tokens it got, 0 or 1.
@@ -37,8 +56,11 @@ fn taker(bucket: &Arc<Bucket>, now: Duration) -> thread::JoinHandle<u64> {
     thread::spawn(move || u64::from(bucket.take(now) == Take::Taken))
 }
 
-fn count(not_full: &AtomicUsize) -> usize {
-    not_full.load(Ordering::Acquire)
+/// The count of the buckets that are not full: while nobody changes it, the same in all and by hash.
+fn count(not_full: &NotFull) -> usize {
+    let count = not_full.count();
+    assert_eq!(not_full.count_for(HASH) as usize, count);
+    count
 }
 
 #[test]
@@ -205,7 +227,7 @@ fn the_count_is_not_zero_once_a_token_is_seen_to_be_gone() {
         let seen = Arc::clone(&bucket);
         let observer = thread::spawn(move || {
             if seen.balance() == Some(0) {
-                assert_eq!(count(&not_full), 1);
+                assert_eq!((not_full.count(), not_full.count_for(HASH)), (1, 1));
             }
         });
         assert_eq!(bucket.take(START), Take::Taken);
@@ -220,10 +242,92 @@ fn the_count_is_zero_only_once_the_bucket_is_seen_to_be_full() {
         bucket.credit();
         let crediting = Arc::clone(&bucket);
         let crediting = thread::spawn(move || crediting.credit());
-        if count(&not_full) == 0 {
+        if not_full.count() == 0 {
+            assert_eq!(bucket.balance(), Some(TOKEN));
+        }
+        if not_full.count_for(HASH) == 0 {
             assert_eq!(bucket.balance(), Some(TOKEN));
         }
         crediting.join().unwrap();
         assert_eq!(count(&not_full), 0);
+    });
+}
+
+#[test]
+fn time_that_a_settlement_has_credited_is_not_credited_again() {
+    loom::model(|| {
+        let (bucket, not_full) = bucket(1, 0, 1);
+        let later = Duration::from_secs(1);
+        let settled = Arc::clone(&bucket);
+        let other = thread::spawn(move || {
+            settled.settle(later);
+            u64::from(settled.take(later) == Take::Taken)
+        });
+        let own = u64::from(bucket.take(later) == Take::Taken);
+        assert_eq!(own + other.join().unwrap(), 1);
+        assert_eq!(bucket.take(later), Take::Refused);
+        assert_eq!((bucket.balance(), count(&not_full)), (Some(0), 1));
+    });
+}
+
+#[test]
+fn a_settlement_a_credit_and_another_settlement_fill_the_bucket_once() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let (bucket, not_full) = bucket(1, 0, 1);
+        bucket.credit();
+        let later = Duration::from_secs(1);
+        let settled = Arc::clone(&bucket);
+        let settling = thread::spawn(move || settled.settle(later));
+        let credited = Arc::clone(&bucket);
+        let crediting = thread::spawn(move || credited.credit());
+        bucket.settle(later);
+        settling.join().unwrap();
+        crediting.join().unwrap();
+        assert_eq!((bucket.balance(), count(&not_full)), (Some(TOKEN), 0));
+    });
+}
+
+#[test]
+fn a_bucket_is_not_settled_once_it_is_retired() {
+    loom::model(|| {
+        let (bucket, not_full) = bucket(1, 0, 1);
+        let later = Duration::from_secs(1);
+        let settled = Arc::clone(&bucket);
+        let settling = thread::spawn(move || settled.settle(later));
+        let retired = bucket.retire(later);
+        settling.join().unwrap();
+        assert_eq!(bucket.balance().is_none(), retired);
+        assert_eq!(count(&not_full), 0);
+    });
+}
+
+#[test]
+fn a_bucket_that_is_not_counted_loses_no_token() {
+    loom::model(|| {
+        let bucket = bucket_uncounted(2, 2, 0);
+        let other = taker(&bucket, START);
+        assert_eq!(bucket.take(START), Take::Taken);
+        bucket.give_back(1);
+        assert_eq!(other.join().unwrap(), 1);
+        assert_eq!(bucket.balance(), Some(TOKEN));
+        bucket.give_back(5);
+        assert_eq!(bucket.balance(), Some(2 * TOKEN));
+    });
+}
+
+#[test]
+fn a_bucket_that_is_not_counted_is_retired_or_taken_from_and_never_both() {
+    loom::model(|| {
+        let bucket = bucket_uncounted(1, 1, 0);
+        let taking = Arc::clone(&bucket);
+        let taking = thread::spawn(move || taking.take(START));
+        let retired = bucket.retire(START);
+        assert_eq!(taking.join().unwrap(), if retired { Take::Retired } else { Take::Taken });
+        assert_eq!(bucket.balance(), (!retired).then_some(0));
+        bucket.give_back(1);
+        bucket.credit();
+        assert_eq!(bucket.balance(), (!retired).then_some(TOKEN), "what is retired stays so");
     });
 }

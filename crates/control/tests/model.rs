@@ -24,6 +24,9 @@ struct Model {
     ratio: u128,
     refill: u128,
     buckets: HashMap<usize, ModelBucket>,
+    /// From which second on a take fills every bucket that time has filled up; none does where
+    /// there is only one.
+    settle_at: Option<u64>,
 }
 
 struct ModelBucket {
@@ -51,7 +54,31 @@ impl Model {
         moment * self.refill / 1_000_000
     }
 
+    fn settle(&mut self, now: Duration) {
+        let Some(at) = self.settle_at.filter(|at| now.as_secs() >= *at) else {
+            return;
+        };
+        self.settle_at = Some(at.max(now.as_secs().saturating_add(10)));
+        let now = micros(now);
+        for name in 0..NAMES.len() {
+            let Some(ModelBucket { balance, until, .. }) = self.buckets.get(&name) else {
+                continue;
+            };
+            let (balance, until) = (*balance, *until);
+            if now > until && balance + self.accrued(now) - self.accrued(until) >= self.capacity {
+                let capacity = self.capacity;
+                let bucket = self.bucket(name);
+                if balance < capacity {
+                    bucket.balance = capacity;
+                    bucket.until = now;
+                    bucket.latest = bucket.latest.max(now);
+                }
+            }
+        }
+    }
+
     fn acquire(&mut self, name: usize, now: Duration) -> bool {
+        self.settle(now);
         let now = micros(now);
         let (capacity, refill) = (self.capacity, self.refill);
         let until = self.bucket(name).until;
@@ -145,6 +172,7 @@ proptest! {
             ratio: ratio.into(),
             refill: refill.into(),
             buckets: HashMap::new(),
+            settle_at: (!shared).then_some(0),
         };
         let bucket = |name: usize| if shared { 0 } else { name };
         let failure = Failure::new(FailureKind::Network);
@@ -200,6 +228,7 @@ proptest! {
             ratio: 0,
             refill: refill.into(),
             buckets: HashMap::new(),
+            settle_at: None,
         };
         let mut ends = ends;
         ends.sort_unstable();

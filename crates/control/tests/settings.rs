@@ -163,9 +163,11 @@ fn the_last_of_shared_and_max_destinations_holds() {
 
 #[test]
 fn a_rate_budget_earns_by_time_alone() {
-    for budget in
-        [RetryBudget::rate(2.0, 5.0).unwrap(), RetryBudget::rate_for_traffic(25.0).unwrap()]
-    {
+    for budget in [
+        RetryBudget::rate(2.0, 5.0).unwrap(),
+        RetryBudget::rate(2.0, 5.0).unwrap().shared(),
+        RetryBudget::rate_for_traffic(25.0).unwrap(),
+    ] {
         assert_eq!(retry(&budget, "a", Duration::ZERO, 100), 5);
         assert!(budget.is_full(), "a success would change nothing");
         budget.succeeded("a", 1);

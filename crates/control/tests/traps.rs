@@ -248,6 +248,69 @@ fn trap_15_a_success_alone_takes_no_place_in_the_table() {
 }
 
 #[test]
+fn trap_15_a_success_is_credited_whatever_other_destinations_there_are() {
+    // Many more than there are slots to count them in, so that some are counted together.
+    let budget = without_trickle(0.5, 2.0);
+    let names: Vec<_> = (0..1000).map(|name| format!("host-{name}")).collect();
+    for name in &names {
+        drain(&budget, name, START, 1);
+    }
+    for name in &names {
+        assert!(!budget.is_full());
+        assert_eq!(budget.balance(name), 1.0);
+        for balance in [1.5, 2.0, 2.0] {
+            budget.succeeded(name, 0);
+            assert_eq!(budget.balance(name), balance);
+        }
+    }
+    assert!(budget.is_full());
+}
+
+#[test]
+fn trap_15_a_success_of_one_without_a_place_is_credited_to_all_such() {
+    for name in 0..16 {
+        let budget = without_trickle(0.5, 2.0).max_destinations(1).unwrap();
+        drain(&budget, "first", START, 1);
+        drain(&budget, "second", START, 1);
+        let other = format!("host-{name}");
+        budget.succeeded(&other, 0);
+        assert_eq!((budget.balance("first"), budget.balance("second")), (1.0, 1.5));
+        budget.succeeded(&other, 0);
+        budget.succeeded("first", 0);
+        budget.succeeded("first", 0);
+        assert!(budget.is_full());
+    }
+}
+
+#[test]
+fn trap_15_a_destination_never_called_again_does_not_keep_the_budget_from_being_full() {
+    let budget = RetryBudget::default();
+    let retry_elsewhere = |second| drop(acquire(&budget, "busy", Duration::from_secs(second)));
+    drain(&budget, "once", START, 1);
+    retry_elsewhere(9);
+    assert_eq!((budget.balance("once"), budget.is_full()), (9.0, false));
+    retry_elsewhere(10);
+    assert_eq!((budget.balance("once"), budget.is_full()), (10.0, true));
+
+    // The next search is ten seconds after the last, and time is not credited twice.
+    drain(&budget, "once", Duration::from_secs(11), 1);
+    assert_eq!(budget.balance("once"), 9.0);
+    retry_elsewhere(20);
+    assert_eq!((budget.balance("once"), budget.is_full()), (9.0, false));
+    retry_elsewhere(30);
+    assert_eq!((budget.balance("once"), budget.is_full()), (10.0, true));
+    assert_eq!(drain(&budget, "once", Duration::from_secs(30), 100), 10);
+
+    // Nor does the bucket of those who have no place.
+    let budget = RetryBudget::default().max_destinations(1).unwrap();
+    drain(&budget, "busy", START, 2);
+    drain(&budget, "once", START, 1);
+    assert_eq!((budget.balance("busy"), budget.balance("once")), (8.0, 9.0));
+    drop(acquire(&budget, "busy", Duration::from_secs(10)));
+    assert_eq!((budget.balance("busy"), budget.balance("once")), (9.0, 10.0));
+}
+
+#[test]
 fn trap_21_a_moment_before_the_last_makes_no_token() {
     let budget = RetryBudget::rate(1.0, 5.0).unwrap();
     let late = Duration::from_secs(100);

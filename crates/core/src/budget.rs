@@ -71,16 +71,19 @@ pub struct Permit {
 
 impl Permit {
     /// A permit that was paid for with `cost` tokens (in the budget's own unit) from `source`.
+    #[inline]
     pub fn new(source: Arc<dyn GiveBack>, cost: u32) -> Self {
         Self { source: Some(source), cost }
     }
 
     /// A permit that cost nothing.
+    #[inline]
     pub const fn free() -> Self {
         Self { source: None, cost: 0 }
     }
 
     /// The retry is being sent: the tokens are gone. Returns what was paid.
+    #[inline]
     pub fn spend(mut self) -> u32 {
         self.source = None;
         self.cost
@@ -88,8 +91,9 @@ impl Permit {
 }
 
 impl Drop for Permit {
+    #[inline]
     fn drop(&mut self) {
-        if let Some(source) = self.source.take() {
+        if let Some(source) = &self.source {
             source.give_back(self.cost);
         }
     }

@@ -95,6 +95,11 @@ macro_rules! tell_inner {
         fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
             self.inner.failed(admission, failure, random);
         }
+
+        #[inline]
+        fn is_stateless(&self) -> bool {
+            self.inner.is_stateless()
+        }
     };
 }
 
@@ -278,6 +283,10 @@ impl<A: Schedule, B: Schedule> Schedule for Then<A, B> {
     fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
         self.first.failed(admission, failure, random);
         self.second.failed(admission, failure, random);
+    }
+
+    fn is_stateless(&self) -> bool {
+        self.first.is_stateless() && self.second.is_stateless()
     }
 }
 

@@ -74,6 +74,13 @@ pub trait Schedule {
     fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
         let _ = (admission, failure, random);
     }
+
+    /// True when [`admit`](Self::admit), [`succeeded`](Self::succeeded) and [`failed`](Self::failed)
+    /// do nothing, so that the caller may leave them out. Default `false`, which is never wrong.
+    #[inline]
+    fn is_stateless(&self) -> bool {
+        false
+    }
 }
 
 /// The delays of one call, drawn one by one.
@@ -107,6 +114,10 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
 
     fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
         (**self).failed(admission, failure, random);
+    }
+
+    fn is_stateless(&self) -> bool {
+        (**self).is_stateless()
     }
 }
 
@@ -151,6 +162,10 @@ impl Schedule for SharedSchedule {
     fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
         self.0.failed(admission, failure, random);
     }
+
+    fn is_stateless(&self) -> bool {
+        self.0.is_stateless()
+    }
 }
 
 /// The object-safe face of [`Schedule`].
@@ -159,6 +174,7 @@ trait ErasedSchedule: Send + Sync {
     fn admit(&self) -> Admission;
     fn succeeded(&self, admission: Admission, random: &mut dyn Random);
     fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random);
+    fn is_stateless(&self) -> bool;
 }
 
 struct Erased<S>(S);
@@ -182,5 +198,9 @@ where
 
     fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
         self.0.failed(admission, failure, random);
+    }
+
+    fn is_stateless(&self) -> bool {
+        self.0.is_stateless()
     }
 }

@@ -51,6 +51,11 @@ impl Schedule for Decorrelated {
     fn delays(&self) -> Self {
         *self
     }
+
+    #[inline]
+    fn is_stateless(&self) -> bool {
+        true
+    }
 }
 
 impl Delays for Decorrelated {

@@ -146,6 +146,11 @@ impl Schedule for Exponential {
             longest: if self.within_cap { cap } else { Duration::MAX },
         }))
     }
+
+    #[inline]
+    fn is_stateless(&self) -> bool {
+        true
+    }
 }
 
 /// The state of one call of [`Exponential`].

@@ -43,6 +43,11 @@ impl Schedule for TruncatedExponential {
             random_part: self.random_part,
         }
     }
+
+    #[inline]
+    fn is_stateless(&self) -> bool {
+        true
+    }
 }
 
 /// The state of one call of [`TruncatedExponential`].

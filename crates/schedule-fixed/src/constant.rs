@@ -26,6 +26,11 @@ impl Schedule for Constant {
     fn delays(&self) -> Self {
         *self
     }
+
+    #[inline]
+    fn is_stateless(&self) -> bool {
+        true
+    }
 }
 
 impl Delays for Constant {

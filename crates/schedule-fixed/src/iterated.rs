@@ -50,6 +50,11 @@ where
     fn delays(&self) -> IteratedDelays<I> {
         IteratedDelays { iterator: (self.factory)() }
     }
+
+    #[inline]
+    fn is_stateless(&self) -> bool {
+        true
+    }
 }
 
 /// The state of one call of [`Iterated`]: its iterator, which each retry moves on by one.

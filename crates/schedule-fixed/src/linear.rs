@@ -58,6 +58,11 @@ impl Schedule for Linear {
     fn delays(&self) -> Self {
         *self
     }
+
+    #[inline]
+    fn is_stateless(&self) -> bool {
+        true
+    }
 }
 
 impl Delays for Linear {

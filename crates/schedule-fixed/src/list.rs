@@ -51,6 +51,11 @@ impl Schedule for List {
     fn delays(&self) -> Self {
         self.clone()
     }
+
+    #[inline]
+    fn is_stateless(&self) -> bool {
+        true
+    }
 }
 
 impl Delays for List {

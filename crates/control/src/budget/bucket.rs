@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use reattempt_core::GiveBack;
 
-use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+use super::not_full::{NotFull, Slot};
+use crate::sync::{AtomicU64, Ordering};
 
 /// One token, in the millionths that everything here is counted in: 0.1, 0.3 and 0.6 are exact.
 pub(crate) const TOKEN: u64 = 1_000_000;
@@ -73,9 +74,15 @@ pub(crate) struct Bucket {
     /// Capacity and ratio, shifted to where the state has its balance.
     full: u64,
     credit: u64,
+    /// What a state must be below for a credit to change it: `full`, or 0 under a rule of time
+    /// alone.
+    creditable: u64,
+    /// States below this change into each other without anything else to do: those that are not
+    /// full, or all but the retired one where nobody counts.
+    plain: u64,
     refill: u64,
-    /// How many buckets of this budget are not full: never too few, see [`Bucket::take`].
-    not_full: Arc<AtomicUsize>,
+    /// Where it is counted while it is not full.
+    counted: Option<(Arc<NotFull>, Slot)>,
 }
 
 /// A bucket as a thread sees it at a moment.
@@ -88,8 +95,8 @@ struct Seen {
 }
 
 impl Bucket {
-    /// A full bucket, one of those that `not_full` counts.
-    pub(crate) fn new(rule: Rule, not_full: Arc<AtomicUsize>) -> Self {
+    /// A full bucket.
+    pub(crate) fn new(rule: Rule, counted: Option<(Arc<NotFull>, Slot)>) -> Self {
         let full = rule.capacity << EPOCH_BITS;
         Self {
             state: AtomicU64::new(full),
@@ -97,35 +104,38 @@ impl Bucket {
             refilled_epoch: AtomicU64::new(0),
             full,
             credit: rule.ratio << EPOCH_BITS,
+            creditable: if rule.ratio > 0 { full } else { 0 },
+            plain: if counted.is_some() { full } else { RETIRED },
             refill: rule.refill,
-            not_full,
+            counted,
         }
     }
 
-    /// Takes one token. The only operation, with [`retire`](Self::retire), that looks at time.
+    /// Takes one token.
     #[inline]
     pub(crate) fn take(&self, now: Duration) -> Take {
         let now = moment(now);
+        // The usual case, small enough to be inlined: no time has passed (a moment before the last
+        // one credits nothing), there is a token, and nothing but the state changes.
+        if now <= self.refilled_until.load(Ordering::Acquire) {
+            let state = self.state.load(Ordering::Acquire);
+            if state < self.plain && state >= ONE && self.replace(state, state - ONE) {
+                return Take::Taken;
+            }
+        }
+        self.take_with_care(now)
+    }
+
+    #[inline(never)]
+    fn take_with_care(&self, now: u64) -> Take {
         loop {
-            let take = if now > self.refilled_until.load(Ordering::Acquire) {
-                self.take_with_refill(now)
-            } else {
-                // No time has passed: a moment before the last one credits nothing.
-                let state = self.state.load(Ordering::Acquire);
-                self.take_from(&Seen { state, worth: state, refilled: false }, now)
-            };
-            if let Some(take) = take {
+            if let Some(take) = self.take_from(&self.look(now), now) {
                 return take;
             }
         }
     }
 
-    #[inline(never)]
-    fn take_with_refill(&self, now: u64) -> Option<Take> {
-        self.take_from(&self.look(now), now)
-    }
-
-    /// One attempt at a take; `None` if the bucket was changed since it was seen.
+    /// An attempt at a take; `None` if the bucket was changed since it was seen.
     #[inline]
     fn take_from(&self, seen: &Seen, now: u64) -> Option<Take> {
         if seen.state == RETIRED {
@@ -139,27 +149,52 @@ impl Bucket {
         // high for a moment and is never too low.
         let was_full = seen.state >= self.full;
         if was_full {
-            self.not_full.fetch_add(1, Ordering::Relaxed);
+            self.count();
         }
         let next = seen.worth - ONE;
         if !self.replace(seen.state, next) {
             if was_full {
-                self.not_full.fetch_sub(1, Ordering::Release);
+                self.uncount();
             }
             return None;
         }
         if seen.refilled {
-            self.refilled_until.store(now, Ordering::Release);
-            self.refilled_epoch.store(next & EPOCH, Ordering::Release);
+            self.refilled(now, next);
         }
         Some(Take::Taken)
+    }
+
+    /// Writes down, after a refill, until when it was, for the epoch that it has begun.
+    #[inline]
+    fn refilled(&self, now: u64, state: u64) {
+        self.refilled_until.store(now, Ordering::Release);
+        self.refilled_epoch.store(state & EPOCH, Ordering::Release);
     }
 
     /// Adds what a success is worth. Reads no clock, and writes nothing when the bucket is full.
     #[inline]
     pub(crate) fn credit(&self) {
-        if self.credit > 0 {
-            self.add(self.credit);
+        let state = self.state.load(Ordering::Acquire);
+        if state < self.creditable {
+            self.add(state, self.credit);
+        }
+    }
+
+    /// Whether a credit would change nothing.
+    #[inline]
+    pub(crate) fn wants_no_credit(&self) -> bool {
+        self.state.load(Ordering::Acquire) >= self.creditable
+    }
+
+    /// Fills the bucket if time has filled it up by `now`, so that it need not be counted among
+    /// those that are not full until somebody takes from it again.
+    pub(crate) fn settle(&self, now: Duration) {
+        let now = moment(now);
+        let seen = self.look(now);
+        let fills = seen.state < self.full && seen.worth >= self.full;
+        if fills && self.replace(seen.state, seen.worth) {
+            self.refilled(now, seen.worth);
+            self.uncount();
         }
     }
 
@@ -174,7 +209,7 @@ impl Bucket {
             return false;
         }
         if seen.state < self.full {
-            self.not_full.fetch_sub(1, Ordering::Release);
+            self.uncount();
         }
         true
     }
@@ -190,25 +225,36 @@ impl Bucket {
         (state != RETIRED).then_some(state >> EPOCH_BITS)
     }
 
-    /// Adds an amount of at most [`MOST_TOKENS`] that stands where the state has its balance.
+    /// Adds to the state, last seen as `state`, an amount of at most [`MOST_TOKENS`] that stands
+    /// where the state has its balance.
     #[inline]
-    fn add(&self, amount: u64) {
+    fn add(&self, state: u64, amount: u64) {
+        let next = self.sum(state, amount);
+        if next >= self.plain || !self.replace(state, next) {
+            self.add_with_care(amount);
+        }
+    }
+
+    #[inline(never)]
+    fn add_with_care(&self, amount: u64) {
         let mut state = self.state.load(Ordering::Acquire);
         while state < self.full {
-            let sum = state + amount;
-            let fills = sum >= self.full;
-            let next = if fills { self.full | (state & EPOCH) } else { sum };
-            match self.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
-            {
-                Ok(_) => {
-                    if fills {
-                        self.not_full.fetch_sub(1, Ordering::Release);
-                    }
-                    return;
+            let next = self.sum(state, amount);
+            if self.replace(state, next) {
+                if next >= self.full {
+                    self.uncount();
                 }
-                Err(changed) => state = changed,
+                return;
             }
+            state = self.state.load(Ordering::Acquire);
         }
+    }
+
+    /// The state with an amount added, up to the capacity.
+    #[inline]
+    fn sum(&self, state: u64, amount: u64) -> u64 {
+        let sum = state + amount;
+        if sum < self.full { sum } else { self.full | (state & EPOCH) }
     }
 
     /// The state, and what it is worth at `now`.
@@ -220,25 +266,53 @@ impl Bucket {
         let until = self.refilled_until.load(Ordering::Acquire);
         let state = self.state.load(Ordering::Acquire);
         if now <= until || state & EPOCH != epoch || state == RETIRED {
-            return Seen { state, worth: state, refilled: false };
+            return Seen::as_it_is(state);
         }
-        let due = accrued(until, now, self.refill);
-        let balance = (state >> EPOCH_BITS).saturating_add(due).min(self.full >> EPOCH_BITS);
+        let mut balance = self.full >> EPOCH_BITS;
+        if state < self.full {
+            let due = accrued(until, now, self.refill);
+            balance = (state >> EPOCH_BITS).saturating_add(due).min(balance);
+        }
         let next_epoch = (epoch + 1) & EPOCH;
         Seen { state, worth: (balance << EPOCH_BITS) | next_epoch, refilled: true }
     }
 
+    fn count(&self) {
+        if let Some((not_full, slot)) = &self.counted {
+            not_full.add(*slot);
+        }
+    }
+
+    fn uncount(&self) {
+        if let Some((not_full, slot)) = &self.counted {
+            not_full.remove(*slot);
+        }
+    }
+
     /// Release and acquire on every change: a thread's reading of the moment comes before its
     /// change, and a later change before the storing of the next moment.
+    #[inline]
     fn replace(&self, state: u64, next: u64) -> bool {
         self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 }
 
 impl GiveBack for Bucket {
+    #[inline]
     fn give_back(&self, cost: u32) {
         let amount = u64::from(cost.min(MOST_TOKENS)) * TOKEN;
-        self.add(amount << EPOCH_BITS);
+        let state = self.state.load(Ordering::Acquire);
+        if state < self.full {
+            self.add(state, amount << EPOCH_BITS);
+        }
+    }
+}
+
+impl Seen {
+    /// Without a refill.
+    #[inline]
+    fn as_it_is(state: u64) -> Self {
+        Self { state, worth: state, refilled: false }
     }
 }
 
@@ -249,6 +323,7 @@ impl fmt::Debug for Bucket {
 }
 
 /// `now` in microseconds, in a form that needs no division; it ends after half a million years.
+#[inline]
 fn moment(now: Duration) -> u64 {
     let seconds = now.as_secs().min(u64::MAX >> MICROSECOND_BITS);
     (seconds << MICROSECOND_BITS) | u64::from(now.subsec_micros())

@@ -10,69 +10,101 @@
 //! again behind the lock, where the new table is in place. If no bucket is full, the newcomer shares
 //! one bucket with all others who find no place.
 
-use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::bucket::{Bucket, Rule, Take};
-use crate::sync::AtomicUsize;
+use super::not_full::{NotFull, Slot};
+use crate::sync::{AtomicU64, Ordering};
 
-type Buckets = HashMap<Arc<str>, Arc<Bucket>>;
+/// How many seconds at least lie between two searches for buckets that time has filled up.
+const SECONDS_BETWEEN_SETTLEMENTS: u64 = 10;
+
+type Table = HashTable<Place>;
+
+#[derive(Clone)]
+struct Place {
+    name: Arc<str>,
+    bucket: Arc<Bucket>,
+}
 
 pub(crate) struct Destinations {
-    buckets: ArcSwap<Buckets>,
+    table: ArcSwap<Table>,
     /// Held by whoever changes the table; a bucket is retired only under it.
     changing: Mutex<()>,
     /// The bucket of all who have no place in the table. It is never retired.
     others: Arc<Bucket>,
+    /// The buckets that a success would change: under a rule of time alone none.
+    not_full: Arc<NotFull>,
+    hashing: DefaultHashBuilder,
+    /// From which second on a take settles the buckets.
+    settle_at: AtomicU64,
     most: usize,
     rule: Rule,
-    not_full: Arc<AtomicUsize>,
 }
 
 impl Destinations {
     /// An empty table with room for `most` destinations.
-    pub(crate) fn new(most: usize, rule: Rule, not_full: Arc<AtomicUsize>) -> Self {
+    pub(crate) fn new(most: usize, rule: Rule) -> Self {
+        let not_full = Arc::new(NotFull::new());
         Self {
-            buckets: ArcSwap::default(),
+            table: ArcSwap::default(),
             changing: Mutex::new(()),
-            others: Arc::new(Bucket::new(rule, Arc::clone(&not_full))),
+            others: Arc::new(bucket(rule, &not_full, Slot::OTHERS)),
+            not_full,
+            hashing: DefaultHashBuilder::default(),
+            settle_at: AtomicU64::new(0),
             most,
             rule,
-            not_full,
         }
     }
 
     /// Takes one token for `destination` and returns the bucket that it came from.
+    #[inline(never)]
     pub(crate) fn take(&self, destination: &str, now: Duration) -> Option<Arc<Bucket>> {
-        let buckets = self.buckets.load();
-        if let Some(bucket) = buckets.get(destination) {
+        let hash = self.hash(destination);
+        let table = self.table.load();
+        if now.as_secs() >= self.settle_at.load(Ordering::Relaxed) {
+            self.settle(&table, now);
+        }
+        if let Some(bucket) = find(&table, hash, destination) {
             match bucket.take(now) {
                 Take::Taken => return Some(Arc::clone(bucket)),
                 Take::Refused => return None,
                 Take::Retired => {}
             }
-        } else if buckets.len() >= self.most && !buckets.values().any(|own| own.is_full_at(now)) {
+        } else if table.len() >= self.most && !table.iter().any(|own| own.bucket.is_full_at(now)) {
             return taken_from(&self.others, now);
         }
-        drop(buckets);
+        drop(table);
         self.take_as_newcomer(destination, now)
     }
 
     /// Credits a success of `destination`. One that has no bucket of its own is one of those that
     /// share the bucket of the others.
+    #[inline]
     pub(crate) fn credit(&self, destination: &str) {
-        self.buckets.load().get(destination).unwrap_or(&self.others).credit();
+        if !self.are_full() {
+            self.credit_if_not_full(destination);
+        }
+    }
+
+    /// True when a success of any destination would change nothing.
+    #[inline]
+    pub(crate) fn are_full(&self) -> bool {
+        self.not_full.count() == 0
     }
 
     /// The balance that `destination` would draw on, in millionths.
     pub(crate) fn balance(&self, destination: &str) -> u64 {
-        let buckets = self.buckets.load();
-        let balance = match buckets.get(destination) {
+        let table = self.table.load();
+        let balance = match find(&table, self.hash(destination), destination) {
             Some(bucket) => bucket.balance(),
-            None if buckets.len() < self.most => None,
+            None if table.len() < self.most => None,
             None => self.others.balance(),
         };
         balance.unwrap_or(self.rule.capacity)
@@ -80,9 +112,9 @@ impl Destinations {
 
     /// Every destination that has a bucket, with its balance in millionths, in no order.
     pub(crate) fn balances(&self) -> Vec<(Arc<str>, u64)> {
-        let buckets = self.buckets.load();
+        let table = self.table.load();
         let balance = |bucket: &Bucket| bucket.balance().unwrap_or(self.rule.capacity);
-        buckets.iter().map(|(name, bucket)| (Arc::clone(name), balance(bucket))).collect()
+        table.iter().map(|place| (Arc::clone(&place.name), balance(&place.bucket))).collect()
     }
 
     /// The balance of the bucket that the destinations without a place share, in millionths.
@@ -90,26 +122,72 @@ impl Destinations {
         self.others.balance().unwrap_or(self.rule.capacity)
     }
 
+    #[inline(never)]
+    fn credit_if_not_full(&self, destination: &str) {
+        let hash = self.hash(destination);
+        if self.not_full.count_for(hash) > 0 {
+            find(&self.table.load(), hash, destination).unwrap_or(&self.others).credit();
+        }
+    }
+
+    /// Fills the buckets that time has filled up, if it is this thread's turn. Otherwise one from
+    /// which a token was taken and never again would keep every success busy with looking for its
+    /// own.
+    #[cold]
+    fn settle(&self, table: &Table, now: Duration) {
+        let seconds = now.as_secs();
+        let next = seconds.saturating_add(SECONDS_BETWEEN_SETTLEMENTS);
+        let due = self.settle_at.load(Ordering::Relaxed);
+        let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
+        if seconds >= due && self.settle_at.compare_exchange(due, next, set, failed).is_ok() {
+            table.iter().map(|place| &place.bucket).for_each(|bucket| bucket.settle(now));
+            self.others.settle(now);
+        }
+    }
+
     /// Finds `destination` a place and takes its first token, behind the lock.
+    #[cold]
     fn take_as_newcomer(&self, destination: &str, now: Duration) -> Option<Arc<Bucket>> {
+        let hash = self.hash(destination);
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let buckets = self.buckets.load_full();
+        let table = self.table.load_full();
         // Another thread may have brought it in meanwhile.
-        if let Some(bucket) = buckets.get(destination) {
+        if let Some(bucket) = find(&table, hash, destination) {
             return taken_from(bucket, now);
         }
-        let mut changed = Buckets::clone(&buckets);
+        let mut changed = Table::clone(&table);
         if changed.len() >= self.most {
-            changed.retain(|_, bucket| !bucket.retire(now));
+            changed.retain(|place| !place.bucket.retire(now));
         }
         if changed.len() >= self.most {
             return taken_from(&self.others, now);
         }
-        let bucket = Arc::new(Bucket::new(self.rule, Arc::clone(&self.not_full)));
-        changed.insert(destination.into(), Arc::clone(&bucket));
-        self.buckets.store(Arc::new(changed));
+        let bucket = Arc::new(bucket(self.rule, &self.not_full, Slot::of(hash)));
+        let place = Place { name: destination.into(), bucket: Arc::clone(&bucket) };
+        changed.insert_unique(hash, place, |place| self.hash(&place.name));
+        self.table.store(Arc::new(changed));
         taken_from(&bucket, now)
     }
+
+    /// The hash of a whole name. An adversary who chooses the names cannot know which ones collide,
+    /// for the seed is random. One who found out in spite of that would have to fail once on each
+    /// of them, and at worst as many names are compared at a look-up as the table may hold.
+    #[inline]
+    fn hash(&self, destination: &str) -> u64 {
+        let mut hasher = self.hashing.build_hasher();
+        hasher.write(destination.as_bytes());
+        hasher.finish()
+    }
+}
+
+#[inline]
+fn find<'a>(table: &'a Table, hash: u64, destination: &str) -> Option<&'a Arc<Bucket>> {
+    table.find(hash, |place| *place.name == *destination).map(|place| &place.bucket)
+}
+
+/// A full bucket, which is counted in that slot while a success would change it.
+fn bucket(rule: Rule, not_full: &Arc<NotFull>, slot: Slot) -> Bucket {
+    Bucket::new(rule, (rule.ratio > 0).then(|| (Arc::clone(not_full), slot)))
 }
 
 /// One token from a bucket that cannot be retired while this runs.

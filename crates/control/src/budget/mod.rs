@@ -4,6 +4,7 @@
 
 mod bucket;
 mod destinations;
+mod not_full;
 mod retry_budget;
 mod settings;
 

@@ -9,7 +9,7 @@ use reattempt_core::{Budget, ConfigError, Failure, Permit};
 use super::bucket::{Bucket, Take};
 use super::destinations::Destinations;
 use super::settings::{Settings, tokens};
-use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Apart, AtomicU64, Ordering};
 
 /// How many destinations are listed by `Debug`, the emptiest first.
 const LISTED: usize = 16;
@@ -95,10 +95,8 @@ pub struct RetryBudget {
 struct State {
     settings: Settings,
     buckets: Buckets,
-    /// How many buckets a success would change: those that are not full, and under a rule of time
-    /// alone none.
-    not_full: Arc<AtomicUsize>,
-    refusals: AtomicU64,
+    /// Written while a destination is failing, and not to slow down the successes of the others.
+    refusals: Apart<AtomicU64>,
 }
 
 enum Buckets {
@@ -203,7 +201,9 @@ impl RetryBudget {
 
     /// The tokens that `destination` can draw on, as the last retry or success left them.
     ///
-    /// What time has added since the last retry is not in it, for nothing here reads a clock.
+    /// What time has added since the last retry is not in it, for nothing here reads a clock;
+    /// but at a retry every ten seconds or so, the buckets of all destinations that time has
+    /// filled up are full from then on.
     /// Infinite for an unlimited budget.
     pub fn balance(&self, destination: &str) -> f64 {
         match &self.state.buckets {
@@ -226,21 +226,22 @@ impl RetryBudget {
 
     /// How many retries were refused since the budget was built, over all destinations.
     pub fn refusals(&self) -> u64 {
-        self.state.refusals.load(Ordering::Relaxed)
+        self.state.refusals.0.load(Ordering::Relaxed)
     }
 
     fn build(settings: Settings) -> Self {
-        let not_full = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&not_full);
         let buckets = match (settings.rule, settings.max_destinations) {
             (None, _) => Buckets::None,
-            (Some(rule), None) => Buckets::One(Arc::new(Bucket::new(rule, counted))),
-            (Some(rule), Some(most)) => Buckets::Each(Destinations::new(most, rule, counted)),
+            (Some(rule), None) => Buckets::One(Arc::new(Bucket::new(rule, None))),
+            (Some(rule), Some(most)) => Buckets::Each(Destinations::new(most, rule)),
         };
-        let credits = settings.rule.is_some_and(|rule| rule.ratio > 0);
-        let not_full = if credits { not_full } else { Arc::default() };
-        let refusals = AtomicU64::new(0);
-        Self { state: Arc::new(State { settings, buckets, not_full, refusals }) }
+        Self { state: Arc::new(State { settings, buckets, refusals: Apart::default() }) }
+    }
+
+    #[cold]
+    fn refuse(&self) -> Option<Permit> {
+        self.state.refusals.0.fetch_add(1, Ordering::Relaxed);
+        None
     }
 }
 
@@ -254,31 +255,36 @@ impl Default for RetryBudget {
 impl Budget for RetryBudget {
     /// Takes one token from the bucket of `destination`. Allocates only for a destination that
     /// never asked before.
+    #[inline]
     fn acquire(&self, destination: &str, _: &Failure, now: Duration) -> Option<Permit> {
         let paid_from = match &self.state.buckets {
             Buckets::One(bucket) => (bucket.take(now) == Take::Taken).then(|| Arc::clone(bucket)),
             Buckets::Each(destinations) => destinations.take(destination, now),
             Buckets::None => return Some(Permit::free()),
         };
-        let Some(bucket) = paid_from else {
-            self.state.refusals.fetch_add(1, Ordering::Relaxed);
-            return None;
-        };
-        Some(Permit::new(bucket, 1))
+        match paid_from {
+            Some(bucket) => Some(Permit::new(bucket, 1)),
+            None => self.refuse(),
+        }
     }
 
     /// Adds the ratio to the bucket of `destination`, whatever was `paid`.
+    #[inline]
     fn succeeded(&self, destination: &str, _: u32) {
         match &self.state.buckets {
             Buckets::One(bucket) => bucket.credit(),
-            Buckets::Each(destinations) if !self.is_full() => destinations.credit(destination),
-            Buckets::Each(_) | Buckets::None => {}
+            Buckets::Each(destinations) => destinations.credit(destination),
+            Buckets::None => {}
         }
     }
 
     #[inline]
     fn is_full(&self) -> bool {
-        self.state.not_full.load(Ordering::Acquire) == 0
+        match &self.state.buckets {
+            Buckets::One(bucket) => bucket.wants_no_credit(),
+            Buckets::Each(destinations) => destinations.are_full(),
+            Buckets::None => true,
+        }
     }
 }
 

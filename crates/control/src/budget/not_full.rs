@@ -1,0 +1,64 @@
+//! How many buckets a success would change, in all and by the hash of their destination.
+//!
+//! What flows in: buckets that cease to be full, and that are full again. What flows out: whether
+//! a success has anything to do, for one load where all are full, else for a hash and two loads, so
+//! that the table of destinations is seldom read. Destinations whose hashes fall together are
+//! counted together: a success may look up a bucket that is full, and never passes by one that is
+//! not.
+
+use crate::sync::{Apart, AtomicU32, AtomicUsize, Ordering};
+
+/// A kilobyte for each budget. The model checker pays for each.
+const SLOTS: usize = if cfg!(loom) { 1 } else { 256 };
+
+pub(crate) struct NotFull {
+    /// What every success of every thread reads.
+    all: Apart<AtomicUsize>,
+    /// The last is for the bucket that has many destinations.
+    by_slot: [AtomicU32; SLOTS + 1],
+}
+
+/// Where a bucket is counted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slot(usize);
+
+impl Slot {
+    /// For the bucket of destinations whatever their hash.
+    pub(crate) const OTHERS: Self = Self(SLOTS);
+
+    #[inline]
+    pub(crate) fn of(hash: u64) -> Self {
+        Self(usize::from(hash.to_le_bytes()[0]) % SLOTS)
+    }
+}
+
+impl NotFull {
+    pub(crate) fn new() -> Self {
+        Self { all: Apart::default(), by_slot: std::array::from_fn(|_| AtomicU32::default()) }
+    }
+
+    /// How many there are; for a moment perhaps too many, never too few.
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.all.0.load(Ordering::Acquire)
+    }
+
+    /// How many there may be among those that a destination with this hash draws on.
+    #[inline]
+    pub(crate) fn count_for(&self, hash: u64) -> u32 {
+        let count = |slot: Slot| self.by_slot[slot.0].load(Ordering::Acquire);
+        count(Slot::of(hash)) + count(Slot::OTHERS)
+    }
+
+    /// Counts a bucket, before it ceases to be full: whoever sees that it has sees it counted.
+    pub(crate) fn add(&self, slot: Slot) {
+        self.all.0.fetch_add(1, Ordering::Relaxed);
+        self.by_slot[slot.0].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a bucket no longer, after it has become full.
+    pub(crate) fn remove(&self, slot: Slot) {
+        self.all.0.fetch_sub(1, Ordering::Release);
+        self.by_slot[slot.0].fetch_sub(1, Ordering::Release);
+    }
+}
