@@ -40,7 +40,6 @@ where
     B::Error: Into<BoxError>,
 {
     /// Keeps a request, and makes the first attempt of it.
-    #[inline(always)]
     pub(crate) fn keep(
         request: Request<B>,
         http: &Http,
@@ -50,7 +49,11 @@ where
         if added.is_any() {
             return Self::add_and_keep(request, http, added, kept);
         }
-        Self::split(request, http, kept)
+        let kept = kept.insert(Self { head: KeptHead::new(&request), body: None });
+        let (head, body) = request.into_parts();
+        let body = ReplayBody::new(body, &http.replay);
+        kept.body = body.try_clone();
+        Request::from_parts(head, body)
     }
 
     /// The same where something is added. It stands apart, for a request that may be changed is
@@ -63,17 +66,10 @@ where
         kept: &mut Option<Self>,
     ) -> Request<ReplayBody<B>> {
         added.to_message(&mut request);
-        Self::split(request, http, kept)
-    }
-
-    #[inline(always)]
-    fn split(request: Request<B>, http: &Http, kept: &mut Option<Self>) -> Request<ReplayBody<B>> {
-        let kept = kept.insert(Self { head: KeptHead::new(&request), body: None });
-        request.map(|body| {
-            let body = ReplayBody::new(body, &http.replay);
-            kept.body = body.try_clone();
-            body
-        })
+        let head = KeptHead::new(&request);
+        let attempt = request.map(|body| ReplayBody::new(body, &http.replay));
+        *kept = Some(Self { head, body: attempt.body().try_clone() });
+        attempt
     }
 
     /// The next attempt, and what is kept for one more.
@@ -117,6 +113,16 @@ impl<B> Kept for KeptRequest<B> {
 /// The `Host` field, for requests whose URI has no authority.
 pub(crate) fn host(headers: &HeaderMap) -> Option<&[u8]> {
     headers.get(http::header::HOST).map(HeaderValue::as_bytes)
+}
+
+#[cold]
+fn add_and_pass<B>(mut request: Request<B>, added: Added<'_>) -> Request<ReplayBody<B>>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    added.to_message(&mut request);
+    request.map(ReplayBody::passthrough)
 }
 
 impl Added<'_> {
@@ -179,11 +185,11 @@ where
     }
 
     fn pass(&self, request: Request<B>, added: Added<'_>) -> Self::Attempt {
-        let mut attempt = request.map(ReplayBody::passthrough);
         if added.is_any() {
-            added.to_message(&mut attempt);
+            return add_and_pass(request, added);
         }
-        attempt
+        let (head, body) = request.into_parts();
+        Request::from_parts(head, ReplayBody::passthrough(body))
     }
 
     fn keep(
@@ -207,7 +213,6 @@ where
         kept.destination(self)
     }
 
-    #[inline(always)]
     fn split(&self, attempt: Self::Attempt) -> (Parts, Self::Rest) {
         attempt.into_parts()
     }

@@ -13,8 +13,7 @@ use reattempt_core::{Budget, Schedule};
 use tokio::task::coop::poll_proceed;
 use tower_service::Service;
 
-use super::call::{Call, SharedBy};
-use crate::CallOptions;
+use super::call::Call;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Carry, Judge};
 
@@ -33,31 +32,12 @@ pin_project! {
         D: Schedule,
         M: ErrorMode<S::Error>,
     {
-        call: Call<S, Req, K, D, B, M>,
+        // None where the attempt's outcome need only be handed on.
+        pub(super) call: Option<Call<S, Req, K, D, B, M>>,
         #[pin]
-        attempt: Option<S::Future>,
+        pub(super) attempt: Option<S::Future>,
         #[pin]
-        timer: M::Timer,
-    }
-}
-
-impl<S, Req, K, D, B, M> RetryFuture<S, Req, K, D, B, M>
-where
-    S: Service<K::Attempt> + Clone,
-    K: Carry<Req> + Judge<S::Response>,
-    D: Schedule,
-    B: Budget,
-    M: ErrorMode<S::Error>,
-{
-    /// Starts a call on the readied service `inner`.
-    pub(super) fn start(
-        inner: &mut S,
-        shared: &SharedBy<S, K, D, B, M>,
-        of_handle: Option<&CallOptions>,
-        request: Req,
-    ) -> Self {
-        let (call, attempt) = Call::begin(inner, shared, of_handle, request);
-        Self { call, attempt, timer: M::Timer::default() }
+        pub(super) timer: M::Timer,
     }
 }
 
@@ -73,17 +53,23 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
+        let Some(call) = this.call else {
+            let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
+            let result = ready!(attempt.poll(cx)).map_err(M::own);
+            this.attempt.set(None);
+            return Poll::Ready(result);
+        };
         loop {
             if let Some(attempt) = this.attempt.as_mut().as_pin_mut() {
                 let mut interrupted = None;
                 let mut result = match attempt.poll(cx) {
                     Poll::Ready(result) => result.map_err(M::own),
                     Poll::Pending => {
-                        this.call.takes_time();
-                        let due = |now| this.call.interrupt_due(now);
+                        call.takes_time();
+                        let due = |now| call.interrupt_due(now);
                         let (interrupt, since) =
                             ready!(M::poll_interrupt(this.timer.as_mut(), cx, due));
-                        let (error, limit) = this.call.interrupted(interrupt, since);
+                        let (error, limit) = call.interrupted(interrupt, since);
                         interrupted = Some(limit);
                         Err(error)
                     }
@@ -91,13 +77,13 @@ where
                 // Gone before anything else happens: an interrupted attempt is cancelled by this.
                 this.attempt.set(None);
                 M::reset(this.timer.as_mut());
-                match this.call.settle(&result, interrupted) {
+                match call.settle(&result, interrupted) {
                     ControlFlow::Break(stop) => {
-                        this.call.end(&mut result, stop);
+                        call.end(&mut result, stop);
                         return Poll::Ready(result);
                     }
                     ControlFlow::Continue((judgement, failure)) => {
-                        let settled = this.call.failed(result, judgement, failure);
+                        let settled = call.failed(result, judgement, failure);
                         if let ControlFlow::Break(result) = settled {
                             return Poll::Ready(result);
                         }
@@ -106,7 +92,7 @@ where
             }
             // A service that is always ready and always refuses must not keep others from their turn.
             let turn = ready!(poll_proceed(cx));
-            let between = ready!(this.call.poll_between(cx, this.timer.as_mut()));
+            let between = ready!(call.poll_between(cx, this.timer.as_mut()));
             turn.made_progress();
             match between {
                 ControlFlow::Break(result) => return Poll::Ready(result),
@@ -125,7 +111,7 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryFuture")
-            .field("attempt", &self.call.number())
+            .field("attempt", &self.call.as_ref().map_or(1, Call::number))
             .field("under_way", &self.attempt.is_some())
             .finish_non_exhaustive()
     }

@@ -105,6 +105,15 @@ impl Setting {
         }
     }
 
+    /// Whether the call's schedule wants to hear nothing.
+    #[inline]
+    pub(crate) fn is_stateless<D: Schedule>(&self, of_policy: &D) -> bool {
+        match self.options.as_ref().and_then(CallOptions::get_schedule) {
+            Some(own) => own.is_stateless(),
+            None => of_policy.is_stateless(),
+        }
+    }
+
     /// Tells the call's schedule of a success.
     #[inline]
     pub(crate) fn succeeded<K: Protocol, D: Schedule, B>(

@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use reattempt_core::{Budget, Schedule};
+use reattempt_core::{Admission, Budget, Schedule};
 use tower_service::Service;
 
 use super::RetryFuture;
+use super::call::{Call, Opening};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Carry, Judge, Origin};
 use crate::{CallOptions, RetryPolicy};
@@ -83,8 +84,55 @@ where
         self.inner.poll_ready(cx).map_err(M::own)
     }
 
+    /// Keeps what it needs of the request and sends the first attempt by the readied inner service,
+    /// unless a hook has to see it first.
+    ///
+    /// All in one function: a request is large, and each further one that it were handed to by value
+    /// would copy it once more.
     fn call(&mut self, request: Req) -> Self::Future {
-        RetryFuture::start(&mut self.inner, &self.shared, self.options.as_ref(), request)
+        let settings = &*self.shared.policy.settings;
+        let protocol = &settings.protocol;
+        let mut opening = Opening::new(settings, self.options.as_ref(), &request);
+        if !M::INTERRUPTS && !opening.keeps() && opening.is_indifferent(settings) {
+            let attempt = self.inner.call(protocol.pass(request, opening.added()));
+            return RetryFuture { call: None, attempt: Some(attempt), timer: M::Timer::default() };
+        }
+        let (mut kept, mut target) = (None, None);
+        let attempt = if opening.keeps() {
+            protocol.keep(request, opening.added(), &mut kept)
+        } else {
+            if settings.observer.is_some() || !settings.budget.is_full() {
+                target = Some(protocol.target(&request).into());
+            }
+            protocol.pass(request, opening.added())
+        };
+        let (admission, attempt, retrying) = match settings.hook {
+            None => {
+                (opening.setting.admit(&settings.schedule), Some(self.inner.call(attempt)), None)
+            }
+            Some(_) => {
+                // The attempt waits for its hook, and with it the very instance that was readied.
+                let spare = self.inner.clone();
+                let readied = std::mem::replace(&mut self.inner, spare);
+                let retrying = opening.prepare::<S, Req, K, D, B, M>(settings, readied, attempt);
+                (Admission::default(), None, Some(retrying))
+            }
+        };
+        RetryFuture {
+            call: Some(Call {
+                shared: Arc::clone(&self.shared),
+                kept,
+                target,
+                carried: opening.keeps(),
+                setting: opening.setting,
+                number: 1,
+                admission,
+                marker: opening.marker,
+                retrying,
+            }),
+            attempt,
+            timer: M::Timer::default(),
+        }
     }
 }
 

@@ -23,7 +23,7 @@ use super::service::Shared;
 use super::{Progress, Setting};
 use crate::error_mode::ErrorMode;
 use crate::policy::Settings;
-use crate::protocol::{Added, Carry, Judge, NestedMarker, Protocol};
+use crate::protocol::{Added, Admitted, Carry, Judge, NestedMarker, Protocol};
 use crate::{Attempting, CallOptions, Deadline, RefusedResponse, RetryPolicy};
 
 /// A call.
@@ -34,19 +34,19 @@ where
     D: Schedule,
     M: ErrorMode<S::Error>,
 {
-    shared: SharedBy<S, K, D, B, M>,
-    kept: Option<K::Kept>,
+    pub(in crate::retry) shared: SharedBy<S, K, D, B, M>,
+    pub(in crate::retry) kept: Option<K::Kept>,
     /// Whom a request is for of which nothing is kept, where somebody wants to know.
-    target: Option<Box<str>>,
-    setting: Setting,
+    pub(in crate::retry) target: Option<Box<str>>,
+    pub(in crate::retry) setting: Setting,
     /// Whether the request was kept at all.
-    carried: bool,
+    pub(in crate::retry) carried: bool,
     /// The number of the attempt under way, from 1.
-    number: u32,
-    admission: Admission,
+    pub(in crate::retry) number: u32,
+    pub(in crate::retry) admission: Admission,
     /// What this layer leaves in the request for inner ones.
-    marker: Option<NestedMarker>,
-    retrying: Option<BoxedRetrying<S, Req, K, D, M>>,
+    pub(in crate::retry) marker: Option<NestedMarker>,
+    pub(in crate::retry) retrying: Option<BoxedRetrying<S, Req, K, D, M>>,
 }
 
 /// What a call shares with all others of its client.
@@ -55,7 +55,7 @@ pub(super) type SharedBy<S, K, D, B, M> = Arc<Shared<S, RetryPolicy<K, D, B, M>>
 /// The call is over, or goes on with `N`.
 type Onwards<T, E, N> = ControlFlow<Result<T, E>, N>;
 
-type BoxedRetrying<S, Req, K, D, M> = Pin<
+pub(super) type BoxedRetrying<S, Req, K, D, M> = Pin<
     Box<
         Retrying<
             S,
@@ -70,7 +70,7 @@ type BoxedRetrying<S, Req, K, D, M> = Pin<
 
 pin_project! {
     /// All that only retries need.
-    struct Retrying<S, R, H, T, E, D> {
+    pub(in crate::retry) struct Retrying<S, R, H, T, E, D> {
         progress: Option<Progress<D>>,
         // The error that the last attempt ended with, in case no further one can be made.
         last_error: Option<E>,
@@ -130,6 +130,89 @@ where
     }
 }
 
+/// What a look at a new request has told.
+pub(super) struct Opening {
+    pub(in crate::retry) setting: Setting,
+    /// What was found in the request, if it is to be kept.
+    pub(in crate::retry) found: Option<Admitted>,
+    /// The deadline that the request does not carry yet.
+    deadline: Option<Deadline>,
+    pub(in crate::retry) marker: Option<NestedMarker>,
+}
+
+impl Opening {
+    /// Looks at `request`.
+    #[inline]
+    pub(super) fn new<K, Req, D, B>(
+        settings: &Settings<K, D, B>,
+        of_handle: Option<&CallOptions>,
+        request: &Req,
+    ) -> Self
+    where
+        K: Carry<Req>,
+    {
+        let wishes = settings.protocol.wishes(request);
+        let told = wishes.told;
+        let mut setting = Setting::new(settings, wishes, of_handle);
+        let found = setting.keeps(&settings.limits, || settings.protocol.admit(request));
+        let deadline = setting.deadline.map(Deadline::at).filter(|own| Some(*own) != told);
+        let marker = (found.is_some() && settings.nested).then(NestedMarker::default);
+        Self { setting, found, deadline, marker }
+    }
+
+    /// Whether anything of the request is to be kept.
+    #[inline]
+    pub(super) fn keeps(&self) -> bool {
+        self.found.is_some()
+    }
+
+    /// What is to be added to the request.
+    #[inline]
+    pub(super) fn added(&self) -> Added<'_> {
+        Added {
+            key: self.found.is_some_and(|found| found.needs_key),
+            deadline: self.deadline,
+            marker: self.marker.as_ref(),
+        }
+    }
+
+    /// Whether nobody learns anything from the outcome of a call of which nothing is kept, so that it
+    /// need only be handed on.
+    #[inline]
+    pub(super) fn is_indifferent<K: Protocol, D: Schedule, B: Budget>(
+        &self,
+        settings: &Settings<K, D, B>,
+    ) -> bool {
+        settings.hook.is_none()
+            && settings.observer.is_none()
+            && settings.budget.is_full()
+            && self.setting.is_stateless(&settings.schedule)
+            && self.setting.options.as_ref().is_none_or(|options| options.slot().is_none())
+    }
+
+    /// The first attempt goes to the hook, and `service` is readied for it.
+    #[cold]
+    pub(super) fn prepare<S, Req, K, D, B, M>(
+        &mut self,
+        settings: &Settings<K, D, B>,
+        service: S,
+        attempt: K::Attempt,
+    ) -> BoxedRetrying<S, Req, K, D, M>
+    where
+        K: Carry<Req> + Judge<S::Response>,
+        S: Service<K::Attempt>,
+        D: Schedule,
+        M: ErrorMode<S::Error>,
+    {
+        self.setting.started = Some(Instant::now());
+        let mut retrying = Retrying::new();
+        let attempting = Attempting { number: 1, cause: None, refused: None };
+        retrying.as_mut().prepare(settings, service, attempt, attempting);
+        retrying.as_mut().project().course.bound(self.setting.deadline);
+        retrying
+    }
+}
+
 /// The beginning of a call.
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where
@@ -139,61 +222,6 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// Begins with `request`: keeps what it needs of it and sends the first attempt by the readied
-    /// service `inner`, unless a hook has to see it first.
-    pub(super) fn begin(
-        inner: &mut S,
-        shared: &SharedBy<S, K, D, B, M>,
-        of_handle: Option<&CallOptions>,
-        request: Req,
-    ) -> (Self, Option<S::Future>) {
-        let settings = &*shared.policy.settings;
-        let protocol = &settings.protocol;
-        let wishes = protocol.wishes(&request);
-        let told = wishes.told;
-        let mut setting = Setting::new(settings, wishes, of_handle);
-        let found = setting.keeps(&settings.limits, || protocol.admit(&request));
-        let marker = (found.is_some() && settings.nested).then(NestedMarker::default);
-        let added = Added {
-            key: found.is_some_and(|found| found.needs_key),
-            deadline: setting.deadline.map(Deadline::at).filter(|own| Some(*own) != told),
-            marker: marker.as_ref(),
-        };
-        let (mut kept, mut target, mut retrying) = (None, None, None);
-        let attempt = if found.is_some() {
-            protocol.keep(request, added, &mut kept)
-        } else {
-            if settings.observer.is_some() || !settings.budget.is_full() {
-                target = Some(protocol.target(&request).into());
-            }
-            protocol.pass(request, added)
-        };
-        let mut admission = Admission::default();
-        let attempt = if settings.hook.is_none() {
-            admission = setting.admit(&settings.schedule);
-            Some(inner.call(attempt))
-        } else {
-            setting.started = Some(Instant::now());
-            // The attempt waits for its hook, and with it the very instance that was readied for it.
-            let spare = inner.clone();
-            let readied = std::mem::replace(inner, spare);
-            retrying = Some(Self::prepared(settings, setting.deadline, readied, attempt));
-            None
-        };
-        let call = Self {
-            shared: Arc::clone(shared),
-            kept,
-            target,
-            setting,
-            carried: found.is_some(),
-            number: 1,
-            admission,
-            marker,
-            retrying,
-        };
-        (call, attempt)
-    }
-
     /// Something is not ready at once: from here on the call's time counts. A call that needs none
     /// looks at no clock.
     #[inline]
@@ -213,21 +241,7 @@ where
 
     /// Notes the moment an attempt is sent, for schedules that are shared by many calls.
     #[inline]
-    fn admit(&mut self) {
+    pub(super) fn admit(&mut self) {
         self.admission = self.setting.admit(&self.shared.policy.settings.schedule);
-    }
-
-    /// The first attempt on its way to the hook.
-    fn prepared(
-        settings: &Settings<K, D, B>,
-        ready_by: Option<Instant>,
-        service: S,
-        attempt: K::Attempt,
-    ) -> BoxedRetrying<S, Req, K, D, M> {
-        let mut retrying = Retrying::new();
-        let attempting = Attempting { number: 1, cause: None, refused: None };
-        retrying.as_mut().prepare(settings, service, attempt, attempting);
-        retrying.as_mut().project().course.bound(ready_by);
-        retrying
     }
 }
