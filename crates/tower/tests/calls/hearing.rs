@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reattempt_core::{
-    Admission, Budget, Delays, Failure, NextRetry, Permit, Random, Schedule, SharedSchedule,
+    Admission, Budget, Delays, Failure, Jitter, NextRetry, Permit, Random, Schedule, ScheduleExt,
+    SharedSchedule,
 };
+use reattempt_schedule_fixed::Constant;
 use reattempt_tower::{Deadline, RetryLayer};
 use tower::{Layer, ServiceExt};
 
@@ -99,6 +101,16 @@ async fn a_schedule_hears_of_calls_that_are_not_retried() {
     let policy = policy().schedule(diary.clone());
     let client = RetryLayer::new(policy.clone()).layer(Server::statuses([200]));
     client.clone().oneshot(get().with(options().never_retry())).await.unwrap();
+    assert_eq!(diary.lines(), ["admit", "succeeded 1"]);
+    // Through whatever stands around it, too, and as the call's own.
+    let around = diary.clone().capped(ms(500)).take(3).then(Constant::new(ms(1))).immediate_first();
+    let around = SharedSchedule::new(Arc::new(around.floor(ms(1)).jittered(Jitter::full())));
+    let client = RetryLayer::new(policy.clone()).layer(Server::statuses([200]));
+    let never = options().never_retry().schedule(around.clone());
+    client.clone().oneshot(get().with(never)).await.unwrap();
+    assert_eq!(diary.lines(), ["admit", "succeeded 1"]);
+    let client = RetryLayer::new(policy.clone().schedule(around).max_attempts(1));
+    client.layer(Server::statuses([200])).oneshot(get()).await.unwrap();
     assert_eq!(diary.lines(), ["admit", "succeeded 1"]);
     let client = RetryLayer::new(policy.clone()).layer(Server::statuses([503]));
     client.oneshot(post()).await.unwrap();

@@ -9,7 +9,7 @@ use reattempt_schedule_fixed::{Constant, Linear};
 use reattempt_tower::{RetryLayer, RetryPolicy};
 use tokio::time::{Instant, advance};
 use tokio_test::{assert_pending, assert_ready, task};
-use tower::{Layer, ServiceExt};
+use tower::{Layer, Service, ServiceExt};
 
 use crate::support::{Act, Server, answer, get, ms, policy, report_of};
 
@@ -165,6 +165,26 @@ async fn a_delay_past_the_elapsed_time_is_not_begun() {
     assert_eq!(began.elapsed().as_millis(), 160, "no sleeping first and giving up after");
     assert_eq!(report_of(&response).stop_reason(), StopReason::ElapsedExhausted);
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "what it said");
+}
+
+/// The type of the request says which of its services the client is to be.
+async fn readied<'a, S: Service<R>, R>(client: &'a mut S, _: &R) -> &'a mut S {
+    client.ready().await.unwrap_or_else(|_| panic!("not ready"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_elapsed_time_counts_from_the_first_poll() {
+    let server = Server::by(|_, _| Act::Answer(answer(503, "")).later(ms(30)));
+    let mut client = RetryLayer::new(policy().max_elapsed(ms(229))).layer(server.clone());
+    let request = get();
+    let call = readied(&mut client, &request).await.call(request);
+    advance(ms(10_000)).await;
+    assert_eq!(report_of(&call.await.unwrap()).stop_reason(), StopReason::ElapsedExhausted);
+    assert_eq!(
+        server.times().len(),
+        2,
+        "neither none, for the time before, nor as many as one likes"
+    );
 }
 
 #[tokio::test(start_paused = true)]
