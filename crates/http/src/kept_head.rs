@@ -10,6 +10,9 @@ use std::iter::once;
 use http::request::Parts;
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 
+use crate::idempotency::IDEMPOTENCY_KEY;
+use crate::repeatable::has_key;
+
 /// What a header usually takes, and what is reserved for the target and the few long ones.
 const USUAL: usize = 40;
 const ROOM: usize = 192;
@@ -97,25 +100,40 @@ impl KeptHead {
         uri.try_into().ok()
     }
 
-    /// The bytes of the first header with this name, given in lower case, unless it is sensitive.
-    pub fn header(&self, name: &str) -> Option<&[u8]> {
-        self.entries().find(|entry| entry.name == name.as_bytes())?.value
+    /// The request's method.
+    pub fn method(&self) -> Option<Method> {
+        Method::from_bytes(self.lines().next()?).ok()
+    }
+
+    /// The values of the headers with this name, in order.
+    pub fn values(&self, name: &HeaderName) -> impl Iterator<Item = &[u8]> {
+        self.headers().filter(move |(other, _)| *other == name.as_str().as_bytes()).map(
+            |(_, value)| match value {
+                Value::Copied(bytes) => bytes,
+                Value::Shared(value) => value.as_bytes(),
+            },
+        )
+    }
+
+    /// Whether the request may be carried out more than once, by the same rules as
+    /// [`is_repeatable`](crate::is_repeatable).
+    pub fn is_repeatable(&self) -> bool {
+        self.method().is_some_and(|method| method.is_idempotent())
+            || has_key(self.values(&IDEMPOTENCY_KEY))
     }
 
     fn without_extensions(&self) -> Option<Parts> {
         let (mut head, ()) = Request::new(()).into_parts();
-        head.method = Method::from_bytes(self.lines().next()?).ok()?;
+        head.method = self.method()?;
         head.uri = self.uri()?;
         head.version = self.version;
         head.headers.try_reserve(self.names.into()).ok()?;
-        let shared = self.shared.as_deref();
-        let mut shared = shared.into_iter().flat_map(|all| once(&all.first).chain(&all.others));
-        for entry in self.entries() {
-            let value = match entry.value {
-                Some(value) => HeaderValue::from_bytes(value).ok()?,
-                None => shared.next()?.clone(),
+        for (name, value) in self.headers() {
+            let value = match value {
+                Value::Copied(bytes) => HeaderValue::from_bytes(bytes).ok()?,
+                Value::Shared(value) => value.clone(),
             };
-            head.headers.try_append(HeaderName::from_bytes(entry.name).ok()?, value).ok()?;
+            head.headers.try_append(HeaderName::from_bytes(name).ok()?, value).ok()?;
         }
         Some(head)
     }
@@ -125,18 +143,22 @@ impl KeptHead {
         text.split(|byte| *byte == NEWLINE)
     }
 
-    fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        self.lines().skip(4).map(|line| match line.iter().position(|byte| *byte == COLON) {
-            Some(end) => Entry { name: &line[..end], value: Some(&line[end + 1..]) },
-            None => Entry { name: line, value: None },
+    /// The headers, in order; a value that is not in the text is the next of the shared ones.
+    fn headers(&self) -> impl Iterator<Item = (&[u8], Value<'_>)> {
+        let shared = self.shared.as_deref();
+        let mut shared = shared.into_iter().flat_map(|all| once(&all.first).chain(&all.others));
+        self.lines().skip(4).filter_map(move |line| {
+            Some(match line.iter().position(|byte| *byte == COLON) {
+                Some(end) => (&line[..end], Value::Copied(&line[end + 1..])),
+                None => (line, Value::Shared(shared.next()?)),
+            })
         })
     }
 }
 
-/// A header of the text; a value that is not in it is the next of the shared ones.
-struct Entry<'a> {
-    name: &'a [u8],
-    value: Option<&'a [u8]>,
+enum Value<'a> {
+    Copied(&'a [u8]),
+    Shared(&'a HeaderValue),
 }
 
 /// The head as text, and the values that are left out of it.
@@ -278,18 +300,41 @@ mod tests {
         let values = &again.as_ref().unwrap().headers;
         assert!(values["authorization"].is_sensitive());
         assert_same(again, &request);
-        assert_eq!(kept.header("authorization"), None);
+        let values: Vec<_> = kept.values(&HeaderName::from_static("x-many")).collect();
+        assert_eq!(values, [&b"one"[..], b"two: three:", b"the other", b"the secret"]);
     }
 
     #[test]
-    fn a_header_is_found_by_its_name() {
+    fn headers_are_found_by_their_name() {
         let kept = KeptHead::new(&request());
-        assert_eq!(kept.header("x-many"), Some(&b"one"[..]));
-        assert_eq!(kept.header("x-other"), Some(&b""[..]));
-        assert_eq!(kept.header("x-missing"), None);
+        let values = |name| -> Vec<_> { kept.values(&HeaderName::from_static(name)).collect() };
+        assert_eq!(values("x-many"), [&b"one"[..], b"two: three:"]);
+        assert_eq!(values("x-other"), [b""]);
         // The lines of the method and the target are not headers.
-        assert_eq!(kept.header("put"), None);
-        assert_eq!(kept.header("https"), None);
+        for missing in ["x-missing", "x-man", "x-many2", "put", "https"] {
+            assert_eq!(values(missing), [b""; 0], "{missing}");
+        }
+        assert_eq!(kept.method(), Some(Method::PUT));
+    }
+
+    #[test]
+    fn what_is_kept_is_as_repeatable_as_the_request() {
+        let keyed = |method: Method, key: &'static str, sensitive| {
+            let mut key = HeaderValue::from_static(key);
+            key.set_sensitive(sensitive);
+            Request::builder().method(method).header(IDEMPOTENCY_KEY, key).body(()).unwrap()
+        };
+        for (request, expected) in [
+            (Request::put("/").body(()).unwrap(), true),
+            (Request::post("/").body(()).unwrap(), false),
+            (keyed(Method::POST, "a", false), true),
+            (keyed(Method::POST, "a", true), true),
+            (keyed(Method::PATCH, "  ", false), false),
+            (keyed(Method::DELETE, "", false), true),
+        ] {
+            assert_eq!(KeptHead::new(&request).is_repeatable(), expected, "{request:?}");
+            assert_eq!(crate::is_repeatable(request.method(), request.headers()), expected);
+        }
     }
 
     #[test]

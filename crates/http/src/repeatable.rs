@@ -25,10 +25,12 @@ use crate::idempotency::IDEMPOTENCY_KEY;
 #[inline]
 pub fn is_repeatable(method: &Method, headers: &HeaderMap) -> bool {
     method.is_idempotent()
-        || headers
-            .get_all(IDEMPOTENCY_KEY)
-            .iter()
-            .any(|key| !key.as_bytes().trim_ascii().is_empty())
+        || has_key(headers.get_all(IDEMPOTENCY_KEY).iter().map(|key| key.as_bytes()))
+}
+
+/// Whether one of these is an idempotency key.
+pub(crate) fn has_key<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> bool {
+    values.any(|key| !key.trim_ascii().is_empty())
 }
 
 #[cfg(test)]

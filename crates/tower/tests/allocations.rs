@@ -187,9 +187,6 @@ fn a_call_that_succeeds_at_once_costs_the_kept_head_and_one_body() {
     assert_eq!(call(&mut usual, with(CallOptions::new().never_retry())), 0);
     assert_eq!(call(&mut usual, with(CallOptions::new().max_attempts(1))), 0);
     assert_eq!(call(&mut usual, request("CONNECT", full())), 0);
-    let mut upgrade = request("GET", empty());
-    upgrade.headers_mut().insert("upgrade", "websocket".parse().unwrap());
-    assert_eq!(call(&mut usual, upgrade), 0);
 
     // Extensions are cloned with the head; a deadline among them costs no more than that.
     let with_deadline = || {

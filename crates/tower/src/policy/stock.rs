@@ -100,8 +100,8 @@ where
             None => {
                 let settings = &*self.settings;
                 let mut setting = Setting::new(settings, wishes_of(request.extensions()), None);
-                let admit = || settings.protocol.admit_head(request.method(), request.headers());
-                let keeps = setting.keeps(&settings.limits, admit).is_some();
+                setting.admitted(Http::admit_head(request.method(), request.headers()));
+                let keeps = setting.keeps(&settings.limits);
                 if keeps {
                     setting.started = Some(Instant::now());
                 }

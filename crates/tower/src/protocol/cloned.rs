@@ -37,8 +37,8 @@ impl<Request: Clone, C> Carry<Request> for Cloned<C> {
     type Kept = KeptClone<Request>;
     type Rest = Request;
 
-    fn admit(&self, _: &Request) -> Admitted {
-        Admitted { carry: true, repeatable: true, keyed: false, needs_key: false }
+    fn admit(&self, _: &KeptClone<Request>) -> Admitted {
+        Admitted { carry: true, repeatable: true, keyed: false }
     }
 
     fn target<'a>(&self, _: &'a Request) -> Cow<'a, str> {

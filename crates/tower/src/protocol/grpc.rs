@@ -118,8 +118,8 @@ mod channel {
         }
 
         /// Which methods may be repeated, only their callers can say.
-        fn admit(&self, _: &Request<Body>) -> Admitted {
-            Admitted { carry: true, repeatable: false, keyed: false, needs_key: false }
+        fn admit(&self, _: &KeptRequest<Body>) -> Admitted {
+            Admitted { carry: true, repeatable: false, keyed: false }
         }
 
         fn target<'a>(&self, request: &'a Request<Body>) -> Cow<'a, str> {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use reattempt_core::Judgement;
@@ -176,8 +176,21 @@ where
     }
 
     #[inline]
-    fn admit(&self, request: &Request<B>) -> Admitted {
-        self.admit_head(request.method(), request.headers())
+    fn may_keep(&self, request: &Request<B>) -> bool {
+        request.method() != Method::CONNECT
+    }
+
+    fn may_change(&self, request: &Request<B>) -> bool {
+        !request.headers().contains_key(http::header::UPGRADE)
+    }
+
+    #[inline]
+    fn needs_key(&self, request: &Request<B>) -> bool {
+        Http::needs_key(self, request.method(), request.headers())
+    }
+
+    fn admit(&self, kept: &KeptRequest<B>) -> Admitted {
+        Http::admit_kept(&kept.head)
     }
 
     fn target<'a>(&self, request: &'a Request<B>) -> Cow<'a, str> {

@@ -95,8 +95,26 @@ pub trait Carry<Request>: Protocol {
         Wishes::default()
     }
 
-    /// Whether a new request may be kept and repeated.
-    fn admit(&self, request: &Request) -> Admitted;
+    /// Whether a new request may be kept.
+    fn may_keep(&self, request: &Request) -> bool {
+        let _ = request;
+        true
+    }
+
+    /// Whether anything may be added to a new request.
+    fn may_change(&self, request: &Request) -> bool {
+        let _ = request;
+        true
+    }
+
+    /// Whether a new request that is kept is to be given an idempotency key.
+    fn needs_key(&self, request: &Request) -> bool {
+        let _ = request;
+        false
+    }
+
+    /// Whether a kept request may be retried, and repeated: asked after the first failure.
+    fn admit(&self, kept: &Self::Kept) -> Admitted;
 
     /// Whom a request is for, before anything of it is kept.
     fn target<'a>(&self, request: &'a Request) -> Cow<'a, str>;
@@ -194,8 +212,6 @@ pub struct Admitted {
     pub repeatable: bool,
     /// Whether only an idempotency key makes it so.
     pub keyed: bool,
-    /// Whether it has to be given that key first.
-    pub needs_key: bool,
 }
 
 /// What a layer adds to a request. On most calls it is nothing, and then the request is not touched.

@@ -66,8 +66,16 @@ impl Carry<Request> for Http {
     type Kept = KeptReqwest;
     type Rest = Request;
 
-    fn admit(&self, request: &Request) -> Admitted {
-        self.admit_head(request.method(), request.headers())
+    fn may_keep(&self, request: &Request) -> bool {
+        request.method() != http::Method::CONNECT
+    }
+
+    fn needs_key(&self, request: &Request) -> bool {
+        Http::needs_key(self, request.method(), request.headers())
+    }
+
+    fn admit(&self, kept: &KeptReqwest) -> Admitted {
+        Http::admit_head(kept.request.method(), kept.request.headers())
     }
 
     fn target<'a>(&self, request: &'a Request) -> Cow<'a, str> {

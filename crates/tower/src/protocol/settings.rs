@@ -64,16 +64,27 @@ impl Http {
         self.classifier = Some(chained(self.classifier.take(), next));
     }
 
-    /// Whether a request with this head may be retried, and whether it may be repeated.
+    /// Whether a request is to be given an idempotency key.
     #[inline]
-    pub(crate) fn admit_head(&self, method: &Method, headers: &HeaderMap) -> Admitted {
-        let carry = method != Method::CONNECT && !headers.contains_key(http::header::UPGRADE);
-        let idempotent = method.is_idempotent();
-        let repeatable = idempotent || is_repeatable(method, headers);
-        let needs_key = self.generate_keys && carry && !repeatable;
-        let repeatable = repeatable || needs_key;
-        // An idempotent method needs no key; what else is repeatable is so by its key alone.
-        Admitted { carry, repeatable, keyed: repeatable && !idempotent, needs_key }
+    pub(crate) fn needs_key(&self, method: &Method, headers: &HeaderMap) -> bool {
+        self.generate_keys
+            && !is_repeatable(method, headers)
+            && !headers.contains_key(http::header::UPGRADE)
+    }
+
+    /// Whether a request with this head may be retried, and whether it may be repeated.
+    pub(crate) fn admit_head(method: &Method, headers: &HeaderMap) -> Admitted {
+        let repeatable = is_repeatable(method, headers);
+        Admitted::of_message(method, headers.contains_key(http::header::UPGRADE), repeatable)
+    }
+
+    /// The same of one that was kept.
+    pub(crate) fn admit_kept(head: &KeptHead) -> Admitted {
+        let upgrades = head.values(&http::header::UPGRADE).next().is_some();
+        match head.method() {
+            Some(method) => Admitted::of_message(&method, upgrades, head.is_repeatable()),
+            None => Admitted { carry: false, repeatable: false, keyed: false },
+        }
     }
 
     /// The judgement of a response.
@@ -157,7 +168,7 @@ impl Http {
             }
             None => {
                 let (scheme, authority) = head.origin();
-                destination(scheme, authority, || head.header("host"))
+                destination(scheme, authority, || head.values(&http::header::HOST).next())
             }
         }
     }
@@ -213,6 +224,14 @@ fn with_status(verdict: Verdict, status: StatusCode) -> Verdict {
         Verdict::Transient(failure) => Verdict::Transient(named(failure)),
         Verdict::Unprocessed(failure) => Verdict::Unprocessed(named(failure)),
         verdict => verdict,
+    }
+}
+
+impl Admitted {
+    fn of_message(method: &Method, upgrades: bool, repeatable: bool) -> Self {
+        // An idempotent method needs no key; what else is repeatable is so by its key alone.
+        let keyed = repeatable && !method.is_idempotent();
+        Self { carry: method != Method::CONNECT && !upgrades, repeatable, keyed }
     }
 }
 

@@ -71,24 +71,21 @@ impl Setting {
         }
     }
 
-    /// What was found in the request itself, if it is to be kept. Where it is not to be retried
-    /// anyhow, it is not looked at.
+    /// Whether anything of the request is to be kept, as far as its caller and the policy say.
     #[inline]
-    pub(crate) fn keeps(
-        &mut self,
-        policy: &Limits,
-        admit: impl FnOnce() -> Admitted,
-    ) -> Option<Admitted> {
-        let own = self.options.as_ref();
-        let attempts = own.and_then(CallOptions::get_max_attempts).unwrap_or(policy.max_attempts);
-        if self.forbidden.is_some() || attempts <= 1 {
-            return None;
-        }
-        let found = admit();
-        self.repeatable = own.and_then(CallOptions::get_repeatable).unwrap_or(found.repeatable);
+    pub(crate) fn keeps(&self, policy: &Limits) -> bool {
+        let own = self.options.as_ref().and_then(CallOptions::get_max_attempts);
+        self.forbidden.is_none() && own.unwrap_or(policy.max_attempts) > 1
+    }
+
+    /// Notes what was found in the request itself.
+    pub(crate) fn admitted(&mut self, found: Admitted) {
+        let own = self.options.as_ref().and_then(CallOptions::get_repeatable);
+        self.repeatable = own.unwrap_or(found.repeatable);
         self.keyed = found.keyed;
-        self.forbidden = (!found.carry).then_some(StopReason::Forbidden);
-        found.carry.then_some(found)
+        if !found.carry {
+            self.forbidden.get_or_insert(StopReason::Forbidden);
+        }
     }
 
     /// The random numbers of the call.

@@ -93,12 +93,12 @@ where
         let settings = &*self.shared.policy.settings;
         let protocol = &settings.protocol;
         let mut opening = Opening::new(settings, self.options.as_ref(), &request);
-        if !M::INTERRUPTS && !opening.keeps() && opening.is_indifferent(settings) {
+        if !M::INTERRUPTS && !opening.keeps && opening.is_indifferent(settings) {
             let attempt = self.inner.call(protocol.pass(request, opening.added()));
             return RetryFuture { call: None, attempt: Some(attempt), timer: M::Timer::default() };
         }
         let (mut kept, mut target) = (None, None);
-        let attempt = if opening.keeps() {
+        let attempt = if opening.keeps {
             protocol.keep(request, opening.added(), &mut kept)
         } else {
             if settings.observer.is_some() || !settings.budget.is_full() {
@@ -123,7 +123,7 @@ where
                 shared: Arc::clone(&self.shared),
                 kept,
                 target,
-                carried: opening.keeps(),
+                carried: opening.keeps,
                 setting: opening.setting,
                 number: 1,
                 admission,

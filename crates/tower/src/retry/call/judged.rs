@@ -127,6 +127,9 @@ where
         };
         let destination = self.destination().into_owned();
         let policy = &self.shared.policy;
+        if let (1, Some(kept)) = (self.number, &self.kept) {
+            self.setting.admitted(policy.settings.protocol.admit(kept));
+        }
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
         let progress = retrying
             .progress

@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use pin_project_lite::pin_project;
-use reattempt_core::{Admission, Budget, Schedule};
+use reattempt_core::{Admission, Budget, Schedule, StopReason};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -23,7 +23,7 @@ use super::service::Shared;
 use super::{Progress, Setting};
 use crate::error_mode::ErrorMode;
 use crate::policy::Settings;
-use crate::protocol::{Added, Admitted, Carry, Judge, NestedMarker, Protocol};
+use crate::protocol::{Added, Carry, Judge, NestedMarker, Protocol};
 use crate::{Attempting, CallOptions, Deadline, RefusedResponse, RetryPolicy};
 
 /// A call.
@@ -133,8 +133,10 @@ where
 /// What a look at a new request has told.
 pub(super) struct Opening {
     pub(in crate::retry) setting: Setting,
-    /// What was found in the request, if it is to be kept.
-    pub(in crate::retry) found: Option<Admitted>,
+    /// Whether anything of the request is to be kept.
+    pub(in crate::retry) keeps: bool,
+    /// Whether it has to be given an idempotency key.
+    needs_key: bool,
     /// The deadline that the request does not carry yet.
     deadline: Option<Deadline>,
     pub(in crate::retry) marker: Option<NestedMarker>,
@@ -154,26 +156,21 @@ impl Opening {
         let wishes = settings.protocol.wishes(request);
         let told = wishes.told;
         let mut setting = Setting::new(settings, wishes, of_handle);
-        let found = setting.keeps(&settings.limits, || settings.protocol.admit(request));
+        if !settings.protocol.may_keep(request) {
+            setting.forbidden.get_or_insert(StopReason::Forbidden);
+        }
+        let keeps = setting.keeps(&settings.limits);
+        let needs_key = keeps && settings.protocol.needs_key(request);
         let deadline = setting.deadline.map(Deadline::at).filter(|own| Some(*own) != told);
-        let marker = (found.is_some() && settings.nested).then(NestedMarker::default);
-        Self { setting, found, deadline, marker }
-    }
-
-    /// Whether anything of the request is to be kept.
-    #[inline]
-    pub(super) fn keeps(&self) -> bool {
-        self.found.is_some()
+        let nested = keeps && settings.nested && settings.protocol.may_change(request);
+        let marker = nested.then(NestedMarker::default);
+        Self { setting, keeps, needs_key, deadline, marker }
     }
 
     /// What is to be added to the request.
     #[inline]
     pub(super) fn added(&self) -> Added<'_> {
-        Added {
-            key: self.found.is_some_and(|found| found.needs_key),
-            deadline: self.deadline,
-            marker: self.marker.as_ref(),
-        }
+        Added { key: self.needs_key, deadline: self.deadline, marker: self.marker.as_ref() }
     }
 
     /// Whether nobody learns anything from the outcome of a call of which nothing is kept, so that it
