@@ -56,7 +56,7 @@ struct SharedValues {
 
 impl KeptHead {
     /// Keeps the head of `request`. The extensions are cloned.
-    #[inline]
+    #[inline(always)]
     pub fn new<B>(request: &Request<B>) -> Self {
         let (text, shared) = write(request.method(), request.uri(), request.headers());
         Self {

@@ -3,23 +3,25 @@
 //! In flows the caller's body, frame by frame, as whoever sends it asks for more; out flow the same
 //! frames to every reader made before the first was freed. A retry layer clones the body before it
 //! is sent and sets the clone aside, unread: the frames are kept for as long as that clone, or any
-//! other reader, has yet to see them. Nothing is read ahead and no byte is copied.
+//! other reader, has yet to see them. Nothing but a body that is in memory already is read ahead,
+//! and no byte is copied.
 
 mod error;
 mod frames;
+mod held;
 mod limits;
 mod memory;
+mod progress;
 mod shared;
 mod wakers;
 
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Body, SizeHint};
 use pin_project_lite::pin_project;
 use sync_wrapper::SyncWrapper;
 
@@ -27,6 +29,9 @@ pub use error::ReplayError;
 pub use limits::ReplayLimits;
 pub use memory::{ReplayCharge, ReplayMemory};
 
+use frames::Next;
+use held::{Held, Whole};
+use progress::{Length, Polled, Progress};
 use shared::Reader;
 
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -47,8 +52,12 @@ pin_project! {
     /// The size hint is the caller's own at the start, less what this reader has read, so that a
     /// second attempt is framed as the first was.
     ///
-    /// It is `Send` and `Sync` for every body that is `Send`. It allocates once when it is made, and
-    /// again only to keep more than one frame or to let several readers wait.
+    /// A body that is empty, or one buffer in memory within the limits, is known in full from the
+    /// start: its readers have nothing to share, and none is ever in the way of another.
+    ///
+    /// It is `Send` and `Sync` for every body that is `Send`. It allocates once for a body of one
+    /// buffer (which the compiler can mostly avoid), nothing for an empty one, twice for any other,
+    /// and again only to keep more than one frame or to let several readers wait.
     ///
     /// # Cancel safety
     ///
@@ -76,43 +85,13 @@ pin_project! {
 pin_project! {
     #[project = InnerProjected]
     enum Inner<B> {
-        // At its end when it was made: every reader is at its end, and nothing has to be shared.
-        Empty { hint: SizeHint },
+        // Known in full: every reader has it, and nothing has to be shared.
+        Held { held: Held },
         // Read once, by this reader alone. The wrapper makes a body that is only `Send` also
         // `Sync`, at the price that the body cannot be asked anything through a shared reference;
         // so its answers are noted after each poll.
-        Once { #[pin] body: SyncWrapper<B>, progress: Progress, hint: SizeHint, failed: bool },
+        Once { #[pin] body: SyncWrapper<B>, progress: Progress, length: Length },
         Shared { reader: Reader<B> },
-    }
-}
-
-/// How far one reader has come.
-#[derive(Debug, Clone, Copy, Default)]
-struct Progress {
-    /// Bytes of data returned so far.
-    read: u64,
-    /// The body said that nothing follows the last frame returned.
-    ended: bool,
-    /// The end, or an error, has been returned.
-    done: bool,
-}
-
-impl Progress {
-    /// What is still to come when `whole` was to come at the start.
-    fn rest_of(self, whole: SizeHint) -> SizeHint {
-        let mut rest = SizeHint::new();
-        // The lower bound first: it is never above the upper one, from which the same is taken.
-        rest.set_lower(whole.lower().saturating_sub(self.read));
-        if let Some(upper) = whole.upper() {
-            rest.set_upper(upper.saturating_sub(self.read));
-        }
-        rest
-    }
-
-    /// Counts data that is about to be returned.
-    #[inline]
-    fn count(&mut self, length: usize) {
-        self.read = self.read.saturating_add(u64::try_from(length).unwrap_or(u64::MAX));
     }
 }
 
@@ -126,21 +105,83 @@ where
     /// A body that is at its end already can be cloned for ever and costs nothing. If `limits`
     /// allow no byte a call, any other body is passed through as by
     /// [`passthrough`](ReplayBody::passthrough).
+    ///
+    /// A body whose size hint is exact, and within what `limits` allow a call, is asked for its
+    /// first frame here and now, for it may be all there is: a body that was in memory before is
+    /// then handed on as it is. If more is to come, or nothing has come yet, the readers get what
+    /// was said, and ask on with their own wakers. Bodies of unknown length, and larger ones, are
+    /// not asked before the first reader is.
+    #[inline]
     pub fn new(body: B, limits: &ReplayLimits) -> Self {
         if body.is_end_stream() {
-            return Self { inner: Inner::Empty { hint: body.size_hint() } };
+            return Self { inner: Inner::Held { held: Held::Empty(body.size_hint()) } };
         }
+        Self::of_some(body, limits)
+    }
+
+    /// The first reader of a body that is not at its end. Not inlined, so that nobody has to make
+    /// room for it who has none.
+    #[inline(never)]
+    fn of_some(body: B, limits: &ReplayLimits) -> Self {
         if limits.keeps_nothing() {
             return Self::passthrough(body);
         }
-        Self { inner: Inner::Shared { reader: Reader::new(body, limits) } }
+        let hint = body.size_hint();
+        match hint.exact() {
+            // That it is not at its end is known, and said again for the compiler, which then finds
+            // that a body whose type it knows need not lie on the heap to be asked.
+            Some(length) if length > 0 && limits.allow(length) && !body.is_end_stream() => {
+                Self::asked_ahead(Box::pin(body), length, hint, limits)
+            }
+            _ => Self::shared(Some(Box::pin(body)), None, hint, limits),
+        }
+    }
+
+    /// The first reader of a body that is asked whether its first frame is all.
+    #[inline]
+    fn asked_ahead(
+        mut body: Pin<Box<B>>,
+        length: u64,
+        hint: SizeHint,
+        limits: &ReplayLimits,
+    ) -> Self {
+        // Whoever asks next leaves the waker that counts.
+        let polled = body.as_mut().poll_frame(&mut Context::from_waker(Waker::noop()));
+        match polled.map(Next::of) {
+            Poll::Ready(Some(Next::Data(data)))
+                if u64::try_from(data.len()) == Ok(length) && body.is_end_stream() =>
+            {
+                // First of all, so that the compiler sees that a body it knows need never have been
+                // on the heap.
+                drop(body);
+                match Whole::new(data, limits) {
+                    Ok(whole) => Self { inner: Inner::Held { held: Held::Whole(whole) } },
+                    Err(data) => Self::shared(None, Some(Some(Next::Data(data))), hint, limits),
+                }
+            }
+            Poll::Ready(said) => Self::shared(Some(body), Some(said), hint, limits),
+            Poll::Pending => Self::shared(Some(body), None, hint, limits),
+        }
+    }
+
+    /// The first reader of a body that lies on the heap.
+    fn shared(
+        source: Option<Pin<Box<B>>>,
+        said: Option<Option<Next>>,
+        hint: SizeHint,
+        limits: &ReplayLimits,
+    ) -> Self {
+        Self {
+            inner: Inner::Shared { reader: Reader::new(source, said, Length::new(&hint), limits) },
+        }
     }
 
     /// The only reader of `body`, which is never kept. Allocates nothing.
+    #[inline]
     pub fn passthrough(body: B) -> Self {
-        let hint = body.size_hint();
+        let length = Length::new(&body.size_hint());
         let progress = Progress { ended: body.is_end_stream(), ..Progress::default() };
-        Self { inner: Inner::Once { body: SyncWrapper::new(body), progress, hint, failed: false } }
+        Self { inner: Inner::Once { body: SyncWrapper::new(body), progress, length } }
     }
 }
 
@@ -149,10 +190,12 @@ impl<B> ReplayBody<B> {
     ///
     /// `None` when that byte is gone: the body outgrew its limits, was made by
     /// [`passthrough`](ReplayBody::passthrough), was read while it had a single reader, or this
-    /// reader was [cancelled](ReplayBody::cancel_others).
+    /// reader was [cancelled](ReplayBody::cancel_others); or the body is one buffer in memory, and
+    /// this reader has given it out.
+    #[inline]
     pub fn try_clone(&self) -> Option<Self> {
         let inner = match &self.inner {
-            Inner::Empty { hint } => Inner::Empty { hint: *hint },
+            Inner::Held { held } => Inner::Held { held: held.try_clone()? },
             Inner::Once { .. } => return None,
             Inner::Shared { reader } => Inner::Shared { reader: reader.try_clone()? },
         };
@@ -164,7 +207,7 @@ impl<B> ReplayBody<B> {
     /// For a reader that has read nothing this is also whether it can be sent itself.
     pub fn is_replayable(&self) -> bool {
         match &self.inner {
-            Inner::Empty { .. } => true,
+            Inner::Held { held } => held.is_replayable(),
             Inner::Once { .. } => false,
             Inner::Shared { reader } => reader.is_replayable(),
         }
@@ -174,7 +217,8 @@ impl<B> ReplayBody<B> {
     ///
     /// For a retry that takes over while the upload of the attempt before it may still be running,
     /// as HTTP/2 allows: that upload then neither takes frames nor holds any. Clones made
-    /// afterwards are not affected. Does nothing if this reader cannot go on itself.
+    /// afterwards are not affected. Does nothing if this reader cannot go on itself, and nothing to
+    /// a body that is empty or one buffer in memory: its readers neither wait nor share.
     pub fn cancel_others(&self) {
         if let Inner::Shared { reader } = &self.inner {
             reader.cancel_others();
@@ -184,8 +228,8 @@ impl<B> ReplayBody<B> {
     /// Whether the caller's own body has yielded an error, to whichever reader.
     pub fn source_failed(&self) -> bool {
         match &self.inner {
-            Inner::Empty { .. } => false,
-            Inner::Once { failed, .. } => *failed,
+            Inner::Held { .. } => false,
+            Inner::Once { progress, .. } => progress.has_failed(),
             Inner::Shared { reader } => reader.source_failed(),
         }
     }
@@ -199,66 +243,59 @@ where
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    #[inline]
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
         match self.project().inner.project() {
-            InnerProjected::Empty { .. } => Poll::Ready(None),
+            InnerProjected::Held { held } => held.poll_frame(),
+            InnerProjected::Once { body, progress, .. } => ask_once(body, progress, cx),
             InnerProjected::Shared { reader } => reader.poll_frame(cx),
-            InnerProjected::Once { body, progress, failed, .. } => {
-                if progress.done {
-                    return Poll::Ready(None);
-                }
-                let mut body = body.get_pin_mut();
-                Poll::Ready(match ready!(body.as_mut().poll_frame(cx)) {
-                    Some(Ok(frame)) => {
-                        progress.count(frame.data_ref().map_or(0, Bytes::len));
-                        progress.ended = body.is_end_stream();
-                        Some(Ok(frame))
-                    }
-                    Some(Err(error)) => {
-                        progress.done = true;
-                        *failed = true;
-                        Some(Err(ReplayError::Source(Arc::from(error.into())).into()))
-                    }
-                    None => {
-                        progress.done = true;
-                        None
-                    }
-                })
-            }
         }
     }
 
+    #[inline]
     fn is_end_stream(&self) -> bool {
         match &self.inner {
-            Inner::Empty { .. } => true,
-            Inner::Once { progress, .. } => progress.ended || progress.done,
-            Inner::Shared { reader } => reader.progress.ended || reader.progress.done,
+            Inner::Held { held } => held.is_end_stream(),
+            Inner::Once { progress, .. } => progress.at_end(),
+            Inner::Shared { reader } => reader.progress().at_end(),
         }
     }
 
+    #[inline]
     fn size_hint(&self) -> SizeHint {
         match &self.inner {
-            Inner::Empty { hint } => *hint,
-            Inner::Once { progress, hint, .. } => progress.rest_of(*hint),
-            Inner::Shared { reader } => reader.progress.rest_of(reader.hint()),
+            Inner::Held { held } => held.size_hint(),
+            Inner::Once { progress, length, .. } => length.less(progress.read),
+            Inner::Shared { reader } => reader.size_hint(),
         }
     }
+}
+
+/// A body that is only passed through. Not inlined, so that the other kinds need not make room.
+#[inline(never)]
+fn ask_once<B>(
+    body: Pin<&mut SyncWrapper<B>>,
+    progress: &mut Progress,
+    cx: &mut Context<'_>,
+) -> Polled
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    progress.ask(body.get_pin_mut(), cx, || ())
 }
 
 impl<B> fmt::Debug for ReplayBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, progress) = match &self.inner {
-            Inner::Empty { .. } => ("empty", Progress { done: true, ..Progress::default() }),
+            Inner::Held { held } => (held.kind(), held.progress()),
             Inner::Once { progress, .. } => ("passed through", *progress),
-            Inner::Shared { reader } => ("kept", reader.progress),
+            Inner::Shared { reader } => ("kept", reader.progress()),
         };
         f.debug_struct("ReplayBody")
             .field("kind", &kind)
             .field("read", &progress.read)
-            .field("done", &progress.done)
+            .field("done", &progress.is_done())
             .finish_non_exhaustive()
     }
 }

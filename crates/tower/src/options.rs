@@ -162,6 +162,12 @@ impl CallOptions {
         }))
     }
 
+    /// Whether they say that the call is never to be retried and nothing else that matters then.
+    #[inline]
+    pub(crate) fn only_forbids(&self) -> bool {
+        let own = &*self.0;
+        own.never && own.schedule.is_none() && own.slot.is_none() && own.deadline.is_none()
+    }
     pub(crate) fn never(&self) -> bool {
         self.0.never
     }

@@ -5,17 +5,15 @@
 //! right before it, so that moving, joining and leaving take constant time however many readers and
 //! frames there are, and the front can be freed as soon as nobody stands before it.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::vec;
 
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::Frame;
 
+use super::memory::{Allowance, least_charge};
+use super::progress::source_error;
 use super::{BoxError, ReplayError};
-
-/// The least that a frame is charged with: about what the queue spends on it.
-const LEAST_CHARGE: usize = 32;
 
 /// A frame, or the error in its place, as it is kept.
 #[derive(Clone)]
@@ -27,29 +25,16 @@ pub(super) enum Kept {
 }
 
 impl Kept {
-    pub(super) fn failed(error: BoxError) -> Self {
-        Kept::Failed(ReplayError::Source(Arc::from(error)))
-    }
-
-    /// What a reader gets.
-    #[inline]
-    pub(super) fn into_next(self) -> Next {
-        match self {
-            Kept::Data(data) => Next::Data(data),
-            Kept::Trailers(trailers) => Next::Other(Box::new(Ok(Frame::trailers(*trailers)))),
-            Kept::Failed(error) => Next::Other(Box::new(Err(error.into()))),
-        }
-    }
-
     /// The bytes that keeping it is charged with.
     #[inline]
     pub(super) fn charge(&self) -> usize {
+        let none = least_charge(0);
         match self {
-            Kept::Data(data) => data.len().max(LEAST_CHARGE),
-            Kept::Trailers(trailers) => trailers.iter().fold(LEAST_CHARGE, |sum, (name, value)| {
-                sum.saturating_add(name.as_str().len() + value.len() + LEAST_CHARGE)
+            Kept::Data(data) => least_charge(data.len()),
+            Kept::Trailers(trailers) => trailers.iter().fold(none, |sum, (name, value)| {
+                sum.saturating_add(name.as_str().len() + value.len() + none)
             }),
-            Kept::Failed(_) => LEAST_CHARGE,
+            Kept::Failed(_) => none,
         }
     }
 }
@@ -58,11 +43,51 @@ impl Kept {
 /// which is nearly all there is, is handed around as it is.
 pub(super) enum Next {
     Data(Bytes),
-    Other(Box<Result<Frame<Bytes>, BoxError>>),
+    Other(Box<Frame<Bytes>>),
+    Failed(ReplayError),
 }
 
+impl Next {
+    /// What the caller's body said.
+    #[inline]
+    pub(super) fn of<E: Into<BoxError>>(answer: Option<Result<Frame<Bytes>, E>>) -> Option<Self> {
+        Some(match answer? {
+            Ok(frame) => match frame.into_data() {
+                Ok(data) => Next::Data(data),
+                Err(other) => Next::Other(Box::new(other)),
+            },
+            Err(error) => Next::Failed(source_error(error)),
+        })
+    }
+
+    /// How it is kept: a kind of frame that is not known yet cannot be.
+    #[inline]
+    pub(super) fn to_kept(&self) -> Option<Kept> {
+        match self {
+            Next::Data(data) => Some(Kept::Data(data.clone())),
+            Next::Other(frame) => {
+                frame.trailers_ref().map(|trailers| Kept::Trailers(Box::new(trailers.clone())))
+            }
+            Next::Failed(error) => Some(Kept::Failed(error.clone())),
+        }
+    }
+}
+
+impl From<Kept> for Next {
+    #[inline]
+    fn from(kept: Kept) -> Self {
+        match kept {
+            Kept::Data(data) => Next::Data(data),
+            Kept::Trailers(trailers) => Next::Other(Box::new(Frame::trailers(*trailers))),
+            Kept::Failed(error) => Next::Failed(error),
+        }
+    }
+}
+
+#[derive(Default)]
 struct Entry {
-    kept: Kept,
+    /// `None` before it was read, and once nobody needs it.
+    kept: Option<Kept>,
     /// The readers that stand right before this frame.
     before: usize,
 }
@@ -72,39 +97,65 @@ struct Entry {
 #[derive(Default)]
 pub(super) struct Freed {
     first: Option<Entry>,
-    rest: VecDeque<Entry>,
+    rest: Vec<Entry>,
 }
 
 impl Freed {
     /// What the frames were charged with.
     pub(super) fn charge(&self) -> usize {
-        let entries = self.first.iter().chain(&self.rest);
-        entries.fold(0, |sum, entry| sum.saturating_add(entry.kept.charge()))
+        let kept = self.first.iter().chain(&self.rest).filter_map(|entry| entry.kept.as_ref());
+        kept.fold(0, |sum, kept| sum.saturating_add(kept.charge()))
     }
 }
 
-/// The queue. The first frame has a place of its own, so that a body of one frame allocates none.
+/// All that is kept, in order, for the only reader there is.
+pub(super) struct Remaining(vec::IntoIter<Entry>);
+
+impl Remaining {
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Kept> {
+        loop {
+            let entry = self.0.next()?;
+            if entry.kept.is_some() {
+                return entry.kept;
+            }
+        }
+    }
+
+    /// Whether the frame returned last was the last.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.as_slice().is_empty()
+    }
+}
+
+/// The queue.
 #[derive(Default)]
 pub(super) struct Frames {
     /// The position of the front: the frames that were freed, or never kept.
     start: u64,
+    /// The position after the last frame that was read.
+    end: u64,
+    /// The frame at position 0, so that a body of one frame needs no vector.
     first: Option<Entry>,
-    rest: VecDeque<Entry>,
+    /// The frames up to `end`, between places of some that were freed and places for more: so a
+    /// frame is found and added in fewer steps than in a ring.
+    rest: Vec<Entry>,
+    /// The places in `rest` that have been filled.
+    filled: usize,
     /// The readers that have seen everything that was read.
     at_end: usize,
 }
 
 impl Frames {
-    /// The position of the front.
+    #[inline]
     pub(super) fn start(&self) -> u64 {
         self.start
     }
 
-    /// The position after the last frame that was read.
     #[inline]
     pub(super) fn end(&self) -> u64 {
-        let kept = usize::from(self.first.is_some()) + self.rest.len();
-        self.start + u64::try_from(kept).unwrap_or(u64::MAX)
+        self.end
     }
 
     /// A reader joins at the first frame of all, which must not have been freed.
@@ -118,7 +169,7 @@ impl Frames {
             Some(entry) => entry.before -= 1,
             None => self.at_end -= 1,
         }
-        self.free()
+        if self.start == self.end { None } else { self.free() }
     }
 
     /// Every reader leaves but one, which stands at `position`.
@@ -132,52 +183,93 @@ impl Frames {
     }
 
     /// The frame at `position`, for a reader that stands there and moves past it; `None` at the
-    /// end. Also says what it was charged with if nobody else needs it.
-    #[inline]
-    pub(super) fn advance(&mut self, position: u64) -> Option<(Kept, Option<usize>)> {
-        if position == self.end() {
-            return None;
-        }
+    /// end. If nobody else needs it, what it was charged with is given back.
+    pub(super) fn advance(&mut self, position: u64, allowance: &mut Allowance) -> Option<Kept> {
         let front = position == self.start;
         let entry = self.entry(position)?;
         entry.before -= 1;
-        let taken = if front && entry.before == 0 {
-            let kept = self.pop()?.kept;
-            let charge = kept.charge();
-            (kept, Some(charge))
+        let kept = if front && entry.before == 0 {
+            let kept = entry.kept.take()?;
+            allowance.give_back(kept.charge());
+            self.pass_front();
+            kept
         } else {
-            (entry.kept.clone(), None)
+            entry.kept.clone()?
         };
         self.arrive(position + 1);
-        Some(taken)
+        Some(kept)
+    }
+
+    /// The same in a few steps, for data that others still need; else `None`.
+    #[inline(always)]
+    pub(super) fn advance_data(&mut self, position: u64) -> Option<Bytes> {
+        let back = usize::try_from(self.end.checked_sub(position)?).ok()?;
+        let index = self.filled.checked_sub(back)?;
+        let (entry, after) = match self.rest.get_mut(index..self.filled)? {
+            [entry, after, ..] => (entry, &mut after.before),
+            [entry] => (entry, &mut self.at_end),
+            [] => return None,
+        };
+        let Some(Kept::Data(data)) = &entry.kept else { return None };
+        if entry.before == 1 && position == self.start {
+            return None;
+        }
+        let data = data.clone();
+        entry.before -= 1;
+        *after += 1;
+        Some(data)
     }
 
     /// Keeps a frame that a reader at the end has just read and moves past.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, kept: Kept) {
-        let entry = Entry { kept, before: self.at_end - 1 };
-        self.at_end = 1;
-        if self.first.is_none() && self.rest.is_empty() {
-            self.first = Some(entry);
-        } else {
-            self.rest.push_back(entry);
+        let before = std::mem::replace(&mut self.at_end, 1) - 1;
+        let entry = Entry { kept: Some(kept), before };
+        self.end += 1;
+        match self.rest.get_mut(self.filled) {
+            Some(place) => {
+                *place = entry;
+                self.filled += 1;
+            }
+            None => self.push_slowly(entry),
         }
     }
 
+    /// Makes room, unless it is the first frame of all.
+    #[cold]
+    fn push_slowly(&mut self, entry: Entry) {
+        if self.end == 1 {
+            self.first = Some(entry);
+            return;
+        }
+        self.rest.push(entry);
+        self.filled = self.rest.len();
+        // As many places as were allocated.
+        self.rest.resize_with(self.rest.capacity(), Entry::default);
+    }
+
     /// The only reader has read one more frame, which is not kept.
-    #[inline]
     pub(super) fn pass(&mut self) {
-        self.start += 1;
+        self.end += 1;
+        self.start = self.end;
     }
 
     /// Gives up all that is kept: only a reader at the end can go on.
     pub(super) fn give_up(&mut self) -> Freed {
-        self.start = self.end();
+        self.start = self.end;
         self.at_end = 1;
+        self.filled = 0;
         Freed { first: self.first.take(), rest: std::mem::take(&mut self.rest) }
     }
 
-    #[inline]
+    /// Everything but the first frame of all, which was freed, for the only reader there is.
+    pub(super) fn hand_over(&mut self) -> Remaining {
+        self.rest.truncate(self.filled);
+        self.filled = 0;
+        self.at_end = 1;
+        Remaining(std::mem::take(&mut self.rest).into_iter())
+    }
+
     fn arrive(&mut self, position: u64) {
         match self.entry(position) {
             Some(entry) => entry.before += 1,
@@ -185,40 +277,48 @@ impl Frames {
         }
     }
 
-    #[inline]
+    /// The frame at `position`, which was not freed; `None` at the end.
     fn entry(&mut self, position: u64) -> Option<&mut Entry> {
-        let index = usize::try_from(position.checked_sub(self.start)?).ok()?;
-        match (&mut self.first, index) {
-            (Some(first), 0) => Some(first),
-            (Some(_), _) => self.rest.get_mut(index - 1),
-            (None, _) => self.rest.get_mut(index),
+        let back = usize::try_from(self.end.checked_sub(position)?).ok()?;
+        match self.filled.checked_sub(back) {
+            Some(index) => self.rest.get_mut(index..self.filled)?.first_mut(),
+            None => self.first.as_mut(),
         }
     }
 
-    fn pop(&mut self) -> Option<Entry> {
-        let entry = self.first.take().or_else(|| self.rest.pop_front())?;
+    /// How many places of `rest` are of frames that were freed.
+    fn gaps(&self) -> usize {
+        let kept = usize::try_from(self.end - self.start).unwrap_or(usize::MAX);
+        self.filled.saturating_sub(kept)
+    }
+
+    /// The frame at the front was taken.
+    fn pass_front(&mut self) {
         self.start += 1;
-        Some(entry)
+        self.first = None;
+        let gaps = self.gaps();
+        if gaps > 32 && gaps > self.filled / 2 {
+            self.rest.drain(..gaps);
+            self.filled -= gaps;
+        }
     }
 
     /// Takes the frames off the front that no reader stands before.
     fn free(&mut self) -> Option<Freed> {
         let unneeded = |entry: &Entry| entry.before == 0;
         let first = self.first.take_if(|entry| unneeded(entry));
-        let count = if self.first.is_some() {
-            0
-        } else {
-            self.rest.iter().take_while(|entry| unneeded(entry)).count()
-        };
+        if self.first.is_some() {
+            return None;
+        }
+        let gaps = self.gaps();
+        let kept = self.rest.iter().take(self.filled).skip(gaps);
+        let count = kept.take_while(|entry| unneeded(entry)).count();
         if first.is_none() && count == 0 {
             return None;
         }
         self.start += u64::from(first.is_some()) + u64::try_from(count).unwrap_or(u64::MAX);
-        let mut freed = Freed { first, ..Freed::default() };
-        if count > 0 {
-            let needed = self.rest.split_off(count);
-            freed.rest = std::mem::replace(&mut self.rest, needed);
-        }
-        Some(freed)
+        let rest = self.rest.drain(..gaps + count).collect();
+        self.filled -= gaps + count;
+        Some(Freed { first, rest })
     }
 }

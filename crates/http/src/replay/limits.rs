@@ -1,5 +1,6 @@
 //! How much of the request bodies may be kept.
 
+use super::memory::{Allowance, least_charge};
 use super::{ReplayCharge, ReplayMemory};
 
 /// What of a request body may be kept for another attempt.
@@ -7,7 +8,8 @@ use super::{ReplayCharge, ReplayMemory};
 /// A body that outgrows either limit is sent once, as if nothing had been kept, and is then not
 /// retried. Each data frame counts with its length, but with at least 32 bytes, so that endless
 /// empty or tiny frames are bounded as well; trailers count with the length of their names and
-/// values, and 32 bytes for each.
+/// values, and 32 bytes for each. A body that is one buffer in memory counts from the start, any
+/// other frame from when it was read by one reader and is still to be read by another.
 ///
 /// ```
 /// use reattempt_http::{ReplayLimits, ReplayMemory};
@@ -45,9 +47,21 @@ impl ReplayLimits {
         self.per_call == 0
     }
 
+    /// Whether a body of `length` bytes may be kept as far as one call is concerned.
+    #[inline]
+    pub(super) fn allow(&self, length: u64) -> bool {
+        usize::try_from(length).is_ok_and(|length| least_charge(length) <= self.per_call)
+    }
+
+    /// Takes `bytes` of the memory.
+    #[inline]
+    pub(super) fn take(&self, bytes: usize) -> Option<ReplayMemory> {
+        self.memory.take(bytes).then(|| self.memory.clone())
+    }
+
     /// The allowance of one body.
-    pub(super) fn allowance(&self) -> super::memory::Allowance {
-        super::memory::Allowance::new(self.per_call, self.memory.clone())
+    pub(super) fn allowance(&self) -> Allowance {
+        Allowance::new(self.per_call, self.memory.clone())
     }
 }
 

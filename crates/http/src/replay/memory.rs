@@ -40,12 +40,13 @@ impl ReplayMemory {
 
     /// Takes `bytes` if that many are left. The count guards no other data, hence `Relaxed`.
     #[inline]
-    fn take(&self, bytes: usize) -> bool {
+    pub(super) fn take(&self, bytes: usize) -> bool {
         let add = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.0.limit);
         self.0.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
     }
 
-    fn give_back(&self, bytes: usize) {
+    #[inline]
+    pub(super) fn give_back(&self, bytes: usize) {
         self.0.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
@@ -91,36 +92,60 @@ impl fmt::Debug for ReplayCharge {
     }
 }
 
-/// What one body may take of the memory, and has taken. Each reader gives back what is freed when it
-/// leaves, and so the last one all the rest.
+/// What a data frame of `length` bytes is charged with: at least about what the queue spends on it.
+#[inline]
+pub(super) fn least_charge(length: usize) -> usize {
+    length.max(32)
+}
+
+/// What one body may take of the memory, and has taken. What is not given back before is when it is
+/// dropped.
 pub(super) struct Allowance {
-    per_call: usize,
     taken: usize,
+    /// What may still be taken as far as the limit of one call is concerned.
+    left: usize,
     memory: ReplayMemory,
 }
 
 impl Allowance {
     pub(super) fn new(per_call: usize, memory: ReplayMemory) -> Self {
-        Self { per_call, taken: 0, memory }
+        Self { taken: 0, left: per_call, memory }
     }
 
     /// Takes `bytes`, or nothing if that would pass a limit.
     #[inline]
     pub(super) fn take(&mut self, bytes: usize) -> bool {
-        let taken = self.taken.saturating_add(bytes);
-        let granted = taken <= self.per_call && self.memory.take(bytes);
+        let granted = bytes <= self.left && self.memory.take(bytes);
         if granted {
-            self.taken = taken;
+            self.left -= bytes;
+            self.taken += bytes;
         }
         granted
     }
 
+    #[inline]
     pub(super) fn give_back(&mut self, bytes: usize) {
+        self.left += bytes;
         self.taken -= bytes;
         self.memory.give_back(bytes);
     }
 
+    /// What was taken, to be given back by somebody else.
+    pub(super) fn hand_over(&mut self) -> Self {
+        let taken = std::mem::take(&mut self.taken);
+        Self { taken, left: self.left, memory: self.memory.clone() }
+    }
+
     pub(super) fn give_back_all(&mut self) {
         self.give_back(self.taken);
+    }
+}
+
+impl Drop for Allowance {
+    #[inline]
+    fn drop(&mut self) {
+        if self.taken > 0 {
+            self.memory.give_back(self.taken);
+        }
     }
 }

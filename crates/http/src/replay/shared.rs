@@ -1,53 +1,79 @@
 //! The caller's body and what its readers share, behind one lock.
 //!
-//! Whichever reader first needs a frame polls the caller's body. While only one reader has ever been
-//! polled that is done with its own task's waker; as soon as there are more, with one that wakes all
-//! of them. Wakers are called, and whatever runs foreign code when it is dropped is dropped, after
-//! the lock has been released: see [`Afterwards`].
+//! Whichever reader first needs a frame polls the caller's body. While only one reader has ever
+//! asked for a fresh frame that is done with its own task's waker; as soon as there are more, with
+//! one that wakes all of them. A reader that is the only one left, of a body that cannot be read
+//! again, takes everything out and needs no lock from then on. Wakers are called, and whatever runs
+//! foreign code when it is dropped is dropped, after the lock has been released: see [`Afterwards`].
 
+mod asking;
+mod own;
 mod reader;
 
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::Waker;
 
-use bytes::Bytes;
-use http_body::{Body, SizeHint};
-
-use super::frames::{Frames, Freed, Kept, Next};
+use super::ReplayError;
+use super::frames::{Frames, Freed, Next};
 use super::memory::Allowance;
+use super::progress::Length;
 use super::wakers::{Afterwards, ReaderId, Waiting, Wakers};
-use super::{BoxError, ReplayError};
 
 pub(super) use reader::Reader;
 
+/// The caller's body. Boxed, so that it can be handed to the last of the readers after it was
+/// polled.
+pub(super) type Source<B> = Pin<Box<B>>;
+
+/// The id of no reader.
+const NOBODY: ReaderId = ReaderId::MAX;
+
 struct Shared<B> {
-    /// The caller's size hint before anything was read.
-    hint: SizeHint,
+    /// What the caller's body said of its length before anything was read.
+    length: Length,
     state: Mutex<State<B>>,
 }
 
 struct State<B> {
-    // Pinned: see `source()`.
-    source: B,
+    /// `None` if it has said all, or the last reader has it to itself.
+    source: Option<Source<B>>,
     /// The source said that nothing follows its last frame.
     ended: bool,
-    /// The source returned its end or an error, and is not polled again.
-    finished: bool,
-    failed: bool,
+    stage: Stage,
+    /// The reader that may ask the source without further ado: it stands at the end, no other has
+    /// ever asked, the source is open, and there is another reader, for which all is kept. `NOBODY`
+    /// whenever one of these may have ceased to be true.
+    leader: ReaderId,
+    /// What the source said when it was polled before there were readers.
+    ahead: Option<Option<Next>>,
     frames: Frames,
     allowance: Allowance,
-    /// Readers that can go on, and those among them that have been polled.
+    /// Readers that can go on, and those among them that have asked for fresh frames.
     readers: usize,
-    polled: usize,
+    asking: usize,
     next_id: ReaderId,
     /// Readers with a lower id have been cancelled, but for the one that did so.
     cancelled_below: ReaderId,
     survivor: ReaderId,
-    /// The waker that the source was given last while one reader alone had been polled.
+    /// The waker that the source was given last while one reader alone had asked.
     lone: Option<Waiting>,
-    /// Made when a second reader is polled.
+    /// Made when a second reader asks.
     wakers: Option<Wakers>,
+}
+
+/// How far the source has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It has answered once, and the answer is still to be read.
+    Ahead,
+    Open,
+    /// It is being polled, or never came back from it.
+    Asking,
+    /// It returned its end, and is not polled again.
+    Done,
+    /// It returned an error, or panicked, and is not polled again.
+    Failed,
 }
 
 impl<B> Shared<B> {
@@ -59,10 +85,15 @@ impl<B> Shared<B> {
 }
 
 impl<B> State<B> {
+    #[inline]
+    fn has_cancelled(&self, reader: ReaderId) -> bool {
+        reader < self.cancelled_below && reader != self.survivor
+    }
+
     /// Why this reader cannot go on.
     #[inline]
     fn refusal(&self, reader: ReaderId, position: u64) -> Option<ReplayError> {
-        if reader < self.cancelled_below && reader != self.survivor {
+        if self.has_cancelled(reader) {
             Some(ReplayError::Superseded)
         } else if position < self.frames.start() {
             Some(ReplayError::NotKept)
@@ -76,27 +107,17 @@ impl<B> State<B> {
         self.frames.start() == 0 && self.refusal(reader, position).is_none()
     }
 
-    /// A reader at the end has read one more frame: keeps it if another reader needs it.
-    #[inline]
-    fn keep(&mut self, afterwards: &mut Afterwards, kept: impl FnOnce() -> Kept) {
-        if self.readers == 1 {
-            self.frames.pass();
-            return;
-        }
-        let kept = kept();
-        if self.allowance.take(kept.charge()) {
-            self.frames.push(kept);
-        } else {
-            self.give_up(afterwards);
-        }
+    fn has_failed(&self) -> bool {
+        matches!(self.stage, Stage::Asking | Stage::Failed)
     }
 
     /// Keeps nothing any more: the reader that has just read a frame is from now on the only one.
     #[cold]
     fn give_up(&mut self, afterwards: &mut Afterwards) {
+        self.leader = NOBODY;
         self.allowance.give_back_all();
         self.readers = 1;
-        self.polled = 1;
+        self.asking = 1;
         afterwards.chores().freed = self.frames.give_up();
         self.frames.pass();
     }
@@ -107,8 +128,8 @@ impl<B> State<B> {
         }
     }
 
-    /// The source holds the waker of the only reader that has been polled. A second one that comes
-    /// will replace it there, and so must know it.
+    /// The source holds the waker of the only reader that has asked. A second one that comes will
+    /// replace it there, and so must know it.
     fn wait_alone(&mut self, reader: ReaderId, waker: &Waker, afterwards: &mut Afterwards) {
         if self.lone.as_ref().is_some_and(|(id, known)| *id == reader && known.will_wake(waker)) {
             return;
@@ -120,7 +141,6 @@ impl<B> State<B> {
 
     /// Puts a reader on the list of those that wait, and returns the waker that wakes all of them,
     /// with which the source is then polled.
-    #[cold]
     fn wait_with_others(
         &mut self,
         reader: ReaderId,
@@ -139,103 +159,11 @@ impl<B> State<B> {
     }
 
     /// The source was polled for all readers, by `reader`.
-    #[cold]
     fn tell_others(&mut self, reader: ReaderId, ready: bool, afterwards: &mut Afterwards) {
         if let Some(wakers) = &self.wakers {
             let chores = afterwards.chores();
             chores.wake = wakers.finish(ready);
             chores.except = ready.then_some(reader);
         }
-    }
-
-    /// The source, where it lies.
-    #[allow(unsafe_code, reason = "std has no safe way to pin what lies in a Mutex in an Arc")]
-    fn source(&mut self) -> Pin<&mut B> {
-        // SAFETY: a `State` is made inside a `Shared` inside `Arc::pin` and nowhere else, so it
-        // stays where it is until it is dropped there. `State` and its fields are private to this
-        // module and its child, which nowhere move, replace or swap a `State` or its `source`: they
-        // read and write its other fields through the guard of the lock. Neither type has a
-        // destructor of its own, and no other code makes a `Pin` to `source`.
-        unsafe { Pin::new_unchecked(&mut self.source) }
-    }
-}
-
-impl<B> State<B>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
-    /// The frame at `position`, kept or fresh.
-    #[inline]
-    fn next(
-        &mut self,
-        reader: ReaderId,
-        position: u64,
-        cx: &mut Context<'_>,
-        afterwards: &mut Afterwards,
-    ) -> Poll<Option<Next>> {
-        if let Some((kept, unneeded)) = self.frames.advance(position) {
-            if let Some(charge) = unneeded {
-                self.allowance.give_back(charge);
-            }
-            return Poll::Ready(Some(kept.into_next()));
-        }
-        if self.finished {
-            return Poll::Ready(None);
-        }
-        if self.failed {
-            // It panicked, and what it said next would not follow on what it said before.
-            let error = Kept::failed("the body panicked".into());
-            self.finished = true;
-            self.keep(afterwards, || error.clone());
-            return Poll::Ready(Some(error.into_next()));
-        }
-        let all = if self.polled == 1 {
-            None
-        } else {
-            Some(self.wait_with_others(reader, cx.waker(), afterwards))
-        };
-        let waker = all.as_ref().unwrap_or(cx.waker());
-        // So that a panic of the source counts as its failure.
-        self.failed = true;
-        let polled = self.source().poll_frame(&mut Context::from_waker(waker));
-        self.failed = false;
-        if all.is_some() {
-            self.tell_others(reader, polled.is_ready(), afterwards);
-        } else if polled.is_pending() {
-            self.wait_alone(reader, cx.waker(), afterwards);
-        }
-        let frame = match ready!(polled) {
-            Some(Ok(frame)) => frame,
-            Some(Err(error)) => {
-                let error = Kept::failed(error.into());
-                self.finished = true;
-                self.failed = true;
-                self.keep(afterwards, || error.clone());
-                return Poll::Ready(Some(error.into_next()));
-            }
-            None => {
-                self.finished = true;
-                return Poll::Ready(None);
-            }
-        };
-        self.ended = self.source.is_end_stream();
-        let next = match frame.into_data() {
-            Ok(data) => {
-                self.keep(afterwards, || Kept::Data(data.clone()));
-                Next::Data(data)
-            }
-            Err(frame) => {
-                match frame.trailers_ref() {
-                    Some(trailers) => {
-                        self.keep(afterwards, || Kept::Trailers(Box::new(trailers.clone())));
-                    }
-                    // A kind of frame that is not known yet cannot be kept.
-                    None => self.give_up(afterwards),
-                }
-                Next::Other(Box::new(Ok(frame)))
-            }
-        };
-        Poll::Ready(Some(next))
     }
 }

@@ -318,6 +318,12 @@ where
 }
 
 impl<K: Protocol, D, B> Settings<K, D, B> {
+    /// Whether nothing is asked for that a call has to see to before its first attempt.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.hook.is_none() && self.observer.is_none() && self.seed.is_none() && !self.nested
+    }
+
     /// The same settings around another schedule and budget.
     fn map<E, C>(self, change: impl FnOnce(D, B) -> (E, C)) -> Settings<K, E, C> {
         let (schedule, budget) = change(self.schedule, self.budget);

@@ -37,6 +37,10 @@ impl<Request: Clone, C> Carry<Request> for Cloned<C> {
     type Kept = KeptClone<Request>;
     type Rest = Request;
 
+    fn is_plain(&self, _: &Request) -> bool {
+        true
+    }
+
     fn admit(&self, _: &KeptClone<Request>) -> Admitted {
         Admitted { carry: true, repeatable: true, keyed: false }
     }

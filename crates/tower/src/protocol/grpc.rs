@@ -110,6 +110,11 @@ mod channel {
         type Kept = KeptRequest<Body>;
         type Rest = Body;
 
+        /// Generated clients put the method among the extensions.
+        fn is_plain(&self, _: &Request<Body>) -> bool {
+            false
+        }
+
         fn wishes(&self, request: &Request<Body>) -> Wishes {
             let own = wishes_of(request.extensions());
             // Only the header is what the server knows of the deadline.

@@ -40,6 +40,7 @@ where
     B::Error: Into<BoxError>,
 {
     /// Keeps a request, and makes the first attempt of it.
+    #[inline(always)]
     pub(crate) fn keep(
         request: Request<B>,
         http: &Http,
@@ -49,10 +50,10 @@ where
         if added.is_any() {
             return Self::add_and_keep(request, http, added, kept);
         }
-        let kept = kept.insert(Self { head: KeptHead::new(&request), body: None });
+        let copy = KeptHead::new(&request);
         let (head, body) = request.into_parts();
         let body = ReplayBody::new(body, &http.replay);
-        kept.body = body.try_clone();
+        *kept = Some(Self { head: copy, body: body.try_clone() });
         Request::from_parts(head, body)
     }
 
@@ -171,6 +172,11 @@ where
     type Rest = ReplayBody<B>;
 
     #[inline]
+    fn is_plain(&self, request: &Request<B>) -> bool {
+        request.extensions().is_empty() && !self.generate_keys && self.may_keep(request)
+    }
+
+    #[inline]
     fn wishes(&self, request: &Request<B>) -> Wishes {
         wishes_of(request.extensions())
     }
@@ -205,6 +211,7 @@ where
         Request::from_parts(head, ReplayBody::passthrough(body))
     }
 
+    #[inline(always)]
     fn keep(
         &self,
         request: Request<B>,

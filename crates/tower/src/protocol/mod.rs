@@ -89,6 +89,9 @@ pub trait Carry<Request>: Protocol {
     /// What is left of an attempt without its head.
     type Rest;
 
+    /// Whether a new request may be kept as it is, and its caller wants nothing special.
+    fn is_plain(&self, request: &Request) -> bool;
+
     /// What the caller wants of this call.
     fn wishes(&self, request: &Request) -> Wishes {
         let _ = request;

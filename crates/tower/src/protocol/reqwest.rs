@@ -66,6 +66,10 @@ impl Carry<Request> for Http {
     type Kept = KeptReqwest;
     type Rest = Request;
 
+    fn is_plain(&self, request: &Request) -> bool {
+        !self.generate_keys && self.may_keep(request)
+    }
+
     fn may_keep(&self, request: &Request) -> bool {
         request.method() != http::Method::CONNECT
     }

@@ -95,6 +95,20 @@ impl Http {
         headers: &HeaderMap,
         options: Option<&CallOptions>,
     ) -> Judged {
+        let by_the_table = self.classifier.is_none() && self.statuses.is_empty();
+        if by_the_table && options.is_none() && status.is_success() {
+            return Judged { judgement: Verdict::Success.into(), overridden: false };
+        }
+        self.judge_closely(status, headers, options)
+    }
+
+    /// The same where it is not just a success by the table.
+    fn judge_closely(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        options: Option<&CallOptions>,
+    ) -> Judged {
         let custom = self.custom(Outcome::Response { status, headers }, options);
         let verdict = custom.or_else(|| {
             self.statuses.iter().find(|(other, _)| *other == status).map(|(_, verdict)| *verdict)

@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 use reattempt_core::{Admission, Budget, Schedule};
 use tower_service::Service;
 
-use super::RetryFuture;
 use super::call::{Call, Opening};
+use super::{RetryFuture, Setting};
 use crate::error_mode::ErrorMode;
-use crate::protocol::{Carry, Judge, Origin};
+use crate::protocol::{Added, Carry, Judge, Origin, Protocol};
 use crate::{CallOptions, RetryPolicy};
 
 /// A client whose calls are retried.
@@ -84,18 +84,70 @@ where
         self.inner.poll_ready(cx).map_err(M::own)
     }
 
-    /// Keeps what it needs of the request and sends the first attempt by the readied inner service,
-    /// unless a hook has to see it first.
+    /// Keeps what it needs of the request and sends the first attempt by the readied inner service.
     ///
-    /// All in one function: a request is large, and each further one that it were handed to by value
-    /// would copy it once more.
+    /// A request is large, and each further function that it were handed to by value would copy it
+    /// once more: so this is one function, for calls of which nothing special is asked.
     fn call(&mut self, request: Req) -> Self::Future {
+        let settings = &*self.shared.policy.settings;
+        let protocol = &settings.protocol;
+        let never = match &self.options {
+            None => settings.limits.max_attempts <= 1,
+            Some(options) if options.only_forbids() => true,
+            Some(_) => return self.call_closely(request),
+        };
+        if !settings.is_plain() || !protocol.is_plain(&request) {
+            return self.call_closely(request);
+        }
+        if never {
+            if M::INTERRUPTS || !settings.schedule.is_stateless() || !settings.budget.is_full() {
+                return self.call_closely(request);
+            }
+            let attempt = self.inner.call(protocol.pass(request, Added::default()));
+            return RetryFuture { timer: M::Timer::default(), attempt: Some(attempt), call: None };
+        }
+        let mut kept = None;
+        let attempt = protocol.keep(request, Added::default(), &mut kept);
+        let admission = settings.schedule.admit();
+        let attempt = Some(self.inner.call(attempt));
+        let shared = Arc::clone(&self.shared);
+        RetryFuture {
+            timer: M::Timer::default(),
+            attempt,
+            call: Some(Call {
+                shared,
+                kept,
+                target: None,
+                carried: true,
+                setting: Setting::default(),
+                number: 1,
+                admission,
+                marker: None,
+                retrying: None,
+            }),
+        }
+    }
+}
+
+impl<S, K, D, B, M> Retry<S, RetryPolicy<K, D, B, M>>
+where
+    K: Protocol,
+    D: Schedule,
+    B: Budget,
+{
+    /// A call with all that may be asked for: overrides, hooks, observers, deadlines, seeds.
+    fn call_closely<Req>(&mut self, request: Req) -> RetryFuture<S, Req, K, D, B, M>
+    where
+        S: Service<K::Attempt> + Clone,
+        K: Carry<Req> + Judge<S::Response>,
+        M: ErrorMode<S::Error>,
+    {
         let settings = &*self.shared.policy.settings;
         let protocol = &settings.protocol;
         let mut opening = Opening::new(settings, self.options.as_ref(), &request);
         if !M::INTERRUPTS && !opening.keeps && opening.is_indifferent(settings) {
             let attempt = self.inner.call(protocol.pass(request, opening.added()));
-            return RetryFuture { call: None, attempt: Some(attempt), timer: M::Timer::default() };
+            return RetryFuture { timer: M::Timer::default(), attempt: Some(attempt), call: None };
         }
         let (mut kept, mut target) = (None, None);
         let attempt = if opening.keeps {
@@ -118,21 +170,18 @@ where
                 (Admission::default(), None, Some(retrying))
             }
         };
-        RetryFuture {
-            call: Some(Call {
-                shared: Arc::clone(&self.shared),
-                kept,
-                target,
-                carried: opening.keeps,
-                setting: opening.setting,
-                number: 1,
-                admission,
-                marker: opening.marker,
-                retrying,
-            }),
-            attempt,
-            timer: M::Timer::default(),
-        }
+        let call = Call {
+            shared: Arc::clone(&self.shared),
+            kept,
+            target,
+            carried: opening.keeps,
+            setting: opening.setting,
+            number: 1,
+            admission,
+            marker: opening.marker,
+            retrying,
+        };
+        RetryFuture { timer: M::Timer::default(), attempt, call: Some(call) }
     }
 }
 

@@ -1,62 +1,66 @@
 //! One reader of a shared body: its place among the frames, its coming and its going.
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Body, SizeHint};
+use sync_wrapper::SyncWrapper;
 
-use super::{Shared, State};
+use super::asking::Place;
+use super::own::Own;
+use super::{NOBODY, Shared, Source, Stage, State};
 use crate::replay::frames::{Frames, Next};
-use crate::replay::wakers::{Afterwards, ReaderId, wake_all};
-use crate::replay::{BoxError, Progress, ReplayLimits};
+use crate::replay::progress::{Length, Polled, Progress};
+use crate::replay::wakers::{ReaderId, wake_all};
+use crate::replay::{BoxError, ReplayLimits};
 
 /// One reader of a shared body.
 pub(in crate::replay) struct Reader<B> {
-    // Pinned, for the caller's body lies in it and must not move once it was polled.
-    shared: Pin<Arc<Shared<B>>>,
-    id: ReaderId,
-    /// Frames read so far.
-    position: u64,
-    /// It has been polled, so that it counts among those that may wait.
-    polled: bool,
-    pub(in crate::replay) progress: Progress,
+    shared: Arc<Shared<B>>,
+    /// The body, once this reader has it to itself.
+    own: Option<SyncWrapper<Box<Own<B>>>>,
+    place: Place,
 }
 
 impl<B> Reader<B> {
-    pub(in crate::replay) fn new(source: B, limits: &ReplayLimits) -> Self
-    where
-        B: Body,
-    {
-        let hint = source.size_hint();
+    /// The first reader of a body that may have been polled once, and what it said then.
+    pub(in crate::replay) fn new(
+        source: Option<Source<B>>,
+        ahead: Option<Option<Next>>,
+        length: Length,
+        limits: &ReplayLimits,
+    ) -> Self {
         let mut frames = Frames::default();
         frames.join();
         let state = State {
             source,
             ended: false,
-            finished: false,
-            failed: false,
+            stage: if ahead.is_some() { Stage::Ahead } else { Stage::Open },
+            leader: NOBODY,
+            ahead,
             frames,
             allowance: limits.allowance(),
             readers: 1,
-            polled: 0,
+            asking: 0,
             next_id: 1,
             cancelled_below: 0,
             survivor: 0,
             lone: None,
             wakers: None,
         };
-        Self::at_start(Arc::pin(Shared { hint, state: Mutex::new(state) }), 0)
+        Self::at_start(Arc::new(Shared { length, state: Mutex::new(state) }), 0)
     }
 
-    fn at_start(shared: Pin<Arc<Shared<B>>>, id: ReaderId) -> Self {
-        Self { shared, id, position: 0, polled: false, progress: Progress::default() }
+    fn at_start(shared: Arc<Shared<B>>, id: ReaderId) -> Self {
+        let place = Place { id, position: 0, asked: false, progress: Progress::default() };
+        Self { shared, own: None, place }
     }
 
+    #[inline(never)]
     pub(in crate::replay) fn try_clone(&self) -> Option<Self> {
         let mut state = self.shared.lock();
-        if !state.can_replay(self.id, self.position) {
+        if !state.can_replay(self.place.id, self.place.position) {
             return None;
         }
         let id = state.next_id;
@@ -64,111 +68,125 @@ impl<B> Reader<B> {
         state.readers += 1;
         state.frames.join();
         drop(state);
-        Some(Self::at_start(self.shared.clone(), id))
+        Some(Self::at_start(Arc::clone(&self.shared), id))
     }
 
     pub(in crate::replay) fn is_replayable(&self) -> bool {
-        self.shared.lock().can_replay(self.id, self.position)
+        self.shared.lock().can_replay(self.place.id, self.place.position)
     }
 
     pub(in crate::replay) fn source_failed(&self) -> bool {
-        self.shared.lock().failed
+        self.place.progress.has_failed() || self.shared.lock().has_failed()
     }
 
-    /// The caller's size hint before anything was read.
-    pub(in crate::replay) fn hint(&self) -> SizeHint {
-        self.shared.hint
+    pub(in crate::replay) fn progress(&self) -> Progress {
+        self.place.progress
+    }
+
+    /// What is still to come for this reader.
+    pub(in crate::replay) fn size_hint(&self) -> SizeHint {
+        self.shared.length.less(self.place.progress.read)
     }
 
     pub(in crate::replay) fn cancel_others(&self) {
         let mut wake = Vec::new();
         let mut freed = None;
         let mut state = self.shared.lock();
-        if state.refusal(self.id, self.position).is_none() && state.readers > 1 {
+        if state.refusal(self.place.id, self.place.position).is_none() && state.readers > 1 {
+            state.leader = NOBODY;
             state.cancelled_below = state.next_id;
-            state.survivor = self.id;
+            state.survivor = self.place.id;
             state.readers = 1;
-            state.polled = usize::from(self.polled);
-            freed = state.frames.leave_all_but(self.position);
+            state.asking = usize::from(self.place.asked);
+            freed = state.frames.leave_all_but(self.place.position);
             state.give_back(freed.as_ref());
             if let Some(wakers) = &state.wakers {
-                wake = wakers.take_all_but(Some(self.id));
+                wake = wakers.take_all_but(Some(self.place.id));
             }
-            wake.extend(state.lone.take_if(|(id, _)| *id != self.id));
+            wake.extend(state.lone.take_if(|(id, _)| *id != self.place.id));
         }
         drop(state);
         drop(freed);
         wake_all(wake);
     }
+}
 
-    pub(in crate::replay) fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>>
-    where
-        B: Body<Data = Bytes>,
-        B::Error: Into<BoxError>,
-    {
-        if self.progress.done {
-            return Poll::Ready(None);
-        }
-        let mut afterwards = Afterwards::default();
+impl<B> Reader<B>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    #[inline]
+    pub(in crate::replay) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Polled {
+        if self.own.is_some() { self.poll_own(cx) } else { self.poll_shared(cx) }
+    }
+
+    #[inline(never)]
+    fn poll_own(&mut self, cx: &mut Context<'_>) -> Polled {
+        let Some(own) = &mut self.own else { return Poll::Ready(None) };
+        let shared = &self.shared;
+        // The others are refused by now, but may be asked why the call failed.
+        let failed = || shared.lock().stage = Stage::Failed;
+        own.get_mut().poll_frame(&mut self.place.progress, cx, failed)
+    }
+
+    #[inline(never)]
+    fn poll_shared(&mut self, cx: &mut Context<'_>) -> Polled {
         let mut state = self.shared.lock();
-        if let Some(refusal) = state.refusal(self.id, self.position) {
-            self.progress.done = true;
-            // A reader that has had everything misses nothing.
-            let error = (!self.progress.ended).then(|| Err(refusal.into()));
-            return Poll::Ready(error);
+        if state.leader == self.place.id {
+            return self.place.lead(state, cx);
         }
-        if !self.polled {
-            self.polled = true;
-            state.polled += 1;
+        if state.readers == 1
+            && let Some(own) = state.hand_over(self.place.id, self.place.position)
+        {
+            let waited = (state.lone.take(), state.wakers.take());
+            drop(state);
+            drop(waited);
+            self.own = Some(SyncWrapper::new(own));
+            return self.poll_own(cx);
         }
-        let next = state.next(self.id, self.position, cx, &mut afterwards);
-        if let Poll::Ready(Some(_)) = next {
-            self.position += 1;
-            self.progress.ended = state.ended && self.position == state.frames.end();
-        }
-        drop(state);
-        afterwards.run();
-        match ready!(next) {
-            Some(Next::Data(data)) => {
-                self.progress.count(data.len());
-                Poll::Ready(Some(Ok(Frame::data(data))))
-            }
-            Some(Next::Other(other)) => {
-                self.progress.done = other.is_err();
-                Poll::Ready(Some(*other))
-            }
-            None => {
-                self.progress.done = true;
-                Poll::Ready(None)
-            }
-        }
+        self.place.next(state, cx)
     }
 }
 
-impl<B> Drop for Reader<B> {
-    fn drop(&mut self) {
+impl<B> Reader<B> {
+    #[inline(never)]
+    fn leave(&mut self) {
         let mut wake = Vec::new();
         let mut freed = None;
         let mut own = None;
         let mut state = self.shared.lock();
-        if state.refusal(self.id, self.position).is_none() {
+        if self.place.progress.has_failed() {
+            state.stage = Stage::Failed;
+        }
+        if state.refusal(self.place.id, self.place.position).is_none() {
+            state.leader = NOBODY;
             state.readers -= 1;
-            state.polled -= usize::from(self.polled);
-            freed = state.frames.leave(self.position);
+            state.asking -= usize::from(self.place.asked);
+            freed = state.frames.leave(self.place.position);
             state.give_back(freed.as_ref());
-            own = state.lone.take_if(|(id, _)| *id == self.id);
+            own = state.lone.take_if(|(id, _)| *id == self.place.id);
             // The source may hold no other waker than the one of this reader's task: those who wait
             // with it have to poll the source again.
-            if let (true, Some(wakers)) = (self.polled, &state.wakers) {
+            if let (true, Some(wakers)) = (self.place.asked, &state.wakers) {
                 wake = wakers.take_all_but(None);
             }
         }
         drop(state);
         drop((freed, own));
-        wake.retain(|(id, _)| *id != self.id);
-        wake_all(wake);
+        if !wake.is_empty() {
+            wake.retain(|(id, _)| *id != self.place.id);
+            wake_all(wake);
+        }
+    }
+}
+
+impl<B> Drop for Reader<B> {
+    #[inline]
+    fn drop(&mut self) {
+        // If nobody is left to be told, what is kept goes with the state.
+        if Arc::strong_count(&self.shared) > 1 {
+            self.leave();
+        }
     }
 }

@@ -17,7 +17,7 @@ where
     M: ErrorMode<S::Error>,
 {
     /// The call is over.
-    #[inline]
+    #[inline(always)]
     pub(in crate::retry) fn end(
         &mut self,
         result: &mut Result<S::Response, M::Error>,

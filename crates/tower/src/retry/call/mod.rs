@@ -144,7 +144,6 @@ pub(super) struct Opening {
 
 impl Opening {
     /// Looks at `request`.
-    #[inline]
     pub(super) fn new<K, Req, D, B>(
         settings: &Settings<K, D, B>,
         of_handle: Option<&CallOptions>,

@@ -1,0 +1,150 @@
+//! How far one reader of a body has come, and what that says about the rest.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+use super::{BoxError, ReplayError};
+
+/// What a reader returns.
+pub(super) type Polled = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
+
+/// How far one reader has come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Progress {
+    /// Bytes of data returned so far.
+    pub(super) read: u64,
+    /// The body said that nothing follows the last frame returned.
+    pub(super) ended: bool,
+    pub(super) stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Stage {
+    #[default]
+    Open,
+    /// The caller's body is being polled, or never came back from it.
+    Asking,
+    /// The end, or an error, has been returned.
+    Done,
+    /// The error of the caller's body, to this reader which had it for itself.
+    Failed,
+}
+
+impl Progress {
+    pub(super) fn is_done(self) -> bool {
+        matches!(self.stage, Stage::Done | Stage::Failed)
+    }
+
+    /// The caller's body failed this reader, which had it for itself.
+    pub(super) fn has_failed(self) -> bool {
+        matches!(self.stage, Stage::Asking | Stage::Failed)
+    }
+
+    /// Whether nothing follows.
+    #[inline]
+    pub(super) fn at_end(self) -> bool {
+        self.ended || self.is_done()
+    }
+
+    /// Counts data and returns it.
+    #[inline]
+    pub(super) fn give(&mut self, data: Bytes) -> Polled {
+        // At the speed of memory this would take decades to wrap.
+        self.read = self.read.wrapping_add(u64::try_from(data.len()).unwrap_or(u64::MAX));
+        Poll::Ready(Some(Ok(Frame::data(data))))
+    }
+
+    /// Asks a body that this reader has for itself. The way of data is short, for a frame has room
+    /// for trailers and is costly to move.
+    pub(super) fn ask<B>(
+        &mut self,
+        mut body: Pin<&mut B>,
+        cx: &mut Context<'_>,
+        failed: impl FnOnce(),
+    ) -> Polled
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<BoxError>,
+    {
+        if self.stage != Stage::Open {
+            return self.closed();
+        }
+        self.stage = Stage::Asking;
+        let polled = body.as_mut().poll_frame(cx);
+        self.stage = Stage::Open;
+        match ready!(polled) {
+            Some(Ok(frame)) => {
+                self.ended = body.is_end_stream();
+                match frame.into_data() {
+                    Ok(data) => self.give(data),
+                    Err(other) => not_data(other),
+                }
+            }
+            Some(Err(error)) => {
+                self.stage = Stage::Failed;
+                failed();
+                Poll::Ready(Some(Err(source_error(error).into())))
+            }
+            None => {
+                self.stage = Stage::Done;
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    /// What is returned when the body is not asked any more.
+    #[cold]
+    pub(super) fn closed(&mut self) -> Polled {
+        let panicked = self.stage == Stage::Asking;
+        self.stage = if panicked { Stage::Failed } else { self.stage };
+        Poll::Ready(panicked.then(|| Err(panic_error().into())))
+    }
+}
+
+#[cold]
+fn not_data(frame: Frame<Bytes>) -> Polled {
+    Poll::Ready(Some(Ok(frame)))
+}
+
+/// The error of the caller's body as every reader gets it.
+#[cold]
+pub(super) fn source_error(error: impl Into<BoxError>) -> ReplayError {
+    ReplayError::Source(Arc::from(error.into()))
+}
+
+/// What follows when a body did not come back from a poll: what it said next would not follow on
+/// what it said before.
+#[cold]
+pub(super) fn panic_error() -> ReplayError {
+    source_error("the body panicked")
+}
+
+/// The size hint of a whole body, in less room: `u64::MAX` stands for no upper bound.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Length {
+    lower: u64,
+    upper: u64,
+}
+
+impl Length {
+    #[inline]
+    pub(super) fn new(hint: &SizeHint) -> Self {
+        Self { lower: hint.lower(), upper: hint.upper().unwrap_or(u64::MAX) }
+    }
+
+    /// What is still to come once `read` bytes have been read.
+    #[inline]
+    pub(super) fn less(self, read: u64) -> SizeHint {
+        let mut rest = SizeHint::new();
+        // The lower bound first: it is never above the upper one, from which the same is taken.
+        rest.set_lower(self.lower.saturating_sub(read));
+        if self.upper != u64::MAX {
+            rest.set_upper(self.upper.saturating_sub(read));
+        }
+        rest
+    }
+}

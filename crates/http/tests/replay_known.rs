@@ -1,0 +1,187 @@
+//! Bodies that are known in full when they are made, and those that only look like it.
+
+#![allow(missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+
+mod replay_support;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Poll, Waker};
+
+use bytes::Bytes;
+use http_body::{Body, SizeHint};
+use http_body_util::{Full, StreamBody};
+use reattempt_http::{ReplayBody, ReplayLimits, ReplayMemory};
+use replay_support::*;
+
+fn full(data: &'static str) -> Full<Bytes> {
+    Full::new(Bytes::from_static(data.as_bytes()))
+}
+
+fn data(bytes: &'static [u8]) -> Seen {
+    Seen::Data(Bytes::from_static(bytes))
+}
+
+/// A script with an exact hint, its control, and the limits with which it is read.
+fn exact(steps: &[Step], memory: &ReplayMemory) -> (Reader, Arc<Control>) {
+    let (script, control) = Script::new(steps);
+    let limits = ReplayLimits::default().per_call(200).memory(memory.clone());
+    (Box::pin(ReplayBody::new(script.exact(), &limits)), control)
+}
+
+#[test]
+fn a_reader_is_small_for_it_is_moved_with_its_request() {
+    type Streamed = StreamBody<std::pin::Pin<Box<dyn Send>>>;
+    assert!(size_of::<ReplayBody<Full<Bytes>>>() <= 64);
+    assert!(size_of::<ReplayBody<Streamed>>() <= 64);
+    assert_eq!(size_of::<Option<ReplayBody<Full<Bytes>>>>(), size_of::<ReplayBody<Full<Bytes>>>());
+}
+
+#[test]
+fn one_buffer_is_charged_once_while_a_reader_is_set_aside() {
+    let memory = ReplayMemory::new(100);
+    let limits = ReplayLimits::default().memory(memory.clone());
+    let mut first = Box::pin(ReplayBody::new(full(&"x".repeat(40).leak()[..]), &limits));
+    let kept = first.try_clone().unwrap();
+    assert_eq!(memory.used(), 40);
+    assert_eq!(first.size_hint().exact(), Some(40));
+    assert!(
+        matches!(poll(&mut first, Waker::noop()), Poll::Ready(Seen::Data(data)) if data.len() == 40)
+    );
+    assert_eq!((first.size_hint().exact(), first.is_end_stream()), (Some(0), true));
+    assert_eq!(read_all(&mut first), [Seen::End]);
+    assert!(!first.is_replayable() && first.try_clone().is_none(), "it was given out");
+    drop(first);
+    assert_eq!(memory.used(), 40, "the one set aside holds the charge");
+
+    // The attempt is sent as it is, and its clone is set aside.
+    let mut second = Box::pin(kept);
+    let kept = second.try_clone().unwrap();
+    assert_eq!(memory.used(), 40);
+    read_all(&mut second);
+    drop(second);
+    assert_eq!(memory.used(), 40);
+    let mut last = Box::pin(kept);
+    assert!(last.is_replayable());
+    assert!(matches!(poll(&mut last, Waker::noop()), Poll::Ready(Seen::Data(_))));
+    assert_eq!(memory.used(), 0, "handed on, and not kept");
+}
+
+#[test]
+fn a_second_clone_of_one_reader_is_charged_if_there_is_room() {
+    for (limit, used) in [(80, [40, 80, 40]), (40, [40, 40, 0])] {
+        let memory = ReplayMemory::new(limit);
+        let limits = ReplayLimits::default().memory(memory.clone());
+        let first = ReplayBody::new(full("0123456789012345678901234567890123456789"), &limits);
+        let one = first.try_clone().unwrap();
+        assert_eq!(memory.used(), used[0]);
+        let two = first.try_clone().unwrap();
+        assert!(two.is_replayable());
+        assert_eq!(memory.used(), used[1]);
+        drop(one);
+        assert_eq!(memory.used(), used[2]);
+        drop((first, two));
+        assert_eq!(memory.used(), 0);
+    }
+}
+
+#[test]
+fn one_buffer_that_finds_no_room_is_sent_once_and_can_be_sent_again_while_unread() {
+    let memory = ReplayMemory::new(40);
+    let limits = ReplayLimits::default().memory(memory.clone());
+    let other = ReplayBody::new(full("takes 32"), &limits);
+    let mut first = Box::pin(ReplayBody::new(full("no room"), &limits));
+    let kept = first.try_clone().unwrap();
+    assert!(kept.is_replayable(), "nothing was read yet");
+    assert_eq!(first.size_hint().exact(), Some(7));
+    assert_eq!(read_all(&mut first), [data(b"no room"), Seen::End]);
+    assert!(!kept.is_replayable());
+    assert_eq!(read_all(&mut Box::pin(kept)), [Seen::NotKept, Seen::End]);
+    drop(other);
+    assert_eq!(memory.used(), 0);
+}
+
+#[test]
+fn one_buffer_over_the_cap_can_be_sent_again_while_unread() {
+    let limits = ReplayLimits::default().per_call(32);
+    let body = full("this is longer than thirty-two bytes");
+    let first = ReplayBody::new(body, &limits);
+    let kept = first.try_clone().unwrap();
+    drop(first);
+    assert!(kept.is_replayable());
+    assert_eq!(read_all(&mut Box::pin(kept)).len(), 2);
+}
+
+#[test]
+fn a_body_is_asked_ahead_only_if_its_length_is_known_and_within_the_limits() {
+    let memory = ReplayMemory::new(1000);
+    let polls = |control: &Control| control.polls.load(Ordering::SeqCst);
+    let (mut body, control) = exact(&[Step::Data(b"whole")], &memory);
+    assert_eq!(polls(&control), 1);
+    assert_eq!(read_all(&mut body), [data(b"whole"), Seen::End]);
+    assert_eq!(polls(&control), 1, "the one frame said that it was the last");
+
+    let (_body, control) = exact(&[Step::Data(&[7; 201])], &memory);
+    assert_eq!(polls(&control), 0, "it is larger than the cap");
+    let (script, control) = Script::new(&[Step::Data(b"whole")]);
+    let _body = ReplayBody::new(script, &unlimited());
+    assert_eq!(polls(&control), 0, "its length is unknown");
+}
+
+#[test]
+fn what_was_said_ahead_is_not_lost() {
+    let memory = ReplayMemory::new(1000);
+    let cases: [&[Step]; 6] = [
+        &[Step::Data(b"a"), Step::Data(b"b")],
+        &[Step::Data(b"a"), Step::Trailers("sum")],
+        &[Step::Data(b""), Step::Data(b"ab")],
+        &[Step::Fail, Step::Data(b"never")],
+        &[Step::Yield, Step::Data(b"ab")],
+        &[Step::Data(b"ab"), Step::Yield],
+    ];
+    for steps in cases {
+        let (mut first, _control) = exact(steps, &memory);
+        let kept = clone(&first);
+        assert!(!first.source_failed(), "nobody has got so far");
+        assert_eq!(memory.used(), 0, "nobody has read anything");
+        assert_eq!(read_all(&mut first), expected(steps), "{steps:?}");
+        assert_eq!(kept.source_failed(), matches!(steps[0], Step::Fail));
+        let mut second = clone(&kept);
+        assert_eq!(read_all(&mut second), expected(steps), "{steps:?} again");
+        drop((first, second, kept));
+        assert_eq!(memory.used(), 0);
+    }
+}
+
+#[test]
+fn a_length_that_is_a_lie_changes_nothing() {
+    let steps = [Step::Data(b"four"), Step::Data(b"more")];
+    for hint in [1, 3, 4, 5, 99] {
+        for steps in [&steps[..1], &steps[..]] {
+            let script = Script::new(steps).0.hinting(SizeHint::with_exact(hint));
+            let mut first = Box::pin(ReplayBody::new(script, &unlimited()));
+            let mut second = clone(&first);
+            assert_eq!(read_all(&mut first), expected(steps), "{hint}");
+            assert_eq!(read_all(&mut second), expected(steps), "{hint}");
+        }
+    }
+    let nothing = Script::new(&[]).0.tells_end(false).hinting(SizeHint::with_exact(5));
+    let mut body = Box::pin(ReplayBody::new(nothing, &unlimited()));
+    assert_eq!(read_all(&mut body), [Seen::End]);
+}
+
+#[test]
+fn a_body_that_was_not_ready_ahead_wakes_the_reader_that_asks() {
+    let (mut body, control) = exact(&[Step::Wait, Step::Data(b"late")], &ReplayMemory::new(1000));
+    let flag = Flag::new();
+    assert!(poll(&mut body, &flag.waker()).is_pending());
+    assert!(control.open());
+    assert_eq!(flag.take(), 1);
+    assert_eq!(read_all(&mut body), [data(b"late"), Seen::End]);
+}
