@@ -7,14 +7,16 @@ mod rate_limit;
 use std::cell::LazyCell;
 use std::time::{Duration, SystemTime};
 
-use http::header::{DATE, RETRY_AFTER};
-use http::{HeaderMap, StatusCode};
+use http::header::{AsHeaderName, DATE, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, StatusCode};
 use reattempt_core::{Failure, FailureKind, Judgement, ServerHint, Verdict};
 
 use number::{delta_seconds, milliseconds};
 
-const RETRY_AFTER_MS: [&str; 2] = ["retry-after-ms", "x-ms-retry-after-ms"];
-const SHOULD_RETRY: [&str; 2] = ["x-should-retry", "stripe-should-retry"];
+static RETRY_AFTER_MS: [HeaderName; 2] =
+    [HeaderName::from_static("retry-after-ms"), HeaderName::from_static("x-ms-retry-after-ms")];
+static SHOULD_RETRY: [HeaderName; 2] =
+    [HeaderName::from_static("x-should-retry"), HeaderName::from_static("stripe-should-retry")];
 
 /// Which of a server's hints are read.
 ///
@@ -115,6 +117,9 @@ impl Hints {
     /// beside it, and once at most. A date in the past is a wait of zero. No value overflows: a
     /// number of any length saturates.
     pub fn read(&self, headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> Hinted {
+        if headers.is_empty() {
+            return Hinted { hint: ServerHint::None, should_retry: None };
+        }
         let should_retry = if self.should_retry { read_should_retry(headers) } else { None };
         let hint = if should_retry == Some(false) {
             ServerHint::Stop
@@ -139,7 +144,7 @@ impl Hints {
             wait = RETRY_AFTER_MS.iter().find_map(|name| longest(headers, name, milliseconds));
         }
         if wait.is_none() && self.retry_after {
-            wait = longest(headers, RETRY_AFTER.as_str(), |value| {
+            wait = longest(headers, &RETRY_AFTER, |value| {
                 delta_seconds(value).or_else(|| http_date(value).map(until))
             });
         }
@@ -189,14 +194,14 @@ impl Hinted {
 /// The longest wait among the values of one header, leaving out those that `parse` cannot read.
 fn longest(
     headers: &HeaderMap,
-    name: &str,
+    name: impl AsHeaderName,
     parse: impl Fn(&[u8]) -> Option<Duration>,
 ) -> Option<Duration> {
     headers.get_all(name).iter().filter_map(|value| parse(value.as_bytes().trim_ascii())).max()
 }
 
 fn read_should_retry(headers: &HeaderMap) -> Option<bool> {
-    let values = SHOULD_RETRY.iter().flat_map(|name| headers.get_all(*name));
+    let values = SHOULD_RETRY.iter().flat_map(|name| headers.get_all(name));
     values
         .filter_map(|value| match value.as_bytes().trim_ascii() {
             value if value.eq_ignore_ascii_case(b"true") => Some(true),

@@ -6,9 +6,14 @@
 
 use std::fmt;
 use std::iter::once;
+use std::ops::Range;
 
+use bytes::Bytes;
 use http::request::Parts;
+use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
+
+use memchr::{Memchr, memchr, memchr_iter};
 
 use crate::idempotency::IDEMPOTENCY_KEY;
 use crate::repeatable::has_key;
@@ -20,6 +25,9 @@ const ROOM: usize = 192;
 /// What ends a header's name, and what ends a line: neither can be within what it ends.
 const COLON: u8 = b':';
 const NEWLINE: u8 = b'\n';
+
+/// How many lines stand before the headers.
+const HEAD_LINES: usize = 4;
 
 /// A request's head in one allocation, from which the head can be made again.
 ///
@@ -69,15 +77,18 @@ impl KeptHead {
     }
 
     /// The head again; `None` only for one that the `http` crate would not accept itself.
+    ///
+    /// Its values share one more copy of the text.
     pub fn to_parts(&self) -> Option<Parts> {
-        let mut head = self.without_extensions()?;
+        let mut head = self.parse(Bytes::copy_from_slice(&self.text))?;
         head.extensions = self.extensions.clone();
         Some(head)
     }
 
-    /// The head again, for the last time.
-    pub fn into_parts(self) -> Option<Parts> {
-        let mut head = self.without_extensions()?;
+    /// The head again, for the last time. Its values share the text.
+    pub fn into_parts(mut self) -> Option<Parts> {
+        let text = Bytes::from(std::mem::take(&mut self.text));
+        let mut head = self.parse(text)?;
         head.extensions = self.extensions;
         Some(head)
     }
@@ -91,13 +102,7 @@ impl KeptHead {
 
     /// The request's target.
     pub fn uri(&self) -> Option<Uri> {
-        let mut lines = self.lines().skip(1);
-        let mut next = || lines.next().filter(|line| !line.is_empty());
-        let mut uri = http::uri::Parts::default();
-        uri.scheme = next().map(|scheme| scheme.try_into()).transpose().ok()?;
-        uri.authority = next().map(|authority| authority.try_into()).transpose().ok()?;
-        uri.path_and_query = next().map(|path| path.try_into()).transpose().ok()?;
-        uri.try_into().ok()
+        uri(&mut Lines::of(&self.text).skip(1), |part| Bytes::copy_from_slice(&self.text[part]))
     }
 
     /// The request's method.
@@ -107,12 +112,18 @@ impl KeptHead {
 
     /// The values of the headers with this name, in order.
     pub fn values(&self, name: &HeaderName) -> impl Iterator<Item = &[u8]> {
-        self.headers().filter(move |(other, _)| *other == name.as_str().as_bytes()).map(
-            |(_, value)| match value {
-                Value::Copied(bytes) => bytes,
-                Value::Shared(value) => value.as_bytes(),
-            },
-        )
+        let name = name.as_str().as_bytes();
+        let mut shared = self.shared();
+        self.lines().skip(HEAD_LINES).filter_map(move |line| match line.strip_prefix(name) {
+            Some([]) => shared.next().map(HeaderValue::as_bytes),
+            Some([COLON, value @ ..]) => Some(value),
+            // Of another name.
+            _ if self.shared.is_some() && memchr(COLON, line).is_none() => {
+                shared.next();
+                None
+            }
+            _ => None,
+        })
     }
 
     /// Whether the request may be carried out more than once, by the same rules as
@@ -122,43 +133,72 @@ impl KeptHead {
             || has_key(self.values(&IDEMPOTENCY_KEY))
     }
 
-    fn without_extensions(&self) -> Option<Parts> {
+    /// The head without the extensions, made of the text, whose buffer it then shares.
+    fn parse(&self, text: Bytes) -> Option<Parts> {
         let (mut head, ()) = Request::new(()).into_parts();
-        head.method = self.method()?;
-        head.uri = self.uri()?;
+        let mut lines = Lines::of(&text);
+        head.method = Method::from_bytes(&text[lines.next()?]).ok()?;
+        head.uri = uri(&mut lines, |part| text.slice(part))?;
         head.version = self.version;
         head.headers.try_reserve(self.names.into()).ok()?;
-        for (name, value) in self.headers() {
-            let value = match value {
-                Value::Copied(bytes) => HeaderValue::from_bytes(bytes).ok()?,
-                Value::Shared(value) => value.clone(),
+        let mut shared = self.shared();
+        for line in lines {
+            let (name, value) = match memchr(COLON, &text[line.clone()]) {
+                Some(length) => {
+                    let end = line.start + length;
+                    let value = text.slice(end + 1..line.end);
+                    (line.start..end, HeaderValue::from_maybe_shared(value).ok()?)
+                }
+                None => (line, shared.next()?.clone()),
             };
-            head.headers.try_append(HeaderName::from_bytes(name).ok()?, value).ok()?;
+            head.headers.try_append(HeaderName::from_bytes(&text[name]).ok()?, value).ok()?;
         }
         Some(head)
     }
 
-    fn lines(&self) -> impl Iterator<Item = &[u8]> {
-        let text = self.text.strip_suffix(&[NEWLINE]).unwrap_or(&self.text);
-        text.split(|byte| *byte == NEWLINE)
+    /// The values that are not in the text, in order.
+    fn shared(&self) -> impl Iterator<Item = &HeaderValue> {
+        let shared = self.shared.as_deref();
+        shared.into_iter().flat_map(|all| once(&all.first).chain(&all.others))
     }
 
-    /// The headers, in order; a value that is not in the text is the next of the shared ones.
-    fn headers(&self) -> impl Iterator<Item = (&[u8], Value<'_>)> {
-        let shared = self.shared.as_deref();
-        let mut shared = shared.into_iter().flat_map(|all| once(&all.first).chain(&all.others));
-        self.lines().skip(4).filter_map(move |line| {
-            Some(match line.iter().position(|byte| *byte == COLON) {
-                Some(end) => (&line[..end], Value::Copied(&line[end + 1..])),
-                None => (line, Value::Shared(shared.next()?)),
-            })
-        })
+    fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        Lines::of(&self.text).map(|line| &self.text[line])
     }
 }
 
-enum Value<'a> {
-    Copied(&'a [u8]),
-    Shared(&'a HeaderValue),
+/// Where the lines of a text are, of which each one is ended.
+struct Lines<'a> {
+    newlines: Memchr<'a>,
+    start: usize,
+}
+
+impl<'a> Lines<'a> {
+    fn of(text: &'a [u8]) -> Self {
+        Self { newlines: memchr_iter(NEWLINE, text), start: 0 }
+    }
+}
+
+impl Iterator for Lines<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        let end = self.newlines.next()?;
+        Some(std::mem::replace(&mut self.start, end + 1)..end)
+    }
+}
+
+/// The target, of its three lines.
+fn uri(
+    lines: &mut impl Iterator<Item = Range<usize>>,
+    part: impl Fn(Range<usize>) -> Bytes,
+) -> Option<Uri> {
+    let mut next = || lines.next().filter(|line| !line.is_empty()).map(&part);
+    let mut uri = http::uri::Parts::default();
+    uri.scheme = next().map(|scheme| Scheme::try_from(&*scheme)).transpose().ok()?;
+    uri.authority = next().map(Authority::from_maybe_shared).transpose().ok()?;
+    uri.path_and_query = next().map(PathAndQuery::from_maybe_shared).transpose().ok()?;
+    uri.try_into().ok()
 }
 
 /// The head as text, and the values that are left out of it.

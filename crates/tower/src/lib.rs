@@ -10,6 +10,7 @@
 mod clock;
 mod deadline;
 mod error_mode;
+mod hedge;
 mod hook;
 mod observe;
 mod options;
@@ -22,6 +23,7 @@ mod timed_out;
 
 pub use deadline::Deadline;
 pub use error_mode::{BoxedError, ErrorMode, OwnError};
+pub use hedge::{Extended, Hedge, HedgeFuture, HedgeLayer, HedgePolicy, HedgeReport, Hedgeable};
 pub use hook::Attempting;
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;

@@ -210,7 +210,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         }
         let progress = call.progress.get_mut().take().map(|progress| *progress);
         let end = (call.number, stop);
-        conclude(self, setting, end, progress, destination, result, |error| error);
+        conclude(self, setting, end, progress, || destination.into(), result, |error| error);
     }
 }
 

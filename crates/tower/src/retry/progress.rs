@@ -2,6 +2,7 @@
 //!
 //! Made at the first failure. The retry future and the stock `tower::retry::Policy` both keep one.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::time::Duration;
 
@@ -377,12 +378,12 @@ impl<D: Delays> Progress<D> {
 
 /// Tells everybody who wants to know how a call ended: the observer, the response that comes after a
 /// failure, and the caller's slot.
-pub(crate) fn conclude<K, T, B, M, Response, E>(
+pub(crate) fn conclude<'a, K, T, B, M, Response, E>(
     policy: &RetryPolicy<K, T, B, M>,
     setting: &Setting,
     (number, stop): (u32, StopReason),
     progress: Option<Progress<T::Delays>>,
-    destination: &str,
+    destination: impl FnOnce() -> Cow<'a, str>,
     result: &mut Result<Response, E>,
     view: fn(&E) -> &(dyn Error + 'static),
 ) where
@@ -394,7 +395,7 @@ pub(crate) fn conclude<K, T, B, M, Response, E>(
     if !failed_before && slot.is_none() && policy.settings.observer.is_none() {
         return;
     }
-    let mut progress = progress.unwrap_or_else(|| Progress::new(policy, setting, destination));
+    let mut progress = progress.unwrap_or_else(|| Progress::new(policy, setting, &destination()));
     progress.conclude(policy, number, stop, result.as_ref().err().map(view));
     let report = progress.report(stop);
     match (result, slot) {

@@ -72,9 +72,9 @@ where
             Some(retrying) => retrying.as_mut().project().progress.take(),
             None => None,
         };
-        let destination = self.destination();
         let end = (self.number, stop);
-        conclude(policy, &self.setting, end, progress, &destination, result, M::view);
+        let destination = || self.destination();
+        conclude(policy, &self.setting, end, progress, destination, result, M::view);
     }
 }
 

@@ -1,0 +1,255 @@
+//! The end of an attempt and the end of the call.
+
+use std::error::Error;
+use std::io;
+use std::ops::ControlFlow;
+use std::pin::pin;
+use std::task::Context;
+
+use reattempt_core::{Budget, Failure, FailureKind, Random, ServerHint, StopReason, Verdict};
+use reattempt_http::ReplayError;
+use tokio::time::Instant;
+use tower_service::Service;
+
+use super::{Call, ResultOf};
+use crate::error_mode::ErrorMode;
+use crate::hedge::next::{Event, Pushback};
+use crate::hedge::running::Running;
+use crate::hedge::{Extended, HedgeReport};
+use crate::protocol::{Carry, Judge, Kept, chain};
+use crate::random::CallRandom;
+use crate::{AttemptOutcome, CallOptions, TimeLimit, TimedOut};
+
+/// A call that is over.
+pub(in crate::hedge) struct Over<R> {
+    /// The attempt whose outcome is the call's.
+    pub(in crate::hedge) number: u32,
+    pub(in crate::hedge) result: R,
+    pub(in crate::hedge) stop: StopReason,
+}
+
+/// What an attempt's outcome means to the call.
+struct Sorted {
+    event: Event,
+    failure: Option<Failure>,
+    /// The server wants no retry, whatever else is to be made of it.
+    stop: bool,
+}
+
+impl<S, Req, K, B, M> Call<S, Req, K, B, M>
+where
+    K: Carry<Req> + Judge<S::Response>,
+    S: Service<K::Attempt> + Clone,
+    S::Response: Extended,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    /// An attempt has ended: either the call is over with it, or it goes on.
+    pub(in crate::hedge) fn ended(
+        &mut self,
+        number: u32,
+        result: ResultOf<S, Req, K, M>,
+        cx: &mut Context<'_>,
+    ) -> ControlFlow<Over<ResultOf<S, Req, K, M>>> {
+        let sorted = self.sort(&result);
+        if number == 1
+            && let Some(stopwatch) = self.stopwatch.take()
+            && sorted.event.ends().is_some()
+            && result.is_ok()
+        {
+            stopwatch.answered();
+        }
+        self.tell_budget(&sorted);
+        self.tell_failure(number, &sorted, &result);
+        let stop = match sorted.event.ends() {
+            Some(stop) => Some(stop),
+            None => self.take(sorted.event),
+        };
+        if let Some(stop) = stop {
+            // What was cut off by us says less than any real outcome.
+            return ControlFlow::Break(match sorted.event {
+                Event::Lost => self.last(stop).unwrap_or(Over { number, result, stop }),
+                _ => Over { number, result, stop },
+            });
+        }
+        let kept = self.kept.as_ref();
+        let protocol = &self.shared.policy.settings.protocol;
+        let running = self.running.get_or_insert_with(|| {
+            let destination = kept.map(|kept| protocol.destination(kept).into_owned());
+            Box::new(Running::new(destination.unwrap_or_default().into()))
+        });
+        if sorted.event != Event::Lost || running.last.is_none() {
+            running.failure = sorted.failure;
+            let former = running.last.replace((number, result));
+            self.throw_away(former, cx);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// What an outcome means.
+    fn sort(&self, result: &ResultOf<S, Req, K, M>) -> Sorted {
+        if let Err(error) = result
+            && let Some(event) = self.of_the_body(M::view(error))
+        {
+            return Sorted { event, failure: None, stop: false };
+        }
+        let settings = &*self.shared.policy.settings;
+        let options = self.options.as_ref();
+        let judgement = settings.protocol.judge(result.as_ref().map_err(M::view), options);
+        let event = match judgement.verdict {
+            Verdict::Success => Event::Answered,
+            Verdict::Transient(_) | Verdict::Unprocessed(_) => {
+                Event::Failed(self.pushback(judgement.hint))
+            }
+            _ => Event::Fatal,
+        };
+        let failure = judgement.verdict.failure().copied();
+        Sorted { event, failure, stop: judgement.hint == ServerHint::Stop }
+    }
+
+    /// An error that came of the request's own body rather than from the server: either the caller's
+    /// body failed, and would under every attempt, or this attempt could not go on reading it.
+    fn of_the_body(&self, error: &(dyn Error + 'static)) -> Option<Event> {
+        if self.kept.as_ref().is_some_and(Kept::source_failed) {
+            return Some(Event::Fatal);
+        }
+        let mut causes = std::iter::successors(Some(error), |&error| cause(error))
+            .filter_map(|error| error.downcast_ref::<ReplayError>())
+            .peekable();
+        causes.peek()?;
+        let all_of_source = causes.all(|error| matches!(error, ReplayError::Source(_)));
+        Some(if all_of_source { Event::Fatal } else { Event::Lost })
+    }
+
+    /// What the server asked for. A wait that it did not ask for exactly is lengthened by up to a
+    /// tenth, so that the clients it was told to do not come back at one moment.
+    fn pushback(&self, hint: ServerHint) -> Pushback {
+        let own = self.options.as_ref().and_then(CallOptions::get_max_server_delay);
+        let most = own.unwrap_or(self.shared.policy.settings.limits.max_server_delay);
+        match hint {
+            ServerHint::Exactly(wait) => Pushback::After(wait),
+            ServerHint::After(wait) if wait <= most => Pushback::After(
+                CallRandom::Unseeded(None).between(wait, wait.saturating_add(wait / 10)),
+            ),
+            ServerHint::After(_) | ServerHint::Stop => Pushback::Stop,
+            _ => Pushback::None,
+        }
+    }
+
+    /// Tells the budget of a failure that is worth a retry, and of a server that wants none (rules
+    /// THR-3, PB-8).
+    fn tell_budget(&self, sorted: &Sorted) {
+        let settings = &*self.shared.policy.settings;
+        let unwanted = sorted.stop.then(|| Failure::new(FailureKind::Other));
+        if let Some(failure) = sorted.failure.or(unwanted) {
+            self.with_destination(|destination| settings.budget.failed(destination, &failure));
+        }
+    }
+
+    fn tell_failure(&self, number: u32, sorted: &Sorted, result: &ResultOf<S, Req, K, M>) {
+        let Some(observer) = &self.shared.policy.settings.observer else { return };
+        if sorted.event == Event::Answered {
+            return;
+        }
+        let error = result.as_ref().err().map(|error| chain(M::view(error)));
+        let outcome = match sorted.failure {
+            Some(failure) => AttemptOutcome::Failed { failure, error },
+            None => AttemptOutcome::FailedForGood { error },
+        };
+        let event = crate::Event::AttemptFailed { attempt: number, outcome: &outcome };
+        self.with_destination(|destination| observer.on_event(destination, &event));
+    }
+
+    /// Calls `tell` with the key of the budget, if the call has one: if it may be hedged at all.
+    fn with_destination(&self, tell: impl FnOnce(&str)) {
+        match (&self.running, &self.kept) {
+            (Some(running), _) => tell(&running.destination),
+            (None, Some(kept)) => tell(&self.shared.policy.settings.protocol.destination(kept)),
+            (None, None) => {}
+        }
+    }
+
+    /// The outcome that came last.
+    pub(in crate::hedge) fn last(
+        &mut self,
+        stop: StopReason,
+    ) -> Option<Over<ResultOf<S, Req, K, M>>> {
+        let (number, result) = self.running.as_mut()?.last.take()?;
+        Some(Over { number, result, stop })
+    }
+
+    /// The end of a call whose deadline has passed.
+    pub(in crate::hedge) fn interrupted(
+        &mut self,
+        interrupt: M::Interrupt,
+        since: Instant,
+    ) -> Over<ResultOf<S, Req, K, M>> {
+        let stop = StopReason::DeadlineExceeded;
+        let refused = match self.last(stop) {
+            Some(Over { result: Ok(response), .. }) => {
+                self.shared.policy.settings.protocol.discard(response).1
+            }
+            _ => None,
+        };
+        let error = M::timed_out(
+            interrupt,
+            TimedOut {
+                limit: TimeLimit::Deadline,
+                after: since.elapsed(),
+                refused,
+                source: K::source_of_time_limit(),
+            },
+        );
+        Over { number: 1, result: Err(error), stop }
+    }
+
+    /// The call is over: cancels the losers, credits the budget, tells whoever wants to know.
+    pub(in crate::hedge) fn end(
+        &mut self,
+        over: Over<ResultOf<S, Req, K, M>>,
+        cx: &mut Context<'_>,
+    ) -> ResultOf<S, Req, K, M> {
+        let Over { number, mut result, stop } = over;
+        let settings = &*self.shared.policy.settings;
+        self.stopwatch = None;
+        let attempts = self.attempts.map_or(1, |attempts| attempts.sent);
+        if matches!(stop, StopReason::Succeeded | StopReason::Permanent)
+            && !settings.budget.is_full()
+        {
+            let paid = self.running.as_ref().map_or(0, |running| running.paid);
+            self.with_destination(|destination| settings.budget.succeeded(destination, paid));
+        }
+        if let Some(observer) = &settings.observer {
+            let event = match stop {
+                StopReason::Succeeded => crate::Event::Succeeded { attempts },
+                reason => crate::Event::GaveUp { attempts, reason },
+            };
+            self.with_destination(|destination| observer.on_event(destination, &event));
+        }
+        if attempts > 1
+            && let Ok(response) = &mut result
+        {
+            response.extensions_mut().insert(HedgeReport { attempts, winner: number });
+        }
+        // The losers first, that they read nothing any more, then the reader that nobody needs now.
+        let former = self.running.take().and_then(|running| running.last);
+        self.kept = None;
+        self.throw_away(former, cx);
+        result
+    }
+
+    /// Reads of a refused response what is there at once, so that its connection may be used again.
+    fn throw_away(&self, refused: Option<(u32, ResultOf<S, Req, K, M>)>, cx: &mut Context<'_>) {
+        if let Some((_, Ok(response))) = refused {
+            let (discard, _) = self.shared.policy.settings.protocol.discard(response);
+            let _ = pin!(discard).poll(cx);
+        }
+    }
+}
+
+/// What is behind an error. An `io::Error` that was made of another error leaves that one out of its
+/// own chain.
+fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source())
+}

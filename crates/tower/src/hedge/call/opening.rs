@@ -1,0 +1,80 @@
+//! The beginning of a call: what its caller, its handle, its policy and its protocol say about it.
+
+use std::time::Duration;
+
+use crate::hedge::Hedgeable;
+use crate::hedge::latencies::Stopwatch;
+use crate::hedge::next::Rules;
+use crate::hedge::policy::{HedgeDelay, MOST_ATTEMPTS, Settings};
+use crate::protocol::{Added, Carry};
+use crate::{CallOptions, Deadline};
+
+/// What a look at a new request has told.
+pub(in crate::hedge) struct Opening {
+    pub(super) options: Option<CallOptions>,
+    pub(super) deadline: Option<Deadline>,
+    /// The deadline that the request does not carry yet.
+    untold: Option<Deadline>,
+    pub(super) rules: Rules,
+    pub(super) stopwatch: Option<Stopwatch>,
+}
+
+impl Opening {
+    pub(in crate::hedge) fn new<K, Req, B>(
+        settings: &Settings<K, B>,
+        of_handle: Option<&CallOptions>,
+        request: &Req,
+    ) -> Self
+    where
+        K: Carry<Req> + Hedgeable<Req>,
+    {
+        let wishes = settings.protocol.wishes(request);
+        let options = match (wishes.options, of_handle) {
+            (own, None) => own,
+            (None, Some(handle)) => Some(handle.clone()),
+            (Some(own), Some(handle)) => Some(own.or(handle)),
+        };
+        let own = options.as_ref();
+        let deadlines = wishes.deadline.into_iter().chain(own.and_then(CallOptions::get_deadline));
+        let deadline = deadlines.min();
+        let may_hedge = settings.protocol.may_keep(request)
+            && !own.is_some_and(CallOptions::never)
+            && own
+                .and_then(CallOptions::get_repeatable)
+                .unwrap_or_else(|| settings.protocol.may_hedge(request, settings.idempotent));
+        let max_attempts = own.and_then(CallOptions::get_max_attempts);
+        let max_attempts = max_attempts.unwrap_or(settings.limits.max_attempts).min(MOST_ATTEMPTS);
+        let (delay, stopwatch) = match &settings.delay {
+            _ if !may_hedge || max_attempts <= 1 => (None, None),
+            HedgeDelay::Fixed(delay) => (Some(*delay), None),
+            HedgeDelay::Quantile(latencies) => {
+                let stopwatch = Stopwatch::start(latencies);
+                (stopwatch.delay(), Some(stopwatch))
+            }
+        };
+        let rules = Rules {
+            max_attempts: if delay.is_some() { max_attempts } else { 1 },
+            delay: delay.unwrap_or(Duration::ZERO),
+            latest: None,
+            deadline: deadline.map(Deadline::instant),
+        };
+        let untold = deadline.filter(|deadline| Some(*deadline) != wishes.told);
+        Self { options, deadline, untold, rules, stopwatch }
+    }
+
+    /// Whether the request is kept, to be sent again.
+    pub(in crate::hedge) fn keeps(&self) -> bool {
+        self.rules.max_attempts > 1
+    }
+
+    /// What is to be added to the request.
+    pub(in crate::hedge) fn added(&self) -> Added<'_> {
+        Added { key: false, deadline: self.untold, marker: None }
+    }
+
+    /// Whether nothing is learnt from the call's outcome and nothing cuts it short, so that it need
+    /// only be handed on.
+    pub(in crate::hedge) fn is_indifferent(&self, interrupts: bool) -> bool {
+        !self.keeps() && self.stopwatch.is_none() && !(interrupts && self.deadline.is_some())
+    }
+}

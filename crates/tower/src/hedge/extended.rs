@@ -1,0 +1,25 @@
+//! Responses that can carry a report.
+
+/// A response with extensions: of the `http` crate, or of reqwest.
+#[diagnostic::on_unimplemented(
+    message = "a hedged response of type `{Self}` cannot carry its report",
+    note = "hedging is for clients that answer with `http::Response`, or with `reqwest::Response` with the feature `reqwest`"
+)]
+pub trait Extended {
+    /// Its extensions.
+    #[doc(hidden)]
+    fn extensions_mut(&mut self) -> &mut http::Extensions;
+}
+
+impl<B> Extended for http::Response<B> {
+    fn extensions_mut(&mut self) -> &mut http::Extensions {
+        http::Response::extensions_mut(self)
+    }
+}
+
+#[cfg(feature = "reqwest")]
+impl Extended for reqwest::Response {
+    fn extensions_mut(&mut self) -> &mut http::Extensions {
+        reqwest::Response::extensions_mut(self)
+    }
+}

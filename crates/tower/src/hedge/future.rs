@@ -1,0 +1,183 @@
+//! The future of a call: it polls the attempts and the clock.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+use reattempt_core::Budget;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tower_service::Service;
+
+use super::Extended;
+use super::call::{Call, Hedging, Over, ResultOf};
+use crate::error_mode::ErrorMode;
+use crate::protocol::{Carry, Judge};
+
+pin_project! {
+    /// A call that is hedged.
+    ///
+    /// The first attempt lies in it; a timer is made when that is first found not to be ready, and
+    /// everything else when a hedge is sent.
+    ///
+    /// # Cancel safety
+    /// Dropping it cancels all attempts and the wait; a token that was taken for a hedge not yet sent
+    /// goes back to the budget.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct HedgeFuture<S, Req, K, B, M>
+    where
+        K: Carry<Req>,
+        S: Service<K::Attempt>,
+        M: ErrorMode<S::Error>,
+    {
+        // None where the attempt's outcome need only be handed on.
+        call: Option<Call<S, Req, K, B, M>>,
+        #[pin]
+        first: Option<S::Future>,
+        // For when `sleep` is set.
+        sleeping_until: Option<Instant>,
+        #[pin]
+        sleep: Option<Sleep>,
+        #[pin]
+        limit: M::Timer,
+    }
+}
+
+impl<S, Req, K, B, M> HedgeFuture<S, Req, K, B, M>
+where
+    K: Carry<Req>,
+    S: Service<K::Attempt>,
+    M: ErrorMode<S::Error>,
+{
+    /// A call whose only attempt's outcome is handed on.
+    pub(super) fn passing(attempt: S::Future) -> Self {
+        Self::of(None, attempt)
+    }
+
+    /// A call with its first attempt.
+    pub(super) fn new(call: Call<S, Req, K, B, M>, attempt: S::Future) -> Self {
+        Self::of(Some(call), attempt)
+    }
+
+    fn of(call: Option<Call<S, Req, K, B, M>>, attempt: S::Future) -> Self {
+        let limit = M::Timer::default();
+        Self { call, first: Some(attempt), sleeping_until: None, sleep: None, limit }
+    }
+}
+
+impl<S, Req, K, B, M> Future for HedgeFuture<S, Req, K, B, M>
+where
+    K: Carry<Req> + Judge<S::Response>,
+    S: Service<K::Attempt> + Clone,
+    S::Response: Extended,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    type Output = Result<S::Response, M::Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let over = ready!(self.as_mut().poll_over(cx));
+        let mut this = self.project();
+        // The losers are gone before the winner is handed out.
+        this.first.set(None);
+        this.sleep.set(None);
+        Poll::Ready(match this.call {
+            Some(call) => call.end(over, cx),
+            None => over.result,
+        })
+    }
+}
+
+impl<S, Req, K, B, M> HedgeFuture<S, Req, K, B, M>
+where
+    K: Carry<Req> + Judge<S::Response>,
+    S: Service<K::Attempt> + Clone,
+    S::Response: Extended,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    /// Polls until the call is over.
+    fn poll_over(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Over<ResultOf<S, Req, K, M>>> {
+        let mut this = self.project();
+        loop {
+            let mut ended = poll_first(this.first.as_mut(), cx);
+            let Some(call) = this.call else {
+                let (number, result) = ready!(ended);
+                let stop = reattempt_core::StopReason::Forbidden;
+                return Poll::Ready(Over { number, result: result.map_err(M::own), stop });
+            };
+            if ended.is_pending() {
+                if let Some(stop) = call.takes_time()
+                    && let Some(over) = call.last(stop)
+                {
+                    return Poll::Ready(over);
+                }
+                ended = call.poll_hedges(cx);
+            }
+            let progress = ended.is_ready();
+            if let Poll::Ready((number, result)) = ended
+                && let ControlFlow::Break(over) = call.ended(number, result.map_err(M::own), cx)
+            {
+                return Poll::Ready(over);
+            }
+            // One at a time, so that each failure brings a hedge of its own forward.
+            let until = match call.poll_hedge(cx) {
+                ControlFlow::Continue(Hedging::Sent) => continue,
+                ControlFlow::Continue(Hedging::Until(until)) => until,
+                ControlFlow::Break(stop) => match call.last(stop) {
+                    Some(over) => return Poll::Ready(over),
+                    None => None,
+                },
+            };
+            if progress {
+                continue;
+            }
+            if let Some(until) = until {
+                if *this.sleeping_until != Some(until) {
+                    *this.sleeping_until = Some(until);
+                    this.sleep.set(Some(sleep_until(until)));
+                }
+                if let Some(sleep) = this.sleep.as_mut().as_pin_mut()
+                    && sleep.poll(cx).is_ready()
+                {
+                    *this.sleeping_until = None;
+                    if let Some(stop) = call.time_passed()
+                        && let Some(over) = call.last(stop)
+                    {
+                        return Poll::Ready(over);
+                    }
+                    continue;
+                }
+            }
+            let due = call.interrupt_due();
+            let (interrupt, since) = ready!(M::poll_interrupt(this.limit.as_mut(), cx, |_| due));
+            return Poll::Ready(call.interrupted(interrupt, since));
+        }
+    }
+}
+
+/// The first attempt's outcome; it is gone then.
+fn poll_first<F: Future>(
+    mut first: Pin<&mut Option<F>>,
+    cx: &mut Context<'_>,
+) -> Poll<(u32, F::Output)> {
+    let Some(attempt) = first.as_mut().as_pin_mut() else { return Poll::Pending };
+    let output = ready!(attempt.poll(cx));
+    first.set(None);
+    Poll::Ready((1, output))
+}
+
+impl<S, Req, K, B, M> fmt::Debug for HedgeFuture<S, Req, K, B, M>
+where
+    K: Carry<Req>,
+    S: Service<K::Attempt>,
+    M: ErrorMode<S::Error>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HedgeFuture")
+            .field("first_under_way", &self.first.is_some())
+            .field("sleeping_until", &self.sleeping_until)
+            .finish_non_exhaustive()
+    }
+}

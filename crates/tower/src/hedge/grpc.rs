@@ -1,0 +1,47 @@
+//! Settings of gRPC: the codes that leave the other attempts running, and a service config's own.
+
+use reattempt_core::{Failure, FailureKind, Verdict};
+use reattempt_grpc::{Code, CodeSet, HedgingPolicy, code_of_head};
+
+use super::HedgePolicy;
+use crate::protocol::{Grpc, Outcome};
+
+impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
+    /// The codes with which an attempt may fail without ending the call (rules HG-4, HG-5), in place
+    /// of the default's three; with none, every error ends it.
+    ///
+    /// A classifier that was added before is asked first. An attempt that failed without any response
+    /// counts as UNAVAILABLE.
+    pub fn non_fatal_codes(self, codes: CodeSet) -> Self {
+        self.classify(move |outcome| verdict(codes, outcome))
+    }
+}
+
+/// The verdict where `codes` are all that is not fatal; `None` for a success, and for an error whose
+/// kind the table knows better.
+fn verdict(codes: CodeSet, outcome: Outcome<'_>) -> Option<Verdict> {
+    let Outcome::Response { status, headers } = outcome else {
+        return (!codes.contains(Code::Unavailable)).then_some(Verdict::Permanent);
+    };
+    let code = code_of_head(status, headers).filter(|code| *code != Code::Ok)?;
+    let failure = Failure::new(kind(code)).with_code(code.number());
+    Some(if codes.contains(code) { Verdict::Transient(failure) } else { Verdict::Permanent })
+}
+
+fn kind(code: Code) -> FailureKind {
+    match code {
+        Code::ResourceExhausted => FailureKind::Throttled,
+        Code::DeadlineExceeded => FailureKind::Timeout,
+        _ => FailureKind::Server,
+    }
+}
+
+/// The hedging policy of a service config: its attempts, at most 5, its delay and its codes.
+impl From<&HedgingPolicy> for HedgePolicy<Grpc> {
+    fn from(policy: &HedgingPolicy) -> Self {
+        HedgePolicy::grpc()
+            .max_attempts(policy.max_attempts())
+            .delay(policy.hedging_delay())
+            .non_fatal_codes(policy.non_fatal_codes())
+    }
+}

@@ -1,0 +1,85 @@
+//! Which requests may run side by side, as far as the protocol can tell.
+
+use http::{HeaderMap, Method};
+
+use crate::protocol::{Grpc, Http, Protocol};
+
+/// A protocol that tells which requests of type `Request` may be hedged.
+pub trait Hedgeable<Request>: Protocol {
+    /// Whether this one may; `idempotent` says that being idempotent is enough.
+    #[doc(hidden)]
+    fn may_hedge(&self, request: &Request, idempotent: bool) -> bool;
+}
+
+impl<B> Hedgeable<http::Request<B>> for Http {
+    fn may_hedge(&self, request: &http::Request<B>, idempotent: bool) -> bool {
+        by_method(request.method(), request.headers(), idempotent)
+    }
+}
+
+#[cfg(feature = "reqwest")]
+impl Hedgeable<reqwest::Request> for Http {
+    fn may_hedge(&self, request: &reqwest::Request, idempotent: bool) -> bool {
+        by_method(request.method(), request.headers(), idempotent)
+    }
+}
+
+/// Only the caller knows which methods are safe, and says so by putting the layer in (rule HG-14).
+impl<Request> Hedgeable<Request> for Grpc {
+    fn may_hedge(&self, _: &Request, _: bool) -> bool {
+        true
+    }
+}
+
+/// The safe methods of RFC 9110 §9.2.1, and the idempotent ones (§9.2.2) where that is enough. A
+/// connection that is to be upgraded is a conversation, and not begun twice. An idempotency key makes
+/// nothing safe here: while the first request with it is under way, servers refuse a second one.
+fn by_method(method: &Method, headers: &HeaderMap, idempotent: bool) -> bool {
+    let allowed = method.is_safe() || (idempotent && method.is_idempotent());
+    allowed && !headers.contains_key(http::header::UPGRADE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hg_14_safe_methods_by_default_and_idempotent_ones_on_request() {
+        let none = HeaderMap::new();
+        let rows = [
+            ("GET", true, true),
+            ("HEAD", true, true),
+            ("OPTIONS", true, true),
+            ("TRACE", true, true),
+            ("PUT", false, true),
+            ("DELETE", false, true),
+            ("POST", false, false),
+            ("PATCH", false, false),
+            ("CONNECT", false, false),
+            ("PROPFIND", false, false),
+        ];
+        for (method, safe, idempotent) in rows {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            assert_eq!(by_method(&method, &none, false), safe, "{method}");
+            assert_eq!(by_method(&method, &none, true), idempotent, "{method}, by opt-in");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_is_to_be_upgraded_is_not_begun_twice() {
+        let upgrade = HeaderMap::from_iter([(
+            http::header::UPGRADE,
+            http::HeaderValue::from_static("websocket"),
+        )]);
+        assert!(!by_method(&Method::GET, &upgrade, true));
+    }
+
+    #[test]
+    fn a_key_alone_makes_nothing_safe_to_run_side_by_side() {
+        let keyed = HeaderMap::from_iter([(
+            reattempt_http::IDEMPOTENCY_KEY,
+            http::HeaderValue::from_static("\"one\""),
+        )]);
+        assert!(!by_method(&Method::POST, &keyed, true));
+    }
+}

@@ -1,0 +1,113 @@
+//! The quantile against sorted samples, its warm-up and its fading.
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+use super::*;
+
+fn micros(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
+#[test]
+fn each_latency_lies_in_its_bucket() {
+    let mut random = SmallRng::seed_from_u64(1);
+    for _ in 0..20_000 {
+        let bits = random.next_u64() % 36 + 1;
+        let latency = random.next_u64() % (1 << bits);
+        let bucket = bucket(micros(latency));
+        assert!(bucket < BUCKETS, "{latency}");
+        let end = upper_end(bucket);
+        assert!(latency < end, "{latency} < {end}");
+        assert!(end - latency <= latency / 16 + 1, "{end} is far above {latency}");
+    }
+    assert!(bucket(Duration::MAX) < BUCKETS);
+    assert_eq!(bucket(Duration::ZERO), 0);
+}
+
+#[test]
+fn the_estimate_is_at_most_a_sixteenth_above_the_quantile_and_never_below() {
+    for (seed, percent) in [(1, 50_u8), (2, 90), (3, 95), (4, 99)] {
+        let latencies = Latencies::new(f64::from(percent) / 100.0).unwrap();
+        let mut random = SmallRng::seed_from_u64(seed);
+        // Long-tailed, from 100 µs to some seconds.
+        let mut samples: Vec<u64> =
+            (0..1000).map(|_| 100 + (random.next_u64() % 2000).pow(2) / 2).collect();
+        for sample in &samples {
+            latencies.record(micros(*sample));
+        }
+        // Made anew one time in sixteen: the last eight are still to be counted.
+        samples.truncate(1000 - 1000 % 16);
+        samples.sort_unstable();
+        let rank = (samples.len() * usize::from(percent)).div_ceil(100);
+        let exact = samples[rank - 1];
+        let estimate = latencies.quantile().unwrap();
+        assert!(estimate > micros(exact), "{percent}: {estimate:?} of {exact} µs");
+        assert!(
+            estimate <= micros(exact + exact / 16 + 1),
+            "{percent}: {estimate:?} of {exact} µs"
+        );
+    }
+}
+
+#[test]
+fn there_is_none_before_the_samples_are_enough() {
+    for (share, enough) in [(0.5, 100), (0.95, 200), (0.99, 1000), (0.9999, 100_000)] {
+        let latencies = Latencies::new(share).unwrap();
+        for _ in 1..enough {
+            latencies.record(micros(1000));
+        }
+        assert_eq!(latencies.quantile(), None, "{share}");
+        latencies.record(micros(1000));
+        assert!(latencies.quantile().is_some(), "{share}");
+    }
+}
+
+#[test]
+fn old_samples_fade() {
+    let latencies = Latencies::new(0.95).unwrap();
+    for _ in 0..100_000 {
+        latencies.record(micros(1_000_000));
+    }
+    assert!(latencies.quantile().unwrap() >= micros(1_000_000));
+    // Six windows; if all counted alike for ever it would take 1.9 million.
+    for _ in 0..12_000 {
+        latencies.record(micros(1000));
+    }
+    let now = latencies.quantile().unwrap();
+    assert!(now < micros(1100), "{now:?}");
+}
+
+#[test]
+fn what_is_no_quantile_is_refused() {
+    for share in [0.0, 0.49, 1.0, 0.99999, -1.0, f64::NAN, f64::INFINITY] {
+        let error = Latencies::new(share).unwrap_err();
+        assert_eq!(error.field(), "delay_quantile");
+    }
+    let error = Latencies::new(1.0).unwrap_err();
+    let text = "`delay_quantile` must be from 0.5 to 0.9999, but it is 1";
+    assert_eq!(error.to_string(), text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_attempt_that_outlasts_the_delay_always_counts() {
+    let latencies = Arc::new(Latencies::new(0.5).unwrap());
+    let count = || latencies.histogram.lock().unwrap().weights.iter().sum::<u32>() / WEIGHT;
+    let watch = Stopwatch::start(&latencies);
+    drop(watch);
+    assert_eq!(count(), 0, "given up while nothing was known");
+    for _ in 0..100 {
+        let watch = Stopwatch::start(&latencies);
+        tokio::time::advance(micros(10_000)).await;
+        watch.answered();
+    }
+    assert_eq!(count(), 100);
+    let watch = Stopwatch::start(&latencies);
+    tokio::time::advance(micros(9_000)).await;
+    drop(watch);
+    assert_eq!(count(), 100, "it ended without an answer, and soon");
+    let watch = Stopwatch::start(&latencies);
+    tokio::time::advance(micros(11_000)).await;
+    drop(watch);
+    assert_eq!(count(), 101, "it lost, with the time that it had had");
+}

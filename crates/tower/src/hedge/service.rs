@@ -1,0 +1,131 @@
+//! The service.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use reattempt_core::Budget;
+use tower_service::Service;
+
+use super::call::{Call, Opening};
+use super::{Extended, HedgeFuture, HedgePolicy, Hedgeable};
+use crate::CallOptions;
+use crate::error_mode::ErrorMode;
+use crate::protocol::{Carry, Judge, Origin};
+
+/// A client whose calls are hedged.
+///
+/// Response and error types are the inner service's own, unless the policy asks for interruption.
+/// A clone costs a clone of the inner service and shares everything else. Each hedge is sent by a
+/// fresh clone of the inner service, which is readied for it.
+pub struct Hedge<S, P = HedgePolicy> {
+    inner: S,
+    shared: Arc<Shared<S, P>>,
+    options: Option<CallOptions>,
+}
+
+/// What all clones of a [`Hedge`] share with the calls under way.
+pub(super) struct Shared<S, P> {
+    pub(super) policy: P,
+    /// From here the service for a hedge is cloned, so that a call that needs none clones nothing.
+    /// The lock is there because a service need not be `Sync`; it is held for that clone alone.
+    spare: Mutex<S>,
+}
+
+impl<S: Clone, P> Shared<S, P> {
+    pub(super) fn spare(&self) -> S {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl<S: Clone, P> Hedge<S, P> {
+    /// Wraps `inner` in hedging as `policy` says.
+    pub fn new(policy: P, inner: S) -> Self {
+        let spare = Mutex::new(inner.clone());
+        Self { inner, shared: Arc::new(Shared { policy, spare }), options: None }
+    }
+
+    /// A handle to the same client whose calls all have these options, but for what a request sets
+    /// itself.
+    ///
+    /// Those that speak of retries speak of hedges here: [`never_retry`](CallOptions::never_retry),
+    /// [`repeatable`](CallOptions::repeatable), which lets any request be hedged or forbids it,
+    /// [`max_attempts`](CallOptions::max_attempts), [`max_elapsed`](CallOptions::max_elapsed),
+    /// [`max_server_delay`](CallOptions::max_server_delay), [`deadline`](CallOptions::deadline) and
+    /// the classifiers. The others have no meaning to this layer.
+    pub fn with_options(&self, options: CallOptions) -> Self {
+        Self { options: Some(options), ..self.clone() }
+    }
+}
+
+impl<S, P> Hedge<S, P> {
+    /// The policy, to read its budget and its delay.
+    pub fn policy(&self) -> &P {
+        &self.shared.policy
+    }
+
+    /// The inner service.
+    pub fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// The inner service.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+}
+
+impl<S, Req, A, K, B, M> Service<Req> for Hedge<S, HedgePolicy<K, B, M>>
+where
+    S: Service<A> + Clone,
+    S::Response: Extended,
+    K: Carry<Req, Attempt = A> + Origin<A, Request = Req> + Judge<S::Response> + Hedgeable<Req>,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    type Response = S::Response;
+    type Error = M::Error;
+    type Future = HedgeFuture<S, Req, K, B, M>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx).map_err(M::own)
+    }
+
+    /// Keeps what it needs of the request and sends the first attempt by the readied inner service.
+    fn call(&mut self, request: Req) -> Self::Future {
+        let settings = &*self.shared.policy.settings;
+        let opening = Opening::new(settings, self.options.as_ref(), &request);
+        if opening.is_indifferent(M::INTERRUPTS) {
+            let attempt = settings.protocol.pass(request, opening.added());
+            return HedgeFuture::passing(self.inner.call(attempt));
+        }
+        let mut kept = None;
+        let attempt = if opening.keeps() {
+            settings.protocol.keep(request, opening.added(), &mut kept)
+        } else {
+            settings.protocol.pass(request, opening.added())
+        };
+        let call = Call::new(Arc::clone(&self.shared), opening, kept);
+        HedgeFuture::new(call, self.inner.call(attempt))
+    }
+}
+
+impl<S: Clone, P> Clone for Hedge<S, P> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            shared: Arc::clone(&self.shared),
+            options: self.options.clone(),
+        }
+    }
+}
+
+impl<S: fmt::Debug, P: fmt::Debug> fmt::Debug for Hedge<S, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hedge")
+            .field("inner", &self.inner)
+            .field("policy", &self.shared.policy)
+            .field("options", &self.options)
+            .finish()
+    }
+}

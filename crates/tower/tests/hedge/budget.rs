@@ -1,0 +1,93 @@
+//! The budget in front of every hedge.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use reattempt_core::{Budget, Failure, GiveBack, Permit};
+use reattempt_tower::HedgeLayer;
+use tower::{Layer, ServiceExt};
+
+use crate::support::{Act, Server, get, ms, post, tokens};
+use crate::{policy, report};
+
+#[tokio::test(start_paused = true)]
+async fn hg_8_one_that_is_refused_is_not_sent_and_those_in_flight_go_on() {
+    let server = Server::by(|_, _| Act::from(200).later(ms(700)));
+    let policy = policy().budget(tokens(1.0));
+    let client = HedgeLayer::new(policy.clone()).layer(server.clone());
+    let answer = client.oneshot(get()).await.unwrap();
+    assert_eq!((server.times(), report(&answer)), (vec![0, 100], Some((2, 1))));
+    assert!(policy.get_budget().balance("one.example") < 1.0, "it was spent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hg_8_with_nothing_in_flight_the_failure_is_the_outcome() {
+    let server = Server::statuses([503]);
+    let client = HedgeLayer::new(policy().budget(tokens(1.0))).layer(server.clone());
+    let answer = client.oneshot(get()).await.unwrap();
+    assert_eq!((answer.status().as_u16(), report(&answer), server.count()), (503, Some((2, 2)), 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn trap_16_it_is_asked_when_a_hedge_is_due_and_not_before() {
+    let heard = Heard::default();
+    let server = Server::by(|_, _| Act::from(200).later(ms(150)));
+    let client = HedgeLayer::new(policy().budget(heard.clone())).layer(server.clone());
+    client.clone().oneshot(get()).await.unwrap();
+    assert_eq!(heard.lines(), ["asked for timeout", "credited 7"]);
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(503).later(ms(20)),
+        _ => 200.into(),
+    });
+    let heard = Heard::default();
+    let client = HedgeLayer::new(policy().budget(heard.clone())).layer(server.clone());
+    client.oneshot(get()).await.unwrap();
+    assert_eq!(heard.lines(), ["failed with server (503)", "asked for server (503)", "credited 7"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_calls_that_may_be_hedged_are_put_to_its_credit() {
+    let heard = Heard::default();
+    let server = Server::statuses([200]);
+    let client = HedgeLayer::new(policy().budget(heard.clone())).layer(server);
+    client.clone().oneshot(post()).await.unwrap();
+    assert!(heard.lines().is_empty());
+    client.oneshot(get()).await.unwrap();
+    assert_eq!(heard.lines(), ["credited 0"]);
+}
+
+/// Grants everything for seven, and notes what it is told.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl Heard {
+    fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn note(&self, line: String) {
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+impl GiveBack for Heard {
+    fn give_back(&self, cost: u32) {
+        self.note(format!("given back {cost}"));
+    }
+}
+
+impl Budget for Heard {
+    fn acquire(&self, destination: &str, failure: &Failure, _: Duration) -> Option<Permit> {
+        assert_eq!(destination, "one.example");
+        self.note(format!("asked for {failure}"));
+        Some(Permit::new(Arc::new(self.clone()), 7))
+    }
+
+    fn succeeded(&self, _: &str, paid: u32) {
+        self.note(format!("credited {paid}"));
+    }
+
+    fn failed(&self, _: &str, failure: &Failure) {
+        self.note(format!("failed with {failure}"));
+    }
+}
