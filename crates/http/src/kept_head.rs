@@ -2,7 +2,8 @@
 //!
 //! In flows the head of a request that is about to be sent; out flows, only if a retry is due, the
 //! same head again. Its parts are not cloned for it: a clone of a `HeaderMap` costs two allocations
-//! and, for every value made at run time, one more. All is copied into one buffer, as text.
+//! and, for every value made at run time, one more. All is copied into one buffer instead: pairs of
+//! strings, each pair behind the two lengths.
 
 use std::fmt;
 use std::iter::once;
@@ -13,8 +14,6 @@ use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 
-use memchr::{Memchr, memchr, memchr_iter};
-
 use crate::idempotency::IDEMPOTENCY_KEY;
 use crate::repeatable::has_key;
 
@@ -22,12 +21,12 @@ use crate::repeatable::has_key;
 const USUAL: usize = 40;
 const ROOM: usize = 192;
 
-/// What ends a header's name, and what ends a line: neither can be within what it ends.
-const COLON: u8 = b':';
-const NEWLINE: u8 = b'\n';
+/// What stands before each pair: the length of its first string in the upper half of a word, that
+/// of the second in the lower half.
+const LENGTHS: usize = size_of::<u64>();
 
-/// How many lines stand before the headers.
-const HEAD_LINES: usize = 4;
+/// In place of a value's length: the value is not in the buffer but among the shared ones.
+const SHARED: u64 = u32::MAX as u64;
 
 /// A request's head in one allocation, from which the head can be made again.
 ///
@@ -44,12 +43,11 @@ const HEAD_LINES: usize = 4;
 /// # Ok::<(), http::Error>(())
 /// ```
 pub struct KeptHead {
-    /// The method, and the target's scheme, authority and path with query, a line for each, which is
-    /// empty for a part that the target does not have; then a line for each header as in HTTP/1,
-    /// but with neither colon nor value for one whose value is shared.
-    text: Vec<u8>,
+    /// The method and the target's scheme, its authority and its path with query, and each header's
+    /// name and value. A part that the target does not have is empty.
+    pairs: Vec<u8>,
     extensions: Extensions,
-    /// The values that are not in the text.
+    /// The values that are not in the buffer.
     shared: Option<Box<SharedValues>>,
     /// How many different names there are; a map holds fewer than this can count.
     names: u16,
@@ -66,9 +64,9 @@ impl KeptHead {
     /// Keeps the head of `request`. The extensions are cloned.
     #[inline(always)]
     pub fn new<B>(request: &Request<B>) -> Self {
-        let (text, shared) = write(request.method(), request.uri(), request.headers());
+        let (pairs, shared) = write(request.method(), request.uri(), request.headers());
         Self {
-            text,
+            pairs,
             extensions: request.extensions().clone(),
             shared,
             names: u16::try_from(request.headers().keys_len()).unwrap_or(u16::MAX),
@@ -78,51 +76,53 @@ impl KeptHead {
 
     /// The head again; `None` only for one that the `http` crate would not accept itself.
     ///
-    /// Its values share one more copy of the text.
+    /// Its values share one more copy of the buffer.
     pub fn to_parts(&self) -> Option<Parts> {
-        let mut head = self.parse(Bytes::copy_from_slice(&self.text))?;
+        let mut head = self.parse(Bytes::copy_from_slice(&self.pairs))?;
         head.extensions = self.extensions.clone();
         Some(head)
     }
 
-    /// The head again, for the last time. Its values share the text.
+    /// The head again, for the last time. Its values share the buffer.
     pub fn into_parts(mut self) -> Option<Parts> {
-        let text = Bytes::from(std::mem::take(&mut self.text));
-        let mut head = self.parse(text)?;
+        let pairs = Bytes::from(std::mem::take(&mut self.pairs));
+        let mut head = self.parse(pairs)?;
         head.extensions = self.extensions;
         Some(head)
     }
 
     /// The scheme and the authority of the request's target, as far as it has them.
     pub fn origin(&self) -> (Option<&str>, Option<&str>) {
-        let mut lines = self.lines().skip(1);
-        let mut next = || lines.next().and_then(|line| std::str::from_utf8(line).ok());
-        (next().filter(|scheme| !scheme.is_empty()), next().filter(|text| !text.is_empty()))
+        let mut pairs = Pairs::of(&self.pairs);
+        let text = |part: Range<usize>| std::str::from_utf8(&self.pairs[part]).ok();
+        let scheme = pairs.next().and_then(|(_, scheme)| text(scheme?));
+        let authority = pairs.next().and_then(|(authority, _)| text(authority));
+        (scheme.filter(|text| !text.is_empty()), authority.filter(|text| !text.is_empty()))
     }
 
     /// The request's target.
     pub fn uri(&self) -> Option<Uri> {
-        uri(&mut Lines::of(&self.text).skip(1), |part| Bytes::copy_from_slice(&self.text[part]))
+        let (_, uri) =
+            target(&mut Pairs::of(&self.pairs), |part| Bytes::copy_from_slice(&self.pairs[part]))?;
+        Some(uri)
     }
 
     /// The request's method.
     pub fn method(&self) -> Option<Method> {
-        Method::from_bytes(self.lines().next()?).ok()
+        let (method, _) = Pairs::of(&self.pairs).next()?;
+        Method::from_bytes(&self.pairs[method]).ok()
     }
 
     /// The values of the headers with this name, in order.
     pub fn values(&self, name: &HeaderName) -> impl Iterator<Item = &[u8]> {
         let name = name.as_str().as_bytes();
         let mut shared = self.shared();
-        self.lines().skip(HEAD_LINES).filter_map(move |line| match line.strip_prefix(name) {
-            Some([]) => shared.next().map(HeaderValue::as_bytes),
-            Some([COLON, value @ ..]) => Some(value),
-            // Of another name.
-            _ if self.shared.is_some() && memchr(COLON, line).is_none() => {
-                shared.next();
-                None
-            }
-            _ => None,
+        Pairs::of(&self.pairs).skip(2).filter_map(move |(other, value)| {
+            let value = match value {
+                Some(value) => &self.pairs[value],
+                None => shared.next()?.as_bytes(),
+            };
+            (&self.pairs[other] == name).then_some(value)
         })
     }
 
@@ -133,98 +133,109 @@ impl KeptHead {
             || has_key(self.values(&IDEMPOTENCY_KEY))
     }
 
-    /// The head without the extensions, made of the text, whose buffer it then shares.
-    fn parse(&self, text: Bytes) -> Option<Parts> {
+    /// The head without the extensions, made of `buffer`, a copy of the own one, which it then shares.
+    fn parse(&self, buffer: Bytes) -> Option<Parts> {
         let (mut head, ()) = Request::new(()).into_parts();
-        let mut lines = Lines::of(&text);
-        head.method = Method::from_bytes(&text[lines.next()?]).ok()?;
-        head.uri = uri(&mut lines, |part| text.slice(part))?;
+        let mut pairs = Pairs::of(&buffer);
+        (head.method, head.uri) = target(&mut pairs, |part| buffer.slice(part))?;
         head.version = self.version;
         head.headers.try_reserve(self.names.into()).ok()?;
         let mut shared = self.shared();
-        for line in lines {
-            let (name, value) = match memchr(COLON, &text[line.clone()]) {
-                Some(length) => {
-                    let end = line.start + length;
-                    let value = text.slice(end + 1..line.end);
-                    (line.start..end, HeaderValue::from_maybe_shared(value).ok()?)
-                }
-                None => (line, shared.next()?.clone()),
+        for (name, value) in pairs {
+            let name = HeaderName::from_bytes(&buffer[name]).ok()?;
+            let value = match value {
+                Some(value) => HeaderValue::from_maybe_shared(buffer.slice(value)).ok()?,
+                None => shared.next()?.clone(),
             };
-            head.headers.try_append(HeaderName::from_bytes(&text[name]).ok()?, value).ok()?;
+            head.headers.try_append(name, value).ok()?;
         }
         Some(head)
     }
 
-    /// The values that are not in the text, in order.
+    /// The values that are not in the buffer, in order.
     fn shared(&self) -> impl Iterator<Item = &HeaderValue> {
         let shared = self.shared.as_deref();
         shared.into_iter().flat_map(|all| once(&all.first).chain(&all.others))
     }
+}
 
-    fn lines(&self) -> impl Iterator<Item = &[u8]> {
-        Lines::of(&self.text).map(|line| &self.text[line])
+/// Where in a buffer the strings of each pair are; the second is missing where it is shared.
+struct Pairs<'a> {
+    buffer: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Pairs<'a> {
+    fn of(buffer: &'a [u8]) -> Self {
+        Self { buffer, at: 0 }
     }
 }
 
-/// Where the lines of a text are, of which each one is ended.
-struct Lines<'a> {
-    newlines: Memchr<'a>,
-    start: usize,
-}
+impl Iterator for Pairs<'_> {
+    type Item = (Range<usize>, Option<Range<usize>>);
 
-impl<'a> Lines<'a> {
-    fn of(text: &'a [u8]) -> Self {
-        Self { newlines: memchr_iter(NEWLINE, text), start: 0 }
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let lengths = u64::from_le_bytes(*self.buffer.get(self.at..)?.first_chunk::<LENGTHS>()?);
+        let (first, second) = (lengths >> 32, lengths & SHARED);
+        let start = self.at + LENGTHS;
+        let middle = start + usize::try_from(first).ok()?;
+        if second == SHARED {
+            self.at = middle;
+            return Some((start..middle, None));
+        }
+        self.at = middle + usize::try_from(second).ok()?;
+        Some((start..middle, Some(middle..self.at)))
     }
 }
 
-impl Iterator for Lines<'_> {
-    type Item = Range<usize>;
-
-    fn next(&mut self) -> Option<Range<usize>> {
-        let end = self.newlines.next()?;
-        Some(std::mem::replace(&mut self.start, end + 1)..end)
-    }
-}
-
-/// The target, of its three lines.
-fn uri(
-    lines: &mut impl Iterator<Item = Range<usize>>,
-    part: impl Fn(Range<usize>) -> Bytes,
-) -> Option<Uri> {
-    let mut next = || lines.next().filter(|line| !line.is_empty()).map(&part);
+/// The method and the target, of the first two pairs.
+fn target(pairs: &mut Pairs<'_>, part: impl Fn(Range<usize>) -> Bytes) -> Option<(Method, Uri)> {
+    let buffer = pairs.buffer;
+    let ((method, scheme), (authority, path)) = (pairs.next()?, pairs.next()?);
+    let present = |range: Option<Range<usize>>| range.filter(|range| !range.is_empty());
     let mut uri = http::uri::Parts::default();
-    uri.scheme = next().map(|scheme| Scheme::try_from(&*scheme)).transpose().ok()?;
-    uri.authority = next().map(Authority::from_maybe_shared).transpose().ok()?;
-    uri.path_and_query = next().map(PathAndQuery::from_maybe_shared).transpose().ok()?;
-    uri.try_into().ok()
+    uri.scheme = present(scheme).map(|range| Scheme::try_from(&buffer[range])).transpose().ok()?;
+    let authority = present(Some(authority)).map(&part);
+    uri.authority = authority.map(Authority::from_maybe_shared).transpose().ok()?;
+    let path = present(path).map(&part);
+    uri.path_and_query = path.map(PathAndQuery::from_maybe_shared).transpose().ok()?;
+    Some((Method::from_bytes(&buffer[method]).ok()?, uri.try_into().ok()?))
 }
 
-/// The head as text, and the values that are left out of it.
+/// The head as pairs, and the values that are left out of them.
 fn write(method: &Method, uri: &Uri, headers: &HeaderMap) -> (Vec<u8>, Option<Box<SharedValues>>) {
     // Measuring first would cost more than what is reserved in vain.
-    let mut text = Vec::with_capacity(headers.len() * USUAL + ROOM);
-    text.extend_from_slice(method.as_str().as_bytes());
-    text.push(NEWLINE);
-    text.extend_from_slice(uri.scheme_str().unwrap_or_default().as_bytes());
-    text.push(NEWLINE);
-    text.extend_from_slice(uri.authority().map_or("", |authority| authority.as_str()).as_bytes());
-    text.push(NEWLINE);
-    text.extend_from_slice(uri.path_and_query().map_or("", |path| path.as_str()).as_bytes());
-    text.push(NEWLINE);
+    let mut pairs = Vec::with_capacity(headers.len() * USUAL + ROOM);
+    let scheme = uri.scheme_str().unwrap_or_default();
+    push(&mut pairs, method.as_str().as_bytes(), scheme.as_bytes());
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    let path = uri.path_and_query().map_or("", |path| path.as_str());
+    push(&mut pairs, authority.as_bytes(), path.as_bytes());
     let mut shared = None;
     for (name, value) in headers {
-        text.extend_from_slice(name.as_str().as_bytes());
+        let name = name.as_str().as_bytes();
         if value.is_sensitive() {
+            pairs.extend_from_slice(&((name.len() as u64) << 32 | SHARED).to_le_bytes());
+            pairs.extend_from_slice(name);
             share(&mut shared, value.clone());
         } else {
-            text.push(COLON);
-            text.extend_from_slice(value.as_bytes());
+            push(&mut pairs, name, value.as_bytes());
         }
-        text.push(NEWLINE);
     }
-    (text, shared)
+    // Within a head of less than 4 GiB every length fits its half of a word. Nobody would take a longer
+    // one twice.
+    if pairs.len() as u64 >= SHARED {
+        pairs.clear();
+    }
+    (pairs, shared)
+}
+
+#[inline]
+fn push(pairs: &mut Vec<u8>, first: &[u8], second: &[u8]) {
+    pairs.extend_from_slice(&((first.len() as u64) << 32 | second.len() as u64).to_le_bytes());
+    pairs.extend_from_slice(first);
+    pairs.extend_from_slice(second);
 }
 
 #[cold]
@@ -334,7 +345,7 @@ mod tests {
         request.headers_mut().append("x-many", other);
         request.headers_mut().append("x-many", secret);
         let kept = KeptHead::new(&request);
-        let copied = kept.text.windows(10).any(|bytes| bytes == b"the secret");
+        let copied = kept.pairs.windows(10).any(|bytes| bytes == b"the secret");
         assert!(!copied);
         let again = kept.to_parts();
         let values = &again.as_ref().unwrap().headers;

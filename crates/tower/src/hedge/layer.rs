@@ -31,7 +31,7 @@ use crate::protocol::Grpc;
 /// retries of its own, and a back-off of the first attempt starts a hedge. Either way the attempts multiply: two in
 /// each are four. gRPC's own rules know no retry on top of hedging (rules CALL-1, HG-9); use one of the
 /// two there. A budget that is shared by both layers is credited by both for a success, so give it
-/// half the ratio.
+/// half the ratio. [`CallOptions`](crate::CallOptions) in a request speak to both.
 ///
 /// ```
 /// use std::convert::Infallible;

@@ -161,8 +161,13 @@ where
     ///
     /// Nothing is hedged before there are samples enough: 100, or as many as it takes for ten to lie
     /// beyond the quantile (0.95: 200; 0.99: 1000). The estimate is at most 6.25 % above the true
-    /// quantile of the samples, never below it; older samples count for less, half after ten times that many.
-    /// It is one for all calls of the policy: give calls of a different kind a policy of their own.
+    /// quantile of the samples, never below it, and the timer that waits for it counts in whole
+    /// milliseconds. Older samples count for less: half after ten times as many as it took. It is one
+    /// for all calls of the policy: give calls of a different kind a policy of their own.
+    ///
+    /// Every first attempt that outlasts the delay is counted, whatever becomes of it; one that fails
+    /// sooner is not. Hedges that answer a failure rather than slowness are not bounded by the
+    /// quantile, only by the budget.
     ///
     /// # Errors
     /// Unless `quantile` is from 0.5 to 0.9999.
@@ -203,7 +208,8 @@ where
         HedgePolicy::of(self.into_settings())
     }
 
-    /// Is told of every event of every call that may be hedged, after the observers added before it.
+    /// Is told of every event of every call that may be hedged, after the observers added before it;
+    /// of none while the quantile is not known yet, for then calls only pass through.
     ///
     /// Here [`WillRetry`](Event::WillRetry) tells of a hedge that is being sent, with the time since
     /// the attempt before it was.
@@ -245,7 +251,8 @@ where
     B: Clone,
 {
     /// How much of request bodies is kept, for one call and in all. Default 64 KiB (gRPC: 256 KiB) and
-    /// 64 MiB. Of a call whose body outgrows it, the attempt that has read most goes on alone.
+    /// 64 MiB. Of a call whose body outgrows it, the attempt that has read most goes on alone: no
+    /// further one is sent, and the others end when they next ask for more of the body (rule BUF-8).
     pub fn replay(self, limits: ReplayLimits) -> Self {
         self.set(|settings| settings.protocol.messages().replay = limits)
     }
@@ -253,6 +260,10 @@ where
     /// Adds a classifier. It is asked before the table, after those added before it; `None` from it
     /// leaves an outcome to the next in line. A transient or unprocessed verdict is what rule HG-4
     /// calls non-fatal, a permanent one is fatal.
+    ///
+    /// An error that nobody knows is fatal. A layer below that turns a hedge away by an error of its
+    /// own (a breaker, a load shedder) would so end the call while its first attempt still runs: give
+    /// such errors a transient verdict.
     pub fn classify<C>(self, classifier: C) -> Self
     where
         C: for<'a> Fn(Outcome<'a>) -> Option<Verdict> + Send + Sync + 'static,

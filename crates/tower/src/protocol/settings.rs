@@ -205,10 +205,11 @@ fn destination<'a>(
 
 /// Host in lower case, and the port where it is not the scheme's own: no user, no password.
 fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
-    let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
-    let (host, port) = match address.rsplit_once(':') {
+    let last = |text: &'a str, byte: u8| text.bytes().rposition(|other| other == byte);
+    let address = last(authority, b'@').map_or(authority, |at| &authority[at + 1..]);
+    let (host, port) = match last(address, b':') {
         // The last colon of an IPv6 address without a port is within its brackets.
-        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        Some(colon) if !address.ends_with(']') => (&address[..colon], Some(&address[colon + 1..])),
         _ => (address, None),
     };
     let number = port.and_then(|port| port.parse::<u16>().ok()).filter(|port| match scheme {

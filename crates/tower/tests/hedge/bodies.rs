@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
-use reattempt_http::{ReplayBody, ReplayError, ReplayLimits};
+use reattempt_http::{ReplayBody, ReplayError, ReplayLimits, ReplayMemory};
 use reattempt_tower::{BoxedError, Hedge, HedgeLayer, HedgePolicy, HedgeReport, Http};
 use tokio::sync::mpsc;
 use tokio::time::advance;
@@ -217,19 +217,47 @@ async fn hg_12_bu_10_a_real_failure_is_the_outcome_rather_than_our_own_cut() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_of_the_callers_that_fails_ends_the_call() {
-    let (service, mut handle) = mock::pair::<Request<ReplayBody<_>>, Response<Spoken>>();
-    handle.allow(10);
-    let mut client = HedgeLayer::new(policy().boxed_errors()).layer(service);
-    let body = of_frames([Ok("one"), Err(io::Error::from(io::ErrorKind::ConnectionReset))]);
-    let request = Request::post(ONE).body(body).unwrap().with(options().repeatable(true));
-    client.ready().await.unwrap();
-    let mut call = task::spawn(client.call(request));
-    assert_pending!(call.poll());
-    let (first, respond) = assert_ready!(task::spawn(handle.next_request()).poll()).unwrap();
-    let error = assert_ready!(task::spawn(first.into_body().collect()).poll()).unwrap_err();
-    respond.send_error(error);
-    let error = assert_ready!(call.poll()).unwrap_err();
-    assert!(matches!(error.downcast_ref(), Some(ReplayError::Source(_))));
-    assert_pending!(task::spawn(handle.next_request()).poll());
+async fn hg_12_bu_9_what_was_kept_is_given_back_when_the_winner_is_out() {
+    let memory = ReplayMemory::new(1 << 20);
+    let limits = ReplayLimits::default().memory(memory.clone());
+    let (mut client, mut handle) = client(policy().replay(limits));
+    let (speak, body) = speaking();
+    let (mut call, mut first, second) = two_in_flight(&mut client, &mut handle, body).await;
+    speak.send(vec![1; 1000].into()).unwrap();
+    assert_eq!(text(&mut first.0).len(), 1000);
+    assert_eq!(memory.used(), 1000);
+    drop(second);
+    assert_eq!(memory.used(), 1000, "for a third attempt");
+    first.1.send_response(answer(200).1);
+    let _response = assert_ready_ok!(call.poll());
+    assert_eq!(memory.used(), 0, "though the call and its winner are still held");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_of_the_callers_that_fails_ends_the_call_whatever_else_is_in_flight() {
+    // With two attempts allowed nothing is kept any more when the second is under way.
+    for (most, in_flight) in [(3, 1), (3, 2), (2, 2)] {
+        let (service, mut handle) = mock::pair::<Request<ReplayBody<_>>, Response<Spoken>>();
+        handle.allow(10);
+        let policy = policy().max_attempts(most).boxed_errors();
+        let mut client = HedgeLayer::new(policy).layer(service);
+        let body = of_frames([Ok("one"), Err(io::Error::from(io::ErrorKind::ConnectionReset))]);
+        let request = Request::post(ONE).body(body).unwrap().with(options().repeatable(true));
+        client.ready().await.unwrap();
+        let mut call = task::spawn(client.call(request));
+        assert_pending!(call.poll());
+        let (first, respond) = assert_ready!(task::spawn(handle.next_request()).poll()).unwrap();
+        let mut second = None;
+        if in_flight > 1 {
+            advance(ms(100)).await;
+            assert_pending!(call.poll());
+            second = assert_ready!(task::spawn(handle.next_request()).poll());
+        }
+        let error = assert_ready!(task::spawn(first.into_body().collect()).poll()).unwrap_err();
+        respond.send_error(error);
+        let error = assert_ready!(call.poll()).unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(ReplayError::Source(_))), "{most}");
+        assert_pending!(task::spawn(handle.next_request()).poll());
+        drop(second);
+    }
 }

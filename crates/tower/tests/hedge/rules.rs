@@ -1,14 +1,16 @@
 //! The rules of hedging, one by one.
 
 use std::io::ErrorKind::{ConnectionRefused, ConnectionReset};
+use std::pin::pin;
 
+use http::Request;
 use reattempt_core::ConfigError;
 use reattempt_tower::{HedgeLayer, HedgePolicy};
 use tokio::time::{Instant, advance};
 use tokio_test::{assert_pending, task};
-use tower::{Layer, ServiceExt};
+use tower::{Layer, Service, ServiceExt};
 
-use crate::support::{Act, Server, answer, get, ms};
+use crate::support::{Act, Body, Server, answer, get, ms};
 use crate::{policy, report};
 
 #[tokio::test(start_paused = true)]
@@ -55,11 +57,12 @@ async fn hg_3_the_first_good_answer_wins_and_the_others_are_cancelled_before_it_
         2 => Act::from(200).later(ms(150)),
         _ => Act::from(204).later(ms(1000)),
     });
-    let mut call = task::spawn(HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()));
-    let answer = (&mut call).await.unwrap();
+    let mut client = HedgeLayer::new(policy()).layer(server.clone());
+    ServiceExt::<Request<Body>>::ready(&mut client).await.unwrap();
+    let mut call = pin!(client.call(get()));
+    let answer = call.as_mut().await.unwrap();
     assert_eq!((answer.status().as_u16(), report(&answer)), (200, Some((3, 2))));
     assert_eq!(server.cancelled(), 2, "though the future of the call is still held");
-    drop(call);
     advance(ms(5000)).await;
     assert_eq!((server.count(), server.unused()), (3, 0), "nor does anything follow");
 }
