@@ -6,12 +6,14 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io;
+use std::pin::pin;
 use std::time::Duration;
 
 use reattempt_tower::{CallOptions, Hedge, HedgeLayer, HedgePolicy, HedgeReport};
 use reqwest::{Client, Method, Request};
 use tokio::net::{TcpListener, TcpStream};
-use tower::{Layer, ServiceExt};
+use tokio::time::timeout;
+use tower::{Layer, Service, ServiceExt};
 
 /// Two attempts at once.
 fn client() -> Hedge<Client> {
@@ -33,13 +35,22 @@ async fn read_to(stream: &TcpStream, end: &str) -> String {
 /// What is there to be read next; empty at the end.
 async fn read(stream: &TcpStream) -> io::Result<String> {
     loop {
-        stream.readable().await?;
+        // So that a test that fails does not hang.
+        timeout(Duration::from_secs(20), stream.readable()).await??;
         let mut buffer = [0; 1024];
         match stream.try_read(&mut buffer) {
             Ok(length) => return Ok(String::from_utf8_lossy(&buffer[..length]).into_owned()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
+    }
+}
+
+/// Whether the client closes the connection, with nothing more to read from it.
+async fn is_closed(stream: &TcpStream) -> bool {
+    match read(stream).await {
+        Ok(rest) => rest.is_empty(),
+        Err(error) => error.kind() != io::ErrorKind::TimedOut,
     }
 }
 
@@ -55,15 +66,21 @@ async fn hg_3_the_losers_connection_is_closed_and_the_winners_body_streams_on() 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let request = Request::new(Method::GET, url.parse().unwrap());
-    let call = tokio::spawn(client().oneshot(request));
-    let (one, _) = listener.accept().await.unwrap();
-    let (other, _) = listener.accept().await.unwrap();
-    read_to(&one, "\r\n\r\n").await;
-    read_to(&other, "\r\n\r\n").await;
-    write(&other, HEAD).await;
-    let mut response = call.await.unwrap().unwrap();
-    // The answer has not ended, and the loser is gone already.
-    assert!(read(&one).await.map_or(true, |rest| rest.is_empty()));
+    let mut client = client();
+    ServiceExt::<Request>::ready(&mut client).await.unwrap();
+    let mut call = pin!(client.call(request));
+    let server = async {
+        let (one, _) = listener.accept().await.unwrap();
+        let (other, _) = listener.accept().await.unwrap();
+        read_to(&one, "\r\n\r\n").await;
+        read_to(&other, "\r\n\r\n").await;
+        write(&other, HEAD).await;
+        (one, other)
+    };
+    let (response, (one, other)) = tokio::join!(call.as_mut(), server);
+    let mut response = response.unwrap();
+    // The answer has not ended and the call is still held, and the loser is gone already.
+    assert!(is_closed(&one).await);
     assert_eq!(response.extensions().get::<HedgeReport>().unwrap().attempts(), 2);
     for part in ["one", "two"] {
         write(&other, part).await;
@@ -87,7 +104,7 @@ async fn hg_10_every_attempt_sends_the_body_and_a_refusal_does_not_win() {
     }
     write(&one, "HTTP/1.1 503 Busy\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
     // Closed by the client, which has read the refusal then.
-    assert!(read(&one).await.map_or(true, |rest| rest.is_empty()));
+    assert!(is_closed(&one).await);
     write(&other, HEAD).await;
     write(&other, "answer").await;
     let response = call.await.unwrap().unwrap();

@@ -43,7 +43,8 @@ impl ReplayLimits {
         fits.then(|| ReplayCharge::new(&self.memory, bytes)).flatten()
     }
 
-    pub(super) fn keeps_nothing(&self) -> bool {
+    /// Whether they allow no byte a call, so that only empty bodies can be sent again.
+    pub fn keeps_nothing(&self) -> bool {
         self.per_call == 0
     }
 

@@ -82,6 +82,8 @@ pub(crate) struct Settings<K: Protocol, D, B> {
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) seed: Option<Seed>,
     pub(crate) nested: bool,
+    /// Whether nothing is asked for that has to be seen to before the first attempt of each call.
+    pub(crate) plain: bool,
 }
 
 impl RetryPolicy {
@@ -154,10 +156,16 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
             observer: None,
             seed: None,
             nested: false,
+            plain: true,
         })
     }
 
-    fn of(settings: Settings<K, D, B>) -> Self {
+    fn of(mut settings: Settings<K, D, B>) -> Self {
+        settings.plain = settings.hook.is_none()
+            && settings.observer.is_none()
+            && settings.seed.is_none()
+            && !settings.nested
+            && settings.protocol.is_plain();
         Self { settings: Arc::new(settings), stock: StockCall::default(), mode: PhantomData }
     }
 
@@ -318,12 +326,6 @@ where
 }
 
 impl<K: Protocol, D, B> Settings<K, D, B> {
-    /// Whether nothing is asked for that a call has to see to before its first attempt.
-    #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
-        self.hook.is_none() && self.observer.is_none() && self.seed.is_none() && !self.nested
-    }
-
     /// The same settings around another schedule and budget.
     fn map<E, C>(self, change: impl FnOnce(D, B) -> (E, C)) -> Settings<K, E, C> {
         let (schedule, budget) = change(self.schedule, self.budget);
@@ -338,6 +340,7 @@ impl<K: Protocol, D, B> Settings<K, D, B> {
             observer: self.observer,
             seed: self.seed,
             nested: self.nested,
+            plain: self.plain,
         }
     }
 }
@@ -355,6 +358,7 @@ impl<K: Protocol + Clone, D: Clone, B: Clone> Clone for Settings<K, D, B> {
             observer: self.observer.clone(),
             seed: self.seed.clone(),
             nested: self.nested,
+            plain: self.plain,
         }
     }
 }

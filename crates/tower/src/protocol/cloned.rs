@@ -37,7 +37,7 @@ impl<Request: Clone, C> Carry<Request> for Cloned<C> {
     type Kept = KeptClone<Request>;
     type Rest = Request;
 
-    fn is_plain(&self, _: &Request) -> bool {
+    fn wants_nothing(&self, _: &Request) -> bool {
         true
     }
 

@@ -111,7 +111,7 @@ mod channel {
         type Rest = Body;
 
         /// Generated clients put the method among the extensions.
-        fn is_plain(&self, _: &Request<Body>) -> bool {
+        fn wants_nothing(&self, _: &Request<Body>) -> bool {
             false
         }
 

@@ -11,7 +11,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use reattempt_core::Judgement;
+use reattempt_core::{Judgement, StopReason};
 use reattempt_http::{Discard, IDEMPOTENCY_KEY, KeptHead, ReplayBody, new_idempotency_key};
 use tower::BoxError;
 
@@ -172,8 +172,17 @@ where
     type Rest = ReplayBody<B>;
 
     #[inline]
-    fn is_plain(&self, request: &Request<B>) -> bool {
-        request.extensions().is_empty() && !self.generate_keys && self.may_keep(request)
+    fn wants_nothing(&self, request: &Request<B>) -> bool {
+        request.extensions().is_empty()
+            && request.method() != Method::CONNECT
+            && !self.replay.keeps_nothing()
+    }
+
+    fn only_forbids(&self, request: &Request<B>) -> bool {
+        match request.extensions().get() {
+            Some(options) => CallOptions::only_forbids(options),
+            None => self.replay.keeps_nothing() && !request.body().is_end_stream(),
+        }
     }
 
     #[inline]
@@ -181,9 +190,11 @@ where
         wishes_of(request.extensions())
     }
 
-    #[inline]
-    fn may_keep(&self, request: &Request<B>) -> bool {
-        request.method() != Method::CONNECT
+    fn cannot_keep(&self, request: &Request<B>) -> Option<StopReason> {
+        let connect = request.method() == Method::CONNECT;
+        let nothing = self.replay.keeps_nothing() && !request.body().is_end_stream();
+        let unkept = nothing.then_some(StopReason::BodyNotKept);
+        connect.then_some(StopReason::Forbidden).or(unkept)
     }
 
     fn may_change(&self, request: &Request<B>) -> bool {

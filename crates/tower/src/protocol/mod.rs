@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{HeaderMap, StatusCode};
-use reattempt_core::Judgement;
+use reattempt_core::{Judgement, StopReason};
 
 use crate::{CallOptions, Deadline, RefusedResponse, Report};
 
@@ -42,6 +42,12 @@ pub use settings::Http;
 pub trait Protocol: sealed::Sealed {
     /// The head of a request, as a `before_attempt` hook may change it.
     type Head: Send + 'static;
+
+    /// Whether what is set about the protocol asks for nothing to be done to each new request.
+    #[doc(hidden)]
+    fn is_plain(&self) -> bool {
+        true
+    }
 
     /// What stands behind a time limit's error, where the protocol has a status of its own for it.
     fn source_of_time_limit() -> Option<tower::BoxError> {
@@ -90,7 +96,13 @@ pub trait Carry<Request>: Protocol {
     type Rest;
 
     /// Whether a new request may be kept as it is, and its caller wants nothing special.
-    fn is_plain(&self, request: &Request) -> bool;
+    fn wants_nothing(&self, request: &Request) -> bool;
+
+    /// Whether a new request is not to be retried and its caller wants nothing else.
+    fn only_forbids(&self, request: &Request) -> bool {
+        let _ = request;
+        false
+    }
 
     /// What the caller wants of this call.
     fn wishes(&self, request: &Request) -> Wishes {
@@ -98,10 +110,10 @@ pub trait Carry<Request>: Protocol {
         Wishes::default()
     }
 
-    /// Whether a new request may be kept.
-    fn may_keep(&self, request: &Request) -> bool {
+    /// Why a new request cannot be kept, if so.
+    fn cannot_keep(&self, request: &Request) -> Option<StopReason> {
         let _ = request;
-        true
+        None
     }
 
     /// Whether anything may be added to a new request.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::error::Error;
 
 use http::request::Parts;
-use reattempt_core::Judgement;
+use reattempt_core::{Judgement, StopReason};
 use reattempt_http::{IDEMPOTENCY_KEY, ReplayBody, ReplayCharge, new_idempotency_key};
 use reqwest::{Body, Request, Response, Url};
 
@@ -66,12 +66,12 @@ impl Carry<Request> for Http {
     type Kept = KeptReqwest;
     type Rest = Request;
 
-    fn is_plain(&self, request: &Request) -> bool {
-        !self.generate_keys && self.may_keep(request)
+    fn wants_nothing(&self, request: &Request) -> bool {
+        request.method() != http::Method::CONNECT
     }
 
-    fn may_keep(&self, request: &Request) -> bool {
-        request.method() != http::Method::CONNECT
+    fn cannot_keep(&self, request: &Request) -> Option<StopReason> {
+        (request.method() == http::Method::CONNECT).then_some(StopReason::Forbidden)
     }
 
     fn needs_key(&self, request: &Request) -> bool {

@@ -51,6 +51,10 @@ impl Default for Http {
 
 impl Protocol for Http {
     type Head = http::request::Parts;
+
+    fn is_plain(&self) -> bool {
+        !self.generate_keys
+    }
 }
 
 impl Http {

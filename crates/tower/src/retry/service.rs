@@ -96,15 +96,23 @@ where
             Some(options) if options.only_forbids() => true,
             Some(_) => return self.call_closely(request),
         };
-        if !settings.is_plain() || !protocol.is_plain(&request) {
-            return self.call_closely(request);
-        }
-        if never {
-            if M::INTERRUPTS || !settings.schedule.is_stateless() || !settings.budget.is_full() {
-                return self.call_closely(request);
+        let plain = settings.plain && protocol.wants_nothing(&request);
+        if never || !plain {
+            let never = settings.plain && (never && plain || protocol.only_forbids(&request));
+            // Nobody learns anything from the outcome, so it need only be handed on.
+            if !M::INTERRUPTS
+                && never
+                && settings.schedule.is_stateless()
+                && settings.budget.is_full()
+            {
+                let attempt = self.inner.call(protocol.pass(request, Added::default()));
+                return RetryFuture {
+                    timer: M::Timer::default(),
+                    attempt: Some(attempt),
+                    call: None,
+                };
             }
-            let attempt = self.inner.call(protocol.pass(request, Added::default()));
-            return RetryFuture { timer: M::Timer::default(), attempt: Some(attempt), call: None };
+            return self.call_closely(request);
         }
         let mut kept = None;
         let attempt = protocol.keep(request, Added::default(), &mut kept);

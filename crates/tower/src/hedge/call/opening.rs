@@ -37,7 +37,7 @@ impl Opening {
         let own = options.as_ref();
         let deadlines = wishes.deadline.into_iter().chain(own.and_then(CallOptions::get_deadline));
         let deadline = deadlines.min();
-        let may_hedge = settings.protocol.may_keep(request)
+        let may_hedge = settings.protocol.cannot_keep(request).is_none()
             && !own.is_some_and(CallOptions::never)
             && own
                 .and_then(CallOptions::get_repeatable)

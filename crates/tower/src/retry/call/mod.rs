@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use pin_project_lite::pin_project;
-use reattempt_core::{Admission, Budget, Schedule, StopReason};
+use reattempt_core::{Admission, Budget, Schedule};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -155,9 +155,7 @@ impl Opening {
         let wishes = settings.protocol.wishes(request);
         let told = wishes.told;
         let mut setting = Setting::new(settings, wishes, of_handle);
-        if !settings.protocol.may_keep(request) {
-            setting.forbidden.get_or_insert(StopReason::Forbidden);
-        }
+        setting.forbidden = setting.forbidden.or_else(|| settings.protocol.cannot_keep(request));
         let keeps = setting.keeps(&settings.limits);
         let needs_key = keeps && settings.protocol.needs_key(request);
         let deadline = setting.deadline.map(Deadline::at).filter(|own| Some(*own) != told);
