@@ -25,8 +25,8 @@ pub struct Report {
 pub struct AttemptReport {
     /// The attempt's number, from 1.
     pub number: u32,
-    /// When it ended, counted from the start of the call; from the first failure where no limit
-    /// needed the clock before that.
+    /// When it ended, counted from the moment the call was first found to need time: from its first
+    /// poll, for all that waits for a server.
     pub ended: Duration,
     /// How it ended.
     pub outcome: AttemptOutcome,

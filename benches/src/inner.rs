@@ -1,0 +1,135 @@
+//! The inner clients: in memory, answering at once.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Extensions, Request, Response, StatusCode};
+use http_body_util::Empty;
+use reqwest_middleware::{Middleware, Next};
+use tower_service::Service;
+
+/// What the inner services answer with.
+pub(crate) type Answer = Response<Empty<Bytes>>;
+
+fn answer(status: StatusCode) -> Answer {
+    let mut answer = Response::new(Empty::new());
+    *answer.status_mut() = status;
+    answer
+}
+
+/// Answers 200 to whatever it is asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Answers;
+
+impl<B> Service<Request<B>> for Answers {
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Ready<Result<Answer, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline(never)]
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        drop(black_box(request));
+        ready(Ok(answer(StatusCode::OK)))
+    }
+}
+
+/// Answers 503 and 200 by turns; clones take their turns together.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FailsFirst {
+    calls: Arc<AtomicU64>,
+}
+
+impl FailsFirst {
+    /// How often it was called.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    fn next_status(&self) -> StatusCode {
+        match self.calls.fetch_add(1, Ordering::Relaxed) % 2 {
+            0 => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::OK,
+        }
+    }
+}
+
+impl<B> Service<Request<B>> for FailsFirst {
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Ready<Result<Answer, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline(never)]
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        drop(black_box(request));
+        ready(Ok(answer(self.next_status())))
+    }
+}
+
+/// Answers 503 to whatever it is asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Fails;
+
+impl<B> Service<Request<B>> for Fails {
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Ready<Result<Answer, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline(never)]
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        drop(black_box(request));
+        ready(Ok(answer(StatusCode::SERVICE_UNAVAILABLE)))
+    }
+}
+
+/// [`Answers`] at the end of a chain of reqwest's middleware: what is sent never reaches a network.
+#[derive(Debug)]
+pub(crate) struct Terminal;
+
+#[async_trait::async_trait]
+impl Middleware for Terminal {
+    async fn handle(
+        &self,
+        request: reqwest::Request,
+        _: &mut Extensions,
+        _: Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        drop(black_box(request));
+        Ok(Response::new("").into())
+    }
+}
+
+/// [`FailsFirst`] at the end of a chain of reqwest's middleware.
+#[derive(Debug, Default)]
+pub(crate) struct TerminalFailsFirst(pub(crate) FailsFirst);
+
+#[async_trait::async_trait]
+impl Middleware for TerminalFailsFirst {
+    async fn handle(
+        &self,
+        request: reqwest::Request,
+        _: &mut Extensions,
+        _: Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        drop(black_box(request));
+        let mut response = Response::new("");
+        *response.status_mut() = self.0.next_status();
+        Ok(response.into())
+    }
+}

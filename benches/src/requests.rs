@@ -1,0 +1,86 @@
+//! The requests that are sent: eight headers, four of them constants and four made at run time.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Version};
+use http_body_util::Full;
+
+/// The body of every request through a tower service.
+pub(crate) type Body = Full<Bytes>;
+
+static KILOBYTE: [u8; 1024] = [7; 1024];
+
+/// A body of 1 KiB that nobody need copy.
+pub(crate) fn kilobyte() -> Bytes {
+    Bytes::from_static(&KILOBYTE)
+}
+
+fn fill(headers: &mut HeaderMap) {
+    for name in ["accept", "accept-language", "content-type", "user-agent"] {
+        headers.insert(name, HeaderValue::from_static("something/constant"));
+    }
+    for (number, name) in
+        ["authorization", "traceparent", "x-request-id", "x-tenant"].into_iter().enumerate()
+    {
+        let value = HeaderValue::try_from(format!("made-at-run-time-{number}")).unwrap();
+        headers.insert(name, value);
+    }
+}
+
+/// A request built anew, as real clients do it.
+pub(crate) fn fresh_to(uri: &str, body: Body) -> Request<Body> {
+    let mut request = Request::put(uri).body(body).unwrap();
+    fill(request.headers_mut());
+    request
+}
+
+/// A fresh request with 1 KiB.
+pub(crate) fn fresh() -> Request<Body> {
+    fresh_to("http://shop.example/orders/7", Full::new(kilobyte()))
+}
+
+/// A fresh gRPC call with a message of 1 KiB and eight fields of metadata beside the protocol's own.
+pub(crate) fn grpc() -> Request<tonic::body::Body> {
+    let mut request = fresh_to("http://shop.example/shop.Orders/Put", Full::new(kilobyte()));
+    *request.method_mut() = Method::POST;
+    *request.version_mut() = Version::HTTP_2;
+    let headers = request.headers_mut();
+    headers.insert("content-type", HeaderValue::from_static("application/grpc"));
+    headers.insert("te", HeaderValue::from_static("trailers"));
+    request.map(tonic::body::Body::new)
+}
+
+/// Makes requests without a body by cloning a prepared one, whose run-time values are shared by now.
+pub(crate) fn template() -> impl FnMut() -> Request<Body> {
+    let template = fresh_to("http://shop.example/orders/7", Full::default());
+    move || clone_of(&template)
+}
+
+/// The same request again, its extensions left out.
+pub(crate) fn clone_of<B: Clone>(request: &Request<B>) -> Request<B> {
+    let mut clone = Request::new(request.body().clone());
+    *clone.method_mut() = request.method().clone();
+    *clone.uri_mut() = request.uri().clone();
+    *clone.version_mut() = request.version();
+    *clone.headers_mut() = request.headers().clone();
+    clone
+}
+
+/// The fresh request of reqwest.
+pub(crate) fn reqwest_fresh_to(url: &str) -> reqwest::Request {
+    let mut request = reqwest::Request::new(Method::PUT, url.parse().unwrap());
+    fill(request.headers_mut());
+    *request.body_mut() = Some(reqwest::Body::from(kilobyte()));
+    request
+}
+
+/// A fresh request of reqwest with 1 KiB.
+pub(crate) fn reqwest_fresh() -> reqwest::Request {
+    reqwest_fresh_to("http://shop.example/orders/7")
+}
+
+/// Makes requests of reqwest without a body by cloning a prepared one.
+pub(crate) fn reqwest_template() -> impl FnMut() -> reqwest::Request {
+    let mut template = reqwest_fresh();
+    *template.body_mut() = None;
+    move || template.try_clone().unwrap()
+}

@@ -1,0 +1,135 @@
+//! A body of 64 MiB that comes in chunks of 16 KiB, read through what keeps it.
+//!
+//! An operation is one chunk; the chunks are shared bytes, made beforehand. What a chunk costs
+//! counts as a whole, with the source and the loop that reads it, which `bare` shows; that of a
+//! replay counts above that of keeping. That no chunk is copied on its way is checked by address.
+
+use std::convert::Infallible;
+use std::hint::black_box;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use reattempt::{ReplayBody, ReplayLimits, ReplayMemory};
+
+use super::{Row, Work, above, alone};
+
+const CHUNK: usize = 16 * 1024;
+static DATA: [u8; CHUNK] = [7; CHUNK];
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "body",
+        title: "streamed body of 64 MiB, per chunk",
+        operations: 4096,
+        counted: true,
+        timed: true,
+        contenders: &[
+            alone("bare", || each(4096, read)),
+            alone("ours-passing", || each(4096, |source| read(ReplayBody::passthrough(source)))),
+            alone("ours-past-cap", || each(4096, read_past_cap)),
+            alone("ours-keeping", || each(4096, read_and_keep)),
+            above("ours-replaying", "ours-keeping", || each(4096, read_twice)),
+        ],
+    },
+    Row {
+        name: "body-of-4-mib",
+        title: "streamed body of 4 MiB, per chunk",
+        operations: 2048,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("ours-keeping", || each(256, read_and_keep)),
+            above("ours-replaying", "ours-keeping", || each(256, read_twice)),
+        ],
+    },
+];
+
+/// Gives so many chunks, and does not say beforehand how many.
+struct Source {
+    left: usize,
+}
+
+impl Body for Source {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    #[inline(never)]
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let Some(left) = self.left.checked_sub(1) else { return Poll::Ready(None) };
+        self.left = left;
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&DATA)))))
+    }
+}
+
+/// Reads a body to its end; returns how many chunks it had.
+fn read<B: Body<Data = Bytes> + Unpin>(body: B) -> usize {
+    read_each(body, |data| drop(black_box(data)))
+}
+
+fn read_each<B: Body<Data = Bytes> + Unpin>(mut body: B, each: impl Fn(Bytes)) -> usize {
+    let mut context = Context::from_waker(Waker::noop());
+    let mut chunks = 0;
+    while let Poll::Ready(Some(frame)) = Pin::new(&mut body).poll_frame(&mut context) {
+        let Ok(Ok(data)) = frame.map(Frame::into_data) else { panic!("all of it is data") };
+        each(data);
+        chunks += 1;
+    }
+    chunks
+}
+
+/// Limits that a body of 64 MiB fits into.
+fn enough() -> ReplayLimits {
+    ReplayLimits::default().per_call(usize::MAX).memory(ReplayMemory::new(128 << 20))
+}
+
+/// Outgrows the usual 64 KiB with the fifth chunk.
+fn read_past_cap(source: Source) -> usize {
+    let first = ReplayBody::new(source, &ReplayLimits::default());
+    let kept = first.try_clone().expect("nothing has been read");
+    let chunks = read(first);
+    assert!(!kept.is_replayable());
+    chunks
+}
+
+fn read_and_keep(source: Source) -> usize {
+    let first = ReplayBody::new(source, &enough());
+    let kept = first.try_clone().expect("nothing has been read");
+    let chunks = read(first);
+    assert!(kept.is_replayable());
+    chunks
+}
+
+fn read_twice(source: Source) -> usize {
+    let first = ReplayBody::new(source, &enough());
+    let kept = first.try_clone().expect("nothing has been read");
+    let chunks = read(first);
+    assert_eq!(read(kept), chunks);
+    chunks
+}
+
+/// Reads bodies of so many chunks; the operations are their multiple.
+fn each(chunks: usize, read: impl Fn(Source) -> usize + 'static) -> Work {
+    Box::new(move |operations| {
+        for _ in 0..operations.div_ceil(chunks as u64) {
+            assert_eq!(black_box(read(black_box(Source { left: chunks }))), chunks);
+        }
+    })
+}
+
+/// Each contender reads every chunk, and none is copied, neither as it comes nor in a replay.
+pub(super) fn check() {
+    for contender in ROWS.iter().flat_map(|row| row.contenders) {
+        (contender.prepare)()(1);
+    }
+    let first = ReplayBody::new(Source { left: 100 }, &enough());
+    let kept = first.try_clone().expect("nothing has been read");
+    for body in [first, kept] {
+        let same = |data: Bytes| assert_eq!(data.as_ptr(), DATA.as_ptr());
+        assert_eq!(read_each(body, same), 100);
+    }
+}

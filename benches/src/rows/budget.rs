@@ -1,0 +1,212 @@
+//! Credits of successes and tokens taken, on one thread and on two.
+//!
+//! What counts as bare is the loop that does nothing with the budget. A credit is `succeeded` alone; the
+//! layer asks `is_full` before, so that it need not know whom the call was for, and that has a line of
+//! its own.
+//!
+//! tower's budget and governor's limiter read a clock each time, which is part of their cost; ours
+//! is given the time, which a call that has failed has read anyway.
+
+use std::hint::black_box;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use governor::{Quota, RateLimiter};
+use reattempt::{Budget, Failure, FailureKind, RetryBudget};
+use tower::retry::budget::{Budget as _, TpsBudget};
+
+use super::{Row, Work, above, alone};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "credit",
+        title: "credit of a success",
+        operations: 2000,
+        counted: true,
+        timed: true,
+        contenders: &[
+            alone("bare", || {
+                let budget = full();
+                repeat(move || {
+                    black_box(&budget);
+                })
+            }),
+            above("ours-full", "bare", || credits(full().shared(), false)),
+            above("ours-half-full", "bare", || credits(half_full(tiny_ratio().shared()), false)),
+            above("ours-full-asked", "bare", || credits(full(), true)),
+            above("ours-half-full-asked", "bare", || {
+                credits(half_full(tiny_ratio().shared()), true)
+            }),
+            above("ours-half-full-keyed", "bare", || credits(half_full(tiny_ratio()), true)),
+            above("ours-64-destinations", "bare", || credits(one_of_64_not_full(), true)),
+            above("tower", "bare", || {
+                let budget = TpsBudget::default();
+                repeat(move || black_box(&budget).deposit())
+            }),
+        ],
+    },
+    Row {
+        name: "take-and-give-back",
+        title: "take and give back",
+        operations: 2000,
+        counted: true,
+        timed: true,
+        contenders: &[
+            alone("bare", || {
+                let budget = full();
+                repeat(move || {
+                    black_box(&budget);
+                })
+            }),
+            above("ours", "bare", || takes(full().shared(), false)),
+            above("ours-64-destinations", "bare", || takes(one_of_64_not_full(), false)),
+            above("tower", "bare", || {
+                // What comes nearest to giving back: one token is taken and one put.
+                let budget = TpsBudget::new(Duration::from_secs(10), 1_000_000, 1.0);
+                repeat(move || {
+                    assert!(black_box(&budget).withdraw());
+                    black_box(&budget).deposit();
+                })
+            }),
+        ],
+    },
+    Row {
+        name: "take-and-spend",
+        title: "take and spend",
+        operations: 2000,
+        counted: true,
+        timed: true,
+        contenders: &[
+            alone("bare", || {
+                let budget = full();
+                repeat(move || {
+                    black_box(&budget);
+                })
+            }),
+            above("ours", "bare", || takes(plenty(), true)),
+            above("tower", "bare", || {
+                let budget = TpsBudget::new(Duration::from_secs(10), 200_000_000, 1.0);
+                repeat(move || assert!(black_box(&budget).withdraw()))
+            }),
+            above("governor", "bare", || {
+                let limiter = RateLimiter::direct(Quota::per_second(NonZeroU32::MAX));
+                repeat(move || assert!(black_box(&limiter).check().is_ok()))
+            }),
+        ],
+    },
+    Row {
+        name: "two-threads",
+        title: "credits on two threads",
+        operations: 2000,
+        counted: false,
+        timed: true,
+        contenders: &[
+            alone("ours-full", || on_two_threads(full(), credit)),
+            alone("ours-half-full", || on_two_threads(half_full(tiny_ratio().shared()), credit)),
+            alone("ours-64-destinations", || on_two_threads(one_of_64_not_full(), credit)),
+            alone("tower", || on_two_threads(TpsBudget::default(), TpsBudget::deposit)),
+        ],
+    },
+];
+
+const DESTINATION: &str = "shop.example";
+
+fn full() -> RetryBudget {
+    RetryBudget::default()
+}
+
+/// Earns so little with a success that no measurement fills it.
+fn tiny_ratio() -> RetryBudget {
+    RetryBudget::ratio(0.000_001).unwrap().trickle(0.0).unwrap().capacity(2000.0).unwrap()
+}
+
+/// Tokens for more retries than a measurement makes.
+fn plenty() -> RetryBudget {
+    RetryBudget::rate(1_000_000.0, 10_000_000.0).unwrap().shared()
+}
+
+/// Half of the tokens of [`DESTINATION`] spent.
+fn half_full(budget: RetryBudget) -> RetryBudget {
+    spend(&budget, DESTINATION, 1000);
+    budget
+}
+
+/// 64 destinations have their buckets, and one that is not [`DESTINATION`] has not got it full.
+fn one_of_64_not_full() -> RetryBudget {
+    let budget = tiny_ratio();
+    for number in 1..64 {
+        drop(take(&budget, &format!("host-{number}.example")));
+    }
+    drop(take(&budget, DESTINATION));
+    spend(&budget, "host-7.example", 1000);
+    budget
+}
+
+fn take(budget: &RetryBudget, destination: &str) -> Option<reattempt::Permit> {
+    budget.acquire(destination, &Failure::new(FailureKind::Server), NOW)
+}
+
+/// Later than any budget began.
+const NOW: Duration = Duration::from_secs(1);
+
+fn spend(budget: &RetryBudget, destination: &str, tokens: u32) {
+    for _ in 0..tokens {
+        take(budget, destination).expect("there are more").spend();
+    }
+}
+
+/// The credit of a success as a call makes it.
+fn credit(budget: &RetryBudget) {
+    if !budget.is_full() {
+        budget.succeeded(black_box(DESTINATION), 0);
+    }
+}
+
+fn repeat(operation: impl Fn() + 'static) -> Work {
+    Box::new(move |operations| (0..operations).for_each(|_| operation()))
+}
+
+/// Credits, behind the question whether there is need for one if `asked`.
+fn credits(budget: RetryBudget, asked: bool) -> Work {
+    match asked {
+        true => repeat(move || credit(black_box(&budget))),
+        false => repeat(move || black_box(&budget).succeeded(black_box(DESTINATION), 0)),
+    }
+}
+
+fn takes(budget: RetryBudget, spent: bool) -> Work {
+    repeat(move || {
+        let permit = take(black_box(&budget), black_box(DESTINATION)).expect("there are more");
+        if spent {
+            permit.spend();
+        }
+    })
+}
+
+/// Half of the operations on each of two threads.
+fn on_two_threads<B: Send + Sync + 'static>(budget: B, operation: fn(&B)) -> Work {
+    let budget = Arc::new(budget);
+    Box::new(move |operations| {
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..operations / 2).for_each(|_| operation(black_box(&budget))));
+            }
+        });
+    })
+}
+
+/// What is called full is full, what is called half full is half full, and what is empty refuses.
+pub(super) fn check() {
+    assert!(full().is_full());
+    let half = half_full(tiny_ratio());
+    credits(half.clone(), true)(1_000_000);
+    assert_eq!(half.balance(DESTINATION), 1001.0);
+    let keyed = one_of_64_not_full();
+    assert!(!keyed.is_full());
+    assert_eq!(keyed.balance(DESTINATION), 2000.0);
+    assert_eq!(keyed.destinations().len(), 64);
+    spend(&keyed, "host-7.example", 1000);
+    assert!(take(&keyed, "host-7.example").is_none());
+}

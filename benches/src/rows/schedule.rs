@@ -1,0 +1,182 @@
+//! The delay before the next retry.
+//!
+//! An operation is one delay. They are drawn five at a time from fresh state, as a call that fails
+//! five times would, from 100 ms, doubling, up to 5 s; so a fifth of what making the state costs is
+//! in each. Every schedule has its own kind of jitter, the widest it knows, and its own generator; ours is
+//! handed one that was seeded before, of the kind that backon and exponential-backoff have.
+
+use std::hint::black_box;
+use std::time::{Duration, SystemTime};
+
+use backoff::backoff::Backoff as _;
+use backon::BackoffBuilder;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use reattempt::schedule::{Delays, Exponential, NextRetry, Random, Schedule};
+use reattempt::{Failure, FailureKind};
+use reqwest_retry::policies::ExponentialBackoff as ReqwestBackoff;
+use reqwest_retry::{Jitter, RetryDecision, RetryPolicy};
+use tower::retry::backoff::{Backoff, ExponentialBackoffMaker, MakeBackoff};
+use tower::util::rng::HasherRng;
+
+use super::{Row, Work, above, alone};
+
+const BASE: Duration = Duration::from_millis(100);
+const CAP: Duration = Duration::from_secs(5);
+const SEQUENCE: u64 = 5;
+
+pub(super) const ROWS: &[Row] = &[Row {
+    name: "delay",
+    title: "next delay",
+    operations: 1000,
+    counted: true,
+    timed: true,
+    contenders: &[
+        alone("bare", || each(|| BASE, |delay| *delay)),
+        above("ours", "bare", || ours(Exponential::full_jitter(BASE))),
+        above("ours-small-rng", "bare", || {
+            ours_from(Exponential::full_jitter(BASE), Small(SmallRng::seed_from_u64(1)))
+        }),
+        above("ours-factor-3", "bare", || ours(factor(3.0))),
+        above("ours-factor-1.5", "bare", || ours(factor(1.5))),
+        above("ours-equal", "bare", || ours(Exponential::equal_jitter(BASE))),
+        above("ours-decorrelated", "bare", || ours(Exponential::decorrelated(BASE))),
+        above("tokio-retry", "bare", || {
+            let schedule =
+                tokio_retry::strategy::ExponentialBackoff::from_millis(2).factor(50).max_delay(CAP);
+            each(
+                move || schedule.clone().map(tokio_retry::strategy::jitter),
+                |delays| delays.next().unwrap(),
+            )
+        }),
+        above("backon", "bare", || {
+            let builder = backon::ExponentialBuilder::new()
+                .with_min_delay(BASE)
+                .with_max_delay(CAP)
+                .with_jitter()
+                .with_jitter_seed(1)
+                .without_max_times();
+            each(move || builder.build(), |delays| delays.next().unwrap())
+        }),
+        above("backoff", "bare", || {
+            let mut builder = backoff::ExponentialBackoffBuilder::new();
+            builder
+                .with_initial_interval(BASE)
+                .with_multiplier(2.0)
+                .with_max_interval(CAP)
+                .with_randomization_factor(1.0)
+                .with_max_elapsed_time(None);
+            each(
+                move || builder.build(),
+                |delays: &mut backoff::ExponentialBackoff| delays.next_backoff().unwrap(),
+            )
+        }),
+        above("retry-policies", "bare", || {
+            let policy = ReqwestBackoff::builder()
+                .retry_bounds(BASE, CAP)
+                .jitter(Jitter::Full)
+                .build_with_max_retries(u32::MAX);
+            let start = SystemTime::now();
+            each(
+                || 0,
+                move |retries| {
+                    *retries += 1;
+                    // The moment is its answer: that it must read the clock is part of its cost.
+                    match policy.should_retry(start, *retries - 1) {
+                        RetryDecision::Retry { execute_after } => {
+                            execute_after.duration_since(start).unwrap_or_default()
+                        }
+                        RetryDecision::DoNotRetry => unreachable!("it has no limit"),
+                    }
+                },
+            )
+        }),
+        above("exponential-backoff", "bare", || {
+            let mut schedule = exponential_backoff::Backoff::new(u32::MAX, BASE, CAP);
+            schedule.set_jitter(1.0);
+            each(move || schedule.iter(), |delays| delays.next().flatten().unwrap())
+        }),
+        above("tower", "bare", by_tower),
+    ],
+}];
+
+fn factor(factor: f64) -> Exponential {
+    Exponential::full_jitter(BASE).factor(factor).unwrap()
+}
+
+/// Draws delays, five from each fresh state.
+fn each<T>(fresh: impl Fn() -> T + 'static, next: impl Fn(&mut T) -> Duration + 'static) -> Work {
+    Box::new(move |operations| {
+        for _ in 0..operations.div_ceil(SEQUENCE) {
+            // Hidden, lest the compiler draw the five together from what it knows of the state.
+            let mut state = black_box(fresh());
+            for _ in 0..SEQUENCE {
+                black_box(next(&mut state));
+            }
+        }
+    })
+}
+
+/// A few instructions a number.
+struct Fast(fastrand::Rng);
+
+impl Random for Fast {
+    fn next_u64(&mut self) -> u64 {
+        self.0.u64(..)
+    }
+}
+
+/// The generator of reattempt's own layer, a dozen more.
+struct Small(SmallRng);
+
+impl Random for Small {
+    fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+}
+
+fn ours(schedule: impl Schedule + 'static) -> Work {
+    ours_from(schedule, Fast(fastrand::Rng::with_seed(1)))
+}
+
+fn ours_from(schedule: impl Schedule + 'static, mut random: impl Random + 'static) -> Work {
+    let failure = Failure::new(FailureKind::Server);
+    Box::new(move |operations| {
+        for _ in 0..operations.div_ceil(SEQUENCE) {
+            let mut state = black_box(schedule.delays());
+            let mut previous = None;
+            for number in 0..5 {
+                let retry = NextRetry::new(number, failure).after(previous);
+                previous = state.next_delay(&retry, &mut random);
+                black_box(previous);
+            }
+        }
+    })
+}
+
+/// tower's own schedule gives a sleep, not a duration; making it needs a runtime and is part of its
+/// cost.
+fn by_tower() -> Work {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let mut maker = ExponentialBackoffMaker::new(BASE, CAP, 1.0, HasherRng::new()).unwrap();
+    Box::new(move |operations| {
+        let _entered = runtime.enter();
+        for _ in 0..operations.div_ceil(SEQUENCE) {
+            let mut state = black_box(maker.make_backoff());
+            for _ in 0..SEQUENCE {
+                black_box(&state.next_backoff());
+            }
+        }
+    })
+}
+
+/// Ours are jittered and stay within their range.
+pub(super) fn check() {
+    let schedule = Exponential::full_jitter(BASE);
+    let mut random = Fast(fastrand::Rng::with_seed(1));
+    let retry = NextRetry::new(0, Failure::new(FailureKind::Server));
+    let first = || schedule.delays().next_delay(&retry, &mut random).unwrap();
+    let drawn: Vec<Duration> = std::iter::repeat_with(first).take(100).collect();
+    assert!(drawn.iter().all(|delay| *delay <= BASE), "{drawn:?}");
+    assert!(drawn.iter().max() > drawn.iter().min(), "{drawn:?}");
+}

@@ -1,0 +1,117 @@
+//! Many calls that wait for their next attempt, all at once.
+//!
+//! The calls are boxed futures without a task, polled once each; the clock is paused, so that none
+//! of them ever goes on. What a waiting call takes is all that it keeps on the heap: the box with
+//! its future and its timer, the request kept and whatever else it needs for another attempt.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use http::Request;
+use reattempt::schedule::Exponential;
+use reattempt::{Retry, RetryBudget, RetryPolicy};
+use tokio::runtime::{Builder, Runtime};
+use tower::retry::budget::TpsBudget;
+use tower_service::Service;
+
+use super::{Row, Work, alone};
+use crate::contenders::ByHand;
+use crate::inner::Fails;
+use crate::requests::{Body, fresh};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "waiting-bytes",
+        title: "bytes for each waiting call",
+        operations: 100_000,
+        counted: false,
+        timed: false,
+        contenders: &[alone("ours", || gather(ours())), alone("tower", || gather(by_hand()))],
+    },
+    Row {
+        name: "one-more",
+        title: "one more call fails",
+        operations: 2000,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("ours-1000", || one_more(ours(), 1000)),
+            alone("ours-100000", || one_more(ours(), 100_000)),
+            alone("tower-1000", || one_more(by_hand(), 1000)),
+            alone("tower-100000", || one_more(by_hand(), 100_000)),
+        ],
+    },
+];
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn ours() -> Retry<Fails> {
+    let policy = RetryPolicy::http()
+        .schedule(Exponential::no_jitter(HOUR))
+        .max_elapsed(None)
+        .budget(RetryBudget::rate(1.0, 10_000_000.0).unwrap());
+    Retry::new(policy, Fails)
+}
+
+fn by_hand() -> tower::retry::Retry<ByHand, Fails> {
+    let budget = TpsBudget::new(Duration::from_secs(10), 100_000_000, 1.0);
+    tower::retry::Retry::new(ByHand::new(HOUR, HOUR, 0.0, budget), Fails)
+}
+
+fn paused() -> Runtime {
+    Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+}
+
+/// Calls until the call waits.
+#[inline(never)]
+fn call_and_fail<S>(service: &mut S) -> Pin<Box<S::Future>>
+where
+    S: Service<Request<Body>>,
+{
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(service.poll_ready(&mut context).is_ready());
+    let mut call = Box::pin(service.call(fresh()));
+    assert!(matches!(call.as_mut().poll(&mut context), Poll::Pending), "the call waits");
+    call
+}
+
+/// Each operation leaves one more call waiting.
+fn gather<S>(mut service: S) -> Work
+where
+    S: Service<Request<Body>> + 'static,
+{
+    let runtime = paused();
+    // The list of them is not theirs.
+    let mut waiting = Vec::with_capacity(200_000);
+    Box::new(move |operations| {
+        let _entered = runtime.enter();
+        waiting.extend((0..operations).map(|_| call_and_fail(&mut service)));
+    })
+}
+
+/// Each operation lets one more call fail while so many wait, and gives it up.
+fn one_more<S>(mut service: S, already: usize) -> Work
+where
+    S: Service<Request<Body>> + 'static,
+{
+    let runtime = paused();
+    let waiting: Vec<_> = {
+        let _entered = runtime.enter();
+        (0..already).map(|_| call_and_fail(&mut service)).collect()
+    };
+    Box::new(move |operations| {
+        let _entered = runtime.enter();
+        for _ in 0..operations {
+            drop(call_and_fail(&mut service));
+        }
+        assert_eq!(waiting.len(), already);
+    })
+}
+
+/// Each contender's calls wait, which [`call_and_fail`] asserts.
+pub(super) fn check() {
+    gather(ours())(10);
+    gather(by_hand())(10);
+}

@@ -1,0 +1,96 @@
+//! The server behind the wire rows: a process of its own that answers every PUT.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+
+use super::runtime;
+use crate::requests::kilobyte;
+
+/// Answered with 200.
+pub(super) const STEADY: &str = "orders";
+/// Answered with 503 and 200 by turns.
+pub(super) const FLAKY: &str = "flaky";
+
+/// The body of every answer.
+pub(super) const ANSWER: &[u8] = b"carried out";
+
+/// The server: this program again, told to serve, in a process that ends when this is dropped.
+pub(super) struct Server {
+    process: Child,
+    port: u16,
+}
+
+impl Server {
+    pub(super) fn start() -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let mut process =
+            command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut port = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        Self { process, port: port.trim().parse().unwrap() }
+    }
+
+    pub(super) fn address(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}/{path}", self.port)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It ends by itself when its input does.
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// Serves until the standard input ends; the port is the first line of the standard output.
+pub fn serve() {
+    std::thread::spawn(|| {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let mut output = std::io::stdout();
+        writeln!(output, "{}", listener.local_addr().unwrap().port()).unwrap();
+        output.flush().unwrap();
+        runtime().block_on(accept(listener));
+    });
+    // Nothing is ever written to it: it ends together with whoever started this.
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
+/// Counts what was sent to [`FLAKY`].
+static TURN: AtomicU64 = AtomicU64::new(0);
+
+async fn accept(listener: std::net::TcpListener) {
+    let listener = TcpListener::from_std(listener).unwrap();
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        tokio::spawn(async move {
+            let service = service_fn(|request: Request<hyper::body::Incoming>| {
+                let flaky = request.uri().path().strip_prefix('/') == Some(FLAKY);
+                let status = match flaky && TURN.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
+                    true => StatusCode::SERVICE_UNAVAILABLE,
+                    false => StatusCode::OK,
+                };
+                async move {
+                    let sent = request.into_body().collect().await?.to_bytes();
+                    assert_eq!(sent, kilobyte());
+                    let mut answer = Response::new(Full::new(Bytes::from_static(ANSWER)));
+                    *answer.status_mut() = status;
+                    Ok::<_, hyper::Error>(answer)
+                }
+            });
+            let connection = hyper::server::conn::http1::Builder::new();
+            // A client that is gone is none of its business.
+            let _ = connection.serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
