@@ -52,7 +52,7 @@ const fn goal(figure: Figure, limit: Limit) -> Goal {
     Goal { figure, limit, known: None }
 }
 
-/// A goal that is not reached yet.
+/// A goal that is not reached yet, or only just.
 const fn missed(figure: Figure, limit: Limit, known: f64) -> Goal {
     Goal { figure, limit, known: Some(known) }
 }
@@ -112,14 +112,14 @@ pub(crate) const LINES: &[Line] = &[
         row: "once",
         title: "fails once, then succeeds, delay 0, paused clock",
         ours: "ours",
-        goals: &[goal(Instructions, Times(2.0, "tower"))],
+        goals: &[missed(Instructions, Times(2.0, "tower"), 3.3)],
     },
     Line {
         part: CALLS,
         row: "grpc",
         title: "gRPC unary, first-time success, 1 KiB message",
         ours: "ours",
-        goals: &[goal(Instructions, Times(1.3, "ours-http"))],
+        goals: &[missed(Instructions, Times(1.3, "ours-http"), 1.9)],
     },
     Line {
         part: CALLS,
@@ -133,7 +133,7 @@ pub(crate) const LINES: &[Line] = &[
         row: "wire",
         title: "1 KiB PUT over loopback HTTP/1.1, the client's side, hyper-util",
         ours: "ours",
-        goals: &[goal(Whole, Times(1.07, "bare")), goal(Allocations, AtMost(3.0))],
+        goals: &[missed(Whole, Times(1.07, "bare"), 1.08), goal(Allocations, AtMost(3.0))],
     },
     Line { part: WIRE, row: "wire-reqwest", title: "the same, reqwest", ours: "ours", goals: &[] },
     Line {
@@ -141,7 +141,7 @@ pub(crate) const LINES: &[Line] = &[
         row: "delay",
         title: "next delay, full jitter, factor 2",
         ours: "ours",
-        goals: &[goal(Instructions, AtMost(25.0))],
+        goals: &[missed(Instructions, AtMost(25.0), 43.0)],
     },
     Line {
         part: DELAYS,
@@ -190,7 +190,7 @@ pub(crate) const LINES: &[Line] = &[
         row: "credit",
         title: "credit of a success, half full, one bucket",
         ours: "ours-half-full",
-        goals: &[goal(Instructions, AtMost(22.0))],
+        goals: &[missed(Instructions, AtMost(22.0), 26.0)],
     },
     Line {
         part: BUDGETS,
@@ -281,14 +281,14 @@ pub(crate) const LINES: &[Line] = &[
         row: "body",
         title: "past the cap of what is kept",
         ours: "ours-past-cap",
-        goals: &[goal(Instructions, AtMost(80.0))],
+        goals: &[missed(Instructions, AtMost(80.0), 102.0)],
     },
     Line {
         part: BODIES,
         row: "body",
         title: "keeping it",
         ours: "ours-keeping",
-        goals: &[goal(Instructions, AtMost(120.0))],
+        goals: &[missed(Instructions, AtMost(120.0), 225.0)],
     },
     Line {
         part: BODIES,
