@@ -13,6 +13,7 @@ mod error_mode;
 mod hedge;
 mod hook;
 mod observe;
+mod operation;
 mod options;
 mod policy;
 mod protocol;
@@ -28,6 +29,10 @@ pub use hook::Attempting;
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;
 pub use observe::{Event, Observer};
+pub use operation::{
+    IntoOperationPolicy, Operations, RetryError, Retrying, RetryingFuture, is_transient_io_error,
+    is_transient_sqlstate, retry, retry_blocking,
+};
 pub use options::CallOptions;
 pub use policy::{RetryPolicy, StockDelay};
 #[cfg(feature = "tower-http")]

@@ -144,7 +144,7 @@ fn grpc_schedule() -> Exponential {
 }
 
 impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
-    fn with_protocol(protocol: K, schedule: D, budget: B) -> Self {
+    pub(crate) fn with_protocol(protocol: K, schedule: D, budget: B) -> Self {
         Self::of(Settings {
             protocol,
             schedule,

@@ -80,6 +80,7 @@ mod sealed {
     impl Sealed for super::Http {}
     impl Sealed for super::Grpc {}
     impl<C> Sealed for super::Cloned<C> {}
+    impl Sealed for crate::Operations {}
 }
 
 /// Carries requests of type `Request` over retries.

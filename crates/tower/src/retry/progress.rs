@@ -33,6 +33,8 @@ pub(crate) struct Setting {
     stream: u64,
     /// What an outer retry layer left in the request.
     pub(crate) outer: Option<NestedMarker>,
+    /// Whether waiting blocks the thread, for which no runtime is needed.
+    pub(crate) blocking: bool,
 }
 
 /// How long a server is expected to know an idempotency key.
@@ -68,6 +70,7 @@ impl Setting {
             forbidden,
             stream: settings.seed.as_ref().map_or(0, Seed::next_stream),
             outer: wishes.outer,
+            blocking: false,
             options,
         }
     }
@@ -278,7 +281,9 @@ impl<D: Delays> Progress<D> {
         let limits = setting.limits(&settings.limits);
         match decide(&limits, &failed, delays, &mut self.random, &settings.budget) {
             Decision::Return(reason) => Err(reason),
-            Decision::Retry { after, .. } if !after.is_zero() && !clock::has_timer() => {
+            Decision::Retry { after, .. }
+                if !after.is_zero() && !setting.blocking && !clock::has_timer() =>
+            {
                 Err(StopReason::NoTimer)
             }
             Decision::Retry { after, permit } => {
@@ -335,7 +340,7 @@ impl<D: Delays> Progress<D> {
 
     /// Notes how the call ended and tells the observer. The end of an attempt that might have been
     /// retried has been noted already.
-    fn conclude<K: Protocol, T: Schedule, B, M>(
+    pub(crate) fn conclude<K: Protocol, T: Schedule, B, M>(
         &mut self,
         policy: &RetryPolicy<K, T, B, M>,
         number: u32,
@@ -365,7 +370,7 @@ impl<D: Delays> Progress<D> {
     }
 
     /// The report of the call, which has ended.
-    fn report(mut self, stop: StopReason) -> Report {
+    pub(crate) fn report(mut self, stop: StopReason) -> Report {
         // A delay that was chosen but never waited for belongs to no attempt.
         if let Some(last) = self.attempts.last_mut()
             && stop == StopReason::BodyNotKept

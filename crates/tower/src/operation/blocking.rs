@@ -1,0 +1,55 @@
+//! The blocking form.
+
+use std::ops::ControlFlow;
+use std::thread;
+use std::time::Duration;
+
+use reattempt_core::{Budget, Schedule, Verdict};
+use tokio::time::Instant;
+
+use super::{RetryError, Retrying};
+
+impl<F, E, D, B, J, N> Retrying<F, E, D, B, J, N>
+where
+    D: Schedule,
+    B: Budget,
+    J: Fn(&E) -> Verdict,
+    N: FnMut(&E, Duration),
+{
+    /// Runs the operation on this thread, which sleeps between attempts.
+    ///
+    /// Not to be called on a thread that drives asynchronous tasks: they would all wait.
+    ///
+    /// # Errors
+    /// A [`RetryError`] with the operation's last error, and why no further attempt was made.
+    pub fn call<T>(self) -> Result<T, RetryError<E>>
+    where
+        F: FnMut() -> Result<T, E>,
+    {
+        #[expect(clippy::disallowed_methods, reason = "blocking is what was asked for")]
+        self.call_with(thread::sleep)
+    }
+
+    /// The same with another way to sleep: for tests, and for threads of another kind.
+    ///
+    /// # Errors
+    /// A [`RetryError`] with the operation's last error, and why no further attempt was made.
+    pub fn call_with<T>(self, mut sleep: impl FnMut(Duration)) -> Result<T, RetryError<E>>
+    where
+        F: FnMut() -> Result<T, E>,
+    {
+        let (mut operation, mut tries) = self.begin();
+        tries.blocking();
+        tries.takes_time();
+        loop {
+            tries.attempt();
+            match tries.settle(operation()) {
+                ControlFlow::Break(result) => return result,
+                ControlFlow::Continue(None) => {}
+                ControlFlow::Continue(Some(due)) => {
+                    sleep(due.saturating_duration_since(Instant::now()));
+                }
+            }
+        }
+    }
+}

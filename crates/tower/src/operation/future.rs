@@ -1,0 +1,99 @@
+//! The asynchronous form.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+use reattempt_core::{Budget, Schedule, Verdict};
+use tokio::time::{Sleep, sleep_until};
+
+use super::tries::Tries;
+use super::{RetryError, Retrying};
+use tokio::task::coop::poll_proceed;
+
+pin_project! {
+    /// The future of a retried operation: what [`retry`](crate::retry) is awaited as.
+    ///
+    /// # Cancel safety
+    /// Dropping it drops the attempt under way or the wait, and gives an unspent token of the budget
+    /// back.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct RetryingFuture<F, Fut, D: Schedule, B, J, N> {
+        operation: F,
+        tries: Tries<D, B, J, N>,
+        #[pin]
+        attempt: Option<Fut>,
+        #[pin]
+        sleep: Option<Sleep>,
+    }
+}
+
+impl<F, Fut, T, E, D, B, J, N> IntoFuture for Retrying<F, E, D, B, J, N>
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+    D: Schedule,
+    B: Budget,
+    J: Fn(&E) -> Verdict,
+    N: FnMut(&E, Duration),
+{
+    type Output = Result<T, RetryError<E>>;
+    type IntoFuture = RetryingFuture<F, Fut, D, B, J, N>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let (operation, tries) = self.begin();
+        RetryingFuture { operation, tries, attempt: None, sleep: None }
+    }
+}
+
+impl<F, Fut, T, E, D, B, J, N> Future for RetryingFuture<F, Fut, D, B, J, N>
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+    D: Schedule,
+    B: Budget,
+    J: Fn(&E) -> Verdict,
+    N: FnMut(&E, Duration),
+{
+    type Output = Result<T, RetryError<E>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            if let Some(sleep) = this.sleep.as_mut().as_pin_mut() {
+                ready!(sleep.poll(cx));
+                this.sleep.set(None);
+            }
+            if this.attempt.is_none() {
+                // An operation that always fails at once must not keep others from their turn.
+                let turn = ready!(poll_proceed(cx));
+                this.tries.attempt();
+                this.attempt.set(Some((this.operation)()));
+                turn.made_progress();
+            }
+            let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
+            let Poll::Ready(result) = attempt.poll(cx) else {
+                this.tries.takes_time();
+                return Poll::Pending;
+            };
+            // Gone before anything else happens: what it holds may be what the next one needs.
+            this.attempt.set(None);
+            match this.tries.settle(result) {
+                ControlFlow::Break(result) => return Poll::Ready(result),
+                ControlFlow::Continue(due) => this.sleep.set(due.map(sleep_until)),
+            }
+        }
+    }
+}
+
+impl<F, Fut, D: Schedule, B, J, N> fmt::Debug for RetryingFuture<F, Fut, D, B, J, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryingFuture")
+            .field("attempt", &self.tries.number())
+            .field("under_way", &self.attempt.is_some())
+            .finish_non_exhaustive()
+    }
+}

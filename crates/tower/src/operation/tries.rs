@@ -1,0 +1,182 @@
+//! The course of one operation's attempts, whoever carries them out.
+//!
+//! What flows in: how each attempt ended. What flows out: what the call ends with, or how long to
+//! wait for the next attempt.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use reattempt_core::{Admission, Budget, Judgement, Permit, Schedule, StopReason, Verdict};
+use tokio::time::Instant;
+
+use super::{Operations, RetryError};
+use crate::protocol::Wishes;
+use crate::retry::{FailedAttempt, Progress, Setting};
+use crate::{CallOptions, Report, ReportSlot, RetryPolicy};
+
+/// All operations of a policy are for the same: they share a bucket of the budget.
+const DESTINATION: &str = "";
+
+/// A call whose attempts are made elsewhere.
+pub(super) struct Tries<D: Schedule, B, J, N> {
+    policy: RetryPolicy<Operations, D, B>,
+    judge: J,
+    notify: N,
+    setting: Setting,
+    /// The number of the attempt under way.
+    number: u32,
+    admission: Admission,
+    progress: Option<Box<Progress<D::Delays>>>,
+    permit: Option<Permit>,
+}
+
+impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
+    pub(super) fn new(
+        policy: RetryPolicy<Operations, D, B>,
+        options: Option<&CallOptions>,
+        judge: J,
+        notify: N,
+    ) -> Self {
+        let mut setting = Setting::new(&policy.settings, Wishes::default(), options);
+        setting.repeatable =
+            setting.options.as_ref().and_then(CallOptions::get_repeatable).unwrap_or(true);
+        Self {
+            policy,
+            judge,
+            notify,
+            setting,
+            number: 0,
+            admission: Admission::default(),
+            progress: None,
+            permit: None,
+        }
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The wait between attempts is the thread's, and needs no runtime.
+    pub(super) fn blocking(&mut self) {
+        self.setting.blocking = true;
+    }
+
+    /// The call takes time from now on, if it has not before.
+    pub(super) fn takes_time(&mut self) {
+        self.setting.started.get_or_insert_with(Instant::now);
+    }
+
+    /// The next attempt begins.
+    pub(super) fn attempt(&mut self) {
+        self.number = self.number.saturating_add(1);
+        if let (Some(permit), Some(progress)) = (self.permit.take(), &mut self.progress) {
+            progress.paid = permit.spend();
+        }
+        self.admission = self.setting.admit(&self.policy.settings.schedule);
+    }
+
+    /// An attempt has ended: what the call ends with, or how long to wait for the next one.
+    pub(super) fn settle<T, E>(
+        &mut self,
+        result: Result<T, E>,
+    ) -> ControlFlow<Result<T, RetryError<E>>, Option<Instant>>
+    where
+        B: Budget,
+        J: Fn(&E) -> Verdict,
+        N: FnMut(&E, Duration),
+    {
+        let error = match result {
+            Ok(value) => {
+                self.succeed();
+                return ControlFlow::Break(Ok(value));
+            }
+            Err(error) => error,
+        };
+        self.takes_time();
+        let verdict = (self.judge)(&error);
+        let stop = match verdict.failure() {
+            None => StopReason::Permanent,
+            Some(failure) => {
+                let attempt = FailedAttempt {
+                    number: self.number,
+                    judgement: Judgement::new(verdict),
+                    failure: *failure,
+                    at_hand: true,
+                    admission: self.admission,
+                    error: None,
+                };
+                let (policy, setting) = (&self.policy, &self.setting);
+                let progress = self
+                    .progress
+                    .get_or_insert_with(|| Box::new(Progress::new(policy, setting, DESTINATION)));
+                match progress.failed(policy, setting, attempt) {
+                    Ok(granted) => {
+                        progress.tell_retry(policy, self.number.saturating_add(1));
+                        let wait =
+                            granted.due.map(|due| due.saturating_duration_since(granted.now));
+                        self.permit = Some(granted.permit);
+                        (self.notify)(&error, wait.unwrap_or_default());
+                        return ControlFlow::Continue(granted.due);
+                    }
+                    Err(stop) => stop,
+                }
+            }
+        };
+        ControlFlow::Break(Err(self.give_up(error, stop)))
+    }
+
+    /// The call ends with an error.
+    fn give_up<E>(&mut self, error: E, stop: StopReason) -> RetryError<E>
+    where
+        B: Budget,
+    {
+        self.settled(stop);
+        let elapsed = self.setting.started.map_or(Duration::ZERO, |started| started.elapsed());
+        let report = self.report(stop);
+        if let Some(slot) = self.slot() {
+            slot.put(report.clone());
+        }
+        RetryError::new(error, report, elapsed)
+    }
+
+    /// The call ends with a value.
+    fn succeed(&mut self)
+    where
+        B: Budget,
+    {
+        let settings = &self.policy.settings;
+        self.setting.succeeded(settings, self.admission);
+        self.settled(StopReason::Succeeded);
+        if let Some(slot) = self.slot() {
+            slot.put(self.report(StopReason::Succeeded));
+        } else if settings.observer.is_some() {
+            drop(self.report(StopReason::Succeeded));
+        }
+    }
+
+    /// Credits the budget with a call that did not end by a retryable failure.
+    fn settled(&self, stop: StopReason)
+    where
+        B: Budget,
+    {
+        if matches!(stop, StopReason::Succeeded | StopReason::Permanent) {
+            let paid = self.progress.as_ref().map_or(0, |progress| progress.paid);
+            self.policy.settings.budget.succeeded(DESTINATION, paid);
+        }
+    }
+
+    /// Tells the observer how the call ended, and what happened on the way.
+    fn report(&mut self, stop: StopReason) -> Report {
+        let (policy, setting) = (&self.policy, &self.setting);
+        let mut progress = match self.progress.take() {
+            Some(progress) => *progress,
+            None => Progress::new(policy, setting, DESTINATION),
+        };
+        progress.conclude(policy, self.number, stop, None);
+        progress.report(stop)
+    }
+
+    fn slot(&self) -> Option<ReportSlot> {
+        self.setting.options.as_ref().and_then(CallOptions::slot).cloned()
+    }
+}
