@@ -15,6 +15,7 @@ use reattempt_core::{
 };
 use reattempt_schedule_exponential::{Exponential, TruncatedExponential};
 use reattempt_schedule_fixed::{Constant, Iterated, Linear, List};
+use reattempt_schedule_responsive::Responsive;
 
 /// Has no memory to give.
 struct Empty;
@@ -59,6 +60,7 @@ pub extern "C" fn reattempt_next_delay(attempts: u32) -> i64 {
         .then(Linear::new(millisecond).immediate_first().jittered(Jitter::equal()))
         .then(Iterated::new(|| core::iter::repeat_n(Duration::ZERO, 3)))
         .then(List::ending([millisecond]))
+        .then(Responsive::new().take(2))
         .then(Constant::new(millisecond).floor(millisecond).capped(millisecond).take(4));
     let schedule = SharedSchedule::new(schedule);
 

@@ -31,7 +31,8 @@
 //! | `tower-http` | takes classifiers written for tower-http | off |
 //!
 //! Where to go from here: [`RetryPolicy`] has every setting with its default, [`schedule`] the
-//! delays, [`RetryBudget`] the budget, [`CallOptions`] what one call may override, [`order`] where
+//! delays, [`RetryBudget`] the budget, [`CallOptions`] what one call may override, [`PaceLayer`] what
+//! slows all calls to what a service can take, [`order`] where
 //! the layer goes among others.
 
 #![forbid(unsafe_code)]

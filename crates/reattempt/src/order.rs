@@ -11,11 +11,12 @@
 //! | 4 | hedging | each hedge is retried, or give hedging the retries' place |
 //! | 5 | **the retry layer** | |
 //! | 6 | a circuit breaker | it sees every attempt, and its refusal ends the call at once |
-//! | 7 | `Buffer` | its clones share one worker; its error is a `BoxError`: use [`RetryPolicy::boxed_errors`](crate::RetryPolicy::boxed_errors) |
-//! | 8 | a limit on what the server gets (`RateLimit`, `ConcurrencyLimit`) | retries count |
-//! | 9 | authentication, signatures, a trace of each attempt | made afresh for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
-//! | 10 | a timeout of each attempt | or [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
-//! | 11 | load balancing, reconnecting | every attempt gets a fresh pick |
+//! | 7 | pacing ([`PaceLayer`](crate::PaceLayer)) | every attempt waits its turn, and holds meanwhile the place that limits and `Buffer` have given it; a breaker's refusal does not wait |
+//! | 8 | `Buffer` | its clones share one worker; its error is a `BoxError`: use [`RetryPolicy::boxed_errors`](crate::RetryPolicy::boxed_errors) |
+//! | 9 | a limit on what the server gets (`RateLimit`, `ConcurrencyLimit`) | retries count |
+//! | 10 | authentication, signatures, a trace of each attempt | made afresh for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
+//! | 11 | a timeout of each attempt | or [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
+//! | 12 | load balancing, reconnecting | every attempt gets a fresh pick |
 //! | innermost | the client | |
 //!
 //! A limit of concurrency outside the retry layer holds its permit while a call waits to be retried;

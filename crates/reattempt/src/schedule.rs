@@ -6,6 +6,7 @@
 //! | [`Decorrelated`] | drawn between the base and three times the last one |
 //! | [`TruncatedExponential`] | whole powers of two with random milliseconds, then an end |
 //! | [`Constant`], [`Linear`], [`List`] | what their names say |
+//! | [`Responsive`] | one interval for all calls, up with refusals and down with successes |
 //! | [`Iterated`] | any factory of iterators of durations: other crates' schedules |
 //! | [`SharedSchedule`] | any of them, the type erased |
 //!
@@ -20,3 +21,4 @@ pub use reattempt_schedule_exponential::{
     Decorrelated, Exponential, ExponentialDelays, TruncatedExponential, TruncatedExponentialDelays,
 };
 pub use reattempt_schedule_fixed::{Constant, Iterated, IteratedDelays, Linear, List};
+pub use reattempt_schedule_responsive::{Responsive, ResponsiveMetrics};

@@ -15,6 +15,7 @@ mod hook;
 mod observe;
 mod operation;
 mod options;
+mod pace;
 mod policy;
 mod protocol;
 mod random;
@@ -34,6 +35,7 @@ pub use operation::{
     is_transient_sqlstate, retry, retry_blocking,
 };
 pub use options::CallOptions;
+pub use pace::{Pace, PaceFuture, PaceLayer};
 pub use policy::{RetryPolicy, StockDelay};
 #[cfg(feature = "tower-http")]
 pub use protocol::ClassifyWith;

@@ -1,0 +1,61 @@
+//! What is counted of a pace.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+
+/// What has happened since a [`Responsive`](crate::Responsive) was built.
+///
+/// Each figure is exact. They are read one after the other, so while calls are under way one may be
+/// a call ahead of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ResponsiveMetrics {
+    /// Calls sent; in a retry layer, attempts.
+    pub invocations: u64,
+    /// Moves of the interval upwards, those that the longest interval has cut short included.
+    pub times_up: u64,
+    /// Moves downwards, those to zero included.
+    pub times_down: u64,
+    /// Waits. A pacing layer counts one when it is over; one that was given up counts for nothing. A
+    /// schedule counts a delay when it gives it out, for it is not told whether a limit or the
+    /// budget then refuses the retry.
+    pub times_slept: u64,
+    /// The sum of those waits; it stops growing at 584 years.
+    pub total_slept: Duration,
+}
+
+/// The counters that nothing is decided by. Every call writes to them, so they keep away from the
+/// cache lines (fetched in pairs of 64 bytes) of what every call reads.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    invocations: AtomicU64,
+    times_slept: AtomicU64,
+    nanos_slept: AtomicU64,
+}
+
+impl Counters {
+    #[inline]
+    pub(crate) fn invoked(&self) {
+        self.invocations.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn slept(&self, wait: Duration) {
+        let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+        self.times_slept.fetch_add(1, Ordering::Relaxed);
+        let add = |total: u64| Some(total.saturating_add(nanos));
+        // Always `Ok`, for `add` never declines.
+        let _ = self.nanos_slept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
+    /// All figures, with the moves that were counted elsewhere.
+    pub(crate) fn snapshot(&self, times_up: u64, times_down: u64) -> ResponsiveMetrics {
+        ResponsiveMetrics {
+            invocations: self.invocations.load(Ordering::Relaxed),
+            times_up,
+            times_down,
+            times_slept: self.times_slept.load(Ordering::Relaxed),
+            total_slept: Duration::from_nanos(self.nanos_slept.load(Ordering::Relaxed)),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The interval that all calls share, and who may move it.
+//!
+//! What flows in: the end of a call, with a note of when it was sent. What flows out: the interval,
+//! moved or not. Twenty calls refused at one moment are one piece of news, so an outcome moves the
+//! interval only if its call was sent after the last move in that direction was over.
+//!
+//! There is a word for each direction, which counts its moves and has a bit that is set while one is
+//! being made. To move is to set that bit by compare-and-swap, on a count that is still the one seen
+//! when the call was sent; then to change the interval; then to count the move and clear the bit.
+//! Whoever comes in between has old news and leaves: nobody waits. The two directions do not exclude
+//! each other, and need not: each changes the interval by compare-and-swap, and bounds what it writes.
+
+use reattempt_core::Random;
+
+use crate::rule::Rule;
+use crate::sync::{AtomicU64, Ordering};
+
+/// In both words: a move is being made.
+const MOVING: u64 = 1;
+
+/// In the word of the moves up, the count is above that bit.
+const UPS: u32 = 1;
+
+/// In the word of the moves down, the run of successes is above that bit, and the count above it.
+const ONE_SUCCESS: u64 = 1 << 1;
+const DOWNS: u32 = 24;
+const RUN: u64 = (1 << DOWNS) - 1 - MOVING;
+
+/// How much of each count a note has room for. A note would be taken for a newer one if four billion
+/// moves were made during one call.
+const NOTED: u64 = u32::MAX as u64;
+
+pub(crate) struct Pace {
+    /// In nanoseconds: 0, or from `initial` to `max`.
+    interval: AtomicU64,
+    up: AtomicU64,
+    down: AtomicU64,
+}
+
+impl Pace {
+    pub(crate) fn new() -> Self {
+        Self { interval: AtomicU64::new(0), up: AtomicU64::new(0), down: AtomicU64::new(0) }
+    }
+
+    #[inline]
+    pub(crate) fn interval(&self) -> u64 {
+        self.interval.load(Ordering::Acquire)
+    }
+
+    /// How often it was moved up.
+    #[inline]
+    pub(crate) fn ups(&self) -> u64 {
+        self.up.load(Ordering::Acquire) >> UPS
+    }
+
+    /// How often it was moved down.
+    #[inline]
+    pub(crate) fn downs(&self) -> u64 {
+        self.down.load(Ordering::Acquire) >> DOWNS
+    }
+
+    /// A note of the moment a call is sent: which moves it has seen.
+    #[inline]
+    pub(crate) fn note(&self) -> u64 {
+        (self.ups() & NOTED) << 32 | self.downs() & NOTED
+    }
+
+    /// A call was refused.
+    pub(crate) fn refused(&self, note: u64, rule: &Rule, random: &mut dyn Random) {
+        let up = self.up.load(Ordering::Acquire);
+        if up & MOVING != 0 || (up >> UPS) & NOTED != note >> 32 {
+            return;
+        }
+        // Before the claim: the generator is the caller's, and one that panics must leave no claim.
+        // From 0 the way is not a random one; if it is 0 here, it is when the claim succeeds.
+        let drawn = if self.interval() == 0 { 0 } else { drawn(rule, random) };
+        if !replace(&self.up, up, up | MOVING) {
+            return;
+        }
+        self.change(|interval| rule.moved_up(interval, drawn));
+        self.down.fetch_and(!RUN, Ordering::AcqRel);
+        self.up.fetch_add((1 << UPS) - MOVING, Ordering::AcqRel);
+    }
+
+    /// A call has succeeded.
+    #[inline]
+    pub(crate) fn accepted(&self, note: u64, rule: &Rule, random: &mut dyn Random) {
+        if self.interval() != 0 {
+            self.accepted_in_time(note, rule, random);
+        }
+    }
+
+    fn accepted_in_time(&self, note: u64, rule: &Rule, random: &mut dyn Random) {
+        loop {
+            let down = self.down.load(Ordering::Acquire);
+            if down & MOVING != 0 || (down >> DOWNS) & NOTED != note & NOTED {
+                return;
+            }
+            if (down & RUN) + ONE_SUCCESS < u64::from(rule.threshold) * ONE_SUCCESS {
+                if replace(&self.down, down, down + ONE_SUCCESS) {
+                    return;
+                }
+                continue;
+            }
+            let drawn = drawn(rule, random);
+            // The run goes back to 0 with the claim, and nobody adds to it while that stands.
+            let claimed = (down & !RUN) | MOVING;
+            if replace(&self.down, down, claimed) {
+                self.change(|interval| rule.moved_down(interval, drawn));
+                self.down.fetch_add((1 << DOWNS) - MOVING, Ordering::AcqRel);
+                return;
+            }
+        }
+    }
+
+    /// Changes the interval, whatever the other direction does to it meanwhile.
+    fn change(&self, next: impl Fn(u64) -> u64) {
+        let mut interval = self.interval.load(Ordering::Acquire);
+        while let Err(other) = self.interval.compare_exchange(
+            interval,
+            next(interval),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
+            interval = other;
+        }
+    }
+}
+
+fn replace(word: &AtomicU64, seen: u64, next: u64) -> bool {
+    word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
+}
+
+/// The random bits of a move; none are asked for where none are needed.
+fn drawn(rule: &Rule, random: &mut dyn Random) -> u64 {
+    if rule.draws() { random.next_u64() } else { 0 }
+}

@@ -1,0 +1,280 @@
+//! The schedule that users name.
+
+use alloc::sync::Arc;
+use core::fmt;
+use core::time::Duration;
+
+use reattempt_core::{
+    Admission, ConfigError, Delays, Failure, FailureKind, NextRetry, Random, Schedule,
+};
+
+use crate::ResponsiveMetrics;
+use crate::metrics::Counters;
+use crate::pace::Pace;
+use crate::rule::{LONGEST_RUN, Rule, nanos};
+
+/// The longest interval that can be asked for: what 64 bits hold in nanoseconds.
+const LONGEST: Duration = Duration::from_nanos(u64::MAX);
+
+/// One interval for all calls to a service, which follows what the service can take.
+///
+/// It suits a service whose capacity grows with the load (a table that scales up under several
+/// writers, say): clients are slowed down while it grows, and let go again when it has.
+///
+/// | event | what happens |
+/// |---|---|
+/// | a call is throttled | the interval becomes `initial` if it was 0, else `randomise(interval · up)`, at most `max`; the run of successes starts again at 0 |
+/// | a call succeeds, interval 0 | nothing |
+/// | a call succeeds, else | the run grows by one; at `threshold` it goes back to 0 and the interval becomes `randomise(interval · down)`, or 0 where that is below `initial` |
+/// | anything else | nothing |
+///
+/// `randomise(x) = x − d + U[0, 2d]`, where `d` is `randomisation · x` but at most
+/// `max_randomisation`. What it gives is the next interval, so it is fed back; and at `max` nothing
+/// is left of it: both are so by definition.
+///
+/// | setting | default | allowed |
+/// |---|---|---|
+/// | [`initial`](Self::initial) | 500 ms | above 0, at most `max` |
+/// | [`max`](Self::max) | 15 min | from `initial` to 584 years |
+/// | [`up`](Self::up) | 1.5 | 1 or above |
+/// | [`down`](Self::down) | 0.9 | above 0 and below 1 |
+/// | [`randomisation`](Self::randomisation) | 0.3 | from 0 to 1 |
+/// | [`max_randomisation`](Self::max_randomisation) | 2 min | any |
+/// | [`threshold`](Self::threshold) | 10 | from 1 to 8388607 |
+///
+/// # What counts as throttled
+///
+/// A failure of the kind [`Throttled`](FailureKind::Throttled), by which the server asks for fewer
+/// requests, and no other. By the tables that is HTTP 429 and gRPC RESOURCE_EXHAUSTED. **503 and
+/// UNAVAILABLE are not**, nor are other 5xx, lost connections and timeouts: they tell of an outage at
+/// least as often as of too much load, and the interval that an outage leaves behind takes long to
+/// come down (by the defaults, from 15 min to 0, 25 hours for one caller: ten calls to each step).
+/// Where a service throttles by such a status, say so to the layer: `on_status(status, verdict)` or
+/// a classifier, with a failure of this kind.
+///
+/// # Many calls at once
+///
+/// Twenty calls refused at one moment are one piece of news. So an outcome moves the interval, or
+/// counts in the run of successes, only if its call was sent after the last move in that direction;
+/// a call alone never notices this. The interval is always 0 or from `initial` to `max`.
+///
+/// # As a schedule
+///
+/// A retry waits as long as the interval then is, but never less than `initial`: after a failure
+/// that is not throttled it may be 0, and no retry goes at once. Calls that succeed are not paced;
+/// the layer that waits before each call (`PaceLayer` in `reattempt-tower`) does that.
+///
+/// # Sharing
+///
+/// Clones share their interval, separate builds never do. A setter makes a *new* one, with an
+/// interval of 0, and leaves clones taken before as they are. Share one among everything that calls
+/// the service, but let each call tell of its outcome once: the pacing layer says how it goes
+/// together with a retry layer.
+///
+/// ```
+/// use core::time::Duration;
+/// use reattempt_core::{Failure, FailureKind, Random, Schedule};
+/// use reattempt_schedule_responsive::Responsive;
+/// # struct Nothing;
+/// # impl Random for Nothing { fn next_u64(&mut self) -> u64 { 0 } }
+/// # let random = &mut Nothing;
+///
+/// let pace = Responsive::new().initial(Duration::from_millis(100))?.up(2.0)?.randomisation(0.0)?;
+/// let throttled = Failure::new(FailureKind::Throttled).with_code(429);
+///
+/// // Two calls under way at once are refused, and then one that was sent after the first refusal.
+/// let (first, second) = (pace.admit(), pace.admit());
+/// pace.failed(first, &throttled, random);
+/// let third = pace.admit();
+/// pace.failed(second, &throttled, random);
+/// assert_eq!(pace.interval(), Duration::from_millis(100));
+/// pace.failed(third, &throttled, random);
+/// assert_eq!(pace.interval(), Duration::from_millis(200));
+/// assert_eq!(pace.metrics().times_up, 2);
+/// # Ok::<_, reattempt_core::ConfigError>(())
+/// ```
+#[derive(Clone)]
+pub struct Responsive {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    rule: Rule,
+    pace: Pace,
+    counters: Counters,
+}
+
+impl Responsive {
+    /// Every setting at its default, and an interval of 0.
+    pub fn new() -> Self {
+        Self::build(Rule::DEFAULT)
+    }
+
+    fn build(rule: Rule) -> Self {
+        let (pace, counters) = (Pace::new(), Counters::default());
+        Self { shared: Arc::new(Shared { rule, pace, counters }) }
+    }
+
+    /// The interval after a first refusal, and the shortest but 0. Default 500 ms.
+    ///
+    /// # Errors
+    ///
+    /// `initial` must be above 0 and at most `max`; to raise it past that, set `max` first.
+    pub fn initial(self, initial: Duration) -> Result<Self, ConfigError> {
+        let rule = self.shared.rule;
+        if initial.is_zero() || initial > Duration::from_nanos(rule.max) {
+            let allowed = "above 0 and at most `max`";
+            return Err(ConfigError::new("initial", format_args!("{initial:?}"), allowed));
+        }
+        Ok(Self::build(Rule { initial: nanos(initial), ..rule }))
+    }
+
+    /// The longest interval. Default 15 min.
+    ///
+    /// # Errors
+    ///
+    /// `max` must be from `initial` to 584 years; to lower it past that, set `initial` first.
+    pub fn max(self, max: Duration) -> Result<Self, ConfigError> {
+        let rule = self.shared.rule;
+        if max < Duration::from_nanos(rule.initial) || max > LONGEST {
+            let allowed = "from `initial` to 584 years";
+            return Err(ConfigError::new("max", format_args!("{max:?}"), allowed));
+        }
+        Ok(Self::build(Rule { max: nanos(max), ..rule }))
+    }
+
+    /// By what a refusal multiplies the interval. Default 1.5.
+    ///
+    /// # Errors
+    ///
+    /// `up` must be a finite number, 1 or above.
+    pub fn up(self, up: f64) -> Result<Self, ConfigError> {
+        if up.is_finite() && up >= 1.0 {
+            Ok(Self::build(Rule { up, ..self.shared.rule }))
+        } else {
+            Err(ConfigError::new("up", up, "a finite number, 1 or above"))
+        }
+    }
+
+    /// By what a run of successes multiplies the interval. Default 0.9.
+    ///
+    /// # Errors
+    ///
+    /// `down` must be above 0 and below 1.
+    pub fn down(self, down: f64) -> Result<Self, ConfigError> {
+        if down > 0.0 && down < 1.0 {
+            Ok(Self::build(Rule { down, ..self.shared.rule }))
+        } else {
+            Err(ConfigError::new("down", down, "a number above 0 and below 1"))
+        }
+    }
+
+    /// How far a move is scattered, as a share of where it leads. Default 0.3. With 0 nothing is
+    /// scattered, and no random number is drawn.
+    ///
+    /// # Errors
+    ///
+    /// `randomisation` (`r`) must lie within 0 and 1, both allowed.
+    pub fn randomisation(self, randomisation: f64) -> Result<Self, ConfigError> {
+        if (0.0..=1.0).contains(&randomisation) {
+            Ok(Self::build(Rule { randomisation, ..self.shared.rule }))
+        } else {
+            Err(ConfigError::new("randomisation", randomisation, "a number from 0 to 1"))
+        }
+    }
+
+    /// The longest way that a move is scattered to either side. Default 2 min.
+    #[must_use = "the setting is in the one that is returned"]
+    pub fn max_randomisation(self, longest: Duration) -> Self {
+        Self::build(Rule { max_randomisation: nanos(longest), ..self.shared.rule })
+    }
+
+    /// How many successes in a row shorten the interval. Default 10.
+    ///
+    /// # Errors
+    ///
+    /// `threshold` must be from 1 to 8388607.
+    pub fn threshold(self, threshold: u32) -> Result<Self, ConfigError> {
+        if (1..=LONGEST_RUN).contains(&threshold) {
+            Ok(Self::build(Rule { threshold, ..self.shared.rule }))
+        } else {
+            Err(ConfigError::new("threshold", threshold, "a number from 1 to 8388607"))
+        }
+    }
+
+    /// The interval as it is now: zero, or from `initial` to `max`.
+    #[inline]
+    pub fn interval(&self) -> Duration {
+        Duration::from_nanos(self.shared.pace.interval())
+    }
+
+    /// What has happened so far.
+    pub fn metrics(&self) -> ResponsiveMetrics {
+        let shared = &*self.shared;
+        shared.counters.snapshot(shared.pace.ups(), shared.pace.downs())
+    }
+
+    /// Counts a wait that is over, for whoever waits before each call. The delays of the schedule
+    /// count themselves.
+    pub fn slept(&self, wait: Duration) {
+        self.shared.counters.slept(wait);
+    }
+}
+
+/// [`Responsive::new`].
+impl Default for Responsive {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Schedule for Responsive {
+    type Delays = Self;
+
+    fn delays(&self) -> Self {
+        self.clone()
+    }
+
+    #[inline]
+    fn admit(&self) -> Admission {
+        self.shared.counters.invoked();
+        Admission(self.shared.pace.note())
+    }
+
+    #[inline]
+    fn succeeded(&self, admission: Admission, random: &mut dyn Random) {
+        self.shared.pace.accepted(admission.0, &self.shared.rule, random);
+    }
+
+    fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
+        if failure.kind() == FailureKind::Throttled {
+            self.shared.pace.refused(admission.0, &self.shared.rule, random);
+        }
+    }
+}
+
+impl Delays for Responsive {
+    fn next_delay(&mut self, _: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
+        let delay = self.interval().max(Duration::from_nanos(self.shared.rule.initial));
+        self.slept(delay);
+        Some(delay)
+    }
+}
+
+/// The interval, what was counted, and the settings.
+impl fmt::Debug for Responsive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rule = &self.shared.rule;
+        f.debug_struct("Responsive")
+            .field("interval", &self.interval())
+            .field("metrics", &self.metrics())
+            .field("initial", &Duration::from_nanos(rule.initial))
+            .field("max", &Duration::from_nanos(rule.max))
+            .field("up", &rule.up)
+            .field("down", &rule.down)
+            .field("randomisation", &rule.randomisation)
+            .field("max_randomisation", &Duration::from_nanos(rule.max_randomisation))
+            .field("threshold", &rule.threshold)
+            .finish()
+    }
+}

@@ -1,0 +1,170 @@
+//! The interval under the model checker, which tries every order in which the threads can run and
+//! every value that they may read.
+//!
+//! Run with `RUSTFLAGS="--cfg loom" cargo test -p reattempt-schedule-responsive --test loom --release`.
+#![cfg(loom)]
+#![allow(
+    missing_docs,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
+use core::time::Duration;
+
+use loom::thread;
+use reattempt_core::{Admission, Failure, FailureKind, Random, Schedule};
+use reattempt_schedule_responsive::Responsive;
+
+const THROTTLED: Failure = Failure::new(FailureKind::Throttled);
+
+struct Never;
+
+impl Random for Never {
+    fn next_u64(&mut self) -> u64 {
+        panic!("a random number was drawn")
+    }
+}
+
+fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// From 100 ms, doubled and halved, as it is after so many refusals.
+fn pace(threshold: u32, refusals: u32) -> Responsive {
+    let pace = Responsive::new().initial(ms(100)).unwrap().up(2.0).unwrap().down(0.5).unwrap();
+    let pace = pace.randomisation(0.0).unwrap().threshold(threshold).unwrap();
+    for _ in 0..refusals {
+        refuse(&pace, pace.admit());
+    }
+    pace
+}
+
+fn refuse(pace: &Responsive, admission: Admission) {
+    pace.failed(admission, &THROTTLED, &mut Never);
+}
+
+fn accept(pace: &Responsive, admission: Admission) {
+    pace.succeeded(admission, &mut Never);
+}
+
+fn spawn(
+    pace: &Responsive,
+    admission: Admission,
+    act: fn(&Responsive, Admission),
+) -> thread::JoinHandle<()> {
+    let pace = pace.clone();
+    thread::spawn(move || act(&pace, admission))
+}
+
+fn moves(pace: &Responsive) -> (u64, u64) {
+    (pace.metrics().times_up, pace.metrics().times_down)
+}
+
+#[test]
+fn refusals_of_calls_sent_at_one_moment_move_it_once() {
+    loom::model(|| {
+        let pace = pace(5, 1);
+        let (one, another) = (pace.admit(), pace.admit());
+        let other = spawn(&pace, one, refuse);
+        refuse(&pace, another);
+        other.join().unwrap();
+        assert_eq!((pace.interval(), moves(&pace)), (ms(200), (2, 0)));
+    });
+}
+
+#[test]
+fn a_call_that_was_sent_after_a_move_was_over_has_seen_the_interval_it_led_to() {
+    loom::model(|| {
+        let pace = pace(5, 1);
+        let other = spawn(&pace, pace.admit(), refuse);
+        // Sent before the move or after it: either way it is one move or two, and none is lost.
+        let admission = pace.admit();
+        let seen = pace.interval();
+        refuse(&pace, admission);
+        other.join().unwrap();
+        let ups = moves(&pace).0;
+        assert_eq!(pace.interval(), ms(100 << (ups - 1)));
+        assert!(ups == 2 || (ups == 3 && seen == ms(200)), "{ups} moves, {seen:?} seen");
+    });
+}
+
+#[test]
+fn no_success_of_a_run_is_lost_and_the_run_moves_it_once() {
+    loom::model(|| {
+        let pace = pace(3, 3);
+        let admissions = [pace.admit(), pace.admit(), pace.admit()];
+        let other = spawn(&pace, admissions[0], accept);
+        accept(&pace, admissions[1]);
+        other.join().unwrap();
+        assert_eq!((pace.interval(), moves(&pace)), (ms(400), (3, 0)));
+        accept(&pace, admissions[2]);
+        assert_eq!((pace.interval(), moves(&pace)), (ms(200), (3, 1)));
+    });
+}
+
+#[test]
+fn two_successes_that_both_end_a_run_move_it_once() {
+    loom::model(|| {
+        let pace = pace(1, 3);
+        let (one, another) = (pace.admit(), pace.admit());
+        let other = spawn(&pace, one, accept);
+        accept(&pace, another);
+        other.join().unwrap();
+        assert_eq!((pace.interval(), moves(&pace)), (ms(200), (3, 1)));
+    });
+}
+
+#[test]
+fn a_move_up_and_a_move_down_both_take_effect() {
+    loom::model(|| {
+        let pace = pace(1, 2);
+        let (one, another) = (pace.admit(), pace.admit());
+        let other = spawn(&pace, one, refuse);
+        accept(&pace, another);
+        let seen = pace.interval();
+        assert!([ms(100), ms(200), ms(400)].contains(&seen), "{seen:?}");
+        other.join().unwrap();
+        assert_eq!((pace.interval(), moves(&pace)), (ms(200), (3, 1)));
+    });
+}
+
+#[test]
+fn at_the_bottom_a_move_up_follows_a_move_down_or_the_other_way_round() {
+    loom::model(|| {
+        let pace = pace(1, 1);
+        let (one, another) = (pace.admit(), pace.admit());
+        let other = spawn(&pace, one, refuse);
+        accept(&pace, another);
+        other.join().unwrap();
+        // Halved below the initial interval to 0 and up again, or doubled and halved.
+        assert_eq!((pace.interval(), moves(&pace)), (ms(100), (2, 1)));
+    });
+}
+
+#[test]
+fn a_refusal_among_successes_begins_the_run_anew_or_ends_it() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let pace = pace(2, 3);
+        let admissions = [pace.admit(), pace.admit(), pace.admit()];
+        let refused = spawn(&pace, admissions[0], refuse);
+        let accepted = spawn(&pace, admissions[1], accept);
+        accept(&pace, admissions[2]);
+        refused.join().unwrap();
+        accepted.join().unwrap();
+        // 400 ms up once; down once if no refusal came between the successes.
+        match moves(&pace) {
+            (4, 0) => assert_eq!(pace.interval(), ms(800)),
+            (4, 1) => assert_eq!(pace.interval(), ms(400)),
+            other => panic!("{other:?}"),
+        }
+        // The words are left at rest: both directions go on.
+        refuse(&pace, pace.admit());
+        assert_eq!(moves(&pace).0, 5);
+        accept(&pace, pace.admit());
+        accept(&pace, pace.admit());
+        assert!(moves(&pace).1 >= 1);
+    });
+}

@@ -1,0 +1,86 @@
+//! What pacing costs a call while nothing is throttled: no allocation, no clone of the service. One test
+//! alone in its process, for the allocator counts for all threads.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::hint::black_box;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{Empty, Full};
+use reattempt_schedule_responsive::Responsive;
+use reattempt_tower::PaceLayer;
+use tower::{Layer, Service};
+
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+struct Counting;
+
+#[allow(unsafe_code, reason = "an allocator that counts can be written no other way")]
+// SAFETY: everything is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promised.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: as the caller promised.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Answers at once, and allocates nothing.
+struct Server;
+
+impl Clone for Server {
+    fn clone(&self) -> Self {
+        panic!("a call that need not wait clones nothing")
+    }
+}
+
+impl Service<Request<Full<Bytes>>> for Server {
+    type Response = Response<Empty<Bytes>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Empty<Bytes>>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<Full<Bytes>>) -> Self::Future {
+        ready(Ok(Response::new(Empty::new())))
+    }
+}
+
+#[test]
+fn a_call_that_need_not_wait_allocates_nothing() {
+    let mut client = PaceLayer::http(Responsive::new()).layer(Server);
+    let mut cx = Context::from_waker(Waker::noop());
+    for _ in 0..3 {
+        let request = Request::get("http://one.example/").body(Full::from("hello")).unwrap();
+        let before = COUNT.load(Ordering::SeqCst);
+        assert!(client.poll_ready(&mut cx).is_ready());
+        let answer = pin!(client.call(request)).poll(&mut cx);
+        let allocated = COUNT.load(Ordering::SeqCst) - before;
+        assert!(black_box(answer).is_ready());
+        assert_eq!(allocated, 0);
+    }
+    assert_eq!(client.pace().metrics().invocations, 3);
+}
