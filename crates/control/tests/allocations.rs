@@ -1,5 +1,6 @@
 //! What a call costs the allocator: nothing, once its destination has asked for a token before.
 #![allow(unsafe_code, reason = "a counting allocator cannot be written without")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -35,7 +36,11 @@ static ALLOCATOR: Counting = Counting;
 #[test]
 fn a_known_destination_costs_no_allocation() {
     let failure = Failure::new(FailureKind::Server);
-    for budget in [RetryBudget::default(), RetryBudget::default().shared()] {
+    for budget in [
+        RetryBudget::default(),
+        RetryBudget::default().shared(),
+        RetryBudget::aws_quota().capacity(10.0).unwrap(),
+    ] {
         let acquire = |now| budget.acquire("api:443", &failure, now);
         drop(acquire(Duration::ZERO));
         let before = ALLOCATIONS.get();

@@ -45,7 +45,7 @@ fn bucket_counted(
     let rule = Rule { capacity: capacity * TOKEN, ratio: TOKEN / 2, refill: refill * TOKEN };
     let bucket = Arc::new(Bucket::new(rule, counted));
     for _ in held..capacity {
-        assert_eq!(bucket.take(START), Take::Taken);
+        assert_eq!(bucket.take(1, START), Take::Taken);
     }
     bucket
 }
@@ -53,7 +53,7 @@ fn bucket_counted(
 /// Takes in a thread of its own; gives how many tokens it got, 0 or 1.
 fn taker(bucket: &Arc<Bucket>, now: Duration) -> thread::JoinHandle<u64> {
     let bucket = Arc::clone(bucket);
-    thread::spawn(move || u64::from(bucket.take(now) == Take::Taken))
+    thread::spawn(move || u64::from(bucket.take(1, now) == Take::Taken))
 }
 
 /// The count of the buckets that are not full: while nobody changes it, the same in all and by hash.
@@ -68,7 +68,7 @@ fn the_last_token_goes_to_one_taker() {
     loom::model(|| {
         let (bucket, not_full) = bucket(1, 1, 0);
         let other = taker(&bucket, START);
-        let own = u64::from(bucket.take(START) == Take::Taken);
+        let own = u64::from(bucket.take(1, START) == Take::Taken);
         assert_eq!(own + other.join().unwrap(), 1);
         assert_eq!((bucket.balance(), count(&not_full)), (Some(0), 1));
     });
@@ -79,7 +79,7 @@ fn a_token_given_back_can_be_taken_again() {
     loom::model(|| {
         let (bucket, not_full) = bucket(2, 1, 0);
         let other = taker(&bucket, START);
-        let taken = bucket.take(START) == Take::Taken;
+        let taken = bucket.take(1, START) == Take::Taken;
         if taken {
             bucket.give_back(1);
         }
@@ -126,9 +126,9 @@ fn time_is_credited_once() {
         let (bucket, _) = bucket(2, 0, 1);
         let later = Duration::from_secs(1);
         let other = taker(&bucket, later);
-        let own = u64::from(bucket.take(later) == Take::Taken);
+        let own = u64::from(bucket.take(1, later) == Take::Taken);
         assert_eq!(own + other.join().unwrap(), 1);
-        assert_eq!(bucket.take(later), Take::Refused);
+        assert_eq!(bucket.take(1, later), Take::Refused);
     });
 }
 
@@ -138,7 +138,7 @@ fn nobody_is_refused_what_time_has_added() {
         let (bucket, _) = bucket(2, 0, 1);
         let later = Duration::from_secs(2);
         let other = taker(&bucket, later);
-        let own = u64::from(bucket.take(later) == Take::Taken);
+        let own = u64::from(bucket.take(1, later) == Take::Taken);
         assert_eq!(own + other.join().unwrap(), 2);
     });
 }
@@ -149,9 +149,9 @@ fn time_that_passes_while_the_bucket_is_full_adds_nothing() {
         let (bucket, _) = bucket(1, 1, 1);
         let later = Duration::from_secs(3600);
         let other = taker(&bucket, later);
-        let own = u64::from(bucket.take(later) == Take::Taken);
+        let own = u64::from(bucket.take(1, later) == Take::Taken);
         assert_eq!(own + other.join().unwrap(), 1);
-        assert_eq!(bucket.take(later), Take::Refused);
+        assert_eq!(bucket.take(1, later), Take::Refused);
     });
 }
 
@@ -161,9 +161,9 @@ fn takers_with_different_clocks_share_what_the_latest_allows() {
         let (bucket, _) = bucket(3, 0, 1);
         let late = Duration::from_secs(2);
         let other = taker(&bucket, late);
-        let own = u64::from(bucket.take(Duration::from_secs(1)) == Take::Taken);
+        let own = u64::from(bucket.take(1, Duration::from_secs(1)) == Take::Taken);
         let mut taken = own + other.join().unwrap();
-        while bucket.take(late) == Take::Taken {
+        while bucket.take(1, late) == Take::Taken {
             taken += 1;
         }
         assert_eq!(taken, 2);
@@ -181,7 +181,7 @@ fn a_refill_a_credit_and_a_take_add_up() {
         let other = taker(&bucket, later);
         let crediting = Arc::clone(&bucket);
         let crediting = thread::spawn(move || crediting.credit());
-        let own = u64::from(bucket.take(later) == Take::Taken);
+        let own = u64::from(bucket.take(1, later) == Take::Taken);
         let taken = own + other.join().unwrap();
         crediting.join().unwrap();
         assert_eq!((taken, bucket.balance()), (1, Some(TOKEN / 2)));
@@ -194,7 +194,7 @@ fn a_bucket_is_retired_or_taken_from_and_never_both() {
     loom::model(|| {
         let (bucket, not_full) = bucket(1, 1, 0);
         let taking = Arc::clone(&bucket);
-        let taking = thread::spawn(move || taking.take(START));
+        let taking = thread::spawn(move || taking.take(1, START));
         let retired = bucket.retire(START);
         let taken = taking.join().unwrap();
         assert_eq!(taken, if retired { Take::Retired } else { Take::Taken });
@@ -230,7 +230,7 @@ fn the_count_is_not_zero_once_a_token_is_seen_to_be_gone() {
                 assert_eq!((not_full.count(), not_full.count_for(HASH)), (1, 1));
             }
         });
-        assert_eq!(bucket.take(START), Take::Taken);
+        assert_eq!(bucket.take(1, START), Take::Taken);
         observer.join().unwrap();
     });
 }
@@ -261,11 +261,11 @@ fn time_that_a_settlement_has_credited_is_not_credited_again() {
         let settled = Arc::clone(&bucket);
         let other = thread::spawn(move || {
             settled.settle(later);
-            u64::from(settled.take(later) == Take::Taken)
+            u64::from(settled.take(1, later) == Take::Taken)
         });
-        let own = u64::from(bucket.take(later) == Take::Taken);
+        let own = u64::from(bucket.take(1, later) == Take::Taken);
         assert_eq!(own + other.join().unwrap(), 1);
-        assert_eq!(bucket.take(later), Take::Refused);
+        assert_eq!(bucket.take(1, later), Take::Refused);
         assert_eq!((bucket.balance(), count(&not_full)), (Some(0), 1));
     });
 }
@@ -308,7 +308,7 @@ fn a_bucket_that_is_not_counted_loses_no_token() {
     loom::model(|| {
         let bucket = bucket_uncounted(2, 2, 0);
         let other = taker(&bucket, START);
-        assert_eq!(bucket.take(START), Take::Taken);
+        assert_eq!(bucket.take(1, START), Take::Taken);
         bucket.give_back(1);
         assert_eq!(other.join().unwrap(), 1);
         assert_eq!(bucket.balance(), Some(TOKEN));
@@ -322,12 +322,60 @@ fn a_bucket_that_is_not_counted_is_retired_or_taken_from_and_never_both() {
     loom::model(|| {
         let bucket = bucket_uncounted(1, 1, 0);
         let taking = Arc::clone(&bucket);
-        let taking = thread::spawn(move || taking.take(START));
+        let taking = thread::spawn(move || taking.take(1, START));
         let retired = bucket.retire(START);
         assert_eq!(taking.join().unwrap(), if retired { Take::Retired } else { Take::Taken });
         assert_eq!(bucket.balance(), (!retired).then_some(0));
         bucket.give_back(1);
         bucket.credit();
         assert_eq!(bucket.balance(), (!retired).then_some(TOKEN), "what is retired stays so");
+    });
+}
+
+#[test]
+fn a_dear_take_and_a_cheap_one_never_overdraw() {
+    loom::model(|| {
+        // Not full, so that both are short takes.
+        let (bucket, not_full) = bucket(13, 12, 0);
+        let dear = Arc::clone(&bucket);
+        let dear = thread::spawn(move || dear.take(10, START));
+        let cheap = bucket.take(5, START);
+        let left = match (dear.join().unwrap(), cheap) {
+            (Take::Taken, Take::Refused) => 2,
+            (Take::Refused, Take::Taken) => 7,
+            other => panic!("one of them, and one alone: {other:?}"),
+        };
+        assert_eq!((bucket.balance(), count(&not_full)), (Some(left * TOKEN), 1));
+    });
+}
+
+#[test]
+fn what_a_success_gives_back_is_neither_lost_nor_more_than_there_is_room_for() {
+    loom::model(|| {
+        let (bucket, not_full) = bucket(12, 2, 0);
+        let succeeding = Arc::clone(&bucket);
+        let succeeding = thread::spawn(move || succeeding.succeeded(5));
+        bucket.succeeded(0);
+        let taken = bucket.take(5, START) == Take::Taken;
+        succeeding.join().unwrap();
+        let balance = 2 * TOKEN + 5 * TOKEN + TOKEN / 2 - u64::from(taken) * 5 * TOKEN;
+        assert_eq!((bucket.balance(), count(&not_full)), (Some(balance), 1));
+        bucket.succeeded(10);
+        bucket.succeeded(10);
+        assert_eq!((bucket.balance(), count(&not_full)), (Some(12 * TOKEN), 0));
+    });
+}
+
+#[test]
+fn a_success_that_fills_the_bucket_and_a_dear_take_do_not_lose_each_other() {
+    loom::model(|| {
+        let (bucket, not_full) = bucket(10, 5, 0);
+        let succeeding = Arc::clone(&bucket);
+        let succeeding = thread::spawn(move || succeeding.succeeded(5));
+        let taken = bucket.take(10, START) == Take::Taken;
+        succeeding.join().unwrap();
+        let left = if taken { 0 } else { 10 };
+        assert_eq!(bucket.balance(), Some(left * TOKEN));
+        assert_eq!(count(&not_full), usize::from(taken));
     });
 }

@@ -1,7 +1,7 @@
 //! One bucket of tokens, exact under contention and without a lock.
 //!
 //! What flows in: takes with the moment they are made at, credits, and what unspent permits give back. What
-//! flows out: whether a token was there. The model checker includes this file as it stands, so it
+//! flows out: whether the tokens were there. The model checker includes this file as it stands, so it
 //! knows nothing of destinations or of what else shares a budget.
 //!
 //! The balance and an *epoch* sit in one word, so that every change is one compare-and-swap. A
@@ -57,9 +57,9 @@ pub(crate) struct Rule {
 /// How a take ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Take {
-    /// A token is gone from the bucket.
+    /// The tokens are gone from the bucket.
     Taken,
-    /// There was not a whole token, and nothing was changed.
+    /// There were fewer, and nothing was changed.
     Refused,
     /// The bucket has left the table: the caller must look for the one in its place.
     Retired,
@@ -111,25 +111,26 @@ impl Bucket {
         }
     }
 
-    /// Takes one token.
+    /// Takes this many tokens, or none.
     #[inline]
-    pub(crate) fn take(&self, now: Duration) -> Take {
+    pub(crate) fn take(&self, tokens: u32, now: Duration) -> Take {
+        let cost = u64::from(tokens) * ONE;
         let now = moment(now);
         // The usual case, small enough to be inlined: no time has passed (a moment before the last
-        // one credits nothing), there is a token, and nothing but the state changes.
+        // one credits nothing), there are tokens, and nothing but the state changes.
         if now <= self.refilled_until.load(Ordering::Acquire) {
             let state = self.state.load(Ordering::Acquire);
-            if state < self.plain && state >= ONE && self.replace(state, state - ONE) {
+            if state < self.plain && state >= cost && self.replace(state, state - cost) {
                 return Take::Taken;
             }
         }
-        self.take_with_care(now)
+        self.take_with_care(cost, now)
     }
 
     #[inline(never)]
-    fn take_with_care(&self, now: u64) -> Take {
+    fn take_with_care(&self, cost: u64, now: u64) -> Take {
         loop {
-            if let Some(take) = self.take_from(&self.look(now), now) {
+            if let Some(take) = self.take_from(&self.look(now), cost, now) {
                 return take;
             }
         }
@@ -137,11 +138,11 @@ impl Bucket {
 
     /// An attempt at a take; `None` if the bucket was changed since it was seen.
     #[inline]
-    fn take_from(&self, seen: &Seen, now: u64) -> Option<Take> {
+    fn take_from(&self, seen: &Seen, cost: u64, now: u64) -> Option<Take> {
         if seen.state == RETIRED {
             return Some(Take::Retired);
         }
-        if seen.worth < ONE {
+        if seen.worth < cost {
             // Nothing is written: the refill that was due stays due.
             return Some(Take::Refused);
         }
@@ -151,7 +152,7 @@ impl Bucket {
         if was_full {
             self.count();
         }
-        let next = seen.worth - ONE;
+        let next = seen.worth - cost;
         if !self.replace(seen.state, next) {
             if was_full {
                 self.uncount();
@@ -178,6 +179,12 @@ impl Bucket {
         if state < self.creditable {
             self.add(state, self.credit);
         }
+    }
+
+    /// A success, which gives back what its call has paid for a retry, or else is worth a credit.
+    #[inline]
+    pub(crate) fn succeeded(&self, paid: u32) {
+        if paid > 0 { self.give_back(paid) } else { self.credit() }
     }
 
     /// Whether a credit would change nothing.

@@ -1,7 +1,7 @@
 //! A bucket for each destination, in a table of bounded size.
 //!
-//! What flows in: takes and credits with the name of a destination. What flows out: the bucket that
-//! a token was taken from. The table is copied when it changes and read without any lock; only a
+//! What flows in: takes and successes with the name of a destination. What flows out: the bucket that
+//! tokens were taken from. The table is copied when it changes and read without any lock; only a
 //! destination that asks for its first token has to wait for another such newcomer.
 //!
 //! A destination that never asked for a token has a full bucket, so it needs none here. When the
@@ -63,33 +63,38 @@ impl Destinations {
         }
     }
 
-    /// Takes one token for `destination` and returns the bucket that it came from.
+    /// Takes this many tokens for `destination` and returns the bucket that they came from.
     #[inline(never)]
-    pub(crate) fn take(&self, destination: &str, now: Duration) -> Option<Arc<Bucket>> {
+    pub(crate) fn take(
+        &self,
+        destination: &str,
+        tokens: u32,
+        now: Duration,
+    ) -> Option<Arc<Bucket>> {
         let hash = self.hash(destination);
         let table = self.table.load();
         if now.as_secs() >= self.settle_at.load(Ordering::Relaxed) {
             self.settle(&table, now);
         }
         if let Some(bucket) = find(&table, hash, destination) {
-            match bucket.take(now) {
+            match bucket.take(tokens, now) {
                 Take::Taken => return Some(Arc::clone(bucket)),
                 Take::Refused => return None,
                 Take::Retired => {}
             }
         } else if table.len() >= self.most && !table.iter().any(|own| own.bucket.is_full_at(now)) {
-            return taken_from(&self.others, now);
+            return taken_from(&self.others, tokens, now);
         }
         drop(table);
-        self.take_as_newcomer(destination, now)
+        self.take_as_newcomer(destination, tokens, now)
     }
 
-    /// Credits a success of `destination`. One that has no bucket of its own is one of those that
-    /// share the bucket of the others.
+    /// Credits a success of `destination`, whose call has `paid` so much that comes back. One that
+    /// has no bucket of its own is one of those that share the bucket of the others.
     #[inline]
-    pub(crate) fn credit(&self, destination: &str) {
+    pub(crate) fn succeeded(&self, destination: &str, paid: u32) {
         if !self.are_full() {
-            self.credit_if_not_full(destination);
+            self.succeeded_if_not_full(destination, paid);
         }
     }
 
@@ -123,10 +128,10 @@ impl Destinations {
     }
 
     #[inline(never)]
-    fn credit_if_not_full(&self, destination: &str) {
+    fn succeeded_if_not_full(&self, destination: &str, paid: u32) {
         let hash = self.hash(destination);
         if self.not_full.count_for(hash) > 0 {
-            find(&self.table.load(), hash, destination).unwrap_or(&self.others).credit();
+            find(&self.table.load(), hash, destination).unwrap_or(&self.others).succeeded(paid);
         }
     }
 
@@ -145,28 +150,33 @@ impl Destinations {
         }
     }
 
-    /// Finds `destination` a place and takes its first token, behind the lock.
+    /// Finds `destination` a place and takes its first tokens, behind the lock.
     #[cold]
-    fn take_as_newcomer(&self, destination: &str, now: Duration) -> Option<Arc<Bucket>> {
+    fn take_as_newcomer(
+        &self,
+        destination: &str,
+        tokens: u32,
+        now: Duration,
+    ) -> Option<Arc<Bucket>> {
         let hash = self.hash(destination);
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let table = self.table.load_full();
         // Another thread may have brought it in meanwhile.
         if let Some(bucket) = find(&table, hash, destination) {
-            return taken_from(bucket, now);
+            return taken_from(bucket, tokens, now);
         }
         let mut changed = Table::clone(&table);
         if changed.len() >= self.most {
             changed.retain(|place| !place.bucket.retire(now));
         }
         if changed.len() >= self.most {
-            return taken_from(&self.others, now);
+            return taken_from(&self.others, tokens, now);
         }
         let bucket = Arc::new(bucket(self.rule, &self.not_full, Slot::of(hash)));
         let place = Place { name: destination.into(), bucket: Arc::clone(&bucket) };
         changed.insert_unique(hash, place, |place| self.hash(&place.name));
         self.table.store(Arc::new(changed));
-        taken_from(&bucket, now)
+        taken_from(&bucket, tokens, now)
     }
 
     /// The hash of a whole name. An adversary who chooses the names cannot know which ones collide,
@@ -190,7 +200,7 @@ fn bucket(rule: Rule, not_full: &Arc<NotFull>, slot: Slot) -> Bucket {
     Bucket::new(rule, (rule.ratio > 0).then(|| (Arc::clone(not_full), slot)))
 }
 
-/// One token from a bucket that cannot be retired while this runs.
-fn taken_from(bucket: &Arc<Bucket>, now: Duration) -> Option<Arc<Bucket>> {
-    (bucket.take(now) == Take::Taken).then(|| Arc::clone(bucket))
+/// Tokens from a bucket that cannot be retired while this runs.
+fn taken_from(bucket: &Arc<Bucket>, tokens: u32, now: Duration) -> Option<Arc<Bucket>> {
+    (bucket.take(tokens, now) == Take::Taken).then(|| Arc::clone(bucket))
 }

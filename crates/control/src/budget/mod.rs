@@ -1,8 +1,9 @@
 //! The retry budget: what flows in is the successes of calls and the wish to retry, what flows out
 //! is a permit or none. [`RetryBudget`] is the type that users name; its settings, its table of
-//! destinations and the bucket itself have a file each.
+//! destinations, the bucket itself and what it shows of itself have a file each.
 
 mod bucket;
+mod debug;
 mod destinations;
 mod not_full;
 mod retry_budget;

@@ -1,18 +1,14 @@
 //! The budget that users name: it finds the bucket of a call and counts the refusals.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt_core::{Budget, ConfigError, Failure, Permit};
+use reattempt_core::{Budget, ConfigError, Failure, FailureKind, Permit};
 
 use super::bucket::{Bucket, Take};
 use super::destinations::Destinations;
-use super::settings::{Settings, tokens};
+use super::settings::{Quota, Settings, tokens};
 use crate::sync::{Apart, AtomicU64, Ordering};
-
-/// How many destinations are listed by `Debug`, the emptiest first.
-const LISTED: usize = 16;
 
 /// A bucket of tokens for each destination, in front of every retry.
 ///
@@ -41,12 +37,14 @@ const LISTED: usize = 16;
 /// | [`ratio`](Self::ratio), the default | a call that ends otherwise than by a retryable failure adds `ratio`, once; a retry takes 1; a trickle keeps a quiet client able to retry | ratio 0.1: a server that fails half its calls sees at most a tenth more of them, while stray failures of a few percent are all retried. Capacity 10, full at the start: a client that has just started survives the restart of a server. Trickle 0.1/s: one retry in ten seconds, which hurts nobody |
 /// | [`for_rate`](Self::for_rate) | the same | capacity 2 · 0.1 · the client's normal requests per second: two seconds of the retries that the ratio allows |
 /// | [`rate`](Self::rate), [`rate_for_traffic`](Self::rate_for_traffic) | refills at a rate up to a burst, whatever succeeds; a retry takes 1 | rate 0.1 · the client's normal requests per second, burst 2 · rate: the same share, for clients whose traffic is steady and whose successes cannot be told |
+/// | [`aws_quota`](Self::aws_quota), [`quota`](Self::quota) | a retry takes 5, after a timeout 10; a success gives back what the call's last retry took, or else adds 1 | capacity 500, full at the start, no trickle: what AWS's clients have |
 /// | [`unlimited`](Self::unlimited) | grants everything | for callers whose retries are bounded elsewhere |
 ///
 /// So in any stretch of time, for each bucket,
 /// retries ≤ capacity + ratio · successes + trickle · time, exactly: tokens are whole millionths,
 /// changed by compare-and-swap, never below zero and never above the capacity. When everything
-/// fails, successes are none and the retries die down to the trickle.
+/// fails, successes are none and the retries die down to the trickle. Under a quota the same holds of
+/// what the retries cost, with what came back as one more thing earned.
 ///
 /// Recommended: a ratio or rate of 1 to 50 % of the normal traffic (10 %), a burst of 1 to 5 seconds
 /// of the retries so allowed (2).
@@ -89,17 +87,17 @@ const LISTED: usize = 16;
 /// ```
 #[derive(Clone)]
 pub struct RetryBudget {
-    state: Arc<State>,
+    pub(super) state: Arc<State>,
 }
 
-struct State {
-    settings: Settings,
-    buckets: Buckets,
+pub(super) struct State {
+    pub(super) settings: Settings,
+    pub(super) buckets: Buckets,
     /// Written while a destination is failing, and not to slow down the successes of the others.
     refusals: Apart<AtomicU64>,
 }
 
-enum Buckets {
+pub(super) enum Buckets {
     One(Arc<Bucket>),
     Each(Destinations),
     None,
@@ -151,6 +149,40 @@ impl RetryBudget {
         Settings::rate_for(normal_rps).map(Self::build)
     }
 
+    /// The retry quota of AWS's clients in their standard mode.
+    ///
+    /// 500 tokens, full at the start. A retry costs 5, after a timeout 10, for a server that no
+    /// longer answers needs rest more than one that refuses. When a call succeeds after retries, what
+    /// the last of them cost comes back; a call that succeeds at once gives 1. Nothing comes by time:
+    /// in an outage a bucket pays for 100 retries, or 50 after timeouts, and then for one after five
+    /// successes.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reattempt_control::RetryBudget;
+    /// use reattempt_core::{Budget, Failure, FailureKind};
+    ///
+    /// let quota = RetryBudget::aws_quota();
+    /// let timeout = Failure::new(FailureKind::Timeout);
+    /// let permit = quota.acquire("s3.example", &timeout, Duration::ZERO);
+    /// let paid = permit.map_or(0, |permit| permit.spend());
+    /// assert_eq!((paid, quota.balance("s3.example")), (10, 490.0));
+    /// quota.succeeded("s3.example", paid);
+    /// assert_eq!(quota.balance("s3.example"), 500.0);
+    /// ```
+    pub fn aws_quota() -> Self {
+        Self::build(Settings::of_quota(Quota::AWS))
+    }
+
+    /// The same with other costs of a retry: after a failure that is no timeout, and after one.
+    ///
+    /// # Errors
+    ///
+    /// If `retry` or `after_timeout` is not a number from 1 to 500.
+    pub fn quota(retry: u32, after_timeout: u32) -> Result<Self, ConfigError> {
+        Settings::quota(retry, after_timeout).map(Self::build)
+    }
+
     /// No limit: every retry is granted, nothing is counted.
     ///
     /// Only for callers whose retries are bounded elsewhere.
@@ -163,7 +195,8 @@ impl RetryBudget {
     ///
     /// # Errors
     ///
-    /// If `tokens` is not a number from 1 to 10000000, or the budget is unlimited.
+    /// If `tokens` is not a number from 1 to 10000000, or less than the dearest retry of a quota
+    /// costs, or the budget is unlimited.
     pub fn capacity(self, tokens: f64) -> Result<Self, ConfigError> {
         self.state.settings.capacity(tokens).map(Self::build)
     }
@@ -238,6 +271,16 @@ impl RetryBudget {
         Self { state: Arc::new(State { settings, buckets, refusals: Apart::default() }) }
     }
 
+    /// What a retry after this failure costs.
+    #[inline]
+    fn cost(&self, failure: &Failure) -> u32 {
+        match self.state.settings.quota {
+            None => 1,
+            Some(quota) if failure.kind() == FailureKind::Timeout => quota.after_timeout,
+            Some(quota) => quota.retry,
+        }
+    }
+
     #[cold]
     fn refuse(&self) -> Option<Permit> {
         self.state.refusals.0.fetch_add(1, Ordering::Relaxed);
@@ -253,27 +296,33 @@ impl Default for RetryBudget {
 }
 
 impl Budget for RetryBudget {
-    /// Takes one token from the bucket of `destination`. Allocates only for a destination that
-    /// never asked before.
+    /// Takes one token, or what a quota says, from the bucket of `destination`. Allocates only for a
+    /// destination that never asked before.
     #[inline]
-    fn acquire(&self, destination: &str, _: &Failure, now: Duration) -> Option<Permit> {
+    fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
+        let cost = self.cost(failure);
         let paid_from = match &self.state.buckets {
-            Buckets::One(bucket) => (bucket.take(now) == Take::Taken).then(|| Arc::clone(bucket)),
-            Buckets::Each(destinations) => destinations.take(destination, now),
+            Buckets::One(bucket) => {
+                (bucket.take(cost, now) == Take::Taken).then(|| Arc::clone(bucket))
+            }
+            Buckets::Each(destinations) => destinations.take(destination, cost, now),
             Buckets::None => return Some(Permit::free()),
         };
         match paid_from {
-            Some(bucket) => Some(Permit::new(bucket, 1)),
+            Some(bucket) => Some(Permit::new(bucket, cost)),
             None => self.refuse(),
         }
     }
 
-    /// Adds the ratio to the bucket of `destination`, whatever was `paid`.
+    /// Adds the ratio to the bucket of `destination`, whatever was `paid`; under a quota what was
+    /// paid, or 1.
     #[inline]
-    fn succeeded(&self, destination: &str, _: u32) {
+    fn succeeded(&self, destination: &str, paid: u32) {
+        let comes_back = paid > 0 && self.state.settings.quota.is_some();
+        let paid = if comes_back { paid } else { 0 };
         match &self.state.buckets {
-            Buckets::One(bucket) => bucket.credit(),
-            Buckets::Each(destinations) => destinations.credit(destination),
+            Buckets::One(bucket) => bucket.succeeded(paid),
+            Buckets::Each(destinations) => destinations.succeeded(destination, paid),
             Buckets::None => {}
         }
     }
@@ -285,59 +334,5 @@ impl Budget for RetryBudget {
             Buckets::Each(destinations) => destinations.are_full(),
             Buckets::None => true,
         }
-    }
-}
-
-/// The rule, the refusals, and the balances that are not full, the emptiest first.
-impl fmt::Debug for RetryBudget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("RetryBudget");
-        let Some(rule) = self.state.settings.rule else {
-            return debug.field("kind", &format_args!("unlimited")).finish();
-        };
-        if rule.ratio > 0 {
-            debug.field("kind", &format_args!("ratio"));
-            debug.field("ratio", &tokens(rule.ratio));
-            debug.field("capacity", &tokens(rule.capacity));
-            debug.field("trickle", &tokens(rule.refill));
-        } else {
-            debug.field("kind", &format_args!("rate"));
-            debug.field("per_second", &tokens(rule.refill));
-            debug.field("burst", &tokens(rule.capacity));
-        }
-        debug.field("refusals", &self.refusals());
-        match &self.state.buckets {
-            Buckets::None => {}
-            Buckets::One(_) => {
-                debug.field("balance", &self.balance(""));
-            }
-            Buckets::Each(destinations) => {
-                let mut balances = destinations.balances();
-                debug.field("destinations", &balances.len());
-                balances.retain(|(_, balance)| *balance < rule.capacity);
-                balances.sort_unstable_by(|(a, low), (b, high)| (low, a).cmp(&(high, b)));
-                debug.field("not_full", &Listed(&balances));
-                let others = destinations.balance_of_others();
-                if others < rule.capacity {
-                    debug.field("others", &tokens(others));
-                }
-            }
-        }
-        debug.finish()
-    }
-}
-
-/// The first few balances, and how many more there are.
-struct Listed<'a>(&'a [(Arc<str>, u64)]);
-
-impl fmt::Debug for Listed<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (listed, more) = self.0.split_at(self.0.len().min(LISTED));
-        let mut map = f.debug_map();
-        map.entries(listed.iter().map(|(name, balance)| (name, tokens(*balance))));
-        if !more.is_empty() {
-            map.entry(&format_args!("more"), &more.len());
-        }
-        map.finish()
     }
 }

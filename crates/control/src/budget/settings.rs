@@ -20,6 +20,34 @@ pub(crate) struct Settings {
     pub(crate) rule: Option<Rule>,
     /// `None` when all destinations share one bucket.
     pub(crate) max_destinations: Option<usize>,
+    /// `None` when each retry costs one token, and a success gives the ratio whatever its call paid.
+    pub(crate) quota: Option<Quota>,
+}
+
+/// What a retry costs, in tokens, which the success of its call gives back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Quota {
+    pub(crate) retry: u32,
+    pub(crate) after_timeout: u32,
+}
+
+impl Quota {
+    pub(crate) const AWS: Self = Self { retry: 5, after_timeout: 10 };
+    /// What a full bucket holds.
+    const CAPACITY: u32 = 500;
+
+    fn new(retry: u32, after_timeout: u32) -> Result<Self, ConfigError> {
+        for (field, cost) in [("retry", retry), ("after_timeout", after_timeout)] {
+            if !(1..=Self::CAPACITY).contains(&cost) {
+                return Err(ConfigError::new(field, cost, "a number from 1 to 500"));
+            }
+        }
+        Ok(Self { retry, after_timeout })
+    }
+
+    fn dearest(self) -> u32 {
+        self.retry.max(self.after_timeout)
+    }
 }
 
 impl Default for Settings {
@@ -29,10 +57,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    pub(crate) const UNLIMITED: Self = Self { rule: None, max_destinations: None };
+    pub(crate) const UNLIMITED: Self = Self { rule: None, max_destinations: None, quota: None };
 
     fn of(rule: Rule) -> Self {
-        Self { rule: Some(rule), max_destinations: Some(MAX_DESTINATIONS) }
+        Self { rule: Some(rule), max_destinations: Some(MAX_DESTINATIONS), quota: None }
     }
 
     pub(crate) fn ratio(ratio: f64) -> Result<Self, ConfigError> {
@@ -48,6 +76,15 @@ impl Settings {
         Ok(Self::of(Rule { capacity, ratio: 0, refill }))
     }
 
+    pub(crate) fn quota(retry: u32, after_timeout: u32) -> Result<Self, ConfigError> {
+        Quota::new(retry, after_timeout).map(Self::of_quota)
+    }
+
+    pub(crate) fn of_quota(quota: Quota) -> Self {
+        let rule = Rule { capacity: u64::from(Quota::CAPACITY) * TOKEN, ratio: TOKEN, refill: 0 };
+        Self { quota: Some(quota), ..Self::of(rule) }
+    }
+
     pub(crate) fn ratio_for(normal_rps: f64) -> Result<Self, ConfigError> {
         let normal_rps = normal(normal_rps)?;
         Self::ratio(RATIO)?.capacity((2.0 * RATIO * normal_rps).max(1.0))
@@ -60,6 +97,10 @@ impl Settings {
 
     pub(crate) fn capacity(self, tokens: f64) -> Result<Self, ConfigError> {
         let capacity = capacity("capacity", tokens)?;
+        if self.quota.is_some_and(|quota| capacity < u64::from(quota.dearest()) * TOKEN) {
+            // A retry after a timeout, or any at all, would never be allowed.
+            return Err(ConfigError::new("capacity", tokens, "at least what a retry costs"));
+        }
         Ok(self.limited("capacity", tokens)?.with(|rule| rule.capacity = capacity))
     }
 
