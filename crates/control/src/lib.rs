@@ -4,10 +4,15 @@
 //! argument. What flows out: whether one more retry can be afforded. There is no clock here, no
 //! task, no timer and no runtime.
 //!
-//! So far that is the [`RetryBudget`], a bucket of tokens for each destination.
+//! | what | its state |
+//! |---|---|
+//! | [`RetryBudget`] | a bucket of tokens for each destination |
+//! | [`Reconnecting`] | one run of failures, from call to call |
 #![forbid(unsafe_code)]
 
 mod budget;
+mod reconnecting;
 mod sync;
 
 pub use budget::RetryBudget;
+pub use reconnecting::Reconnecting;

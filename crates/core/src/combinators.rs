@@ -7,7 +7,7 @@
 
 use core::time::Duration;
 
-use crate::{Admission, Delays, Failure, Jitter, NextRetry, Random, Schedule};
+use crate::{Admission, Delays, Failure, Jitter, NextRetry, OnFailure, Random, Schedule};
 
 /// What can be done with any [`Schedule`].
 ///
@@ -68,6 +68,27 @@ pub trait ScheduleExt: Schedule + Sized {
     /// One retry at once, then this schedule from its start. See [`ImmediateFirst`].
     fn immediate_first(self) -> ImmediateFirst<Self> {
         ImmediateFirst { inner: self }
+    }
+
+    /// Another `schedule` for the failures that match, with a count of its own. See [`OnFailure`].
+    ///
+    /// Added several times, the last one is asked first.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use reattempt_core::{Failure, FailureKind, Schedule, ScheduleExt};
+    ///
+    /// /// Longer delays for a server that asks for fewer requests.
+    /// fn gentle(usual: impl Schedule, longer: impl Schedule) -> impl Schedule {
+    ///     usual.on_failure(|failure: &Failure| failure.kind() == FailureKind::Throttled, longer)
+    /// }
+    /// ```
+    fn on_failure<F, S>(self, matches: F, schedule: S) -> OnFailure<F, S, Self>
+    where
+        F: Fn(&Failure) -> bool + Clone,
+        S: Schedule,
+    {
+        OnFailure::new(matches, schedule, self)
     }
 
     /// Scatters every delay of this schedule. See [`Jittered`].

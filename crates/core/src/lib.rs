@@ -38,6 +38,7 @@ mod decide;
 mod failure;
 mod jitter;
 mod judgement;
+mod on_failure;
 mod random;
 mod schedule;
 
@@ -50,5 +51,6 @@ pub use decide::{Decision, Failed, Limits, StopReason, decide};
 pub use failure::{Failure, FailureKind};
 pub use jitter::Jitter;
 pub use judgement::{Classify, Judgement, ServerHint, Verdict};
+pub use on_failure::{OnFailure, OnFailureDelays};
 pub use random::Random;
 pub use schedule::{Admission, Delays, NextRetry, Schedule, SharedSchedule};

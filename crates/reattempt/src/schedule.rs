@@ -8,14 +8,16 @@
 //! | [`Constant`], [`Linear`], [`List`] | what their names say |
 //! | [`Responsive`] | one interval for all calls, up with refusals and down with successes |
 //! | [`Iterated`] | any factory of iterators of durations: other crates' schedules |
+//! | [`Reconnecting`] | those of any schedule, in one run from call to call |
 //! | [`SharedSchedule`] | any of them, the type erased |
 //!
-//! [`ScheduleExt`] takes, caps, floors, joins and jitters them. A schedule of your own needs the
+//! [`ScheduleExt`] takes, caps, floors, joins and jitters them, and gives each kind of failure its own. A schedule of your own needs the
 //! traits [`Schedule`] and [`Delays`] and nothing else.
 
+pub use reattempt_control::Reconnecting;
 pub use reattempt_core::{
-    Admission, Capped, Delays, Floor, ImmediateFirst, Jitter, Jittered, NextRetry, Random,
-    Schedule, ScheduleExt, SharedSchedule, Take, Then, ThenDelays,
+    Admission, Capped, Delays, Floor, ImmediateFirst, Jitter, Jittered, NextRetry, OnFailure,
+    OnFailureDelays, Random, Schedule, ScheduleExt, SharedSchedule, Take, Then, ThenDelays,
 };
 pub use reattempt_schedule_exponential::{
     Decorrelated, Exponential, ExponentialDelays, TruncatedExponential, TruncatedExponentialDelays,

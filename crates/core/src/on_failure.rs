@@ -1,0 +1,142 @@
+//! A schedule for each kind of failure.
+//!
+//! What flows in: how an attempt failed. What flows out: the next delay of the schedule that such
+//! failures have. Each schedule counts its own failures and no others, so what one kind has come to
+//! does not lengthen the delays of another.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::{Admission, Delays, Failure, NextRetry, Random, Schedule};
+
+/// One schedule for the failures that match and another for the rest, by
+/// [`ScheduleExt::on_failure`](crate::ScheduleExt::on_failure).
+///
+/// Each of the two counts for itself: it sees the number of its own failures, from 0, and the delay
+/// used after its own last one. When the schedule of a failure has ended, so have the retries.
+///
+/// An [`Admission`] has room for one schedule. At most one of the two may use it, that is, have
+/// state that is shared by many calls and moved by their outcomes. Both hear of every success; of a
+/// failure hears the one that it belongs to.
+#[derive(Clone, Copy)]
+pub struct OnFailure<F, A, B> {
+    matches: F,
+    matching: A,
+    rest: B,
+}
+
+/// The state of one call of [`OnFailure`].
+#[derive(Clone, Copy)]
+pub struct OnFailureDelays<F, A, B> {
+    matches: F,
+    matching: Counted<A>,
+    rest: Counted<B>,
+    /// Which of the two gave the last delay.
+    matched: bool,
+}
+
+/// The delays of one kind of failure.
+#[derive(Debug, Clone, Copy)]
+struct Counted<D> {
+    delays: D,
+    /// How many failures of this kind there were.
+    number: u32,
+    /// The delay used after the last of them.
+    previous: Option<Duration>,
+}
+
+impl<F, A, B> OnFailure<F, A, B> {
+    pub(crate) const fn new(matches: F, matching: A, rest: B) -> Self {
+        Self { matches, matching, rest }
+    }
+}
+
+impl<F, A, B> Schedule for OnFailure<F, A, B>
+where
+    F: Fn(&Failure) -> bool + Clone,
+    A: Schedule,
+    B: Schedule,
+{
+    type Delays = OnFailureDelays<F, A::Delays, B::Delays>;
+
+    fn delays(&self) -> Self::Delays {
+        OnFailureDelays {
+            matches: self.matches.clone(),
+            matching: Counted::new(self.matching.delays()),
+            rest: Counted::new(self.rest.delays()),
+            matched: false,
+        }
+    }
+
+    fn admit(&self) -> Admission {
+        // The one that does not use it gives 0.
+        Admission(self.matching.admit().0.max(self.rest.admit().0))
+    }
+
+    fn succeeded(&self, admission: Admission, random: &mut dyn Random) {
+        self.matching.succeeded(admission, random);
+        self.rest.succeeded(admission, random);
+    }
+
+    fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
+        if (self.matches)(failure) {
+            self.matching.failed(admission, failure, random);
+        } else {
+            self.rest.failed(admission, failure, random);
+        }
+    }
+
+    fn is_stateless(&self) -> bool {
+        self.matching.is_stateless() && self.rest.is_stateless()
+    }
+}
+
+impl<F, A, B> Delays for OnFailureDelays<F, A, B>
+where
+    F: Fn(&Failure) -> bool,
+    A: Delays,
+    B: Delays,
+{
+    fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
+        // What was really waited, the server's figure perhaps, belongs to whoever was asked then.
+        let last = if self.matched { &mut self.matching.previous } else { &mut self.rest.previous };
+        *last = retry.previous;
+        self.matched = (self.matches)(&retry.failure);
+        if self.matched {
+            self.matching.next_delay(retry, random)
+        } else {
+            self.rest.next_delay(retry, random)
+        }
+    }
+}
+
+impl<D: Delays> Counted<D> {
+    fn new(delays: D) -> Self {
+        Self { delays, number: 0, previous: None }
+    }
+
+    fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
+        let own = NextRetry { number: self.number, previous: self.previous, ..*retry };
+        self.number = self.number.saturating_add(1);
+        self.delays.next_delay(&own, random)
+    }
+}
+
+// By hand, for what decides is mostly a closure.
+impl<F, A: fmt::Debug, B: fmt::Debug> fmt::Debug for OnFailure<F, A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnFailure")
+            .field("matching", &self.matching)
+            .field("rest", &self.rest)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<F, A: fmt::Debug, B: fmt::Debug> fmt::Debug for OnFailureDelays<F, A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnFailureDelays")
+            .field("matching", &self.matching)
+            .field("rest", &self.rest)
+            .finish_non_exhaustive()
+    }
+}
