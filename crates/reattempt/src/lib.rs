@@ -31,13 +31,14 @@
 //! | `tower-http` | takes classifiers written for tower-http | off |
 //!
 //! Where to go from here: [`RetryPolicy`] has every setting with its default, [`schedule`] the
-//! delays, [`RetryBudget`] the budget, [`CallOptions`] what one call may override, [`PaceLayer`] what
-//! slows all calls to what a service can take, [`order`] where
-//! the layer goes among others.
+//! delays, [`profile`] the well-known ones by name, [`RetryBudget`] the budget, [`CallOptions`] what
+//! one call may override, [`PaceLayer`] what slows all calls to what a service can take, [`order`]
+//! where the layer goes among others.
 
 #![forbid(unsafe_code)]
 
 pub mod order;
+pub mod profile;
 pub mod schedule;
 
 /// The README's example, compiled.

@@ -11,8 +11,8 @@
 //! | [`Reconnecting`] | those of any schedule, in one run from call to call |
 //! | [`SharedSchedule`] | any of them, the type erased |
 //!
-//! [`ScheduleExt`] takes, caps, floors, joins and jitters them, and gives each kind of failure its own. A schedule of your own needs the
-//! traits [`Schedule`] and [`Delays`] and nothing else.
+//! [`ScheduleExt`] takes, caps, floors, joins and jitters them, and gives each kind of failure its
+//! own. A schedule of your own needs the traits [`Schedule`] and [`Delays`] and nothing else.
 
 pub use reattempt_control::Reconnecting;
 pub use reattempt_core::{

@@ -36,7 +36,7 @@ pub use operation::{
 };
 pub use options::CallOptions;
 pub use pace::{Pace, PaceFuture, PaceLayer};
-pub use policy::{RetryPolicy, StockDelay};
+pub use policy::{Profile, RetryPolicy, StockDelay};
 #[cfg(feature = "tower-http")]
 pub use protocol::ClassifyWith;
 #[cfg(feature = "reqwest")]

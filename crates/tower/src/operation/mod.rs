@@ -13,7 +13,7 @@ use reattempt_core::{Budget, Failure, FailureKind, Schedule, Unlimited, Verdict}
 
 use crate::error_mode::OwnError;
 use crate::protocol::Protocol;
-use crate::{CallOptions, RetryPolicy};
+use crate::{CallOptions, Profile, RetryPolicy};
 
 mod blocking;
 mod error;
@@ -29,8 +29,9 @@ use tries::Tries;
 
 /// Retries an asynchronous operation until it succeeds, or there is reason to stop.
 ///
-/// `policy` is a [`RetryPolicy::operations`], or just a schedule, which then goes with the default
-/// limits of a policy (three attempts, 30 s) and no budget. `operation` is called once for each
+/// `policy` is a [`RetryPolicy::operations`], a [`Profile`], which brings its own limits, or just a
+/// schedule, which then goes with the default limits of a policy (three attempts, 30 s); neither of
+/// these two has a budget unless the profile names one. `operation` is called once for each
 /// attempt; every error counts as worth a retry unless [`when`](Retrying::when) or
 /// [`judge`](Retrying::judge) says otherwise, and every operation as one that may be repeated: an
 /// operation that must not run twice is not to be given here.
@@ -218,8 +219,8 @@ impl RetryPolicy<Operations> {
     }
 }
 
-/// What operations can be retried by: a [`RetryPolicy::operations`], a reference to one, or any
-/// schedule.
+/// What operations can be retried by: a [`RetryPolicy::operations`], a reference to one, a
+/// [`Profile`], or any schedule.
 pub trait IntoOperationPolicy {
     /// Where the delays come from.
     type Schedule: Schedule;
@@ -245,6 +246,16 @@ impl<D: Schedule, B: Budget> IntoOperationPolicy for &RetryPolicy<Operations, D,
 
     fn into_operation_policy(self) -> RetryPolicy<Operations, D, B> {
         self.clone()
+    }
+}
+
+/// With the budget of the profile, or none.
+impl<S: Schedule> IntoOperationPolicy for Profile<S> {
+    type Schedule = S;
+    type Budget = RetryBudget;
+
+    fn into_operation_policy(self) -> RetryPolicy<Operations, S, RetryBudget> {
+        RetryPolicy::operations().budget(RetryBudget::unlimited()).profile(self)
     }
 }
 

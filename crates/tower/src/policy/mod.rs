@@ -18,8 +18,10 @@ use crate::random::Seed;
 use crate::{Attempting, Event, Observer};
 
 mod http;
+mod profile;
 mod stock;
 
+pub use profile::Profile;
 pub use stock::StockDelay;
 
 use stock::StockCall;

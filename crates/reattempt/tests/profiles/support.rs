@@ -1,0 +1,100 @@
+//! Random numbers, the bounds of delays, and a call that fails for good under the engine.
+
+use std::time::Duration;
+
+use reattempt::profile::Profile;
+use reattempt::schedule::{Admission, Delays, NextRetry, Random, Schedule};
+use reattempt::{
+    Budget, Decision, Failed, Failure, FailureKind, Judgement, Limits, StopReason, Verdict, decide,
+};
+
+pub(crate) const FAILURE: Failure = Failure::new(FailureKind::Server).with_code(503);
+
+/// SplitMix64: a reproducible stream.
+pub(crate) struct Seeded(pub(crate) u64);
+
+impl Random for Seeded {
+    fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+/// Draws the same number again and again: 0 is the low end of every range, `u64::MAX` the high end.
+pub(crate) struct Always(pub(crate) u64);
+
+impl Random for Always {
+    fn next_u64(&mut self) -> u64 {
+        self.0
+    }
+}
+
+/// The lowest and the highest of each of the first `count` delays, fewer if the schedule ends.
+pub(crate) fn bounds(schedule: &impl Schedule, count: u32) -> Vec<(Duration, Duration)> {
+    let ends = [0, u64::MAX].map(|draw| {
+        let mut delays = schedule.delays();
+        let retries = (0..count).map(|number| NextRetry::new(number, FAILURE));
+        let delays = retries.map_while(|retry| delays.next_delay(&retry, &mut Always(draw)));
+        delays.collect::<Vec<_>>()
+    });
+    let [low, high] = ends;
+    low.into_iter().zip(high).collect()
+}
+
+/// How a call ended whose attempts all fail, each after `attempt`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Ended {
+    pub(crate) retries: u32,
+    pub(crate) elapsed: Duration,
+    pub(crate) reason: StopReason,
+}
+
+pub(crate) fn fail_for_good<S: Schedule>(
+    profile: &Profile<S>,
+    attempt: Duration,
+    budget: &impl Budget,
+    random: &mut dyn Random,
+) -> Ended {
+    let limits = Limits {
+        max_attempts: profile.max_attempts,
+        max_elapsed: profile.max_elapsed,
+        ..Limits::default()
+    };
+    let mut delays = profile.schedule.delays();
+    let (mut retries, mut elapsed, mut previous) = (0, Duration::ZERO, None);
+    loop {
+        elapsed += attempt;
+        let failed = Failed {
+            judgement: Judgement::new(Verdict::Transient(FAILURE)),
+            attempts: retries + 1,
+            repeatable: true,
+            at_hand: true,
+            previous,
+            admission: Admission::default(),
+            elapsed,
+            until_deadline: None,
+            destination: "example.com",
+            now: elapsed,
+        };
+        match decide(&limits, &failed, &mut delays, random, budget) {
+            Decision::Return(reason) => return Ended { retries, elapsed, reason },
+            Decision::Retry { after, permit } => {
+                permit.spend();
+                retries += 1;
+                elapsed += after;
+                previous = Some(after);
+            }
+        }
+    }
+}
+
+pub(crate) fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+pub(crate) fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
