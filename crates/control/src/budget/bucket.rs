@@ -173,18 +173,33 @@ impl Bucket {
     }
 
     /// Adds what a success is worth. Reads no clock, and writes nothing when the bucket is full.
+    /// False when the bucket has left the table.
     #[inline]
-    pub(crate) fn credit(&self) {
+    pub(crate) fn credit(&self) -> bool {
         let state = self.state.load(Ordering::Acquire);
         if state < self.creditable {
-            self.add(state, self.credit);
+            // Only the credit that fills the bucket has to be cut, or anything to uncount.
+            let next = state + self.credit;
+            if next >= self.full || !self.replace(state, next) {
+                self.add_with_care(self.credit);
+            }
+            return true;
         }
+        state != RETIRED
     }
 
     /// A success, which gives back what its call has paid for a retry, or else is worth a credit.
+    ///
+    /// False when the bucket has left the table, and what is due, if anything, is another's.
     #[inline]
-    pub(crate) fn succeeded(&self, paid: u32) {
-        if paid > 0 { self.give_back(paid) } else { self.credit() }
+    pub(crate) fn succeeded(&self, paid: u32) -> bool {
+        if paid == 0 {
+            return self.credit();
+        }
+        // Seen before: one that leaves the table afterwards was full, and nothing was due.
+        let listed = self.state.load(Ordering::Acquire) != RETIRED;
+        self.give_back(paid);
+        listed
     }
 
     /// Whether a credit would change nothing.

@@ -11,7 +11,7 @@
 //! one bucket with all others who find no place.
 
 use std::hash::{BuildHasher, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -24,6 +24,9 @@ use crate::sync::{AtomicU64, Ordering};
 /// How many seconds at least lie between two searches for buckets that time has filled up.
 const SECONDS_BETWEEN_SETTLEMENTS: u64 = 10;
 
+/// How many destinations a credit finds without the table: two kilobytes for each budget.
+const FIRSTS: usize = 64;
+
 type Table = HashTable<Place>;
 
 #[derive(Clone)]
@@ -34,6 +37,9 @@ struct Place {
 
 pub(crate) struct Destinations {
     table: ArcSwap<Table>,
+    /// Of the destinations whose hashes end alike, the one that came into the table first: a credit
+    /// that finds its bucket here need not look into the table. It stays when the bucket has left.
+    firsts: Box<[OnceLock<Place>]>,
     /// Held by whoever changes the table; a bucket is retired only under it.
     changing: Mutex<()>,
     /// The bucket of all who have no place in the table. It is never retired.
@@ -53,6 +59,7 @@ impl Destinations {
         let not_full = Arc::new(NotFull::new());
         Self {
             table: ArcSwap::default(),
+            firsts: (0..FIRSTS).map(|_| OnceLock::new()).collect(),
             changing: Mutex::new(()),
             others: Arc::new(bucket(rule, &not_full, Slot::OTHERS)),
             not_full,
@@ -131,8 +138,28 @@ impl Destinations {
     fn succeeded_if_not_full(&self, destination: &str, paid: u32) {
         let hash = self.hash(destination);
         if self.not_full.count_for(hash) > 0 {
-            find(&self.table.load(), hash, destination).unwrap_or(&self.others).succeeded(paid);
+            self.succeeded_first_or_listed(hash, destination, paid);
         }
+    }
+
+    /// Credits the bucket of `destination` where it is found soonest. Not inlined, so that the usual
+    /// case, in which there is nothing to credit, needs no stack.
+    #[inline(never)]
+    fn succeeded_first_or_listed(&self, hash: u64, destination: &str, paid: u32) {
+        let first = self.first(hash).get();
+        // A bucket that has not left the table is the one that is in it.
+        if !first.is_some_and(|first| *first.name == *destination && first.bucket.succeeded(paid)) {
+            self.succeeded_listed(hash, destination, paid);
+        }
+    }
+
+    #[inline(never)]
+    fn succeeded_listed(&self, hash: u64, destination: &str, paid: u32) {
+        find(&self.table.load(), hash, destination).unwrap_or(&self.others).succeeded(paid);
+    }
+
+    fn first(&self, hash: u64) -> &OnceLock<Place> {
+        &self.firsts[usize::from(hash.to_le_bytes()[0]) % FIRSTS]
     }
 
     /// Fills the buckets that time has filled up, if it is this thread's turn. Otherwise one from
@@ -174,6 +201,7 @@ impl Destinations {
         }
         let bucket = Arc::new(bucket(self.rule, &self.not_full, Slot::of(hash)));
         let place = Place { name: destination.into(), bucket: Arc::clone(&bucket) };
+        self.first(hash).get_or_init(|| place.clone());
         changed.insert_unique(hash, place, |place| self.hash(&place.name));
         self.table.store(Arc::new(changed));
         taken_from(&bucket, tokens, now)
