@@ -5,6 +5,7 @@
 
 use core::time::Duration;
 
+use crate::random::{from_nanos, narrow};
 use crate::{ConfigError, Random};
 
 /// How far a delay is scattered around or below a schedule's interval.
@@ -61,25 +62,58 @@ impl Jitter {
     /// assert_eq!(longest, Duration::from_millis(750));
     /// # Ok::<_, reattempt_core::ConfigError>(())
     /// ```
+    #[inline]
     pub fn range(&self, interval: Duration) -> (Duration, Duration) {
         match self.0 {
             Form::None => (interval, interval),
             Form::Full => (Duration::ZERO, interval),
             Form::Equal => (interval / 2, interval),
-            Form::Symmetric(randomisation) => {
-                // Near the end of what a duration can hold, the float may round past it.
-                let spread = Duration::try_from_secs_f64(interval.as_secs_f64() * randomisation)
-                    .unwrap_or(interval);
-                (interval.saturating_sub(spread), interval.saturating_add(spread))
-            }
+            Form::Symmetric(randomisation) => symmetric_range(interval, randomisation),
         }
     }
 
-    /// A delay drawn uniformly from [`range`](Jitter::range).
+    /// A delay drawn uniformly from [`range`](Jitter::range); no number is drawn where it is a single
+    /// delay.
+    #[inline]
     pub fn draw(&self, interval: Duration, random: &mut dyn Random) -> Duration {
-        match self.range(interval) {
-            (shortest, longest) if shortest == longest => shortest,
-            (shortest, longest) => random.between(shortest, longest),
+        match self.0 {
+            Form::None => interval,
+            Form::Full => random.between(Duration::ZERO, interval),
+            Form::Equal => random.between(interval / 2, interval),
+            Form::Symmetric(randomisation) => draw_symmetric(interval, randomisation, random),
         }
     }
+}
+
+/// Not inlined, so that the other forms, which need far less, are.
+#[inline(never)]
+fn draw_symmetric(interval: Duration, randomisation: f64, random: &mut dyn Random) -> Duration {
+    let (shortest, longest) = symmetric_range(interval, randomisation);
+    random.between(shortest, longest)
+}
+
+#[inline]
+fn symmetric_range(interval: Duration, randomisation: f64) -> (Duration, Duration) {
+    let spread = spread(interval, randomisation);
+    (interval.saturating_sub(spread), interval.saturating_add(spread))
+}
+
+/// That part of the interval, from 0 to 1, to the nearest nanosecond or as near as a float can tell.
+#[inline]
+fn spread(interval: Duration, part: f64) -> Duration {
+    // Floats from here to the double are whole numbers, and their bits count up with them.
+    const WHOLE: f64 = (1_u64 << 52) as f64;
+    match narrow(interval) {
+        Some(nanos @ 0..0x10_0000_0000_0000) => {
+            from_nanos((nanos as f64 * part + WHOLE).to_bits() - WHOLE.to_bits())
+        }
+        _ => long_spread(interval, part),
+    }
+}
+
+/// Near the end of what a duration can hold, the float may round past it.
+#[cold]
+#[inline(never)]
+fn long_spread(interval: Duration, part: f64) -> Duration {
+    Duration::try_from_secs_f64(interval.as_secs_f64() * part).unwrap_or(interval)
 }

@@ -2,7 +2,10 @@
 
 use core::time::Duration;
 
-const NANOS_PER_SECOND: u128 = 1_000_000_000;
+const NANOS_PER_SECOND: u32 = 1_000_000_000;
+
+/// Durations below this many seconds, 544 years, have less than 2⁶⁴ nanoseconds.
+const NARROW_SECONDS: u64 = 1 << 34;
 
 /// A source of random numbers, handed in by whoever drives the engine.
 ///
@@ -12,22 +15,20 @@ pub trait Random {
     /// The next 64 uniformly distributed bits.
     fn next_u64(&mut self) -> u64;
 
-    /// A duration drawn uniformly from `low..=high`, in nanoseconds; `low` when `high` is not above
-    /// it.
+    /// A duration drawn uniformly from `low..=high`, in nanoseconds; `low`, and no number drawn, when
+    /// `high` is not above it.
     #[inline]
     fn between(&mut self, low: Duration, high: Duration) -> Duration {
-        let Some(span) = high.checked_sub(low) else { return low };
-        let steps = span.as_nanos();
-        let drawn = match u64::try_from(steps) {
-            // The high half of a 64 × 64 bit product maps the draw onto 0..=span without a division.
-            Ok(steps) => {
-                let product = u128::from(self.next_u64()) * (u128::from(steps) + 1);
-                nanoseconds(product >> 64)
+        match (narrow(low), narrow(high)) {
+            (Some(shortest), Some(longest)) if shortest < longest => {
+                // The high half of a 64 × 64 bit product maps the draw onto 0..=span, no division.
+                let steps = longest - shortest + 1;
+                let product = u128::from(self.next_u64()) * u128::from(steps);
+                from_nanos(shortest + u64::try_from(product >> 64).unwrap_or(0))
             }
-            // Spans beyond 584 years: 34 random bits of the at most 94 that a duration has.
-            Err(_) => nanoseconds(((u128::from(self.next_u64()) >> 30) * (steps + 1)) >> 34),
-        };
-        low.saturating_add(drawn)
+            _ if low >= high => low,
+            _ => between_wide(self.next_u64(), low, high),
+        }
     }
 }
 
@@ -38,12 +39,36 @@ impl<R: Random + ?Sized> Random for &mut R {
     }
 }
 
-/// A duration of this many nanoseconds, which are at most those of `Duration::MAX`.
+/// The nanoseconds of a duration, if they surely fit.
 #[inline]
-fn nanoseconds(nanoseconds: u128) -> Duration {
-    let seconds = u64::try_from(nanoseconds / NANOS_PER_SECOND).unwrap_or(u64::MAX);
-    let rest = u32::try_from(nanoseconds % NANOS_PER_SECOND).unwrap_or(0);
-    Duration::new(seconds, rest)
+pub(crate) fn narrow(duration: Duration) -> Option<u64> {
+    let nanoseconds = |seconds| seconds * u64::from(NANOS_PER_SECOND);
+    (duration.as_secs() < NARROW_SECONDS)
+        .then(|| nanoseconds(duration.as_secs()) + u64::from(duration.subsec_nanos()))
+}
+
+/// What [`Duration::from_nanos`] gives, without its division below a second, where most delays are.
+#[inline]
+pub(crate) fn from_nanos(nanoseconds: u64) -> Duration {
+    if nanoseconds < u64::from(NANOS_PER_SECOND) {
+        Duration::new(0, u32::try_from(nanoseconds).unwrap_or(0))
+    } else {
+        Duration::from_nanos(nanoseconds)
+    }
+}
+
+/// The same as [`Random::between`], for ranges that end where nanoseconds need more than 64 bits.
+#[cold]
+fn between_wide(bits: u64, low: Duration, high: Duration) -> Duration {
+    let span = high.saturating_sub(low).as_nanos();
+    let drawn = match u64::try_from(span) {
+        Ok(_) => (u128::from(bits) * (span + 1)) >> 64,
+        // Spans beyond 584 years: 34 random bits of the at most 94 that a duration has.
+        Err(_) => ((u128::from(bits) >> 30) * (span + 1)) >> 34,
+    };
+    let seconds = u64::try_from(drawn / u128::from(NANOS_PER_SECOND)).unwrap_or(u64::MAX);
+    let rest = u32::try_from(drawn % u128::from(NANOS_PER_SECOND)).unwrap_or(0);
+    low.saturating_add(Duration::new(seconds, rest))
 }
 
 #[cfg(test)]
@@ -74,6 +99,44 @@ mod tests {
             let top = Always(u64::MAX).between(low, high);
             assert!(top <= high, "{top:?} > {high:?}");
             assert!(high - top <= high / 1_000_000, "{top:?} far below {high:?}");
+        }
+    }
+
+    #[test]
+    fn each_nanosecond_has_its_share_of_the_numbers_however_long_the_durations() {
+        // On either side of a second, and of where 64 bits of nanoseconds are no longer enough.
+        let border = Duration::from_secs(NARROW_SECONDS);
+        for low in [Duration::ZERO, Duration::from_secs(1), border] {
+            for low in [low, low.saturating_sub(Duration::from_nanos(2))] {
+                for steps in [4_u64, 1_000_000_000] {
+                    let high = low + Duration::from_nanos(steps - 1);
+                    for step in [0, 1, steps / 2, steps - 1] {
+                        let first = u64::try_from((u128::from(step) << 64).div_ceil(steps.into()));
+                        let expected = low + Duration::from_nanos(step);
+                        let mut random = Always(first.unwrap());
+                        assert_eq!(random.between(low, high), expected);
+                        if step > 0 {
+                            random.0 -= 1;
+                            let before = expected - Duration::from_nanos(1);
+                            assert_eq!(random.between(low, high), before);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn where_there_is_no_choice_nothing_is_drawn() {
+        struct Forbidden;
+        impl Random for Forbidden {
+            fn next_u64(&mut self) -> u64 {
+                unreachable!("a random number was drawn")
+            }
+        }
+        for only in [Duration::ZERO, Duration::from_secs(7), Duration::MAX] {
+            assert_eq!(Forbidden.between(only, only), only);
+            assert_eq!(Forbidden.between(only, Duration::ZERO), only);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Exponential backoff whose interval grows by its own account, whatever the jitter makes of it.
 
+use core::fmt;
 use core::time::Duration;
 
 use reattempt_core::{ConfigError, Delays, Jitter, NextRetry, Random, Schedule};
@@ -22,8 +23,10 @@ const LONGEST_DOUBLING: u64 = u64::MAX / 2;
 /// The default is the schedule of reattempt's own defaults: full jitter, base 100 ms, factor 2, cap
 /// 5 s.
 ///
-/// Intervals are whole nanoseconds, exact with factor 2. Full jitter with that factor and a cap of up
-/// to 292 years takes a few dozen instructions a delay; everything else a few hundred.
+/// Intervals are whole nanoseconds, exact with whole factors until `factorⁿ` has more than 53 bits,
+/// and with factor 2 for ever. Full jitter with that factor and a cap of up to 292 years takes two
+/// dozen instructions a delay; the others take about a hundred, and several hundred for intervals of
+/// 52 days and more.
 ///
 /// ```
 /// use core::time::Duration;
@@ -35,13 +38,11 @@ const LONGEST_DOUBLING: u64 = u64::MAX / 2;
 ///     .cap(Duration::from_secs(60))?;
 /// # Ok::<_, reattempt_core::ConfigError>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 pub struct Exponential {
-    base: Duration,
-    factor: f64,
-    cap: Option<Duration>,
-    jitter: Jitter,
-    within_cap: bool,
+    settings: General,
+    /// The state of a call that begins, ready to be copied.
+    fresh: ExponentialDelays,
 }
 
 impl Exponential {
@@ -80,7 +81,14 @@ impl Exponential {
     }
 
     fn new(base: Duration, jitter: Jitter) -> Self {
-        Self { base, factor: 2.0, cap: Some(default_cap(base)), jitter, within_cap: false }
+        let growth = Growth::new(base, 2.0, default_cap(base));
+        Self::of(General { growth, jitter, within_cap: false })
+    }
+
+    fn of(settings: General) -> Self {
+        let doubling = DoublingFull::of(&settings).map(State::DoublingFull);
+        let fresh = ExponentialDelays(doubling.unwrap_or(State::General(settings)));
+        Self { settings, fresh }
     }
 
     /// Grows by this factor. Recommended: 1.5 to 3.
@@ -90,9 +98,10 @@ impl Exponential {
     /// # Errors
     ///
     /// `factor` must be finite and above 0.
-    pub fn factor(self, factor: f64) -> Result<Self, ConfigError> {
+    pub fn factor(mut self, factor: f64) -> Result<Self, ConfigError> {
         if factor.is_finite() && factor > 0.0 {
-            Ok(Self { factor, ..self })
+            self.settings.growth.factor = factor;
+            Ok(Self::of(self.settings))
         } else {
             Err(ConfigError::new("factor", factor, "a finite number above 0"))
         }
@@ -103,21 +112,24 @@ impl Exponential {
     /// # Errors
     ///
     /// `cap` must not be below the base delay.
-    pub fn cap(self, cap: Duration) -> Result<Self, ConfigError> {
-        Ok(Self { cap: Some(checked_cap(self.base, cap)?), ..self })
+    pub fn cap(mut self, cap: Duration) -> Result<Self, ConfigError> {
+        self.settings.growth.cap = checked_cap(self.settings.growth.base, cap)?;
+        Ok(Self::of(self.settings))
     }
 
     /// Grows without end, up to what a duration can hold.
-    pub fn without_cap(self) -> Self {
-        Self { cap: None, ..self }
+    pub fn without_cap(mut self) -> Self {
+        self.settings.growth.cap = Duration::MAX;
+        Self::of(self.settings)
     }
 
     /// Keeps the jittered delay at or below the cap too.
     ///
     /// The range is cut before the draw, so nothing bunches on the cap; the mean there falls below
     /// the interval. Only the symmetric form ever passes its cap; the others are as they were.
-    pub fn within_cap(self) -> Self {
-        Self { within_cap: true, ..self }
+    pub fn within_cap(mut self) -> Self {
+        self.settings.within_cap = true;
+        Self::of(self.settings)
     }
 }
 
@@ -127,24 +139,25 @@ impl Default for Exponential {
     }
 }
 
+impl fmt::Debug for Exponential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let General { growth, jitter, within_cap } = &self.settings;
+        f.debug_struct("Exponential")
+            .field("base", &growth.base)
+            .field("factor", &growth.factor)
+            .field("cap", &(growth.cap < Duration::MAX).then_some(growth.cap))
+            .field("jitter", jitter)
+            .field("within_cap", within_cap)
+            .finish()
+    }
+}
+
 impl Schedule for Exponential {
     type Delays = ExponentialDelays;
 
     #[inline]
     fn delays(&self) -> ExponentialDelays {
-        let cap = self.cap.unwrap_or(Duration::MAX);
-        if self.factor == 2.0
-            && self.jitter == Jitter::full()
-            && let Some(cap) = below_longest_doubling(cap)
-            && let Some(interval) = below_longest_doubling(self.base)
-        {
-            return ExponentialDelays(State::DoublingFull { interval, cap });
-        }
-        ExponentialDelays(State::General(General {
-            growth: Growth::new(self.base, self.factor, cap),
-            jitter: self.jitter,
-            longest: if self.within_cap { cap } else { Duration::MAX },
-        }))
+        self.fresh
     }
 
     #[inline]
@@ -157,59 +170,106 @@ impl Schedule for Exponential {
 ///
 /// The interval grows with each delay that is asked for, not with the retry's number, so a schedule
 /// that mixes several, each with a count of its own, need not renumber anything.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExponentialDelays(State);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
-    /// The form that nearly everybody uses, in nanoseconds, neither above [`LONGEST_DOUBLING`]: an
-    /// addition, a comparison and a multiplication.
-    DoublingFull { interval: u64, cap: u64 },
+    /// The form that nearly everybody uses.
+    DoublingFull(DoublingFull),
     /// Everything else.
     General(General),
 }
 
-#[derive(Debug, Clone, Copy)]
+/// Full jitter and factor 2: an addition, a comparison and a multiplication.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct DoublingFull {
+    /// How many delays there are to draw from: from none to the interval in nanoseconds.
+    choices: u64,
+    /// How many there are at the cap.
+    most: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct General {
     growth: Growth,
     jitter: Jitter,
-    longest: Duration,
+    within_cap: bool,
 }
 
 impl Delays for ExponentialDelays {
     #[inline]
     fn next_delay(&mut self, _: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
         match &mut self.0 {
-            State::DoublingFull { interval, cap } => {
-                let highest = *interval;
-                *interval = (highest << 1).min(*cap);
-                Some(Duration::from_nanos(up_to(highest, random.next_u64())))
-            }
+            State::DoublingFull(doubling) => Some(doubling.next_delay(random)),
             State::General(general) => Some(general.next_delay(random)),
         }
     }
 }
 
-impl General {
-    fn next_delay(&mut self, random: &mut dyn Random) -> Duration {
-        let (shortest, longest) = self.jitter.range(self.growth.step());
-        if shortest == longest {
-            return shortest;
+impl DoublingFull {
+    fn of(General { growth, jitter, .. }: &General) -> Option<Self> {
+        if growth.factor != 2.0 || *jitter != Jitter::full() {
+            return None;
         }
-        random.between(shortest, longest.min(self.longest))
+        Some(Self { choices: choices(growth.base)?, most: choices(growth.cap)? })
+    }
+
+    #[inline]
+    fn next_delay(&mut self, random: &mut dyn Random) -> Duration {
+        let choices = self.choices;
+        self.choices = (choices + (choices - 1)).min(self.most);
+        // The high half of the product maps 64 random bits onto 0 and up, below the choices.
+        let product = u128::from(random.next_u64()) * u128::from(choices);
+        from_nanos(u64::try_from(product >> 64).unwrap_or(0))
     }
 }
 
-/// Maps 64 random bits onto `0..=highest`: the high half of their product with `highest + 1`.
-#[inline]
-fn up_to(highest: u64, bits: u64) -> u64 {
-    let product = u128::from(bits) * u128::from(highest + 1);
-    u64::try_from(product >> 64).unwrap_or(highest)
+impl General {
+    /// Not inlined, so that what draws the usual delay stays small.
+    #[inline(never)]
+    fn next_delay(&mut self, random: &mut dyn Random) -> Duration {
+        if !self.within_cap
+            && let Some(interval) = self.growth.short_step()
+        {
+            return self.jitter.draw(interval, random);
+        }
+        self.next_rare_delay(random)
+    }
+
+    /// Of an interval too long for the short form, or cut to the cap.
+    #[inline(never)]
+    fn next_rare_delay(&mut self, random: &mut dyn Random) -> Duration {
+        let (shortest, mut longest) = self.jitter.range(self.growth.step());
+        if self.within_cap {
+            longest = longest.min(self.growth.cap);
+        }
+        random.between(shortest, longest)
+    }
 }
 
-/// The duration in nanoseconds, if its double still fits.
-fn below_longest_doubling(duration: Duration) -> Option<u64> {
-    u64::try_from(duration.as_nanos()).ok().filter(|nanos| *nanos <= LONGEST_DOUBLING)
+/// How many delays there are from none to this one, if twice as many still fit.
+fn choices(longest: Duration) -> Option<u64> {
+    let nanos = u64::try_from(longest.as_nanos()).ok().filter(|nanos| *nanos <= LONGEST_DOUBLING);
+    Some(nanos? + 1)
+}
+
+/// What [`Duration::from_nanos`] gives, without its division below a second, where most delays are.
+#[inline]
+#[allow(clippy::cast_possible_truncation, reason = "below a billion")]
+fn from_nanos(nanoseconds: u64) -> Duration {
+    if nanoseconds < 1_000_000_000 {
+        Duration::new(0, nanoseconds as u32)
+    } else {
+        from_many_nanos(nanoseconds)
+    }
+}
+
+/// Not inlined, so that what draws the usual delay stays small.
+#[cold]
+#[inline(never)]
+fn from_many_nanos(nanoseconds: u64) -> Duration {
+    Duration::from_nanos(nanoseconds)
 }
 
 /// The cap of a schedule that was given none.

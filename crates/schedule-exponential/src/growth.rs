@@ -4,50 +4,74 @@ use core::time::Duration;
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
+/// 52 days in nanoseconds: floats from here to the double are the whole numbers.
+const EXACT: f64 = (1_u64 << 52) as f64;
+
 /// The interval that comes next, and how it grows.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Growth {
-    base: Duration,
-    cap: Duration,
-    factor: f64,
+    pub(crate) base: Duration,
+    /// The base where floats will do.
+    base_nanos: f64,
+    pub(crate) cap: Duration,
+    pub(crate) factor: f64,
     /// `factorⁿ`; grown far enough it is infinite, shrunk far enough 0.
     multiple: f64,
 }
 
 impl Growth {
     /// Growth from `base`, which is not above `cap`, by `factor`, which is finite and above 0.
+    #[inline]
     pub(crate) fn new(base: Duration, factor: f64, cap: Duration) -> Self {
-        Self { base, cap, factor, multiple: 1.0 }
+        Self { base, base_nanos: base.as_nanos() as f64, cap, factor, multiple: 1.0 }
     }
 
     /// The interval of this retry; the next call gives that of the next.
     pub(crate) fn step(&mut self) -> Duration {
-        let interval = scale(self.base.as_nanos(), self.multiple);
+        match self.short_step() {
+            Some(interval) => interval,
+            None => self.grow(long(self.base.as_nanos(), self.multiple)),
+        }
+    }
+
+    /// The same, if the interval is so short that floats have the product of whole numbers exactly.
+    #[inline]
+    pub(crate) fn short_step(&mut self) -> Option<Duration> {
+        let nanos = self.base_nanos * self.multiple;
+        (nanos < EXACT).then(|| self.grow(Duration::from_nanos(to_nearest(nanos))))
+    }
+
+    /// Bounds this interval and makes ready for the next.
+    #[inline]
+    fn grow(&mut self, interval: Duration) -> Duration {
         self.multiple *= self.factor;
-        duration(interval).min(self.cap)
+        interval.min(self.cap)
     }
 }
 
-/// `base · multiple`, in integers where the multiple is a whole number, as all those of a whole
-/// factor are; else to the nearest unit.
+/// The whole number nearest to one from 0 to [`EXACT`]; the bits of the floats from there on count up
+/// with them, and reading them off takes a fraction of what a saturating cast does.
+#[inline]
+fn to_nearest(number: f64) -> u64 {
+    (number + EXACT).to_bits() - EXACT.to_bits()
+}
+
+/// `base · multiple`, however long: in integers where the multiple is a whole number, as all those
+/// of a whole factor are; else to the nearest unit.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,
     reason = "float to integer saturates, which the cap then takes care of; NaN, from 0 · ∞, is 0"
 )]
-fn scale(base: u128, multiple: f64) -> u128 {
+fn long(base: u128, multiple: f64) -> Duration {
     let whole = multiple as u128;
-    if whole as f64 == multiple {
+    let nanos = if whole as f64 == multiple {
         base.saturating_mul(whole)
     } else {
         (base as f64 * multiple + 0.5) as u128
-    }
-}
-
-/// A duration of this many nanoseconds, or the longest that there is.
-fn duration(nanoseconds: u128) -> Duration {
-    let rest = u32::try_from(nanoseconds % NANOS_PER_SECOND).unwrap_or(0);
-    u64::try_from(nanoseconds / NANOS_PER_SECOND)
+    };
+    let rest = u32::try_from(nanos % NANOS_PER_SECOND).unwrap_or(0);
+    u64::try_from(nanos / NANOS_PER_SECOND)
         .map_or(Duration::MAX, |seconds| Duration::new(seconds, rest))
 }

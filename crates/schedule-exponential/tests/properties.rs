@@ -129,6 +129,20 @@ proptest! {
     }
 
     #[test]
+    fn whole_factors_are_exact(base in 0..=(1_u64 << 52), factor in 1..=9_u32, cap in durations()) {
+        // As far as a float has the power of the factor exactly.
+        let powers = (0..).map(|n| u128::from(factor).pow(n)).take_while(|power| *power < 1 << 53);
+        let powers: Vec<u128> = powers.take(200).collect();
+        let base = Duration::from_nanos(base);
+        let cap = cap.max(base);
+        let schedule = Exponential::no_jitter(base).factor(f64::from(factor)).unwrap();
+        let delays = first(powers.len(), &schedule.cap(cap).unwrap(), &mut Always(0));
+        for (delay, power) in delays.iter().zip(powers) {
+            prop_assert_eq!(delay.as_nanos(), (base.as_nanos() * power).min(cap.as_nanos()));
+        }
+    }
+
+    #[test]
     fn symmetric_delays_stay_within_their_part_of_the_interval(
         (base, cap) in bases_and_caps(),
         factor in factors(),

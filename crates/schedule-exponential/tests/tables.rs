@@ -96,6 +96,8 @@ fn other_factors() -> Result<(), ConfigError> {
     let halved = Exponential::no_jitter(ms(8)).factor(0.5)?;
     assert_eq!(first(4, &halved, &mut Always(0)), [8, 4, 2, 1].map(ms));
     assert_eq!(first(99, &halved, &mut Always(0))[40..], [Duration::ZERO; 59]);
+    let from_the_cap = Exponential::no_jitter(secs(8)).cap(secs(8))?.factor(0.5)?;
+    assert_eq!(first(4, &from_the_cap, &mut Always(0)), [8, 4, 2, 1].map(secs));
     let level = Exponential::no_jitter(ms(8)).factor(1.0)?;
     assert_eq!(first(3, &level, &mut Always(0)), [8, 8, 8].map(ms));
     // A step of a tenth of a nanosecond is not lost to rounding.
