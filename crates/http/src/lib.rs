@@ -17,6 +17,6 @@ pub use hints::{Hinted, Hints};
 pub use idempotency::{IDEMPOTENCY_KEY, new_idempotency_key};
 pub use kept_head::KeptHead;
 pub use repeatable::is_repeatable;
-pub use replay::{ReplayBody, ReplayCharge, ReplayError, ReplayLimits, ReplayMemory};
+pub use replay::{ReplayBody, ReplayCharge, ReplayError, ReplayLimits, ReplayMemory, ReplayWatch};
 pub use status::verdict_of_status;
 pub use transport::verdict_of_error;

@@ -14,6 +14,7 @@ mod memory;
 mod progress;
 mod shared;
 mod wakers;
+mod watch;
 
 use std::error::Error;
 use std::fmt;
@@ -28,6 +29,7 @@ use sync_wrapper::SyncWrapper;
 pub use error::ReplayError;
 pub use limits::ReplayLimits;
 pub use memory::{ReplayCharge, ReplayMemory};
+pub use watch::ReplayWatch;
 
 use frames::Next;
 use held::{Held, Whole};
@@ -222,6 +224,15 @@ impl<B> ReplayBody<B> {
     pub fn cancel_others(&self) {
         if let Inner::Shared { reader } = &self.inner {
             reader.cancel_others();
+        }
+    }
+
+    /// Watches whether this reader can go on, from outside of whoever reads: the reader may be moved
+    /// away, and even dropped, meanwhile. Of one that is not shared nothing is ever to be told.
+    pub fn watch(&self) -> ReplayWatch {
+        match &self.inner {
+            Inner::Held { .. } | Inner::Once { .. } => ReplayWatch::idle(),
+            Inner::Shared { reader } => reader.watch(),
         }
     }
 

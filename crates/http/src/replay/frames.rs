@@ -15,12 +15,17 @@ use super::memory::{Allowance, least_charge};
 use super::progress::source_error;
 use super::{BoxError, ReplayError};
 
-/// A frame, or the error in its place, as it is kept.
+/// A frame, or the error in its place, as it is kept: in no more room than the data.
 #[derive(Clone)]
 pub(super) enum Kept {
     Data(Bytes),
-    // Boxed, for it comes once and is large.
-    Trailers(Box<HeaderMap>),
+    Other(Box<Other>),
+}
+
+/// What comes once, if at all.
+#[derive(Clone)]
+pub(super) enum Other {
+    Trailers(HeaderMap),
     Failed(ReplayError),
 }
 
@@ -31,10 +36,12 @@ impl Kept {
         let none = least_charge(0);
         match self {
             Kept::Data(data) => least_charge(data.len()),
-            Kept::Trailers(trailers) => trailers.iter().fold(none, |sum, (name, value)| {
-                sum.saturating_add(name.as_str().len() + value.len() + none)
-            }),
-            Kept::Failed(_) => none,
+            Kept::Other(other) => match &**other {
+                Other::Trailers(trailers) => trailers.iter().fold(none, |sum, (name, value)| {
+                    sum.saturating_add(name.as_str().len() + value.len() + none)
+                }),
+                Other::Failed(_) => none,
+            },
         }
     }
 }
@@ -63,13 +70,12 @@ impl Next {
     /// How it is kept: a kind of frame that is not known yet cannot be.
     #[inline]
     pub(super) fn to_kept(&self) -> Option<Kept> {
-        match self {
-            Next::Data(data) => Some(Kept::Data(data.clone())),
-            Next::Other(frame) => {
-                frame.trailers_ref().map(|trailers| Kept::Trailers(Box::new(trailers.clone())))
-            }
-            Next::Failed(error) => Some(Kept::Failed(error.clone())),
-        }
+        let other = match self {
+            Next::Data(data) => return Some(Kept::Data(data.clone())),
+            Next::Other(frame) => Other::Trailers(frame.trailers_ref()?.clone()),
+            Next::Failed(error) => Other::Failed(error.clone()),
+        };
+        Some(Kept::Other(Box::new(other)))
     }
 }
 
@@ -78,16 +84,16 @@ impl From<Kept> for Next {
     fn from(kept: Kept) -> Self {
         match kept {
             Kept::Data(data) => Next::Data(data),
-            Kept::Trailers(trailers) => Next::Other(Box::new(Frame::trailers(*trailers))),
-            Kept::Failed(error) => Next::Failed(error),
+            Kept::Other(other) => match *other {
+                Other::Trailers(trailers) => Next::Other(Box::new(Frame::trailers(trailers))),
+                Other::Failed(error) => Next::Failed(error),
+            },
         }
     }
 }
 
-#[derive(Default)]
 struct Entry {
-    /// `None` before it was read, and once nobody needs it.
-    kept: Option<Kept>,
+    kept: Kept,
     /// The readers that stand right before this frame.
     before: usize,
 }
@@ -103,8 +109,8 @@ pub(super) struct Freed {
 impl Freed {
     /// What the frames were charged with.
     pub(super) fn charge(&self) -> usize {
-        let kept = self.first.iter().chain(&self.rest).filter_map(|entry| entry.kept.as_ref());
-        kept.fold(0, |sum, kept| sum.saturating_add(kept.charge()))
+        let entries = self.first.iter().chain(&self.rest);
+        entries.fold(0, |sum, entry| sum.saturating_add(entry.kept.charge()))
     }
 }
 
@@ -114,12 +120,7 @@ pub(super) struct Remaining(vec::IntoIter<Entry>);
 impl Remaining {
     #[inline]
     pub(super) fn next(&mut self) -> Option<Kept> {
-        loop {
-            let entry = self.0.next()?;
-            if entry.kept.is_some() {
-                return entry.kept;
-            }
-        }
+        self.0.next().map(|entry| entry.kept)
     }
 
     /// Whether the frame returned last was the last.
@@ -134,15 +135,13 @@ impl Remaining {
 pub(super) struct Frames {
     /// The position of the front: the frames that were freed, or never kept.
     start: u64,
-    /// The position after the last frame that was read.
-    end: u64,
     /// The frame at position 0, so that a body of one frame needs no vector.
     first: Option<Entry>,
-    /// The frames up to `end`, between places of some that were freed and places for more: so a
-    /// frame is found and added in fewer steps than in a ring.
+    /// The position of the first place in `rest`.
+    base: u64,
+    /// All further frames, behind empty places of some that were freed: so a frame is found and
+    /// added in fewer steps than in a ring.
     rest: Vec<Entry>,
-    /// The places in `rest` that have been filled.
-    filled: usize,
     /// The readers that have seen everything that was read.
     at_end: usize,
 }
@@ -153,9 +152,10 @@ impl Frames {
         self.start
     }
 
+    /// The position after the last frame that was read.
     #[inline]
     pub(super) fn end(&self) -> u64 {
-        self.end
+        self.base + u64::try_from(self.rest.len()).unwrap_or(u64::MAX)
     }
 
     /// A reader joins at the first frame of all, which must not have been freed.
@@ -169,7 +169,7 @@ impl Frames {
             Some(entry) => entry.before -= 1,
             None => self.at_end -= 1,
         }
-        if self.start == self.end { None } else { self.free() }
+        if self.start == self.end() { None } else { self.free() }
     }
 
     /// Every reader leaves but one, which stands at `position`.
@@ -189,83 +189,86 @@ impl Frames {
         let entry = self.entry(position)?;
         entry.before -= 1;
         let kept = if front && entry.before == 0 {
-            let kept = entry.kept.take()?;
+            let kept = std::mem::replace(&mut entry.kept, Kept::Data(Bytes::new()));
             allowance.give_back(kept.charge());
             self.pass_front();
             kept
         } else {
-            entry.kept.clone()?
+            entry.kept.clone()
         };
         self.arrive(position + 1);
         Some(kept)
     }
 
-    /// The same in a few steps, for data that others still need; else `None`.
+    /// The same in a few steps, for data behind the front; else `None`. Also says whether it is the
+    /// last frame that was read.
     #[inline(always)]
-    pub(super) fn advance_data(&mut self, position: u64) -> Option<Bytes> {
-        let back = usize::try_from(self.end.checked_sub(position)?).ok()?;
-        let index = self.filled.checked_sub(back)?;
-        let (entry, after) = match self.rest.get_mut(index..self.filled)? {
-            [entry, after, ..] => (entry, &mut after.before),
-            [entry] => (entry, &mut self.at_end),
-            [] => return None,
-        };
-        let Some(Kept::Data(data)) = &entry.kept else { return None };
-        if entry.before == 1 && position == self.start {
+    pub(super) fn advance_data(&mut self, position: u64) -> Option<(Bytes, bool)> {
+        if position <= self.start {
             return None;
         }
-        let data = data.clone();
+        let index = usize::try_from(position.checked_sub(self.base)?).ok()?;
+        let (entry, after, last) = match self.rest.get_mut(index..)? {
+            [entry, after, ..] => (entry, &mut after.before, false),
+            [entry] => (entry, &mut self.at_end, true),
+            [] => return None,
+        };
+        let Kept::Data(data) = &entry.kept else { return None };
         entry.before -= 1;
         *after += 1;
-        Some(data)
+        Some((data.clone(), last))
     }
 
     /// Keeps a frame that a reader at the end has just read and moves past.
-    #[inline(always)]
     pub(super) fn push(&mut self, kept: Kept) {
         let before = std::mem::replace(&mut self.at_end, 1) - 1;
-        let entry = Entry { kept: Some(kept), before };
-        self.end += 1;
-        match self.rest.get_mut(self.filled) {
-            Some(place) => {
-                *place = entry;
-                self.filled += 1;
-            }
-            None => self.push_slowly(entry),
+        let entry = Entry { kept, before };
+        if self.base == 0 {
+            self.first = Some(entry);
+            self.base = 1;
+        } else {
+            self.rest.push(entry);
         }
     }
 
-    /// Makes room, unless it is the first frame of all.
-    #[cold]
-    fn push_slowly(&mut self, entry: Entry) {
-        if self.end == 1 {
-            self.first = Some(entry);
-            return;
+    /// The same in a few steps, for data and a reader that is the only one at the end.
+    #[inline(always)]
+    pub(super) fn push_data(&mut self, data: Bytes) {
+        if self.rest.len() == self.rest.capacity() {
+            return self.push_slowly(data);
         }
-        self.rest.push(entry);
-        self.filled = self.rest.len();
-        // As many places as were allocated.
-        self.rest.resize_with(self.rest.capacity(), Entry::default);
+        self.rest.push(Entry { kept: Kept::Data(data), before: 0 });
+    }
+
+    #[cold]
+    fn push_slowly(&mut self, data: Bytes) {
+        self.push(Kept::Data(data));
+    }
+
+    /// Whether one reader alone has seen everything that was read.
+    pub(super) fn one_at_end(&self) -> bool {
+        self.at_end == 1
     }
 
     /// The only reader has read one more frame, which is not kept.
     pub(super) fn pass(&mut self) {
-        self.end += 1;
-        self.start = self.end;
+        self.base = self.end() + 1;
+        self.start = self.base;
+        self.rest.clear();
     }
 
     /// Gives up all that is kept: only a reader at the end can go on.
     pub(super) fn give_up(&mut self) -> Freed {
-        self.start = self.end;
+        self.base = self.end();
+        self.start = self.base;
         self.at_end = 1;
-        self.filled = 0;
         Freed { first: self.first.take(), rest: std::mem::take(&mut self.rest) }
     }
 
     /// Everything but the first frame of all, which was freed, for the only reader there is.
     pub(super) fn hand_over(&mut self) -> Remaining {
-        self.rest.truncate(self.filled);
-        self.filled = 0;
+        self.close_gap();
+        self.base = self.end();
         self.at_end = 1;
         Remaining(std::mem::take(&mut self.rest).into_iter())
     }
@@ -279,27 +282,31 @@ impl Frames {
 
     /// The frame at `position`, which was not freed; `None` at the end.
     fn entry(&mut self, position: u64) -> Option<&mut Entry> {
-        let back = usize::try_from(self.end.checked_sub(position)?).ok()?;
-        match self.filled.checked_sub(back) {
-            Some(index) => self.rest.get_mut(index..self.filled)?.first_mut(),
+        match position.checked_sub(self.base) {
+            Some(index) => self.rest.get_mut(usize::try_from(index).ok()?),
             None => self.first.as_mut(),
         }
     }
 
     /// How many places of `rest` are of frames that were freed.
-    fn gaps(&self) -> usize {
-        let kept = usize::try_from(self.end - self.start).unwrap_or(usize::MAX);
-        self.filled.saturating_sub(kept)
+    fn gap(&self) -> usize {
+        usize::try_from(self.start.saturating_sub(self.base)).unwrap_or(usize::MAX)
+    }
+
+    /// Takes the empty places out.
+    fn close_gap(&mut self) {
+        let gap = self.gap();
+        self.rest.drain(..gap);
+        self.base = self.base.max(self.start);
     }
 
     /// The frame at the front was taken.
     fn pass_front(&mut self) {
         self.start += 1;
         self.first = None;
-        let gaps = self.gaps();
-        if gaps > 32 && gaps > self.filled / 2 {
-            self.rest.drain(..gaps);
-            self.filled -= gaps;
+        let gap = self.gap();
+        if gap > 32 && gap > self.rest.len() / 2 {
+            self.close_gap();
         }
     }
 
@@ -310,15 +317,14 @@ impl Frames {
         if self.first.is_some() {
             return None;
         }
-        let gaps = self.gaps();
-        let kept = self.rest.iter().take(self.filled).skip(gaps);
-        let count = kept.take_while(|entry| unneeded(entry)).count();
+        self.close_gap();
+        let count = self.rest.iter().take_while(|entry| unneeded(entry)).count();
         if first.is_none() && count == 0 {
             return None;
         }
-        self.start += u64::from(first.is_some()) + u64::try_from(count).unwrap_or(u64::MAX);
-        let rest = self.rest.drain(..gaps + count).collect();
-        self.filled -= gaps + count;
+        let rest = self.rest.drain(..count).collect();
+        self.base += u64::try_from(count).unwrap_or(u64::MAX);
+        self.start = self.base;
         Some(Freed { first, rest })
     }
 }

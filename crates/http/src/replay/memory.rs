@@ -101,15 +101,15 @@ pub(super) fn least_charge(length: usize) -> usize {
 /// What one body may take of the memory, and has taken. What is not given back before is when it is
 /// dropped.
 pub(super) struct Allowance {
-    taken: usize,
-    /// What may still be taken as far as the limit of one call is concerned.
+    per_call: usize,
+    /// What may still be taken as far as the limit of one call is concerned: the rest is taken.
     left: usize,
     memory: ReplayMemory,
 }
 
 impl Allowance {
     pub(super) fn new(per_call: usize, memory: ReplayMemory) -> Self {
-        Self { taken: 0, left: per_call, memory }
+        Self { per_call, left: per_call, memory }
     }
 
     /// Takes `bytes`, or nothing if that would pass a limit.
@@ -118,7 +118,6 @@ impl Allowance {
         let granted = bytes <= self.left && self.memory.take(bytes);
         if granted {
             self.left -= bytes;
-            self.taken += bytes;
         }
         granted
     }
@@ -126,26 +125,30 @@ impl Allowance {
     #[inline]
     pub(super) fn give_back(&mut self, bytes: usize) {
         self.left += bytes;
-        self.taken -= bytes;
         self.memory.give_back(bytes);
     }
 
     /// What was taken, to be given back by somebody else.
     pub(super) fn hand_over(&mut self) -> Self {
-        let taken = std::mem::take(&mut self.taken);
-        Self { taken, left: self.left, memory: self.memory.clone() }
+        let left = std::mem::replace(&mut self.left, self.per_call);
+        Self { per_call: self.per_call, left, memory: self.memory.clone() }
+    }
+
+    fn taken(&self) -> usize {
+        self.per_call - self.left
     }
 
     pub(super) fn give_back_all(&mut self) {
-        self.give_back(self.taken);
+        self.give_back(self.taken());
     }
 }
 
 impl Drop for Allowance {
     #[inline]
     fn drop(&mut self) {
-        if self.taken > 0 {
-            self.memory.give_back(self.taken);
+        let taken = self.taken();
+        if taken > 0 {
+            self.memory.give_back(taken);
         }
     }
 }

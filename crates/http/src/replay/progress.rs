@@ -2,15 +2,19 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
+use super::frames::Other;
 use super::{BoxError, ReplayError};
 
 /// What a reader returns.
-pub(super) type Polled = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
+pub(super) type Polled = PolledFrom<BoxError>;
+
+/// What the caller's body returns.
+pub(super) type PolledFrom<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
 
 /// How far one reader has come.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,16 +54,34 @@ impl Progress {
         self.ended || self.is_done()
     }
 
+    /// Counts data that is about to be returned.
+    #[inline]
+    pub(super) fn count(&mut self, data: &Bytes) {
+        // At the speed of memory this would take decades to wrap.
+        self.read = self.read.wrapping_add(u64::try_from(data.len()).unwrap_or(u64::MAX));
+    }
+
     /// Counts data and returns it.
     #[inline]
     pub(super) fn give(&mut self, data: Bytes) -> Polled {
-        // At the speed of memory this would take decades to wrap.
-        self.read = self.read.wrapping_add(u64::try_from(data.len()).unwrap_or(u64::MAX));
+        self.count(&data);
         Poll::Ready(Some(Ok(Frame::data(data))))
     }
 
-    /// Asks a body that this reader has for itself. The way of data is short, for a frame has room
-    /// for trailers and is costly to move.
+    /// Returns what is no data.
+    #[cold]
+    pub(super) fn give_other(&mut self, other: Other) -> Polled {
+        Poll::Ready(Some(match other {
+            Other::Trailers(trailers) => Ok(Frame::trailers(trailers)),
+            Other::Failed(error) => {
+                self.stage = Stage::Done;
+                Err(error.into())
+            }
+        }))
+    }
+
+    /// Asks a body that this reader has for itself.
+    #[inline(always)]
     pub(super) fn ask<B>(
         &mut self,
         mut body: Pin<&mut B>,
@@ -73,27 +95,43 @@ impl Progress {
         if self.stage != Stage::Open {
             return self.closed();
         }
-        self.stage = Stage::Asking;
+        let unless_it_panics = Panicked(&mut self.stage);
         let polled = body.as_mut().poll_frame(cx);
-        self.stage = Stage::Open;
-        match ready!(polled) {
+        let ended = body.is_end_stream();
+        std::mem::forget(unless_it_panics);
+        match data_of(polled) {
+            Ok(data) => {
+                self.ended = ended;
+                self.give(data)
+            }
+            Err(other) => self.asked(other, ended, failed),
+        }
+    }
+
+    /// Whatever else a body may say.
+    #[cold]
+    #[inline(never)]
+    fn asked<E: Into<BoxError>>(
+        &mut self,
+        polled: PolledFrom<E>,
+        ended: bool,
+        failed: impl FnOnce(),
+    ) -> Polled {
+        polled.map(|said| match said {
             Some(Ok(frame)) => {
-                self.ended = body.is_end_stream();
-                match frame.into_data() {
-                    Ok(data) => self.give(data),
-                    Err(other) => not_data(other),
-                }
+                self.ended = ended;
+                Some(Ok(frame))
             }
             Some(Err(error)) => {
                 self.stage = Stage::Failed;
                 failed();
-                Poll::Ready(Some(Err(source_error(error).into())))
+                Some(Err(source_error(error).into()))
             }
             None => {
                 self.stage = Stage::Done;
-                Poll::Ready(None)
+                None
             }
-        }
+        })
     }
 
     /// What is returned when the body is not asked any more.
@@ -105,9 +143,33 @@ impl Progress {
     }
 }
 
-#[cold]
-fn not_data(frame: Frame<Bytes>) -> Polled {
-    Poll::Ready(Some(Ok(frame)))
+/// Whether a body said data.
+#[inline(always)]
+pub(super) fn is_data<E>(polled: &PolledFrom<E>) -> bool {
+    matches!(polled, Poll::Ready(Some(Ok(frame))) if frame.is_data())
+}
+
+/// What a body said, if it is data; else all that it said. A frame has room for trailers and is
+/// costly to move, so that only data, which is nearly all there is, is told from it first, in one
+/// comparison.
+#[inline(always)]
+pub(super) fn data_of<E>(polled: PolledFrom<E>) -> Result<Bytes, PolledFrom<E>> {
+    match polled {
+        Poll::Ready(Some(Ok(frame))) if frame.is_data() => {
+            frame.into_data().map_err(|frame| Poll::Ready(Some(Ok(frame))))
+        }
+        other => Err(other),
+    }
+}
+
+/// What becomes of a body should it panic. Only then is this dropped, so that every other poll does
+/// without the notes that would say the same.
+struct Panicked<'a>(&'a mut Stage);
+
+impl Drop for Panicked<'_> {
+    fn drop(&mut self) {
+        *self.0 = Stage::Asking;
+    }
 }
 
 /// The error of the caller's body as every reader gets it.

@@ -11,14 +11,17 @@ mod own;
 mod reader;
 
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Waker;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::ReplayError;
 use super::frames::{Frames, Freed, Next};
 use super::memory::Allowance;
 use super::progress::Length;
 use super::wakers::{Afterwards, ReaderId, Waiting, Wakers};
+use super::watch::Watched;
 
 pub(super) use reader::Reader;
 
@@ -60,6 +63,8 @@ struct State<B> {
     lone: Option<Waiting>,
     /// Made when a second reader asks.
     wakers: Option<Wakers>,
+    /// Made when somebody first watches a reader.
+    watched: Option<Arc<Watched>>,
 }
 
 /// How far the source has come.
@@ -77,10 +82,9 @@ enum Stage {
 }
 
 impl<B> Shared<B> {
-    /// A source that panicked has poisoned the lock; what is beside it is whole all the same.
     #[inline]
     fn lock(&self) -> MutexGuard<'_, State<B>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -112,13 +116,18 @@ impl<B> State<B> {
     }
 
     /// Keeps nothing any more: the reader that has just read a frame is from now on the only one.
+    /// None of the others has read as much.
     #[cold]
-    fn give_up(&mut self, afterwards: &mut Afterwards) {
+    fn give_up(&mut self, reader: ReaderId, afterwards: &mut Afterwards) {
         self.leader = NOBODY;
         self.allowance.give_back_all();
         self.readers = 1;
         self.asking = 1;
-        afterwards.chores().freed = self.frames.give_up();
+        let chores = afterwards.chores();
+        chores.freed = self.frames.give_up();
+        if let Some(watched) = &self.watched {
+            chores.wake.extend(watched.cut_off(NOBODY, reader));
+        }
         self.frames.pass();
     }
 

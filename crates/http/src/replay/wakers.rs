@@ -5,8 +5,10 @@
 //! called nor while one is dropped: a body may wake itself while it is polled, and dropping the last
 //! waker of a task may drop the task, with another reader in it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Wake, Waker};
+
+use parking_lot::Mutex;
 
 use super::frames::Freed;
 
@@ -90,7 +92,7 @@ impl Wakers {
 
     /// Puts a reader on the list. Returns the waker it had there, to be dropped without a lock.
     pub(super) fn register(&self, reader: ReaderId, waker: &Waker) -> Option<Waker> {
-        let mut contents = self.list.lock();
+        let mut contents = self.list.0.lock();
         match contents.waiting.iter_mut().find(|(id, _)| *id == reader) {
             Some((_, known)) if known.will_wake(waker) => None,
             Some((_, known)) => Some(std::mem::replace(known, waker.clone())),
@@ -103,7 +105,7 @@ impl Wakers {
 
     /// The body is about to be polled.
     pub(super) fn begin(&self) {
-        let mut contents = self.list.lock();
+        let mut contents = self.list.0.lock();
         contents.polling = true;
         contents.woken = false;
     }
@@ -111,14 +113,14 @@ impl Wakers {
     /// The body has been polled. Returns the readers to be told: all, if it was ready or woke
     /// itself meanwhile.
     pub(super) fn finish(&self, ready: bool) -> Vec<Waiting> {
-        let mut contents = self.list.lock();
+        let mut contents = self.list.0.lock();
         contents.polling = false;
         if ready || contents.woken { std::mem::take(&mut contents.waiting) } else { Vec::new() }
     }
 
     /// Takes every reader off the list but `stays`.
     pub(super) fn take_all_but(&self, stays: Option<ReaderId>) -> Vec<Waiting> {
-        let mut contents = self.list.lock();
+        let mut contents = self.list.0.lock();
         contents.polling = false;
         let mut taken = std::mem::take(&mut contents.waiting);
         if let Some(own) = taken.iter().position(|(id, _)| Some(*id) == stays) {
@@ -128,19 +130,13 @@ impl Wakers {
     }
 }
 
-impl List {
-    fn lock(&self) -> MutexGuard<'_, Contents> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Wake for List {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let mut contents = self.lock();
+        let mut contents = self.0.lock();
         if contents.polling {
             contents.woken = true;
             return;

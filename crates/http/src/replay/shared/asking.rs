@@ -1,101 +1,122 @@
 //! How a reader comes by its next frame: kept, or fresh from the caller's body.
 
-use std::sync::MutexGuard;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http_body::Body;
+use http_body::{Body, Frame};
+use parking_lot::{Mutex, MutexGuard};
+use sync_wrapper::SyncWrapper;
 
+use super::own::Own;
 use super::{NOBODY, Stage, State};
 use crate::replay::BoxError;
-use crate::replay::frames::{Kept, Next};
+use crate::replay::frames::Next;
 use crate::replay::memory::least_charge;
-use crate::replay::progress::{self, Polled, Progress, panic_error};
+use crate::replay::progress::{self, Polled, PolledFrom, Progress, data_of, is_data, panic_error};
 use crate::replay::wakers::{Afterwards, ReaderId};
 
 /// Where a reader stands.
-pub(super) struct Place {
+pub(super) struct Place<B> {
+    /// The body, once this reader has it to itself.
+    pub(super) own: Option<SyncWrapper<Box<Own<B>>>>,
+    pub(super) progress: Progress,
     pub(super) id: ReaderId,
     /// Frames read so far, while they are counted: as long as the body is shared.
     pub(super) position: u64,
     /// It has asked for a fresh frame, so that it counts among those that may wait.
     pub(super) asked: bool,
-    pub(super) progress: Progress,
 }
 
-impl Place {
-    /// Fresh data for the reader that leads, in a few steps: nearly every frame comes this way.
-    #[inline(always)]
-    pub(super) fn lead<B>(
-        &mut self,
-        mut guard: MutexGuard<'_, State<B>>,
-        cx: &mut Context<'_>,
-    ) -> Polled
-    where
-        B: Body<Data = Bytes>,
-        B::Error: Into<BoxError>,
-    {
+impl<B> Place<B>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    /// The next frame of a shared body. What nearly every frame does is written out here, in as few
+    /// steps as may be: the leader's fresh data is kept, returned, and nobody is told.
+    #[inline(never)]
+    pub(super) fn poll(&mut self, shared: &Mutex<State<B>>, cx: &mut Context<'_>) -> Polled {
+        let mut guard = shared.lock();
         let state = &mut *guard;
-        let Some(source) = &mut state.source else { return self.next_slowly(guard, cx) };
-        state.leader = NOBODY;
-        state.stage = Stage::Asking;
+        if state.leader != self.id {
+            return self.again(guard, cx);
+        }
+        let Some(source) = &mut state.source else { return self.next(guard, cx) };
+        let unless_it_panics = Panicked { stage: &mut state.stage, leader: &mut state.leader };
         let polled = source.as_mut().poll_frame(cx);
-        state.stage = Stage::Open;
-        let next = match polled {
-            Poll::Ready(Some(Ok(frame))) => {
-                let ended = source.is_end_stream();
-                state.ended = ended;
-                match frame.into_data() {
-                    Ok(data) => {
-                        if state.keep_data(&data) {
-                            state.leader = self.id;
-                            self.position += 1;
-                            self.progress.ended = ended;
-                            return self.progress.give(data);
-                        }
-                        Poll::Ready(Some(Next::Data(data)))
-                    }
-                    Err(other) => Poll::Ready(Some(Next::Other(Box::new(other)))),
-                }
-            }
-            other => other.map(Next::of),
+        let ended = source.is_end_stream();
+        state.ended = ended;
+        std::mem::forget(unless_it_panics);
+        // Asked by itself first, which leaves the frame where it is: half as many moves.
+        if !is_data(&polled) {
+            return self.led(guard, cx, polled);
+        }
+        let data = match data_of(polled) {
+            Ok(data) => data,
+            Err(other) => return self.led(guard, cx, other),
         };
-        self.answered(guard, cx, next)
+        if !state.allowance.take(least_charge(data.len())) {
+            return self.led(guard, cx, Poll::Ready(Some(Ok(Frame::data(data)))));
+        }
+        self.progress.count(&data);
+        self.progress.ended = ended;
+        state.frames.push_data(data.clone());
+        self.position += 1;
+        Poll::Ready(Some(Ok(Frame::data(data))))
     }
 
-    /// The next frame, in a few steps if it was kept.
-    #[inline(always)]
-    pub(super) fn next<B>(
+    /// Whatever else the leader may hear from the source.
+    #[cold]
+    #[inline(never)]
+    fn led(
         &mut self,
         mut guard: MutexGuard<'_, State<B>>,
         cx: &mut Context<'_>,
-    ) -> Polled
-    where
-        B: Body<Data = Bytes>,
-        B::Error: Into<BoxError>,
-    {
+        polled: PolledFrom<B::Error>,
+    ) -> Polled {
+        guard.leader = NOBODY;
+        self.answered(guard, cx, polled.map(Next::of))
+    }
+
+    /// The next frame in a few steps, if it was kept and has to stay.
+    #[inline(never)]
+    fn again(&mut self, mut guard: MutexGuard<'_, State<B>>, cx: &mut Context<'_>) -> Polled {
         let state = &mut *guard;
         if !state.has_cancelled(self.id)
-            && let Some(data) = state.frames.advance_data(self.position)
+            && let Some((data, last)) = state.frames.advance_data(self.position)
         {
             self.position += 1;
-            self.progress.ended = state.ended && self.position == state.frames.end();
+            self.progress.ended = last && state.ended;
+            if last {
+                state.leader = NOBODY;
+            }
             return self.progress.give(data);
         }
-        self.next_slowly(guard, cx)
+        if state.readers == 1
+            && let Some(own) = state.hand_over(self.id, self.position)
+        {
+            let waited = (state.lone.take(), state.wakers.take());
+            let shared = MutexGuard::mutex(&guard);
+            drop(guard);
+            drop(waited);
+            self.own = Some(SyncWrapper::new(own));
+            return self.poll_own(shared, cx);
+        }
+        self.next(guard, cx)
+    }
+
+    /// The next frame of a body that this reader has to itself.
+    #[inline(always)]
+    pub(super) fn poll_own(&mut self, shared: &Mutex<State<B>>, cx: &mut Context<'_>) -> Polled {
+        let Some(own) = &mut self.own else { return Poll::Ready(None) };
+        // The others are refused by now, but may be asked why the call failed.
+        let failed = || shared.lock().stage = Stage::Failed;
+        own.get_mut().poll_frame(&mut self.progress, cx, failed)
     }
 
     /// Whatever comes to pass.
     #[inline(never)]
-    fn next_slowly<B>(
-        &mut self,
-        mut guard: MutexGuard<'_, State<B>>,
-        cx: &mut Context<'_>,
-    ) -> Polled
-    where
-        B: Body<Data = Bytes>,
-        B::Error: Into<BoxError>,
-    {
+    fn next(&mut self, mut guard: MutexGuard<'_, State<B>>, cx: &mut Context<'_>) -> Polled {
         let state = &mut *guard;
         if self.progress.is_done() {
             return Poll::Ready(None);
@@ -107,7 +128,10 @@ impl Place {
         }
         if let Some(kept) = state.frames.advance(self.position, &mut state.allowance) {
             self.position += 1;
-            self.progress.ended = state.ended && self.position == state.frames.end();
+            if self.position == state.frames.end() {
+                self.progress.ended = state.ended;
+                state.leader = NOBODY;
+            }
             drop(guard);
             return self.give(Some(kept.into()));
         }
@@ -117,8 +141,8 @@ impl Place {
         }
         let next = match state.stage {
             Stage::Ahead => {
-                state.stage = Stage::Open;
                 state.ended = state.source.as_ref().is_none_or(|source| source.is_end_stream());
+                state.stage = Stage::Open;
                 state.ahead.take().flatten()
             }
             Stage::Open => return self.ask(guard, cx),
@@ -129,11 +153,7 @@ impl Place {
     }
 
     /// Polls the source, alone or for all who wait.
-    fn ask<B>(&mut self, mut guard: MutexGuard<'_, State<B>>, cx: &mut Context<'_>) -> Polled
-    where
-        B: Body<Data = Bytes>,
-        B::Error: Into<BoxError>,
-    {
+    fn ask(&mut self, mut guard: MutexGuard<'_, State<B>>, cx: &mut Context<'_>) -> Polled {
         let state = &mut *guard;
         state.leader = NOBODY;
         let mut afterwards = Afterwards::default();
@@ -144,10 +164,8 @@ impl Place {
                 let waker = all.as_ref().unwrap_or(cx.waker());
                 state.stage = Stage::Asking;
                 let polled = source.as_mut().poll_frame(&mut Context::from_waker(waker));
+                state.ended = source.is_end_stream();
                 state.stage = Stage::Open;
-                if polled.is_ready() {
-                    state.ended = source.is_end_stream();
-                }
                 polled.map(Next::of)
             }
             // It had said all when it was asked ahead.
@@ -160,7 +178,7 @@ impl Place {
     }
 
     #[cold]
-    fn answered<B>(
+    fn answered(
         &mut self,
         guard: MutexGuard<'_, State<B>>,
         cx: &Context<'_>,
@@ -170,7 +188,7 @@ impl Place {
     }
 
     /// This reader, at the end, has heard what the source says.
-    fn conclude<B>(
+    fn conclude(
         &mut self,
         mut guard: MutexGuard<'_, State<B>>,
         cx: &Context<'_>,
@@ -188,12 +206,16 @@ impl Place {
                 if matches!(next, Next::Failed(_)) {
                     state.stage = Stage::Failed;
                 }
-                state.keep(next, &mut afterwards);
+                state.keep(next, self.id, &mut afterwards);
                 self.position += 1;
                 self.progress.ended = state.ended && self.position == state.frames.end();
             }
         }
-        if state.stage == Stage::Open && state.asking == 1 && state.readers > 1 {
+        if state.stage == Stage::Open
+            && state.asking == 1
+            && state.readers > 1
+            && state.frames.one_at_end()
+        {
             state.leader = self.id;
         }
         drop(guard);
@@ -216,26 +238,30 @@ impl Place {
     }
 }
 
+/// What becomes of the source that the leader asks, should it panic. Only then is this dropped, so
+/// that every other frame does without the notes that would say the same.
+struct Panicked<'a> {
+    stage: &'a mut Stage,
+    leader: &'a mut ReaderId,
+}
+
+impl Drop for Panicked<'_> {
+    fn drop(&mut self) {
+        *self.stage = Stage::Asking;
+        *self.leader = NOBODY;
+    }
+}
+
 impl<B> State<B> {
     /// A reader at the end has read one more frame: keeps it if another reader needs it.
-    fn keep(&mut self, next: &Next, afterwards: &mut Afterwards) {
+    fn keep(&mut self, next: &Next, reader: ReaderId, afterwards: &mut Afterwards) {
         if self.readers == 1 {
             self.frames.pass();
             return;
         }
         match next.to_kept() {
             Some(kept) if self.allowance.take(kept.charge()) => self.frames.push(kept),
-            _ => self.give_up(afterwards),
+            _ => self.give_up(reader, afterwards),
         }
-    }
-
-    /// Keeps data that the leader has read, if there is room for it.
-    #[inline(always)]
-    fn keep_data(&mut self, data: &Bytes) -> bool {
-        let granted = self.allowance.take(least_charge(data.len()));
-        if granted {
-            self.frames.push(Kept::Data(data.clone()));
-        }
-        granted
     }
 }

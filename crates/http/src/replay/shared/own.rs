@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http_body::{Body, Frame};
+use http_body::Body;
 
 use super::{Source, Stage, State};
 use crate::replay::BoxError;
@@ -14,11 +14,13 @@ use crate::replay::wakers::ReaderId;
 
 /// The rest of a body, in the hands of one reader.
 pub(super) struct Own<B> {
-    /// What was kept for it. Empty for one that was ahead of all the others.
+    /// The caller's body, once nothing is to be read before it.
+    source: Option<Source<B>>,
+    /// What was kept for the reader. Empty for one that was ahead of all the others.
     frames: Remaining,
     allowance: Allowance,
-    /// What follows; `None` if nothing does.
-    source: Option<Source<B>>,
+    /// What follows on the frames; `None` if nothing does.
+    following: Option<Source<B>>,
     /// Nothing does, and the source had said so with its last frame.
     ended: bool,
 }
@@ -34,11 +36,12 @@ impl<B> State<B> {
             return None;
         }
         // One that has said all stays where it is, for here it cannot be dropped.
-        let source = if self.stage == Stage::Open { self.source.take() } else { None };
+        let following = if self.stage == Stage::Open { self.source.take() } else { None };
         Some(Box::new(Own {
+            source: None,
             frames: self.frames.hand_over(),
             allowance: self.allowance.hand_over(),
-            source,
+            following,
             ended: self.ended,
         }))
     }
@@ -49,37 +52,51 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    #[inline]
+    #[inline(always)]
     pub(super) fn poll_frame(
         &mut self,
         progress: &mut Progress,
         cx: &mut Context<'_>,
         failed: impl FnOnce(),
     ) -> Polled {
-        if let Some(kept) = self.frames.next() {
-            return self.again(kept, progress);
-        }
         match &mut self.source {
             Some(source) => progress.ask(source.as_mut(), cx, failed),
-            None => {
-                progress.stage = progress::Stage::Done;
-                Poll::Ready(None)
-            }
+            None => self.again(progress, cx, failed),
         }
     }
 
-    #[inline]
-    fn again(&mut self, kept: Kept, progress: &mut Progress) -> Polled {
+    /// What was kept, then what follows on it.
+    #[inline(never)]
+    fn again(
+        &mut self,
+        progress: &mut Progress,
+        cx: &mut Context<'_>,
+        failed: impl FnOnce(),
+    ) -> Polled {
+        let Some(kept) = self.frames.next() else { return self.follow(progress, cx, failed) };
         progress.ended = self.ended && self.frames.is_empty();
         match kept {
             Kept::Data(data) => {
                 self.allowance.give_back(least_charge(data.len()));
                 progress.give(data)
             }
-            Kept::Trailers(trailers) => Poll::Ready(Some(Ok(Frame::trailers(*trailers)))),
-            Kept::Failed(error) => {
+            Kept::Other(other) => progress.give_other(*other),
+        }
+    }
+
+    #[cold]
+    fn follow(
+        &mut self,
+        progress: &mut Progress,
+        cx: &mut Context<'_>,
+        failed: impl FnOnce(),
+    ) -> Polled {
+        self.source = self.following.take();
+        match &mut self.source {
+            Some(source) => progress.ask(source.as_mut(), cx, failed),
+            None => {
                 progress.stage = progress::Stage::Done;
-                Poll::Ready(Some(Err(error.into())))
+                Poll::Ready(None)
             }
         }
     }

@@ -1,26 +1,24 @@
 //! One reader of a shared body: its place among the frames, its coming and its going.
 
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::Context;
 
 use bytes::Bytes;
 use http_body::{Body, SizeHint};
-use sync_wrapper::SyncWrapper;
+use parking_lot::Mutex;
 
 use super::asking::Place;
-use super::own::Own;
 use super::{NOBODY, Shared, Source, Stage, State};
 use crate::replay::frames::{Frames, Next};
 use crate::replay::progress::{Length, Polled, Progress};
 use crate::replay::wakers::{ReaderId, wake_all};
+use crate::replay::watch::{ReplayWatch, Watched};
 use crate::replay::{BoxError, ReplayLimits};
 
 /// One reader of a shared body.
 pub(in crate::replay) struct Reader<B> {
     shared: Arc<Shared<B>>,
-    /// The body, once this reader has it to itself.
-    own: Option<SyncWrapper<Box<Own<B>>>>,
-    place: Place,
+    place: Place<B>,
 }
 
 impl<B> Reader<B> {
@@ -48,13 +46,15 @@ impl<B> Reader<B> {
             survivor: 0,
             lone: None,
             wakers: None,
+            watched: None,
         };
         Self::at_start(Arc::new(Shared { length, state: Mutex::new(state) }), 0)
     }
 
     fn at_start(shared: Arc<Shared<B>>, id: ReaderId) -> Self {
-        let place = Place { id, position: 0, asked: false, progress: Progress::default() };
-        Self { shared, own: None, place }
+        let place =
+            Place { own: None, id, position: 0, asked: false, progress: Progress::default() };
+        Self { shared, place }
     }
 
     #[inline(never)]
@@ -77,6 +77,17 @@ impl<B> Reader<B> {
 
     pub(in crate::replay) fn source_failed(&self) -> bool {
         self.place.progress.has_failed() || self.shared.lock().has_failed()
+    }
+
+    pub(in crate::replay) fn watch(&self) -> ReplayWatch {
+        let mut state = self.shared.lock();
+        let id = self.place.id;
+        if state.refusal(id, self.place.position).is_none() {
+            return ReplayWatch::new(state.watched.get_or_insert_default(), id);
+        }
+        let watched = Arc::new(Watched::default());
+        watched.cut_off(NOBODY, NOBODY);
+        ReplayWatch::new(&watched, id)
     }
 
     pub(in crate::replay) fn progress(&self) -> Progress {
@@ -104,6 +115,9 @@ impl<B> Reader<B> {
                 wake = wakers.take_all_but(Some(self.place.id));
             }
             wake.extend(state.lone.take_if(|(id, _)| *id != self.place.id));
+            if let Some(watched) = &state.watched {
+                wake.extend(watched.cut_off(state.cancelled_below, self.place.id));
+            }
         }
         drop(state);
         drop(freed);
@@ -118,34 +132,12 @@ where
 {
     #[inline]
     pub(in crate::replay) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Polled {
-        if self.own.is_some() { self.poll_own(cx) } else { self.poll_shared(cx) }
-    }
-
-    #[inline(never)]
-    fn poll_own(&mut self, cx: &mut Context<'_>) -> Polled {
-        let Some(own) = &mut self.own else { return Poll::Ready(None) };
-        let shared = &self.shared;
-        // The others are refused by now, but may be asked why the call failed.
-        let failed = || shared.lock().stage = Stage::Failed;
-        own.get_mut().poll_frame(&mut self.place.progress, cx, failed)
-    }
-
-    #[inline(never)]
-    fn poll_shared(&mut self, cx: &mut Context<'_>) -> Polled {
-        let mut state = self.shared.lock();
-        if state.leader == self.place.id {
-            return self.place.lead(state, cx);
+        let shared = &self.shared.state;
+        if self.place.own.is_some() {
+            self.place.poll_own(shared, cx)
+        } else {
+            self.place.poll(shared, cx)
         }
-        if state.readers == 1
-            && let Some(own) = state.hand_over(self.place.id, self.place.position)
-        {
-            let waited = (state.lone.take(), state.wakers.take());
-            drop(state);
-            drop(waited);
-            self.own = Some(SyncWrapper::new(own));
-            return self.poll_own(cx);
-        }
-        self.place.next(state, cx)
     }
 }
 

@@ -1,0 +1,163 @@
+//! What is kept while a clone stands still: by a reader that is ahead, and for readers behind it.
+
+#![allow(missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+
+mod replay_support;
+
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use reattempt_http::{ReplayBody, ReplayError, ReplayLimits, ReplayMemory};
+use replay_support::*;
+
+const X: Bytes = Bytes::from_static(b"x");
+
+/// Three frames, a panic, and another frame; the panic may also come when the fourth frame has been
+/// returned and the body is asked whether that was all.
+#[derive(Default)]
+struct Panics {
+    polls: usize,
+    late: bool,
+}
+
+impl Body for Panics {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.polls += 1;
+        assert!(self.late || self.polls != 4, "on purpose");
+        Poll::Ready(Some(Ok(Frame::data(X))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        assert_ne!(self.polls, 4, "on purpose");
+        false
+    }
+}
+
+#[test]
+fn a_panic_of_the_body_ends_the_reader_ahead_and_every_reader_behind() {
+    type Panicking = Pin<Box<ReplayBody<Panics>>>;
+    let poll = |reader: &mut Panicking| {
+        reader.as_mut().poll_frame(&mut Context::from_waker(Waker::noop()))
+    };
+    for late in [false, true] {
+        let body = Panics { late, polls: 0 };
+        let mut ahead = Box::pin(ReplayBody::new(body, &ReplayLimits::default()));
+        let mut behind = Box::pin(ahead.try_clone().unwrap());
+        for _ in 0..3 {
+            assert!(matches!(poll(&mut ahead), Poll::Ready(Some(Ok(_)))));
+        }
+        assert!(!ahead.source_failed());
+        assert!(catch_unwind(AssertUnwindSafe(|| poll(&mut ahead))).is_err());
+        assert!(ahead.source_failed() && behind.source_failed());
+        for _ in 0..3 {
+            assert!(matches!(poll(&mut behind), Poll::Ready(Some(Ok(_)))));
+        }
+        for mut reader in [ahead, behind] {
+            let Poll::Ready(Some(Err(error))) = poll(&mut reader) else {
+                panic!("it was asked again, or looks as if it had come to its end")
+            };
+            assert!(matches!(error.downcast_ref(), Some(ReplayError::Source(_))));
+            assert!(matches!(poll(&mut reader), Poll::Ready(None)));
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_caught_up_and_asked_for_nothing_finds_the_next_frame() {
+    let steps = vec![Step::Data(b"data"); 10];
+    let memory = ReplayMemory::new(1024);
+    let mut ahead = reader(&steps, &ReplayLimits::default().memory(memory.clone()));
+    let kept = clone(&ahead);
+    let mut follows = clone(&ahead);
+    for reader in [&mut ahead, &mut follows] {
+        for _ in 0..3 {
+            assert!(poll(reader, Waker::noop()).is_ready());
+        }
+    }
+    for _ in 0..2 {
+        assert!(poll(&mut ahead, Waker::noop()).is_ready());
+    }
+    drop(kept);
+    assert_eq!(memory.used(), 2 * 32);
+    assert_eq!(read_all(&mut follows), expected(&steps)[3..]);
+    assert_eq!(read_all(&mut ahead), expected(&steps)[5..]);
+    assert_eq!(memory.used(), 0);
+}
+
+#[test]
+fn what_was_freed_one_by_one_is_not_given_back_again_when_a_reader_leaves() {
+    let steps = vec![Step::Data(b"ten bytes."); 40];
+    let memory = ReplayMemory::new(40 * 32);
+    let limits = ReplayLimits::default().memory(memory.clone());
+    let mut ahead = reader(&steps, &limits);
+    let mut behind = clone(&ahead);
+    let mut between = clone(&ahead);
+    for reader in [&mut ahead, &mut between, &mut behind] {
+        for _ in 0..10 {
+            assert!(poll(reader, Waker::noop()).is_ready());
+        }
+    }
+    assert_eq!(memory.used(), 0);
+    for (reader, frames) in [(&mut ahead, 25), (&mut between, 12), (&mut behind, 5)] {
+        for _ in 0..frames {
+            assert!(poll(reader, Waker::noop()).is_ready());
+        }
+    }
+    assert_eq!(memory.used(), 20 * 32);
+    drop(behind);
+    assert_eq!(memory.used(), 13 * 32);
+    assert_eq!(read_all(&mut between), expected(&steps)[22..]);
+    drop(between);
+    assert_eq!(memory.used(), 5 * 32, "for the one that is now behind");
+    assert_eq!(read_all(&mut ahead), expected(&steps)[35..]);
+    assert_eq!(memory.used(), 0);
+}
+
+#[test]
+fn frames_of_every_kind_come_again_in_order_while_a_clone_stays() {
+    let steps = [
+        Step::Data(b"one"),
+        Step::Trailers("early"),
+        Step::Data(b""),
+        Step::Data(b"two"),
+        Step::Trailers("late"),
+    ];
+    let mut first = reader(&steps, &unlimited());
+    let kept = clone(&first);
+    assert_eq!(read_all(&mut first), expected(&steps));
+    for _ in 0..3 {
+        assert_eq!(read_all(&mut clone(&kept)), expected(&steps));
+    }
+    assert!(kept.is_replayable());
+}
+
+#[test]
+fn a_reader_in_the_midst_of_kept_frames_is_cancelled_at_once() {
+    let steps = vec![Step::Data(b"data"); 10];
+    let mut first = reader(&steps, &unlimited());
+    let kept = clone(&first);
+    let mut behind = clone(&first);
+    assert_eq!(read_all(&mut first), expected(&steps));
+    for seen in &expected(&steps)[..5] {
+        assert_eq!(poll(&mut behind, Waker::noop()), Poll::Ready(seen.clone()));
+    }
+    kept.cancel_others();
+    assert_eq!(read_all(&mut behind), [Seen::Superseded, Seen::End]);
+    assert_eq!(read_all(&mut clone(&kept)), expected(&steps));
+}
