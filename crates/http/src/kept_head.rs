@@ -5,14 +5,17 @@
 //! and, for every value made at run time, one more. All is copied into one buffer instead: pairs of
 //! strings, each pair behind the two lengths.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::iter::once;
 use std::ops::Range;
+use std::str::from_utf8;
 
 use bytes::Bytes;
-use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, header};
 
 use crate::idempotency::IDEMPOTENCY_KEY;
 use crate::repeatable::has_key;
@@ -20,10 +23,6 @@ use crate::repeatable::has_key;
 /// What a header usually takes, and what is reserved for the target and the few long ones.
 const USUAL: usize = 40;
 const ROOM: usize = 192;
-
-/// What stands before each pair: the length of its first string in the upper half of a word, that
-/// of the second in the lower half.
-const LENGTHS: usize = size_of::<u64>();
 
 /// In place of a value's length: the value is not in the buffer but among the shared ones.
 const SHARED: u64 = u32::MAX as u64;
@@ -38,8 +37,9 @@ const SHARED: u64 = u32::MAX as u64;
 /// use reattempt_http::KeptHead;
 ///
 /// let request = Request::get("http://one.example/").header("accept", "*/*").body(())?;
-/// let again = KeptHead::new(&request).into_parts().expect("what was legal still is");
-/// assert_eq!((&again.uri, &again.headers), (request.uri(), request.headers()));
+/// let mut again = http::Request::new(());
+/// KeptHead::new(&request).move_to(&mut again).expect("what was legal still is");
+/// assert_eq!((again.uri(), again.headers()), (request.uri(), request.headers()));
 /// # Ok::<(), http::Error>(())
 /// ```
 pub struct KeptHead {
@@ -74,55 +74,71 @@ impl KeptHead {
         }
     }
 
-    /// The head again; `None` only for one that the `http` crate would not accept itself.
+    /// Gives this head to `request`, which has no headers yet. `None` only if the `http` crate would
+    /// not accept the head itself.
     ///
-    /// Its values share one more copy of the buffer.
-    pub fn to_parts(&self) -> Option<Parts> {
-        let mut head = self.parse(Bytes::copy_from_slice(&self.pairs))?;
-        head.extensions = self.extensions.clone();
-        Some(head)
+    /// The values share one more copy of the buffer.
+    #[must_use = "without it the request has no head"]
+    #[inline]
+    pub fn copy_to<B>(&self, request: &mut Request<B>) -> Option<()> {
+        // Room to spare makes it a buffer whose shares are counted from the start: to share one
+        // without costs more each time.
+        let mut copy = Vec::with_capacity(self.pairs.len() + 1);
+        copy.extend_from_slice(&self.pairs);
+        *request.extensions_mut() = self.extensions.clone();
+        self.parse(copy.into(), request)
     }
 
-    /// The head again, for the last time. Its values share the buffer.
-    pub fn into_parts(mut self) -> Option<Parts> {
-        let pairs = Bytes::from(std::mem::take(&mut self.pairs));
-        let mut head = self.parse(pairs)?;
-        head.extensions = self.extensions;
-        Some(head)
+    /// The same for the last time. The values share the buffer itself.
+    #[must_use = "without it the request has no head"]
+    #[inline]
+    pub fn move_to<B>(mut self, request: &mut Request<B>) -> Option<()> {
+        let pairs = std::mem::take(&mut self.pairs);
+        *request.extensions_mut() = std::mem::take(&mut self.extensions);
+        self.parse(pairs.into(), request)
     }
 
-    /// The scheme and the authority of the request's target, as far as it has them.
-    pub fn origin(&self) -> (Option<&str>, Option<&str>) {
-        let mut pairs = Pairs::of(&self.pairs);
-        let text = |part: Range<usize>| std::str::from_utf8(&self.pairs[part]).ok();
-        let scheme = pairs.next().and_then(|(_, scheme)| text(scheme?));
-        let authority = pairs.next().and_then(|(authority, _)| text(authority));
-        (scheme.filter(|text| !text.is_empty()), authority.filter(|text| !text.is_empty()))
+    /// The scheme of the request's target, if it has one.
+    pub fn scheme(&self) -> Option<&str> {
+        let (_, scheme) = Pairs(&self.pairs).next()?;
+        text(scheme?)
+    }
+
+    /// The authority of the request's target, if it has one.
+    pub fn authority(&self) -> Option<&str> {
+        let (authority, _) = Pairs(&self.pairs).nth(1)?;
+        text(authority)
     }
 
     /// The request's target.
     pub fn uri(&self) -> Option<Uri> {
-        let (_, uri) =
-            target(&mut Pairs::of(&self.pairs), |part| Bytes::copy_from_slice(&self.pairs[part]))?;
+        let part = |range| Bytes::copy_from_slice(&self.pairs[range]);
+        let (_, uri) = target(&mut Pairs(&self.pairs), self.pairs.len(), part)?;
         Some(uri)
     }
 
     /// The request's method.
     pub fn method(&self) -> Option<Method> {
-        let (method, _) = Pairs::of(&self.pairs).next()?;
-        Method::from_bytes(&self.pairs[method]).ok()
+        let (method, _) = Pairs(&self.pairs).next()?;
+        Method::from_bytes(method).ok()
+    }
+
+    /// Whether there is a header with this name.
+    pub fn contains(&self, name: &HeaderName) -> bool {
+        let name = name.as_str().as_bytes();
+        self.headers().any(|(other, _)| other == name)
     }
 
     /// The values of the headers with this name, in order.
     pub fn values(&self, name: &HeaderName) -> impl Iterator<Item = &[u8]> {
         let name = name.as_str().as_bytes();
         let mut shared = self.shared();
-        Pairs::of(&self.pairs).skip(2).filter_map(move |(other, value)| {
+        self.headers().filter_map(move |(other, value)| {
             let value = match value {
-                Some(value) => &self.pairs[value],
+                Some(value) => value,
                 None => shared.next()?.as_bytes(),
             };
-            (&self.pairs[other] == name).then_some(value)
+            (other == name).then_some(value)
         })
     }
 
@@ -133,23 +149,45 @@ impl KeptHead {
             || has_key(self.values(&IDEMPOTENCY_KEY))
     }
 
-    /// The head without the extensions, made of `buffer`, a copy of the own one, which it then shares.
-    fn parse(&self, buffer: Bytes) -> Option<Parts> {
-        let (mut head, ()) = Request::new(()).into_parts();
-        let mut pairs = Pairs::of(&buffer);
-        (head.method, head.uri) = target(&mut pairs, |part| buffer.slice(part))?;
-        head.version = self.version;
-        head.headers.try_reserve(self.names.into()).ok()?;
+    /// Gives `request` the head but for the extensions, made of `buffer`, a copy of the own one, which
+    /// it then shares.
+    fn parse<B>(&self, buffer: Bytes, request: &mut Request<B>) -> Option<()> {
+        let mut pairs = Pairs(&buffer);
+        let (method, uri) = target(&mut pairs, buffer.len(), |part| buffer.slice(part))?;
+        *request.method_mut() = method;
+        *request.uri_mut() = uri;
+        *request.version_mut() = self.version;
+        self.parse_headers(&buffer, pairs, request.headers_mut())
+    }
+
+    fn parse_headers(
+        &self,
+        buffer: &Bytes,
+        mut pairs: Pairs<'_>,
+        headers: &mut HeaderMap,
+    ) -> Option<()> {
+        headers.try_reserve(self.names.into()).ok()?;
         let mut shared = self.shared();
-        for (name, value) in pairs {
-            let name = HeaderName::from_bytes(&buffer[name]).ok()?;
+        while let Some((name, value)) = pairs.next() {
+            let name = parse_name(name)?;
             let value = match value {
-                Some(value) => HeaderValue::from_maybe_shared(buffer.slice(value)).ok()?,
+                Some(value) => {
+                    let end = buffer.len() - pairs.0.len();
+                    HeaderValue::from_maybe_shared(buffer.slice(end - value.len()..end)).ok()?
+                }
                 None => shared.next()?.clone(),
             };
-            head.headers.try_append(name, value).ok()?;
+            headers.try_append(name, value).ok()?;
         }
-        Some(head)
+        Some(())
+    }
+
+    /// The headers: all that comes after the method and the target.
+    fn headers(&self) -> Pairs<'_> {
+        let mut pairs = Pairs(&self.pairs);
+        pairs.next();
+        pairs.next();
+        pairs
     }
 
     /// The values that are not in the buffer, in order.
@@ -159,48 +197,75 @@ impl KeptHead {
     }
 }
 
-/// Where in a buffer the strings of each pair are; the second is missing where it is shared.
-struct Pairs<'a> {
-    buffer: &'a [u8],
-    at: usize,
-}
+/// The strings of each pair in a buffer; the second is missing where it is shared. What it holds is
+/// the rest of the buffer.
+struct Pairs<'a>(&'a [u8]);
 
-impl<'a> Pairs<'a> {
-    fn of(buffer: &'a [u8]) -> Self {
-        Self { buffer, at: 0 }
-    }
-}
-
-impl Iterator for Pairs<'_> {
-    type Item = (Range<usize>, Option<Range<usize>>);
+impl<'a> Iterator for Pairs<'a> {
+    type Item = (&'a [u8], Option<&'a [u8]>);
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let lengths = u64::from_le_bytes(*self.buffer.get(self.at..)?.first_chunk::<LENGTHS>()?);
-        let (first, second) = (lengths >> 32, lengths & SHARED);
-        let start = self.at + LENGTHS;
-        let middle = start + usize::try_from(first).ok()?;
+        let (lengths, rest) = self.0.split_first_chunk()?;
+        let lengths = u64::from_le_bytes(*lengths);
+        let (first, rest) = rest.split_at_checked(usize::try_from(lengths >> 32).ok()?)?;
+        let second = lengths & SHARED;
         if second == SHARED {
-            self.at = middle;
-            return Some((start..middle, None));
+            self.0 = rest;
+            return Some((first, None));
         }
-        self.at = middle + usize::try_from(second).ok()?;
-        Some((start..middle, Some(middle..self.at)))
+        let (second, rest) = rest.split_at_checked(usize::try_from(second).ok()?)?;
+        self.0 = rest;
+        Some((first, Some(second)))
     }
 }
 
-/// The method and the target, of the first two pairs.
-fn target(pairs: &mut Pairs<'_>, part: impl Fn(Range<usize>) -> Bytes) -> Option<(Method, Uri)> {
-    let buffer = pairs.buffer;
+/// The name of a header. To parse one costs most of what it costs to make a header again, so the
+/// usual ones are looked for first.
+fn parse_name(name: &[u8]) -> Option<HeaderName> {
+    Some(match name {
+        b"accept" => header::ACCEPT,
+        b"accept-encoding" => header::ACCEPT_ENCODING,
+        b"accept-language" => header::ACCEPT_LANGUAGE,
+        b"authorization" => header::AUTHORIZATION,
+        b"content-length" => header::CONTENT_LENGTH,
+        b"content-type" => header::CONTENT_TYPE,
+        b"cookie" => header::COOKIE,
+        b"host" => header::HOST,
+        b"te" => header::TE,
+        b"user-agent" => header::USER_AGENT,
+        other => HeaderName::from_bytes(other).ok()?,
+    })
+}
+
+/// A part of a target, unless it is missing.
+fn text(part: &[u8]) -> Option<&str> {
+    from_utf8(part).ok().filter(|text| !text.is_empty())
+}
+
+/// The method and the target: the first two pairs of a buffer of this `length`, of which `part` makes
+/// the parts that are shared.
+fn target(
+    pairs: &mut Pairs<'_>,
+    length: usize,
+    part: impl Fn(Range<usize>) -> Bytes,
+) -> Option<(Method, Uri)> {
     let ((method, scheme), (authority, path)) = (pairs.next()?, pairs.next()?);
-    let present = |range: Option<Range<usize>>| range.filter(|range| !range.is_empty());
+    let (scheme, path) = (scheme?, path?);
+    let end = length - pairs.0.len();
+    let middle = end - path.len();
     let mut uri = http::uri::Parts::default();
-    uri.scheme = present(scheme).map(|range| Scheme::try_from(&buffer[range])).transpose().ok()?;
-    let authority = present(Some(authority)).map(&part);
-    uri.authority = authority.map(Authority::from_maybe_shared).transpose().ok()?;
-    let path = present(path).map(&part);
-    uri.path_and_query = path.map(PathAndQuery::from_maybe_shared).transpose().ok()?;
-    Some((Method::from_bytes(&buffer[method]).ok()?, uri.try_into().ok()?))
+    if !scheme.is_empty() {
+        uri.scheme = Some(Scheme::try_from(scheme).ok()?);
+    }
+    if !authority.is_empty() {
+        let authority = part(middle - authority.len()..middle);
+        uri.authority = Some(Authority::from_maybe_shared(authority).ok()?);
+    }
+    if !path.is_empty() {
+        uri.path_and_query = Some(PathAndQuery::from_maybe_shared(part(middle..end)).ok()?);
+    }
+    Some((Method::from_bytes(method).ok()?, uri.try_into().ok()?))
 }
 
 /// The head as pairs, and the values that are left out of them.
@@ -252,148 +317,5 @@ impl fmt::Debug for KeptHead {
             .field("uri", &self.uri())
             .field("headers", &self.names)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn request() -> Request<()> {
-        let request = Request::put("https://user@one.example:8443/a?b=c")
-            .version(Version::HTTP_2)
-            .header("accept", "*/*")
-            .header("x-many", "one")
-            .header("x-other", "")
-            .header("x-many", "two: three:")
-            .header("x-binary", HeaderValue::from_bytes(b"\xff\x80 \t~").unwrap())
-            .extension(7_u32);
-        request.body(()).unwrap()
-    }
-
-    fn assert_same(again: Option<Parts>, request: &Request<()>) {
-        let again = Request::from_parts(again.unwrap(), ());
-        assert_eq!(again.method(), request.method());
-        assert_eq!(again.uri(), request.uri());
-        assert_eq!(again.version(), request.version());
-        assert_eq!(again.headers(), request.headers());
-        assert_eq!(again.extensions().get::<u32>(), request.extensions().get::<u32>());
-        let order = |request: &Request<()>| -> Vec<_> {
-            let headers = request.headers().iter();
-            headers.map(|(name, value)| (name.clone(), value.clone())).collect()
-        };
-        assert_eq!(order(&again), order(request));
-    }
-
-    #[test]
-    fn the_head_comes_back_as_it_was_each_time() {
-        let request = request();
-        let kept = KeptHead::new(&request);
-        assert_same(kept.to_parts(), &request);
-        assert_same(kept.to_parts(), &request);
-        assert_same(kept.into_parts(), &request);
-    }
-
-    #[test]
-    fn every_form_of_target_comes_back() {
-        let parts = |scheme: Option<&str>, authority: Option<&str>, path: Option<&str>| {
-            let mut parts = http::uri::Parts::default();
-            parts.scheme = scheme.map(|scheme| scheme.parse().unwrap());
-            parts.authority = authority.map(|authority| authority.parse().unwrap());
-            parts.path_and_query = path.map(|path| path.parse().unwrap());
-            Uri::from_parts(parts).unwrap()
-        };
-        for uri in [
-            Uri::from_static("/"),
-            Uri::from_static("/a/%20b?c=d:e&f"),
-            Uri::from_static("*"),
-            Uri::from_static("one.example:443"),
-            Uri::from_static("http://one.example"),
-            Uri::from_static("http://[::1]:80/x?"),
-            Uri::from_static("git+ssh://user:word@one.example/"),
-            "http://one.example/\u{e9}?\u{fc}".parse().unwrap(),
-            // OPTIONS * as a client of a proxy or of hyper-util asks for it.
-            parts(Some("http"), Some("one.example"), Some("*")),
-            parts(Some("http"), Some("one.example"), Some("?only=a-query")),
-        ] {
-            let request = Request::options(uri).body(()).unwrap();
-            let kept = KeptHead::new(&request);
-            assert_eq!(kept.uri().as_ref(), Some(request.uri()));
-            let authority = request.uri().authority().map(|authority| authority.as_str());
-            assert_eq!(kept.origin(), (request.uri().scheme_str(), authority));
-            assert_same(kept.into_parts(), &request);
-        }
-        // A target without any part is sent as this one is.
-        let nothing = Request::get(parts(None, None, None)).body(()).unwrap();
-        assert_eq!(KeptHead::new(&nothing).uri(), Some(Uri::from_static("/")));
-    }
-
-    #[test]
-    fn a_method_of_its_own_comes_back() {
-        let request = Request::builder().method("PROPFIND").uri("/").body(()).unwrap();
-        assert_same(KeptHead::new(&request).into_parts(), &request);
-    }
-
-    #[test]
-    fn a_sensitive_value_is_shared_in_its_place_and_not_copied() {
-        let mut request = request();
-        let mut secret = HeaderValue::from_static("the secret");
-        secret.set_sensitive(true);
-        let mut other = HeaderValue::from_static("the other");
-        other.set_sensitive(true);
-        request.headers_mut().insert("authorization", secret.clone());
-        request.headers_mut().append("x-many", other);
-        request.headers_mut().append("x-many", secret);
-        let kept = KeptHead::new(&request);
-        let copied = kept.pairs.windows(10).any(|bytes| bytes == b"the secret");
-        assert!(!copied);
-        let again = kept.to_parts();
-        let values = &again.as_ref().unwrap().headers;
-        assert!(values["authorization"].is_sensitive());
-        assert_same(again, &request);
-        let values: Vec<_> = kept.values(&HeaderName::from_static("x-many")).collect();
-        assert_eq!(values, [&b"one"[..], b"two: three:", b"the other", b"the secret"]);
-    }
-
-    #[test]
-    fn headers_are_found_by_their_name() {
-        let kept = KeptHead::new(&request());
-        let values = |name| -> Vec<_> { kept.values(&HeaderName::from_static(name)).collect() };
-        assert_eq!(values("x-many"), [&b"one"[..], b"two: three:"]);
-        assert_eq!(values("x-other"), [b""]);
-        // The lines of the method and the target are not headers.
-        for missing in ["x-missing", "x-man", "x-many2", "put", "https"] {
-            assert_eq!(values(missing), [b""; 0], "{missing}");
-        }
-        assert_eq!(kept.method(), Some(Method::PUT));
-    }
-
-    #[test]
-    fn what_is_kept_is_as_repeatable_as_the_request() {
-        let keyed = |method: Method, key: &'static str, sensitive| {
-            let mut key = HeaderValue::from_static(key);
-            key.set_sensitive(sensitive);
-            Request::builder().method(method).header(IDEMPOTENCY_KEY, key).body(()).unwrap()
-        };
-        for (request, expected) in [
-            (Request::put("/").body(()).unwrap(), true),
-            (Request::post("/").body(()).unwrap(), false),
-            (keyed(Method::POST, "a", false), true),
-            (keyed(Method::POST, "a", true), true),
-            (keyed(Method::PATCH, "  ", false), false),
-            (keyed(Method::DELETE, "", false), true),
-        ] {
-            assert_eq!(KeptHead::new(&request).is_repeatable(), expected, "{request:?}");
-            assert_eq!(crate::is_repeatable(request.method(), request.headers()), expected);
-        }
-    }
-
-    #[test]
-    fn the_longest_name_and_value_come_back() {
-        let name = HeaderName::from_bytes(&[b'n'; u16::MAX as usize]).unwrap();
-        let value = HeaderValue::from_bytes(&vec![b'v'; 1 << 20]).unwrap();
-        let mut request = request();
-        request.headers_mut().insert(name, value);
-        assert_same(KeptHead::new(&request).into_parts(), &request);
     }
 }

@@ -195,12 +195,10 @@ where
         let number = self.attempts.map_or(1, |attempts| attempts.sent).saturating_add(1);
         let last = number >= self.rules.max_attempts;
         let order = NextAttempt { number, last, deadline: self.deadline };
-        let again = self.kept.take().and_then(|kept| settings.protocol.again(kept, order));
-        let (Some((attempt, kept)), Some((mut service, permit))) = (again, running.readying.take())
-        else {
+        let again = settings.protocol.again(&mut self.kept, order);
+        let (Some(attempt), Some((mut service, permit))) = (again, running.readying.take()) else {
             return Poll::Ready(Err(StopReason::BodyNotKept));
         };
-        self.kept = kept;
         running.failure = None;
         running.paid = permit.spend();
         running.push(number, service.call(attempt));

@@ -92,13 +92,15 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
             }
             Err(error) => error,
         };
-        self.takes_time();
+        let now = Instant::now();
+        let started = *self.setting.started.get_or_insert(now);
         let verdict = (self.judge)(&error);
         let stop = match verdict.failure() {
             None => StopReason::Permanent,
             Some(failure) => {
                 let attempt = FailedAttempt {
                     number: self.number,
+                    now,
                     judgement: Judgement::new(verdict),
                     failure: *failure,
                     at_hand: true,
@@ -106,9 +108,9 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
                     error: None,
                 };
                 let (policy, setting) = (&self.policy, &self.setting);
-                let progress = self
-                    .progress
-                    .get_or_insert_with(|| Box::new(Progress::new(policy, setting, DESTINATION)));
+                let progress = self.progress.get_or_insert_with(|| {
+                    Box::new(Progress::new(policy, setting, started, DESTINATION.into()))
+                });
                 match progress.failed(policy, setting, attempt) {
                     Ok(granted) => {
                         progress.tell_retry(policy, self.number.saturating_add(1));
@@ -170,7 +172,10 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         let (policy, setting) = (&self.policy, &self.setting);
         let mut progress = match self.progress.take() {
             Some(progress) => *progress,
-            None => Progress::new(policy, setting, DESTINATION),
+            None => {
+                let started = setting.started.unwrap_or_else(Instant::now);
+                Progress::new(policy, setting, started, DESTINATION.into())
+            }
         };
         progress.conclude(policy, self.number, stop, None);
         progress.report(stop)

@@ -155,18 +155,20 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
             None if judgement.verdict == Verdict::Success => StopReason::Succeeded,
             None => StopReason::Permanent,
             Some(failure) => {
+                let now = Instant::now();
                 let attempt = FailedAttempt {
                     number: call.number,
+                    now,
                     judgement,
                     failure: *failure,
                     at_hand: at_hand(request.body()),
                     admission: call.admission,
                     error: result.as_ref().err().map(|error| chain(error)),
                 };
-                let progress = call
-                    .progress
-                    .get_mut()
-                    .get_or_insert_with(|| Box::new(Progress::new(self, setting, &destination)));
+                let progress = call.progress.get_mut().get_or_insert_with(|| {
+                    let started = setting.started.unwrap_or(now);
+                    Box::new(Progress::new(self, setting, started, destination.as_str().into()))
+                });
                 match progress.failed(self, setting, attempt) {
                     Ok(granted) => {
                         request.body().cancel_others();
@@ -208,9 +210,17 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
             let paid = call.progress.get_mut().as_ref().map_or(0, |progress| progress.paid);
             settings.budget.succeeded(destination, paid);
         }
-        let progress = call.progress.get_mut().take().map(|progress| *progress);
+        let mut progress = call.progress.get_mut().take();
         let end = (call.number, stop);
-        conclude(self, setting, end, progress, || destination.into(), result, |error| error);
+        conclude(
+            self,
+            setting,
+            end,
+            progress.as_deref_mut(),
+            || destination.into(),
+            result,
+            |error| error,
+        );
     }
 }
 

@@ -63,13 +63,9 @@ impl<Request: Clone, C> Carry<Request> for Cloned<C> {
         request
     }
 
-    fn again(
-        &self,
-        kept: KeptClone<Request>,
-        next: NextAttempt,
-    ) -> Option<(Request, Option<KeptClone<Request>>)> {
-        let further = (!next.last).then(|| kept.clone());
-        Some((kept.0, further))
+    fn again(&self, kept: &mut Option<KeptClone<Request>>, next: NextAttempt) -> Option<Request> {
+        let attempt = if next.last { kept.take() } else { kept.clone() };
+        attempt.map(|kept| kept.0)
     }
 
     fn destination<'a>(&self, _: &'a KeptClone<Request>) -> Cow<'a, str> {

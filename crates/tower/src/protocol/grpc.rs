@@ -147,18 +147,14 @@ mod channel {
             boxed(KeptRequest::keep(request, &self.http, added, kept))
         }
 
-        fn again(
-            &self,
-            kept: Self::Kept,
-            next: NextAttempt,
-        ) -> Option<(Request<Body>, Option<Self::Kept>)> {
-            let (mut attempt, kept) = kept.again(next)?;
+        fn again(&self, kept: &mut Option<Self::Kept>, next: NextAttempt) -> Option<Request<Body>> {
+            let mut attempt = KeptRequest::again(kept, next)?;
             let headers = attempt.headers_mut();
             headers.insert("grpc-previous-rpc-attempts", (next.number - 1).into());
             if let Some(deadline) = next.deadline {
                 deadline.write_to(headers);
             }
-            Some((boxed(attempt), kept))
+            Some(boxed(attempt))
         }
 
         fn destination<'a>(&self, kept: &'a Self::Kept) -> Cow<'a, str> {

@@ -73,18 +73,23 @@ where
         attempt
     }
 
-    /// The next attempt, and what is kept for one more.
-    pub(crate) fn again(self, next: NextAttempt) -> Option<(Request<ReplayBody<B>>, Option<Self>)> {
-        let body = self.body?;
-        let (mut head, kept) = match next.last {
-            true => (self.head.into_parts()?, None),
-            false => {
-                let head = self.head.to_parts()?;
-                (head, Some(Self { head: self.head, body: body.try_clone() }))
-            }
-        };
-        head.extensions.insert(AttemptNumber(next.number));
-        Some((Request::from_parts(head, body), kept))
+    /// The next attempt. What is kept is left for one more, unless it is the last.
+    pub(crate) fn again(
+        kept: &mut Option<Self>,
+        next: NextAttempt,
+    ) -> Option<Request<ReplayBody<B>>> {
+        let this = kept.as_mut()?;
+        let body = this.body.take()?;
+        let further = if next.last { None } else { body.try_clone() };
+        let mut attempt = Request::new(body);
+        if next.last {
+            kept.take()?.head.move_to(&mut attempt)?;
+        } else {
+            this.body = further;
+            this.head.copy_to(&mut attempt)?;
+        }
+        attempt.extensions_mut().insert(AttemptNumber(next.number));
+        Some(attempt)
     }
 
     /// Whom the request is for.
@@ -232,12 +237,8 @@ where
         KeptRequest::keep(request, self, added, kept)
     }
 
-    fn again(
-        &self,
-        kept: Self::Kept,
-        next: NextAttempt,
-    ) -> Option<(Self::Attempt, Option<Self::Kept>)> {
-        kept.again(next)
+    fn again(&self, kept: &mut Option<Self::Kept>, next: NextAttempt) -> Option<Self::Attempt> {
+        KeptRequest::again(kept, next)
     }
 
     fn destination<'a>(&self, kept: &'a Self::Kept) -> Cow<'a, str> {

@@ -146,12 +146,9 @@ pub trait Carry<Request>: Protocol {
         kept: &mut Option<Self::Kept>,
     ) -> Self::Attempt;
 
-    /// The `next` attempt, and what a further one needs. `None` if what was kept was not at hand.
-    fn again(
-        &self,
-        kept: Self::Kept,
-        next: NextAttempt,
-    ) -> Option<(Self::Attempt, Option<Self::Kept>)>;
+    /// The `next` attempt, after which what a further one needs is left. `None` if what was kept was
+    /// not at hand.
+    fn again(&self, kept: &mut Option<Self::Kept>, next: NextAttempt) -> Option<Self::Attempt>;
 
     /// Whom the request is for: the key of the budget.
     fn destination<'a>(&self, kept: &'a Self::Kept) -> Cow<'a, str>;

@@ -131,22 +131,16 @@ impl Carry<Request> for Http {
         request
     }
 
-    fn again(
-        &self,
-        mut kept: KeptReqwest,
-        next: NextAttempt,
-    ) -> Option<(Request, Option<KeptReqwest>)> {
-        let further = (!next.last).then(|| KeptReqwest {
-            request: copy_of_bodiless(&kept.request),
-            body: kept.body.kept_on(),
-        });
-        let mut request = kept.request;
-        match kept.body {
+    fn again(&self, kept: &mut Option<KeptReqwest>, next: NextAttempt) -> Option<Request> {
+        let KeptReqwest { mut request, mut body } = kept.take()?;
+        *kept = (!next.last)
+            .then(|| KeptReqwest { request: copy_of_bodiless(&request), body: body.kept_on() });
+        match body {
             KeptBody::InRequest(_) => {}
             KeptBody::Stream(body) => *request.body_mut() = Some(Body::wrap(body)),
             KeptBody::Lost => return None,
         }
-        Some((request, further))
+        Some(request)
     }
 
     fn destination<'a>(&self, kept: &'a KeptReqwest) -> Cow<'a, str> {

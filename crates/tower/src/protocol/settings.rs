@@ -78,15 +78,15 @@ impl Http {
 
     /// Whether a request with this head may be retried, and whether it may be repeated.
     pub(crate) fn admit_head(method: &Method, headers: &HeaderMap) -> Admitted {
-        let repeatable = is_repeatable(method, headers);
-        Admitted::of_message(method, headers.contains_key(http::header::UPGRADE), repeatable)
+        let upgrades = headers.contains_key(http::header::UPGRADE);
+        Admitted::of_message(method, upgrades, || is_repeatable(method, headers))
     }
 
     /// The same of one that was kept.
     pub(crate) fn admit_kept(head: &KeptHead) -> Admitted {
-        let upgrades = head.values(&http::header::UPGRADE).next().is_some();
+        let upgrades = head.contains(&http::header::UPGRADE);
         match head.method() {
-            Some(method) => Admitted::of_message(&method, upgrades, head.is_repeatable()),
+            Some(method) => Admitted::of_message(&method, upgrades, || head.is_repeatable()),
             None => Admitted { carry: false, repeatable: false, keyed: false },
         }
     }
@@ -174,7 +174,7 @@ impl Http {
     ) -> Cow<'a, str> {
         match &self.destination {
             Some(destination) => destination(uri),
-            None => destination(uri.scheme_str(), uri.authority().map(Authority::as_str), host),
+            None => destination(|| uri.scheme_str(), uri.authority().map(Authority::as_str), host),
         }
     }
 
@@ -184,17 +184,18 @@ impl Http {
             Some(destination) => {
                 head.uri().map_or("".into(), |uri| destination(&uri).into_owned().into())
             }
-            None => {
-                let (scheme, authority) = head.origin();
-                destination(scheme, authority, || head.values(&http::header::HOST).next())
-            }
+            None => destination(
+                || head.scheme(),
+                head.authority(),
+                || head.values(&http::header::HOST).next(),
+            ),
         }
     }
 }
 
 /// The destination by default: who the target names, or else the `Host` field.
-fn destination<'a>(
-    scheme: Option<&str>,
+fn destination<'a, 's>(
+    scheme: impl FnOnce() -> Option<&'s str>,
     authority: Option<&'a str>,
     host: impl FnOnce() -> Option<&'a [u8]>,
 ) -> Cow<'a, str> {
@@ -208,19 +209,23 @@ fn destination<'a>(
 }
 
 /// Host in lower case, and the port where it is not the scheme's own: no user, no password.
-fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
-    let last = |text: &'a str, byte: u8| text.bytes().rposition(|other| other == byte);
-    let address = last(authority, b'@').map_or(authority, |at| &authority[at + 1..]);
-    let (host, port) = match last(address, b':') {
+fn normal<'a, 's>(authority: &'a str, scheme: impl FnOnce() -> Option<&'s str>) -> Cow<'a, str> {
+    // Most are a name in lower case and nothing else.
+    if !authority.bytes().any(|byte| matches!(byte, b':' | b'@'..=b'Z')) {
+        return authority.into();
+    }
+    let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
+    let (host, port) = match address.rsplit_once(':') {
         // The last colon of an IPv6 address without a port is within its brackets.
-        Some(colon) if !address.ends_with(']') => (&address[..colon], Some(&address[colon + 1..])),
+        Some((host, port)) if !address.ends_with(']') => (host, Some(port)),
         _ => (address, None),
     };
-    let number = port.and_then(|port| port.parse::<u16>().ok()).filter(|port| match scheme {
-        Some("http") => *port != 80,
-        Some("https") => *port != 443,
-        _ => true,
-    });
+    let own = match scheme() {
+        Some("http") => Some(80),
+        Some("https") => Some(443),
+        _ => None,
+    };
+    let number = port.and_then(|port| port.parse::<u16>().ok()).filter(|port| Some(*port) != own);
     let plain_port = port.is_none_or(|port| number.is_some() && !port.starts_with(['0', '+']));
     if plain_port && !authority.bytes().any(|byte| byte == b'@' || byte.is_ascii_uppercase()) {
         return authority.into();
@@ -247,10 +252,12 @@ fn with_status(verdict: Verdict, status: StatusCode) -> Verdict {
 }
 
 impl Admitted {
-    fn of_message(method: &Method, upgrades: bool, repeatable: bool) -> Self {
+    fn of_message(method: &Method, upgrades: bool, repeatable: impl FnOnce() -> bool) -> Self {
         // An idempotent method needs no key; what else is repeatable is so by its key alone.
-        let keyed = repeatable && !method.is_idempotent();
-        Self { carry: method != Method::CONNECT && !upgrades, repeatable, keyed }
+        let idempotent = method.is_idempotent();
+        let keyed = !idempotent && repeatable();
+        let carry = method != Method::CONNECT && !upgrades;
+        Self { carry, repeatable: idempotent || keyed, keyed }
     }
 }
 

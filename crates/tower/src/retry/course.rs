@@ -34,7 +34,7 @@ pub(super) struct Bounds {
 
 pin_project! {
     /// The course from one attempt to the next.
-    pub(super) struct Course<S, R, H> {
+    pub(super) struct Course<S, R, H, T> {
         stage: Stage,
         // When the next attempt is due; `None` for at once.
         due: Option<Instant>,
@@ -47,17 +47,35 @@ pin_project! {
         sleep: Option<Sleep>,
         #[pin]
         discard: Option<R>,
-        preparing: Option<HookFuture<H>>,
-        head: Option<H>,
+        hooked: Option<Box<Hooked<H, T>>>,
         service: Option<S>,
         permit: Option<Permit>,
     }
 }
 
+/// An attempt that was taken apart for a hook.
+pub(super) struct Hooked<H, T> {
+    /// The hook at work on the head, until it is done.
+    preparing: Option<HookFuture<H>>,
+    head: Option<H>,
+    rest: T,
+}
+
+impl<H, T> Hooked<H, T> {
+    pub(super) fn new(preparing: HookFuture<H>, rest: T) -> Box<Self> {
+        Box::new(Self { preparing: Some(preparing), head: None, rest })
+    }
+
+    /// The parts of the attempt, when the hook is done.
+    pub(super) fn into_parts(self) -> Option<(H, T)> {
+        Some((self.head?, self.rest))
+    }
+}
+
 /// What the course led to.
-pub(super) enum Arrived<S, H, E> {
+pub(super) enum Arrived<S, H, T, E> {
     /// The service is ready for the attempt, whose head a hook has prepared if there is one.
-    Ready(S, Option<H>),
+    Ready(S, Option<Box<Hooked<H, T>>>),
     /// The wait is over, and a service is needed: see [`Course::prepare`].
     Unprepared,
     /// The service failed to become ready.
@@ -66,7 +84,7 @@ pub(super) enum Arrived<S, H, E> {
     Late,
 }
 
-impl<S, R, H> Course<S, R, H> {
+impl<S, R, H, T> Course<S, R, H, T> {
     pub(super) fn new() -> Self {
         let stage = Stage::Preparing;
         Self {
@@ -77,8 +95,7 @@ impl<S, R, H> Course<S, R, H> {
             sleeping_until: None,
             sleep: None,
             discard: None,
-            preparing: None,
-            head: None,
+            hooked: None,
             service: None,
             permit: None,
         }
@@ -112,10 +129,10 @@ impl<S, R, H> Course<S, R, H> {
     }
 
     /// Lets a hook work on the head of the attempt, which `service` is then to send.
-    pub(super) fn prepare(self: Pin<&mut Self>, service: S, preparing: Option<HookFuture<H>>) {
+    pub(super) fn prepare(self: Pin<&mut Self>, service: S, hooked: Option<Box<Hooked<H, T>>>) {
         let this = self.project();
         *this.stage = Stage::Preparing;
-        *this.preparing = preparing;
+        *this.hooked = hooked;
         *this.service = Some(service);
     }
 
@@ -123,7 +140,7 @@ impl<S, R, H> Course<S, R, H> {
     pub(super) fn poll<A>(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Arrived<S, H, S::Error>>
+    ) -> Poll<Arrived<S, H, T, S::Error>>
     where
         S: Service<A>,
         R: Future<Output = ()>,
@@ -148,17 +165,19 @@ impl<S, R, H> Course<S, R, H> {
     }
 
     /// Ready when the hook is done and the service ready, or when it is too late for both.
-    fn poll_next<A>(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Arrived<S, H, S::Error>>
+    fn poll_next<A>(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Arrived<S, H, T, S::Error>>
     where
         S: Service<A>,
     {
-        let by = self.ready_by.filter(|_| clock::has_timer());
         // Once it has had to wait, the time is looked at first, so that nothing is sent too late.
-        let late = self.sleeping_until.is_some() && self.sleeping_until == by;
+        let late = self.sleeping_until.is_some() && self.sleeping_until == self.ready_by;
         if !late && let Poll::Ready(arrived) = self.as_mut().poll_hook_and_service(cx) {
             return Poll::Ready(arrived);
         }
-        let Some(by) = by else { return Poll::Pending };
+        let Some(by) = self.ready_by.filter(|_| clock::has_timer()) else { return Poll::Pending };
         if self.as_mut().poll_sleep(cx, by).is_pending() {
             return if late { self.poll_hook_and_service(cx) } else { Poll::Pending };
         }
@@ -170,14 +189,16 @@ impl<S, R, H> Course<S, R, H> {
     fn poll_hook_and_service<A>(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Arrived<S, H, S::Error>>
+    ) -> Poll<Arrived<S, H, T, S::Error>>
     where
         S: Service<A>,
     {
         let this = self.as_mut().project();
-        if let Some(preparing) = this.preparing {
-            *this.head = Some(ready!(preparing.as_mut().poll(cx)));
-            *this.preparing = None;
+        if let Some(hooked) = this.hooked
+            && let Some(preparing) = &mut hooked.preparing
+        {
+            hooked.head = Some(ready!(preparing.as_mut().poll(cx)));
+            hooked.preparing = None;
         }
         *this.stage = Stage::Readying;
         let Some(service) = this.service.as_mut() else { return Poll::Ready(Arrived::Unprepared) };
@@ -185,7 +206,7 @@ impl<S, R, H> Course<S, R, H> {
             return Poll::Ready(Arrived::Failed(error));
         }
         Poll::Ready(match this.service.take() {
-            Some(service) => Arrived::Ready(service, this.head.take()),
+            Some(service) => Arrived::Ready(service, this.hooked.take()),
             None => Arrived::Unprepared,
         })
     }

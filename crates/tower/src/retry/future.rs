@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use reattempt_core::{Budget, Schedule};
 use tokio::task::coop::poll_proceed;
+use tokio::time::Instant;
 use tower_service::Service;
 
 use super::call::Call;
@@ -65,7 +66,7 @@ where
                 let mut result = match attempt.poll(cx) {
                     Poll::Ready(result) => result.map_err(M::own),
                     Poll::Pending => {
-                        call.takes_time();
+                        call.takes_time(Instant::now);
                         let due = |now| call.interrupt_due(now);
                         let (interrupt, since) =
                             ready!(M::poll_interrupt(this.timer.as_mut(), cx, due));

@@ -175,6 +175,8 @@ const MOST_REPORTED: usize = 64;
 /// An attempt that failed in a way a retry may mend.
 pub(crate) struct FailedAttempt {
     pub(crate) number: u32,
+    /// When it ended.
+    pub(crate) now: Instant,
     pub(crate) judgement: Judgement,
     pub(crate) failure: Failure,
     pub(crate) at_hand: bool,
@@ -195,7 +197,8 @@ impl<D: Delays> Progress<D> {
     pub(crate) fn new<K, T, B, M>(
         policy: &RetryPolicy<K, T, B, M>,
         setting: &Setting,
-        destination: &str,
+        started: Instant,
+        destination: Cow<'_, str>,
     ) -> Self
     where
         K: Protocol,
@@ -203,7 +206,7 @@ impl<D: Delays> Progress<D> {
     {
         let own = setting.options.as_ref().and_then(CallOptions::get_schedule);
         Self {
-            started: setting.started.unwrap_or_else(Instant::now),
+            started,
             destination: destination.into(),
             delays: match own {
                 Some(schedule) => CallDelays::OfCall(schedule.delays()),
@@ -212,7 +215,8 @@ impl<D: Delays> Progress<D> {
             random: setting.random(&policy.settings),
             previous: None,
             paid: 0,
-            attempts: Vec::new(),
+            // Most retries succeed.
+            attempts: Vec::with_capacity(2),
             omitted: 0,
         }
     }
@@ -245,9 +249,10 @@ impl<D: Delays> Progress<D> {
         B: Budget,
     {
         let settings = &*policy.settings;
-        let now = Instant::now();
+        let now = attempt.now;
+        let elapsed = now.saturating_duration_since(self.started);
         self.record(
-            now,
+            elapsed,
             attempt.number,
             AttemptOutcome::Failed { failure: attempt.failure, error: attempt.error },
         );
@@ -267,7 +272,7 @@ impl<D: Delays> Progress<D> {
             at_hand: attempt.at_hand,
             previous: self.previous,
             admission: attempt.admission,
-            elapsed: now.saturating_duration_since(self.started),
+            elapsed,
             until_deadline: setting
                 .deadline
                 .map(|deadline| deadline.saturating_duration_since(now)),
@@ -298,13 +303,12 @@ impl<D: Delays> Progress<D> {
     }
 
     /// Notes how an attempt ended.
-    fn record(&mut self, now: Instant, number: u32, outcome: AttemptOutcome) {
+    fn record(&mut self, ended: Duration, number: u32, outcome: AttemptOutcome) {
         if self.attempts.len() == MOST_REPORTED {
             // Of the beginning and the end there is most to be learnt.
             self.attempts.remove(MOST_REPORTED / 2);
             self.omitted = self.omitted.saturating_add(1);
         }
-        let ended = now.saturating_duration_since(self.started);
         self.attempts.push(AttemptReport { number, ended, outcome, delay: None });
     }
 
@@ -353,7 +357,8 @@ impl<D: Delays> Progress<D> {
                 (StopReason::Succeeded, _) => AttemptOutcome::Succeeded,
                 (_, error) => AttemptOutcome::FailedForGood { error: error.map(chain) },
             };
-            self.record(Instant::now(), number, outcome);
+            let ended = Instant::now().saturating_duration_since(self.started);
+            self.record(ended, number, outcome);
             if stop != StopReason::Succeeded {
                 self.tell_failure(policy);
             }
@@ -370,14 +375,14 @@ impl<D: Delays> Progress<D> {
     }
 
     /// The report of the call, which has ended.
-    pub(crate) fn report(mut self, stop: StopReason) -> Report {
+    pub(crate) fn report(&mut self, stop: StopReason) -> Report {
         // A delay that was chosen but never waited for belongs to no attempt.
         if let Some(last) = self.attempts.last_mut()
             && stop == StopReason::BodyNotKept
         {
             last.delay = None;
         }
-        Report { attempts: self.attempts, omitted: self.omitted, stop }
+        Report { attempts: std::mem::take(&mut self.attempts), omitted: self.omitted, stop }
     }
 }
 
@@ -387,7 +392,7 @@ pub(crate) fn conclude<'a, K, T, B, M, Response, E>(
     policy: &RetryPolicy<K, T, B, M>,
     setting: &Setting,
     (number, stop): (u32, StopReason),
-    progress: Option<Progress<T::Delays>>,
+    progress: Option<&mut Progress<T::Delays>>,
     destination: impl FnOnce() -> Cow<'a, str>,
     result: &mut Result<Response, E>,
     view: fn(&E) -> &(dyn Error + 'static),
@@ -400,7 +405,11 @@ pub(crate) fn conclude<'a, K, T, B, M, Response, E>(
     if !failed_before && slot.is_none() && policy.settings.observer.is_none() {
         return;
     }
-    let mut progress = progress.unwrap_or_else(|| Progress::new(policy, setting, &destination()));
+    let mut new = None;
+    let progress = progress.unwrap_or_else(|| {
+        let started = setting.started.unwrap_or_else(Instant::now);
+        new.insert(Progress::new(policy, setting, started, destination()))
+    });
     progress.conclude(policy, number, stop, result.as_ref().err().map(view));
     let report = progress.report(stop);
     match (result, slot) {

@@ -12,7 +12,7 @@ use super::{Call, Onwards, Retrying};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Carry, Judge, NextAttempt};
 use crate::retry::Progress;
-use crate::retry::course::Arrived;
+use crate::retry::course::{Arrived, Hooked};
 use crate::{Attempting, Deadline, TimeLimit};
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
@@ -35,8 +35,8 @@ where
             let mut retrying = retrying.as_mut().project();
             match ready!(retrying.course.as_mut().poll(cx)) {
                 Arrived::Unprepared => self.resume(),
-                Arrived::Ready(mut service, head) => {
-                    let Some(attempt) = self.assemble(head) else {
+                Arrived::Ready(mut service, hooked) => {
+                    let Some(attempt) = self.assemble(hooked) else {
                         // It was at hand when the retry was granted, and nothing could use it up
                         // since. Were it otherwise, there is an outcome left after an error only.
                         debug_assert!(false, "a retry was granted without a request");
@@ -99,11 +99,10 @@ where
     }
 
     /// The attempt to be sent now.
-    pub(super) fn assemble(&mut self, head: Option<K::Head>) -> Option<K::Attempt> {
-        let mut retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
-        match (head, retrying.as_mut().and_then(|retrying| retrying.rest.take())) {
-            (Some(head), Some(rest)) => Some(self.shared.policy.settings.protocol.join(head, rest)),
-            _ => self.next_attempt(),
+    fn assemble(&mut self, hooked: Option<Box<Hooked<K::Head, K::Rest>>>) -> Option<K::Attempt> {
+        match hooked.and_then(|hooked| hooked.into_parts()) {
+            Some((head, rest)) => Some(self.shared.policy.settings.protocol.join(head, rest)),
+            None => self.next_attempt(),
         }
     }
 
@@ -132,8 +131,6 @@ where
         let last = self.number >= self.setting.limits(&settings.limits).max_attempts;
         let deadline = self.setting.deadline.map(Deadline::at);
         let next = NextAttempt { number: self.number, last, deadline };
-        let (attempt, kept) = settings.protocol.again(self.kept.take()?, next)?;
-        self.kept = kept;
-        Some(attempt)
+        settings.protocol.again(&mut self.kept, next)
     }
 }

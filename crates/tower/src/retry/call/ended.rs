@@ -3,7 +3,7 @@
 use reattempt_core::{Budget, Schedule, StopReason};
 use tower_service::Service;
 
-use super::Call;
+use super::{Call, destination};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Carry, Judge};
 use crate::retry::progress::conclude;
@@ -68,12 +68,11 @@ where
         if let (Some(outer), true) = (&self.setting.outer, gave_up(stop) && self.carried) {
             outer.give_up();
         }
-        let progress = match &mut self.retrying {
-            Some(retrying) => retrying.as_mut().project().progress.take(),
-            None => None,
-        };
+        let protocol = &policy.settings.protocol;
+        let destination = || destination(protocol, self.kept.as_ref(), self.target.as_deref());
+        let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
+        let progress = retrying.and_then(|retrying| retrying.progress.as_mut());
         let end = (self.number, stop);
-        let destination = || self.destination();
         conclude(policy, &self.setting, end, progress, destination, result, M::view);
     }
 }

@@ -6,7 +6,7 @@ use reattempt_core::{Budget, Failure, Judgement, Schedule, StopReason, Verdict};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::{Call, Onwards, Retrying};
+use super::{Call, Onwards, Retrying, destination};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Carry, Judge, Kept, NestedMarker, chain};
 use crate::retry::Progress;
@@ -109,7 +109,8 @@ where
         judgement: Judgement,
         failure: Failure,
     ) -> Result<Granted, StopReason> {
-        self.takes_time();
+        let now = Instant::now();
+        self.takes_time(|| now);
         if result.is_err() && self.kept.as_ref().is_some_and(Kept::source_failed) {
             // However the client puts it: it was the caller's own body that failed.
             return Err(StopReason::Permanent);
@@ -119,21 +120,24 @@ where
         }
         let attempt = FailedAttempt {
             number: self.number,
+            now,
             judgement,
             failure,
             at_hand: self.kept.as_ref().is_some_and(Kept::at_hand),
             admission: self.admission,
             error: result.as_ref().err().map(|error| chain(M::view(error))),
         };
-        let destination = self.destination().into_owned();
         let policy = &self.shared.policy;
         if let (1, Some(kept)) = (self.number, &self.kept) {
             self.setting.admitted(policy.settings.protocol.admit(kept));
         }
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
-        let progress = retrying
-            .progress
-            .get_or_insert_with(|| Progress::new(policy, &self.setting, &destination));
+        let progress = retrying.progress.get_or_insert_with(|| {
+            let protocol = &policy.settings.protocol;
+            let destination = destination(protocol, self.kept.as_ref(), self.target.as_deref());
+            let started = self.setting.started.unwrap_or(now);
+            Progress::new(policy, &self.setting, started, destination)
+        });
         let granted = progress.failed(policy, &self.setting, attempt)?;
         if let Some(kept) = &self.kept {
             // What still reads the body for the attempt that is over could use up what is kept.

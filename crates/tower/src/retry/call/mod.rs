@@ -18,7 +18,7 @@ use reattempt_core::{Admission, Budget, Schedule};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::course::Course;
+use super::course::{Course, Hooked};
 use super::service::Shared;
 use super::{Progress, Setting};
 use crate::error_mode::ErrorMode;
@@ -76,22 +76,14 @@ pin_project! {
         last_error: Option<E>,
         // The head of the response that was refused last, where a hook or an error may want it.
         refused: Option<RefusedResponse>,
-        // The attempt without its head, while a hook has that.
-        rest: Option<T>,
         #[pin]
-        course: Course<S, R, H>,
+        course: Course<S, R, H, T>,
     }
 }
 
 impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
     fn new() -> Pin<Box<Self>> {
-        Box::pin(Self {
-            progress: None,
-            last_error: None,
-            refused: None,
-            rest: None,
-            course: Course::new(),
-        })
+        Box::pin(Self { progress: None, last_error: None, refused: None, course: Course::new() })
     }
 
     /// Gives the attempt's head to the hook, and has `service` readied for the attempt.
@@ -113,8 +105,7 @@ impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
             }
             head
         });
-        *this.rest = Some(rest);
-        this.course.prepare(service, Some(preparing));
+        this.course.prepare(service, Some(Hooked::new(preparing, rest)));
     }
 }
 
@@ -216,26 +207,36 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// Something is not ready at once: from here on the call's time counts. A call that needs none
+    /// Something is not ready at once: from `now` on the call's time counts. A call that needs none
     /// looks at no clock.
     #[inline]
-    pub(super) fn takes_time(&mut self) {
+    pub(super) fn takes_time(&mut self, now: impl FnOnce() -> Instant) {
         if self.carried && self.setting.started.is_none() {
-            self.setting.started = Some(Instant::now());
+            self.setting.started = Some(now());
         }
     }
 
-    /// Whom the call is for, as long as anything of it is at hand.
+    /// Whom the call is for.
     fn destination(&self) -> Cow<'_, str> {
-        match (&self.kept, &self.target) {
-            (Some(kept), _) => self.shared.policy.settings.protocol.destination(kept),
-            (None, target) => target.as_deref().unwrap_or_default().into(),
-        }
+        let protocol = &self.shared.policy.settings.protocol;
+        destination(protocol, self.kept.as_ref(), self.target.as_deref())
     }
 
     /// Notes the moment an attempt is sent, for schedules that are shared by many calls.
     #[inline]
     pub(super) fn admit(&mut self) {
         self.admission = self.setting.admit(&self.shared.policy.settings.schedule);
+    }
+}
+
+/// Whom a call is for, as long as anything of it is at hand.
+fn destination<'a, Req, K: Carry<Req>>(
+    protocol: &K,
+    kept: Option<&'a K::Kept>,
+    target: Option<&'a str>,
+) -> Cow<'a, str> {
+    match kept {
+        Some(kept) => protocol.destination(kept),
+        None => target.unwrap_or_default().into(),
     }
 }

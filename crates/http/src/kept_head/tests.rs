@@ -1,0 +1,172 @@
+//! A head that was kept comes back as it was.
+
+use super::*;
+
+fn request() -> Request<()> {
+    let request = Request::put("https://user@one.example:8443/a?b=c")
+        .version(Version::HTTP_2)
+        .header("accept", "*/*")
+        .header("x-many", "one")
+        .header("x-other", "")
+        .header("x-many", "two: three:")
+        .header("x-binary", HeaderValue::from_bytes(b"\xff\x80 \t~").unwrap())
+        .extension(7_u32);
+    request.body(()).unwrap()
+}
+
+fn copied(kept: &KeptHead) -> Request<()> {
+    let mut again = Request::new(());
+    kept.copy_to(&mut again).unwrap();
+    again
+}
+
+fn moved(kept: KeptHead) -> Request<()> {
+    let mut again = Request::new(());
+    kept.move_to(&mut again).unwrap();
+    again
+}
+
+fn assert_same(again: Request<()>, request: &Request<()>) {
+    assert_eq!(again.method(), request.method());
+    assert_eq!(again.uri(), request.uri());
+    assert_eq!(again.version(), request.version());
+    assert_eq!(again.headers(), request.headers());
+    assert_eq!(again.extensions().get::<u32>(), request.extensions().get::<u32>());
+    let order = |request: &Request<()>| -> Vec<_> {
+        let headers = request.headers().iter();
+        headers.map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
+    assert_eq!(order(&again), order(request));
+}
+
+#[test]
+fn the_head_comes_back_as_it_was_each_time() {
+    let request = request();
+    let kept = KeptHead::new(&request);
+    assert_same(copied(&kept), &request);
+    assert_same(copied(&kept), &request);
+    assert_same(moved(kept), &request);
+}
+
+#[test]
+fn every_form_of_target_comes_back() {
+    let parts = |scheme: Option<&str>, authority: Option<&str>, path: Option<&str>| {
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = scheme.map(|scheme| scheme.parse().unwrap());
+        parts.authority = authority.map(|authority| authority.parse().unwrap());
+        parts.path_and_query = path.map(|path| path.parse().unwrap());
+        Uri::from_parts(parts).unwrap()
+    };
+    for uri in [
+        Uri::from_static("/"),
+        Uri::from_static("/a/%20b?c=d:e&f"),
+        Uri::from_static("*"),
+        Uri::from_static("one.example:443"),
+        Uri::from_static("http://one.example"),
+        Uri::from_static("http://[::1]:80/x?"),
+        Uri::from_static("git+ssh://user:word@one.example/"),
+        "http://one.example/\u{e9}?\u{fc}".parse().unwrap(),
+        // OPTIONS * as a client of a proxy or of hyper-util asks for it.
+        parts(Some("http"), Some("one.example"), Some("*")),
+        parts(Some("http"), Some("one.example"), Some("?only=a-query")),
+    ] {
+        let request = Request::options(uri).body(()).unwrap();
+        let kept = KeptHead::new(&request);
+        assert_eq!(kept.uri().as_ref(), Some(request.uri()));
+        assert_eq!(kept.scheme(), request.uri().scheme_str());
+        let authority = request.uri().authority().map(|authority| authority.as_str());
+        assert_eq!(kept.authority(), authority);
+        assert_same(moved(kept), &request);
+    }
+    // A target without any part is sent as this one is.
+    let nothing = Request::get(parts(None, None, None)).body(()).unwrap();
+    assert_eq!(KeptHead::new(&nothing).uri(), Some(Uri::from_static("/")));
+}
+
+#[test]
+fn a_method_of_its_own_comes_back() {
+    let request = Request::builder().method("PROPFIND").uri("/").body(()).unwrap();
+    assert_same(moved(KeptHead::new(&request)), &request);
+}
+
+#[test]
+fn a_sensitive_value_is_shared_in_its_place_and_not_copied() {
+    let mut request = request();
+    let mut secret = HeaderValue::from_static("the secret");
+    secret.set_sensitive(true);
+    let mut other = HeaderValue::from_static("the other");
+    other.set_sensitive(true);
+    request.headers_mut().insert("authorization", secret.clone());
+    request.headers_mut().append("x-many", other);
+    request.headers_mut().append("x-many", secret);
+    let kept = KeptHead::new(&request);
+    assert!(!kept.pairs.windows(10).any(|bytes| bytes == b"the secret"));
+    let again = copied(&kept);
+    let values = again.headers();
+    assert!(values["authorization"].is_sensitive());
+    assert_same(again, &request);
+    let values: Vec<_> = kept.values(&HeaderName::from_static("x-many")).collect();
+    assert_eq!(values, [&b"one"[..], b"two: three:", b"the other", b"the secret"]);
+}
+
+#[test]
+fn headers_are_found_by_their_name() {
+    let kept = KeptHead::new(&request());
+    let values = |name| -> Vec<_> { kept.values(&HeaderName::from_static(name)).collect() };
+    assert_eq!(values("x-many"), [&b"one"[..], b"two: three:"]);
+    assert_eq!(values("x-other"), [b""]);
+    // The lines of the method and the target are not headers.
+    for missing in ["x-missing", "x-man", "x-many2", "put", "https"] {
+        assert_eq!(values(missing), [b""; 0], "{missing}");
+        assert!(!kept.contains(&HeaderName::from_static(missing)), "{missing}");
+    }
+    assert!(kept.contains(&HeaderName::from_static("x-other")));
+    assert_eq!(kept.method(), Some(Method::PUT));
+}
+
+#[test]
+fn what_is_kept_is_as_repeatable_as_the_request() {
+    let keyed = |method: Method, key: &'static str, sensitive| {
+        let mut key = HeaderValue::from_static(key);
+        key.set_sensitive(sensitive);
+        Request::builder().method(method).header(IDEMPOTENCY_KEY, key).body(()).unwrap()
+    };
+    for (request, expected) in [
+        (Request::put("/").body(()).unwrap(), true),
+        (Request::post("/").body(()).unwrap(), false),
+        (keyed(Method::POST, "a", false), true),
+        (keyed(Method::POST, "a", true), true),
+        (keyed(Method::PATCH, "  ", false), false),
+        (keyed(Method::DELETE, "", false), true),
+    ] {
+        assert_eq!(KeptHead::new(&request).is_repeatable(), expected, "{request:?}");
+        assert_eq!(crate::is_repeatable(request.method(), request.headers()), expected);
+    }
+}
+
+#[test]
+fn the_longest_name_and_value_come_back() {
+    let name = HeaderName::from_bytes(&[b'n'; u16::MAX as usize]).unwrap();
+    let value = HeaderValue::from_bytes(&vec![b'v'; 1 << 20]).unwrap();
+    let mut request = request();
+    request.headers_mut().insert(name, value);
+    assert_same(moved(KeptHead::new(&request)), &request);
+}
+
+#[test]
+fn a_usual_name_stands_for_itself() {
+    for name in [
+        header::ACCEPT,
+        header::ACCEPT_ENCODING,
+        header::ACCEPT_LANGUAGE,
+        header::AUTHORIZATION,
+        header::CONTENT_LENGTH,
+        header::CONTENT_TYPE,
+        header::COOKIE,
+        header::HOST,
+        header::TE,
+        header::USER_AGENT,
+    ] {
+        assert_eq!(parse_name(name.as_str().as_bytes()), Some(name));
+    }
+}
