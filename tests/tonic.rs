@@ -24,7 +24,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus as Answered;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::server::{HealthReporter, HealthService};
-use tower::ServiceBuilder;
+use tower::{Layer, ServiceBuilder};
 
 /// A health service that first answers the statuses of its script, each without a body.
 struct Server {
@@ -234,4 +234,31 @@ async fn trap_30_a_status_made_of_an_error_is_the_one_the_bare_channel_gives() {
         std::error::Error::source(status).is_some_and(|error| error.is::<tonic::transport::Error>())
     };
     assert!(is_transport(&bare) && is_transport(&wrapped));
+}
+
+#[tokio::test]
+async fn dl_3_a_stream_that_is_being_read_ends_with_deadline_exceeded() {
+    let server = Server::start([]).await;
+    let retry = RetryLayer::grpc().layer(channel(server.address));
+    let mut request = Request::new(check(""));
+    request.set_timeout(Duration::from_secs(60));
+    let mut stream = HealthClient::new(retry).watch(request).await.unwrap().into_inner();
+    stream.message().await.unwrap().unwrap();
+    // From here on nothing comes, and the clock runs on to the deadline.
+    tokio::time::pause();
+    let status = stream.message().await.unwrap_err();
+    let message = "the deadline of the call has passed";
+    assert_eq!((status.code(), status.message()), (Code::DeadlineExceeded, message));
+}
+
+#[tokio::test]
+async fn dl_3_a_call_that_is_not_answered_ends_with_deadline_exceeded() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = listener.local_addr().unwrap();
+    let retry = RetryLayer::grpc().layer(channel(silent));
+    let mut request = Request::new(check(""));
+    request.set_timeout(Duration::from_secs(60));
+    tokio::time::pause();
+    let status = HealthClient::new(retry).check(request).await.unwrap_err();
+    assert_eq!(status.code(), Code::DeadlineExceeded);
 }

@@ -101,7 +101,11 @@ impl<S: Schedule> Reconnecting<S> {
     }
 }
 
-impl<S: Schedule> Schedule for Reconnecting<S> {
+impl<S> Schedule for Reconnecting<S>
+where
+    S: Schedule,
+    S::Delays: Send + 'static,
+{
     type Delays = Self;
 
     fn delays(&self) -> Self {

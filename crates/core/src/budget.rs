@@ -4,34 +4,51 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
 
-use crate::Failure;
+use crate::{Failure, ServerHint};
 
 /// Decides whether one more retry can be afforded.
 ///
 /// `destination` names whom the request is for, so that one bad host cannot spend what the others
 /// need; an implementation with a single bucket ignores it. `now` is monotonic time since any fixed
-/// moment. Clones of a budget share its tokens.
-pub trait Budget {
+/// moment. Clones of a budget share its tokens, and all calls of a client share the budget, on
+/// whatever thread they are and for as long as an answer is read.
+pub trait Budget: Send + Sync + 'static {
     /// Takes what a retry after `failure` costs, or returns `None` and takes nothing.
     ///
     /// The last thing a decision does. The permit gives the tokens back when it is dropped unspent.
     fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit>;
 
-    /// A call has ended otherwise than by a retryable failure. `paid` is the cost of the call's
-    /// last retry, 0 when it had none.
+    /// A call has succeeded. `paid` is the cost of the call's last retry, 0 when it had none.
     fn succeeded(&self, destination: &str, paid: u32) {
         let _ = (destination, paid);
     }
 
-    /// An attempt has failed with a failure that is worth a retry, whether or not one follows.
+    /// A call has ended in a failure that another attempt would not mend; `hint` is what the server
+    /// asked for beside it, [`Stop`](ServerHint::Stop) only where the call might have been retried.
+    ///
+    /// Counts as a success unless it is said otherwise: the server is there, and has answered.
+    fn failed_for_good(&self, destination: &str, hint: ServerHint, paid: u32) {
+        let _ = hint;
+        self.succeeded(destination, paid);
+    }
+
+    /// An attempt has failed with a failure that is worth a retry, whether or not one follows; of a
+    /// call that is not to be retried at all nothing is told.
     fn failed(&self, destination: &str, failure: &Failure) {
         let _ = (destination, failure);
     }
 
-    /// True when [`succeeded`](Budget::succeeded) would change nothing for any destination, so that
-    /// the caller need not even find out which one it is.
+    /// True when [`succeeded`](Budget::succeeded) would change nothing for any destination, nor would
+    /// [`failed_for_good`](Budget::failed_for_good) without a hint, so that the caller need not even
+    /// find out which one it is.
     #[inline]
     fn is_full(&self) -> bool {
+        false
+    }
+
+    /// True when nothing that it is told ever changes anything, now or later.
+    #[inline]
+    fn is_indifferent(&self) -> bool {
         false
     }
 }
@@ -45,12 +62,20 @@ impl<B: Budget + ?Sized> Budget for Arc<B> {
         (**self).succeeded(destination, paid);
     }
 
+    fn failed_for_good(&self, destination: &str, hint: ServerHint, paid: u32) {
+        (**self).failed_for_good(destination, hint, paid);
+    }
+
     fn failed(&self, destination: &str, failure: &Failure) {
         (**self).failed(destination, failure);
     }
 
     fn is_full(&self) -> bool {
         (**self).is_full()
+    }
+
+    fn is_indifferent(&self) -> bool {
+        (**self).is_indifferent()
     }
 }
 
@@ -117,6 +142,10 @@ impl Budget for Unlimited {
     }
 
     fn is_full(&self) -> bool {
+        true
+    }
+
+    fn is_indifferent(&self) -> bool {
         true
     }
 }

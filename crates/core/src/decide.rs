@@ -143,7 +143,8 @@ impl fmt::Display for StopReason {
 ///
 /// A delay that the server asked for takes the place of the schedule's, lengthened by up to a tenth
 /// of itself so that the clients it was told to do not come back at one moment; the schedule still
-/// counts the retry.
+/// counts the retry. One that is only a minimum ([`ServerHint::AtLeast`]) takes its place where it is
+/// the longer one.
 pub fn decide<B: Budget + ?Sized>(
     limits: &Limits,
     failed: &Failed<'_>,
@@ -162,10 +163,13 @@ pub fn decide<B: Budget + ?Sized>(
         return Decision::Return(StopReason::ScheduleEnded);
     };
     let after = match failed.judgement.hint {
-        ServerHint::After(asked) if asked > limits.max_server_delay => {
+        ServerHint::After(asked) | ServerHint::AtLeast(asked)
+            if asked > limits.max_server_delay =>
+        {
             return Decision::Return(StopReason::ServerDelayTooLong);
         }
-        ServerHint::After(asked) => random.between(asked, asked.saturating_add(asked / 10)),
+        ServerHint::After(asked) => spread(asked, random),
+        ServerHint::AtLeast(asked) => spread(asked, random).max(scheduled),
         ServerHint::Exactly(asked) => asked,
         ServerHint::None | ServerHint::Stop => scheduled,
     };
@@ -179,6 +183,11 @@ pub fn decide<B: Budget + ?Sized>(
         Some(permit) => Decision::Retry { after, permit },
         None => Decision::Return(StopReason::BudgetExhausted),
     }
+}
+
+/// A wait of at least what the server asked for, by which those it was told to do not meet again.
+fn spread(asked: Duration, random: &mut dyn Random) -> Duration {
+    random.between(asked, asked.saturating_add(asked / 10))
 }
 
 /// The failure to be retried, or why it must not be, as far as that can be told without a delay.

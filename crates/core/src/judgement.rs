@@ -41,6 +41,9 @@ pub enum ServerHint {
     None,
     /// Not to come back sooner than this.
     After(Duration),
+    /// Not to come back sooner than this, beside the delay that is due anyway: the longer one counts
+    /// (gRPC's `RetryInfo`).
+    AtLeast(Duration),
     /// To come back after exactly this: neither sooner nor, for the sake of jitter, later, and
     /// however long it is (gRPC's pushback).
     Exactly(Duration),

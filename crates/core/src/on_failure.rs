@@ -53,7 +53,7 @@ impl<F, A, B> OnFailure<F, A, B> {
 
 impl<F, A, B> Schedule for OnFailure<F, A, B>
 where
-    F: Fn(&Failure) -> bool + Clone,
+    F: Fn(&Failure) -> bool + Clone + Send + Sync + 'static,
     A: Schedule,
     B: Schedule,
 {

@@ -47,9 +47,9 @@ pub struct Admission(pub u64);
 
 /// How long to wait before each retry of a call.
 ///
-/// A schedule is shared by all calls; what belongs to one call lives in its [`Delays`], made when
-/// the call first fails.
-pub trait Schedule {
+/// A schedule is shared by all calls, on whatever thread they are; what belongs to one call lives in
+/// its [`Delays`], made when the call first fails.
+pub trait Schedule: Send + Sync + 'static {
     /// The state of one call.
     type Delays: Delays;
 
@@ -131,7 +131,7 @@ impl SharedSchedule {
     /// Erases the type of `schedule`.
     pub fn new<S>(schedule: S) -> Self
     where
-        S: Schedule + Send + Sync + 'static,
+        S: Schedule,
         S::Delays: Send + 'static,
     {
         Self(Arc::new(Erased(schedule)))
@@ -181,7 +181,7 @@ struct Erased<S>(S);
 
 impl<S> ErasedSchedule for Erased<S>
 where
-    S: Schedule + Send + Sync,
+    S: Schedule,
     S::Delays: Send + 'static,
 {
     fn boxed_delays(&self) -> Box<dyn Delays + Send> {

@@ -125,6 +125,23 @@ fn an_exact_delay_is_neither_jittered_nor_bounded_by_the_limit_on_server_delays(
 }
 
 #[test]
+fn ri_4_a_least_delay_counts_where_it_is_longer_than_the_schedules() {
+    let at_least = |asked, scheduled| {
+        Scene::new().with(|scene| {
+            scene.draw = u64::MAX;
+            scene.failed.judgement.hint = ServerHint::AtLeast(asked);
+            scene.scheduled = Some(scheduled);
+        })
+    };
+    assert_eq!(at_least(secs(2), secs(5)).outcome(), Ok(secs(5)));
+    let longer = at_least(secs(10), secs(5)).outcome().unwrap();
+    assert!((secs(10)..=secs(11)).contains(&longer), "{longer:?}");
+    let most = Limits::default().max_server_delay;
+    let too_long = at_least(most + ms(1), secs(5));
+    assert_eq!(too_long.outcome(), Err(StopReason::ServerDelayTooLong));
+}
+
+#[test]
 fn the_ends_of_each_limit() {
     let ok = |scene: Scene| assert_eq!(scene.outcome(), Ok(secs(1)));
     let refused = |scene: Scene, reason| assert_eq!(scene.outcome(), Err(reason));

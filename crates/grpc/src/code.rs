@@ -60,17 +60,50 @@ impl Code {
 
     /// Reads the value of a `grpc-status` field; what cannot be read is `Unknown`.
     pub fn from_bytes(value: &[u8]) -> Self {
-        std::str::from_utf8(value)
-            .ok()
-            .filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
-            .and_then(|text| text.parse().ok())
-            .map_or(Code::Unknown, Code::from_number)
+        read(value).unwrap_or(Code::Unknown)
+    }
+
+    /// The code by which lists of codes are asked about the value of a `grpc-status` field: none for a
+    /// number that no document defines, which the caller sees as `Unknown` and no list matches (rule
+    /// RET-5). What cannot be read is `Unknown` here, too.
+    pub fn listed_from_bytes(value: &[u8]) -> Option<Self> {
+        match read(value) {
+            None if is_number(value) => None,
+            code => Some(code.unwrap_or(Code::Unknown)),
+        }
+    }
+
+    /// The code of a stream that its server has reset with this HTTP/2 error code (RFC 9113 §7), as
+    /// gRPC's mapping has it: `NO_ERROR` before any answer is `Internal`.
+    pub fn from_reset(reason: u32) -> Self {
+        match reason {
+            // REFUSED_STREAM
+            0x7 => Code::Unavailable,
+            // CANCEL
+            0x8 => Code::Cancelled,
+            // ENHANCE_YOUR_CALM
+            0xb => Code::ResourceExhausted,
+            // INADEQUATE_SECURITY
+            0xc => Code::PermissionDenied,
+            _ => Code::Internal,
+        }
     }
 
     /// The number on the wire.
     pub const fn number(self) -> u16 {
         self as u16
     }
+}
+
+fn is_number(value: &[u8]) -> bool {
+    !value.is_empty() && value.iter().all(u8::is_ascii_digit)
+}
+
+/// The code that this text is the number of.
+fn read(value: &[u8]) -> Option<Code> {
+    let text = std::str::from_utf8(value).ok().filter(|_| is_number(value))?;
+    let number: usize = text.parse().ok()?;
+    NAMES.get(number).map(|(code, _)| *code)
 }
 
 impl fmt::Display for Code {
@@ -108,11 +141,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_code_is_unknown() {
+    fn ret_5_what_is_not_a_code_is_unknown() {
         for value in
             [&b"17"[..], b"-1", b"+14", b"", b" 14", b"14 ", b"99999999999999", b"\xff", b"OK"]
         {
             assert_eq!(Code::from_bytes(value), Code::Unknown, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn ret_5_a_reset_has_the_code_of_its_reason() {
+        let rows = [
+            (0x0, Code::Internal),
+            (0x1, Code::Internal),
+            (0x2, Code::Internal),
+            (0x7, Code::Unavailable),
+            (0x8, Code::Cancelled),
+            (0xb, Code::ResourceExhausted),
+            (0xc, Code::PermissionDenied),
+            (u32::MAX, Code::Internal),
+        ];
+        for (reason, code) in rows {
+            assert_eq!(Code::from_reset(reason), code, "{reason}");
         }
     }
 

@@ -2,22 +2,44 @@
 
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use reattempt_core::{ServerHint, Verdict};
 
 use crate::{Code, verdict_of_code};
+
+/// The field of a status: in the head of a response that is nothing else, or in its trailers.
+pub const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+/// The field of the text beside a status, percent-encoded.
+pub const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
 /// The gRPC code that this response head settles, or `None` when the head commits the call and the
 /// status is still to come in the trailers.
 ///
 /// A `grpc-status` among the headers settles it: nothing may follow (rule ST-1). A response that is
-/// not gRPC at all settles it too, by the mapping of HTTP statuses (rule OUT-1).
+/// not gRPC at all settles it too, by the mapping of HTTP statuses (rule OUT-1): one with another HTTP
+/// status than 200, or with a content type that is not gRPC's. Without any content type it is taken
+/// for gRPC.
 pub fn code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
-    if let Some(value) = headers.get("grpc-status") {
-        return Some(Code::from_bytes(value.as_bytes()));
+    match headers.get(GRPC_STATUS) {
+        Some(value) => Some(Code::from_bytes(value.as_bytes())),
+        None => code_of_http(status, headers),
     }
+}
+
+/// The code by which a list of codes is asked about this response head: as [`code_of_head`] has it,
+/// but none for a status that no document defines (rule RET-5), nor for a head that commits the call.
+pub fn listed_code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
+    match headers.get(GRPC_STATUS) {
+        Some(value) => Code::listed_from_bytes(value.as_bytes()),
+        None => code_of_http(status, headers),
+    }
+}
+
+/// The code of a response without a status of gRPC's.
+fn code_of_http(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
     match status.as_u16() {
-        200 => None,
+        200 if headers.get(http::header::CONTENT_TYPE).is_none_or(is_grpc) => None,
         400 => Some(Code::Internal),
         401 => Some(Code::Unauthenticated),
         403 => Some(Code::PermissionDenied),
@@ -25,6 +47,13 @@ pub fn code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
         429 | 502 | 503 | 504 => Some(Code::Unavailable),
         _ => Some(Code::Unknown),
     }
+}
+
+fn is_grpc(content_type: &HeaderValue) -> bool {
+    let value = content_type.as_bytes();
+    let name = b"application/grpc";
+    value.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+        && matches!(value.get(name.len()), None | Some(b'+' | b';' | b'-' | b' '))
 }
 
 /// The verdict on a response head; `None` when the head commits the call.
@@ -35,7 +64,7 @@ pub fn code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
 /// repeated.
 pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdict> {
     let verdict = verdict_of_code(code_of_head(status, headers)?);
-    let by_server = headers.contains_key("grpc-status");
+    let by_server = headers.contains_key(GRPC_STATUS);
     Some(match verdict {
         Verdict::Unprocessed(failure) if !by_server && status.as_u16() != 429 => {
             Verdict::Transient(failure)
@@ -46,10 +75,11 @@ pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdic
 
 /// What `grpc-retry-pushback-ms` asks for (rules PB-1 to PB-4, PB-9).
 ///
-/// The wait is exactly that long, without jitter or cap. A value is milliseconds as a signed 32-bit decimal; anything negative or unreadable, and more
-/// than one value, mean that the call must not be retried.
+/// The wait is exactly that long, without jitter or cap. A value is milliseconds as a signed 32-bit
+/// decimal; anything negative or unreadable, and more than one value, mean that the call must not be
+/// retried.
 pub fn pushback(headers: &HeaderMap) -> ServerHint {
-    let mut values = headers.get_all("grpc-retry-pushback-ms").iter();
+    let mut values = headers.get_all(PUSHBACK).iter();
     match (values.next(), values.next()) {
         (None, _) => ServerHint::None,
         (Some(value), None) => milliseconds(value.as_bytes()).map_or(ServerHint::Stop, |wait| {
@@ -82,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_among_the_headers_settles_the_call() {
+    fn st_1_a_status_among_the_headers_settles_the_call() {
         let head = headers("grpc-status", &[b"14"]);
         assert_eq!(code_of_head(StatusCode::OK, &head), Some(Code::Unavailable));
         assert_eq!(code_of_head(StatusCode::OK, &HeaderMap::new()), None);
@@ -91,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_that_is_not_grpc_is_mapped() {
+    fn out_1_a_response_that_is_not_grpc_is_mapped() {
         let rows = [
             (400, Code::Internal),
             (401, Code::Unauthenticated),
@@ -111,6 +141,34 @@ mod tests {
     }
 
     #[test]
+    fn out_1_so_is_one_of_another_content_type() {
+        let code = |value: &[u8]| code_of_head(StatusCode::OK, &headers("content-type", &[value]));
+        for grpc in [&b"application/grpc"[..], b"application/grpc+json", b"APPLICATION/GRPC;a=b"] {
+            assert_eq!(code(grpc), None);
+        }
+        for other in [&b"text/html"[..], b"application/grpcx", b"application/grp", b"\xff", b""] {
+            assert_eq!(code(other), Some(Code::Unknown));
+        }
+    }
+
+    #[test]
+    fn ret_5_no_list_has_a_status_that_nobody_defined() {
+        let listed =
+            |value: &[u8]| listed_code_of_head(StatusCode::OK, &headers("grpc-status", &[value]));
+        assert_eq!(listed(b"14"), Some(Code::Unavailable));
+        assert_eq!(listed(b"2"), Some(Code::Unknown));
+        for value in [&b"17"[..], b"300", b"99999999999999999999999"] {
+            assert_eq!(listed(value), None, "{value:?}");
+        }
+        for value in [&b""[..], b"-1", b"x", b"\xff"] {
+            assert_eq!(listed(value), Some(Code::Unknown), "{value:?}");
+        }
+        assert_eq!(listed_code_of_head(StatusCode::OK, &HeaderMap::new()), None);
+        let unavailable = StatusCode::SERVICE_UNAVAILABLE;
+        assert_eq!(listed_code_of_head(unavailable, &HeaderMap::new()), Some(Code::Unavailable));
+    }
+
+    #[test]
     fn trap_24_what_a_proxy_answers_is_no_proof_that_nothing_was_done() {
         let verdict = |status, headers: &HeaderMap| {
             verdict_of_head(StatusCode::from_u16(status).unwrap(), headers)
@@ -127,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn trap_29_pushback_that_is_negative_or_unreadable_means_stop() {
+    fn pb_2_pb_3_pb_9_pb_10_trap_29_pushback_that_is_negative_or_unreadable_means_stop() {
         let after = |milliseconds| ServerHint::Exactly(Duration::from_millis(milliseconds));
         let rows: [(&[&[u8]], ServerHint); 14] = [
             (&[], ServerHint::None),

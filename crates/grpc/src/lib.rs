@@ -1,20 +1,24 @@
 //! What gRPC means to a retry.
 //!
-//! What flows in: the head of a response. What flows out: its status [`Code`], the verdict on it and
-//! the server's pushback. Beside that stand what a service owner writes, the [`ServiceConfig`], and the
+//! What flows in: the head or the trailers of a response. What flows out: its status [`Code`], the
+//! verdict on it and the wait that the server asks for. Beside that stand what a service owner writes, the [`ServiceConfig`], and the
 //! [`Throttle`] that it may ask for. Nothing here sleeps, retries or decides. Neither peer data nor the
 //! text of a config ever panics.
 
 #![forbid(unsafe_code)]
 
 mod code;
+mod details;
 mod head;
 mod service_config;
 mod throttle;
 mod timeout;
 
 pub use code::{Code, verdict_of_code};
-pub use head::{code_of_head, pushback, verdict_of_head};
+pub use details::{remove_unreadable_details, retry_info};
+pub use head::{
+    GRPC_MESSAGE, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, verdict_of_head,
+};
 pub use service_config::{
     CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, RetryPolicy, ServiceConfig,
     ServiceConfigError, ServiceConfigErrors, ServiceConfigReader, Throttling,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bucket::Bucket;
-use reattempt_core::{Budget, Failure, Permit};
+use reattempt_core::{Budget, Failure, Permit, ServerHint};
 
 use crate::Throttling;
 
@@ -42,10 +42,8 @@ use crate::Throttling;
 /// [`acquire`](Budget::acquire) only asks: the permit is free. That is the order of the rules:
 /// the last attempt that is allowed costs a token as well (rule RET-1).
 ///
-/// Two things are beyond that contract and are for the caller to see to, with the methods of this
-/// type: a failure that no retry would mend must not be put to [`succeeded`](Budget::succeeded),
-/// for only status OK earns (rule THR-4); and with such a failure, a pushback that says stop takes
-/// a token (rules THR-3, PB-8).
+/// A failure that no retry would mend earns nothing, for only status OK does (rule THR-4), and costs
+/// nothing, unless the server says stop beside it (rules THR-3, PB-8).
 #[derive(Clone)]
 pub struct Throttle {
     bucket: Arc<Bucket>,
@@ -107,6 +105,12 @@ impl Budget for Throttle {
 
     fn succeeded(&self, _: &str, _: u32) {
         self.bucket.credit();
+    }
+
+    fn failed_for_good(&self, _: &str, hint: ServerHint, _: u32) {
+        if hint == ServerHint::Stop {
+            self.bucket.debit();
+        }
     }
 
     fn failed(&self, _: &str, _: &Failure) {

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_six_units_are_read_and_nothing_else() {
+    fn dl_9_the_six_units_are_read_and_nothing_else() {
         let rows: [(&[u8], Option<Duration>); 13] = [
             (b"2H", Some(Duration::from_secs(7200))),
             (b"3M", Some(Duration::from_secs(180))),

@@ -61,6 +61,48 @@ pub fn verdict_of_error(error: &(dyn Error + 'static)) -> Option<Verdict> {
     walk(error, Place::Unknown)
 }
 
+/// What a connection that was there left undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Undone {
+    /// The request was never handed to the connection (hyper's `is_canceled`, `is_closed`).
+    NotDispatched,
+    /// The server refused it before its application saw any of it: a GOAWAY that left the request out,
+    /// or a reset with REFUSED_STREAM.
+    Refused,
+}
+
+/// Whether a connection that was there left the request undone, and how far it had come.
+///
+/// `None` for every other failure, that to make a connection included: a server that is down is not
+/// to be called again at once. gRPC replaces such an attempt without a delay (its transparent
+/// retries); what its caller's verdict is, [`verdict_of_error`] tells.
+#[must_use]
+pub fn undone(error: &(dyn Error + 'static)) -> Option<Undone> {
+    let mut link = Some(error);
+    while let Some(error) = link {
+        match sign(error, Place::Unknown) {
+            Sign::Undone(undone, _) => return Some(undone),
+            Sign::Proof(_) | Sign::At(Place::Connecting) => return None,
+            Sign::None | Sign::Presumption(_) | Sign::At(_) => link = source(error),
+        }
+    }
+    None
+}
+
+/// The reason with which the server reset the request's stream (RFC 9113 §7), if it was that which
+/// ended the attempt. Needs the feature `hyper`.
+#[must_use]
+pub fn reset_reason(error: &(dyn Error + 'static)) -> Option<u32> {
+    #[cfg(feature = "hyper")]
+    return std::iter::successors(Some(error), |&error| source(error)).find_map(h2::reset);
+    #[cfg(not(feature = "hyper"))]
+    {
+        let _ = error;
+        None
+    }
+}
+
 const NOT_CONNECTED: Verdict = Verdict::Unprocessed(Failure::new(FailureKind::Connect));
 const LOST: Verdict = Verdict::Transient(Failure::new(FailureKind::Network));
 const TIMED_OUT: Verdict = Verdict::Transient(Failure::new(FailureKind::Timeout));
@@ -84,6 +126,8 @@ enum Sign {
     None,
     /// This, whatever stands below.
     Proof(Verdict),
+    /// That the request was not processed, whatever stands below, and the kind of failure.
+    Undone(Undone, FailureKind),
     /// This, if nothing below says anything.
     Presumption(Verdict),
     /// What stands below arose here.
@@ -97,6 +141,7 @@ fn walk(error: &(dyn Error + 'static), place: Place) -> Option<Verdict> {
     match sign(error, place) {
         Sign::None => below(place),
         Sign::Proof(verdict) => Some(verdict),
+        Sign::Undone(_, kind) => Some(Verdict::Unprocessed(Failure::new(kind))),
         Sign::Presumption(verdict) => below(place).or(Some(verdict)),
         // Without a sign that the network is to blame, another attempt fails the same way:
         // native-tls's refusal of a certificate and a URI that cannot be used look like this.

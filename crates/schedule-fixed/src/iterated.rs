@@ -42,7 +42,7 @@ impl<F> fmt::Debug for Iterated<F> {
 
 impl<F, I> Schedule for Iterated<F>
 where
-    F: Fn() -> I,
+    F: Fn() -> I + Send + Sync + 'static,
     I: Iterator<Item = Duration>,
 {
     type Delays = IteratedDelays<I>;

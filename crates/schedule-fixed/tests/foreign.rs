@@ -21,9 +21,9 @@ fn backon() {
     assert_eq!(first(9, &schedule), [1, 2, 4, 8].map(secs));
 
     let constant = ConstantBuilder::new().with_delay(ms(30)).with_max_times(2);
-    assert_eq!(first(9, &Iterated::new(|| constant.build())), [ms(30); 2]);
+    assert_eq!(first(9, &Iterated::new(move || constant.build())), [ms(30); 2]);
     let fibonacci = FibonacciBuilder::new().with_min_delay(ms(10)).with_max_times(5);
-    assert_eq!(first(9, &Iterated::new(|| fibonacci.build())), [10, 10, 20, 30, 50].map(ms));
+    assert_eq!(first(9, &Iterated::new(move || fibonacci.build())), [10, 10, 20, 30, 50].map(ms));
 }
 
 #[test]

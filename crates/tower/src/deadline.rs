@@ -1,5 +1,7 @@
 //! A deadline that travels with a request.
 
+mod inbound;
+
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -7,15 +9,17 @@ use tokio::time::Instant;
 
 use crate::clock;
 
+pub use inbound::{InboundDeadline, InboundDeadlineLayer};
+
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 /// The moment by which a call must be over.
 ///
 /// Put it into the extensions of a request, or into [`CallOptions`](crate::CallOptions): a retry
-/// whose delay would pass it is not made, and a policy that
-/// [interrupts](crate::RetryPolicy::attempt_timeout) ends the call there. A server hands an inbound
-/// deadline on by putting the same value into its outbound requests; every attempt finds it in its
-/// extensions.
+/// whose delay would pass it is not made. A policy for gRPC ends the call there, as does one that
+/// [interrupts](crate::RetryPolicy::attempt_timeout). A server hands an inbound deadline on by putting
+/// the same value into its outbound requests ([`InboundDeadlineLayer`] finds it); every attempt finds it
+/// in its extensions.
 ///
 /// ```
 /// use std::time::Duration;

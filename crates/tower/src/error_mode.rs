@@ -20,7 +20,14 @@ pub struct OwnError;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BoxedError;
 
-/// How a policy deals with errors of type `E`: [`OwnError`] or [`BoxedError`].
+/// The inner service's own error type; a deadline that passes ends the call with an answer of the
+/// protocol's own. The default of gRPC, whose answer is DEADLINE_EXCEEDED.
+///
+/// A time limit for each attempt does not interrupt here: that takes [`BoxedError`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Answered;
+
+/// How a policy deals with errors of type `E`: [`OwnError`], [`BoxedError`] or [`Answered`].
 #[diagnostic::on_unimplemented(
     message = "a retry policy that keeps the inner service's error type needs `{E}: std::error::Error`",
     note = "for an inner service whose error is a `BoxError` (behind tower's Timeout or Buffer), call `.boxed_errors()` on the policy"
@@ -34,9 +41,12 @@ pub trait ErrorMode<E> {
     /// Proof that an attempt was interrupted.
     #[doc(hidden)]
     type Interrupt;
-    /// Whether time limits interrupt.
+    /// Whether the time limit of an attempt interrupts it, and a deadline the call.
     #[doc(hidden)]
     const INTERRUPTS: bool;
+    /// Whether a deadline that passes is answered by the protocol.
+    #[doc(hidden)]
+    const ANSWERS: bool = false;
 
     /// The caller's error for one of the inner service.
     #[doc(hidden)]
@@ -63,9 +73,9 @@ pub trait ErrorMode<E> {
     #[doc(hidden)]
     fn reset(timer: Pin<&mut Self::Timer>);
 
-    /// The caller's error for an interrupted attempt.
+    /// The caller's error for an interrupted attempt; none where the protocol has to answer.
     #[doc(hidden)]
-    fn timed_out(interrupt: Self::Interrupt, error: TimedOut) -> Self::Error;
+    fn timed_out(interrupt: Self::Interrupt, error: TimedOut) -> Option<Self::Error>;
 }
 
 #[diagnostic::do_not_recommend]
@@ -101,8 +111,50 @@ impl<E: Error + 'static> ErrorMode<E> for OwnError {
     #[inline]
     fn reset(_: Pin<&mut ()>) {}
 
-    fn timed_out(interrupt: Infallible, _: TimedOut) -> E {
+    fn timed_out(interrupt: Infallible, _: TimedOut) -> Option<E> {
         match interrupt {}
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: Error + 'static> ErrorMode<E> for Answered {
+    type Error = E;
+    type Timer = AttemptTimer;
+    type Interrupt = ();
+    const INTERRUPTS: bool = false;
+    const ANSWERS: bool = true;
+
+    #[inline]
+    fn own(error: E) -> E {
+        error
+    }
+
+    #[inline]
+    fn view(error: &E) -> &(dyn Error + 'static) {
+        error
+    }
+
+    fn poll_interrupt(
+        timer: Pin<&mut AttemptTimer>,
+        cx: &mut Context<'_>,
+        due: impl FnOnce(Instant) -> Option<Instant>,
+    ) -> Poll<((), Instant)> {
+        timer.poll(cx, due).map(|started| ((), started))
+    }
+
+    fn interrupt() -> Option<()> {
+        Some(())
+    }
+
+    #[inline]
+    fn reset(mut timer: Pin<&mut AttemptTimer>) {
+        if timer.started.is_some() {
+            timer.set(AttemptTimer::default());
+        }
+    }
+
+    fn timed_out((): (), _: TimedOut) -> Option<E> {
+        None
     }
 }
 
@@ -137,8 +189,8 @@ impl<E: Into<BoxError>> ErrorMode<E> for BoxedError {
         timer.set(AttemptTimer::default());
     }
 
-    fn timed_out((): (), error: TimedOut) -> BoxError {
-        Box::new(error)
+    fn timed_out((): (), error: TimedOut) -> Option<BoxError> {
+        Some(Box::new(error))
     }
 }
 

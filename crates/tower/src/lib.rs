@@ -22,9 +22,10 @@ mod random;
 mod report;
 mod retry;
 mod timed_out;
+mod trailers_only;
 
-pub use deadline::Deadline;
-pub use error_mode::{BoxedError, ErrorMode, OwnError};
+pub use deadline::{Deadline, InboundDeadline, InboundDeadlineLayer};
+pub use error_mode::{Answered, BoxedError, ErrorMode, OwnError};
 pub use hedge::{Extended, Hedge, HedgeFuture, HedgeLayer, HedgePolicy, HedgeReport, Hedgeable};
 pub use hook::Attempting;
 #[cfg(feature = "tracing")]
@@ -42,9 +43,10 @@ pub use protocol::ClassifyWith;
 #[cfg(feature = "reqwest")]
 pub use protocol::KeptReqwest;
 pub use protocol::{
-    Admitted, AttemptNumber, Carry, Cloned, DiscardBody, Grpc, Http, Judge, Kept, KeptClone,
-    KeptRequest, Messages, NestedMarker, NextAttempt, Origin, Outcome, Protocol,
+    Admitted, AttemptNumber, Carry, Cloned, DiscardBody, Grpc, GrpcBody, Http, Judge, Kept,
+    KeptClone, KeptRequest, Messages, NestedMarker, NextAttempt, Origin, Outcome, Protocol,
 };
 pub use report::{AttemptOutcome, AttemptReport, Report, ReportSlot};
 pub use retry::{Retry, RetryFuture, RetryLayer};
 pub use timed_out::{RefusedResponse, TimeLimit, TimedOut};
+pub use trailers_only::{PeekedBody, TrailersOnly, TrailersOnlyFuture, TrailersOnlyLayer};

@@ -25,6 +25,9 @@ pub struct Report {
 pub struct AttemptReport {
     /// The attempt's number, from 1.
     pub number: u32,
+    /// Whether it took the place of one with the same number that was not processed at all (gRPC's
+    /// transparent retry).
+    pub replacement: bool,
     /// When it ended, counted from the moment the call was first found to need time: from its first
     /// poll, for all that waits for a server.
     pub ended: Duration,
@@ -70,6 +73,12 @@ impl Report {
         self.attempts.last().map_or(0, |last| last.number.saturating_sub(1))
     }
 
+    /// The number of attempts listed that took the place of one that was not processed; they count for
+    /// no retries.
+    pub fn replacements(&self) -> usize {
+        self.attempts.iter().filter(|attempt| attempt.replacement).count()
+    }
+
     /// How many attempts are left out of [`attempts`](Self::attempts).
     pub fn omitted(&self) -> u32 {
         self.omitted
@@ -88,7 +97,9 @@ impl fmt::Display for Report {
     /// One line for each attempt, then why it stopped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for attempt in &self.attempts {
-            write!(f, "attempt {} at {:?}: {}", attempt.number, attempt.ended, attempt.outcome)?;
+            let again = if attempt.replacement { " again" } else { "" };
+            let (number, ended) = (attempt.number, attempt.ended);
+            write!(f, "attempt {number}{again} at {ended:?}: {}", attempt.outcome)?;
             match attempt.delay {
                 Some(delay) => writeln!(f, ", next in {delay:?}")?,
                 None => writeln!(f)?,

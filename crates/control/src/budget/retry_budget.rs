@@ -335,4 +335,9 @@ impl Budget for RetryBudget {
             Buckets::None => true,
         }
     }
+
+    #[inline]
+    fn is_indifferent(&self) -> bool {
+        matches!(self.state.buckets, Buckets::None)
+    }
 }

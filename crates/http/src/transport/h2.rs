@@ -4,12 +4,9 @@
 use std::error::Error;
 
 use ::h2::Reason;
-use reattempt_core::{Failure, FailureKind, Verdict};
+use reattempt_core::{FailureKind, Verdict};
 
-use super::{LOST, Place, Sign};
-
-/// RFC 9113 §6.8 and §8.7: what a GOAWAY leaves out and what REFUSED_STREAM resets was not acted on.
-const REFUSED: Verdict = Verdict::Unprocessed(Failure::new(FailureKind::Network));
+use super::{LOST, Place, Sign, Undone};
 
 pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
     error.downcast_ref::<::h2::Error>().map(|error| {
@@ -19,8 +16,12 @@ pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
         let refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
         let ended = error.is_reset() || error.is_go_away();
         if error.is_remote() {
-            // h2 gives the server's GOAWAY to those streams only that lie beyond its last stream.
-            Sign::Proof(if refused || error.is_go_away() { REFUSED } else { LOST })
+            // RFC 9113 §6.8 and §8.7: what a GOAWAY leaves out and what REFUSED_STREAM resets was not
+            // acted on. h2 gives the server's GOAWAY to those streams only that lie beyond its last.
+            match refused || error.is_go_away() {
+                true => Sign::Undone(Undone::Refused, FailureKind::Network),
+                false => Sign::Proof(LOST),
+            }
         } else if ended && !error.is_library() {
             // Ended by the code that uses h2: hyper does it when the request's body fails.
             Sign::Proof(Verdict::Permanent)
@@ -32,4 +33,11 @@ pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
             Sign::Proof(Verdict::Permanent)
         }
     })
+}
+
+/// The reason with which the server reset a stream.
+pub(super) fn reset(error: &(dyn Error + 'static)) -> Option<u32> {
+    let error = error.downcast_ref::<::h2::Error>()?;
+    let reset = error.is_remote() && error.is_reset();
+    reset.then(|| error.reason()).flatten().map(u32::from)
 }

@@ -3,9 +3,9 @@
 use std::error::Error;
 
 use hyper_util::client::legacy;
-use reattempt_core::Verdict;
+use reattempt_core::{FailureKind, Verdict};
 
-use super::{LOST, NOT_CONNECTED, Place, Sign, TIMED_OUT};
+use super::{LOST, Place, Sign, TIMED_OUT, Undone};
 
 pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
     if let Some(error) = error.downcast_ref::<::hyper::Error>() {
@@ -22,7 +22,7 @@ fn of_connection(error: &::hyper::Error) -> Sign {
     } else if error.is_canceled() || error.is_closed() {
         // A client's connection says these only of requests that it was not given yet; one that
         // went down with a request ends with another error.
-        Sign::Proof(NOT_CONNECTED)
+        Sign::Undone(Undone::NotDispatched, FailureKind::Connect)
     } else if error.is_incomplete_message() {
         // The server may have acted and then died.
         Sign::Proof(LOST)

@@ -66,11 +66,11 @@ async fn a_request_that_its_dead_connection_did_not_take() {
 
     let error = sender.send_request(get("/")).await.unwrap_err();
     assert!(error.is_canceled(), "{error:?}");
-    assert_eq!(verdict_of_error(&error), Some(NOT_CONNECTED));
+    assert_not_dispatched(&error);
 
     let error = sender.ready().await.unwrap_err();
     assert!(error.is_closed(), "{error:?}");
-    assert_eq!(verdict_of_error(&error), Some(NOT_CONNECTED));
+    assert_not_dispatched(&error);
 }
 
 /// The connection is closed while it lies idle, and its end is seen with the request in the queue.
@@ -83,7 +83,7 @@ async fn a_request_that_meets_a_connection_closed_while_idle() {
     let (result, _) = tokio::join!(sender.send_request(get("/")), connection);
     let error = result.unwrap_err();
     assert!(error.is_canceled(), "{error:?}");
-    assert_eq!(verdict_of_error(&error), Some(NOT_CONNECTED));
+    assert_not_dispatched(&error);
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use reattempt_core::{Failure, FailureKind, Verdict};
-use reattempt_http::verdict_of_error;
+use reattempt_http::{Undone, reset_reason, undone, verdict_of_error};
 
 const NOT_CONNECTED: Verdict = Verdict::Unprocessed(Failure::new(FailureKind::Connect));
 const REFUSED: Verdict = Verdict::Unprocessed(Failure::new(FailureKind::Network));
@@ -77,12 +77,23 @@ impl http_body::Body for BreaksOff {
     }
 }
 
-/// Asserts on the verdict, and shows the chain that it was made of.
+/// Asserts on the verdict, and shows the chain that it was made of. Of what is asserted in this way,
+/// only a refusal by the server is left undone on a connection that was there.
 #[track_caller]
 fn assert_verdict<T>(
     result: Result<T, impl Error + 'static>,
     expected: impl Into<Option<Verdict>>,
 ) {
     let Err(error) = result else { panic!("the call succeeded") };
-    assert_eq!(verdict_of_error(&error), expected.into(), "{error:?}");
+    let expected = expected.into();
+    assert_eq!(verdict_of_error(&error), expected, "{error:?}");
+    let refused = (expected == Some(REFUSED)).then_some(Undone::Refused);
+    assert_eq!(undone(&error), refused, "{error:?}");
+}
+
+/// A request that was never handed to its connection.
+#[track_caller]
+fn assert_not_dispatched(error: &(dyn Error + 'static)) {
+    assert_eq!(verdict_of_error(error), Some(NOT_CONNECTED), "{error:?}");
+    assert_eq!(undone(error), Some(Undone::NotDispatched), "{error:?}");
 }

@@ -74,7 +74,7 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    type Output = Result<S::Response, M::Error>;
+    type Output = Result<K::Answer, M::Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let over = ready!(self.as_mut().poll_over(cx));
@@ -82,10 +82,13 @@ where
         // The losers are gone before the winner is handed out.
         this.first.set(None);
         this.sleep.set(None);
-        Poll::Ready(match this.call {
+        let result = match this.call {
             Some(call) => call.end(over, cx),
-            None => over.result,
-        })
+            None => {
+                over.result.map(|result| result.map(|response| K::answer(response, false, None)))
+            }
+        };
+        result.map_or(Poll::Pending, Poll::Ready)
     }
 }
 
@@ -105,7 +108,8 @@ where
             let Some(call) = this.call else {
                 let (number, result) = ready!(ended);
                 let stop = reattempt_core::StopReason::Forbidden;
-                return Poll::Ready(Over { number, result: result.map_err(M::own), stop });
+                let result = Some(result.map_err(M::own));
+                return Poll::Ready(Over { number, result, stop });
             };
             if ended.is_pending() {
                 if let Some(stop) = call.takes_time()

@@ -1,7 +1,7 @@
 //! Settings of gRPC: the codes that leave the other attempts running, and a service config's own.
 
 use reattempt_core::{Failure, FailureKind, Verdict};
-use reattempt_grpc::{Code, CodeSet, HedgingPolicy, code_of_head};
+use reattempt_grpc::{Code, CodeSet, HedgingPolicy, listed_code_of_head};
 
 use super::HedgePolicy;
 use crate::protocol::{Grpc, Outcome};
@@ -23,7 +23,7 @@ fn verdict(codes: CodeSet, outcome: Outcome<'_>) -> Option<Verdict> {
     let Outcome::Response { status, headers } = outcome else {
         return (!codes.contains(Code::Unavailable)).then_some(Verdict::Permanent);
     };
-    let code = code_of_head(status, headers).filter(|code| *code != Code::Ok)?;
+    let code = listed_code_of_head(status, headers).filter(|code| *code != Code::Ok)?;
     let failure = Failure::new(kind(code)).with_code(code.number());
     Some(if codes.contains(code) { Verdict::Transient(failure) } else { Verdict::Permanent })
 }

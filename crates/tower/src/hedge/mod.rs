@@ -29,5 +29,6 @@ pub use future::HedgeFuture;
 pub use hedgeable::Hedgeable;
 pub use layer::HedgeLayer;
 pub use policy::HedgePolicy;
+pub(crate) use policy::Settings as HedgeSettings;
 pub use report::HedgeReport;
 pub use service::Hedge;

@@ -12,7 +12,7 @@ use reattempt_core::{Budget, ConfigError, Limits, Verdict};
 use reattempt_http::ReplayLimits;
 
 use super::latencies::Latencies;
-use crate::error_mode::{BoxedError, OwnError};
+use crate::error_mode::BoxedError;
 use crate::protocol::{Grpc, Http, Messages, Outcome, Protocol};
 use crate::{Event, Observer};
 
@@ -58,19 +58,19 @@ pub(super) const MOST_ATTEMPTS: u32 = 5;
 /// # Ok(())
 /// # }
 /// ```
-pub struct HedgePolicy<K = Http, B = RetryBudget, M = OwnError> {
+pub struct HedgePolicy<K: Protocol = Http, B = RetryBudget, M = <K as Protocol>::Mode> {
     pub(super) settings: Arc<Settings<K, B>>,
     mode: PhantomData<fn() -> M>,
 }
 
 /// What all clones of a policy share.
-pub(super) struct Settings<K, B> {
-    pub(super) protocol: K,
-    pub(super) budget: B,
+pub(crate) struct Settings<K, B> {
+    pub(crate) protocol: K,
+    pub(crate) budget: B,
     pub(super) limits: Limits,
     pub(super) delay: HedgeDelay,
     pub(super) idempotent: bool,
-    pub(super) observer: Option<Arc<dyn Observer>>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
 }
 
 /// The time from one attempt to the next.
@@ -107,7 +107,7 @@ impl HedgePolicy<Grpc> {
     }
 }
 
-impl<K, B, M> HedgePolicy<K, B, M> {
+impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
     fn with_protocol(protocol: K, budget: B) -> Self {
         Self::of(Settings {
             protocol,
@@ -311,13 +311,13 @@ impl<K: Clone, B: Clone> Clone for Settings<K, B> {
     }
 }
 
-impl<K, B, M> Clone for HedgePolicy<K, B, M> {
+impl<K: Protocol, B, M> Clone for HedgePolicy<K, B, M> {
     fn clone(&self) -> Self {
         Self { settings: Arc::clone(&self.settings), mode: PhantomData }
     }
 }
 
-impl<K: fmt::Debug, B: fmt::Debug, M> fmt::Debug for HedgePolicy<K, B, M> {
+impl<K: Protocol + fmt::Debug, B: fmt::Debug, M> fmt::Debug for HedgePolicy<K, B, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HedgePolicy")
             .field("protocol", &self.settings.protocol)

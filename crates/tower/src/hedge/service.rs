@@ -83,7 +83,7 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    type Response = S::Response;
+    type Response = K::Answer;
     type Error = M::Error;
     type Future = HedgeFuture<S, Req, K, B, M>;
 
@@ -95,7 +95,7 @@ where
     fn call(&mut self, request: Req) -> Self::Future {
         let settings = &*self.shared.policy.settings;
         let opening = Opening::new(settings, self.options.as_ref(), &request);
-        if opening.is_indifferent(M::INTERRUPTS) {
+        if opening.is_indifferent(M::INTERRUPTS || M::ANSWERS) {
             let attempt = settings.protocol.pass(request, opening.added());
             return HedgeFuture::passing(self.inner.call(attempt));
         }

@@ -31,6 +31,12 @@ pub enum Event<'a> {
         /// The delay before it.
         after: Duration,
     },
+    /// The attempt that failed was not processed at all, and is replaced at once by one that counts as
+    /// the same (gRPC's transparent retry).
+    WillReplace {
+        /// Its number.
+        attempt: u32,
+    },
     /// The call ended in a failure.
     GaveUp {
         /// The attempts made.
@@ -38,10 +44,17 @@ pub enum Event<'a> {
         /// Why there is no further one.
         reason: StopReason,
     },
-    /// The call succeeded.
+    /// The call succeeded: its caller has an answer. A gRPC call may still break off.
     Succeeded {
         /// The attempts made.
         attempts: u32,
+    },
+    /// The answer that a call had succeeded with ended in a failure: too late for a retry (gRPC).
+    BrokeOff {
+        /// The attempts made.
+        attempts: u32,
+        /// The code of its status.
+        code: u16,
     },
 }
 
@@ -78,6 +91,10 @@ impl fmt::Display for Event<'_> {
         match self {
             Event::AttemptFailed { attempt, outcome } => write!(f, "attempt {attempt}: {outcome}"),
             Event::WillRetry { attempt, after } => write!(f, "attempt {attempt} in {after:?}"),
+            Event::WillReplace { attempt } => write!(f, "attempt {attempt} is replaced"),
+            Event::BrokeOff { attempts, code } => {
+                write!(f, "the answer to attempt {attempts} broke off with code {code}")
+            }
             Event::GaveUp { attempts, reason } => {
                 write!(f, "gave up after {attempts} attempts: {reason}")
             }

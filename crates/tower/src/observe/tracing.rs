@@ -18,6 +18,12 @@ impl Observer for TracingObserver {
             Event::WillRetry { attempt, after } => {
                 debug!(target: "reattempt", destination, attempt, ?after, "will retry");
             }
+            Event::WillReplace { attempt } => {
+                debug!(target: "reattempt", destination, attempt, "will replace the attempt");
+            }
+            Event::BrokeOff { attempts, code } => {
+                debug!(target: "reattempt", destination, attempts, code, "the answer broke off");
+            }
             // That a failure is permanent is the answer itself, not a trouble of retrying.
             Event::GaveUp { attempts, reason: reason @ reattempt_core::StopReason::Permanent } => {
                 debug!(target: "reattempt", destination, attempts, %reason, "gave up");

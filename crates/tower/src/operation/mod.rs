@@ -195,6 +195,7 @@ pub struct Operations;
 impl Protocol for Operations {
     /// There is none, and no hook to change it: an operation prepares itself.
     type Head = Infallible;
+    type Mode = OwnError;
 }
 
 impl RetryPolicy<Operations> {

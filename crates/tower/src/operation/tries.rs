@@ -6,7 +6,9 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use reattempt_core::{Admission, Budget, Judgement, Permit, Schedule, StopReason, Verdict};
+use reattempt_core::{
+    Admission, Budget, Judgement, Permit, Schedule, ServerHint, StopReason, Verdict,
+};
 use tokio::time::Instant;
 
 use super::{Operations, RetryError};
@@ -70,7 +72,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
     pub(super) fn attempt(&mut self) {
         self.number = self.number.saturating_add(1);
         if let (Some(permit), Some(progress)) = (self.permit.take(), &mut self.progress) {
-            progress.paid = permit.spend();
+            progress.sending(permit);
         }
         self.admission = self.setting.admit(&self.policy.settings.schedule);
     }
@@ -161,9 +163,12 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
     where
         B: Budget,
     {
-        if matches!(stop, StopReason::Succeeded | StopReason::Permanent) {
-            let paid = self.progress.as_ref().map_or(0, |progress| progress.paid);
-            self.policy.settings.budget.succeeded(DESTINATION, paid);
+        let paid = self.progress.as_ref().map_or(0, |progress| progress.paid);
+        let budget = &self.policy.settings.budget;
+        match stop {
+            StopReason::Succeeded => budget.succeeded(DESTINATION, paid),
+            StopReason::Permanent => budget.failed_for_good(DESTINATION, ServerHint::None, paid),
+            _ => {}
         }
     }
 

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{StatusCode, Uri};
 use reattempt_core::{Classify, Schedule, Verdict};
-use reattempt_grpc::{Code, code_of_head};
+use reattempt_grpc::{Code, listed_code_of_head};
 use reattempt_http::{Hints, ReplayLimits};
 
 use super::RetryPolicy;
@@ -137,7 +138,35 @@ where
     pub fn on_code(self, code: Code, verdict: Verdict) -> Self {
         self.classify(move |outcome| {
             let Outcome::Response { status, headers } = outcome else { return None };
-            (code_of_head(status, headers) == Some(code)).then_some(verdict)
+            (listed_code_of_head(status, headers) == Some(code)).then_some(verdict)
         })
+    }
+
+    /// Whether an attempt that the server's application never saw is replaced at once (rules TR-1 to
+    /// TR-9): one that the server refused by REFUSED_STREAM or GOAWAY, and one that was never handed to
+    /// its connection, each once for a call. That is no retry: it counts for no limit, costs the budget
+    /// nothing, and is also done where [`max_attempts`](Self::max_attempts) is 1. On by default.
+    ///
+    /// These are the two switches of rule TR-8: `max_attempts(1)` turns the retries off, this the
+    /// replacements; [`CallOptions::never_retry`](crate::CallOptions::never_retry) turns off both for a
+    /// call. Replaced or not, such an attempt is also one that is retried like any other refusal.
+    pub fn transparent_retries(self, replaced: bool) -> Self {
+        self.set(|settings| settings.protocol.replaces = replaced)
+    }
+
+    /// Whether a `google.rpc.RetryInfo` among the details of a status is read (rule RI-4). Off by
+    /// default.
+    ///
+    /// The delay in it is a minimum for a failure that is retried anyway: the schedule's counts where
+    /// it is longer. Pushback wins over it, and
+    /// [`max_server_delay`](Self::max_server_delay) bounds it.
+    pub fn retry_info(self, read: bool) -> Self {
+        self.set(|settings| settings.protocol.retry_info = read)
+    }
+
+    /// The most time for a whole call, with all its attempts, its waits and the reading of its answer,
+    /// where neither the call nor its caller sets less (rule DL-1). None by default.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.set(|settings| settings.protocol.timeout = Some(timeout))
     }
 }

@@ -11,7 +11,7 @@ use reattempt_core::{Budget, Limits, Schedule, Verdict};
 use reattempt_http::ReplayLimits;
 use reattempt_schedule_exponential::Exponential;
 
-use crate::error_mode::{BoxedError, OwnError};
+use crate::error_mode::BoxedError;
 use crate::hook::BeforeAttempt;
 use crate::protocol::{Cloned, Grpc, Http, Protocol};
 use crate::random::Seed;
@@ -62,7 +62,7 @@ use stock::StockCall;
 /// # Ok(())
 /// # }
 /// ```
-pub struct RetryPolicy<K = Http, D = Exponential, B = RetryBudget, M = OwnError>
+pub struct RetryPolicy<K = Http, D = Exponential, B = RetryBudget, M = <K as Protocol>::Mode>
 where
     K: Protocol,
     D: Schedule,
@@ -106,7 +106,20 @@ impl RetryPolicy<Grpc> {
     /// Retries of gRPC calls, by the code of a trailers-only response.
     ///
     /// Delays of 100 ms, doubling up to 5 s, ± 20 %; three attempts; no budget unless one is given;
-    /// up to 256 KiB of each request kept.
+    /// up to 256 KiB of each request kept. What a server's application never saw is replaced at once
+    /// ([`transparent_retries`](Self::transparent_retries)).
+    ///
+    /// A response whose headers are not its end commits the call (rule COM-1); what becomes of it then
+    /// its [body](crate::GrpcBody) sees.
+    ///
+    /// # Deadlines
+    /// A call's deadline is the smallest of what its `grpc-timeout` field, a
+    /// [`Deadline`](crate::Deadline) in its extensions or options, and [`timeout`](Self::timeout) say.
+    /// Every attempt is told what is left of it. When it passes the call is over, whether an attempt is
+    /// under way, a wait, or the answer is being read, with a response that says DEADLINE_EXCEEDED;
+    /// the types stay the inner service's own ([`Answered`](crate::Answered)). So it is, at once, where
+    /// a retry would have to wait past it: the message then tells what the last attempt failed with. A
+    /// call without a deadline has no timer.
     pub fn grpc() -> Self {
         let policy =
             Self::with_protocol(Grpc::default(), grpc_schedule(), RetryBudget::unlimited());
@@ -114,7 +127,7 @@ impl RetryPolicy<Grpc> {
     }
 }
 
-impl<C> RetryPolicy<Cloned<C>> {
+impl<C: Send + Sync + 'static> RetryPolicy<Cloned<C>> {
     /// Retries of any service whose requests are `Clone`, as `judge` says.
     ///
     /// Every request counts as repeatable: what must not be repeated, `judge` must not call

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::Request;
 use http_body::Body;
 use pin_project_lite::pin_project;
-use reattempt_core::{Admission, Budget, Permit, Schedule, StopReason, Verdict};
+use reattempt_core::{Admission, Budget, Permit, Schedule, ServerHint, StopReason, Verdict};
 use reattempt_http::ReplayBody;
 use sync_wrapper::SyncWrapper;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -93,7 +93,7 @@ where
             // A retry is being sent.
             Some(progress) => {
                 if let Some(permit) = call.permit.take() {
-                    progress.paid = permit.spend();
+                    progress.sending(permit);
                 }
             }
             // A call begins.
@@ -173,7 +173,8 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                     Ok(granted) => {
                         request.body().cancel_others();
                         if !at_hand(request.body()) {
-                            self.end_stock(call, result, &destination, StopReason::BodyNotKept);
+                            let end = (StopReason::BodyNotKept, judgement.hint);
+                            self.end_stock(call, result, &destination, end);
                             return None;
                         }
                         call.number = call.number.saturating_add(1);
@@ -186,7 +187,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                 }
             }
         };
-        self.end_stock(call, result, &destination, stop);
+        self.end_stock(call, result, &destination, (stop, judgement.hint));
         None
     }
 
@@ -196,7 +197,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         call: &mut StockCall<D::Delays>,
         result: &mut Result<Response, E>,
         destination: &str,
-        stop: StopReason,
+        (stop, hint): (StopReason, ServerHint),
     ) where
         Http: Judge<Response>,
         E: Error + 'static,
@@ -206,21 +207,23 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         if stop == StopReason::Succeeded {
             setting.succeeded(settings, call.admission);
         }
-        if matches!(stop, StopReason::Succeeded | StopReason::Permanent) {
-            let paid = call.progress.get_mut().as_ref().map_or(0, |progress| progress.paid);
-            settings.budget.succeeded(destination, paid);
+        let paid = call.progress.get_mut().as_ref().map_or(0, |progress| progress.paid);
+        match stop {
+            StopReason::Succeeded => settings.budget.succeeded(destination, paid),
+            StopReason::Permanent => {
+                let wish = setting.wish(&settings.limits, hint);
+                settings.budget.failed_for_good(destination, wish, paid);
+            }
+            _ => {}
         }
         let mut progress = call.progress.get_mut().take();
+        let error = result.as_ref().err().map(|error| error as &(dyn Error + 'static));
         let end = (call.number, stop);
-        conclude(
-            self,
-            setting,
-            end,
-            progress.as_deref_mut(),
-            || destination.into(),
-            result,
-            |error| error,
-        );
+        let report =
+            conclude(self, setting, end, progress.as_deref_mut(), || destination.into(), error);
+        if let (Ok(response), Some(report)) = (result, report) {
+            settings.protocol.attach(response, report);
+        }
     }
 }
 

@@ -7,7 +7,10 @@ use std::future::{Ready, ready};
 
 use reattempt_core::{Judgement, Verdict};
 
-use super::{Added, Admitted, Carry, Judge, Kept, NextAttempt, Origin, Protocol, errors};
+use super::{
+    Added, Admitted, Carry, Committed, Judge, Kept, NextAttempt, Origin, Protocol, errors,
+};
+use crate::error_mode::OwnError;
 use crate::{CallOptions, RefusedResponse, Report, TimedOut};
 
 /// A service whose requests are simply cloned, with the function that judges its outcomes.
@@ -22,8 +25,9 @@ impl<C> Cloned<C> {
     }
 }
 
-impl<C> Protocol for Cloned<C> {
+impl<C: Send + Sync + 'static> Protocol for Cloned<C> {
     type Head = ();
+    type Mode = OwnError;
 }
 
 /// A clone of the request.
@@ -32,7 +36,7 @@ pub struct KeptClone<Request>(Request);
 
 impl<Request> Kept for KeptClone<Request> {}
 
-impl<Request: Clone, C> Carry<Request> for Cloned<C> {
+impl<Request: Clone, C: Send + Sync + 'static> Carry<Request> for Cloned<C> {
     type Attempt = Request;
     type Kept = KeptClone<Request>;
     type Rest = Request;
@@ -87,9 +91,10 @@ impl<Attempt, C> Origin<Attempt> for Cloned<C> {
 
 impl<Response, C> Judge<Response> for Cloned<C>
 where
-    C: Fn(Result<&Response, &(dyn Error + 'static)>) -> Verdict,
+    C: Fn(Result<&Response, &(dyn Error + 'static)>) -> Verdict + Send + Sync + 'static,
 {
     type Discard = Ready<()>;
+    type Answer = Response;
 
     fn judge(
         &self,
@@ -108,6 +113,11 @@ where
     }
 
     fn attach(&self, _: &mut Response, _: Report) {}
+
+    #[inline]
+    fn answer(response: Response, _: bool, _: Option<Committed>) -> Response {
+        response
+    }
 }
 
 impl<C> fmt::Debug for Cloned<C> {

@@ -1,64 +1,142 @@
 //! The gRPC protocol marker.
 
+use std::borrow::Cow;
 use std::error::Error;
+use std::time::Duration;
 
-use http::Response;
+use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
 use reattempt_core::{Judgement, ServerHint, Verdict};
-use reattempt_grpc::{pushback, verdict_of_head};
+use reattempt_grpc::{GRPC_STATUS, code_of_head, pushback, retry_info, verdict_of_head};
+use reattempt_http::{KeptHead, Undone, undone};
 
-use super::{DiscardBody, Http, Judge, Outcome, Protocol, errors};
+use super::{DiscardBody, Http, Judge, Outcome, Protocol};
+use crate::error_mode::Answered;
 use crate::{CallOptions, RefusedResponse, Report};
 
-/// gRPC: the status of a trailers-only response, pushback, and replayable bodies.
+mod body;
+#[cfg(feature = "tonic")]
+mod channel;
+mod committed;
+mod errors;
+
+pub use body::GrpcBody;
+pub(crate) use committed::{Committed, Destination};
+
+/// gRPC: the status of a trailers-only response, pushback, deadlines and replayable bodies.
 ///
-/// A response whose status is among its headers is judged; any other commits the call, and its
-/// trailers go to the caller unseen (rule COM-1).
-#[derive(Debug, Clone, Default)]
+/// A response whose status is among its headers is judged; any other commits the call (rule COM-1), and
+/// its [body](GrpcBody) reads the status when that comes.
+#[derive(Debug, Clone)]
 pub struct Grpc {
     pub(crate) http: Http,
+    /// Whether an attempt that was not processed is replaced at once, once.
+    pub(crate) replaces: bool,
+    /// Whether a `RetryInfo` is read.
+    pub(crate) retry_info: bool,
+    /// The most time for a call.
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl Default for Grpc {
+    fn default() -> Self {
+        Self { http: Http::default(), replaces: true, retry_info: false, timeout: None }
+    }
+}
+
+impl Grpc {
+    /// Whether this head commits its call and nobody else is to be asked about it: most do.
+    #[inline]
+    fn commits<B>(&self, response: &Response<B>) -> bool {
+        let head = response.headers();
+        self.http.has_no_classifier() && code_of_head(response.status(), head).is_none()
+    }
+
+    /// The judgement of a response head or of trailers, which look the same; `None` where the head
+    /// commits the call.
+    fn judge_status(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        options: Option<&CallOptions>,
+    ) -> Option<Judgement> {
+        let custom = self.http.custom(Outcome::Response { status, headers }, options);
+        let verdict = match custom {
+            None => verdict_of_head(status, headers)?,
+            Some(verdict) => verdict,
+        };
+        let hint = match verdict {
+            Verdict::Success => ServerHint::None,
+            _ => self.hint(headers),
+        };
+        Some(Judgement { verdict, hint })
+    }
+
+    /// What the server asks for: by pushback, which wins, or by a `RetryInfo` (rule RI-4).
+    fn hint(&self, headers: &HeaderMap) -> ServerHint {
+        match pushback(headers) {
+            ServerHint::None if self.retry_info => {
+                retry_info(headers).map_or(ServerHint::None, ServerHint::AtLeast)
+            }
+            hint => hint,
+        }
+    }
 }
 
 impl Protocol for Grpc {
     type Head = http::request::Parts;
+    type Mode = Answered;
 
     /// By this the caller of a tonic client gets DEADLINE_EXCEEDED.
     #[cfg(feature = "tonic")]
     fn source_of_time_limit() -> Option<tower::BoxError> {
         Some(Box::new(tonic::Status::deadline_exceeded("a time limit of the call has passed")))
     }
+
+    fn replaces(&self) -> bool {
+        self.replaces
+    }
+
+    fn undone(&self, error: &(dyn Error + 'static)) -> Option<Undone> {
+        undone(error).filter(|_| self.replaces)
+    }
+
+    fn is_local_timeout(&self, error: &(dyn Error + 'static)) -> bool {
+        errors::is_local_timeout(error)
+    }
+
+    fn write_deadline(head: &mut Self::Head, deadline: crate::Deadline) {
+        deadline.write_to(&mut head.headers);
+    }
+
+    fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
+        let judgement = self.judge_status(StatusCode::OK, trailers, options);
+        judgement.map_or(Verdict::Permanent, |judgement| judgement.verdict)
+    }
+
+    fn destination_of_kept<'a>(&self, head: &'a KeptHead) -> Cow<'a, str> {
+        self.http.destination_of_kept(head)
+    }
 }
 
 impl<B: Body> Judge<Response<B>> for Grpc {
     type Discard = DiscardBody<B>;
+    type Answer = Response<GrpcBody<B>>;
 
     fn judge(
         &self,
         outcome: Result<&Response<B>, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
     ) -> Judgement {
-        let seen = match outcome {
-            Ok(response) => {
-                Outcome::Response { status: response.status(), headers: response.headers() }
-            }
-            Err(error) => Outcome::Error(error),
-        };
-        if let Some(verdict) = self.http.custom(seen, options) {
-            let hint = seen.headers().filter(|_| verdict != Verdict::Success).map(pushback);
-            return Judgement { verdict, hint: hint.unwrap_or_default() };
-        }
         match outcome {
-            Ok(response) => match verdict_of_head(response.status(), response.headers()) {
-                None => Verdict::Success.into(),
-                Some(verdict) => {
-                    let hint = match verdict {
-                        Verdict::Success => ServerHint::None,
-                        _ => pushback(response.headers()),
-                    };
-                    Judgement { verdict, hint }
-                }
+            Ok(response) if options.is_none() && self.commits(response) => Verdict::Success.into(),
+            Ok(response) => self
+                .judge_status(response.status(), response.headers(), options)
+                .unwrap_or(Verdict::Success.into()),
+            Err(error) => match self.http.custom(Outcome::Error(error), options) {
+                Some(verdict) => verdict.into(),
+                None => errors::judge_error(error),
             },
-            Err(error) => judge_error(error),
         }
     }
 
@@ -69,118 +147,35 @@ impl<B: Body> Judge<Response<B>> for Grpc {
     fn attach(&self, response: &mut Response<B>, report: Report) {
         response.extensions_mut().insert(report);
     }
-}
 
-#[cfg(feature = "tonic")]
-fn judge_error(error: &(dyn Error + 'static)) -> Judgement {
-    let status = errors::causes(error).find_map(|error| error.downcast_ref::<tonic::Status>());
-    match status {
-        // A status that the service below made itself: an interceptor's, say.
-        Some(status) if status.source().is_none() => {
-            let number = i32::from(status.code());
-            let code = reattempt_grpc::Code::from_number(number.unsigned_abs());
-            reattempt_grpc::verdict_of_code(code).into()
-        }
-        _ => errors::verdict_of_error(error).into(),
-    }
-}
-
-#[cfg(not(feature = "tonic"))]
-fn judge_error(error: &(dyn Error + 'static)) -> Judgement {
-    errors::verdict_of_error(error).into()
-}
-
-/// tonic's requests: one boxed body for each attempt, for that is the type its channel takes.
-#[cfg(feature = "tonic")]
-mod channel {
-    use std::borrow::Cow;
-
-    use http::Request;
-    use http::request::Parts;
-    use reattempt_http::ReplayBody;
-    use tonic::body::Body;
-
-    use super::Grpc;
-    use crate::Deadline;
-    use crate::protocol::message::{host, wishes_of};
-    use crate::protocol::{Added, Admitted, Carry, KeptRequest, NextAttempt, Origin, Wishes};
-
-    impl Carry<Request<Body>> for Grpc {
-        type Attempt = Request<Body>;
-        type Kept = KeptRequest<Body>;
-        type Rest = Body;
-
-        /// Generated clients put the method among the extensions.
-        fn wants_nothing(&self, _: &Request<Body>) -> bool {
-            false
-        }
-
-        fn wishes(&self, request: &Request<Body>) -> Wishes {
-            let own = wishes_of(request.extensions());
-            // Only the header is what the server knows of the deadline.
-            let told = Deadline::from_headers(request.headers());
-            Wishes { deadline: own.deadline.into_iter().chain(told).min(), told, ..own }
-        }
-
-        /// Which methods may be repeated, only their callers can say.
-        fn admit(&self, _: &KeptRequest<Body>) -> Admitted {
-            Admitted { carry: true, repeatable: false, keyed: false }
-        }
-
-        fn target<'a>(&self, request: &'a Request<Body>) -> Cow<'a, str> {
-            self.http.destination_of(request.uri(), || host(request.headers()))
-        }
-
-        fn pass(&self, mut request: Request<Body>, added: Added<'_>) -> Request<Body> {
-            hand_on(&mut request, added.deadline);
-            added.to_message(&mut request);
-            request
-        }
-
-        fn keep(
-            &self,
-            mut request: Request<Body>,
-            added: Added<'_>,
-            kept: &mut Option<Self::Kept>,
-        ) -> Request<Body> {
-            hand_on(&mut request, added.deadline);
-            boxed(KeptRequest::keep(request, &self.http, added, kept))
-        }
-
-        fn again(&self, kept: &mut Option<Self::Kept>, next: NextAttempt) -> Option<Request<Body>> {
-            let mut attempt = KeptRequest::again(kept, next)?;
-            let headers = attempt.headers_mut();
-            headers.insert("grpc-previous-rpc-attempts", (next.number - 1).into());
-            if let Some(deadline) = next.deadline {
-                deadline.write_to(headers);
-            }
-            Some(boxed(attempt))
-        }
-
-        fn destination<'a>(&self, kept: &'a Self::Kept) -> Cow<'a, str> {
-            kept.destination(&self.http)
-        }
-
-        fn split(&self, attempt: Request<Body>) -> (Parts, Body) {
-            attempt.into_parts()
-        }
-
-        fn join(&self, head: Parts, rest: Body) -> Request<Body> {
-            Request::from_parts(head, rest)
+    /// A head that is judged a success commits the call unless it has a status.
+    #[inline]
+    fn is_open(&self, response: &Response<B>, succeeded: bool) -> bool {
+        let headers = response.headers();
+        match succeeded {
+            true => !headers.contains_key(GRPC_STATUS),
+            false => code_of_head(response.status(), headers).is_none(),
         }
     }
 
-    impl Origin<Request<Body>> for Grpc {
-        type Request = Request<Body>;
-    }
-
-    fn hand_on(request: &mut Request<Body>, deadline: Option<Deadline>) {
-        if let Some(deadline) = deadline {
-            deadline.write_to(request.headers_mut());
+    #[inline]
+    fn answer(
+        mut response: Response<B>,
+        open: bool,
+        committed: Option<Committed>,
+    ) -> Response<GrpcBody<B>> {
+        if !open {
+            let status = response.status();
+            body::presentable(status, response.headers_mut());
         }
+        response.map(|body| GrpcBody::new(body, committed))
     }
 
-    fn boxed(attempt: Request<ReplayBody<Body>>) -> Request<Body> {
-        attempt.map(Body::new)
+    fn too_late(&self, text: &str, report: Option<Report>) -> Option<Self::Answer> {
+        let mut answer = GrpcBody::too_late(text);
+        if let Some(report) = report {
+            answer.extensions_mut().insert(report);
+        }
+        Some(answer)
     }
 }

@@ -16,8 +16,8 @@ use reattempt_http::{Discard, IDEMPOTENCY_KEY, KeptHead, ReplayBody, new_idempot
 use tower::BoxError;
 
 use super::{
-    Added, Admitted, AttemptNumber, Carry, Http, Judge, Kept, NestedMarker, NextAttempt, Origin,
-    Wishes,
+    Added, Admitted, AttemptNumber, Carry, Committed, Http, Judge, Kept, NestedMarker, NextAttempt,
+    Origin, Wishes,
 };
 use crate::{CallOptions, Deadline, RefusedResponse, Report};
 
@@ -164,6 +164,7 @@ pub(crate) fn wishes_of(extensions: &http::Extensions) -> Wishes {
         deadline,
         told: deadline,
         outer: extensions.get::<NestedMarker>().cloned(),
+        strip: false,
     }
 }
 
@@ -260,6 +261,7 @@ impl<B> Origin<Request<ReplayBody<B>>> for Http {
 
 impl<B: Body> Judge<Response<B>> for Http {
     type Discard = DiscardBody<B>;
+    type Answer = Response<B>;
 
     #[inline]
     fn judge(
@@ -273,6 +275,11 @@ impl<B: Body> Judge<Response<B>> for Http {
         };
         // The clients that take requests of the `http` crate follow no redirects by themselves.
         judged.behind_redirects(self.redirects.unwrap_or(false))
+    }
+
+    #[inline]
+    fn answer(response: Response<B>, _: bool, _: Option<Committed>) -> Response<B> {
+        response
     }
 
     fn discard(&self, response: Response<B>) -> (DiscardBody<B>, Option<RefusedResponse>) {

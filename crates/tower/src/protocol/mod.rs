@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{HeaderMap, StatusCode};
-use reattempt_core::{Judgement, StopReason};
+use reattempt_core::{Judgement, StopReason, Verdict};
+use reattempt_http::{KeptHead, Undone};
 
 use crate::{CallOptions, Deadline, RefusedResponse, Report};
 
@@ -33,15 +34,20 @@ pub use self::reqwest::KeptReqwest;
 pub use self::tower_http::ClassifyWith;
 pub use cloned::{Cloned, KeptClone};
 pub(crate) use errors::chain;
-pub use grpc::Grpc;
+pub(crate) use grpc::{Committed, Destination};
+pub use grpc::{Grpc, GrpcBody};
 pub use message::{DiscardBody, KeptRequest};
 pub(crate) use message::{host, wishes_of};
 pub use settings::Http;
 
 /// A protocol marker: [`Http`], [`Grpc`] or [`Cloned`]. Sealed, as are [`Carry`] and [`Judge`].
-pub trait Protocol: sealed::Sealed {
+pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     /// The head of a request, as a `before_attempt` hook may change it.
     type Head: Send + 'static;
+
+    /// Whose error a call ends with unless the policy says otherwise: an
+    /// [`ErrorMode`](crate::ErrorMode).
+    type Mode;
 
     /// Whether what is set about the protocol asks for nothing to be done to each new request.
     #[doc(hidden)]
@@ -52,6 +58,46 @@ pub trait Protocol: sealed::Sealed {
     /// What stands behind a time limit's error, where the protocol has a status of its own for it.
     fn source_of_time_limit() -> Option<tower::BoxError> {
         None
+    }
+
+    /// Whether the protocol replaces attempts that were not processed, outside of all limits.
+    #[doc(hidden)]
+    fn replaces(&self) -> bool {
+        false
+    }
+
+    /// How far an attempt came that is to be replaced, if it is.
+    #[doc(hidden)]
+    fn undone(&self, error: &(dyn Error + 'static)) -> Option<Undone> {
+        let _ = error;
+        None
+    }
+
+    /// Whether an error is that of a timer by which the client below keeps the call's own deadline.
+    #[doc(hidden)]
+    fn is_local_timeout(&self, error: &(dyn Error + 'static)) -> bool {
+        let _ = error;
+        false
+    }
+
+    /// Writes what is left of the deadline into the head of an attempt that is about to be sent.
+    #[doc(hidden)]
+    fn write_deadline(head: &mut Self::Head, deadline: Deadline) {
+        let _ = (head, deadline);
+    }
+
+    /// The verdict on an answer that has ended with these trailers.
+    #[doc(hidden)]
+    fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
+        let _ = (trailers, options);
+        Verdict::Success
+    }
+
+    /// The key of the budget of a request of which this was kept.
+    #[doc(hidden)]
+    fn destination_of_kept<'a>(&self, head: &'a KeptHead) -> Cow<'a, str> {
+        let _ = head;
+        Cow::Borrowed("")
     }
 }
 
@@ -153,6 +199,11 @@ pub trait Carry<Request>: Protocol {
     /// Whom the request is for: the key of the budget.
     fn destination<'a>(&self, kept: &'a Self::Kept) -> Cow<'a, str>;
 
+    /// The same, when nothing else of what was kept is needed any more.
+    fn last_destination(&self, kept: Self::Kept) -> Destination {
+        Destination::Text(self.destination(&kept).into())
+    }
+
     /// Takes the head off an attempt, for a hook.
     fn split(&self, attempt: Self::Attempt) -> (Self::Head, Self::Rest);
 
@@ -191,6 +242,9 @@ pub trait Judge<Response>: Protocol {
     /// Throws a refused response away so that its connection can be used again.
     type Discard: Future<Output = ()>;
 
+    /// What the caller gets in place of the response: for HTTP the response itself.
+    type Answer;
+
     /// What an outcome means.
     fn judge(
         &self,
@@ -203,6 +257,24 @@ pub trait Judge<Response>: Protocol {
 
     /// Puts the report into the response.
     fn attach(&self, response: &mut Response, report: Report);
+
+    /// Whether the response commits the call while its end, which decides over the success, is still to
+    /// come; `succeeded` says what it was judged to be.
+    #[inline]
+    fn is_open(&self, response: &Response, succeeded: bool) -> bool {
+        let _ = (response, succeeded);
+        false
+    }
+
+    /// What the caller gets of a response that is open or not; with what is to be told of the call, if
+    /// anybody wants to know.
+    fn answer(response: Response, open: bool, committed: Option<Committed>) -> Self::Answer;
+
+    /// What the caller gets when a deadline has passed, if the protocol has an answer for it.
+    fn too_late(&self, text: &str, report: Option<Report>) -> Option<Self::Answer> {
+        let _ = (text, report);
+        None
+    }
 }
 
 /// The attempt that is to be made of what was kept.
@@ -236,6 +308,8 @@ pub struct Added<'a> {
     pub deadline: Option<Deadline>,
     /// This layer's marker.
     pub marker: Option<&'a NestedMarker>,
+    /// Whether it has fields that its protocol sets itself, which are to go.
+    pub strip: bool,
 }
 
 /// What is found in the extensions and headers of a new request.
@@ -249,6 +323,8 @@ pub struct Wishes {
     pub told: Option<Deadline>,
     /// An outer retry layer's marker.
     pub outer: Option<NestedMarker>,
+    /// Whether the request has fields that its protocol sets itself.
+    pub strip: bool,
 }
 
 /// How an attempt ended, as a classifier sees it.

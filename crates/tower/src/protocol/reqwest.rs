@@ -8,7 +8,9 @@ use reattempt_core::{Judgement, StopReason};
 use reattempt_http::{IDEMPOTENCY_KEY, ReplayBody, ReplayCharge, new_idempotency_key};
 use reqwest::{Body, Request, Response, Url};
 
-use super::{Added, Admitted, Carry, DiscardBody, Http, Judge, Kept, NextAttempt, Origin};
+use super::{
+    Added, Admitted, Carry, Committed, DiscardBody, Http, Judge, Kept, NextAttempt, Origin,
+};
 use crate::{CallOptions, RefusedResponse, Report};
 
 /// What is kept of a `reqwest::Request`.
@@ -177,6 +179,7 @@ impl Origin<Request> for Http {
 
 impl Judge<Response> for Http {
     type Discard = DiscardBody<Body>;
+    type Answer = Response;
 
     fn judge(
         &self,
@@ -190,6 +193,11 @@ impl Judge<Response> for Http {
         // reqwest follows redirects unless it is told not to, and neither its errors nor its
         // responses tell whether it has.
         judged.behind_redirects(self.redirects.unwrap_or(true))
+    }
+
+    #[inline]
+    fn answer(response: Response, _: bool, _: Option<Committed>) -> Response {
+        response
     }
 
     fn discard(&self, response: Response) -> (DiscardBody<Body>, Option<RefusedResponse>) {

@@ -13,6 +13,7 @@ use reattempt_http::{Hints, KeptHead, ReplayLimits, is_repeatable, verdict_of_st
 
 use super::{Admitted, Outcome, Protocol, errors};
 use crate::CallOptions;
+use crate::error_mode::OwnError;
 use crate::options::{SharedClassifier, chained};
 
 /// More than an error page has, and less than a new connection costs.
@@ -51,6 +52,7 @@ impl Default for Http {
 
 impl Protocol for Http {
     type Head = http::request::Parts;
+    type Mode = OwnError;
 
     fn is_plain(&self) -> bool {
         !self.generate_keys
@@ -66,6 +68,11 @@ impl Http {
     /// Asks `next` what the classifiers so far leave open.
     pub(crate) fn add_classifier(&mut self, next: SharedClassifier) {
         self.classifier = Some(chained(self.classifier.take(), next));
+    }
+
+    #[inline]
+    pub(crate) fn has_no_classifier(&self) -> bool {
+        self.classifier.is_none()
     }
 
     /// Whether a request is to be given an idempotency key.

@@ -9,12 +9,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
-use reattempt_core::{Budget, Schedule};
+use reattempt_core::{Budget, Schedule, StopReason};
 use tokio::task::coop::poll_proceed;
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::call::Call;
+use super::call::{Call, PASSED};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Carry, Judge};
 
@@ -50,20 +50,23 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    type Output = Result<S::Response, M::Error>;
+    type Output = Result<K::Answer, M::Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let Some(call) = this.call else {
             let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
-            let result = ready!(attempt.poll(cx)).map_err(M::own);
+            let result = ready!(attempt.poll(cx));
             this.attempt.set(None);
-            return Poll::Ready(result);
+            return Poll::Ready(match result {
+                Ok(response) => Ok(K::answer(response, false, None)),
+                Err(error) => Err(M::own(error)),
+            });
         };
         loop {
             if let Some(attempt) = this.attempt.as_mut().as_pin_mut() {
                 let mut interrupted = None;
-                let mut result = match attempt.poll(cx) {
+                let result = match attempt.poll(cx) {
                     Poll::Ready(result) => result.map_err(M::own),
                     Poll::Pending => {
                         call.takes_time(Instant::now);
@@ -72,7 +75,15 @@ where
                             ready!(M::poll_interrupt(this.timer.as_mut(), cx, due));
                         let (error, limit) = call.interrupted(interrupt, since);
                         interrupted = Some(limit);
-                        Err(error)
+                        match error {
+                            Some(error) => Err(error),
+                            None => {
+                                this.attempt.set(None);
+                                M::reset(this.timer.as_mut());
+                                let late = call.end_late(PASSED, StopReason::DeadlineExceeded);
+                                return late.map_or(Poll::Pending, Poll::Ready);
+                            }
+                        }
                     }
                 };
                 // Gone before anything else happens: an interrupted attempt is cancelled by this.
@@ -80,8 +91,7 @@ where
                 M::reset(this.timer.as_mut());
                 match call.settle(&result, interrupted) {
                     ControlFlow::Break(stop) => {
-                        call.end(&mut result, stop);
-                        return Poll::Ready(result);
+                        return Poll::Ready(call.end(result, stop));
                     }
                     ControlFlow::Continue((judgement, failure)) => {
                         let settled = call.failed(result, judgement, failure);

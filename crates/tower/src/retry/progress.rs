@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use reattempt_core::{
     Admission, Budget, Decision, Delays, Failed, Failure, Judgement, Limits, Permit, Schedule,
-    StopReason, decide,
+    ServerHint, StopReason, decide,
 };
+use reattempt_http::Undone;
 use tokio::time::Instant;
 
 use crate::policy::Settings;
-use crate::protocol::{Admitted, Judge, NestedMarker, Protocol, Wishes, chain};
+use crate::protocol::{Admitted, NestedMarker, Protocol, Wishes, chain};
 use crate::random::{CallRandom, Seed};
 use crate::report::{AttemptOutcome, AttemptReport, Report};
 use crate::{CallOptions, Deadline, Event, RetryPolicy, clock};
@@ -80,6 +81,12 @@ impl Setting {
     pub(crate) fn keeps(&self, policy: &Limits) -> bool {
         let own = self.options.as_ref().and_then(CallOptions::get_max_attempts);
         self.forbidden.is_none() && own.unwrap_or(policy.max_attempts) > 1
+    }
+
+    /// What a budget is told of a server's wish beside a failure for good: nothing where the call was
+    /// not to be retried anyway.
+    pub(crate) fn wish(&self, policy: &Limits, hint: ServerHint) -> ServerHint {
+        if self.keeps(policy) { hint } else { ServerHint::None }
     }
 
     /// Notes what was found in the request itself.
@@ -167,6 +174,12 @@ pub(crate) struct Progress<D> {
     pub(crate) paid: u32,
     attempts: Vec<AttemptReport>,
     omitted: u32,
+    /// Whether how the attempt under way ended is among them; so before one is sent.
+    noted: bool,
+    /// Whether the attempt under way takes the place of another.
+    replacement: bool,
+    /// What was replaced of this call: each kind is once.
+    replaced: [Option<Undone>; 2],
 }
 
 /// The most attempts that a report lists: a call without limits may go on for days.
@@ -191,6 +204,8 @@ pub(crate) struct Granted {
     /// When the retry is due; `None` for at once.
     pub(crate) due: Option<Instant>,
     pub(crate) permit: Permit,
+    /// Whether it only takes the place of the attempt that failed.
+    pub(crate) replaces: bool,
 }
 
 impl<D: Delays> Progress<D> {
@@ -218,6 +233,9 @@ impl<D: Delays> Progress<D> {
             // Most retries succeed.
             attempts: Vec::with_capacity(2),
             omitted: 0,
+            noted: false,
+            replacement: false,
+            replaced: [None; 2],
         }
     }
 
@@ -257,7 +275,10 @@ impl<D: Delays> Progress<D> {
             AttemptOutcome::Failed { failure: attempt.failure, error: attempt.error },
         );
         self.tell_failure(policy);
-        settings.budget.failed(&self.destination, &attempt.failure);
+        let limits = setting.limits(&settings.limits);
+        if setting.forbidden.is_none() && limits.max_attempts > 1 {
+            settings.budget.failed(&self.destination, &attempt.failure);
+        }
         match setting.options.as_ref().and_then(CallOptions::get_schedule) {
             Some(own) => own.failed(attempt.admission, &attempt.failure, &mut self.random),
             None => settings.schedule.failed(attempt.admission, &attempt.failure, &mut self.random),
@@ -283,7 +304,6 @@ impl<D: Delays> Progress<D> {
             CallDelays::OfPolicy(delays) => delays,
             CallDelays::OfCall(delays) => delays,
         };
-        let limits = setting.limits(&settings.limits);
         match decide(&limits, &failed, delays, &mut self.random, &settings.budget) {
             Decision::Return(reason) => Err(reason),
             Decision::Retry { after, .. }
@@ -297,8 +317,55 @@ impl<D: Delays> Progress<D> {
                     last.delay = Some(after);
                 }
                 let due = (!after.is_zero()).then(|| clock::later(now, after));
-                Ok(Granted { now, due, permit })
+                Ok(Granted { now, due, permit, replaces: false })
             }
+        }
+    }
+
+    /// Whether an attempt that came so far and no further is replaced at once, as each kind is once for
+    /// a call (rules TR-1, TR-2, TR-4): no limit, no schedule and no budget has to do with that.
+    pub(crate) fn replace<K, T, B, M>(
+        &mut self,
+        policy: &RetryPolicy<K, T, B, M>,
+        setting: &Setting,
+        attempt: &mut FailedAttempt,
+        undone: Undone,
+    ) -> Option<Granted>
+    where
+        K: Protocol,
+        T: Schedule<Delays = D>,
+    {
+        let now = attempt.now;
+        let late = setting.deadline.is_some_and(|deadline| deadline <= now);
+        if late || !attempt.at_hand || setting.forbidden.is_some() {
+            return None;
+        }
+        let free = match &mut self.replaced {
+            [Some(one), _] if *one == undone => None,
+            [one @ None, _] => Some(one),
+            [_, other @ None] => Some(other),
+            _ => None,
+        };
+        *free? = Some(undone);
+        let outcome =
+            AttemptOutcome::Failed { failure: attempt.failure, error: attempt.error.take() };
+        let ended = now.saturating_duration_since(self.started);
+        self.record(ended, attempt.number, outcome);
+        self.tell_failure(policy);
+        self.replacement = true;
+        if let Some(observer) = &policy.settings.observer {
+            let event = Event::WillReplace { attempt: attempt.number };
+            observer.on_event(&self.destination, &event);
+        }
+        Some(Granted { now, due: None, permit: Permit::free(), replaces: true })
+    }
+
+    /// An attempt is being sent, with this leave.
+    pub(crate) fn sending(&mut self, permit: Permit) {
+        self.noted = false;
+        let paid = permit.spend();
+        if !self.replacement {
+            self.paid = paid;
         }
     }
 
@@ -309,7 +376,9 @@ impl<D: Delays> Progress<D> {
             self.attempts.remove(MOST_REPORTED / 2);
             self.omitted = self.omitted.saturating_add(1);
         }
-        self.attempts.push(AttemptReport { number, ended, outcome, delay: None });
+        let replacement = std::mem::take(&mut self.replacement);
+        self.attempts.push(AttemptReport { number, replacement, ended, outcome, delay: None });
+        self.noted = true;
     }
 
     /// Tells the observer of the attempt noted last.
@@ -351,8 +420,7 @@ impl<D: Delays> Progress<D> {
         stop: StopReason,
         error: Option<&(dyn Error + 'static)>,
     ) {
-        let noted = self.attempts.last().is_some_and(|last| last.number == number);
-        if !noted && stop != StopReason::NotReady {
+        if !self.noted && number > 0 && stop != StopReason::NotReady {
             let outcome = match (stop, error) {
                 (StopReason::Succeeded, _) => AttemptOutcome::Succeeded,
                 (_, error) => AttemptOutcome::FailedForGood { error: error.map(chain) },
@@ -386,39 +454,37 @@ impl<D: Delays> Progress<D> {
     }
 }
 
-/// Tells everybody who wants to know how a call ended: the observer, the response that comes after a
-/// failure, and the caller's slot.
-pub(crate) fn conclude<'a, K, T, B, M, Response, E>(
+/// Tells everybody who wants to know how a call ended: the observer and the caller's slot. Returns the
+/// report for a response that comes after a failure.
+pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B, M>(
     policy: &RetryPolicy<K, T, B, M>,
     setting: &Setting,
     (number, stop): (u32, StopReason),
     progress: Option<&mut Progress<T::Delays>>,
     destination: impl FnOnce() -> Cow<'a, str>,
-    result: &mut Result<Response, E>,
-    view: fn(&E) -> &(dyn Error + 'static),
-) where
-    K: Judge<Response> + Protocol,
-    T: Schedule,
-{
+    error: Option<&(dyn Error + 'static)>,
+) -> Option<Report> {
     let slot = setting.options.as_ref().and_then(CallOptions::slot);
     let failed_before = progress.is_some();
     if !failed_before && slot.is_none() && policy.settings.observer.is_none() {
-        return;
+        return None;
     }
     let mut new = None;
     let progress = progress.unwrap_or_else(|| {
         let started = setting.started.unwrap_or_else(Instant::now);
         new.insert(Progress::new(policy, setting, started, destination()))
     });
-    progress.conclude(policy, number, stop, result.as_ref().err().map(view));
+    progress.conclude(policy, number, stop, error);
     let report = progress.report(stop);
-    match (result, slot) {
-        (Ok(response), Some(slot)) if failed_before => {
-            policy.settings.protocol.attach(response, report.clone());
-            slot.put(report);
+    match slot {
+        Some(slot) if failed_before && error.is_none() => {
+            slot.put(report.clone());
+            Some(report)
         }
-        (Ok(response), None) if failed_before => policy.settings.protocol.attach(response, report),
-        (_, Some(slot)) => slot.put(report),
-        (_, None) => {}
+        Some(slot) => {
+            slot.put(report);
+            None
+        }
+        None => (failed_before && error.is_none()).then_some(report),
     }
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use reattempt_core::{Admission, Budget, Schedule};
 use tower_service::Service;
 
-use super::call::{Call, Opening};
+use super::call::{Call, Opening, Retrying};
 use super::{RetryFuture, Setting};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Added, Carry, Judge, Origin, Protocol};
@@ -76,7 +76,7 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    type Response = S::Response;
+    type Response = K::Answer;
     type Error = M::Error;
     type Future = RetryFuture<S, Req, K, D, B, M>;
 
@@ -92,7 +92,7 @@ where
         let settings = &*self.shared.policy.settings;
         let protocol = &settings.protocol;
         let never = match &self.options {
-            None => settings.limits.max_attempts <= 1,
+            None => settings.limits.max_attempts <= 1 && !protocol.replaces(),
             Some(options) if options.only_forbids() => true,
             Some(_) => return self.call_closely(request),
         };
@@ -153,11 +153,15 @@ where
         let settings = &*self.shared.policy.settings;
         let protocol = &settings.protocol;
         let mut opening = Opening::new(settings, self.options.as_ref(), &request);
-        if !M::INTERRUPTS && !opening.keeps && opening.is_indifferent(settings) {
+        let cut_short = M::INTERRUPTS || (M::ANSWERS && opening.setting.deadline.is_some());
+        if !cut_short && !opening.keeps && opening.is_indifferent(settings) {
             let attempt = self.inner.call(protocol.pass(request, opening.added()));
             return RetryFuture { timer: M::Timer::default(), attempt: Some(attempt), call: None };
         }
         let (mut kept, mut target) = (None, None);
+        if M::ANSWERS && opening.is_too_late() {
+            return self.too_late(opening.setting);
+        }
         let attempt = if opening.keeps {
             protocol.keep(request, opening.added(), &mut kept)
         } else {
@@ -190,6 +194,28 @@ where
             retrying,
         };
         RetryFuture { timer: M::Timer::default(), attempt, call: Some(call) }
+    }
+
+    /// A call whose deadline has passed before it is sent (rule DL-3).
+    #[cold]
+    fn too_late<Req>(&self, setting: Setting) -> RetryFuture<S, Req, K, D, B, M>
+    where
+        S: Service<K::Attempt> + Clone,
+        K: Carry<Req> + Judge<S::Response>,
+        M: ErrorMode<S::Error>,
+    {
+        let call = Call {
+            shared: Arc::clone(&self.shared),
+            kept: None,
+            target: None,
+            carried: false,
+            setting,
+            number: 0,
+            admission: Admission::default(),
+            marker: None,
+            retrying: Some(Retrying::new()),
+        };
+        RetryFuture { timer: M::Timer::default(), attempt: None, call: Some(call) }
     }
 }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Empty;
 use reattempt_grpc::{Code, CodeSet, MethodPolicy, ServiceConfig, Throttle, Throttling};
-use reattempt_tower::{Deadline, Grpc, HedgeLayer, HedgePolicy, HedgeReport, TimedOut};
+use reattempt_tower::{Deadline, Grpc, GrpcBody, HedgeLayer, HedgePolicy, HedgeReport, TimedOut};
 use tokio::time::{Instant, sleep};
 use tonic::body::Body;
 use tower::{Layer, Service, ServiceExt};
@@ -18,6 +18,7 @@ use tower::{Layer, Service, ServiceExt};
 use crate::support::{With, ms};
 
 type Answer = Response<Empty<Bytes>>;
+type Reply = Response<GrpcBody<Empty<Bytes>>>;
 type Script = dyn Fn(usize) -> (u64, Answer) + Send + Sync;
 
 /// Answers each attempt after so many milliseconds, by its number of arrival.
@@ -90,11 +91,11 @@ fn policy() -> HedgePolicy<Grpc> {
     HedgePolicy::grpc().max_attempts(4).delay(ms(100))
 }
 
-async fn run(policy: HedgePolicy<Grpc>, server: &Server) -> Answer {
+async fn run(policy: HedgePolicy<Grpc>, server: &Server) -> Reply {
     HedgeLayer::new(policy).layer(server.clone()).oneshot(call()).await.unwrap()
 }
 
-fn status(answer: &Answer) -> Option<&str> {
+fn status(answer: &Reply) -> Option<&str> {
     answer.headers().get("grpc-status").map(|value| value.to_str().unwrap())
 }
 

@@ -4,9 +4,10 @@ use std::error::Error;
 use std::io;
 use std::ops::ControlFlow;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Context;
 
-use reattempt_core::{Budget, Failure, FailureKind, Random, ServerHint, StopReason, Verdict};
+use reattempt_core::{Budget, Failure, Random, ServerHint, StopReason, Verdict};
 use reattempt_http::ReplayError;
 use tokio::time::Instant;
 use tower_service::Service;
@@ -14,17 +15,19 @@ use tower_service::Service;
 use super::{Call, ResultOf};
 use crate::error_mode::ErrorMode;
 use crate::hedge::next::{Event, Pushback};
+use crate::hedge::policy::Settings;
 use crate::hedge::running::Running;
 use crate::hedge::{Extended, HedgeReport};
-use crate::protocol::{Carry, Judge, Kept, chain};
+use crate::protocol::{Carry, Committed, Destination, Judge, Kept, chain};
 use crate::random::CallRandom;
-use crate::{AttemptOutcome, CallOptions, TimeLimit, TimedOut};
+use crate::{AttemptOutcome, CallOptions, Deadline, TimeLimit, TimedOut};
 
 /// A call that is over.
 pub(in crate::hedge) struct Over<R> {
     /// The attempt whose outcome is the call's.
     pub(in crate::hedge) number: u32,
-    pub(in crate::hedge) result: R,
+    /// Its outcome; none where the deadline has passed, and the protocol answers in its place.
+    pub(in crate::hedge) result: Option<R>,
     pub(in crate::hedge) stop: StopReason,
 }
 
@@ -68,8 +71,10 @@ where
         if let Some(stop) = stop {
             // What was cut off by us says less than any real outcome.
             return ControlFlow::Break(match sorted.event {
-                Event::Lost => self.last(stop).unwrap_or(Over { number, result, stop }),
-                _ => Over { number, result, stop },
+                Event::Lost => {
+                    self.last(stop).unwrap_or(Over { number, result: Some(result), stop })
+                }
+                _ => Over { number, result: Some(result), stop },
             });
         }
         let kept = self.kept.as_ref();
@@ -139,10 +144,13 @@ where
     /// Tells the budget of a failure that is worth a retry, and of a server that wants none (rules
     /// THR-3, PB-8).
     fn tell_budget(&self, sorted: &Sorted) {
-        let settings = &*self.shared.policy.settings;
-        let unwanted = sorted.stop.then(|| Failure::new(FailureKind::Other));
-        if let Some(failure) = sorted.failure.or(unwanted) {
-            self.with_destination(|destination| settings.budget.failed(destination, &failure));
+        let budget = &self.shared.policy.settings.budget;
+        if let Some(failure) = sorted.failure {
+            self.with_destination(|destination| budget.failed(destination, &failure));
+        } else if sorted.event == Event::Fatal && (sorted.stop || !budget.is_full()) {
+            let hint = if sorted.stop { ServerHint::Stop } else { ServerHint::None };
+            let paid = self.running.as_ref().map_or(0, |running| running.paid);
+            self.with_destination(|destination| budget.failed_for_good(destination, hint, paid));
         }
     }
 
@@ -175,7 +183,7 @@ where
         stop: StopReason,
     ) -> Option<Over<ResultOf<S, Req, K, M>>> {
         let (number, result) = self.running.as_mut()?.last.take()?;
-        Some(Over { number, result, stop })
+        Some(Over { number, result: Some(result), stop })
     }
 
     /// The end of a call whose deadline has passed.
@@ -186,7 +194,7 @@ where
     ) -> Over<ResultOf<S, Req, K, M>> {
         let stop = StopReason::DeadlineExceeded;
         let refused = match self.last(stop) {
-            Some(Over { result: Ok(response), .. }) => {
+            Some(Over { result: Some(Ok(response)), .. }) => {
                 self.shared.policy.settings.protocol.discard(response).1
             }
             _ => None,
@@ -200,7 +208,7 @@ where
                 source: K::source_of_time_limit(),
             },
         );
-        Over { number: 1, result: Err(error), stop }
+        Over { number: 1, result: error.map(Err), stop }
     }
 
     /// The call is over: cancels the losers, credits the budget, tells whoever wants to know.
@@ -208,15 +216,19 @@ where
         &mut self,
         over: Over<ResultOf<S, Req, K, M>>,
         cx: &mut Context<'_>,
-    ) -> ResultOf<S, Req, K, M> {
+    ) -> Option<Result<K::Answer, M::Error>> {
         let Over { number, mut result, stop } = over;
-        let settings = &*self.shared.policy.settings;
+        let settings = &self.shared.policy.settings;
+        let open = match &result {
+            Some(Ok(response)) => {
+                settings.protocol.is_open(response, stop == StopReason::Succeeded)
+            }
+            _ => false,
+        };
         self.stopwatch = None;
         let attempts = self.attempts.map_or(1, |attempts| attempts.sent);
-        if matches!(stop, StopReason::Succeeded | StopReason::Permanent)
-            && !settings.budget.is_full()
-        {
-            let paid = self.running.as_ref().map_or(0, |running| running.paid);
+        let paid = self.running.as_ref().map_or(0, |running| running.paid);
+        if stop == StopReason::Succeeded && !open && !settings.budget.is_full() {
             self.with_destination(|destination| settings.budget.succeeded(destination, paid));
         }
         if let Some(observer) = &settings.observer {
@@ -227,15 +239,37 @@ where
             self.with_destination(|destination| observer.on_event(destination, &event));
         }
         if attempts > 1
-            && let Ok(response) = &mut result
+            && let Some(Ok(response)) = &mut result
         {
             response.extensions_mut().insert(HedgeReport { attempts, winner: number });
         }
         // The losers first, that they read nothing any more, then the reader that nobody needs now.
-        let former = self.running.take().and_then(|running| running.last);
-        self.kept = None;
+        let running = self.running.take();
+        let kept = self.kept.take();
+        let (destination, former) = match running {
+            Some(running) => (Some(running.destination), running.last),
+            None => (None, None),
+        };
+        let committed = open.then(|| Committed {
+            client: Arc::<Settings<K, B>>::clone(settings),
+            destination: match (destination, kept) {
+                (Some(destination), _) => Destination::Text(destination),
+                (None, Some(kept)) => settings.protocol.last_destination(kept),
+                (None, None) => Destination::Text("".into()),
+            },
+            options: self.options.take(),
+            retryable: self.rules.max_attempts > 1,
+            paid,
+            attempts,
+            deadline: self.deadline.map(Deadline::instant),
+            sleep: None,
+        });
         self.throw_away(former, cx);
-        result
+        let protocol = &self.shared.policy.settings.protocol;
+        match result {
+            Some(result) => Some(result.map(|response| K::answer(response, open, committed))),
+            None => protocol.too_late("the deadline of the call has passed", None).map(Ok),
+        }
     }
 
     /// Reads of a refused response what is there at once, so that its connection may be used again.

@@ -15,6 +15,8 @@ pub(in crate::hedge) struct Opening {
     pub(super) deadline: Option<Deadline>,
     /// The deadline that the request does not carry yet.
     untold: Option<Deadline>,
+    /// Whether the request has fields that its protocol sets itself.
+    strip: bool,
     pub(super) rules: Rules,
     pub(super) stopwatch: Option<Stopwatch>,
 }
@@ -59,7 +61,7 @@ impl Opening {
             deadline: deadline.map(Deadline::instant),
         };
         let untold = deadline.filter(|deadline| Some(*deadline) != wishes.told);
-        Self { options, deadline, untold, rules, stopwatch }
+        Self { options, deadline, untold, strip: wishes.strip, rules, stopwatch }
     }
 
     /// Whether the request is kept, to be sent again.
@@ -69,7 +71,7 @@ impl Opening {
 
     /// What is to be added to the request.
     pub(in crate::hedge) fn added(&self) -> Added<'_> {
-        Added { key: false, deadline: self.untold, marker: None }
+        Added { key: false, deadline: self.untold, marker: None, strip: self.strip }
     }
 
     /// Whether nothing is learnt from the call's outcome and nothing cuts it short, so that it need

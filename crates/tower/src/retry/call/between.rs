@@ -28,12 +28,15 @@ where
         &mut self,
         cx: &mut Context<'_>,
         timer: Pin<&mut M::Timer>,
-    ) -> Poll<Onwards<S::Response, M::Error, S::Future>> {
+    ) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
         loop {
             // Polled again after it has ended, a call stays silent.
             let Some(retrying) = &mut self.retrying else { return Poll::Pending };
-            let mut retrying = retrying.as_mut().project();
-            match ready!(retrying.course.as_mut().poll(cx)) {
+            let arrived = ready!(retrying.as_mut().project().course.poll(cx));
+            match arrived {
+                Arrived::Unprepared | Arrived::Ready(..) if self.is_too_late() => {
+                    return self.too_late();
+                }
                 Arrived::Unprepared => self.resume(),
                 Arrived::Ready(mut service, hooked) => {
                     let Some(attempt) = self.assemble(hooked) else {
@@ -48,26 +51,55 @@ where
                     return Poll::Ready(ControlFlow::Continue(service.call(attempt)));
                 }
                 Arrived::Failed(error) => {
-                    let last = retrying.last_error.take().unwrap_or_else(|| M::own(error));
+                    let last = self.last_error().unwrap_or_else(|| M::own(error));
                     return self.ended(last, StopReason::NotReady);
                 }
                 Arrived::Late => {
-                    let error = match retrying.last_error.take() {
-                        Some(last) => last,
-                        None => {
-                            // Without an error that could say so there is nothing to end with.
-                            let Some(interrupt) = M::interrupt() else { continue };
-                            let now = Instant::now();
-                            let limit = match self.setting.deadline {
-                                Some(deadline) if deadline <= now => TimeLimit::Deadline,
-                                _ => TimeLimit::Elapsed,
-                            };
-                            self.timed_out(interrupt, limit, self.setting.started, now)
-                        }
+                    let now = Instant::now();
+                    let limit = match self.setting.deadline {
+                        Some(deadline) if deadline <= now => TimeLimit::Deadline,
+                        _ => TimeLimit::Elapsed,
                     };
-                    return self.ended(error, StopReason::NotReady);
+                    if M::ANSWERS && limit == TimeLimit::Deadline {
+                        return self.too_late();
+                    }
+                    if let Some(last) = self.last_error() {
+                        return self.ended(last, StopReason::NotReady);
+                    }
+                    // Without an error that could say so there is nothing to end with.
+                    let Some(interrupt) = M::interrupt() else { continue };
+                    match self.timed_out(interrupt, limit, self.setting.started, now) {
+                        Some(error) => return self.ended(error, StopReason::NotReady),
+                        // It is waited on, though not past the deadline.
+                        None => self.bound_by_deadline(),
+                    }
                 }
             }
+        }
+    }
+
+    /// Whether the deadline has passed and the protocol has an answer for that.
+    fn is_too_late(&self) -> bool {
+        M::ANSWERS && self.setting.deadline.is_some_and(|deadline| deadline <= Instant::now())
+    }
+
+    /// The deadline has passed while no attempt was under way (rules DL-3, RET-3).
+    fn too_late(&mut self) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
+        let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
+        let text = match progress.and_then(Progress::last_failure) {
+            Some(failure) => format!("the deadline passed before a retry; {failure} before"),
+            None => {
+                self.number = 0;
+                "the deadline passed before the call was sent".to_owned()
+            }
+        };
+        let late = self.end_late(&text, StopReason::DeadlineExceeded);
+        late.map_or(Poll::Pending, |late| Poll::Ready(ControlFlow::Break(late)))
+    }
+
+    fn bound_by_deadline(&mut self) {
+        if let Some(retrying) = &mut self.retrying {
+            retrying.as_mut().project().course.bound(self.setting.deadline);
         }
     }
 
@@ -76,10 +108,8 @@ where
         &mut self,
         error: M::Error,
         stop: StopReason,
-    ) -> Poll<Onwards<S::Response, M::Error, S::Future>> {
-        let mut result = Err(error);
-        self.end(&mut result, stop);
-        Poll::Ready(ControlFlow::Break(result))
+    ) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
+        Poll::Ready(ControlFlow::Break(self.end(Err(error), stop)))
     }
 
     /// The wait is over: a service for the next attempt, and the hook if there is one.
@@ -99,9 +129,18 @@ where
     }
 
     /// The attempt to be sent now.
-    fn assemble(&mut self, hooked: Option<Box<Hooked<K::Head, K::Rest>>>) -> Option<K::Attempt> {
+    pub(super) fn assemble(
+        &mut self,
+        hooked: Option<Box<Hooked<K::Head, K::Rest>>>,
+    ) -> Option<K::Attempt> {
         match hooked.and_then(|hooked| hooked.into_parts()) {
-            Some((head, rest)) => Some(self.shared.policy.settings.protocol.join(head, rest)),
+            Some((mut head, rest)) => {
+                // The hook has taken time.
+                if let Some(deadline) = self.setting.deadline {
+                    K::write_deadline(&mut head, Deadline::at(deadline));
+                }
+                Some(self.shared.policy.settings.protocol.join(head, rest))
+            }
             None => self.next_attempt(),
         }
     }
@@ -120,7 +159,7 @@ where
             *retrying.last_error = None;
             let permit = retrying.course.permit();
             if let (Some(permit), Some(progress)) = (permit, retrying.progress) {
-                progress.paid = permit.spend();
+                progress.sending(permit);
             }
         }
     }
@@ -128,7 +167,8 @@ where
     /// Makes the next attempt of what was kept; the last one gets what was kept itself.
     pub(super) fn next_attempt(&mut self) -> Option<K::Attempt> {
         let settings = &self.shared.policy.settings;
-        let last = self.number >= self.setting.limits(&settings.limits).max_attempts;
+        let last = self.number >= self.setting.limits(&settings.limits).max_attempts
+            && !settings.protocol.replaces();
         let deadline = self.setting.deadline.map(Deadline::at);
         let next = NextAttempt { number: self.number, last, deadline };
         settings.protocol.again(&mut self.kept, next)

@@ -1,12 +1,20 @@
 //! The end of a call: it is put to the budget's credit and told to whoever wants to know.
 
-use reattempt_core::{Budget, Schedule, StopReason};
+use std::error::Error;
+use std::sync::Arc;
+
+use reattempt_core::{Budget, Schedule, ServerHint, StopReason};
 use tower_service::Service;
 
 use super::{Call, destination};
+use crate::Report;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{Carry, Judge};
+use crate::policy::Settings;
+use crate::protocol::{Carry, Committed, Destination, Judge};
 use crate::retry::progress::conclude;
+
+/// What is said of a call that its deadline has ended.
+pub(in crate::retry) const PASSED: &str = "the deadline of the call has passed";
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where
@@ -16,53 +24,124 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// The call is over.
+    /// The call is over with an outcome of the service; makes of it what the caller gets.
     #[inline(always)]
     pub(in crate::retry) fn end(
         &mut self,
-        result: &mut Result<S::Response, M::Error>,
+        mut result: Result<S::Response, M::Error>,
         stop: StopReason,
-    ) {
+    ) -> Result<K::Answer, M::Error> {
         let settings = &*self.shared.policy.settings;
-        if stop == StopReason::Succeeded {
+        let succeeded = stop == StopReason::Succeeded;
+        let open = match &result {
+            Ok(response) => settings.protocol.is_open(response, succeeded),
+            Err(_) => false,
+        };
+        let watched = open
+            && (self.setting.deadline.is_some()
+                || settings.observer.is_some()
+                || !settings.budget.is_indifferent());
+        let committed = watched.then(|| self.committed(succeeded));
+        let settings = &*self.shared.policy.settings;
+        if succeeded {
             self.setting.succeeded(settings, self.admission);
-        }
-        let earned = matches!(stop, StopReason::Succeeded | StopReason::Permanent);
-        if earned && !settings.budget.is_full() {
-            self.credit();
+            if !open && !settings.budget.is_full() {
+                self.earn(|destination, paid| settings.budget.succeeded(destination, paid));
+            }
         }
         let silent = settings.observer.is_none()
             && self.setting.options.is_none()
             && self.setting.outer.is_none();
-        if !silent || self.retrying.is_some() {
-            self.conclude(result, stop);
+        if (!silent || self.retrying.is_some())
+            && let Some(report) = self.conclude(result.as_ref().err().map(M::view), stop)
+            && let Ok(response) = &mut result
+        {
+            self.shared.policy.settings.protocol.attach(response, report);
         }
-        // Now, not when the future is dropped: a permit that was not spent, memory, the upload's
-        // right to be repeated.
+        let committed = committed.map(|committed| self.tied(committed));
+        self.clear();
+        result.map(|response| K::answer(response, open, committed))
+    }
+
+    /// The call is over because time is, and its protocol has an answer for that.
+    #[cold]
+    pub(in crate::retry) fn end_late(
+        &mut self,
+        text: &str,
+        stop: StopReason,
+    ) -> Option<Result<K::Answer, M::Error>> {
+        let report = self.conclude(None, stop);
+        self.clear();
+        self.shared.policy.settings.protocol.too_late(text, report).map(Ok)
+    }
+
+    /// Now, not when the future is dropped: a permit that was not spent, memory, the upload's right to
+    /// be repeated.
+    fn clear(&mut self) {
         self.retrying = None;
         self.kept = None;
     }
 
-    /// Puts a success to the credit of its destination.
-    pub(super) fn credit(&self) {
+    /// What is to be told of the call when its answer ends: all but whom it was for.
+    fn committed(&self, succeeded: bool) -> Committed {
         let settings = &self.shared.policy.settings;
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
+        let (destination, paid) = match progress {
+            Some(progress) => (progress.destination().into(), progress.paid),
+            None => ("".into(), 0),
+        };
+        Committed {
+            client: Arc::<Settings<K, D, B>>::clone(settings),
+            destination: Destination::Text(destination),
+            options: self.setting.options.clone(),
+            // Its failure has been told already if it was taken for one.
+            retryable: succeeded && self.setting.keeps(&settings.limits),
+            paid,
+            attempts: self.number,
+            deadline: self.setting.deadline,
+            sleep: None,
+        }
+    }
+
+    /// Adds whom the call was for, which nothing else asks any more.
+    fn tied(&mut self, committed: Committed) -> Committed {
+        let destination = match (self.kept.take(), self.target.take()) {
+            (Some(kept), _) => self.shared.policy.settings.protocol.last_destination(kept),
+            (None, Some(target)) => Destination::Text(target),
+            (None, None) => return committed,
+        };
+        Committed { destination, ..committed }
+    }
+
+    /// A failure that another attempt would not mend ends the call.
+    #[cold]
+    pub(super) fn failed_for_good(&self, hint: ServerHint) {
+        let settings = &self.shared.policy.settings;
+        let wish = self.setting.wish(&settings.limits, hint);
+        if wish == ServerHint::Stop || !settings.budget.is_full() {
+            self.earn(|destination, paid| {
+                settings.budget.failed_for_good(destination, wish, paid);
+            });
+        }
+    }
+
+    /// Puts the end of the call to the account of its destination.
+    fn earn(&self, account: impl FnOnce(&str, u32)) {
+        let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         match progress {
-            Some(progress) => settings.budget.succeeded(progress.destination(), progress.paid),
+            Some(progress) => account(progress.destination(), progress.paid),
             // With neither, the budget was full when the call began, and nobody noted whom it was for.
-            None if self.kept.is_some() || self.target.is_some() => {
-                settings.budget.succeeded(&self.destination(), 0);
-            }
+            None if self.kept.is_some() || self.target.is_some() => account(&self.destination(), 0),
             None => {}
         }
     }
 
-    /// Tells everybody who wants to know how the call ended.
+    /// Tells everybody who wants to know how the call ended. Returns the report for a response.
     pub(super) fn conclude(
         &mut self,
-        result: &mut Result<S::Response, M::Error>,
+        error: Option<&(dyn Error + 'static)>,
         stop: StopReason,
-    ) {
+    ) -> Option<Report> {
         let policy = &self.shared.policy;
         // A layer that never meant to retry has given nothing up.
         if let (Some(outer), true) = (&self.setting.outer, gave_up(stop) && self.carried) {
@@ -73,7 +152,7 @@ where
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
         let progress = retrying.and_then(|retrying| retrying.progress.as_mut());
         let end = (self.number, stop);
-        conclude(policy, &self.setting, end, progress, destination, result, M::view);
+        conclude(policy, &self.setting, end, progress, destination, error)
     }
 }
 

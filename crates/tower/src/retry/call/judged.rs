@@ -1,12 +1,14 @@
 //! The end of an attempt: it is judged, and either ends the call or is followed by another.
 
+use std::error::Error;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
-use reattempt_core::{Budget, Failure, Judgement, Schedule, StopReason, Verdict};
+use reattempt_core::{Budget, Failure, Judgement, Schedule, ServerHint, StopReason, Verdict};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::{Call, Onwards, Retrying, destination};
+use super::{Call, Onwards, PASSED, Retrying, destination};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Carry, Judge, Kept, NestedMarker, chain};
 use crate::retry::Progress;
@@ -26,16 +28,17 @@ where
     pub(in crate::retry) fn interrupt_due(&self, now: Instant) -> Option<Instant> {
         let own = self.setting.options.as_ref().and_then(CallOptions::get_attempt_timeout);
         let timeout = own.or(self.shared.policy.settings.attempt_timeout);
+        let timeout = timeout.filter(|_| M::INTERRUPTS);
         let timeout = timeout.map(|timeout| clock::later(now, timeout));
         timeout.into_iter().chain(self.setting.deadline).min()
     }
 
-    /// The error of an attempt that has been interrupted.
+    /// The error of an attempt that has been interrupted; none where the protocol has to answer.
     pub(in crate::retry) fn interrupted(
         &mut self,
         interrupt: M::Interrupt,
         since: Instant,
-    ) -> (M::Error, TimeLimit) {
+    ) -> (Option<M::Error>, TimeLimit) {
         let now = Instant::now();
         let limit = match self.setting.deadline {
             Some(deadline) if deadline <= now => TimeLimit::Deadline,
@@ -50,7 +53,7 @@ where
         limit: TimeLimit,
         since: Option<Instant>,
         now: Instant,
-    ) -> M::Error {
+    ) -> Option<M::Error> {
         let after = since.map(|since| now.saturating_duration_since(since)).unwrap_or_default();
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
         let refused = retrying.and_then(|retrying| retrying.refused.clone());
@@ -77,7 +80,10 @@ where
             None if judgement.verdict == Verdict::Success => {
                 ControlFlow::Break(StopReason::Succeeded)
             }
-            None => ControlFlow::Break(StopReason::Permanent),
+            None => {
+                self.failed_for_good(judgement.hint);
+                ControlFlow::Break(StopReason::Permanent)
+            }
             Some(failure) => ControlFlow::Continue((judgement, *failure)),
         }
     }
@@ -88,18 +94,63 @@ where
         result: Result<S::Response, M::Error>,
         judgement: Judgement,
         failure: Failure,
-    ) -> Onwards<S::Response, M::Error, ()> {
+    ) -> Onwards<K::Answer, M::Error, ()> {
         match self.decide(&result, judgement, failure) {
             Ok(granted) => {
                 self.onwards(result, granted);
                 ControlFlow::Continue(())
             }
-            Err(stop) => {
-                let mut result = result;
-                self.end(&mut result, stop);
-                ControlFlow::Break(result)
+            Err(stop) => ControlFlow::Break(self.give_up(result, judgement, stop)),
+        }
+    }
+
+    /// No retry follows. The caller gets the outcome, unless the deadline is the reason and the
+    /// protocol has an answer for that (rule RET-3).
+    fn give_up(
+        &mut self,
+        result: Result<S::Response, M::Error>,
+        judgement: Judgement,
+        stop: StopReason,
+    ) -> Result<K::Answer, M::Error> {
+        let now = Instant::now();
+        if let Err(error) = &result
+            && self.is_its_own_deadline(M::view(error), now)
+            && let Some(interrupt) = M::interrupt()
+        {
+            // The client below has kept the call's own deadline, and was a moment earlier.
+            let timed_out =
+                self.timed_out(interrupt, TimeLimit::Deadline, self.setting.started, now);
+            let stop = StopReason::DeadlineExceeded;
+            return match timed_out {
+                Some(error) => self.end(Err(error), stop),
+                None => self.end_late(PASSED, stop).unwrap_or_else(|| self.end(result, stop)),
+            };
+        }
+        if M::ANSWERS && stop == StopReason::DeadlineExceeded {
+            let failure = judgement.verdict.failure();
+            let failure = failure.map(|failure| format!(" ({failure})")).unwrap_or_default();
+            let text = format!(
+                "the deadline would pass before the call is tried again; attempt {} failed{failure}",
+                self.number
+            );
+            if let Some(answer) = self.end_late(&text, stop) {
+                return answer;
             }
         }
+        self.end(result, stop)
+    }
+
+    /// Whether a timer of the client below has run out that was set to the call's own deadline: it may
+    /// do so by as much sooner as the field that it was set by is rounded, and timers are.
+    fn is_its_own_deadline(&self, error: &(dyn Error + 'static), now: Instant) -> bool {
+        const TIMER: Duration = Duration::from_millis(2);
+        let Some(deadline) = self.setting.deadline else { return false };
+        let elapsed =
+            self.setting.started.map_or(Duration::ZERO, |started| now.duration_since(started));
+        // The field has five digits at least, unless it counts in nanoseconds.
+        let slack = TIMER + elapsed / 65_536;
+        deadline.saturating_duration_since(now) <= slack
+            && self.shared.policy.settings.protocol.is_local_timeout(error)
     }
 
     /// Whether a retry follows.
@@ -113,12 +164,13 @@ where
         self.takes_time(|| now);
         if result.is_err() && self.kept.as_ref().is_some_and(Kept::source_failed) {
             // However the client puts it: it was the caller's own body that failed.
+            self.failed_for_good(ServerHint::None);
             return Err(StopReason::Permanent);
         }
         if self.marker.as_ref().is_some_and(NestedMarker::take_given_up) {
             self.setting.forbidden = Some(StopReason::Nested);
         }
-        let attempt = FailedAttempt {
+        let mut attempt = FailedAttempt {
             number: self.number,
             now,
             judgement,
@@ -138,7 +190,14 @@ where
             let started = self.setting.started.unwrap_or(now);
             Progress::new(policy, &self.setting, started, destination)
         });
-        let granted = progress.failed(policy, &self.setting, attempt)?;
+        let error = result.as_ref().err().map(M::view);
+        let undone = error.and_then(|error| policy.settings.protocol.undone(error));
+        let replacement =
+            undone.and_then(|undone| progress.replace(policy, &self.setting, &mut attempt, undone));
+        let granted = match replacement {
+            Some(granted) => granted,
+            None => progress.failed(policy, &self.setting, attempt)?,
+        };
         if let Some(kept) = &self.kept {
             // What still reads the body for the attempt that is over could use up what is kept.
             kept.supersede();
@@ -156,8 +215,10 @@ where
         let Some(retrying) = &mut self.retrying else { return };
         let retrying = retrying.as_mut().project();
         let Some(progress) = retrying.progress else { return };
-        self.number = self.number.saturating_add(1);
-        progress.tell_retry(policy, self.number);
+        if !granted.replaces {
+            self.number = self.number.saturating_add(1);
+            progress.tell_retry(policy, self.number);
+        }
         let (discard, refused) = match result {
             Ok(response) => {
                 let (discard, refused) = protocol.discard(response);

@@ -26,6 +26,8 @@ use crate::policy::Settings;
 use crate::protocol::{Added, Carry, Judge, NestedMarker, Protocol};
 use crate::{Attempting, CallOptions, Deadline, RefusedResponse, RetryPolicy};
 
+pub(super) use ended::PASSED;
+
 /// A call.
 pub(super) struct Call<S, Req, K, D, B, M>
 where
@@ -82,7 +84,7 @@ pin_project! {
 }
 
 impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
-    fn new() -> Pin<Box<Self>> {
+    pub(in crate::retry) fn new() -> Pin<Box<Self>> {
         Box::pin(Self { progress: None, last_error: None, refused: None, course: Course::new() })
     }
 
@@ -131,6 +133,8 @@ pub(super) struct Opening {
     /// The deadline that the request does not carry yet.
     deadline: Option<Deadline>,
     pub(in crate::retry) marker: Option<NestedMarker>,
+    /// Whether it has fields that its protocol sets itself.
+    strip: bool,
 }
 
 impl Opening {
@@ -144,21 +148,32 @@ impl Opening {
         K: Carry<Req>,
     {
         let wishes = settings.protocol.wishes(request);
-        let told = wishes.told;
+        let (told, strip) = (wishes.told, wishes.strip);
         let mut setting = Setting::new(settings, wishes, of_handle);
         setting.forbidden = setting.forbidden.or_else(|| settings.protocol.cannot_keep(request));
-        let keeps = setting.keeps(&settings.limits);
+        let replaces = setting.forbidden.is_none() && settings.protocol.replaces();
+        let keeps = replaces || setting.keeps(&settings.limits);
         let needs_key = keeps && settings.protocol.needs_key(request);
         let deadline = setting.deadline.map(Deadline::at).filter(|own| Some(*own) != told);
         let nested = keeps && settings.nested && settings.protocol.may_change(request);
         let marker = nested.then(NestedMarker::default);
-        Self { setting, keeps, needs_key, deadline, marker }
+        Self { setting, keeps, needs_key, deadline, marker, strip }
+    }
+
+    /// Whether the deadline has passed already.
+    pub(super) fn is_too_late(&self) -> bool {
+        self.setting.deadline.is_some_and(|deadline| deadline <= Instant::now())
     }
 
     /// What is to be added to the request.
     #[inline]
     pub(super) fn added(&self) -> Added<'_> {
-        Added { key: self.needs_key, deadline: self.deadline, marker: self.marker.as_ref() }
+        Added {
+            key: self.needs_key,
+            deadline: self.deadline,
+            marker: self.marker.as_ref(),
+            strip: self.strip,
+        }
     }
 
     /// Whether nobody learns anything from the outcome of a call of which nothing is kept, so that it

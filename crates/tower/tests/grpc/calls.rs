@@ -1,9 +1,4 @@
-//! Calls of a tonic client under the retry layer, against a service that answers by a script under a
-//! paused clock.
-
-#![cfg(feature = "tonic")]
-#![allow(missing_docs, reason = "tests")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+//! Answers that end with their head: deadlines written, pushback, codes.
 
 use std::convert::Infallible;
 use std::future::{Ready, pending, ready};
@@ -161,14 +156,16 @@ async fn the_earlier_of_field_and_deadline_is_what_the_server_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_retry_is_begun_past_the_timeout_that_the_call_came_with() {
+async fn ret_3_dl_3_no_retry_is_begun_past_the_timeout_that_the_call_came_with() {
     for (timeout, times) in [("50m", vec![0]), ("100m", vec![0]), ("150m", vec![0, 100])] {
         let server = Server::of_codes([Code::Unavailable]);
         let slot = ReportSlot::default();
         let client = RetryLayer::new(policy(ms(100))).layer(server.clone());
         let client = client.with_options(CallOptions::new().report_to(&slot));
         let answer = client.oneshot(call_within(timeout)).await.unwrap();
-        assert_eq!(answer.headers()["grpc-status"], "14", "the server's own answer");
+        assert_eq!(answer.headers()["grpc-status"], "4", "not the last attempt's error");
+        let message = answer.headers()["grpc-message"].to_str().unwrap();
+        assert!(message.contains("server (14)"), "but that is told: {message}");
         assert_eq!(server.times(), times, "{timeout}");
         assert_eq!(slot.take().unwrap().stop_reason(), StopReason::DeadlineExceeded);
     }

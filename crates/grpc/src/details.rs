@@ -1,0 +1,163 @@
+//! The field `grpc-status-details-bin`: a `google.rpc.Status` in base64, and in it the `RetryInfo` by
+//! which some servers ask for a wait.
+//!
+//! What flows in: headers or trailers, whatever a peer has put there. What flows out: the delay asked
+//! for, or nothing. Of the protocol buffers' format only what these two messages need is read.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use http::{HeaderMap, HeaderName};
+
+const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
+
+const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
+
+/// Padding may be there or not.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// The delay that a `google.rpc.RetryInfo` among the details of a status asks for (rule RI-1).
+///
+/// `None` when there is none, and for whatever cannot be read (rule RI-4). A negative delay is none at
+/// all.
+///
+/// ```
+/// use std::time::Duration;
+/// use http::HeaderMap;
+/// use reattempt_grpc::retry_info;
+///
+/// // UNAVAILABLE, with a RetryInfo of 1.5 s.
+/// let details = "CA4aNgoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJldHJ5SW5mbxIKCggIARCAyrXuAQ";
+/// let headers = HeaderMap::from_iter([("grpc-status-details-bin".parse()?, details.parse()?)]);
+/// assert_eq!(retry_info(&headers), Some(Duration::from_millis(1500)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn retry_info(headers: &HeaderMap) -> Option<Duration> {
+    let status = BASE64.decode(headers.get(DETAILS)?.as_bytes()).ok()?;
+    // google.rpc.Status: details = 3, each an Any: type_url = 1, value = 2. A message that ends in the
+    // middle is no message, whatever came before.
+    let all: Option<Vec<Field<'_>>> = Fields(&status).collect();
+    all?.into_iter().filter_map(|field| field.bytes(3)).find_map(delay_of)
+}
+
+/// The delay of an `Any`, if that is a `RetryInfo`: retry_delay = 1, a Duration.
+fn delay_of(any: &[u8]) -> Option<Duration> {
+    let (mut name, mut info) = (&[][..], &[][..]);
+    for field in Fields(any) {
+        let field = field?;
+        name = field.bytes(1).unwrap_or(name);
+        info = field.bytes(2).unwrap_or(info);
+    }
+    if name != RETRY_INFO.as_bytes() {
+        return None;
+    }
+    let mut delay = None;
+    for field in Fields(info) {
+        delay = field?.bytes(1).or(delay);
+    }
+    // Duration: seconds = 1, nanos = 2.
+    let (mut seconds, mut nanos) = (0, 0);
+    for field in Fields(delay?) {
+        let field = field?;
+        seconds = field.number(1).unwrap_or(seconds);
+        nanos = field.number(2).unwrap_or(nanos);
+    }
+    let nanos = u32::try_from(nanos).ok().filter(|nanos| *nanos < 1_000_000_000)?;
+    u64::try_from(seconds).ok().map(|seconds| Duration::new(seconds, nanos))
+}
+
+/// Takes a `grpc-status-details-bin` out that is not base64: clients have been seen to panic over it
+/// (rule TN-7). Returns whether there was one.
+pub fn remove_unreadable_details(headers: &mut HeaderMap) -> bool {
+    let unreadable =
+        headers.get_all(DETAILS).iter().any(|value| BASE64.decode(value.as_bytes()).is_err());
+    if unreadable {
+        headers.remove(DETAILS);
+    }
+    unreadable
+}
+
+/// One field of a message.
+struct Field<'a> {
+    number: u64,
+    value: Value<'a>,
+}
+
+enum Value<'a> {
+    Number(i64),
+    Bytes(&'a [u8]),
+    /// Of a type that nothing here has.
+    Other,
+}
+
+impl<'a> Field<'a> {
+    fn bytes(&self, number: u64) -> Option<&'a [u8]> {
+        match self.value {
+            Value::Bytes(bytes) if self.number == number => Some(bytes),
+            _ => None,
+        }
+    }
+
+    fn number(&self, number: u64) -> Option<i64> {
+        match self.value {
+            Value::Number(value) if self.number == number => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// The fields of a message, in order; `None` in place of the first that cannot be read.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Option<Field<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let field = field(&mut self.0);
+        if field.is_none() {
+            self.0 = &[];
+        }
+        Some(field)
+    }
+}
+
+fn field<'a>(rest: &mut &'a [u8]) -> Option<Field<'a>> {
+    let tag = varint(rest)?;
+    let value = match tag & 7 {
+        0 => Value::Number(varint(rest)?.cast_signed()),
+        1 => take(rest, 8).map(|_| Value::Other)?,
+        2 => {
+            let length = usize::try_from(varint(rest)?).ok()?;
+            Value::Bytes(take(rest, length)?)
+        }
+        5 => take(rest, 4).map(|_| Value::Other)?,
+        _ => return None,
+    };
+    Some(Field { number: tag >> 3, value })
+}
+
+fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (taken, left) = rest.split_at_checked(length)?;
+    *rest = left;
+    Some(taken)
+}
+
+fn varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for place in 0..10 {
+        let (&byte, left) = rest.split_first()?;
+        *rest = left;
+        value |= u64::from(byte & 0x7f) << (7 * place);
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}

@@ -1,0 +1,20 @@
+//! Calls of a tonic client under the retry layer, against a service that answers by a script under a
+//! paused clock. The names carry the ids of the rules that they test.
+
+#![cfg(feature = "tonic")]
+#![allow(missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod bodies;
+mod budget;
+mod calls;
+mod deadlines;
+mod inbound;
+mod sorting;
+mod support;
+mod trailers_only;
