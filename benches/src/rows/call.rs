@@ -7,7 +7,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use http::Request;
-use reattempt::{CallOptions, ReplayLimits, Retry, RetryLayer, RetryPolicy};
+use reattempt::service_config::ServiceConfig;
+use reattempt::{CallOptions, ReplayLimits, Retry, RetryLayer, RetryPolicy, ServiceConfigLayer};
 use reqwest_middleware::ClientWithMiddleware;
 use tower::Layer;
 use tower_service::Service;
@@ -85,9 +86,25 @@ pub(super) const ROWS: &[Row] = &[
             above("ours-http", "bare-http", || each(ours(Answers), fresh)),
             alone("bare", || each(Answers, || grpc().map(tonic::body::Body::new))),
             above("ours", "bare", || each(RetryLayer::grpc().layer(Answers), grpc)),
+            above("ours-by-config", "bare", || each(by_config().layer(Answers), grpc)),
         ],
     },
 ];
+
+/// A service config with a policy for the method that is called, and a throttle.
+fn by_config() -> ServiceConfigLayer {
+    let text = r#"{
+        "methodConfig": [{
+            "name": [{ "service": "shop.Orders" }],
+            "retryPolicy": {
+                "maxAttempts": 3, "initialBackoff": "0.1s", "maxBackoff": "5s",
+                "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]
+            }
+        }],
+        "retryThrottling": { "maxTokens": 10, "tokenRatio": 0.1 }
+    }"#;
+    ServiceConfigLayer::new(ServiceConfig::parse(text).unwrap())
+}
 
 fn one_attempt() -> Retry<Answers> {
     Retry::new(RetryPolicy::http().max_attempts(1), Answers)

@@ -20,8 +20,9 @@ pub use head::{
     GRPC_MESSAGE, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, verdict_of_head,
 };
 pub use service_config::{
-    CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, RetryPolicy, ServiceConfig,
-    ServiceConfigError, ServiceConfigErrors, ServiceConfigReader, Throttling,
+    CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, NoServiceConfig, RetryPolicy,
+    ServiceConfig, ServiceConfigError, ServiceConfigErrors, ServiceConfigHandle,
+    ServiceConfigReader, Throttling,
 };
 pub use throttle::Throttle;
 pub use timeout::parse_grpc_timeout;

@@ -2,13 +2,15 @@
 //! throttling, as a JSON document.
 //!
 //! What flows in: a text, a reader or a file. What flows out: a [`ServiceConfig`] that answers with
-//! the policy of a method, or everything that is wrong with the document, each with its JSON path.
-//! Nothing here watches a file or resolves a name, and no text at all leads to a panic.
+//! the policy of a method, or everything that is wrong with the document, each with its JSON path;
+//! and a [`ServiceConfigHandle`] that holds the one in force. Nothing here watches a file or
+//! resolves a name, and no text at all leads to a panic.
 
 mod code_set;
 mod decimal;
 mod duration;
 mod errors;
+mod handle;
 mod json;
 mod method;
 mod reader;
@@ -17,10 +19,12 @@ mod throttling;
 use std::cmp::Ordering;
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::{fs, io};
 
 pub use code_set::CodeSet;
 pub use errors::{ServiceConfigError, ServiceConfigErrors};
+pub use handle::{NoServiceConfig, ServiceConfigHandle};
 pub use method::{HedgingPolicy, MethodConfig, MethodPolicy, RetryPolicy};
 pub use throttling::Throttling;
 
@@ -70,9 +74,9 @@ pub use throttling::Throttling;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServiceConfig {
     /// By "/service/method" or, for all methods of a service, "/service/"; in [`order`].
-    by_name: Vec<(Box<str>, MethodConfig)>,
+    by_name: Vec<(Box<str>, Arc<MethodConfig>)>,
     /// For the methods that are not named.
-    default: Option<MethodConfig>,
+    default: Option<Arc<MethodConfig>>,
     retry_throttling: Option<Throttling>,
 }
 
@@ -127,12 +131,18 @@ impl ServiceConfig {
     /// entry, whole: entries are not merged (rule SC-1). `None` if there is none of them. Allocates
     /// nothing.
     pub fn for_method(&self, path: &str) -> Option<&MethodConfig> {
+        self.entry(path).map(|method| &**method)
+    }
+
+    /// The same, to be kept.
+    #[inline]
+    fn entry(&self, path: &str) -> Option<&Arc<MethodConfig>> {
         self.named(path)
             .or_else(|| self.named(&path[..=path.rfind('/')?]))
             .or(self.default.as_ref())
     }
 
-    fn named(&self, name: &str) -> Option<&MethodConfig> {
+    fn named(&self, name: &str) -> Option<&Arc<MethodConfig>> {
         let found = self.by_name.binary_search_by(|(own, _)| order(own, name));
         self.by_name.get(found.ok()?).map(|(_, method)| method)
     }

@@ -40,6 +40,7 @@
 pub mod order;
 pub mod profile;
 pub mod schedule;
+pub mod service_config;
 
 /// The README's example, compiled.
 #[cfg(doctest)]

@@ -117,6 +117,15 @@ impl Exponential {
         Ok(Self::of(self.settings))
     }
 
+    /// No interval is longer than this, not even the first: a base above it is cut, and where the
+    /// intervals shrink, so are the next ones, for as long as they would be longer.
+    ///
+    /// That is what gRPC's service config means by `maxBackoff`.
+    pub fn cut_at(mut self, cap: Duration) -> Self {
+        self.settings.growth.cap = cap;
+        Self::of(self.settings)
+    }
+
     /// Grows without end, up to what a duration can hold.
     pub fn without_cap(mut self) -> Self {
         self.settings.growth.cap = Duration::MAX;
@@ -212,7 +221,7 @@ impl DoublingFull {
         if growth.factor != 2.0 || *jitter != Jitter::full() {
             return None;
         }
-        Some(Self { choices: choices(growth.base)?, most: choices(growth.cap)? })
+        Some(Self { choices: choices(growth.base.min(growth.cap))?, most: choices(growth.cap)? })
     }
 
     #[inline]

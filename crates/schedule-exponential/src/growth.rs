@@ -20,7 +20,7 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// Growth from `base`, which is not above `cap`, by `factor`, which is finite and above 0.
+    /// Growth from `base` by `factor`, which is finite and above 0.
     #[inline]
     pub(crate) fn new(base: Duration, factor: f64, cap: Duration) -> Self {
         Self { base, base_nanos: base.as_nanos() as f64, cap, factor, multiple: 1.0 }

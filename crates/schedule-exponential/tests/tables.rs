@@ -53,6 +53,24 @@ fn bounds_of_each_form() -> Result<(), ConfigError> {
     Ok(())
 }
 
+#[test]
+fn bk_4_bk_5_what_is_cut_starts_at_the_cap_and_shrinks_from_the_base() -> Result<(), ConfigError> {
+    let cut = |factor| {
+        Ok::<_, ConfigError>(Exponential::no_jitter(ms(400)).factor(factor)?.cut_at(ms(250)))
+    };
+    assert_eq!(first(3, &cut(2.0)?, &mut Always(0)), [250, 250, 250].map(ms));
+    assert_eq!(
+        first(4, &cut(0.75)?, &mut Always(0)),
+        [250_000, 250_000, 225_000, 168_750].map(Duration::from_micros)
+    );
+    // The jitter comes after the cap.
+    let symmetric = Exponential::symmetric(ms(400), 0.2)?.cut_at(ms(250));
+    assert_eq!(bounds(2, &symmetric), [(200, 300), (200, 300)].map(in_ms));
+    let full = Exponential::full_jitter(ms(400)).cut_at(ms(250));
+    assert_eq!(bounds(2, &full), [(0, 250), (0, 250)].map(in_ms));
+    Ok(())
+}
+
 fn in_ms((low, high): (u64, u64)) -> (Duration, Duration) {
     (ms(low), ms(high))
 }

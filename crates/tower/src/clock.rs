@@ -25,6 +25,15 @@ pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
     now.checked_add(wait.min(FAR)).unwrap_or(now)
 }
 
+/// Whether a timer that another set to `deadline` at `since` or later may run out `now`: it may do so
+/// by as much sooner as the field that it was set by is rounded, and timers are.
+pub(crate) fn is_due(deadline: Instant, since: Instant, now: Instant) -> bool {
+    const TIMER: Duration = Duration::from_millis(2);
+    // The field has five digits at least, unless it counts in nanoseconds.
+    let slack = TIMER + now.saturating_duration_since(since) / 65_536;
+    deadline.saturating_duration_since(now) <= slack
+}
+
 /// Whether this task can wait at all.
 pub(crate) fn has_timer() -> bool {
     tokio::runtime::Handle::try_current().is_ok()

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod configured;
 mod deadline;
 mod error_mode;
 mod hedge;
@@ -24,6 +25,7 @@ mod retry;
 mod timed_out;
 mod trailers_only;
 
+pub use configured::{Configured, ConfiguredFuture, ServiceConfigLayer};
 pub use deadline::{Deadline, InboundDeadline, InboundDeadlineLayer};
 pub use error_mode::{Answered, BoxedError, ErrorMode, OwnError};
 pub use hedge::{Extended, Hedge, HedgeFuture, HedgeLayer, HedgePolicy, HedgeReport, Hedgeable};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::StatusCode;
 use reattempt_core::{Classify, SharedSchedule, Verdict};
 
+use crate::configured::OfMethod;
 use crate::protocol::Outcome;
 use crate::{Deadline, ReportSlot};
 
@@ -43,7 +44,11 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
 /// );
 /// ```
 #[derive(Clone, Default)]
-pub struct CallOptions(Arc<Settings>);
+pub struct CallOptions {
+    own: Option<Arc<Settings>>,
+    /// What the service config in force says of the method.
+    method: Option<OfMethod>,
+}
 
 #[derive(Clone, Default)]
 struct Settings {
@@ -134,7 +139,7 @@ impl CallOptions {
     }
 
     fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
-        change(Arc::make_mut(&mut self.0));
+        change(Arc::make_mut(self.own.get_or_insert_default()));
         self
     }
 }
@@ -143,66 +148,91 @@ impl CallOptions {
 impl CallOptions {
     /// These options, and what they leave open as `handle` has it.
     pub(crate) fn or(self, handle: &Self) -> Self {
-        let (own, handle) = (&*self.0, &*handle.0);
-        let classifier = match (&own.classifier, &handle.classifier) {
-            (own, None) => own.clone(),
-            (own, Some(handle)) => Some(chained(own.clone(), handle.clone())),
+        let own = match (self.own, &handle.own) {
+            (Some(own), Some(handle)) => Some(Arc::new(own.or(handle))),
+            (own, handle) => own.or_else(|| handle.clone()),
         };
-        Self(Arc::new(Settings {
-            never: own.never || handle.never,
-            repeatable: own.repeatable.or(handle.repeatable),
-            max_attempts: own.max_attempts.or(handle.max_attempts),
-            max_elapsed: own.max_elapsed.or(handle.max_elapsed),
-            max_server_delay: own.max_server_delay.or(handle.max_server_delay),
-            attempt_timeout: own.attempt_timeout.or(handle.attempt_timeout),
-            deadline: own.deadline.or(handle.deadline),
-            schedule: own.schedule.clone().or_else(|| handle.schedule.clone()),
-            classifier,
-            slot: own.slot.clone().or_else(|| handle.slot.clone()),
-        }))
+        Self { own, method: self.method.or_else(|| handle.method.clone()) }
+    }
+
+    /// The same for a call of a method of which a service config says this.
+    pub(crate) fn with_method(self, method: OfMethod) -> Self {
+        Self { method: Some(method), ..self }
     }
 
     /// Whether they say that the call is never to be retried and nothing else that matters then.
     #[inline]
     pub(crate) fn only_forbids(&self) -> bool {
-        let own = &*self.0;
-        own.never && own.schedule.is_none() && own.slot.is_none() && own.deadline.is_none()
+        self.method.is_none()
+            && self.own.as_ref().is_some_and(|own| {
+                own.never && own.schedule.is_none() && own.slot.is_none() && own.deadline.is_none()
+            })
     }
     pub(crate) fn never(&self) -> bool {
-        self.0.never
+        self.own.as_ref().is_some_and(|own| own.never)
     }
     pub(crate) fn get_repeatable(&self) -> Option<bool> {
-        self.0.repeatable
+        self.own.as_ref()?.repeatable
     }
     pub(crate) fn get_max_attempts(&self) -> Option<u32> {
-        self.0.max_attempts
+        let own = self.own.as_ref().and_then(|own| own.max_attempts);
+        own.or_else(|| self.method.as_ref()?.max_attempts())
     }
     pub(crate) fn get_max_elapsed(&self) -> Option<Option<Duration>> {
-        self.0.max_elapsed
+        self.own.as_ref()?.max_elapsed
     }
     pub(crate) fn get_max_server_delay(&self) -> Option<Duration> {
-        self.0.max_server_delay
+        self.own.as_ref()?.max_server_delay
     }
     pub(crate) fn get_attempt_timeout(&self) -> Option<Duration> {
-        self.0.attempt_timeout
+        self.own.as_ref()?.attempt_timeout
     }
+    /// The deadline; a timeout of the service config's counts from now (rule DL-1).
     pub(crate) fn get_deadline(&self) -> Option<Deadline> {
-        self.0.deadline
+        let own = self.own.as_ref().and_then(|own| own.deadline);
+        let timeout = self.method.as_ref().and_then(OfMethod::timeout).map(Deadline::after);
+        own.into_iter().chain(timeout).min()
     }
     pub(crate) fn get_schedule(&self) -> Option<&SharedSchedule> {
-        self.0.schedule.as_ref()
+        self.own.as_ref()?.schedule.as_ref()
     }
     pub(crate) fn classifier(&self) -> Option<&SharedClassifier> {
-        self.0.classifier.as_ref()
+        self.own.as_ref()?.classifier.as_ref()
     }
     pub(crate) fn slot(&self) -> Option<&ReportSlot> {
-        self.0.slot.as_ref()
+        self.own.as_ref()?.slot.as_ref()
+    }
+    pub(crate) fn method(&self) -> Option<&OfMethod> {
+        self.method.as_ref()
+    }
+}
+
+impl Settings {
+    /// These, and what they leave open as `handle` has it.
+    fn or(&self, handle: &Self) -> Self {
+        let classifier = match (&self.classifier, &handle.classifier) {
+            (own, None) => own.clone(),
+            (own, Some(handle)) => Some(chained(own.clone(), handle.clone())),
+        };
+        Self {
+            never: self.never || handle.never,
+            repeatable: self.repeatable.or(handle.repeatable),
+            max_attempts: self.max_attempts.or(handle.max_attempts),
+            max_elapsed: self.max_elapsed.or(handle.max_elapsed),
+            max_server_delay: self.max_server_delay.or(handle.max_server_delay),
+            attempt_timeout: self.attempt_timeout.or(handle.attempt_timeout),
+            deadline: self.deadline.or(handle.deadline),
+            schedule: self.schedule.clone().or_else(|| handle.schedule.clone()),
+            classifier,
+            slot: self.slot.clone().or_else(|| handle.slot.clone()),
+        }
     }
 }
 
 impl fmt::Debug for CallOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let settings = &*self.0;
+        let none = Settings::default();
+        let settings = self.own.as_deref().unwrap_or(&none);
         f.debug_struct("CallOptions")
             .field("never_retry", &settings.never)
             .field("repeatable", &settings.repeatable)

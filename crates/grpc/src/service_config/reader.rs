@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -58,7 +59,7 @@ impl Reader {
         let entries = root.get("methodConfig");
         for (number, entry) in self.items(entries.as_ref()).iter().enumerate() {
             let Some(entry) = self.object(entry) else { continue };
-            let method = self.method(&entry);
+            let method = Arc::new(self.method(&entry));
             let names = entry.get("name");
             for (index, node) in self.items(names.as_ref()).iter().enumerate() {
                 let Some(name) = self.name(node) else { continue };
@@ -70,8 +71,8 @@ impl Reader {
                     }
                     Entry::Vacant(first) => {
                         match first.key().as_str() {
-                            "" => config.default = Some(method.clone()),
-                            name => config.by_name.push((name.into(), method.clone())),
+                            "" => config.default = Some(Arc::clone(&method)),
+                            name => config.by_name.push((name.into(), Arc::clone(&method))),
                         }
                         first.insert((number, index));
                     }

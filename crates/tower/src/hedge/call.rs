@@ -41,6 +41,8 @@ where
     stopwatch: Option<Stopwatch>,
     /// From the moment on at which the call is found to need time.
     attempts: Option<Attempts>,
+    /// Since when the call is known to need time.
+    started: Option<Instant>,
     /// When the next attempt is to be sent.
     upcoming: Option<Instant>,
     /// When the last one was.
@@ -88,6 +90,7 @@ where
             deadline: opening.deadline,
             stopwatch: opening.stopwatch,
             attempts: None,
+            started: None,
             upcoming: None,
             sent: None,
             running: None,
@@ -114,7 +117,7 @@ where
                 let own = self.options.as_ref().and_then(CallOptions::get_max_elapsed);
                 let elapsed = own.unwrap_or(settings.limits.max_elapsed);
                 self.rules.latest = elapsed.map(|most| clock::later(started, most));
-                self.sent = Some(started);
+                (self.started, self.sent) = (Some(started), Some(started));
                 let attempts = self.attempts.insert(Attempts::first(&self.rules, started));
                 if !clock::has_timer() {
                     // Where nothing can wait nothing is hedged.

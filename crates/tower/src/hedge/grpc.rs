@@ -1,9 +1,10 @@
 //! Settings of gRPC: the codes that leave the other attempts running, and a service config's own.
 
-use reattempt_core::{Failure, FailureKind, Verdict};
+use reattempt_core::{Failure, Verdict};
 use reattempt_grpc::{Code, CodeSet, HedgingPolicy, listed_code_of_head};
 
 use super::HedgePolicy;
+use crate::configured::kind;
 use crate::protocol::{Grpc, Outcome};
 
 impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
@@ -26,14 +27,6 @@ fn verdict(codes: CodeSet, outcome: Outcome<'_>) -> Option<Verdict> {
     let code = listed_code_of_head(status, headers).filter(|code| *code != Code::Ok)?;
     let failure = Failure::new(kind(code)).with_code(code.number());
     Some(if codes.contains(code) { Verdict::Transient(failure) } else { Verdict::Permanent })
-}
-
-fn kind(code: Code) -> FailureKind {
-    match code {
-        Code::ResourceExhausted => FailureKind::Throttled,
-        Code::DeadlineExceeded => FailureKind::Timeout,
-        _ => FailureKind::Server,
-    }
 }
 
 /// The hedging policy of a service config: its attempts, at most 5, its delay and its codes.

@@ -32,3 +32,4 @@ pub use policy::HedgePolicy;
 pub(crate) use policy::Settings as HedgeSettings;
 pub use report::HedgeReport;
 pub use service::Hedge;
+pub(crate) use service::{Shared as HedgeShared, begin};

@@ -25,14 +25,18 @@ pub struct Hedge<S, P = HedgePolicy> {
 }
 
 /// What all clones of a [`Hedge`] share with the calls under way.
-pub(super) struct Shared<S, P> {
-    pub(super) policy: P,
+pub(crate) struct Shared<S, P> {
+    pub(crate) policy: P,
     /// From here the service for a hedge is cloned, so that a call that needs none clones nothing.
     /// The lock is there because a service need not be `Sync`; it is held for that clone alone.
     spare: Mutex<S>,
 }
 
 impl<S: Clone, P> Shared<S, P> {
+    pub(crate) fn new(policy: P, service: S) -> Self {
+        Self { policy, spare: Mutex::new(service) }
+    }
+
     pub(super) fn spare(&self) -> S {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -41,8 +45,8 @@ impl<S: Clone, P> Shared<S, P> {
 impl<S: Clone, P> Hedge<S, P> {
     /// Wraps `inner` in hedging as `policy` says.
     pub fn new(policy: P, inner: S) -> Self {
-        let spare = Mutex::new(inner.clone());
-        Self { inner, shared: Arc::new(Shared { policy, spare }), options: None }
+        let shared = Shared::new(policy, inner.clone());
+        Self { inner, shared: Arc::new(shared), options: None }
     }
 
     /// A handle to the same client whose calls all have these options, but for what a request sets
@@ -93,21 +97,37 @@ where
 
     /// Keeps what it needs of the request and sends the first attempt by the readied inner service.
     fn call(&mut self, request: Req) -> Self::Future {
-        let settings = &*self.shared.policy.settings;
-        let opening = Opening::new(settings, self.options.as_ref(), &request);
-        if opening.is_indifferent(M::INTERRUPTS || M::ANSWERS) {
-            let attempt = settings.protocol.pass(request, opening.added());
-            return HedgeFuture::passing(self.inner.call(attempt));
-        }
-        let mut kept = None;
-        let attempt = if opening.keeps() {
-            settings.protocol.keep(request, opening.added(), &mut kept)
-        } else {
-            settings.protocol.pass(request, opening.added())
-        };
-        let call = Call::new(Arc::clone(&self.shared), opening, kept);
-        HedgeFuture::new(call, self.inner.call(attempt))
+        begin(&mut self.inner, &self.shared, self.options.as_ref(), request)
     }
+}
+
+/// Begins a call by a service that has been readied.
+pub(crate) fn begin<S, Req, K, B, M>(
+    inner: &mut S,
+    shared: &Arc<Shared<S, HedgePolicy<K, B, M>>>,
+    options: Option<&CallOptions>,
+    request: Req,
+) -> HedgeFuture<S, Req, K, B, M>
+where
+    S: Service<K::Attempt> + Clone,
+    K: Carry<Req> + Hedgeable<Req>,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    let settings = &*shared.policy.settings;
+    let opening = Opening::new(settings, options, &request);
+    if opening.is_indifferent(M::INTERRUPTS || M::ANSWERS) {
+        let attempt = settings.protocol.pass(request, opening.added());
+        return HedgeFuture::passing(inner.call(attempt));
+    }
+    let mut kept = None;
+    let attempt = if opening.keeps() {
+        settings.protocol.keep(request, opening.added(), &mut kept)
+    } else {
+        settings.protocol.pass(request, opening.added())
+    };
+    let call = Call::new(Arc::clone(shared), opening, kept);
+    HedgeFuture::new(call, inner.call(attempt))
 }
 
 impl<S: Clone, P> Clone for Hedge<S, P> {

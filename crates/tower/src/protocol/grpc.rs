@@ -7,7 +7,9 @@ use std::time::Duration;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
 use reattempt_core::{Judgement, ServerHint, Verdict};
-use reattempt_grpc::{GRPC_STATUS, code_of_head, pushback, retry_info, verdict_of_head};
+use reattempt_grpc::{
+    Code, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, retry_info, verdict_of_head,
+};
 use reattempt_http::{KeptHead, Undone, undone};
 
 use super::{DiscardBody, Http, Judge, Outcome, Protocol};
@@ -61,9 +63,14 @@ impl Grpc {
         options: Option<&CallOptions>,
     ) -> Option<Judgement> {
         let custom = self.http.custom(Outcome::Response { status, headers }, options);
-        let verdict = match custom {
-            None => verdict_of_head(status, headers)?,
-            Some(verdict) => verdict,
+        let method = options.and_then(CallOptions::method);
+        let verdict = match (custom, method) {
+            (Some(verdict), _) => verdict,
+            (None, None) => verdict_of_head(status, headers)?,
+            (None, Some(method)) => {
+                code_of_head(status, headers)?;
+                method.verdict(listed_code_of_head(status, headers))
+            }
         };
         let hint = match verdict {
             Verdict::Success => ServerHint::None,
@@ -135,7 +142,7 @@ impl<B: Body> Judge<Response<B>> for Grpc {
                 .unwrap_or(Verdict::Success.into()),
             Err(error) => match self.http.custom(Outcome::Error(error), options) {
                 Some(verdict) => verdict.into(),
-                None => errors::judge_error(error),
+                None => errors::judge_error(error, options.and_then(CallOptions::method)),
             },
         }
     }
@@ -172,7 +179,7 @@ impl<B: Body> Judge<Response<B>> for Grpc {
     }
 
     fn too_late(&self, text: &str, report: Option<Report>) -> Option<Self::Answer> {
-        let mut answer = GrpcBody::too_late(text);
+        let mut answer = GrpcBody::answering(Code::DeadlineExceeded, text);
         if let Some(report) = report {
             answer.extensions_mut().insert(report);
         }

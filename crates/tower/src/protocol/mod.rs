@@ -178,6 +178,12 @@ pub trait Carry<Request>: Protocol {
     /// Whether a kept request may be retried, and repeated: asked after the first failure.
     fn admit(&self, kept: &Self::Kept) -> Admitted;
 
+    /// The path that names the method of a new request, where a protocol has such a thing.
+    fn path<'a>(&self, request: &'a Request) -> &'a str {
+        let _ = request;
+        ""
+    }
+
     /// Whom a request is for, before anything of it is kept.
     fn target<'a>(&self, request: &'a Request) -> Cow<'a, str>;
 

@@ -11,8 +11,10 @@ use reattempt_core::{
     ServerHint, StopReason, decide,
 };
 use reattempt_http::Undone;
+use reattempt_schedule_exponential::ExponentialDelays;
 use tokio::time::Instant;
 
+use crate::configured::OfMethod;
 use crate::policy::Settings;
 use crate::protocol::{Admitted, NestedMarker, Protocol, Wishes, chain};
 use crate::random::{CallRandom, Seed};
@@ -86,7 +88,9 @@ impl Setting {
     /// What a budget is told of a server's wish beside a failure for good: nothing where the call was
     /// not to be retried anyway.
     pub(crate) fn wish(&self, policy: &Limits, hint: ServerHint) -> ServerHint {
-        if self.keeps(policy) { hint } else { ServerHint::None }
+        let method = self.options.as_ref().and_then(CallOptions::method);
+        let has_policy = method.is_none_or(OfMethod::has_policy);
+        if has_policy && self.keeps(policy) { hint } else { ServerHint::None }
     }
 
     /// Notes what was found in the request itself.
@@ -157,10 +161,23 @@ impl Setting {
     }
 }
 
-/// The delays of the policy's schedule, or of the call's own.
+/// The delays of the policy's schedule, of the call's own, or of its method's service config.
 enum CallDelays<D> {
-    OfPolicy(D),
-    OfCall(Box<dyn Delays + Send>),
+    Policy(D),
+    Call(Box<dyn Delays + Send>),
+    Method(ExponentialDelays),
+}
+
+impl<D: Delays> CallDelays<D> {
+    fn new<T: Schedule<Delays = D>>(of_policy: &T, options: Option<&CallOptions>) -> Self {
+        if let Some(own) = options.and_then(CallOptions::get_schedule) {
+            return CallDelays::Call(own.delays());
+        }
+        match options.and_then(CallOptions::method).and_then(OfMethod::delays) {
+            Some(delays) => CallDelays::Method(delays),
+            None => CallDelays::Policy(of_policy.delays()),
+        }
+    }
 }
 
 /// A call of which an attempt has failed.
@@ -219,14 +236,10 @@ impl<D: Delays> Progress<D> {
         K: Protocol,
         T: Schedule<Delays = D>,
     {
-        let own = setting.options.as_ref().and_then(CallOptions::get_schedule);
         Self {
             started,
             destination: destination.into(),
-            delays: match own {
-                Some(schedule) => CallDelays::OfCall(schedule.delays()),
-                None => CallDelays::OfPolicy(policy.settings.schedule.delays()),
-            },
+            delays: CallDelays::new(&policy.settings.schedule, setting.options.as_ref()),
             random: setting.random(&policy.settings),
             previous: None,
             paid: 0,
@@ -301,8 +314,9 @@ impl<D: Delays> Progress<D> {
             now: clock::since_epoch(now),
         };
         let delays: &mut dyn Delays = match &mut self.delays {
-            CallDelays::OfPolicy(delays) => delays,
-            CallDelays::OfCall(delays) => delays,
+            CallDelays::Policy(delays) => delays,
+            CallDelays::Call(delays) => delays,
+            CallDelays::Method(delays) => delays,
         };
         match decide(&limits, &failed, delays, &mut self.random, &settings.budget) {
             Decision::Return(reason) => Err(reason),
@@ -313,6 +327,10 @@ impl<D: Delays> Progress<D> {
             }
             Decision::Retry { after, permit } => {
                 self.previous = Some(after);
+                if let ServerHint::Exactly(_) = attempt.judgement.hint {
+                    // Rule PB-5
+                    self.delays = CallDelays::new(&settings.schedule, setting.options.as_ref());
+                }
                 if let Some(last) = self.attempts.last_mut() {
                     last.delay = Some(after);
                 }

@@ -18,7 +18,7 @@ use crate::{CallOptions, RetryPolicy};
 /// Response and error types are the inner service's own, unless the policy asks for interruption.
 /// A clone costs a clone of the inner service and shares everything else.
 pub struct Retry<S, P = RetryPolicy> {
-    pub(super) inner: S,
+    pub(crate) inner: S,
     pub(super) shared: Arc<Shared<S, P>>,
     options: Option<CallOptions>,
 }
@@ -143,6 +143,21 @@ where
     D: Schedule,
     B: Budget,
 {
+    /// A call with these options, by the readied inner service.
+    pub(crate) fn call_with<Req>(
+        &mut self,
+        options: CallOptions,
+        request: Req,
+    ) -> RetryFuture<S, Req, K, D, B, M>
+    where
+        S: Service<K::Attempt> + Clone,
+        K: Carry<Req> + Judge<S::Response>,
+        M: ErrorMode<S::Error>,
+    {
+        self.options = Some(options);
+        self.call_closely(request)
+    }
+
     /// A call with all that may be asked for: overrides, hooks, observers, deadlines, seeds.
     fn call_closely<Req>(&mut self, request: Req) -> RetryFuture<S, Req, K, D, B, M>
     where

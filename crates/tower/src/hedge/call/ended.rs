@@ -20,7 +20,7 @@ use crate::hedge::running::Running;
 use crate::hedge::{Extended, HedgeReport};
 use crate::protocol::{Carry, Committed, Destination, Judge, Kept, chain};
 use crate::random::CallRandom;
-use crate::{AttemptOutcome, CallOptions, Deadline, TimeLimit, TimedOut};
+use crate::{AttemptOutcome, CallOptions, Deadline, TimeLimit, TimedOut, clock};
 
 /// A call that is over.
 pub(in crate::hedge) struct Over<R> {
@@ -54,6 +54,13 @@ where
         result: ResultOf<S, Req, K, M>,
         cx: &mut Context<'_>,
     ) -> ControlFlow<Over<ResultOf<S, Req, K, M>>> {
+        if let Err(error) = &result
+            && self.is_its_own_deadline(M::view(error))
+            && let Some(interrupt) = M::interrupt()
+        {
+            let since = self.started.unwrap_or_else(Instant::now);
+            return ControlFlow::Break(self.interrupted(interrupt, since));
+        }
         let sorted = self.sort(&result);
         if number == 1
             && let Some(stopwatch) = self.stopwatch.take()
@@ -89,6 +96,15 @@ where
             self.throw_away(former, cx);
         }
         ControlFlow::Continue(())
+    }
+
+    /// Whether a timer of the client below has run out that was set to the call's own deadline (rule
+    /// TN-4).
+    fn is_its_own_deadline(&self, error: &(dyn Error + 'static)) -> bool {
+        let Some(deadline) = self.deadline else { return false };
+        let now = Instant::now();
+        clock::is_due(deadline.instant(), self.started.unwrap_or(now), now)
+            && self.shared.policy.settings.protocol.is_local_timeout(error)
     }
 
     /// What an outcome means.

@@ -44,11 +44,11 @@ impl<B> GrpcBody<B> {
         Self { inner: Some(inner), committed }
     }
 
-    /// The answer to a call whose deadline has passed.
-    pub(super) fn too_late(text: &str) -> Response<Self> {
+    /// An answer that no server gave: a status and nothing else.
+    pub(crate) fn answering(code: Code, text: &str) -> Response<Self> {
         let mut response = Response::new(Self { inner: None, committed: None });
         *response.version_mut() = http::Version::HTTP_2;
-        *response.headers_mut() = status_of(Code::DeadlineExceeded, text);
+        *response.headers_mut() = status_of(code, text);
         response
     }
 }

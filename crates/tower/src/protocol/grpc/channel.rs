@@ -49,6 +49,10 @@ impl Carry<Request<Body>> for Grpc {
         Admitted { carry: true, repeatable: false, keyed: false }
     }
 
+    fn path<'a>(&self, request: &'a Request<Body>) -> &'a str {
+        request.uri().path()
+    }
+
     fn target<'a>(&self, request: &'a Request<Body>) -> Cow<'a, str> {
         self.http.destination_of(request.uri(), || host(request.headers()))
     }

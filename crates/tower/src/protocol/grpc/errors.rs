@@ -6,6 +6,7 @@ use std::error::Error;
 use reattempt_core::{Failure, FailureKind, Judgement, Verdict};
 use reattempt_grpc::Code;
 
+use crate::configured::OfMethod;
 use crate::protocol::errors;
 
 /// What an error means.
@@ -14,7 +15,25 @@ use crate::protocol::errors;
 /// have been sent: right to retry for every method. One that was lost is UNAVAILABLE too (rule OUT-2),
 /// and retried where the method may be repeated. A stream that the server reset has the code that
 /// gRPC's mapping gives its reason.
-pub(super) fn judge_error(error: &(dyn Error + 'static)) -> Judgement {
+///
+/// Where a service config speaks of the method, its list decides over the code; but without any policy
+/// a connection that was not made is retried all the same.
+pub(super) fn judge_error(error: &(dyn Error + 'static), method: Option<&OfMethod>) -> Judgement {
+    match method {
+        None => by_the_table(error),
+        Some(method) => match by_the_table(error) {
+            unsent if !method.has_policy() && is_unsent(&unsent) => unsent,
+            _ => method.verdict(Some(code_of_error(error))).into(),
+        },
+    }
+}
+
+/// Whether there was no connection by which the request could have been sent.
+fn is_unsent(judgement: &Judgement) -> bool {
+    judgement.verdict.failure().is_some_and(|failure| failure.kind() == FailureKind::Connect)
+}
+
+fn by_the_table(error: &(dyn Error + 'static)) -> Judgement {
     if let Some(code) = own_status(error) {
         // A status that the service below made itself: an interceptor's, say.
         return reattempt_grpc::verdict_of_code(code).into();

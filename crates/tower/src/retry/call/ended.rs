@@ -50,7 +50,7 @@ where
             }
         }
         let silent = settings.observer.is_none()
-            && self.setting.options.is_none()
+            && self.setting.options.as_ref().is_none_or(|options| options.slot().is_none())
             && self.setting.outer.is_none();
         if (!silent || self.retrying.is_some())
             && let Some(report) = self.conclude(result.as_ref().err().map(M::view), stop)

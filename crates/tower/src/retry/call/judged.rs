@@ -2,18 +2,19 @@
 
 use std::error::Error;
 use std::ops::ControlFlow;
-use std::time::Duration;
 
-use reattempt_core::{Budget, Failure, Judgement, Schedule, ServerHint, StopReason, Verdict};
+use reattempt_core::{
+    Budget, Failure, FailureKind, Judgement, Schedule, ServerHint, StopReason, Verdict,
+};
 use tokio::time::Instant;
 use tower_service::Service;
 
 use super::{Call, Onwards, PASSED, Retrying, destination};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Carry, Judge, Kept, NestedMarker, chain};
-use crate::retry::Progress;
 use crate::retry::course::Bounds;
 use crate::retry::progress::{FailedAttempt, Granted};
+use crate::retry::{Progress, Setting};
 use crate::{CallOptions, TimeLimit, TimedOut, clock};
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
@@ -80,12 +81,23 @@ where
             None if judgement.verdict == Verdict::Success => {
                 ControlFlow::Break(StopReason::Succeeded)
             }
-            None => {
-                self.failed_for_good(judgement.hint);
-                ControlFlow::Break(StopReason::Permanent)
-            }
+            None => match self.replaceable(result) {
+                Some(failure) => ControlFlow::Continue((judgement, failure)),
+                None => {
+                    self.failed_for_good(judgement.hint);
+                    ControlFlow::Break(StopReason::Permanent)
+                }
+            },
             Some(failure) => ControlFlow::Continue((judgement, *failure)),
         }
+    }
+
+    /// How an attempt failed that may be replaced, whatever is said of its code (rule CALL-2).
+    #[cold]
+    fn replaceable(&self, result: &Result<S::Response, M::Error>) -> Option<Failure> {
+        let error = result.as_ref().err().map(M::view)?;
+        self.shared.policy.settings.protocol.undone(error)?;
+        Some(Failure::new(FailureKind::Network))
     }
 
     /// The attempt failed in a way that a retry may mend: decides whether there is one.
@@ -140,16 +152,10 @@ where
         self.end(result, stop)
     }
 
-    /// Whether a timer of the client below has run out that was set to the call's own deadline: it may
-    /// do so by as much sooner as the field that it was set by is rounded, and timers are.
+    /// Whether a timer of the client below has run out that was set to the call's own deadline.
     fn is_its_own_deadline(&self, error: &(dyn Error + 'static), now: Instant) -> bool {
-        const TIMER: Duration = Duration::from_millis(2);
-        let Some(deadline) = self.setting.deadline else { return false };
-        let elapsed =
-            self.setting.started.map_or(Duration::ZERO, |started| now.duration_since(started));
-        // The field has five digits at least, unless it counts in nanoseconds.
-        let slack = TIMER + elapsed / 65_536;
-        deadline.saturating_duration_since(now) <= slack
+        let Setting { deadline: Some(deadline), started, .. } = self.setting else { return false };
+        clock::is_due(deadline, started.unwrap_or(now), now)
             && self.shared.policy.settings.protocol.is_local_timeout(error)
     }
 
@@ -196,6 +202,10 @@ where
             undone.and_then(|undone| progress.replace(policy, &self.setting, &mut attempt, undone));
         let granted = match replacement {
             Some(granted) => granted,
+            None if judgement.verdict == Verdict::Permanent => {
+                self.failed_for_good(judgement.hint);
+                return Err(StopReason::Permanent);
+            }
             None => progress.failed(policy, &self.setting, attempt)?,
         };
         if let Some(kept) = &self.kept {

@@ -1,0 +1,124 @@
+//! Deadlines on the wire (§13), under a paused clock.
+
+use super::*;
+
+/// UNAVAILABLE, and another attempt after so many milliseconds.
+fn refused_for(milliseconds: &'static [u8]) -> Vec<Step> {
+    let pushback = ("grpc-retry-pushback-ms", milliseconds);
+    vec![Step::Read, Step::Only(head(&[("grpc-status", b"14"), pushback]))]
+}
+
+fn within(timeout: Duration) -> Request<Text> {
+    let mut request = Request::new(Text::new("hello"));
+    request.set_timeout(timeout);
+    request
+}
+
+#[tokio::test(start_paused = true)]
+async fn dl_2_each_attempt_says_how_much_time_is_left() {
+    let server = Server::in_memory([refused_for(b"250"), refused_for(b"700")]);
+    let (mut client, _) = client(&server);
+    client.say(within(Duration::from_secs(1))).await.unwrap();
+    let told: Vec<_> = server.fields("grpc-timeout").into_iter().map(Option::unwrap).collect();
+    assert_eq!(told, ["1000000u", "750000u", "50000000n"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dl_4_a_deadline_that_passed_at_the_server_is_an_ordinary_failure() {
+    let script = vec![Step::Read, Step::Only(head(&[("grpc-status", b"4")]))];
+    let server = Server::in_memory([script]);
+    let (mut client, _) = client(&server);
+    let answer = client.say(within(Duration::from_secs(1))).await.unwrap();
+    assert_eq!(answer.into_inner(), Text::new("hello"));
+    assert_eq!(server.calls(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dl_8_a_call_that_is_dropped_while_it_waits_makes_no_further_attempt() {
+    let server = Server::in_memory([refused_for(b"5000")]);
+    let (mut client, slot) = client(&server);
+    let call = client.say(Text::new("hello"));
+    assert!(tokio::time::timeout(Duration::from_secs(1), call).await.is_err());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(server.calls(), 1);
+    assert!(slot.take().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn dl_8_a_call_that_is_dropped_cancels_its_attempt() {
+    let server = Server::in_memory([refused(), vec![Step::Read, Step::Hang]]);
+    let (mut client, _) = client(&server);
+    {
+        let call = client.say(Text::new("hello"));
+        tokio::pin!(call);
+        let second = server.until(|seen| seen.get(1).is_some_and(|seen| seen.body.is_some()));
+        tokio::select! {
+            biased;
+            () = second => {}
+            answer = &mut call => panic!("{answer:?}"),
+        }
+    }
+    server.until(|seen| seen[1].given_up).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn dl_3_tn_4_a_server_that_never_answers_is_cancelled_and_the_deadline_exceeded() {
+    for begin in [vec![], vec![Step::Read]] {
+        let script: Vec<_> = begin.into_iter().chain([Step::Hang]).collect();
+        let server = Server::in_memory([script]);
+        let (mut client, slot) = client(&server);
+        let began = tokio::time::Instant::now();
+        let status = client.say(within(Duration::from_secs(1))).await.unwrap_err();
+        assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
+        let took = began.elapsed().as_millis();
+        assert!((998..=1001).contains(&took), "{took}");
+        assert_eq!(slot.take().unwrap().stop_reason(), StopReason::DeadlineExceeded);
+        server.until(|seen| seen[0].given_up).await;
+        assert_eq!(server.calls(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dl_3_a_second_attempt_has_what_the_first_one_left() {
+    let server = Server::in_memory([refused_for(b"400"), vec![Step::Read, Step::Hang]]);
+    let (mut client, _) = client(&server);
+    let began = tokio::time::Instant::now();
+    let status = client.say(within(Duration::from_secs(1))).await.unwrap_err();
+    assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
+    let took = began.elapsed().as_millis();
+    assert!((998..=1001).contains(&took), "{took}");
+    server.until(|seen| seen[1].given_up).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn dl_3_ret_3_a_wait_that_the_deadline_cuts_short_ends_with_it() {
+    let server = Server::in_memory([refused_for(b"1500")]);
+    let (mut client, slot) = client(&server);
+    let status = client.say(within(Duration::from_secs(1))).await.unwrap_err();
+    assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
+    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::DeadlineExceeded);
+    assert_eq!(server.calls(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dl_3_an_answer_that_stops_in_the_middle_is_ended_by_the_deadline() {
+    let head = Step::Head(head(&[]));
+    for data in [None, Some(message("one")), Some(message("one").slice(..4))] {
+        let script = [Step::Read, head.clone()].into_iter();
+        let script = script.chain(data.clone().map(Step::Data)).chain([Step::Hang]);
+        let server = Server::in_memory([script.collect()]);
+        let (mut client, _) = client(&server);
+        let began = tokio::time::Instant::now();
+        let mut answers = client.repeat(within(Duration::from_secs(1))).await.unwrap().into_inner();
+        let status = loop {
+            match answers.message().await {
+                Ok(Some(one)) => assert_eq!(one, Text::new("one")),
+                other => break other.unwrap_err(),
+            }
+        };
+        assert_eq!(status.code(), Code::DeadlineExceeded, "{data:?}: {status}");
+        let took = began.elapsed().as_millis();
+        assert!((998..=1001).contains(&took), "{took}");
+        server.until(|seen| seen[0].given_up).await;
+    }
+}

@@ -1,0 +1,52 @@
+//! `grpc-previous-rpc-attempts` (§10), and what else each attempt carries.
+
+use tonic::metadata::MetadataValue;
+
+use super::*;
+
+#[tokio::test]
+async fn rph_1_each_attempt_after_the_first_says_how_many_came_before() {
+    let (server, answer, _) = call([refused(), refused()]).await;
+    assert_eq!(answer.unwrap(), "hello");
+    let previous = server.fields("grpc-previous-rpc-attempts");
+    assert_eq!(previous, [None, Some("1".to_owned()), Some("2".to_owned())]);
+}
+
+#[tokio::test]
+async fn ret_6_each_attempt_carries_what_the_call_came_with() {
+    let server = Server::start([refused(), refused()]).await;
+    let (mut client, _) = client(&server);
+    let mut request = Request::new(Text::new("hello"));
+    request.metadata_mut().insert("x-of-the-caller", "one".parse().unwrap());
+    request.metadata_mut().append("x-of-the-caller", "two".parse().unwrap());
+    request.metadata_mut().insert_bin("x-of-the-caller-bin", MetadataValue::from_bytes(&[1, 255]));
+    client.say(request).await.unwrap();
+    let arrivals = server.arrivals();
+    assert_eq!(arrivals.len(), 3);
+    for arrival in &arrivals {
+        assert_eq!(arrival.path, "/reattempt.testing.Echo/Say");
+        let own: Vec<_> = arrival.headers.get_all("x-of-the-caller").iter().collect();
+        assert_eq!(own, ["one", "two"]);
+        let mut headers = arrival.headers.clone();
+        headers.remove("grpc-previous-rpc-attempts");
+        assert_eq!(headers, arrivals[0].headers);
+        assert_eq!(arrival.body.as_deref(), Some(&message("hello")[..]));
+    }
+}
+
+#[tokio::test]
+async fn rph_5_the_response_does_not_tell_of_it() {
+    let own = ("grpc-previous-rpc-attempts", &b"7"[..]);
+    let script = vec![
+        Step::Read,
+        Step::Head(head(&[own])),
+        Step::Echo,
+        Step::Trailers(fields(&[("grpc-status", b"0")])),
+    ];
+    let server = Server::start([refused(), script]).await;
+    let (mut client, _) = client(&server);
+    let answer = client.say(Text::new("hello")).await.unwrap();
+    assert_eq!(answer.metadata().get("grpc-previous-rpc-attempts").unwrap(), "7");
+    let answer = client.say(Text::new("hello")).await.unwrap();
+    assert!(answer.metadata().get("grpc-previous-rpc-attempts").is_none());
+}

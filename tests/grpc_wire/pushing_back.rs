@@ -1,0 +1,61 @@
+//! `grpc-retry-pushback-ms` (§9).
+
+use super::*;
+
+fn pushed_back(code: &[u8], values: &[&'static [u8]]) -> Vec<Step> {
+    let pushback = values.iter().map(|value| ("grpc-retry-pushback-ms", *value));
+    let all: Vec<_> = std::iter::once(("grpc-status", code)).chain(pushback).collect();
+    let mut only = head(&[]);
+    for (name, value) in all {
+        only.headers_mut().append(name, HeaderValue::from_bytes(value).unwrap());
+    }
+    vec![Step::Read, Step::Only(only)]
+}
+
+#[tokio::test]
+async fn pb_3_pb_9_pb_10_what_is_no_plain_number_stops_the_call() {
+    let rows: [&[&'static [u8]]; 11] = [
+        &[b"-1"],
+        &[b"-2147483648"],
+        &[b""],
+        &[b"soon"],
+        &[b"1.5"],
+        &[b"05"],
+        &[b"+5"],
+        &[b"2147483648"],
+        &[b"\xff\xfe"],
+        &[b"0", b"0"],
+        &[b"99999999999999999999999"],
+    ];
+    for values in rows {
+        let (server, answer, stop) = call([pushed_back(b"14", values)]).await;
+        assert_eq!(answer.unwrap_err().code(), Code::Unavailable, "{values:?}");
+        assert_eq!((server.calls(), stop), (1, StopReason::ServerSaidStop), "{values:?}");
+    }
+}
+
+#[tokio::test]
+async fn pb_4_zero_is_at_once() {
+    let (server, answer, _) = call([pushed_back(b"14", &[b"0"])]).await;
+    assert_eq!((answer.unwrap(), server.calls()), ("hello".to_owned(), 2));
+}
+
+#[tokio::test]
+async fn pb_7_pushback_makes_no_code_retryable() {
+    for code in [&b"3"[..], b"13", b"1"] {
+        let (server, answer, stop) = call([pushed_back(code, &[b"0"])]).await;
+        assert!(answer.is_err());
+        assert_eq!((server.calls(), stop), (1, StopReason::Permanent), "{code:?}");
+    }
+}
+
+#[tokio::test]
+async fn pb_11_in_the_trailers_of_a_committed_call_it_is_nothing() {
+    for value in [&b"0"[..], b"-1", b"\xff"] {
+        let trailers = fields(&[("grpc-status", b"14"), ("grpc-retry-pushback-ms", value)]);
+        let script = vec![Step::Read, Step::Head(head(&[])), Step::Trailers(trailers)];
+        let (server, answer, _) = call([script]).await;
+        assert_eq!(answer.unwrap_err().code(), Code::Unavailable);
+        assert_eq!(server.calls(), 1);
+    }
+}

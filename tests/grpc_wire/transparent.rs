@@ -1,0 +1,143 @@
+//! Transparent retries (§6): attempts that the server's application never saw are replaced.
+
+use std::sync::Arc;
+
+use reattempt::service_config::{ServiceConfig, Throttle, Throttling};
+use reattempt::{RetryBudget, ServiceConfigLayer};
+use tokio::sync::Notify;
+
+use super::*;
+
+fn unprocessed() -> [Vec<Step>; 2] {
+    [vec![Step::Reset(Reason::REFUSED_STREAM)], vec![Step::GoAwayBelow(Reason::NO_ERROR)]]
+}
+
+#[tokio::test]
+async fn tr_2_only_one_is_replaced_and_the_next_is_an_ordinary_failure() {
+    for script in unprocessed() {
+        for (most, calls) in [(1, 2), (2, 3), (3, 4)] {
+            let server = Server::start(std::iter::repeat_n(script.clone(), 9)).await;
+            let mut client = client_of(&server, policy().max_attempts(most));
+            client.say(Text::new("hello")).await.unwrap_err();
+            assert_eq!(server.calls(), calls, "{most}, {script:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn tr_4_rph_2_a_replacement_is_no_attempt_of_the_calls() {
+    for script in unprocessed() {
+        // The second attempt is replaced, as the first would have been.
+        let server = Server::start([refused(), script.clone(), refused()]).await;
+        let throttle = Throttle::from(Throttling::new(10.0, 0.001).unwrap());
+        let mut client = client_of(&server, policy().budget(throttle.clone()));
+        let answer = client.say(Text::new("hello")).await.unwrap();
+        assert_eq!(answer.extensions().get::<Report>().unwrap().retries(), 2, "{script:?}");
+        let previous = server.fields("grpc-previous-rpc-attempts");
+        let numbers = previous.iter().map(Option::as_deref).collect::<Vec<_>>();
+        assert_eq!(numbers, [None, Some("1"), Some("1"), Some("2")], "{script:?}");
+        assert_eq!(throttle.tokens_thousandths(), Some(8_001), "{script:?}");
+
+        let server = Server::start([script]).await;
+        let mut client = client_of(&server, policy());
+        client.say(Text::new("hello")).await.unwrap();
+        assert_eq!(server.fields("grpc-previous-rpc-attempts"), [None, None]);
+    }
+}
+
+#[tokio::test]
+async fn thr_8_an_empty_bucket_does_not_stop_a_replacement() {
+    let throttle = Throttle::from(Throttling::new(1.0, 0.001).unwrap());
+    throttle.failed();
+    let server = Server::start([vec![Step::Reset(Reason::REFUSED_STREAM)]]).await;
+    let mut client = client_of(&server, policy().budget(throttle));
+    client.say(Text::new("hello")).await.unwrap();
+    assert_eq!(server.calls(), 2);
+}
+
+#[tokio::test]
+async fn tr_8_each_of_the_two_switches_does_its_own() {
+    let script = || vec![Step::Reset(Reason::REFUSED_STREAM)];
+    // (whether attempts are replaced, the most attempts, how many calls come)
+    for (replaced, most, calls) in [(true, 1, 2), (false, 1, 1), (false, 2, 2), (true, 2, 3)] {
+        let server = Server::start([script(), script(), script()]).await;
+        let policy = policy().max_attempts(most).transparent_retries(replaced);
+        client_of(&server, policy).say(Text::new("hello")).await.unwrap_err();
+        assert_eq!(server.calls(), calls, "{replaced}, {most}");
+    }
+    let server = Server::start([script()]).await;
+    let mut request = Request::new(Text::new("hello"));
+    request.extensions_mut().insert(CallOptions::new().never_retry());
+    client_of(&server, policy()).say(request).await.unwrap_err();
+    assert_eq!(server.calls(), 1);
+}
+
+#[tokio::test]
+async fn call_2_a_method_without_a_policy_has_its_attempt_replaced_all_the_same() {
+    for script in unprocessed() {
+        let server = Server::start([script.clone()]).await;
+        let layer = ServiceConfigLayer::new(ServiceConfig::default());
+        let configured = ServiceBuilder::new().layer(layer.clone()).service(server.channel());
+        EchoClient::new(configured).say(Text::new("hello")).await.unwrap();
+        assert_eq!(server.calls(), 2, "{script:?}");
+
+        let server = Server::start([script.clone(), script.clone()]).await;
+        let configured = ServiceBuilder::new().layer(layer).service(server.channel());
+        EchoClient::new(configured).say(Text::new("hello")).await.unwrap_err();
+        assert_eq!(server.calls(), 2, "the next is an ordinary failure: {script:?}");
+    }
+}
+
+#[tokio::test]
+async fn call_2_a_policy_that_does_not_list_unavailable_is_not_asked() {
+    let text = r#"{"methodConfig": [{"name": [{}], "retryPolicy": {
+        "maxAttempts": 3, "initialBackoff": "0.000000001s", "maxBackoff": "0.000000001s",
+        "backoffMultiplier": 1, "retryableStatusCodes": ["ABORTED"]
+    }}], "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.001}}"#;
+    for (script, calls) in unprocessed().into_iter().flat_map(|one| {
+        let (one, two) = (vec![one.clone()], vec![one.clone(), one]);
+        [(one, (2, true)), (two, (2, false))]
+    }) {
+        let server = Server::start(script.clone()).await;
+        let layer = ServiceConfigLayer::new(ServiceConfig::parse(text).unwrap());
+        let throttle = layer.handle().throttle().clone();
+        let configured = ServiceBuilder::new().layer(layer).service(server.channel());
+        let answer = EchoClient::new(configured).say(Text::new("hello")).await;
+        assert_eq!((server.calls(), answer.is_ok()), calls, "{script:?}");
+        assert_eq!(throttle.tokens_thousandths(), Some(10_000), "{script:?}");
+    }
+}
+
+#[tokio::test]
+async fn tr_9_a_call_that_waits_for_its_turn_outlives_the_connection() {
+    let cut = Arc::new(Notify::new());
+    let first = vec![Step::Read, Step::Wait(Arc::clone(&cut)), Step::Cut];
+    let server = Server::start([succeeds(), first]).await;
+    server.allow(1);
+    let policy = policy().max_attempts(1).budget(RetryBudget::default());
+    let mut client = client_of(&server, policy);
+    client.say(Text::new("so that the limit is known")).await.unwrap();
+    let call = |text| {
+        let mut client = client.clone();
+        tokio::spawn(async move { client.say(Text::new(text)).await })
+    };
+    let first = call("one");
+    server.until(|seen| seen.len() == 2).await;
+    // hyper takes one call more than the server allows, and cannot tell afterwards how far it came.
+    let second = call("two");
+    whatever_this_process_can_do().await;
+    let third = call("three");
+    whatever_this_process_can_do().await;
+    cut.notify_one();
+    first.await.unwrap().unwrap_err();
+    second.await.unwrap().unwrap_err();
+    assert_eq!(third.await.unwrap().unwrap().into_inner(), Text::new("three"));
+    assert_eq!(server.calls(), 3);
+    assert_eq!(server.fields("grpc-previous-rpc-attempts"), [None, None, None]);
+}
+
+async fn whatever_this_process_can_do() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
