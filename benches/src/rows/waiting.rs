@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use http::Request;
 use reattempt::schedule::Exponential;
-use reattempt::{Retry, RetryBudget, RetryPolicy};
+use reattempt::{ReplayLimits, ReplayMemory, Retry, RetryBudget, RetryPolicy};
 use tokio::runtime::{Builder, Runtime};
 use tower::retry::budget::TpsBudget;
 use tower_service::Service;
@@ -48,7 +48,11 @@ pub(super) const ROWS: &[Row] = &[
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn ours() -> Retry<Fails> {
+    // 100,000 bodies are more than the 64 MiB by default have room for, and what is counted here is
+    // not what it costs to refuse a body.
+    let memory = ReplayMemory::new(1 << 30);
     let policy = RetryPolicy::http()
+        .replay(ReplayLimits::default().memory(memory))
         .schedule(Exponential::no_jitter(HOUR))
         .max_elapsed(None)
         .budget(RetryBudget::rate(1.0, 10_000_000.0).unwrap());
