@@ -189,17 +189,13 @@ impl Bucket {
     }
 
     /// A success, which gives back what its call has paid for a retry, or else is worth a credit.
-    ///
-    /// False when the bucket has left the table, and what is due, if anything, is another's.
     #[inline]
-    pub(crate) fn succeeded(&self, paid: u32) -> bool {
-        if paid == 0 {
-            return self.credit();
+    pub(crate) fn succeeded(&self, paid: u32) {
+        if paid > 0 {
+            self.give_back(paid);
+        } else {
+            self.credit();
         }
-        // Seen before: one that leaves the table afterwards was full, and nothing was due.
-        let listed = self.state.load(Ordering::Acquire) != RETIRED;
-        self.give_back(paid);
-        listed
     }
 
     /// Whether a credit would change nothing.

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hashbrown::{DefaultHashBuilder, HashTable};
+use reattempt_core::GiveBack;
 
 use super::bucket::{Bucket, Rule, Take};
 use super::not_full::{NotFull, Slot};
@@ -100,8 +101,10 @@ impl Destinations {
     /// has no bucket of its own is one of those that share the bucket of the others.
     #[inline]
     pub(crate) fn succeeded(&self, destination: &str, paid: u32) {
-        if !self.are_full() {
-            self.succeeded_if_not_full(destination, paid);
+        match paid {
+            _ if self.are_full() => {}
+            0 => self.credit(destination),
+            _ => self.give_back(destination, paid),
         }
     }
 
@@ -135,27 +138,35 @@ impl Destinations {
     }
 
     #[inline(never)]
-    fn succeeded_if_not_full(&self, destination: &str, paid: u32) {
+    fn give_back(&self, destination: &str, paid: u32) {
         let hash = self.hash(destination);
         if self.not_full.count_for(hash) > 0 {
-            self.succeeded_first_or_listed(hash, destination, paid);
+            find(&self.table.load(), hash, destination).unwrap_or(&self.others).give_back(paid);
         }
     }
 
-    /// Credits the bucket of `destination` where it is found soonest. Not inlined, so that the usual
-    /// case, in which there is nothing to credit, needs no stack.
     #[inline(never)]
-    fn succeeded_first_or_listed(&self, hash: u64, destination: &str, paid: u32) {
+    fn credit(&self, destination: &str) {
+        let hash = self.hash(destination);
+        if self.not_full.count_for(hash) > 0 {
+            self.credit_first_or_listed(hash, destination);
+        }
+    }
+
+    /// Credits the bucket of `destination` where it is found soonest. Not inlined, so that where there
+    /// is nothing to credit, less is put on the stack.
+    #[inline(never)]
+    fn credit_first_or_listed(&self, hash: u64, destination: &str) {
         let first = self.first(hash).get();
         // A bucket that has not left the table is the one that is in it.
-        if !first.is_some_and(|first| *first.name == *destination && first.bucket.succeeded(paid)) {
-            self.succeeded_listed(hash, destination, paid);
+        if !first.is_some_and(|first| *first.name == *destination && first.bucket.credit()) {
+            self.credit_listed(hash, destination);
         }
     }
 
     #[inline(never)]
-    fn succeeded_listed(&self, hash: u64, destination: &str, paid: u32) {
-        find(&self.table.load(), hash, destination).unwrap_or(&self.others).succeeded(paid);
+    fn credit_listed(&self, hash: u64, destination: &str) {
+        find(&self.table.load(), hash, destination).unwrap_or(&self.others).credit();
     }
 
     fn first(&self, hash: u64) -> &OnceLock<Place> {

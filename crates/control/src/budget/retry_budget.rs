@@ -321,7 +321,7 @@ impl Budget for RetryBudget {
         let comes_back = paid > 0 && self.state.settings.quota.is_some();
         let paid = if comes_back { paid } else { 0 };
         match &self.state.buckets {
-            Buckets::One(bucket) => _ = bucket.succeeded(paid),
+            Buckets::One(bucket) => bucket.succeeded(paid),
             Buckets::Each(destinations) => destinations.succeeded(destination, paid),
             Buckets::None => {}
         }
