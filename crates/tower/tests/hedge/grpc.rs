@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::Empty;
+use http_body_util::{BodyExt, Empty};
 use reattempt_grpc::{Code, CodeSet, MethodPolicy, ServiceConfig, Throttle, Throttling};
 use reattempt_tower::{Deadline, Grpc, GrpcBody, HedgeLayer, HedgePolicy, HedgeReport, TimedOut};
 use tokio::time::{Instant, sleep};
@@ -217,6 +217,33 @@ async fn hg_11_the_deadline_ends_the_whole_set_with_the_status_for_it() {
     let source = std::error::Error::source(timed_out).unwrap();
     let status = source.downcast_ref::<tonic::Status>().unwrap();
     assert_eq!((status.code(), server.times()), (tonic::Code::DeadlineExceeded, vec![0, 100]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn hg_11_with_the_services_own_errors_it_is_answered() {
+    let server = Server::by(|_| (60_000, headers()));
+    let client = HedgeLayer::new(policy()).layer(server.clone());
+    let answer = client.oneshot(call().with(Deadline::after(ms(150)))).await.unwrap();
+    assert_eq!((status(&answer), server.times()), (Some("4"), vec![0, 100]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn thr_4_the_winner_is_credited_when_its_status_has_come_and_no_failure_is() {
+    let throttle = Throttle::new(Some(Throttling::new(10.0, 0.1).unwrap()));
+    throttle.failed();
+    let server = Server::by(|arrival| match arrival {
+        1 => (500, headers()),
+        2 => (10, headers()),
+        _ => (10, trailers_only(Code::NotFound)),
+    });
+    let client = HedgeLayer::new(policy().budget(throttle.clone())).layer(server);
+    let won = client.clone().oneshot(call()).await.unwrap();
+    assert_eq!(throttle.tokens_thousandths(), Some(9000));
+    // The test's body is empty: it ends without a status, which is no success.
+    won.into_body().collect().await.unwrap();
+    assert_eq!(throttle.tokens_thousandths(), Some(9000));
+    client.oneshot(call()).await.unwrap();
+    assert_eq!(throttle.tokens_thousandths(), Some(9000));
 }
 
 #[tokio::test(start_paused = true)]
