@@ -1,8 +1,9 @@
 //! The requests that are sent: eight headers, four of them constants and four made at run time.
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes};
 use http::{HeaderMap, HeaderValue, Method, Request, Version};
 use http_body_util::Full;
+use tonic::codec::{EncodeBody, EncodeBuf, Encoder};
 
 /// The body of every request through a tower service.
 pub(crate) type Body = Full<Bytes>;
@@ -47,6 +48,27 @@ pub(crate) fn grpc() -> Request<tonic::body::Body> {
     headers.insert("content-type", HeaderValue::from_static("application/grpc"));
     headers.insert("te", HeaderValue::from_static("trailers"));
     request.map(tonic::body::Body::new)
+}
+
+/// The same with the body that tonic's generated clients make: a stream that encodes its one message
+/// when it is read, and tells nobody how long it is.
+pub(crate) fn grpc_encoded() -> Request<tonic::body::Body> {
+    let messages = tonic::codegen::tokio_stream::once(Ok(kilobyte()));
+    let body = EncodeBody::new_client(Verbatim, messages, None, None);
+    grpc().map(|_| tonic::body::Body::new(body))
+}
+
+/// Encodes a message as it is.
+struct Verbatim;
+
+impl Encoder for Verbatim {
+    type Item = Bytes;
+    type Error = tonic::Status;
+
+    fn encode(&mut self, message: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), tonic::Status> {
+        buffer.put(message);
+        Ok(())
+    }
 }
 
 /// Makes requests without a body by cloning a prepared one, whose run-time values are shared by now.

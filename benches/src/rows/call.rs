@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use http::Request;
+use http_body_util::BodyExt;
 use reattempt::service_config::ServiceConfig;
 use reattempt::{CallOptions, ReplayLimits, Retry, RetryLayer, RetryPolicy, ServiceConfigLayer};
 use reqwest_middleware::ClientWithMiddleware;
@@ -17,8 +18,8 @@ use super::{Row, Work, above, alone};
 use crate::contenders::{
     by_hand, by_hand_once, middleware_bare, ours, reqwest_retry_usual, resilience,
 };
-use crate::inner::{Answers, Terminal};
-use crate::requests::{Body, fresh, grpc, reqwest_fresh, reqwest_template, template};
+use crate::inner::{Answers, Reads, Terminal};
+use crate::requests::{Body, fresh, grpc, grpc_encoded, reqwest_fresh, reqwest_template, template};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -84,12 +85,22 @@ pub(super) const ROWS: &[Row] = &[
         contenders: &[
             alone("bare-http", || each(Answers, fresh)),
             above("ours-http", "bare-http", || each(ours(Answers), fresh)),
-            alone("bare", || each(Answers, || grpc().map(tonic::body::Body::new))),
-            above("ours", "bare", || each(RetryLayer::grpc().layer(Answers), grpc)),
-            above("ours-by-config", "bare", || each(by_config().layer(Answers), grpc)),
+            alone("bare", || each(Reads, || boxed(grpc()))),
+            above("ours", "bare", || each(RetryLayer::grpc().layer(Reads), grpc)),
+            alone("bare-encoded", || each(Reads, || boxed(grpc_encoded()))),
+            above("ours-encoded", "bare-encoded", || {
+                each(RetryLayer::grpc().layer(Reads), grpc_encoded)
+            }),
+            above("ours-by-config", "bare", || each(by_config().layer(Reads), grpc)),
         ],
     },
 ];
+
+/// A request whose body is boxed once more, as tonic's type makes whoever wraps one do.
+fn boxed(request: Request<tonic::body::Body>) -> Request<tonic::body::Body> {
+    // Another type, or tonic would see that it has boxed this one before.
+    request.map(|body| tonic::body::Body::new(body.map_err(|error| error)))
+}
 
 /// A service config with a policy for the method that is called, and a throttle.
 fn by_config() -> ServiceConfigLayer {

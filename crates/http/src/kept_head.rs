@@ -220,6 +220,11 @@ impl<'a> Iterator for Pairs<'a> {
     }
 }
 
+// Names that nearly every traced request has, and the `http` crate does not.
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
 /// The name of a header. To parse one costs most of what it costs to make a header again, so the
 /// usual ones are looked for first.
 fn parse_name(name: &[u8]) -> Option<HeaderName> {
@@ -233,7 +238,10 @@ fn parse_name(name: &[u8]) -> Option<HeaderName> {
         b"cookie" => header::COOKIE,
         b"host" => header::HOST,
         b"te" => header::TE,
+        b"traceparent" => TRACEPARENT,
+        b"tracestate" => TRACESTATE,
         b"user-agent" => header::USER_AGENT,
+        b"x-request-id" => X_REQUEST_ID,
         other => HeaderName::from_bytes(other).ok()?,
     })
 }

@@ -11,7 +11,7 @@ use crate::clock;
 
 pub use inbound::{InboundDeadline, InboundDeadlineLayer};
 
-const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
+pub(crate) const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 /// The moment by which a call must be over.
 ///

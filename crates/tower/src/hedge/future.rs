@@ -84,9 +84,7 @@ where
         this.sleep.set(None);
         let result = match this.call {
             Some(call) => call.end(over, cx),
-            None => {
-                over.result.map(|result| result.map(|response| K::answer(response, false, None)))
-            }
+            None => over.result.map(|result| result.map(|response| K::answer(response, false))),
         };
         result.map_or(Poll::Pending, Poll::Ready)
     }

@@ -7,9 +7,7 @@ use std::future::{Ready, ready};
 
 use reattempt_core::{Judgement, Verdict};
 
-use super::{
-    Added, Admitted, Carry, Committed, Judge, Kept, NextAttempt, Origin, Protocol, errors,
-};
+use super::{Added, Admitted, Carry, Judge, Kept, NextAttempt, Origin, Protocol, errors};
 use crate::error_mode::OwnError;
 use crate::{CallOptions, RefusedResponse, Report, TimedOut};
 
@@ -115,7 +113,7 @@ where
     fn attach(&self, _: &mut Response, _: Report) {}
 
     #[inline]
-    fn answer(response: Response, _: bool, _: Option<Committed>) -> Response {
+    fn answer(response: Response, _: bool) -> Response {
         response
     }
 }

@@ -166,16 +166,16 @@ impl<B: Body> Judge<Response<B>> for Grpc {
     }
 
     #[inline]
-    fn answer(
-        mut response: Response<B>,
-        open: bool,
-        committed: Option<Committed>,
-    ) -> Response<GrpcBody<B>> {
+    fn answer(mut response: Response<B>, open: bool) -> Response<GrpcBody<B>> {
         if !open {
             let status = response.status();
             body::presentable(status, response.headers_mut());
         }
-        response.map(|body| GrpcBody::new(body, committed))
+        response.map(|body| GrpcBody::new(body, None))
+    }
+
+    fn watched(response: Response<B>, committed: Committed) -> Response<GrpcBody<B>> {
+        response.map(|body| GrpcBody::new(body, Some(committed)))
     }
 
     fn too_late(&self, text: &str, report: Option<Report>) -> Option<Self::Answer> {

@@ -16,8 +16,8 @@ use reattempt_http::{Discard, IDEMPOTENCY_KEY, KeptHead, ReplayBody, new_idempot
 use tower::BoxError;
 
 use super::{
-    Added, Admitted, AttemptNumber, Carry, Committed, Http, Judge, Kept, NestedMarker, NextAttempt,
-    Origin, Wishes,
+    Added, Admitted, AttemptNumber, Carry, Http, Judge, Kept, NestedMarker, NextAttempt, Origin,
+    Wishes,
 };
 use crate::{CallOptions, Deadline, RefusedResponse, Report};
 
@@ -278,7 +278,7 @@ impl<B: Body> Judge<Response<B>> for Http {
     }
 
     #[inline]
-    fn answer(response: Response<B>, _: bool, _: Option<Committed>) -> Response<B> {
+    fn answer(response: Response<B>, _: bool) -> Response<B> {
         response
     }
 

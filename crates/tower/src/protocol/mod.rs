@@ -272,9 +272,14 @@ pub trait Judge<Response>: Protocol {
         false
     }
 
-    /// What the caller gets of a response that is open or not; with what is to be told of the call, if
-    /// anybody wants to know.
-    fn answer(response: Response, open: bool, committed: Option<Committed>) -> Self::Answer;
+    /// What the caller gets of a response that is open or not, of which nobody wants to know more.
+    fn answer(response: Response, open: bool) -> Self::Answer;
+
+    /// What the caller gets of an open response, with what is to be told of the call at its end.
+    fn watched(response: Response, committed: Committed) -> Self::Answer {
+        drop(committed);
+        Self::answer(response, true)
+    }
 
     /// What the caller gets when a deadline has passed, if the protocol has an answer for it.
     fn too_late(&self, text: &str, report: Option<Report>) -> Option<Self::Answer> {

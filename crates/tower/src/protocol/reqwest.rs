@@ -8,9 +8,7 @@ use reattempt_core::{Judgement, StopReason};
 use reattempt_http::{IDEMPOTENCY_KEY, ReplayBody, ReplayCharge, new_idempotency_key};
 use reqwest::{Body, Request, Response, Url};
 
-use super::{
-    Added, Admitted, Carry, Committed, DiscardBody, Http, Judge, Kept, NextAttempt, Origin,
-};
+use super::{Added, Admitted, Carry, DiscardBody, Http, Judge, Kept, NextAttempt, Origin};
 use crate::{CallOptions, RefusedResponse, Report};
 
 /// What is kept of a `reqwest::Request`.
@@ -196,7 +194,7 @@ impl Judge<Response> for Http {
     }
 
     #[inline]
-    fn answer(response: Response, _: bool, _: Option<Committed>) -> Response {
+    fn answer(response: Response, _: bool) -> Response {
         response
     }
 

@@ -59,7 +59,7 @@ where
             let result = ready!(attempt.poll(cx));
             this.attempt.set(None);
             return Poll::Ready(match result {
-                Ok(response) => Ok(K::answer(response, false, None)),
+                Ok(response) => Ok(K::answer(response, false)),
                 Err(error) => Err(M::own(error)),
             });
         };

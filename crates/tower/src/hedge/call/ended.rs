@@ -283,7 +283,10 @@ where
         self.throw_away(former, cx);
         let protocol = &self.shared.policy.settings.protocol;
         match result {
-            Some(result) => Some(result.map(|response| K::answer(response, open, committed))),
+            Some(result) => Some(result.map(|response| match committed {
+                Some(committed) => K::watched(response, committed),
+                None => K::answer(response, false),
+            })),
             None => protocol.too_late("the deadline of the call has passed", None).map(Ok),
         }
     }

@@ -8,6 +8,7 @@ use reattempt_http::ReplayBody;
 use tonic::body::Body;
 
 use super::{Destination, Grpc};
+use crate::deadline::GRPC_TIMEOUT;
 use crate::protocol::message::{host, wishes_of};
 use crate::protocol::{
     Added, Admitted, Carry, KeptRequest, NestedMarker, NextAttempt, Origin, Wishes,
@@ -125,11 +126,8 @@ fn first(headers: &mut HeaderMap, added: Added<'_>) {
 fn own_fields(headers: &HeaderMap) -> (bool, bool) {
     let (mut timeout, mut previous) = (false, false);
     for name in headers.keys() {
-        match name.as_str() {
-            "grpc-timeout" => timeout = true,
-            "grpc-previous-rpc-attempts" => previous = true,
-            _ => {}
-        }
+        timeout |= *name == GRPC_TIMEOUT;
+        previous |= *name == PREVIOUS_ATTEMPTS;
     }
     (timeout, previous)
 }

@@ -41,9 +41,40 @@ where
             && (self.setting.deadline.is_some()
                 || settings.observer.is_some()
                 || !settings.budget.is_indifferent());
-        let committed = watched.then(|| self.committed(succeeded));
+        if watched {
+            return self.end_watched(result, stop);
+        }
+        self.account(&mut result, stop, open);
+        self.clear();
+        result.map(|response| K::answer(response, open))
+    }
+
+    /// The call is over, and its answer is watched to the end. Apart, so that protocols whose answers
+    /// are over with their heads have nothing of this.
+    #[inline(never)]
+    fn end_watched(
+        &mut self,
+        mut result: Result<S::Response, M::Error>,
+        stop: StopReason,
+    ) -> Result<K::Answer, M::Error> {
+        let committed = self.committed(stop == StopReason::Succeeded);
+        self.account(&mut result, stop, true);
+        let committed = self.tied(committed);
+        self.clear();
+        result.map(|response| K::watched(response, committed))
+    }
+
+    /// What is known of the end is put to the budget's account and told; of an open answer that is not
+    /// yet whether it was a success.
+    #[inline(always)]
+    fn account(
+        &mut self,
+        result: &mut Result<S::Response, M::Error>,
+        stop: StopReason,
+        open: bool,
+    ) {
         let settings = &*self.shared.policy.settings;
-        if succeeded {
+        if stop == StopReason::Succeeded {
             self.setting.succeeded(settings, self.admission);
             if !open && !settings.budget.is_full() {
                 self.earn(|destination, paid| settings.budget.succeeded(destination, paid));
@@ -54,13 +85,10 @@ where
             && self.setting.outer.is_none();
         if (!silent || self.retrying.is_some())
             && let Some(report) = self.conclude(result.as_ref().err().map(M::view), stop)
-            && let Ok(response) = &mut result
+            && let Ok(response) = result
         {
             self.shared.policy.settings.protocol.attach(response, report);
         }
-        let committed = committed.map(|committed| self.tied(committed));
-        self.clear();
-        result.map(|response| K::answer(response, open, committed))
     }
 
     /// The call is over because time is, and its protocol has an answer for that.
