@@ -253,7 +253,7 @@ async fn rph_1_a_unary_call_is_sent_again_whole() {
 }
 
 #[tokio::test]
-async fn a_message_of_many_frames_is_sent_again_whole() {
+async fn tn_2_a_message_of_many_frames_is_sent_again_whole() {
     let server = Running::start([fails(1, busy())]).await;
     let (mut client, _) = client(&server);
     // Frames have 16 KiB, and 256 KiB are kept.
@@ -264,7 +264,7 @@ async fn a_message_of_many_frames_is_sent_again_whole() {
 }
 
 #[tokio::test]
-async fn a_server_stream_is_asked_for_again_and_comes_through() {
+async fn tn_1_a_server_stream_is_asked_for_again_and_comes_through() {
     let server = Running::start([fails(1, busy())]).await;
     let (mut client, slot) = client(&server);
     let words = client.repeat(Text::new("one two three")).await.unwrap().into_inner();
@@ -275,7 +275,7 @@ async fn a_server_stream_is_asked_for_again_and_comes_through() {
 }
 
 #[tokio::test]
-async fn a_client_stream_is_replayed_and_goes_on() {
+async fn tn_2_a_client_stream_is_replayed_and_goes_on() {
     let server = Running::start([fails(2, busy()), fails(1, busy())]).await;
     let (mut client, _) = client(&server);
     let (feed, messages) = fed();
@@ -298,7 +298,7 @@ async fn a_client_stream_is_replayed_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_replayed_and_goes_on() {
+async fn buf_11_a_conversation_is_replayed_and_goes_on() {
     let server = Running::start([fails(2, busy())]).await;
     let (mut client, _) = client(&server);
     let (feed, messages) = fed();

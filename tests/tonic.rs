@@ -101,7 +101,7 @@ fn unavailable(pushback: &'static str) -> Status {
 }
 
 #[tokio::test]
-async fn the_default_layer_fits_under_a_generated_client() {
+async fn tn_1_the_default_layer_fits_under_a_generated_client() {
     let server =
         Server::start([Status::unavailable("one"), Status::resource_exhausted("two")]).await;
     let channel: Retry<Channel, RetryPolicy<Grpc>> =
@@ -164,7 +164,7 @@ async fn a_passed_deadline_is_retried_only_where_the_call_may_be_repeated() {
 }
 
 #[tokio::test]
-async fn pushback_takes_the_place_of_the_schedule() {
+async fn pb_12_pushback_that_a_tonic_server_sets_takes_the_place_of_the_schedule() {
     let server = Server::start([unavailable("1")]).await;
     let (mut client, slot) = client(&server);
     client.check(check("")).await.unwrap();
@@ -173,7 +173,7 @@ async fn pushback_takes_the_place_of_the_schedule() {
 }
 
 #[tokio::test]
-async fn trap_29_negative_or_unreadable_pushback_ends_the_call() {
+async fn pb_3_trap_29_negative_or_unreadable_pushback_ends_the_call() {
     for pushback in ["-1", "soon"] {
         let server = Server::start([unavailable(pushback)]).await;
         let (mut client, slot) = client(&server);

@@ -52,7 +52,7 @@ async fn out_2_a_connection_lost_before_headers_may_have_processed_the_call() {
 }
 
 #[tokio::test]
-async fn a_reset_before_headers_proves_nothing() {
+async fn ret_5_a_reset_before_headers_proves_nothing() {
     // (reason, the code the caller sees, whether another attempt may mend it)
     let rows = [
         (Reason::CANCEL, Code::Cancelled),

@@ -34,6 +34,17 @@ async fn ret_6_each_attempt_carries_what_the_call_came_with() {
     }
 }
 
+/// tonic takes some names out of a caller's metadata, and this is none of them.
+#[tokio::test]
+async fn tn_5_rph_4_a_number_of_the_callers_own_reaches_no_server() {
+    let server = Server::start([refused()]).await;
+    let (mut client, _) = client(&server);
+    let mut request = Request::new(Text::new("hello"));
+    request.metadata_mut().insert("grpc-previous-rpc-attempts", "7".parse().unwrap());
+    client.say(request).await.unwrap();
+    assert_eq!(server.fields("grpc-previous-rpc-attempts"), [None, Some("1".to_owned())]);
+}
+
 #[tokio::test]
 async fn rph_5_the_response_does_not_tell_of_it() {
     let own = ("grpc-previous-rpc-attempts", &b"7"[..]);

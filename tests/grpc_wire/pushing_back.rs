@@ -59,3 +59,17 @@ async fn pb_11_in_the_trailers_of_a_committed_call_it_is_nothing() {
         assert_eq!(server.calls(), 1);
     }
 }
+
+/// A tonic server puts a status with metadata into one block of headers; metadata of a response goes out
+/// with its headers, where it means nothing.
+#[tokio::test]
+async fn pb_12_beside_the_headers_of_an_answer_it_is_nothing() {
+    for value in [&b"0"[..], b"-1"] {
+        let begin = Step::Head(head(&[("grpc-retry-pushback-ms", value)]));
+        let trailers = fields(&[("grpc-status", b"14")]);
+        let script = vec![Step::Read, begin, Step::Trailers(trailers)];
+        let (server, answer, stop) = call([script]).await;
+        assert_eq!(answer.unwrap_err().code(), Code::Unavailable);
+        assert_eq!((server.calls(), stop), (1, StopReason::Succeeded), "{value:?}");
+    }
+}

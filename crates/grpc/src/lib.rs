@@ -1,9 +1,11 @@
 //! What gRPC means to a retry.
 //!
 //! What flows in: the head or the trailers of a response. What flows out: its status [`Code`], the
-//! verdict on it and the wait that the server asks for. Beside that stand what a service owner writes, the [`ServiceConfig`], and the
-//! [`Throttle`] that it may ask for. Nothing here sleeps, retries or decides. Neither peer data nor the
-//! text of a config ever panics.
+//! verdict on it and the wait that the server asks for. Beside that stand what a service owner writes, the
+//! [`ServiceConfig`], and the [`Throttle`] that it may ask for. Nothing here sleeps, retries or decides.
+//! Neither peer data nor the text of a config ever panics.
+//!
+//! The ids of rules that the documentation names (`PB-4`, `SC-6`) are those of the table in [`rules`].
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +15,9 @@ mod head;
 mod service_config;
 mod throttle;
 mod timeout;
+
+#[doc = include_str!("rules.md")]
+pub mod rules {}
 
 pub use code::{Code, verdict_of_code};
 pub use details::{remove_unreadable_details, retry_info};

@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use http::{HeaderMap, HeaderValue};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use reattempt_grpc::{remove_unreadable_details, retry_info};
 
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
@@ -109,7 +110,13 @@ fn tn_7_only_what_is_not_base64_is_removed() {
     assert!(!remove_unreadable_details(&mut HeaderMap::new()));
 }
 
+fn config() -> ProptestConfig {
+    ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..<_>::default() }
+}
+
 proptest! {
+    #![proptest_config(config())]
+
     /// Whatever the bytes, nothing panics.
     #[test]
     fn ri_4_any_bytes_at_all(bytes in proptest::collection::vec(any_byte(), 0..200)) {

@@ -184,6 +184,90 @@ fn document() -> impl Strategy<Value = String> {
     })
 }
 
+/// A field, a value that is right, others that are wrong, each with where in it the error is, and whether
+/// it has to be there.
+type Field = (&'static str, &'static str, &'static [(&'static str, &'static str)], bool);
+
+const DURATIONS: &[(&str, &str)] = &[("\"-1s\"", ""), ("1", ""), ("\"1m\"", "")];
+const BYTES: &[(&str, &str)] = &[("-1", ""), ("1.5", ""), ("4294967296", ""), ("\"x\"", "")];
+const ATTEMPTS: &[(&str, &str)] = &[("1", ""), ("2.5", ""), ("\"many\"", ""), ("[]", "")];
+const CODES: &[(&str, &str)] = &[("14", ""), ("[14, 0]", "[1]"), ("[\"NOPE\", 14]", "[0]")];
+
+const OF_RETRIES: &[Field] = &[
+    ("maxAttempts", "4", ATTEMPTS, true),
+    ("initialBackoff", "\"0.1s\"", &[("\"0s\"", ""), ("true", "")], true),
+    ("maxBackoff", "\"1s\"", DURATIONS, true),
+    ("backoffMultiplier", "2", &[("0", ""), ("\"two\"", ""), ("{}", "")], true),
+    ("retryableStatusCodes", "[\"UNAVAILABLE\"]", CODES, true),
+];
+const OF_HEDGES: &[Field] = &[
+    ("maxAttempts", "3", ATTEMPTS, true),
+    ("hedgingDelay", "\"0.5s\"", DURATIONS, false),
+    ("nonFatalStatusCodes", "[14]", CODES, false),
+];
+const OF_METHODS: &[Field] = &[
+    ("timeout", "\"1s\"", DURATIONS, false),
+    ("waitForReady", "true", &[("\"true\"", ""), ("1", "")], false),
+    ("maxRequestMessageBytes", "0", BYTES, false),
+    ("maxResponseMessageBytes", "7.0", BYTES, false),
+    ("name", "[]", &[("{}", ""), ("[7]", "[0]"), ("[{\"method\": \"m\"}]", "[0].service")], false),
+];
+const OF_THROTTLING: &[Field] = &[
+    ("maxTokens", "10", &[("0", ""), ("1001", ""), ("null", "")], true),
+    ("tokenRatio", "0.1", &[("-0.1", ""), ("0.0009", ""), ("[]", "")], true),
+];
+
+/// A document with errors, and where they are.
+#[derive(Default)]
+struct Broken {
+    paths: Vec<String>,
+}
+
+impl Broken {
+    /// An object with these fields, each as chance has it: right, wrong, missing or twice.
+    fn object(
+        &mut self,
+        path: &str,
+        fields: &[Field],
+        chance: &mut impl Iterator<Item = u8>,
+    ) -> String {
+        let mut members = Vec::new();
+        for (name, right, wrong, required) in fields {
+            let (kind, which) = (chance.next().unwrap() % 8, chance.next().unwrap());
+            let (value, place) = wrong[usize::from(which) % wrong.len()];
+            match kind {
+                0 => self.paths.push(format!("{path}.{name}{place}")),
+                1 if *required => self.paths.push(format!("{path}.{name}")),
+                2 => self.paths.push(format!("{path}.{name}")),
+                _ => {}
+            }
+            let value = if kind == 0 { value } else { right };
+            let times = [1, 0, 2, 1, 1, 1, 1, 1][usize::from(kind)];
+            members.extend(vec![format!("\"{name}\": {value}"); times]);
+        }
+        format!("{{{}}}", members.join(", "))
+    }
+
+    fn document(&mut self, chance: &mut impl Iterator<Item = u8>) -> String {
+        let methods: Vec<_> = (0..chance.next().unwrap() % 5)
+            .map(|number| {
+                let path = format!("methodConfig[{number}]");
+                let method = self.object(&path, OF_METHODS, chance);
+                let (policy, fields) = match chance.next().unwrap() % 2 {
+                    0 => ("retryPolicy", OF_RETRIES),
+                    _ => ("hedgingPolicy", OF_HEDGES),
+                };
+                let value = self.object(&format!("{path}.{policy}"), fields, chance);
+                let rest = method.strip_prefix('{').unwrap();
+                let separator = if rest == "}" { "" } else { ", " };
+                format!("{{\"{policy}\": {value}{separator}{rest}")
+            })
+            .collect();
+        let throttling = self.object("retryThrottling", OF_THROTTLING, chance);
+        format!("{{\"methodConfig\": [{}], \"retryThrottling\": {throttling}}}", methods.join(", "))
+    }
+}
+
 fn config() -> ProptestConfig {
     ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..<_>::default() }
 }
@@ -207,6 +291,18 @@ proptest! {
         let syntax = |error: &reattempt_grpc::ServiceConfigError| error.position().is_some();
         let known = ServiceConfig::parse(&text).err().is_none_or(|errors| !errors.iter().any(syntax));
         prop_assert!(known, "it is JSON: {text}");
+    }
+
+    #[test]
+    fn sc_23_every_error_of_a_document_is_told_once_and_with_its_path(chance in vec(any::<u8>(), 256)) {
+        let mut broken = Broken::default();
+        let text = broken.document(&mut chance.into_iter());
+        let errors = ServiceConfig::parse(&text).err();
+        let mut told: Vec<_> =
+            errors.iter().flat_map(|errors| errors.iter()).map(|error| error.path().to_owned()).collect();
+        told.sort_unstable();
+        broken.paths.sort_unstable();
+        prop_assert_eq!(told, broken.paths, "{}", text);
     }
 
     #[test]

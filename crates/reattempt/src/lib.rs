@@ -32,8 +32,9 @@
 //!
 //! Where to go from here: [`RetryPolicy`] has every setting with its default, [`schedule`] the
 //! delays, [`profile`] the well-known ones by name, [`RetryBudget`] the budget, [`CallOptions`] what
-//! one call may override, [`PaceLayer`] what slows all calls to what a service can take, [`order`]
-//! where the layer goes among others.
+//! one call may override, [`PaceLayer`] what slows all calls to what a service can take,
+//! [`service_config`] what the owner of a gRPC service says in JSON, [`order`] where the layer goes among
+//! others.
 
 #![forbid(unsafe_code)]
 

@@ -154,6 +154,10 @@ impl<F, B> Projection<'_, F, B> {
     }
 }
 
+/// The fields that may stand beside a status.
+const OF_A_STATUS: [&str; 3] =
+    ["grpc-message", "grpc-status-details-bin", "grpc-retry-pushback-ms"];
+
 /// The response with what was read of it.
 fn peeked<B: Body>(
     response: Response<B>,
@@ -163,6 +167,10 @@ fn peeked<B: Body>(
     let first = match first {
         First::Read(Some(Ok(frame))) => match frame.into_trailers() {
             Ok(trailers) if trailers.contains_key(GRPC_STATUS) => {
+                // What belongs to a status is not read from headers before it (rule PB-1).
+                for name in OF_A_STATUS {
+                    head.headers.remove(name);
+                }
                 // Of a name that is in both, the trailers' value counts.
                 head.headers.extend(trailers);
                 First::Read(None)

@@ -289,7 +289,7 @@ async fn tr_1_a_connection_that_is_not_made_is_unavailable_to_a_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bk_1_bk_2_the_delays_are_the_configs_give_or_take_a_fifth() {
+async fn bk_1_bk_2_bk_3_the_delays_are_the_configs_give_or_take_a_fifth() {
     let text = retried(5, "1s", "[14]").replace("10s", "3s");
     let mut shortest = [u128::MAX; 4];
     let mut longest = [0; 4];
@@ -525,7 +525,7 @@ async fn sc_6_as_long_as_nothing_has_been_chosen_calls_are_unavailable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_caller_says_goes_before_the_config() {
+async fn call_3_what_the_caller_says_goes_before_the_config() {
     let config = retried(4, "0.01s", "[14]");
     let with = |options: CallOptions| {
         let mut call = call();

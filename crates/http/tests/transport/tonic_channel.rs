@@ -35,7 +35,7 @@ async fn no_such_name() {
 }
 
 #[tokio::test]
-async fn refused_stream() {
+async fn tn_10_refused_stream() {
     let server = serve(async |connection| {
         let mut connection = h2::server::handshake(connection).await.unwrap();
         while let Some(Ok((_, mut answer))) = connection.accept().await {
@@ -47,7 +47,7 @@ async fn refused_stream() {
 }
 
 #[tokio::test]
-async fn goaway_that_leaves_the_stream_out() {
+async fn tn_10_goaway_that_leaves_the_stream_out() {
     let server = serve(async |mut connection| {
         read_http2_headers(&mut connection).await;
         write_goaway(&mut connection, 0, h2::Reason::NO_ERROR.into()).await;

@@ -32,7 +32,8 @@ pub(super) type Hedges = HedgePolicy<Grpc, Throttle>;
 ///
 /// As long as a handle has no config at all, every call is answered UNAVAILABLE (rule SC-6).
 ///
-/// A request may still carry [`CallOptions`](crate::CallOptions); what they say goes before the config.
+/// A request may still carry [`CallOptions`](crate::CallOptions); what they say goes before the config,
+/// which is more than rule CALL-3 leaves to a client.
 ///
 /// ```
 /// use reattempt_grpc::{ServiceConfig, ServiceConfigHandle};

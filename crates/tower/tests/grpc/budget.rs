@@ -141,7 +141,7 @@ async fn call_1_without_retries_no_failure_costs_a_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn thr_5_thr_6_half_of_the_tokens_is_too_few_and_the_failure_comes_back() {
+async fn thr_5_thr_6_thr_7_half_of_the_tokens_is_too_few_and_the_failure_comes_back() {
     let throttle = Throttle::new(Some(Throttling::new(4.0, 0.5).unwrap()));
     let server = Server::at_once(|_| trailers_only(Code::Unavailable));
     let client = RetryLayer::new(policy(0).max_attempts(5).budget(throttle.clone()));

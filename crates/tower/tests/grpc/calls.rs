@@ -145,7 +145,7 @@ async fn a_timeout_of_the_callers_is_handed_on_whole_however_long_or_short() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_earlier_of_field_and_deadline_is_what_the_server_is_told() {
+async fn dl_1_the_earlier_of_field_and_deadline_is_what_the_server_is_told() {
     for (field, told) in [("2S", "500000u"), ("100m", "100m")] {
         let server = Server::of_codes([Code::Ok]);
         let mut call = call_within(field);
@@ -192,7 +192,7 @@ async fn the_classifier_of_a_call_is_asked_before_the_table() {
 
 /// Pushback is no hint but a command: no jitter is added to it, and no cap cuts the call off.
 #[tokio::test(start_paused = true)]
-async fn pushback_is_waited_for_exactly_and_however_long() {
+async fn pb_4_pushback_is_waited_for_exactly_and_however_long() {
     for (pushback, wait) in [("0", 0), ("10000", 10_000), ("600000", 600_000)] {
         let refused = with_pushback(trailers_only(Code::Unavailable), pushback);
         let server = Server::new([refused, trailers_only(Code::Ok)]);

@@ -10,8 +10,12 @@
     reason = "a test fails by panicking"
 )]
 
+mod any_answer;
+mod attempts;
+mod backoff;
 mod bodies;
 mod budget;
+mod buffers;
 mod calls;
 mod deadlines;
 mod inbound;
