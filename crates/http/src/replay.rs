@@ -236,6 +236,16 @@ impl<B> ReplayBody<B> {
         }
     }
 
+    /// The same for the first reader of all, from which this one was cloned, and which has gone to
+    /// whoever reads it. To be asked while nothing was given up yet, as long as this reader
+    /// [is replayable](ReplayBody::is_replayable): afterwards it says that the first reader is cut off.
+    pub fn watch_first(&self) -> ReplayWatch {
+        match &self.inner {
+            Inner::Held { .. } | Inner::Once { .. } => ReplayWatch::idle(),
+            Inner::Shared { reader } => reader.watch_first(),
+        }
+    }
+
     /// Whether the caller's own body has yielded an error, to whichever reader.
     pub fn source_failed(&self) -> bool {
         match &self.inner {

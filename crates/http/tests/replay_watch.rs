@@ -104,6 +104,21 @@ fn a_reader_that_takes_over_cuts_off_those_there_are() {
 }
 
 #[test]
+fn the_first_reader_is_watched_from_any_other_after_it_has_gone_to_whoever_reads_it() {
+    for first_reads_on in [true, false] {
+        let mut first = reader(&[TEN; 6], &three());
+        let mut second = clone(&first);
+        let watch = clone(&second).watch_first();
+        assert!(!is_cut_off(&watch));
+        read(if first_reads_on { &mut first } else { &mut second }, 4);
+        assert_eq!(is_cut_off(&watch), !first_reads_on);
+        assert!(is_cut_off(&if first_reads_on { second } else { first }.watch_first()));
+    }
+    let held = ReplayBody::new(Full::from("hello"), &three());
+    assert!(!is_cut_off(&held.watch_first()));
+}
+
+#[test]
 fn a_watch_keeps_neither_frames_nor_the_body() {
     let memory = ReplayMemory::new(1024);
     let (script, control) = Script::new(&[TEN; 6]);

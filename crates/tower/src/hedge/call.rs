@@ -196,6 +196,10 @@ where
             return Poll::Ready(Err(StopReason::NotReady));
         }
         let number = self.attempts.map_or(1, |attempts| attempts.sent).saturating_add(1);
+        if number == 2 {
+            running.watches.extend(kept.watch_first().map(|watch| (1, watch)));
+        }
+        running.watches.extend(kept.watch_next().map(|watch| (number, watch)));
         let last = number >= self.rules.max_attempts;
         let order = NextAttempt { number, last, deadline: self.deadline };
         let again = settings.protocol.again(&mut self.kept, order);

@@ -102,6 +102,12 @@ where
     fn poll_over(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Over<ResultOf<S, Req, K, M>>> {
         let mut this = self.project();
         loop {
+            // Before anything else, so that what a client says of a body that was cut off is not heard.
+            if let Some(call) = this.call
+                && let Some(over) = call.drop_cut_off(this.first.as_mut(), cx)
+            {
+                return Poll::Ready(over);
+            }
             let mut ended = poll_first(this.first.as_mut(), cx);
             let Some(call) = this.call else {
                 let (number, result) = ready!(ended);

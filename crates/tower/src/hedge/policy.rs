@@ -252,7 +252,8 @@ where
 {
     /// How much of request bodies is kept, for one call and in all. Default 64 KiB (gRPC: 256 KiB) and
     /// 64 MiB. Of a call whose body outgrows it, the attempt that has read most goes on alone: no
-    /// further one is sent, and the others end when they next ask for more of the body (rule BUF-8).
+    /// further one is sent, and the others are cancelled at once (rule BUF-8). Should that attempt have
+    /// ended before, so has the call, with its outcome.
     pub fn replay(self, limits: ReplayLimits) -> Self {
         self.set(|settings| settings.protocol.messages().replay = limits)
     }

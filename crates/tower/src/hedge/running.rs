@@ -4,12 +4,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use reattempt_core::{Failure, Permit};
+use reattempt_http::ReplayWatch;
 
 /// The hedges in flight, the one that is being readied, and the last failure.
 pub(super) struct Running<S, F, R> {
     /// The key of the budget.
     pub(super) destination: Box<str>,
     hedges: Vec<Hedged<F>>,
+    /// Of the attempts whose reading of the request's body may be cut off, by their numbers.
+    pub(super) watches: Vec<(u32, ReplayWatch)>,
     /// The service for a hedge that is due, and the budget's leave to send it.
     pub(super) readying: Option<(S, Permit)>,
     /// The outcome that came last, and the number of its attempt.
@@ -27,12 +30,44 @@ struct Hedged<F> {
 
 impl<S, F, R> Running<S, F, R> {
     pub(super) fn new(destination: Box<str>) -> Self {
-        Self { destination, hedges: Vec::new(), readying: None, last: None, failure: None, paid: 0 }
+        let (hedges, watches) = (Vec::new(), Vec::new());
+        Self { destination, hedges, watches, readying: None, last: None, failure: None, paid: 0 }
     }
 
     /// A hedge has been sent.
     pub(super) fn push(&mut self, number: u32, attempt: F) {
         self.hedges.push(Hedged { number, attempt: Box::pin(attempt) });
+    }
+
+    /// Whether this attempt can read no more of the request's body.
+    pub(super) fn is_cut_off(&self, number: u32, cx: &mut Context<'_>) -> bool {
+        is_cut_off(&self.watches, number, cx)
+    }
+
+    /// Drops the attempts that can read no more of the request's body; returns how many.
+    pub(super) fn drop_cut_off<T>(
+        &mut self,
+        mut first: Pin<&mut Option<T>>,
+        cx: &mut Context<'_>,
+    ) -> usize {
+        if self.watches.is_empty() {
+            return 0;
+        }
+        let mut in_flight = usize::from(first.is_some()) + self.hedges.len();
+        let before = in_flight;
+        // Without any outcome, one is left to find out for itself.
+        let least = usize::from(self.last.is_none());
+        let watches = &self.watches;
+        let mut is_to_go = |number| {
+            let to_go = in_flight > least && is_cut_off(watches, number, cx);
+            in_flight -= usize::from(to_go);
+            to_go
+        };
+        if first.is_some() && is_to_go(1) {
+            first.set(None);
+        }
+        self.hedges.retain(|hedged| !is_to_go(hedged.number));
+        before - in_flight
     }
 
     /// The first hedge that has ended, and how; it is gone then.
@@ -48,4 +83,9 @@ impl<S, F, R> Running<S, F, R> {
         }
         Poll::Pending
     }
+}
+
+fn is_cut_off(watches: &[(u32, ReplayWatch)], number: u32, cx: &mut Context<'_>) -> bool {
+    let watch = watches.iter().find(|(of, _)| *of == number);
+    watch.is_some_and(|(_, watch)| watch.poll_cut_off(cx).is_ready())
 }

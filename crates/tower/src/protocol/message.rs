@@ -12,7 +12,9 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use reattempt_core::{Judgement, StopReason};
-use reattempt_http::{Discard, IDEMPOTENCY_KEY, KeptHead, ReplayBody, new_idempotency_key};
+use reattempt_http::{
+    Discard, IDEMPOTENCY_KEY, KeptHead, ReplayBody, ReplayWatch, new_idempotency_key,
+};
 use tower::BoxError;
 
 use super::{
@@ -113,6 +115,14 @@ impl<B> Kept for KeptRequest<B> {
         if let Some(body) = &self.body {
             body.cancel_others();
         }
+    }
+
+    fn watch_next(&self) -> Option<ReplayWatch> {
+        self.body.as_ref().map(ReplayBody::watch)
+    }
+
+    fn watch_first(&self) -> Option<ReplayWatch> {
+        self.body.as_ref().map(ReplayBody::watch_first)
     }
 }
 

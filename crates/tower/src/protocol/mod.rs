@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{HeaderMap, StatusCode};
 use reattempt_core::{Judgement, StopReason, Verdict};
-use reattempt_http::{KeptHead, Undone};
+use reattempt_http::{KeptHead, ReplayWatch, Undone};
 
 use crate::{CallOptions, Deadline, RefusedResponse, Report};
 
@@ -231,6 +231,17 @@ pub trait Kept {
 
     /// The earlier attempts are over: whatever of them still reads the kept body is stopped.
     fn supersede(&self) {}
+
+    /// Watches whether the next attempt that is made of this can go on reading the body; `None` where
+    /// nothing cuts it off. To be asked before the attempt is made, for then its body is gone.
+    fn watch_next(&self) -> Option<ReplayWatch> {
+        None
+    }
+
+    /// The same for the first attempt, while this is [at hand](Kept::at_hand).
+    fn watch_first(&self) -> Option<ReplayWatch> {
+        None
+    }
 }
 
 /// The inverse of [`Carry`]: the request type that becomes attempts of type `Attempt`.

@@ -5,7 +5,7 @@ use std::error::Error;
 
 use http::request::Parts;
 use reattempt_core::{Judgement, StopReason};
-use reattempt_http::{IDEMPOTENCY_KEY, ReplayBody, ReplayCharge, new_idempotency_key};
+use reattempt_http::{IDEMPOTENCY_KEY, ReplayBody, ReplayCharge, ReplayWatch, new_idempotency_key};
 use reqwest::{Body, Request, Response, Url};
 
 use super::{Added, Admitted, Carry, DiscardBody, Http, Judge, Kept, NextAttempt, Origin};
@@ -30,6 +30,13 @@ enum KeptBody {
 }
 
 impl KeptBody {
+    fn stream(&self) -> Option<&ReplayBody<Body>> {
+        match self {
+            KeptBody::Stream(body) => Some(body),
+            KeptBody::InRequest(_) | KeptBody::Lost => None,
+        }
+    }
+
     /// What is kept for the attempt after the next, of which `self` is then all that is left.
     fn kept_on(&mut self) -> Self {
         match self {
@@ -51,13 +58,21 @@ impl Kept for KeptReqwest {
     }
 
     fn source_failed(&self) -> bool {
-        matches!(&self.body, KeptBody::Stream(body) if body.source_failed())
+        self.body.stream().is_some_and(ReplayBody::source_failed)
     }
 
     fn supersede(&self) {
-        if let KeptBody::Stream(body) = &self.body {
+        if let Some(body) = self.body.stream() {
             body.cancel_others();
         }
+    }
+
+    fn watch_next(&self) -> Option<ReplayWatch> {
+        self.body.stream().map(ReplayBody::watch)
+    }
+
+    fn watch_first(&self) -> Option<ReplayWatch> {
+        self.body.stream().map(ReplayBody::watch_first)
     }
 }
 

@@ -26,6 +26,8 @@ mod quantile;
 mod readiness;
 mod rules;
 mod safety;
+#[cfg(feature = "tonic")]
+mod uploads;
 
 use reattempt_tower::{HedgePolicy, HedgeReport};
 use support::{Answer, ms};

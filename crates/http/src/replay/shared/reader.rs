@@ -15,6 +15,9 @@ use crate::replay::wakers::{ReaderId, wake_all};
 use crate::replay::watch::{ReplayWatch, Watched};
 use crate::replay::{BoxError, ReplayLimits};
 
+/// The id of the first reader.
+const FIRST: ReaderId = 0;
+
 /// One reader of a shared body.
 pub(in crate::replay) struct Reader<B> {
     shared: Arc<Shared<B>>,
@@ -41,14 +44,14 @@ impl<B> Reader<B> {
             allowance: limits.allowance(),
             readers: 1,
             asking: 0,
-            next_id: 1,
+            next_id: FIRST + 1,
             cancelled_below: 0,
             survivor: 0,
             lone: None,
             wakers: None,
             watched: None,
         };
-        Self::at_start(Arc::new(Shared { length, state: Mutex::new(state) }), 0)
+        Self::at_start(Arc::new(Shared { length, state: Mutex::new(state) }), FIRST)
     }
 
     fn at_start(shared: Arc<Shared<B>>, id: ReaderId) -> Self {
@@ -80,8 +83,16 @@ impl<B> Reader<B> {
     }
 
     pub(in crate::replay) fn watch(&self) -> ReplayWatch {
+        self.watch_id(self.place.id)
+    }
+
+    pub(in crate::replay) fn watch_first(&self) -> ReplayWatch {
+        self.watch_id(FIRST)
+    }
+
+    /// Watches the reader with this id, if it can still go on wherever this one can.
+    fn watch_id(&self, id: ReaderId) -> ReplayWatch {
         let mut state = self.shared.lock();
-        let id = self.place.id;
         if state.refusal(id, self.place.position).is_none() {
             return ReplayWatch::new(state.watched.get_or_insert_default(), id);
         }

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 use std::ops::ControlFlow;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Context;
 
@@ -61,7 +61,9 @@ where
             let since = self.started.unwrap_or_else(Instant::now);
             return ControlFlow::Break(self.interrupted(interrupt, since));
         }
-        let sorted = self.sort(&result);
+        let running = self.running.as_ref();
+        let cut_off = running.is_some_and(|running| running.is_cut_off(number, cx));
+        let sorted = self.sort(&result, cut_off);
         if number == 1
             && let Some(stopwatch) = self.stopwatch.take()
             && sorted.event.ends().is_some()
@@ -98,6 +100,19 @@ where
         ControlFlow::Continue(())
     }
 
+    /// Drops the attempts that can read no more of the request's body, for another has read on beyond
+    /// what is kept (rule BUF-8): whatever their clients make of that is no outcome. Returns the end of
+    /// the call, if none is left.
+    pub(in crate::hedge) fn drop_cut_off(
+        &mut self,
+        first: Pin<&mut Option<S::Future>>,
+        cx: &mut Context<'_>,
+    ) -> Option<Over<ResultOf<S, Req, K, M>>> {
+        let dropped = self.running.as_mut()?.drop_cut_off(first, cx);
+        let stop = (0..dropped).find_map(|_| self.take(Event::Lost))?;
+        self.last(stop)
+    }
+
     /// Whether a timer of the client below has run out that was set to the call's own deadline (rule
     /// TN-4).
     fn is_its_own_deadline(&self, error: &(dyn Error + 'static)) -> bool {
@@ -107,10 +122,11 @@ where
             && self.shared.policy.settings.protocol.is_local_timeout(error)
     }
 
-    /// What an outcome means.
-    fn sort(&self, result: &ResultOf<S, Req, K, M>) -> Sorted {
+    /// What an outcome means. An error of an attempt that was cut off from the request's body comes of
+    /// that, whatever it looks like.
+    fn sort(&self, result: &ResultOf<S, Req, K, M>, cut_off: bool) -> Sorted {
         if let Err(error) = result
-            && let Some(event) = self.of_the_body(M::view(error))
+            && let Some(event) = self.of_the_body(M::view(error), cut_off)
         {
             return Sorted { event, failure: None, stop: false };
         }
@@ -130,7 +146,10 @@ where
 
     /// An error that came of the request's own body rather than from the server: either the caller's
     /// body failed, and would under every attempt, or this attempt could not go on reading it.
-    fn of_the_body(&self, error: &(dyn Error + 'static)) -> Option<Event> {
+    fn of_the_body(&self, error: &(dyn Error + 'static), cut_off: bool) -> Option<Event> {
+        if cut_off {
+            return Some(Event::Lost);
+        }
         if self.kept.as_ref().is_some_and(Kept::source_failed) {
             return Some(Event::Fatal);
         }

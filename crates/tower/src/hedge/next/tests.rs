@@ -135,7 +135,7 @@ fn one_that_waits_to_be_sent_is_given_up_in_time() {
 }
 
 #[test]
-fn bu_8_an_attempt_without_its_body_is_no_outcome_and_no_other_follows() {
+fn buf_8_an_attempt_without_its_body_is_no_outcome_and_no_other_follows() {
     let mut run = Run::new(rules(5));
     assert_eq!(run.at(100, Event::Sent), Ok(Some(200)));
     assert_eq!(run.at(120, Event::Lost), Ok(None));
