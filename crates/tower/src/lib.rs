@@ -48,6 +48,7 @@ pub use protocol::{
     Admitted, AttemptNumber, Carry, Cloned, DiscardBody, Grpc, GrpcBody, Http, Judge, Kept,
     KeptClone, KeptRequest, Messages, NestedMarker, NextAttempt, Origin, Outcome, Protocol,
 };
+pub use random::CallRandom;
 pub use report::{AttemptOutcome, AttemptReport, Report, ReportSlot};
 pub use retry::{Retry, RetryFuture, RetryLayer};
 pub use timed_out::{RefusedResponse, TimeLimit, TimedOut};

@@ -22,26 +22,59 @@ impl Seed {
 
     /// The seed of the next call's stream.
     pub(crate) fn next_stream(&self) -> u64 {
-        // An odd constant keeps the streams of one seed apart; the generator's own seeding mixes.
-        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-        self.seed.wrapping_add(self.calls.fetch_add(1, Ordering::Relaxed).wrapping_mul(STEP))
+        stream(self.seed, self.calls.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// One call's random numbers.
+/// The seed of the stream of the call with this number, from 0.
+fn stream(seed: u64, call: u64) -> u64 {
+    // An odd constant keeps the streams of one seed apart; the generator's own seeding mixes.
+    const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+    seed.wrapping_add(call.wrapping_mul(STEP))
+}
+
+/// One call's random numbers: a stream of its own, seeded when it is first asked for one.
+///
+/// Simulations that drive the engine themselves draw from it what calls through a layer would draw.
+///
+/// ```
+/// use reattempt_core::Random;
+/// use reattempt_tower::CallRandom;
+///
+/// let (mut one, mut again) = (CallRandom::of_call(7, 0), CallRandom::of_call(7, 0));
+/// let mut next = CallRandom::of_call(7, 1);
+/// let drawn = one.next_u64();
+/// assert_eq!(drawn, again.next_u64());
+/// assert_ne!(drawn, next.next_u64());
+/// ```
 #[derive(Debug)]
-pub(crate) enum CallRandom {
+pub struct CallRandom(State);
+
+#[derive(Debug)]
+enum State {
     /// To be seeded: with this number, or by the operating system.
     Unseeded(Option<u64>),
     Seeded(SmallRng),
 }
 
+impl CallRandom {
+    /// What the call with this number, from 0, draws under a policy with
+    /// [`RetryPolicy::seed`](crate::RetryPolicy::seed).
+    pub fn of_call(seed: u64, call: u64) -> Self {
+        Self::unseeded(Some(stream(seed, call)))
+    }
+
+    pub(crate) const fn unseeded(stream: Option<u64>) -> Self {
+        Self(State::Unseeded(stream))
+    }
+}
+
 impl Random for CallRandom {
     fn next_u64(&mut self) -> u64 {
         loop {
-            match self {
-                CallRandom::Seeded(generator) => return generator.next_u64(),
-                CallRandom::Unseeded(seed) => *self = CallRandom::Seeded(generator(*seed)),
+            match &mut self.0 {
+                State::Seeded(generator) => return generator.next_u64(),
+                State::Unseeded(seed) => self.0 = State::Seeded(generator(*seed)),
             }
         }
     }

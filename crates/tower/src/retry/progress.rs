@@ -105,7 +105,7 @@ impl Setting {
 
     /// The random numbers of the call.
     fn random<K: Protocol, D, B>(&self, settings: &Settings<K, D, B>) -> CallRandom {
-        CallRandom::Unseeded(settings.seed.as_ref().map(|_| self.stream))
+        CallRandom::unseeded(settings.seed.as_ref().map(|_| self.stream))
     }
 
     /// Tells the call's schedule that an attempt is sent.

@@ -169,7 +169,7 @@ where
         match hint {
             ServerHint::Exactly(wait) => Pushback::After(wait),
             ServerHint::After(wait) if wait <= most => Pushback::After(
-                CallRandom::Unseeded(None).between(wait, wait.saturating_add(wait / 10)),
+                CallRandom::unseeded(None).between(wait, wait.saturating_add(wait / 10)),
             ),
             ServerHint::After(_) | ServerHint::Stop => Pushback::Stop,
             _ => Pushback::None,

@@ -1,0 +1,69 @@
+//! The command line: the commands, and what all of them understand.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::contention::Contention;
+use crate::error::{Found, LabError};
+use crate::picture::{self, Figure};
+
+/// What retries do to delays, load and recovery, before production shows it.
+///
+/// Every figure comes from the library's own schedules, budgets and engine, under a virtual clock.
+#[derive(Debug, Parser)]
+#[command(name = "lab", version, max_term_width = 100, subcommand_required = true)]
+#[command(after_help = "Exit codes: 0 all is well; 1 something was found that is not; \
+                        2 it could not be done.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Clients that contend for one row: calls made and time to finish, by schedule
+    Contention(Contention),
+}
+
+impl Cli {
+    /// Runs the command.
+    pub(crate) fn run(self, out: &mut dyn Write) -> Result<Found, LabError> {
+        match self.command {
+            Command::Contention(command) => command.run(&self.common, out),
+        }
+    }
+}
+
+/// What every command understands.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Common {
+    /// Seed of all random numbers: the same seed gives the same output [default: 1]
+    #[arg(long, global = true, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Draw a picture, by the file's name an SVG or a PNG; may be given several times
+    #[arg(long, global = true, value_name = "FILE", value_parser = picture::parse_path)]
+    plot: Vec<PathBuf>,
+}
+
+impl Common {
+    /// The seed of simulations.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
+    }
+
+    /// Draws the figure into every file that was asked for.
+    pub(crate) fn draw(&self, figure: impl FnOnce() -> Figure) -> Result<(), LabError> {
+        if self.plot.is_empty() {
+            return Ok(());
+        }
+        let figure = figure();
+        self.plot.iter().try_for_each(|path| figure.save(path))
+    }
+}

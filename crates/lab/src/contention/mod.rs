@@ -1,0 +1,179 @@
+//! `lab contention`: what a schedule does for clients that contend for one row.
+//!
+//! What flows in: how many clients, the network's delay, the schedules' base and cap. What flows
+//! out: calls made and time to finish against the number of clients, for each schedule.
+
+mod row;
+
+use std::io::Write;
+use std::time::Duration;
+
+use clap::Args;
+use reattempt::ConfigError;
+use reattempt::schedule::{Constant, Exponential, SharedSchedule};
+use serde::Serialize;
+
+use crate::cli::Common;
+use crate::error::{Found, LabError};
+use crate::picture::{Axis, Figure, Panel, Series, Shape};
+use crate::progress::Progress;
+use crate::text;
+use row::{Network, Row};
+
+/// Clients that contend for one row with optimistic locking. Each try reads the row, and then writes
+/// it if nobody else has written since; a client whose write is refused waits as its schedule says
+/// and tries again, until it has written once.
+#[derive(Debug, Args)]
+pub(crate) struct Contention {
+    /// Numbers of clients [default: 1, 10, 20, … 200]
+    #[arg(long, value_delimiter = ',', value_name = "NUMBER,…",
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    clients: Vec<u32>,
+    /// How often each case is run; the figures are means
+    #[arg(long, default_value_t = 20, value_name = "NUMBER",
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: u32,
+    /// Base delay of the schedules
+    #[arg(long, default_value = "5ms", value_parser = humantime::parse_duration)]
+    base: Duration,
+    /// Cap of the schedules
+    #[arg(long, default_value = "2s", value_parser = humantime::parse_duration)]
+    cap: Duration,
+    /// Mean of the network's delay, one way
+    #[arg(long, default_value = "10ms", value_parser = humantime::parse_duration)]
+    delay: Duration,
+    /// Standard deviation of the network's delay
+    #[arg(long, default_value = "2ms", value_parser = humantime::parse_duration)]
+    deviation: Duration,
+}
+
+/// The means of all runs of a schedule, by number of clients.
+#[derive(Debug, Serialize)]
+struct Course {
+    schedule: &'static str,
+    points: Vec<Point>,
+}
+
+#[derive(Debug, Serialize, Clone, Copy, PartialEq)]
+struct Point {
+    clients: u32,
+    /// Tries of all clients: each is a read and a write.
+    calls: f64,
+    /// Until the last client has its answer.
+    seconds: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    seed: u64,
+    runs: u32,
+    courses: &'a [Course],
+}
+
+impl Contention {
+    pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
+        let courses = self.courses(common.seed())?;
+        if common.json {
+            let document = Document { seed: common.seed(), runs: self.runs, courses: &courses };
+            text::json(out, &document)?;
+        } else {
+            writeln!(out, "Calls (a read and a write), mean of {} runs\n", self.runs)?;
+            print(out, &courses, |point| format!("{:.1}", point.calls))?;
+            writeln!(out, "\nTime until the last client has written\n")?;
+            let time = |point: &Point| text::duration(Duration::from_secs_f64(point.seconds));
+            print(out, &courses, time)?;
+        }
+        common.draw(|| figure(&courses))?;
+        Ok(Found::Fine)
+    }
+
+    fn courses(&self, seed: u64) -> Result<Vec<Course>, LabError> {
+        let network = Network::new(self.delay, self.deviation)?;
+        let usual: Vec<u32> = std::iter::once(1).chain((10..=200).step_by(10)).collect();
+        let counts = if self.clients.is_empty() { &usual } else { &self.clients };
+        let schedules = schedules(self.base, self.cap)?;
+        let steps = schedules.len() * counts.len();
+        let mut progress = Progress::new(steps as u64 * u64::from(self.runs));
+        let mut mean = |schedule: &SharedSchedule, clients| {
+            let (mut calls, mut seconds) = (0.0, 0.0);
+            for run in 0..self.runs {
+                let end = Row::new(schedule, network, clients, seed, run).run();
+                calls += end.calls as f64;
+                seconds += Duration::from_nanos(end.at).as_secs_f64();
+                progress.step();
+            }
+            let runs = f64::from(self.runs);
+            Point { clients, calls: calls / runs, seconds: seconds / runs }
+        };
+        let courses = schedules.into_iter().map(|(name, schedule)| Course {
+            schedule: name,
+            points: counts.iter().map(|clients| mean(&schedule, *clients)).collect(),
+        });
+        Ok(courses.collect())
+    }
+}
+
+/// What is compared.
+fn schedules(
+    base: Duration,
+    cap: Duration,
+) -> Result<[(&'static str, SharedSchedule); 5], ConfigError> {
+    let shared = |exponential: Exponential| Ok(SharedSchedule::new(exponential.cap(cap)?));
+    Ok([
+        ("none", SharedSchedule::new(Constant::new(Duration::ZERO))),
+        ("exponential", shared(Exponential::no_jitter(base))?),
+        ("equal", shared(Exponential::equal_jitter(base))?),
+        ("full", shared(Exponential::full_jitter(base))?),
+        ("decorrelated", SharedSchedule::new(Exponential::decorrelated(base).cap(cap)?)),
+    ])
+}
+
+/// A table with a row for each number of clients and a column for each schedule.
+fn print(
+    out: &mut dyn Write,
+    courses: &[Course],
+    cell: impl Fn(&Point) -> String,
+) -> Result<(), LabError> {
+    let mut table =
+        text::table(std::iter::once("clients").chain(courses.iter().map(|course| course.schedule)));
+    let counts = courses.first().map_or(&[][..], |course| &course.points);
+    for (row, point) in counts.iter().enumerate() {
+        let cells = courses.iter().filter_map(|course| course.points.get(row)).map(&cell);
+        table.add_row(std::iter::once(point.clients.to_string()).chain(cells));
+    }
+    text::print_table(out, &table)
+}
+
+fn figure(courses: &[Course]) -> Figure {
+    let panel = |y: Axis, value: fn(&Point) -> f64| Panel {
+        title: String::new(),
+        x: Axis::from_zero("clients"),
+        y,
+        series: courses
+            .iter()
+            .enumerate()
+            .map(|(color, course)| Series {
+                name: course.schedule.to_owned(),
+                color,
+                shape: Shape::Line(
+                    course
+                        .points
+                        .iter()
+                        .map(|point| (f64::from(point.clients), value(point)))
+                        .collect(),
+                ),
+            })
+            .collect(),
+    };
+    Figure {
+        title: "Clients that contend for one row".to_owned(),
+        panels: vec![
+            panel(Axis::from_zero("calls"), |point| point.calls),
+            panel(Axis::logarithmic("time to finish, s"), |point| point.seconds),
+        ],
+        columns: 2,
+    }
+}
+
+#[cfg(test)]
+mod tests;

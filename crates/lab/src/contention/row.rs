@@ -1,0 +1,174 @@
+//! The row, the network and the clients, in virtual time.
+//!
+//! What flows in: a schedule, a number of clients, a seed. What flows out: the calls that were made,
+//! and the time at which the last client had its answer. Whether and when a client tries again is
+//! decided by the engine; the row never fails otherwise, so there are no limits and no budget.
+
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand_distr::{Distribution, Normal};
+use reattempt::schedule::{Delays, Schedule, SharedSchedule};
+use reattempt::{
+    CallRandom, Decision, Failed, Failure, FailureKind, Judgement, Limits, Unlimited, Verdict,
+    decide,
+};
+
+use crate::error::LabError;
+use crate::events::{EventQueue, nanoseconds};
+
+/// How long a message takes, one way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Network {
+    /// In nanoseconds.
+    delay: Normal<f64>,
+}
+
+impl Network {
+    /// Delays of this mean and standard deviation; a draw below zero is zero.
+    pub(super) fn new(mean: Duration, deviation: Duration) -> Result<Self, LabError> {
+        let nanoseconds = |duration: Duration| duration.as_secs_f64() * 1e9;
+        let delay = Normal::new(nanoseconds(mean), nanoseconds(deviation));
+        Ok(Self { delay: delay.map_err(LabError::new)? })
+    }
+
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the cast saturates, and below zero it gives zero"
+    )]
+    fn draw(&self, random: &mut SmallRng) -> u64 {
+        self.delay.sample(random).round() as u64
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct End {
+    /// The tries of all clients.
+    pub(super) calls: u64,
+    /// When the last client had its answer, in nanoseconds.
+    pub(super) at: u64,
+}
+
+/// One run.
+pub(super) struct Row<'a> {
+    schedule: &'a SharedSchedule,
+    network: Network,
+    on_the_way: SmallRng,
+    queue: EventQueue<(usize, Step)>,
+    clients: Vec<Client>,
+    version: u64,
+    calls: u64,
+}
+
+/// What happens next for a client.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// It sends its read.
+    Begin,
+    /// The read reaches the row.
+    Read,
+    /// The write, for the version that was read, reaches the row.
+    Write(u64),
+    /// The client learns that its write was refused.
+    Refused,
+    /// The client learns that it has written.
+    Written,
+}
+
+/// What the engine has to know of a call.
+struct Client {
+    random: CallRandom,
+    delays: Option<<SharedSchedule as Schedule>::Delays>,
+    attempts: u32,
+    previous: Option<Duration>,
+}
+
+impl<'a> Row<'a> {
+    /// All clients begin at time 0.
+    pub(super) fn new(
+        schedule: &'a SharedSchedule,
+        network: Network,
+        clients: u32,
+        seed: u64,
+        run: u32,
+    ) -> Self {
+        // Each run has calls of its own, numbered from its first.
+        let first = u64::from(run) << 32;
+        let client = |number| Client {
+            random: CallRandom::of_call(seed, first + number),
+            delays: None,
+            attempts: 0,
+            previous: None,
+        };
+        let clients: Vec<_> = (1..=u64::from(clients)).map(client).collect();
+        let mut queue = EventQueue::new();
+        (0..clients.len()).for_each(|client| queue.after(0, (client, Step::Begin)));
+        let mut network_seed = CallRandom::of_call(seed, first);
+        let on_the_way =
+            SmallRng::seed_from_u64(reattempt::schedule::Random::next_u64(&mut network_seed));
+        Self { schedule, network, on_the_way, queue, clients, version: 0, calls: 0 }
+    }
+
+    /// Runs until every client has written.
+    pub(super) fn run(mut self) -> End {
+        let mut end = 0;
+        while let Some((client, step)) = self.queue.next() {
+            match step {
+                Step::Begin => {
+                    self.calls += 1;
+                    self.send(client, 1, Step::Read);
+                }
+                // The answer goes back and the write comes in: two ways.
+                Step::Read => self.send(client, 2, Step::Write(self.version)),
+                Step::Write(read) if read == self.version => {
+                    self.version += 1;
+                    self.send(client, 1, Step::Written);
+                }
+                Step::Write(_) => self.send(client, 1, Step::Refused),
+                Step::Refused => self.refused(client),
+                Step::Written => end = self.queue.now(),
+            }
+        }
+        End { calls: self.calls, at: end }
+    }
+
+    fn send(&mut self, client: usize, ways: u32, step: Step) {
+        let delay = (0..ways)
+            .fold(0, |sum: u64, _| sum.saturating_add(self.network.draw(&mut self.on_the_way)));
+        self.queue.after(delay, (client, step));
+    }
+
+    fn refused(&mut self, number: usize) {
+        const LIMITS: Limits =
+            Limits { max_attempts: u32::MAX, max_elapsed: None, max_server_delay: Duration::ZERO };
+        let Some(client) = self.clients.get_mut(number) else { return };
+        client.attempts = client.attempts.saturating_add(1);
+        let now = Duration::from_nanos(self.queue.now());
+        // A write that was refused has changed nothing.
+        let judgement = Judgement::new(Verdict::Unprocessed(Failure::new(FailureKind::Other)));
+        let failed = Failed {
+            judgement,
+            attempts: client.attempts,
+            repeatable: true,
+            at_hand: true,
+            previous: client.previous,
+            admission: self.schedule.admit(),
+            elapsed: now,
+            until_deadline: None,
+            destination: "row",
+            now,
+        };
+        let delays = client.delays.get_or_insert_with(|| self.schedule.delays());
+        let delays: &mut dyn Delays = delays;
+        if let Decision::Retry { after, permit } =
+            decide(&LIMITS, &failed, delays, &mut client.random, &Unlimited)
+        {
+            permit.spend();
+            client.previous = Some(after);
+            self.queue.after(nanoseconds(after), (number, Step::Begin));
+        }
+    }
+}

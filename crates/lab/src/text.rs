@@ -1,0 +1,72 @@
+//! What commands print: tables, durations and JSON.
+
+use std::io::Write;
+use std::time::Duration;
+
+use comfy_table::{CellAlignment, Table};
+use serde::Serialize;
+
+use crate::error::LabError;
+
+/// Prints one JSON document on a line.
+pub(crate) fn json(out: &mut dyn Write, document: &impl Serialize) -> Result<(), LabError> {
+    serde_json::to_writer(&mut *out, document)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+/// A table without lines, all columns but the first set to the right.
+pub(crate) fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(header);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// Prints a table.
+pub(crate) fn print_table(out: &mut dyn Write, table: &Table) -> Result<(), LabError> {
+    for line in table.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// A duration to three digits, in the unit that suits it: "0 s", "63.2 ms", "1.27 s", "15.0 min".
+pub(crate) fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    let (value, unit) = match seconds {
+        0.0 => return "0 s".to_owned(),
+        s if s < 0.000_999_5 => (s * 1e6, "µs"),
+        s if s < 0.999_5 => (s * 1e3, "ms"),
+        s if s < 599.5 => (s, "s"),
+        s if s < 35_970.0 => (s / 60.0, "min"),
+        s => (s / 3600.0, "h"),
+    };
+    let decimals = match value {
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_three_digits() {
+        let texts = [0.0, 0.0000123, 0.0632, 0.2, 0.9996, 1.274, 30.0, 599.0, 600.0, 86_400.0]
+            .map(|seconds| duration(Duration::from_secs_f64(seconds)));
+        assert_eq!(
+            texts,
+            [
+                "0 s", "12.3 µs", "63.2 ms", "200 ms", "1.00 s", "1.27 s", "30.0 s", "599 s",
+                "10.0 min", "24.0 h"
+            ]
+        );
+    }
+}
