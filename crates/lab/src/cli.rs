@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::check::Check;
 use crate::contention::Contention;
 use crate::error::{Found, LabError};
 use crate::picture::{self, Figure};
+use crate::plan::Plan;
 
 /// What retries do to delays, load and recovery, before production shows it.
 ///
@@ -25,6 +27,10 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// The delays of schedules and profiles, and how a call ends that always fails
+    Plan(Plan),
+    /// What is wrong with a service config or a policy file, and what it does
+    Check(Check),
     /// Clients that contend for one row: calls made and time to finish, by schedule
     Contention(Contention),
 }
@@ -33,6 +39,8 @@ impl Cli {
     /// Runs the command.
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<Found, LabError> {
         match self.command {
+            Command::Plan(command) => command.run(&self.common, out),
+            Command::Check(command) => command.run(&self.common, out),
             Command::Contention(command) => command.run(&self.common, out),
         }
     }

@@ -14,7 +14,6 @@ use reattempt::ConfigError;
 pub(crate) enum Found {
     /// Nothing to object to.
     Fine,
-    #[allow(dead_code, reason = "for the next commands")]
     /// Something that the caller should look at.
     Problems,
 }

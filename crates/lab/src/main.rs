@@ -7,11 +7,14 @@
 
 #![forbid(unsafe_code)]
 
+mod check;
 mod cli;
 mod contention;
 mod error;
 mod events;
 mod picture;
+mod plan;
+mod policy;
 mod progress;
 mod text;
 

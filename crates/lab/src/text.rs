@@ -53,9 +53,47 @@ pub(crate) fn duration(duration: Duration) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
+/// A duration in a sentence, without the zeros that only a column needs: "60 s", "2.5 s".
+pub(crate) fn brief(length: Duration) -> String {
+    let text = duration(length);
+    match text.split_once(' ') {
+        Some((value, unit)) if value.contains('.') => {
+            format!("{} {unit}", value.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
+/// Seconds as a duration; what cannot be one is the longest.
+pub(crate) fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
+/// A share as a percentage: "100 %", "12.5 %", "< 0.1 %".
+pub(crate) fn percent(share: f64) -> String {
+    match share * 100.0 {
+        percent if percent > 0.0 && percent < 0.1 => "< 0.1 %".to_owned(),
+        percent if percent > 99.9 && percent < 100.0 - 1e-9 => "> 99.9 %".to_owned(),
+        percent if (percent - percent.round()).abs() < 1e-9 => format!("{percent:.0} %"),
+        percent => format!("{percent:.1} %"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sentence_has_no_zeros_behind_the_point() {
+        let texts = [0.0, 0.1, 1.0, 2.5, 60.0, 1.27].map(|length| brief(seconds(length)));
+        assert_eq!(texts, ["0 s", "100 ms", "1 s", "2.5 s", "60 s", "1.27 s"]);
+    }
+
+    #[test]
+    fn percentages_say_whether_it_is_all_or_nothing() {
+        let texts = [0.0, 0.0004, 0.125, 0.5, 0.9996, 1.0].map(percent);
+        assert_eq!(texts, ["0 %", "< 0.1 %", "12.5 %", "50 %", "> 99.9 %", "100 %"]);
+    }
 
     #[test]
     fn durations_have_three_digits() {

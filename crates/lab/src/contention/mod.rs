@@ -80,7 +80,7 @@ impl Contention {
             writeln!(out, "Calls (a read and a write), mean of {} runs\n", self.runs)?;
             print(out, &courses, |point| format!("{:.1}", point.calls))?;
             writeln!(out, "\nTime until the last client has written\n")?;
-            let time = |point: &Point| text::duration(Duration::from_secs_f64(point.seconds));
+            let time = |point: &Point| text::duration(text::seconds(point.seconds));
             print(out, &courses, time)?;
         }
         common.draw(|| figure(&courses))?;

@@ -69,7 +69,6 @@ pub(crate) struct Series {
 pub(crate) enum Shape {
     /// Points joined by a line.
     Line(Vec<(f64, f64)>),
-    #[allow(dead_code, reason = "for the next commands")]
     /// The area between a low and a high value: `(x, low, high)`.
     Band(Vec<(f64, f64, f64)>),
 }

@@ -47,7 +47,7 @@ impl<K> Settings<K> {
             return;
         }
         let verdict = self.protocol.judge(outcome, None).verdict;
-        let mut random = CallRandom::Unseeded(sent.stream);
+        let mut random = CallRandom::unseeded(sent.stream);
         if verdict == Verdict::Success {
             self.pace.succeeded(sent.admission, &mut random);
         } else if let Some(failure) = verdict.failure() {

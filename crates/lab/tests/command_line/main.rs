@@ -2,7 +2,10 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::io::Read;
+mod checking;
+mod planning;
+
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -25,6 +28,18 @@ const SMALL: [&str; 5] = ["contention", "--clients", "1,5", "--runs", "2"];
 
 fn small(more: &[&str]) -> (i32, String, String) {
     run(&[&SMALL, more].concat())
+}
+
+/// Runs it with this text on its standard input.
+fn run_with(arguments: &[&str], input: &str) -> (i32, String, String) {
+    let mut child = lab(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    ended(child.wait_with_output().unwrap())
 }
 
 /// A file of this test's own.

@@ -1,0 +1,120 @@
+//! `lab check`: what is wrong with a file of retries, what is unusual, and what it does.
+//!
+//! What flows in: a gRPC service config (JSON) or a policy file (TOML). What flows out: every error
+//! with its place, warnings outside of the recommended ranges, and in words what is retried and when.
+
+mod policies;
+mod ranges;
+mod service_config;
+mod words;
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::cli::Common;
+use crate::error::{Found, LabError};
+use crate::policy::Problem;
+use crate::text;
+
+/// Validates a gRPC service config (JSON) or a policy file (TOML, as `plan --file` reads it), and says
+/// what would be retried and when. Ends with 1 if there are errors.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The file; - for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Let warnings count as errors
+    #[arg(long)]
+    strict: bool,
+    /// Take numbers in quotes and durations such as ".5s", as other libraries do (JSON only)
+    #[arg(long)]
+    lenient: bool,
+}
+
+/// All that there is to say of a file.
+#[derive(Debug, Default, Serialize)]
+struct Findings {
+    errors: Vec<Problem>,
+    warnings: Vec<Problem>,
+    /// What is retried and when: a paragraph for each policy or method.
+    says: Vec<Said>,
+}
+
+/// What a policy means.
+#[derive(Debug, Serialize)]
+struct Said {
+    /// The policy, or the methods.
+    of: String,
+    sentences: Vec<String>,
+}
+
+impl Check {
+    pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
+        let text = self.read()?;
+        // A TOML document cannot begin with a brace, and a JSON object begins with nothing else.
+        let findings = if text.trim_start().starts_with('{') || self.is_json() {
+            service_config::check(&text, self.lenient, common.seed())
+        } else {
+            policies::check(&text, common.seed())
+        };
+        if common.json {
+            text::json(out, &findings)?;
+        } else {
+            self.print(&findings, out)?;
+        }
+        let counted = findings.errors.len() + if self.strict { findings.warnings.len() } else { 0 };
+        Ok(if counted == 0 { Found::Fine } else { Found::Problems })
+    }
+
+    fn is_json(&self) -> bool {
+        self.file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+    }
+
+    fn read(&self) -> Result<String, LabError> {
+        let read = if self.is_stdin() {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).map(|_| text)
+        } else {
+            std::fs::read_to_string(&self.file)
+        };
+        read.map_err(|error| LabError::new(format!("cannot read {}: {error}", self.name())))
+    }
+
+    fn is_stdin(&self) -> bool {
+        self.file.as_os_str() == "-"
+    }
+
+    fn name(&self) -> String {
+        if self.is_stdin() { "<stdin>".to_owned() } else { self.file.display().to_string() }
+    }
+
+    fn print(&self, findings: &Findings, out: &mut dyn Write) -> Result<(), LabError> {
+        let file = self.name();
+        let styles = clap::builder::Styles::styled();
+        let (error, warning) = (styles.get_error(), styles.get_valid().bold());
+        for problem in &findings.errors {
+            writeln!(out, "{}", problem.in_file_as(&file, &format!("{error}error{error:#}")))?;
+        }
+        for problem in &findings.warnings {
+            writeln!(
+                out,
+                "{}",
+                problem.in_file_as(&file, &format!("{warning}warning{warning:#}"))
+            )?;
+        }
+        let mut first = findings.errors.is_empty() && findings.warnings.is_empty();
+        for said in &findings.says {
+            if !std::mem::take(&mut first) {
+                writeln!(out)?;
+            }
+            writeln!(out, "{}", said.of)?;
+            for sentence in &said.sentences {
+                writeln!(out, "  {sentence}")?;
+            }
+        }
+        Ok(())
+    }
+}

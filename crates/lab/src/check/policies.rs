@@ -1,0 +1,92 @@
+//! A policy file.
+
+use http::StatusCode;
+use reattempt::{Failure, FailureKind, Verdict, verdict_of_status};
+
+use super::ranges::{self, Recommended};
+use super::{Findings, Said, words};
+use crate::plan::Course;
+use crate::policy::{self, Policy, Problem, Seen};
+use crate::text;
+
+pub(super) fn check(text: &str, seed: u64) -> Findings {
+    let policies = match policy::read(text) {
+        Ok(policies) => policies,
+        Err(errors) => return Findings { errors, ..Findings::default() },
+    };
+    let mut findings = Findings::default();
+    for policy in policies {
+        let course = Course::of(&policy, Failure::new(FailureKind::Server).with_code(503), seed);
+        findings.warnings.extend(policy.seen.iter().filter_map(warning));
+        findings.warnings.extend(never(&policy, &course));
+        findings.says.push(said(&policy, &course));
+    }
+    findings
+}
+
+fn warning(seen: &Seen) -> Option<Problem> {
+    let recommended: Recommended = match seen.key {
+        // Never to retry is a choice, not a slip.
+        "max_attempts" if seen.value <= 1.0 => return None,
+        "max_attempts" => ranges::ATTEMPTS,
+        "base" => ranges::BASE,
+        "cap" => ranges::CAP,
+        "max_elapsed" => ranges::DEADLINE,
+        "factor" => ranges::FACTOR,
+        "ratio" => ranges::BUDGET,
+        _ => return None,
+    };
+    recommended.warning(seen.line, &*seen.path, seen.value)
+}
+
+/// A policy whose limits let no retry come about.
+fn never(policy: &Policy, course: &Course) -> Option<Problem> {
+    if !course.bands().is_empty() || policy.profile.max_attempts <= 1 {
+        return None;
+    }
+    let reason = format!("never retries: {}", course.reasons());
+    Some(Problem { line: None, path: policy.name.clone(), reason })
+}
+
+fn said(policy: &Policy, course: &Course) -> Said {
+    let mut sentences = Vec::new();
+    if course.bands().is_empty() {
+        sentences.push("Nothing is retried.".to_owned());
+        return Said { of: policy.name.clone(), sentences };
+    }
+    let limits = policy.limits();
+    let times = words::times(limits.max_attempts);
+    sentences.push(format!("Retried {times}, after {}.", words::delays(course)));
+    sentences.push(format!(
+        "Over HTTP, every request after {} or proof that it was not processed; one that may be repeated \
+         also after {}, a lost connection, or no answer in time.",
+        words::list(&statuses(|verdict| matches!(verdict, Verdict::Unprocessed(_)))),
+        words::list(&statuses(|verdict| matches!(verdict, Verdict::Transient(_)))),
+    ));
+    let server = text::brief(limits.max_server_delay);
+    sentences.push(match limits.max_elapsed {
+        Some(elapsed) => format!(
+            "No retry whose delay would end more than {} after the start; a delay that the server asks \
+             for is obeyed up to {server}.",
+            text::brief(elapsed)
+        ),
+        None => format!(
+            "No limit on the time; a delay that the server asks for is obeyed up to {server}."
+        ),
+    });
+    if let Some(timeout) = policy.attempt_timeout {
+        sentences.push(format!("Each attempt has {}.", text::brief(timeout)));
+    }
+    let budget = policy.budget.as_deref().unwrap_or("the default of the protocol");
+    sentences.push(format!("Budget: {budget}."));
+    Said { of: policy.name.clone(), sentences }
+}
+
+/// The registered statuses that the library judges so.
+fn statuses(wanted: impl Fn(Verdict) -> bool) -> Vec<String> {
+    (100..600)
+        .filter_map(|code| StatusCode::from_u16(code).ok())
+        .filter(|status| status.canonical_reason().is_some() && wanted(verdict_of_status(*status)))
+        .map(|status| status.as_u16().to_string())
+        .collect()
+}

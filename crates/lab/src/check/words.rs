@@ -1,0 +1,40 @@
+//! Delays and counts in words.
+
+use crate::plan::Course;
+use crate::text;
+
+/// How many delays are named before it becomes tiresome.
+const NAMED: usize = 5;
+
+/// "after 0 s to 100 ms, 0 s to 200 ms": the first delays of a course.
+pub(super) fn delays(course: &Course) -> String {
+    let time = |seconds: f64| text::brief(text::seconds(seconds));
+    let range = |(from, to): (f64, f64)| match from == to {
+        true => time(from),
+        false => format!("{} to {}", time(from), time(to)),
+    };
+    let bands = course.bands();
+    let mut words: Vec<_> = bands.iter().copied().take(NAMED).map(range).collect();
+    if bands.len() > NAMED {
+        words.push("…".to_owned());
+    }
+    words.join(", ")
+}
+
+/// "at most 2 times (3 attempts)".
+pub(super) fn times(max_attempts: u32) -> String {
+    match max_attempts {
+        u32::MAX => "any number of times".to_owned(),
+        2 => "at most once (2 attempts)".to_owned(),
+        attempts => format!("at most {} times ({attempts} attempts)", attempts.saturating_sub(1)),
+    }
+}
+
+/// "a, b and c".
+pub(super) fn list(words: &[String]) -> String {
+    match words {
+        [] => "nothing".to_owned(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}

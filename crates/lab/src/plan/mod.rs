@@ -1,0 +1,190 @@
+//! `lab plan`: the delays of schedules and profiles, before anybody waits for them.
+//!
+//! What flows in: policies, by name, in a word or from a file. What flows out: for each retry the
+//! bounds and the mean of its delay, the time waited up to it, and how many of the calls that go on
+//! failing come so far; and how such a call ends.
+
+mod bands;
+mod calls;
+mod figure;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use http::StatusCode;
+use reattempt::{Failure, FailureKind, Verdict, verdict_of_status};
+use serde::Serialize;
+
+use crate::cli::Common;
+use crate::error::{Found, LabError};
+use crate::policy::{self, Policy};
+use crate::text;
+use bands::Band;
+use calls::{Case, Ending};
+
+/// The delays of one or several policies, and how a call ends that always fails.
+#[derive(Debug, Args)]
+#[command(after_long_help = help())]
+pub(crate) struct Plan {
+    /// Profiles or schedules, such as stripe, stripe:max_attempts=5,
+    /// exponential:base=50ms,jitter=equal or list:100ms,1s,5s [default: standard]
+    #[arg(value_name = "POLICY", value_parser = policy::parse_word)]
+    policies: Vec<Policy>,
+    /// A TOML file with a table for each policy
+    #[arg(long, short, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The most retries to show
+    #[arg(long, short = 'n', default_value_t = 10, value_name = "NUMBER",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    retries: u32,
+    /// How long each attempt takes
+    #[arg(long, default_value = "0s", value_name = "TIME", value_parser = humantime::parse_duration)]
+    attempt_time: Duration,
+    /// How the attempts fail: with an HTTP status, or connect, network, timeout
+    #[arg(long, default_value = "503", value_name = "HOW", value_parser = parse_failure)]
+    failure: Failure,
+    /// How many calls are made for the means
+    #[arg(long, default_value_t = 10_000, value_name = "NUMBER",
+          value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    calls: u32,
+}
+
+fn help() -> String {
+    format!(
+        "Profiles: {}.\n\nA policy in a file:\n\n  \
+         [orders]\n  \
+         profile = \"stripe\"           # or a schedule of its own:\n  \
+         schedule = \"exponential\"     # decorrelated, constant, linear, truncated, list\n  \
+         base = \"100ms\"\n  \
+         factor = 2\n  \
+         cap = \"5s\"                   # or \"none\"\n  \
+         jitter = \"full\"              # none, equal, symmetric (with randomisation = 0.2)\n  \
+         max_attempts = 4             # or \"none\"\n  \
+         max_elapsed = \"20s\"          # or \"none\"\n  \
+         max_server_delay = \"60s\"\n  \
+         attempt_timeout = \"2s\"\n  \
+         budget = {{ ratio = 0.1, capacity = 10, trickle = 0.1 }}\n                               \
+         # or {{ rate = 5, burst = 10 }}, \"aws_quota\", \"none\"",
+        policy::profile_names()
+    )
+}
+
+/// A failure as the tables judge it.
+fn parse_failure(text: &str) -> Result<Failure, String> {
+    match text {
+        "connect" => return Ok(Failure::new(FailureKind::Connect)),
+        "network" => return Ok(Failure::new(FailureKind::Network)),
+        "timeout" => return Ok(Failure::new(FailureKind::Timeout)),
+        _ => {}
+    }
+    let status: StatusCode = text
+        .parse()
+        .map_err(|_| "it is no HTTP status, and none of connect, network, timeout".to_owned())?;
+    match verdict_of_status(status) {
+        Verdict::Transient(failure) | Verdict::Unprocessed(failure) => Ok(failure),
+        // By the tables not worth a retry, but a policy may hold it to be.
+        _ if status.is_client_error() || status.is_server_error() => {
+            Ok(Failure::new(FailureKind::Other).with_code(status.as_u16()))
+        }
+        _ => Err("it is no failure".to_owned()),
+    }
+}
+
+/// What there is to say of one policy.
+#[derive(Debug, Serialize)]
+pub(crate) struct Course {
+    policy: String,
+    retries: Vec<Band>,
+    ending: Ending,
+}
+
+impl Course {
+    /// The course of calls whose attempts take no time.
+    pub(crate) fn of(policy: &Policy, failure: Failure, seed: u64) -> Self {
+        let attempt_time = Duration::ZERO;
+        Self::of_case(&Case { policy, failure, attempt_time, calls: 1000, seed }, 10)
+    }
+
+    fn of_case(case: &Case<'_>, most: u32) -> Self {
+        let (ending, reached) = case.endings();
+        // What the limits never let come about is not shown.
+        let most = most.min(u32::try_from(reached.len()).unwrap_or(u32::MAX));
+        let retries = bands::bands(case, most, &reached);
+        Self { policy: case.policy.name.clone(), retries, ending }
+    }
+
+    /// The bounds of each delay, in seconds.
+    pub(crate) fn bands(&self) -> Vec<(f64, f64)> {
+        self.retries.iter().map(|band| (band.from, band.to)).collect()
+    }
+
+    /// Why the calls end.
+    pub(crate) fn reasons(&self) -> String {
+        self.ending.reasons()
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    seed: u64,
+    calls: u32,
+    policies: &'a [Course],
+}
+
+impl Plan {
+    pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
+        let mut policies = self.policies.clone();
+        if let Some(file) = &self.file {
+            policies.extend(policy::load(file)?);
+        }
+        if policies.is_empty() {
+            policies.push(policy::parse_word("standard").map_err(LabError::new)?);
+        }
+        let courses: Vec<_> =
+            policies.iter().map(|policy| self.course(policy, common.seed())).collect();
+        if common.json {
+            let document = Document { seed: common.seed(), calls: self.calls, policies: &courses };
+            text::json(out, &document)?;
+        } else {
+            for (number, course) in courses.iter().enumerate() {
+                if number > 0 {
+                    writeln!(out)?;
+                }
+                self.print(course, out)?;
+            }
+        }
+        common.draw(|| figure::figure(&courses))?;
+        Ok(Found::Fine)
+    }
+
+    fn course(&self, policy: &Policy, seed: u64) -> Course {
+        let Self { failure, attempt_time, calls, .. } = *self;
+        Course::of_case(&Case { policy, failure, attempt_time, calls, seed }, self.retries)
+    }
+
+    fn print(&self, course: &Course, out: &mut dyn Write) -> Result<(), LabError> {
+        writeln!(out, "{}", course.policy)?;
+        let mut table =
+            text::table(["retry", "from", "to", "mean", "waited from", "to", "mean", "reached"]);
+        let time = |seconds: f64| text::duration(text::seconds(seconds));
+        for band in &course.retries {
+            table.add_row([
+                band.retry.to_string(),
+                time(band.from),
+                time(band.to),
+                time(band.mean),
+                time(band.waited_from),
+                time(band.waited_to),
+                time(band.waited_mean),
+                text::percent(band.reached),
+            ]);
+        }
+        text::print_table(out, &table)?;
+        course.ending.print(self.attempt_time, out)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Policies as people write them: in a TOML file, or in a word on the command line.
+//!
+//! What flows in: a text. What flows out: policies made of the library's own schedules, budgets and
+//! limits, or everything that is wrong with the text, each problem with its place. A word
+//! (`exponential:base=50ms,jitter=equal`) is rewritten as a table of the file's form, so that there is one
+//! set of names and rules.
+
+mod budget;
+mod fields;
+mod problem;
+mod read;
+mod schedule;
+mod word;
+
+use std::path::Path;
+use std::time::Duration;
+
+use reattempt::Limits;
+use reattempt::profile::{self, Profile};
+use reattempt::schedule::SharedSchedule;
+
+use crate::error::LabError;
+
+pub(crate) use fields::Seen;
+pub(crate) use problem::{Problem, Problems};
+pub(crate) use read::read;
+
+/// What a policy is made of.
+#[derive(Debug, Clone)]
+pub(crate) struct Policy {
+    pub(crate) name: String,
+    pub(crate) profile: Profile<SharedSchedule>,
+    pub(crate) max_server_delay: Duration,
+    pub(crate) attempt_timeout: Option<Duration>,
+    /// The budget in words; `None` where the policy leaves it to the protocol's default.
+    pub(crate) budget: Option<String>,
+    /// What was written of it, for those who compare it with what is usual.
+    pub(crate) seen: Vec<Seen>,
+}
+
+impl Policy {
+    /// The limits of a call.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            max_attempts: self.profile.max_attempts,
+            max_elapsed: self.profile.max_elapsed,
+            max_server_delay: self.max_server_delay,
+        }
+    }
+}
+
+/// The policies of a file.
+pub(crate) fn load(path: &Path) -> Result<Vec<Policy>, LabError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| LabError::new(format!("cannot read {}: {error}", path.display())))?;
+    read(&text).map_err(|problems| {
+        let lines: Vec<_> =
+            problems.iter().map(|problem| problem.in_file(&path.display())).collect();
+        LabError::new(lines.join("\n       "))
+    })
+}
+
+/// The policy of a word: the name of a profile or a kind of schedule, and what differs from it.
+pub(crate) fn parse_word(word: &str) -> Result<Policy, String> {
+    let text = word::table(word)?;
+    let only = |problems: Problems| {
+        let problems = problems.iter().map(|problem| {
+            let path = problem.path.strip_prefix(word::TABLE).unwrap_or(&problem.path);
+            format!("{} {}", path.trim_start_matches('.'), problem.reason)
+        });
+        problems.collect::<Vec<_>>().join("; ")
+    };
+    let policy = read(&text).map_err(only)?.pop().ok_or("it is empty")?;
+    Ok(Policy { name: word.to_owned(), ..policy })
+}
+
+/// The profile of this name; hyphens are as good as underscores.
+fn profile_named(name: &str) -> Option<Profile<SharedSchedule>> {
+    let name = name.replace('-', "_");
+    profile::all().into_iter().find(|(own, _)| *own == name).map(|(_, profile)| profile)
+}
+
+/// The names of all profiles, with commas between them.
+pub(crate) fn profile_names() -> String {
+    profile::all().map(|(name, _)| name).join(", ")
+}
+
+#[cfg(test)]
+mod tests;

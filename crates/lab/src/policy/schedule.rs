@@ -1,0 +1,127 @@
+//! The schedule of a policy, from its fields.
+
+use std::time::Duration;
+
+use reattempt::ConfigError;
+use reattempt::schedule::{
+    Constant, Exponential, Jitter, Linear, List, ScheduleExt, SharedSchedule, TruncatedExponential,
+};
+
+use super::fields::{Fields, Limit};
+
+pub(super) const KINDS: [&str; 6] =
+    ["exponential", "decorrelated", "constant", "linear", "truncated", "list"];
+
+/// The fields that are read here.
+pub(super) const FIELDS: [&str; 11] = [
+    "base",
+    "factor",
+    "cap",
+    "jitter",
+    "randomisation",
+    "within_cap",
+    "step",
+    "retries",
+    "random_part",
+    "delays",
+    "repeat_last",
+];
+
+const BASE: Duration = Duration::from_millis(100);
+
+/// The schedule of this kind; `None` where a problem was found, which the fields then hold.
+pub(super) fn of_kind(kind: &str, fields: &mut Fields<'_, '_>) -> Option<SharedSchedule> {
+    match kind {
+        "decorrelated" => decorrelated(fields),
+        "constant" => {
+            let schedule = Constant::new(fields.duration("base").unwrap_or(BASE));
+            Some(SharedSchedule::new(schedule.jittered(jitter(fields, "none")?)))
+        }
+        "linear" => linear(fields),
+        "truncated" => {
+            let base = fields.duration("base").unwrap_or(Duration::from_secs(1));
+            let part = fields.duration("random_part").unwrap_or(Duration::from_secs(1));
+            let retries = match fields.count("retries") {
+                Some(Limit::To(retries)) => retries,
+                Some(Limit::Unlimited) => u32::MAX,
+                None => 5,
+            };
+            Some(SharedSchedule::new(TruncatedExponential::new(base, retries, part)))
+        }
+        "list" => {
+            let delays = fields.durations("delays").unwrap_or_default();
+            let list = match fields.flag("repeat_last") {
+                Some(true) => fields.accepted(List::repeating_last(delays))?,
+                _ => List::ending(delays),
+            };
+            Some(SharedSchedule::new(list.jittered(jitter(fields, "none")?)))
+        }
+        _ => exponential(fields),
+    }
+}
+
+fn exponential(fields: &mut Fields<'_, '_>) -> Option<SharedSchedule> {
+    let base = fields.duration("base").unwrap_or(BASE);
+    let within_cap = fields.flag("within_cap") == Some(true);
+    let made = match jitter_word(fields, "full") {
+        "none" => Ok(Exponential::no_jitter(base)),
+        "equal" => Ok(Exponential::equal_jitter(base)),
+        "symmetric" => Exponential::symmetric(base, randomisation(fields)),
+        _ => Ok(Exponential::full_jitter(base)),
+    };
+    let factor = fields.number("factor").unwrap_or(2.0);
+    let cap = fields.duration_or_none("cap");
+    // Each of the three is looked at, whatever is wrong with the others.
+    let made = fields.accepted(made);
+    let grown = fields.accepted(Exponential::no_jitter(base).factor(factor));
+    let capped = match cap {
+        Some(Limit::To(cap)) => fields.accepted(Exponential::no_jitter(base).cap(cap)),
+        _ => Some(Exponential::no_jitter(base)),
+    };
+    let (schedule, _, _) = (made?, grown?, capped?);
+    let schedule = fields.accepted(schedule.factor(factor))?;
+    let schedule = match cap {
+        Some(Limit::To(cap)) => fields.accepted(schedule.cap(cap))?,
+        Some(Limit::Unlimited) => schedule.without_cap(),
+        None => schedule,
+    };
+    Some(SharedSchedule::new(if within_cap { schedule.within_cap() } else { schedule }))
+}
+
+fn decorrelated(fields: &mut Fields<'_, '_>) -> Option<SharedSchedule> {
+    let schedule = Exponential::decorrelated(fields.duration("base").unwrap_or(BASE));
+    let schedule = match fields.duration_or_none("cap") {
+        Some(Limit::To(cap)) => fields.accepted(schedule.cap(cap))?,
+        Some(Limit::Unlimited) => schedule.without_cap(),
+        None => schedule,
+    };
+    Some(SharedSchedule::new(schedule))
+}
+
+fn linear(fields: &mut Fields<'_, '_>) -> Option<SharedSchedule> {
+    let base = fields.duration("base").unwrap_or(BASE);
+    let schedule = Linear::new(base).step(fields.duration("step").unwrap_or(base));
+    let schedule = match fields.duration_or_none("cap") {
+        Some(Limit::To(cap)) => fields.accepted(schedule.cap(cap))?,
+        Some(Limit::Unlimited) | None => schedule,
+    };
+    Some(SharedSchedule::new(schedule.jittered(jitter(fields, "none")?)))
+}
+
+fn jitter_word(fields: &mut Fields<'_, '_>, usual: &'static str) -> &'static str {
+    fields.word("jitter", &["none", "full", "equal", "symmetric"]).unwrap_or(usual)
+}
+
+fn jitter(fields: &mut Fields<'_, '_>, usual: &'static str) -> Option<Jitter> {
+    let jitter: Result<Jitter, ConfigError> = match jitter_word(fields, usual) {
+        "full" => Ok(Jitter::full()),
+        "equal" => Ok(Jitter::equal()),
+        "symmetric" => Jitter::symmetric(randomisation(fields)),
+        _ => Ok(Jitter::none()),
+    };
+    fields.accepted(jitter)
+}
+
+fn randomisation(fields: &mut Fields<'_, '_>) -> f64 {
+    fields.number("randomisation").unwrap_or(0.5)
+}

@@ -1,0 +1,55 @@
+//! A policy in a word: `stripe`, `stripe:max_attempts=5`, `exponential:base=50ms,jitter=equal`,
+//! `list:100ms,1s,5s`.
+
+use super::{profile_named, profile_names, schedule};
+
+/// The name of the table.
+pub(super) const TABLE: &str = "policy";
+
+/// The table, as TOML, that a word stands for.
+pub(super) fn table(word: &str) -> Result<String, String> {
+    let (name, rest) = word.split_once(':').unwrap_or((word, ""));
+    let key = if schedule::KINDS.contains(&name) {
+        "schedule"
+    } else if profile_named(name).is_some() {
+        "profile"
+    } else {
+        return Err(format!(
+            "{name:?} is no kind of schedule ({}) and no profile ({})",
+            schedule::KINDS.join(", "),
+            profile_names()
+        ));
+    };
+    let mut table = format!("[{TABLE}]\n{key} = {}\n", quoted(name));
+    let (mut delays, mut budget) = (Vec::new(), Vec::new());
+    for part in rest.split(',').filter(|part| !part.is_empty()) {
+        match part.split_once('=') {
+            Some((key, value)) => match key.strip_prefix("budget.") {
+                Some(key) => budget.push(format!("{key} = {}", literal(value))),
+                None => table += &format!("{key} = {}\n", literal(value)),
+            },
+            None => delays.push(quoted(part)),
+        }
+    }
+    if !delays.is_empty() {
+        table += &format!("delays = [{}]\n", delays.join(", "));
+    }
+    if !budget.is_empty() {
+        table += &format!("[{TABLE}.budget]\n{}\n", budget.join("\n"));
+    }
+    Ok(table)
+}
+
+/// Numbers, true and false are themselves, all else is text.
+fn literal(value: &str) -> String {
+    match value.parse::<f64>() {
+        Ok(number) if number.is_finite() => number.to_string(),
+        _ if matches!(value, "true" | "false") => value.to_owned(),
+        _ => quoted(value),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    // The strings of JSON are strings of TOML.
+    serde_json::Value::from(text).to_string()
+}

@@ -1,0 +1,149 @@
+//! `lab check`.
+
+use super::{run, run_with, scratch};
+
+const SERVICE_CONFIG: &str = r#"{
+  "methodConfig": [
+    { "name": [{ "service": "stock.Stock", "method": "Count" }, { "service": "billing.Invoices" }],
+      "timeout": "2.5s",
+      "retryPolicy": { "maxAttempts": 3, "initialBackoff": "0.1s", "maxBackoff": "1s",
+                       "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"] } },
+    { "name": [{}],
+      "hedgingPolicy": { "maxAttempts": 2, "hedgingDelay": "0.5s", "nonFatalStatusCodes": [10] } }
+  ],
+  "retryThrottling": { "maxTokens": 10, "tokenRatio": 0.1 }
+}"#;
+
+#[test]
+fn a_service_config_in_words() {
+    let (code, text, errors) = run_with(&["check", "-"], SERVICE_CONFIG);
+    assert_eq!((code, &*errors), (0, ""));
+    assert_eq!(
+        text,
+        "\
+stock.Stock/Count and all other methods of billing.Invoices
+  Retried after UNAVAILABLE, at most 2 times (3 attempts), after 80 ms to 120 ms, 160 ms to 240 ms.
+  A call ends after 2.5 s, with all its attempts and delays.
+
+all other methods
+  Hedged: sent up to 2 times, once more each 500 ms without an answer; the first answer counts.
+  After ABORTED the next is sent at once; any other error ends the call.
+
+throttling, for all methods together
+  Of 10 tokens each failure that counts takes 1, and each success gives 0.1 back; while 5 or fewer are \
+left, nothing is retried or hedged.
+"
+    );
+}
+
+#[test]
+fn every_error_of_a_service_config_has_its_path() {
+    let broken = SERVICE_CONFIG
+        .replace("\"maxAttempts\": 3", "\"maxAttempts\": 1")
+        .replace("\"0.1s\"", "\"1h\"")
+        .replace("[10]", "[0]");
+    let file = scratch("broken.json");
+    std::fs::write(&file, broken).unwrap();
+    let (code, text, errors) = run(&["check", file.to_str().unwrap()]);
+    assert_eq!((code, &*errors), (1, ""), "the findings are what was asked for");
+    let file = file.display();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    for (line, path) in lines.iter().zip([
+        "methodConfig[0].retryPolicy.maxAttempts",
+        "methodConfig[0].retryPolicy.initialBackoff",
+        "methodConfig[1].hedgingPolicy.nonFatalStatusCodes",
+    ]) {
+        assert!(line.starts_with(&format!("{file}: error: {path}")), "{line}");
+    }
+    let (code, text, _) = run_with(&["check", "-"], "{ \"a\":\n");
+    assert_eq!(code, 1);
+    assert!(text.starts_with("<stdin>:2: error: the document is not JSON: EOF"), "{text}");
+}
+
+#[test]
+fn warnings_count_when_they_are_to() {
+    let unusual = SERVICE_CONFIG
+        .replace("\"maxAttempts\": 3", "\"maxAttempts\": 9")
+        .replace("\"0.1s\"", "\"3s\"")
+        .replace("\"hedgingDelay\": \"0.5s\",", "");
+    let (code, text, _) = run_with(&["check", "-", "--json"], &unusual);
+    assert_eq!(code, 0);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let said = |problem: &serde_json::Value| {
+        format!("{} {}", problem["path"].as_str().unwrap(), problem["reason"].as_str().unwrap())
+    };
+    let warnings: Vec<_> = document["warnings"].as_array().unwrap().iter().map(said).collect();
+    assert_eq!(
+        warnings,
+        [
+            "methodConfig[0].retryPolicy.maxAttempts is 9; a client makes no more than 5 unless told so",
+            "methodConfig[0].retryPolicy.initialBackoff is 3 s (recommended: 10 ms to 1 s, usually 100 ms)",
+            "methodConfig[0].retryPolicy.initialBackoff is above maxBackoff, which cuts it",
+            "methodConfig[1].hedgingPolicy.hedgingDelay is 0: every call is sent several times at once",
+        ]
+    );
+    assert_eq!(run_with(&["check", "-", "--strict"], &unusual).0, 1);
+    assert_eq!(run_with(&["check", "-", "--strict"], SERVICE_CONFIG).0, 0);
+}
+
+#[test]
+fn a_policy_file_in_words_and_with_warnings() {
+    let file = scratch("policies.toml");
+    let text = "
+[orders]
+max_attempts = 4
+base = \"2ms\"
+max_elapsed = \"20s\"
+budget = { ratio = 0.8 }
+
+[hopeless]
+schedule = \"constant\"
+base = \"1m\"
+
+[never]
+max_attempts = 1
+";
+    std::fs::write(&file, text).unwrap();
+    let (code, text, errors) = run(&["check", file.to_str().unwrap()]);
+    assert_eq!((code, &*errors), (0, ""));
+    let file = file.display();
+    let expected = format!(
+        "\
+{file}:4: warning: orders.base is 2 ms (recommended: 10 ms to 1 s, usually 100 ms)
+{file}:6: warning: orders.budget.ratio is 0.8 (recommended: 0.01 to 0.5, usually 0.1)
+{file}:10: warning: hopeless.base is 60 s (recommended: 10 ms to 1 s, usually 100 ms)
+{file}: warning: hopeless never retries: the next delay would pass the limit on elapsed time
+
+orders
+  Retried at most 3 times (4 attempts), after 0 s to 2 ms, 0 s to 4 ms, 0 s to 8 ms.
+  Over HTTP, every request after 425 and 429 or proof that it was not processed; one that may be \
+repeated also after 408, 500, 502, 503 and 504, a lost connection, or no answer in time.
+  No retry whose delay would end more than 20 s after the start; a delay that the server asks for is \
+obeyed up to 60 s.
+  Budget: a retry takes one of 10 tokens; a success gives 0.8, and a second gives 0.1.
+
+hopeless
+  Nothing is retried.
+
+never
+  Nothing is retried.
+"
+    );
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn what_cannot_be_read_or_is_wrong() {
+    let (code, text, errors) = run(&["check", "no/such.json"]);
+    assert_eq!((code, &*text), (2, ""));
+    assert!(errors.starts_with("error: cannot read no/such.json: No such file"), "{errors}");
+    let (code, text, _) = run_with(&["check", "-"], "[a]\nfactor = -1\ncap = \"1ms\"\n");
+    assert_eq!(code, 1);
+    let expected = "\
+<stdin>:2: error: a.factor must be a finite number above 0, but it is -1
+<stdin>:3: error: a.cap must be at least the base delay, but it is 1ms
+";
+    assert_eq!(text, expected);
+    assert_eq!(run(&["check"]).0, 2);
+}
