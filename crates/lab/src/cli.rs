@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::check::Check;
 use crate::contention::Contention;
 use crate::error::{Found, LabError};
+use crate::get::Get;
 use crate::picture::{self, Figure};
 use crate::plan::Plan;
 
@@ -31,6 +32,8 @@ enum Command {
     Plan(Plan),
     /// What is wrong with a service config or a policy file, and what it does
     Check(Check),
+    /// One real request through the retry layer, its attempts as a time line
+    Get(Get),
     /// Clients that contend for one row: calls made and time to finish, by schedule
     Contention(Contention),
 }
@@ -41,6 +44,7 @@ impl Cli {
         match self.command {
             Command::Plan(command) => command.run(&self.common, out),
             Command::Check(command) => command.run(&self.common, out),
+            Command::Get(command) => command.run(&self.common, out),
             Command::Contention(command) => command.run(&self.common, out),
         }
     }
@@ -49,7 +53,7 @@ impl Cli {
 /// What every command understands.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
-    /// Seed of all random numbers: the same seed gives the same output [default: 1]
+    /// Seed of all random numbers: the same seed gives the same figures [default: 1; get: none]
     #[arg(long, global = true, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
     /// Print one JSON document instead of text

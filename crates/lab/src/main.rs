@@ -12,6 +12,7 @@ mod cli;
 mod contention;
 mod error;
 mod events;
+mod get;
 mod picture;
 mod plan;
 mod policy;

@@ -3,6 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod checking;
+mod getting;
 mod planning;
 
 use std::io::{Read, Write};

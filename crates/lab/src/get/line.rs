@@ -1,0 +1,178 @@
+//! The attempts of a call as a line of time, in a terminal and in a picture.
+
+use std::io::Write;
+use std::time::Duration;
+
+use reattempt::AttemptOutcome;
+use serde::Serialize;
+
+use super::Ended;
+use crate::error::LabError;
+use crate::picture::{Axis, Figure, Panel, Series, Shape};
+use crate::text;
+
+/// How wide the line is in a terminal.
+const WIDTH: usize = 48;
+
+/// One attempt; times in seconds from the start of the call.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Attempt {
+    pub(super) number: u32,
+    pub(super) began: f64,
+    pub(super) ended: f64,
+    /// Until the next attempt; `None` for the last.
+    pub(super) delay: Option<f64>,
+    pub(super) outcome: String,
+    pub(super) succeeded: bool,
+}
+
+/// The attempts of a report; of a call without one, the only attempt that it made.
+pub(super) fn attempts(ended: &Ended) -> Vec<Attempt> {
+    let Some(report) = &ended.report else {
+        return vec![Attempt {
+            number: 1,
+            began: 0.0,
+            ended: ended.head.as_secs_f64(),
+            delay: None,
+            outcome: outcome(&AttemptOutcome::Succeeded, ended),
+            succeeded: true,
+        }];
+    };
+    let mut began = Duration::ZERO;
+    let attempts = report.attempts().iter().map(|attempt| {
+        let delay = attempt.delay;
+        let line = Attempt {
+            number: attempt.number,
+            began: began.as_secs_f64(),
+            ended: attempt.ended.as_secs_f64(),
+            delay: delay.map(|delay| delay.as_secs_f64()),
+            outcome: outcome(&attempt.outcome, ended),
+            succeeded: attempt.outcome == AttemptOutcome::Succeeded,
+        };
+        began = attempt.ended.saturating_add(delay.unwrap_or_default());
+        line
+    });
+    attempts.collect()
+}
+
+/// An outcome in words. What ended the call is known better than the report says it.
+fn outcome(outcome: &AttemptOutcome, ended: &Ended) -> String {
+    match (outcome, &ended.answer) {
+        (AttemptOutcome::Succeeded, Ok((status, _)))
+        | (AttemptOutcome::FailedForGood { error: None }, Ok((status, _))) => status.to_string(),
+        _ => outcome.to_string(),
+    }
+}
+
+pub(super) fn print(attempts: &[Attempt], out: &mut dyn Write) -> Result<(), LabError> {
+    let styles = clap::builder::Styles::styled();
+    let (good, bad) = (styles.get_valid(), styles.get_error());
+    let end = attempts.last().map_or(0.0, |last| last.ended);
+    for attempt in attempts {
+        let (before, during, after) = cells(attempt, end);
+        let style = if attempt.succeeded { good } else { bad };
+        let rest = WIDTH.saturating_sub(before + during + after);
+        writeln!(
+            out,
+            "{:>3}  {}{style}{}{style:#}{}{}  {:>8}  {}",
+            attempt.number,
+            " ".repeat(before),
+            "█".repeat(during),
+            "·".repeat(after),
+            " ".repeat(rest),
+            text::duration(text::seconds(attempt.ended - attempt.began)),
+            attempt.outcome,
+        )?;
+    }
+    if let [_, .., _] = attempts {
+        let end = text::brief(text::seconds(end));
+        writeln!(out, "     0{end:>width$}", width = WIDTH - 1)?;
+    }
+    Ok(())
+}
+
+/// How many cells lie before an attempt, in it (at least one), and in the delay after it.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, and what it gives is bounded by the width"
+)]
+fn cells(attempt: &Attempt, end: f64) -> (usize, usize, usize) {
+    let at = |seconds: f64| {
+        let share = if end > 0.0 { seconds / end } else { 1.0 };
+        ((share * WIDTH as f64).round() as usize).min(WIDTH)
+    };
+    let before = at(attempt.began).min(WIDTH - 1);
+    let during = at(attempt.ended).saturating_sub(before).max(1);
+    let next = attempt.delay.map_or(0, |delay| at(attempt.ended + delay));
+    (before, during, next.saturating_sub(before + during))
+}
+
+/// A bar for each attempt, the first at the bottom.
+pub(super) fn figure(url: &str, attempts: &[Attempt]) -> Figure {
+    let bar = |attempt: &Attempt, from: f64, to: f64, half: f64| {
+        let row = f64::from(attempt.number);
+        Shape::Band(vec![(from, row - half, row + half), (to, row - half, row + half)])
+    };
+    let mut series: Vec<Series> = Vec::new();
+    let mut add = |name: &str, color, shape| {
+        let named = series.iter().any(|series| series.name == name);
+        let name = if named { String::new() } else { name.to_owned() };
+        series.push(Series { name, color, shape });
+    };
+    for attempt in attempts {
+        let (name, color) = if attempt.succeeded { ("answered", 2) } else { ("failed", 1) };
+        add(name, color, bar(attempt, attempt.began, attempt.ended, 0.3));
+        if let Some(delay) = attempt.delay {
+            let next = attempt.ended + delay;
+            add("waiting", 7, bar(attempt, attempt.ended, next, 0.05));
+        }
+    }
+    let rows = attempts.last().map_or(1.0, |last| f64::from(last.number));
+    let y =
+        Axis { label: "attempt".to_owned(), logarithmic: false, at_least: Some((0.0, rows + 1.0)) };
+    let panel = Panel { title: String::new(), x: Axis::from_zero("time, s"), y, series };
+    Figure { title: format!("GET {url}"), panels: vec![panel], columns: 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(number: u32, began: f64, ended: f64, delay: Option<f64>) -> Attempt {
+        Attempt {
+            number,
+            began,
+            ended,
+            delay,
+            outcome: "503".to_owned(),
+            succeeded: delay.is_none(),
+        }
+    }
+
+    #[test]
+    fn the_line_is_to_scale_and_no_attempt_is_lost() {
+        let attempts = [
+            attempt(1, 0.0, 0.000_1, Some(0.5)),
+            attempt(2, 0.5, 0.75, Some(0.25)),
+            attempt(3, 1.0, 1.0, None),
+        ];
+        let cells: Vec<_> = attempts.iter().map(|attempt| cells(attempt, 1.0)).collect();
+        assert_eq!(cells, [(0, 1, 23), (24, 12, 12), (47, 1, 0)]);
+        let mut text = Vec::new();
+        print(&attempts, &mut text).unwrap();
+        let text = anstream::adapter::strip_bytes(&text).into_vec();
+        let text = String::from_utf8(text).unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines[0].starts_with("  1  █·······················  "), "{text}");
+        assert!(lines[1].ends_with("············    250 ms  503"), "{text}");
+        assert!(lines[3].starts_with("     0") && lines[3].ends_with(" 1 s"), "{text}");
+    }
+
+    #[test]
+    fn a_call_that_took_no_time_has_a_line_too() {
+        let mut text = Vec::new();
+        print(&[attempt(1, 0.0, 0.0, None)], &mut text).unwrap();
+        assert!(String::from_utf8(text).unwrap().contains('█'));
+    }
+}

@@ -1,0 +1,168 @@
+//! `lab get`: one real HTTP request through the retry layer, and what became of it.
+//!
+//! What flows in: a URL and a policy. What flows out: the attempts of the call as a time line, from
+//! the layer's own report.
+
+mod client;
+mod line;
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use http::{HeaderName, HeaderValue, Uri};
+use reattempt::Report;
+use serde::Serialize;
+
+use crate::cli::Common;
+use crate::error::{Found, LabError};
+use crate::policy::{self, Policy};
+use crate::text;
+use line::Attempt;
+
+/// Sends a GET through the retry layer and draws its attempts as a time line. Ends with 1 if the call
+/// does. Redirects are not followed.
+#[derive(Debug, Args)]
+pub(crate) struct Get {
+    /// Where to: http://… or https://…
+    #[arg(value_name = "URL", value_parser = parse_url)]
+    url: Uri,
+    /// A profile or a schedule, as for plan; or the name of a policy in the file
+    #[arg(long, short, value_name = "POLICY")]
+    policy: Option<String>,
+    /// A TOML file with policies, as for plan; the first of them counts, or the one that is named
+    #[arg(long, short, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The most time for each attempt
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    attempt_timeout: Option<Duration>,
+    /// A header field, such as "accept: text/plain"; may be given several times
+    #[arg(long = "header", short = 'H', value_name = "FIELD", value_parser = parse_header)]
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// A URL with a host that can be asked for.
+fn parse_url(text: &str) -> Result<Uri, String> {
+    let url: Uri = text.parse().map_err(|error| format!("{error}"))?;
+    match url.scheme_str() {
+        Some("http" | "https") if url.host().is_some_and(|host| !host.is_empty()) => Ok(url),
+        _ => Err("it must begin with http:// or https:// and name a host".to_owned()),
+    }
+}
+
+fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let (name, value) = text.split_once(':').ok_or("it must be NAME: VALUE")?;
+    let name = name.trim().parse().map_err(|error| format!("{error}"))?;
+    let value = value.trim().parse().map_err(|error| format!("{error}"))?;
+    Ok((name, value))
+}
+
+/// How a call ended.
+#[derive(Debug)]
+struct Ended {
+    /// Status and bytes of the answer, or the error with its causes.
+    answer: Result<(http::StatusCode, u64), String>,
+    report: Option<Report>,
+    /// Until the head of the answer, or the error.
+    head: Duration,
+    /// Until the end of its body.
+    end: Duration,
+}
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    url: String,
+    policy: &'a str,
+    status: Option<u16>,
+    bytes: Option<u64>,
+    error: Option<&'a str>,
+    seconds: f64,
+    stopped: String,
+    attempts: &'a [Attempt],
+}
+
+impl Get {
+    pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
+        let policy = self.policy()?;
+        let watched = !common.json && std::io::stderr().is_terminal();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| LabError::new(format!("cannot start: {error}")))?;
+        let ended = runtime.block_on(client::call(self, &policy, common.seed, watched))?;
+        let attempts = line::attempts(&ended);
+        let stopped = ended.report.as_ref().map_or_else(
+            || reattempt::StopReason::Succeeded.to_string(),
+            |report| report.stop_reason().to_string(),
+        );
+        if common.json {
+            let (answer, error) = match &ended.answer {
+                Ok(answer) => (Some(answer), None),
+                Err(error) => (None, Some(&**error)),
+            };
+            text::json(
+                out,
+                &Document {
+                    url: self.url.to_string(),
+                    policy: &policy.name,
+                    status: answer.map(|(status, _)| status.as_u16()),
+                    bytes: answer.map(|(_, bytes)| *bytes),
+                    error,
+                    seconds: ended.end.as_secs_f64(),
+                    stopped,
+                    attempts: &attempts,
+                },
+            )?;
+        } else {
+            self.print(&ended, &attempts, &stopped, out)?;
+        }
+        common.draw(|| line::figure(&self.url.to_string(), &attempts))?;
+        Ok(match &ended.answer {
+            Ok((status, _)) if !status.is_client_error() && !status.is_server_error() => {
+                Found::Fine
+            }
+            _ => Found::Problems,
+        })
+    }
+
+    fn policy(&self) -> Result<Policy, LabError> {
+        let mut policy = match (&self.file, &self.policy) {
+            (None, word) => policy::parse_word(word.as_deref().unwrap_or("standard"))
+                .map_err(|error| LabError::new(format!("invalid value for '--policy': {error}")))?,
+            (Some(file), name) => {
+                let named = |policy: &Policy| name.as_ref().is_none_or(|name| *name == policy.name);
+                policy::load(file)?.into_iter().find(named).ok_or_else(|| {
+                    LabError::new(format!(
+                        "{} has no policy of the name {}",
+                        file.display(),
+                        name.as_deref().unwrap_or_default()
+                    ))
+                })?
+            }
+        };
+        policy.attempt_timeout = self.attempt_timeout.or(policy.attempt_timeout);
+        Ok(policy)
+    }
+
+    fn print(
+        &self,
+        ended: &Ended,
+        attempts: &[Attempt],
+        stopped: &str,
+        out: &mut dyn Write,
+    ) -> Result<(), LabError> {
+        let took = text::brief(ended.end);
+        let tries = match attempts.len() {
+            1 => "1 attempt".to_owned(),
+            count => format!("{count} attempts"),
+        };
+        match &ended.answer {
+            Ok((status, bytes)) => {
+                writeln!(out, "{status}, {bytes} bytes after {tries} and {took}: {stopped}\n")?;
+            }
+            Err(error) => writeln!(out, "{error}, after {tries} and {took}: {stopped}\n")?,
+        }
+        line::print(attempts, out)
+    }
+}
