@@ -11,6 +11,7 @@ use crate::error::{Found, LabError};
 use crate::get::Get;
 use crate::picture::{self, Figure};
 use crate::plan::Plan;
+use crate::responsive::Responsive;
 
 /// What retries do to delays, load and recovery, before production shows it.
 ///
@@ -34,6 +35,8 @@ enum Command {
     Check(Check),
     /// One real request through the retry layer, its attempts as a time line
     Get(Get),
+    /// Shared pacing against a service that accepts only slow enough callers
+    Responsive(Responsive),
     /// Clients that contend for one row: calls made and time to finish, by schedule
     Contention(Contention),
 }
@@ -45,6 +48,7 @@ impl Cli {
             Command::Plan(command) => command.run(&self.common, out),
             Command::Check(command) => command.run(&self.common, out),
             Command::Get(command) => command.run(&self.common, out),
+            Command::Responsive(command) => command.run(&self.common, out),
             Command::Contention(command) => command.run(&self.common, out),
         }
     }

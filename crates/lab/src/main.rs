@@ -17,6 +17,7 @@ mod picture;
 mod plan;
 mod policy;
 mod progress;
+mod responsive;
 mod text;
 
 use std::io::Write;

@@ -119,6 +119,11 @@ fn paint_panel<B: DrawingBackend>(
                     .draw_series(LineSeries::new(points, color.stroke_width(2)))
                     .map_err(undrawn)?
             }
+            Shape::Points(points) => {
+                let points = points.iter().copied().filter(finite);
+                let dots = points.map(|point| Circle::new(point, 2, color.mix(0.6).filled()));
+                chart.draw_series(dots).map_err(undrawn)?
+            }
             Shape::Band(points) => {
                 let low = points.iter().map(|&(at, low, _)| (at, low));
                 let high = points.iter().rev().map(|&(at, _, high)| (at, high));

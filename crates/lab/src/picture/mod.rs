@@ -69,6 +69,8 @@ pub(crate) struct Series {
 pub(crate) enum Shape {
     /// Points joined by a line.
     Line(Vec<(f64, f64)>),
+    /// Points of their own.
+    Points(Vec<(f64, f64)>),
     /// The area between a low and a high value: `(x, low, high)`.
     Band(Vec<(f64, f64, f64)>),
 }
@@ -77,7 +79,7 @@ impl Shape {
     /// All points, those of a band by its edges.
     fn points(&self) -> Vec<(f64, f64)> {
         match self {
-            Shape::Line(points) => points.clone(),
+            Shape::Line(points) | Shape::Points(points) => points.clone(),
             Shape::Band(points) => {
                 points.iter().flat_map(|&(x, low, high)| [(x, low), (x, high)]).collect()
             }

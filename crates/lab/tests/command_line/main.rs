@@ -4,6 +4,8 @@
 
 mod checking;
 mod getting;
+mod pacing;
+mod picturing;
 mod planning;
 
 use std::io::{Read, Write};

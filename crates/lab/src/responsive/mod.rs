@@ -1,0 +1,215 @@
+//! `lab responsive`: how shared pacing finds the pace of a service.
+//!
+//! What flows in: the settings of a pace, and a service that refuses callers who are too quick: a gate
+//! that wants a gap between calls, or a table whose capacity follows its load. What flows out: the delay of each call and
+//! whether it was accepted.
+
+mod figure;
+mod service;
+mod workers;
+
+use std::io::Write;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use reattempt::ConfigError;
+use reattempt::schedule::Responsive as Pace;
+use serde::Serialize;
+
+use crate::cli::Common;
+use crate::error::{Found, LabError};
+use crate::text;
+use service::{Gate, Service, Table};
+use workers::{Call, Workers};
+
+/// The delay of each call of a paced client against a service that accepts only slow enough callers.
+#[derive(Debug, Args)]
+pub(crate) struct Responsive {
+    /// What is called
+    #[arg(long, value_enum, default_value_t = Kind::Gate)]
+    service: Kind,
+    /// How many calls are made [default: 300; table: as many as there is time for]
+    #[arg(long, value_name = "NUMBER")]
+    calls: Option<usize>,
+    /// The gate's: a call is accepted if more than this has passed since the one before
+    #[arg(long, default_value = "60ms", value_parser = humantime::parse_duration, value_name = "TIME")]
+    gap: Duration,
+    /// The gate's: it refuses so many calls first, whatever their gaps
+    #[arg(long, default_value_t = 15, value_name = "NUMBER")]
+    closed: u32,
+    /// The table's: calls a second that it can take at first
+    #[arg(long, default_value_t = 50, value_name = "NUMBER",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    capacity: u32,
+    /// The table's: calls a second past which it does not grow
+    #[arg(long, default_value_t = 400, value_name = "NUMBER",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    largest: u32,
+    /// The table's: how often its capacity is adapted, by a fifth up if it refused any call, by a fifth
+    /// down if it used less than half
+    #[arg(long, default_value = "15s", value_parser = humantime::parse_duration, value_name = "TIME")]
+    adapts: Duration,
+    /// How many workers come, each with a pace of its own [default: 1; table: 4]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    workers: Option<u32>,
+    /// One pace for all workers
+    #[arg(long)]
+    shared: bool,
+    /// From one worker's coming to the next's
+    #[arg(long, default_value = "1m", value_parser = humantime::parse_duration, value_name = "TIME")]
+    apart: Duration,
+    /// How long each worker stays [default: for ever; table: 5 min]
+    #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
+    stay: Option<Duration>,
+    /// How long the service takes for an answer [default: 0 s; table: 5 ms]
+    #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
+    latency: Option<Duration>,
+    /// The pace's interval after a first refusal [default: 1 ms; table: 10 ms]
+    #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
+    initial: Option<Duration>,
+    /// The pace's longest interval
+    #[arg(long, default_value = "15min", value_parser = humantime::parse_duration, value_name = "TIME")]
+    max: Duration,
+    /// By what a refusal multiplies the interval
+    #[arg(long, default_value_t = 1.5, value_name = "FACTOR")]
+    up: f64,
+    /// By what a run of successes multiplies it [default: 0.6; table: 0.9]
+    #[arg(long, value_name = "FACTOR")]
+    down: Option<f64>,
+    /// How far each move is scattered [default: 0; table: 0.3]
+    #[arg(long, value_name = "SHARE")]
+    randomisation: Option<f64>,
+    /// How many successes are a run [default: 5; table: 10]
+    #[arg(long, value_name = "NUMBER")]
+    threshold: Option<u32>,
+}
+
+/// What is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Accepts a call if enough time has passed since the one before
+    Gate,
+    /// Takes so many calls a second, and more when it has to refuse some
+    Table,
+}
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    seed: u64,
+    calls: &'a [Call],
+    times_up: u64,
+    times_down: u64,
+    times_slept: u64,
+    seconds_slept: f64,
+}
+
+impl Responsive {
+    pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
+        let (calls, paces) = self.calls(common.seed())?;
+        let metrics: Vec<_> = paces.iter().map(Pace::metrics).collect();
+        let sum = |figure: fn(&reattempt::schedule::ResponsiveMetrics) -> u64| {
+            metrics.iter().map(figure).sum::<u64>()
+        };
+        let (up, down) = (sum(|metrics| metrics.times_up), sum(|metrics| metrics.times_down));
+        let slept: f64 = metrics.iter().map(|metrics| metrics.total_slept.as_secs_f64()).sum();
+        let waits = sum(|metrics| metrics.times_slept);
+        if common.json {
+            let document = Document {
+                seed: common.seed(),
+                calls: &calls,
+                times_up: up,
+                times_down: down,
+                times_slept: waits,
+                seconds_slept: slept,
+            };
+            text::json(out, &document)?;
+        } else {
+            print(&calls, out)?;
+            let accepted = calls.iter().filter(|call| call.accepted).count();
+            writeln!(
+                out,
+                "\n{} calls, {accepted} accepted; the interval went up {up} times and down {down} \
+                 times; {waits} waits, {} in all.",
+                calls.len(),
+                text::brief(text::seconds(slept)),
+            )?;
+        }
+        common.draw(|| figure::figure(&calls))?;
+        Ok(Found::Fine)
+    }
+
+    /// Every call, and the paces by which they went.
+    fn calls(&self, seed: u64) -> Result<(Vec<Call>, Vec<Pace>), LabError> {
+        let table = self.service == Kind::Table;
+        let usual =
+            |gate: u64, table_ms: u64| Duration::from_millis(if table { table_ms } else { gate });
+        let service = match self.service {
+            Kind::Gate => Service::Gate(Gate::new(self.gap, self.closed)),
+            Kind::Table => Service::Table(Table::new(self.capacity, self.largest, self.adapts)?),
+        };
+        let workers = self.workers.unwrap_or(if table { 4 } else { 1 });
+        let stay = self.stay.or(table.then_some(Duration::from_secs(300)));
+        let most = self.calls.unwrap_or(if table { 5_000_000 } else { 300 });
+        if stay.is_none() && most > 5_000_000 {
+            return Err(LabError::new("more than 5000000 calls need a time to stay"));
+        }
+        let pace = self.pace(usual(1, 10))?;
+        let paces: Vec<_> = (0..workers)
+            .map(|_| if self.shared { Ok(pace.clone()) } else { self.pace(usual(1, 10)) })
+            .collect::<Result<_, _>>()?;
+        let calls = Workers {
+            paces: &paces,
+            apart: self.apart,
+            stay,
+            latency: self.latency.unwrap_or(usual(0, 5)),
+            most,
+        }
+        .calls(service, seed);
+        Ok((calls, if self.shared { vec![pace] } else { paces }))
+    }
+
+    fn pace(&self, initial: Duration) -> Result<Pace, ConfigError> {
+        let table = self.service == Kind::Table;
+        let initial = self.initial.unwrap_or(initial);
+        // Each of the two bounds the other, so the one that widens the range is set first.
+        let widens = initial > Duration::from_secs(15 * 60);
+        let pace = if widens {
+            Pace::new().max(self.max)?.initial(initial)?
+        } else {
+            Pace::new().initial(initial)?.max(self.max)?
+        };
+        pace.up(self.up)?
+            .down(self.down.unwrap_or(if table { 0.9 } else { 0.6 }))?
+            .randomisation(self.randomisation.unwrap_or(if table { 0.3 } else { 0.0 }))?
+            .threshold(self.threshold.unwrap_or(if table { 10 } else { 5 }))
+    }
+}
+
+/// How many rows the table has.
+const ROWS: usize = 20;
+
+/// The calls in twenty parts of equal size.
+fn print(calls: &[Call], out: &mut dyn Write) -> Result<(), LabError> {
+    let mut table =
+        text::table(["calls", "until", "accepted", "refused", "delay from", "to", "mean"]);
+    let size = calls.len().div_ceil(ROWS).max(1);
+    for (number, part) in calls.chunks(size).enumerate() {
+        let accepted = part.iter().filter(|call| call.accepted).count();
+        let delays = || part.iter().map(|call| call.delay);
+        let time = |seconds: f64| text::duration(text::seconds(seconds));
+        let first = number * size + 1;
+        table.add_row([
+            format!("{first} to {}", first + part.len() - 1),
+            time(part.last().map_or(0.0, |call| call.at)),
+            accepted.to_string(),
+            (part.len() - accepted).to_string(),
+            time(delays().fold(f64::INFINITY, f64::min)),
+            time(delays().fold(0.0, f64::max)),
+            time(delays().sum::<f64>() / part.len() as f64),
+        ]);
+    }
+    text::print_table(out, &table)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! The services that are called: they accept who is slow enough.
+
+use std::time::Duration;
+
+use crate::error::LabError;
+use crate::events::nanoseconds;
+
+/// What is called.
+#[derive(Debug)]
+pub(super) enum Service {
+    Gate(Gate),
+    Table(Table),
+}
+
+impl Service {
+    /// Whether a call that comes now is accepted.
+    pub(super) fn accepts(&mut self, now: u64) -> bool {
+        match self {
+            Service::Gate(gate) => gate.accepts(now),
+            Service::Table(table) => table.accepts(now),
+        }
+    }
+
+    /// Calls a second that it can take; `None` for the gate.
+    pub(super) fn capacity(&self) -> Option<f64> {
+        match self {
+            Service::Gate(_) => None,
+            Service::Table(table) => Some(table.capacity),
+        }
+    }
+}
+
+/// Wants a gap between calls, whoever makes them.
+#[derive(Debug)]
+pub(super) struct Gate {
+    gap: u64,
+    /// So many calls more are refused whatever their gaps.
+    closed: u32,
+    last: Option<u64>,
+}
+
+impl Gate {
+    pub(super) fn new(gap: Duration, closed: u32) -> Self {
+        Self { gap: nanoseconds(gap), closed, last: None }
+    }
+
+    fn accepts(&mut self, now: u64) -> bool {
+        let gap = self.last.map_or(u64::MAX, |last| now.saturating_sub(last));
+        self.last = Some(now);
+        if self.closed > 0 {
+            self.closed -= 1;
+            return false;
+        }
+        gap > self.gap
+    }
+}
+
+/// Takes so many calls a second, of which it saves up those of one second, and adapts to its load as
+/// managed tables do: slowly.
+#[derive(Debug)]
+pub(super) struct Table {
+    capacity: f64,
+    least: f64,
+    most: f64,
+    tokens: f64,
+    refilled: u64,
+    adapts: u64,
+    adapted: u64,
+    used: f64,
+    refused: bool,
+}
+
+impl Table {
+    /// One that begins with its least capacity.
+    pub(super) fn new(capacity: u32, largest: u32, adapts: Duration) -> Result<Self, LabError> {
+        if adapts.is_zero() {
+            return Err(LabError::new("`adapts` must be above 0, but it is 0s"));
+        }
+        let capacity = f64::from(capacity);
+        Ok(Self {
+            capacity,
+            least: capacity,
+            most: f64::from(largest).max(capacity),
+            tokens: capacity,
+            refilled: 0,
+            adapts: nanoseconds(adapts),
+            adapted: 0,
+            used: 0.0,
+            refused: false,
+        })
+    }
+
+    fn accepts(&mut self, now: u64) -> bool {
+        while now - self.adapted >= self.adapts {
+            self.adapted += self.adapts;
+            self.adapt();
+        }
+        let passed = Duration::from_nanos(now - self.refilled).as_secs_f64();
+        self.refilled = now;
+        self.tokens = (self.tokens + passed * self.capacity).min(self.capacity);
+        let accepted = self.tokens >= 1.0;
+        if accepted {
+            self.tokens -= 1.0;
+            self.used += 1.0;
+        } else {
+            self.refused = true;
+        }
+        accepted
+    }
+
+    fn adapt(&mut self) {
+        let possible = self.capacity * Duration::from_nanos(self.adapts).as_secs_f64();
+        if self.refused {
+            self.capacity = (self.capacity * 1.2).min(self.most);
+        } else if self.used < possible / 2.0 {
+            self.capacity = (self.capacity * 0.8).max(self.least);
+        }
+        (self.used, self.refused) = (0.0, false);
+    }
+}

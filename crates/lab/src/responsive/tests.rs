@@ -1,0 +1,98 @@
+//! The check of the reference, and a table with workers that come and go.
+
+use clap::Parser;
+
+use super::*;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    responsive: Responsive,
+}
+
+fn calls(arguments: &[&str]) -> (Vec<Call>, Vec<Pace>) {
+    let line = Line::try_parse_from([&["responsive"], arguments].concat()).unwrap();
+    line.responsive.calls(1).unwrap()
+}
+
+/// From 1 ms by a half each time: after the 15th refusal in a row 291.929 ms are waited; and then it
+/// settles around the 60 ms that the service wants, coming from above.
+#[test]
+fn the_check_of_the_reference() {
+    let (calls, paces) = calls(&["--calls", "600"]);
+    assert!(calls[..15].iter().all(|call| !call.accepted));
+    assert!(calls[15].accepted);
+    assert!((calls[15].delay - 0.291_929).abs() < 1e-6, "{:?}", calls[15]);
+    let settled = &calls[50..];
+    let mean = settled.iter().map(|call| call.delay).sum::<f64>() / settled.len() as f64;
+    assert!((0.060..0.080).contains(&mean), "{mean}");
+    for call in settled {
+        assert!((0.036..=0.090).contains(&call.delay), "{call:?}");
+        assert_eq!(call.accepted, call.delay > 0.060, "{call:?}");
+    }
+    // Five successes to a step down, and 1.26 refusals to make up for it: a fifth is refused.
+    let refused = settled.iter().filter(|call| !call.accepted).count() as f64;
+    assert!((refused / settled.len() as f64 - 0.2).abs() < 0.02, "{refused}");
+    assert_eq!(paces[0].metrics().times_slept, 599, "all but the first call waited");
+}
+
+/// From below the same: nothing is refused at first but what comes too soon.
+#[test]
+fn it_settles_from_below_too() {
+    let (calls, _) = calls(&["--closed", "0", "--calls", "300"]);
+    assert!(calls[0].accepted && !calls[1].accepted && calls[1].delay == 0.0);
+    let settled = &calls[100..];
+    assert!(settled.iter().all(|call| (0.036..=0.090).contains(&call.delay)), "{settled:?}");
+}
+
+/// Four workers come one by one and stay for five minutes: what is refused stays a small part of the
+/// calls, for the pace goes down, and the capacity up, until they meet.
+#[test]
+fn a_table_and_workers_that_come_and_go() {
+    let table = ["--service", "table"];
+    let (calls, paces) = calls(&table);
+    assert_eq!(paces.len(), 4);
+    let minute = |minute: usize| {
+        let from = 60.0 * minute as f64;
+        let of_it = |call: &&Call| (from..from + 60.0).contains(&call.at);
+        calls.iter().filter(of_it).collect::<Vec<_>>()
+    };
+    for worker in 0..4 {
+        let own: Vec<_> = calls.iter().filter(|call| call.worker == worker).collect();
+        let (first, last) = (own[0].at, own[own.len() - 1].at);
+        assert!((first - 60.0 * worker as f64).abs() < 1e-9, "{first}");
+        assert!(last < first + 300.0 && last > first + 290.0, "{last}");
+    }
+    for passed in 0..8 {
+        let of_it = minute(passed);
+        let refused = of_it.iter().filter(|call| !call.accepted).count() as f64;
+        assert!(refused < 0.15 * of_it.len() as f64, "{passed}: {refused} of {}", of_it.len());
+    }
+    let capacity = |call: &Call| call.capacity.unwrap();
+    let most = calls.iter().map(capacity).fold(0.0, f64::max);
+    assert_eq!(most, 400.0, "it has grown");
+    // Without a pace they would be refused nearly all the time.
+    let (unpaced, _) =
+        super::tests::calls(&[&table[..], &["--initial", "1ns", "--max", "1ns"]].concat());
+    let refused = unpaced.iter().filter(|call| !call.accepted).count() as f64;
+    assert!(refused > 0.25 * unpaced.len() as f64, "{refused} of {}", unpaced.len());
+}
+
+/// A shared pace hears the news of all workers.
+#[test]
+fn one_pace_for_all() {
+    let (calls, paces) =
+        calls(&["--service", "table", "--shared", "--stay", "30s", "--apart", "1s"]);
+    assert_eq!(paces.len(), 1);
+    assert_eq!(paces[0].metrics().invocations, calls.len() as u64);
+}
+
+#[test]
+fn the_seed_decides() {
+    let of_seed = |seed| {
+        let line = Line::try_parse_from(["responsive", "--service", "table", "--stay", "20s"]);
+        line.unwrap().responsive.calls(seed).unwrap().0
+    };
+    assert_eq!(of_seed(1), of_seed(1));
+    assert_ne!(of_seed(1), of_seed(2));
+}

@@ -1,0 +1,105 @@
+//! The workers in virtual time: each waits for as long as its pace says, calls, hears the outcome, and
+//! begins anew, from when it comes until it goes.
+
+use std::time::Duration;
+
+use reattempt::schedule::{Admission, Responsive as Pace, Schedule};
+use reattempt::{CallRandom, Failure, FailureKind};
+use serde::Serialize;
+
+use super::service::Service;
+use crate::events::{EventQueue, nanoseconds};
+
+/// Who calls, and for how long.
+pub(super) struct Workers<'a> {
+    /// One for each worker; clones of one are one pace.
+    pub(super) paces: &'a [Pace],
+    pub(super) apart: Duration,
+    pub(super) stay: Option<Duration>,
+    pub(super) latency: Duration,
+    /// Calls of all of them.
+    pub(super) most: usize,
+}
+
+/// One call; times in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct Call {
+    pub(super) worker: usize,
+    /// When it reached the service.
+    pub(super) at: f64,
+    /// What its worker had waited before.
+    pub(super) delay: f64,
+    pub(super) accepted: bool,
+    /// What the service could take then, in calls a second.
+    pub(super) capacity: Option<f64>,
+}
+
+/// What happens next for a worker.
+enum Step {
+    /// It looks at its pace and waits.
+    Begin,
+    /// Its call reaches the service.
+    Call(Duration),
+    /// It hears what became of it.
+    Answer(Admission, bool),
+}
+
+impl Workers<'_> {
+    /// Every call, in the order of time.
+    pub(super) fn calls(&self, mut service: Service, seed: u64) -> Vec<Call> {
+        let throttled = Failure::new(FailureKind::Throttled);
+        let mut randoms: Vec<_> =
+            (0..self.paces.len() as u64).map(|worker| CallRandom::of_call(seed, worker)).collect();
+        let mut queue = EventQueue::new();
+        let mut coming = 0u64;
+        let mut going = Vec::new();
+        for worker in 0..self.paces.len() {
+            queue.after(coming, (worker, Step::Begin));
+            going.push(self.stay.map_or(u64::MAX, |stay| coming.saturating_add(nanoseconds(stay))));
+            coming = coming.saturating_add(nanoseconds(self.apart));
+        }
+        let latency = nanoseconds(self.latency);
+        let mut calls = Vec::new();
+        while let Some((worker, step)) = queue.next() {
+            let (Some(pace), Some(random)) = (self.paces.get(worker), randoms.get_mut(worker))
+            else {
+                continue;
+            };
+            match step {
+                Step::Begin => {
+                    let delay = pace.interval();
+                    let at = queue.now().saturating_add(nanoseconds(delay));
+                    if going.get(worker).is_some_and(|going| at < *going) {
+                        queue.after(nanoseconds(delay), (worker, Step::Call(delay)));
+                    }
+                }
+                Step::Call(delay) => {
+                    if calls.len() == self.most {
+                        break;
+                    }
+                    if !delay.is_zero() {
+                        pace.slept(delay);
+                    }
+                    let accepted = service.accepts(queue.now());
+                    calls.push(Call {
+                        worker,
+                        at: Duration::from_nanos(queue.now()).as_secs_f64(),
+                        delay: delay.as_secs_f64(),
+                        accepted,
+                        capacity: service.capacity(),
+                    });
+                    queue.after(latency, (worker, Step::Answer(pace.admit(), accepted)));
+                }
+                Step::Answer(admission, true) => {
+                    pace.succeeded(admission, random);
+                    queue.after(0, (worker, Step::Begin));
+                }
+                Step::Answer(admission, false) => {
+                    pace.failed(admission, &throttled, random);
+                    queue.after(0, (worker, Step::Begin));
+                }
+            }
+        }
+        calls
+    }
+}

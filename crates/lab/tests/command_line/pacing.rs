@@ -1,0 +1,37 @@
+//! `lab responsive`.
+
+use super::{run, scratch};
+
+#[test]
+fn the_delays_of_each_call() {
+    let picture = scratch("responsive.png");
+    let (code, text, errors) =
+        run(&["responsive", "--calls", "16", "--plot", picture.to_str().unwrap()]);
+    assert_eq!((code, &*errors), (0, ""));
+    assert!(text.contains("16 calls, 1 accepted; the interval went up 15 times"), "{text}");
+    assert!(std::fs::read(picture).unwrap().starts_with(b"\x89PNG"));
+
+    let (code, text, _) = run(&["responsive", "--calls", "16", "--json"]);
+    assert_eq!(code, 0);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["times_up"], 15);
+    let last = &document["calls"][15];
+    assert_eq!((&last["accepted"], last["worker"].as_u64()), (&true.into(), Some(0)));
+    assert!((last["delay"].as_f64().unwrap() - 0.291_929).abs() < 1e-6);
+}
+
+#[test]
+fn settings_that_the_library_refuses() {
+    for (arguments, expected) in [
+        (&["--up", "0.5"][..], "error: `up` must be a finite number, 1 or above, but it is 0.5\n"),
+        (&["--down", "1"], "error: `down` must be a number above 0 and below 1, but it is 1\n"),
+        (&["--max", "1us"], "error: `max` must be from `initial` to 584 years, but it is 1µs\n"),
+        (
+            &["--service", "table", "--adapts", "0s"],
+            "error: `adapts` must be above 0, but it is 0s\n",
+        ),
+    ] {
+        let (code, text, errors) = run(&[&["responsive"], arguments].concat());
+        assert_eq!((code, &*text, &*errors), (2, "", expected));
+    }
+}

@@ -1,0 +1,26 @@
+//! The pictures that are shown of the laboratory are what it draws.
+
+use std::path::PathBuf;
+
+use super::{lab, scratch};
+
+/// Draws the picture again, by the command that is stated with it.
+fn as_drawn_now(name: &str, arguments: &[&str]) {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let drawn = scratch(&format!("again-{name}"));
+    let arguments = [arguments, &["--plot", drawn.to_str().unwrap()]].concat();
+    assert!(lab(&arguments).current_dir(&root).output().unwrap().status.success());
+    let shown = root.join("crates/lab/pictures").join(name);
+    let same = std::fs::read(&shown).unwrap() == std::fs::read(&drawn).unwrap();
+    assert!(same, "draw {} anew: {arguments:?}", shown.display());
+}
+
+#[test]
+fn jitters() {
+    as_drawn_now("jitters.svg", &["plan", "--file", "crates/lab/pictures/jitters.toml"]);
+}
+
+#[test]
+fn contention() {
+    as_drawn_now("contention.svg", &["contention", "--runs", "5"]);
+}
