@@ -22,7 +22,18 @@ impl Progress {
 
     /// One more step is done. Looks at the clock, so a step should be a millisecond or more.
     pub(crate) fn step(&mut self) {
-        self.bar.inc(1);
+        self.advance(1);
+    }
+
+    /// The same for small steps, numbered from 0: looks at the clock at every thousandth.
+    pub(crate) fn step_of(&mut self, number: u32) {
+        if number % 1000 == 999 {
+            self.advance(1000);
+        }
+    }
+
+    fn advance(&mut self, steps: u64) {
+        self.bar.inc(steps);
         if !self.shown && self.bar.elapsed() > Duration::from_secs(1) {
             self.shown = true;
             // Where standard error is no terminal, this draws nothing.

@@ -6,6 +6,7 @@ use reattempt::schedule::{Delays, NextRetry, Random, Schedule};
 use serde::Serialize;
 
 use super::calls::Case;
+use crate::progress::Progress;
 
 /// What there is to say of one retry; times in seconds.
 #[derive(Debug, Clone, Serialize)]
@@ -34,11 +35,17 @@ impl Random for Extreme {
 
 /// The first so many retries, or fewer where the schedule ends. `reached` has how many calls came to
 /// each.
-pub(super) fn bands(case: &Case<'_>, most: u32, reached: &[u64]) -> Vec<Band> {
+pub(super) fn bands(
+    case: &Case<'_>,
+    most: u32,
+    reached: &[u64],
+    progress: &mut Progress,
+) -> Vec<Band> {
     let lowest = delays(case, &mut Extreme(0), most);
     let highest = delays(case, &mut Extreme(u64::MAX), most);
     let mut sums = vec![0.0; lowest.len()];
     for call in 0..case.calls {
+        progress.step_of(call);
         let drawn = delays(case, &mut case.random(call), most);
         sums.iter_mut().zip(drawn).for_each(|(sum, delay)| *sum += delay.as_secs_f64());
     }

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::error::LabError;
 use crate::policy::Policy;
+use crate::progress::Progress;
 use crate::text;
 
 /// Calls that make more attempts than this are taken to go on for ever.
@@ -64,11 +65,12 @@ impl Case<'_> {
     }
 
     /// How the calls end, and how many of them made each retry.
-    pub(super) fn endings(&self) -> (Ending, Vec<u64>) {
+    pub(super) fn endings(&self, progress: &mut Progress) -> (Ending, Vec<u64>) {
         let (mut all_retries, mut seconds) = (Vec::new(), Vec::new());
         let mut counts: BTreeMap<_, u32> = BTreeMap::new();
         let mut reached: Vec<u64> = Vec::new();
         for call in 0..self.calls {
+            progress.step_of(call);
             let (retries, elapsed, reason) = self.call(call);
             all_retries.push(retries as f64);
             seconds.push(elapsed.as_secs_f64());

@@ -20,6 +20,7 @@ use serde::Serialize;
 use crate::cli::Common;
 use crate::error::{Found, LabError};
 use crate::policy::{self, Policy};
+use crate::progress::Progress;
 use crate::text;
 use bands::Band;
 use calls::{Case, Ending};
@@ -108,10 +109,12 @@ impl Course {
     }
 
     fn of_case(case: &Case<'_>, most: u32) -> Self {
-        let (ending, reached) = case.endings();
+        // Each call is made twice: as the limits have it, and to the last delay that is shown.
+        let mut progress = Progress::new(2 * u64::from(case.calls));
+        let (ending, reached) = case.endings(&mut progress);
         // What the limits never let come about is not shown.
         let most = most.min(u32::try_from(reached.len()).unwrap_or(u32::MAX));
-        let retries = bands::bands(case, most, &reached);
+        let retries = bands::bands(case, most, &reached, &mut progress);
         Self { policy: case.policy.name.clone(), retries, ending }
     }
 

@@ -29,8 +29,8 @@ pub(crate) struct Responsive {
     #[arg(long, value_enum, default_value_t = Kind::Gate)]
     service: Kind,
     /// How many calls are made [default: 300; table: as many as there is time for]
-    #[arg(long, value_name = "NUMBER")]
-    calls: Option<usize>,
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CALLS)))]
+    calls: Option<u32>,
     /// The gate's: a call is accepted if more than this has passed since the one before
     #[arg(long, default_value = "60ms", value_parser = humantime::parse_duration, value_name = "TIME")]
     gap: Duration,
@@ -83,6 +83,9 @@ pub(crate) struct Responsive {
     #[arg(long, value_name = "NUMBER")]
     threshold: Option<u32>,
 }
+
+/// All calls are kept, in some 300 MB.
+const MOST_CALLS: u32 = 5_000_000;
 
 /// What is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -149,10 +152,7 @@ impl Responsive {
         };
         let workers = self.workers.unwrap_or(if table { 4 } else { 1 });
         let stay = self.stay.or(table.then_some(Duration::from_secs(300)));
-        let most = self.calls.unwrap_or(if table { 5_000_000 } else { 300 });
-        if stay.is_none() && most > 5_000_000 {
-            return Err(LabError::new("more than 5000000 calls need a time to stay"));
-        }
+        let most = self.calls.unwrap_or(if table { MOST_CALLS } else { 300 });
         let pace = self.pace(usual(1, 10))?;
         let paces: Vec<_> = (0..workers)
             .map(|_| if self.shared { Ok(pace.clone()) } else { self.pace(usual(1, 10)) })

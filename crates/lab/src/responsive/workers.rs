@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::service::Service;
 use crate::events::{EventQueue, nanoseconds};
+use crate::progress::Progress;
 
 /// Who calls, and for how long.
 pub(super) struct Workers<'a> {
@@ -18,7 +19,7 @@ pub(super) struct Workers<'a> {
     pub(super) stay: Option<Duration>,
     pub(super) latency: Duration,
     /// Calls of all of them.
-    pub(super) most: usize,
+    pub(super) most: u32,
 }
 
 /// One call; times in seconds.
@@ -60,6 +61,7 @@ impl Workers<'_> {
         }
         let latency = nanoseconds(self.latency);
         let mut calls = Vec::new();
+        let (mut number, mut progress) = (0, Progress::new(u64::from(self.most)));
         while let Some((worker, step)) = queue.next() {
             let (Some(pace), Some(random)) = (self.paces.get(worker), randoms.get_mut(worker))
             else {
@@ -74,9 +76,11 @@ impl Workers<'_> {
                     }
                 }
                 Step::Call(delay) => {
-                    if calls.len() == self.most {
+                    if number == self.most {
                         break;
                     }
+                    progress.step_of(number);
+                    number += 1;
                     if !delay.is_zero() {
                         pace.slept(delay);
                     }
