@@ -24,6 +24,7 @@ use row::{Network, Row};
 /// it if nobody else has written since; a client whose write is refused waits as its schedule says
 /// and tries again, until it has written once.
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Contention {
     /// Numbers of clients [default: 1, 10, 20, … 200]
     #[arg(long, value_delimiter = ',', value_name = "NUMBER,…",
@@ -34,16 +35,16 @@ pub(crate) struct Contention {
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     runs: u32,
     /// Base delay of the schedules
-    #[arg(long, default_value = "5ms", value_parser = humantime::parse_duration)]
+    #[arg(long, default_value = "5ms", value_parser = humantime::parse_duration, value_name = "TIME")]
     base: Duration,
     /// Cap of the schedules
-    #[arg(long, default_value = "2s", value_parser = humantime::parse_duration)]
+    #[arg(long, default_value = "2s", value_parser = humantime::parse_duration, value_name = "TIME")]
     cap: Duration,
     /// Mean of the network's delay, one way
-    #[arg(long, default_value = "10ms", value_parser = humantime::parse_duration)]
+    #[arg(long, default_value = "10ms", value_parser = humantime::parse_duration, value_name = "TIME")]
     delay: Duration,
     /// Standard deviation of the network's delay
-    #[arg(long, default_value = "2ms", value_parser = humantime::parse_duration)]
+    #[arg(long, default_value = "2ms", value_parser = humantime::parse_duration, value_name = "TIME")]
     deviation: Duration,
 }
 
@@ -77,7 +78,8 @@ impl Contention {
             let document = Document { seed: common.seed(), runs: self.runs, courses: &courses };
             text::json(out, &document)?;
         } else {
-            writeln!(out, "Calls (a read and a write), mean of {} runs\n", self.runs)?;
+            let runs = if self.runs == 1 { "run" } else { "runs" };
+            writeln!(out, "Calls (a read and a write), mean of {} {runs}\n", self.runs)?;
             print(out, &courses, |point| format!("{:.1}", point.calls))?;
             writeln!(out, "\nTime until the last client has written\n")?;
             let time = |point: &Point| text::duration(text::seconds(point.seconds));
@@ -145,9 +147,9 @@ fn print(
 }
 
 fn figure(courses: &[Course]) -> Figure {
-    let panel = |y: Axis, value: fn(&Point) -> f64| Panel {
-        title: String::new(),
-        x: Axis::from_zero("clients"),
+    let panel = |title: &str, y: Axis, value: fn(&Point) -> f64| Panel {
+        title: title.to_owned(),
+        x: Axis::whole("clients", 0.0, 1.0),
         y,
         series: courses
             .iter()
@@ -168,8 +170,10 @@ fn figure(courses: &[Course]) -> Figure {
     Figure {
         title: "Clients that contend for one row".to_owned(),
         panels: vec![
-            panel(Axis::from_zero("calls"), |point| point.calls),
-            panel(Axis::logarithmic("time to finish, s"), |point| point.seconds),
+            panel("Calls made", Axis::from_zero("calls"), |point| point.calls),
+            panel("Time until all have written", Axis::logarithmic("time, s"), |point| {
+                point.seconds
+            }),
         ],
         columns: 2,
     }

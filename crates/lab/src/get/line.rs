@@ -108,30 +108,37 @@ fn cells(attempt: &Attempt, end: f64) -> (usize, usize, usize) {
     (before, during, next.saturating_sub(before + during))
 }
 
-/// A bar for each attempt, the first at the bottom.
+/// A bar for each attempt, the first at the bottom, and a thin one for each wait.
 pub(super) fn figure(url: &str, attempts: &[Attempt]) -> Figure {
     let bar = |attempt: &Attempt, from: f64, to: f64, half: f64| {
         let row = f64::from(attempt.number);
-        Shape::Band(vec![(from, row - half, row + half), (to, row - half, row + half)])
+        (from, to, row - half, row + half)
     };
-    let mut series: Vec<Series> = Vec::new();
-    let mut add = |name: &str, color, shape| {
-        let named = series.iter().any(|series| series.name == name);
-        let name = if named { String::new() } else { name.to_owned() };
-        series.push(Series { name, color, shape });
+    let ended = |succeeded: bool| {
+        let of_kind = attempts.iter().filter(|attempt| attempt.succeeded == succeeded);
+        of_kind.map(|attempt| bar(attempt, attempt.began, attempt.ended, 0.3)).collect()
     };
-    for attempt in attempts {
-        let (name, color) = if attempt.succeeded { ("answered", 2) } else { ("failed", 1) };
-        add(name, color, bar(attempt, attempt.began, attempt.ended, 0.3));
-        if let Some(delay) = attempt.delay {
-            let next = attempt.ended + delay;
-            add("waiting", 7, bar(attempt, attempt.ended, next, 0.05));
-        }
-    }
+    let waits = attempts.iter().filter_map(|attempt| {
+        Some(bar(attempt, attempt.ended, attempt.ended + attempt.delay?, 0.04))
+    });
+    let series = [
+        ("waiting", 7, waits.collect()),
+        ("failed", 1, ended(false)),
+        ("answered", 2, ended(true)),
+    ];
+    let series = series.into_iter().filter(|(_, _, bars): &(_, _, Vec<_>)| !bars.is_empty());
+    let series = series.map(|(name, color, bars)| Series {
+        name: name.to_owned(),
+        color,
+        shape: Shape::Bars(bars),
+    });
     let rows = attempts.last().map_or(1.0, |last| f64::from(last.number));
-    let y =
-        Axis { label: "attempt".to_owned(), logarithmic: false, at_least: Some((0.0, rows + 1.0)) };
-    let panel = Panel { title: String::new(), x: Axis::from_zero("time, s"), y, series };
+    let panel = Panel {
+        title: String::new(),
+        x: Axis::from_zero("time, s"),
+        y: Axis::whole("attempt", 0.0, rows + 1.0),
+        series: series.collect(),
+    };
     Figure { title: format!("GET {url}"), panels: vec![panel], columns: 1 }
 }
 

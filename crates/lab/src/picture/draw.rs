@@ -1,11 +1,13 @@
 //! Draws a figure with plotters, into the text of an SVG or the bytes of a PNG.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::sync::OnceLock;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
+use super::legend::Legend;
 use super::ticks::Scale;
 use super::{Figure, Panel, Series, Shape};
 use crate::error::LabError;
@@ -24,11 +26,13 @@ const COLORS: [RGBColor; 8] = [
 
 /// The width of one panel, and the height of a row of them.
 const PANEL: (u32, u32) = (480, 330);
-const TITLE_HEIGHT: u32 = 40;
+const TITLE_HEIGHT: u32 = 46;
 /// The least width, so that a title has its place.
 const LEAST_WIDTH: u32 = 720;
+/// The dots of a PNG for each unit of length, so that its letters are smooth.
+const DOTS: u32 = 2;
 
-const FONT: &str = "sans-serif";
+pub(super) const FONT: &str = "sans-serif";
 
 /// The bundled font under the name by which viewers of an SVG find one of their own.
 fn register_font() -> Result<(), LabError> {
@@ -40,16 +44,18 @@ fn register_font() -> Result<(), LabError> {
 }
 
 pub(super) fn svg(figure: &Figure) -> Result<String, LabError> {
+    let sheet = Sheet::new(figure, 1)?;
     let mut text = String::new();
-    paint(figure, SVGBackend::with_string(&mut text, size(figure)))?;
+    sheet.paint(SVGBackend::with_string(&mut text, sheet.size()))?;
     Ok(text)
 }
 
 pub(super) fn png(figure: &Figure) -> Result<Vec<u8>, LabError> {
-    let (width, height) = size(figure);
+    let sheet = Sheet::new(figure, DOTS)?;
+    let (width, height) = sheet.size();
     let bytes = usize::try_from(u64::from(width) * u64::from(height) * 3).map_err(undrawn)?;
     let mut pixels = vec![0; bytes];
-    paint(figure, BitMapBackend::with_buffer(&mut pixels, (width, height)))?;
+    sheet.paint(BitMapBackend::with_buffer(&mut pixels, (width, height)))?;
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, width, height);
     encoder.set_color(png::ColorType::Rgb);
@@ -59,99 +65,130 @@ pub(super) fn png(figure: &Figure) -> Result<Vec<u8>, LabError> {
     Ok(file)
 }
 
-fn columns(figure: &Figure) -> usize {
-    figure.columns.clamp(1, figure.panels.len().max(1))
+/// A figure on a sheet of a known size.
+struct Sheet<'a> {
+    figure: &'a Figure,
+    legend: Legend<'a>,
+    columns: usize,
+    rows: usize,
+    width: u32,
+    /// How many dots a unit of length has.
+    dots: u32,
 }
 
-fn rows(figure: &Figure) -> usize {
-    figure.panels.len().div_ceil(columns(figure)).max(1)
-}
-
-fn size(figure: &Figure) -> (u32, u32) {
-    let times = |length: u32, count: usize| length.saturating_mul(count.try_into().unwrap_or(100));
-    let width = times(PANEL.0, columns(figure)).max(LEAST_WIDTH);
-    (width, times(PANEL.1, rows(figure)) + TITLE_HEIGHT)
-}
-
-fn paint<B: DrawingBackend>(figure: &Figure, backend: B) -> Result<(), LabError> {
-    register_font()?;
-    let root = backend.into_drawing_area();
-    root.fill(&WHITE).map_err(undrawn)?;
-    let root = root.titled(&figure.title, (FONT, 22)).map_err(undrawn)?;
-    let areas = root.split_evenly((rows(figure), columns(figure)));
-    for (panel, area) in figure.panels.iter().zip(&areas) {
-        paint_panel(panel, area)?;
+impl<'a> Sheet<'a> {
+    fn new(figure: &'a Figure, dots: u32) -> Result<Self, LabError> {
+        register_font()?;
+        let columns = figure.columns.clamp(1, figure.panels.len().max(1));
+        let rows = figure.panels.len().div_ceil(columns).max(1);
+        let width = times(PANEL.0, columns).max(LEAST_WIDTH);
+        let legend = Legend::new(figure, width)?;
+        Ok(Self { figure, legend, columns, rows, width, dots })
     }
-    root.present().map_err(undrawn)
+
+    /// In dots.
+    fn size(&self) -> (u32, u32) {
+        let height = TITLE_HEIGHT + self.legend.height() + times(PANEL.1, self.rows);
+        (self.width * self.dots, height * self.dots)
+    }
+
+    fn paint<B: DrawingBackend>(&self, backend: B) -> Result<(), LabError> {
+        let dots = self.dots;
+        let root = backend.into_drawing_area();
+        root.fill(&WHITE).map_err(undrawn)?;
+        let (title, rest) = root.split_vertically(TITLE_HEIGHT * dots);
+        let title = title.margin(12 * dots, 0, 0, 0);
+        title.titled(&self.figure.title, (FONT, 22 * dots)).map_err(undrawn)?;
+        let (legend, panels) = rest.split_vertically(self.legend.height() * dots);
+        self.legend.paint(&legend, dots)?;
+        let areas = panels.split_evenly((self.rows, self.columns));
+        for (panel, area) in self.figure.panels.iter().zip(&areas) {
+            paint_panel(panel, area, dots)?;
+        }
+        root.present().map_err(undrawn)
+    }
+}
+
+fn times(length: u32, count: usize) -> u32 {
+    length.saturating_mul(count.try_into().unwrap_or(100))
 }
 
 fn paint_panel<B: DrawingBackend>(
     panel: &Panel,
     area: &DrawingArea<B, Shift>,
+    dots: u32,
 ) -> Result<(), LabError> {
     let all = || panel.series.iter().flat_map(|series| series.shape.points());
-    let x = Scale::new(&panel.x, all().map(|(x, _)| x));
-    let y = Scale::new(&panel.y, all().map(|(_, y)| y));
+    let x = Scale::exact(&panel.x, all().map(|(x, _)| x));
+    let y = Scale::rounded(&panel.y, all().map(|(_, y)| y));
     let mut builder = ChartBuilder::on(area);
-    builder.margin(10).margin_right(24).x_label_area_size(42).y_label_area_size(62);
+    builder.margin(10 * dots).margin_right(24 * dots);
+    builder.x_label_area_size(42 * dots).y_label_area_size(62 * dots);
     if !panel.title.is_empty() {
-        builder.caption(&panel.title, (FONT, 17));
+        builder.caption(&panel.title, (FONT, 17 * dots));
     }
     let mut chart = builder.build_cartesian_2d(x, y).map_err(undrawn)?;
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
-        .bold_line_style(BLACK.mix(0.12))
+        .bold_line_style(BLACK.mix(0.12).stroke_width(dots))
+        .axis_style(BLACK.stroke_width(dots))
+        .set_all_tick_mark_size(5 * dots)
         .x_desc(&panel.x.label)
         .y_desc(&panel.y.label)
-        .label_style((FONT, 14))
-        .axis_desc_style((FONT, 15))
+        .label_style((FONT, 14 * dots))
+        .axis_desc_style((FONT, 15 * dots))
         .draw()
         .map_err(undrawn)?;
 
     let finite = |(x, y): &(f64, f64)| x.is_finite() && y.is_finite();
-    for Series { name, color, shape } in &panel.series {
-        let color = COLORS[color % COLORS.len()];
-        let drawn = match shape {
+    for Series { color, shape, .. } in &panel.series {
+        let color = color_of(*color);
+        match shape {
             Shape::Line(points) => {
                 let points = points.iter().copied().filter(finite);
-                chart
-                    .draw_series(LineSeries::new(points, color.stroke_width(2)))
-                    .map_err(undrawn)?
+                let line = LineSeries::new(points, color.stroke_width(2 * dots));
+                chart.draw_series(line).map_err(undrawn)?;
             }
             Shape::Points(points) => {
+                // What would lie upon another dot is left out: there may be millions.
+                let mut drawn = HashSet::new();
                 let points = points.iter().copied().filter(finite);
-                let dots = points.map(|point| Circle::new(point, 2, color.mix(0.6).filled()));
-                chart.draw_series(dots).map_err(undrawn)?
+                let points = points.filter(|point| drawn.insert(chart.backend_coord(point)));
+                let points: Vec<_> = points.collect();
+                let dot = |point| Circle::new(point, 2 * dots, color.mix(0.6).filled());
+                chart.draw_series(points.into_iter().map(dot)).map_err(undrawn)?;
             }
             Shape::Band(points) => {
                 let low = points.iter().map(|&(at, low, _)| (at, low));
                 let high = points.iter().rev().map(|&(at, _, high)| (at, high));
                 let edge: Vec<_> = low.chain(high).filter(finite).collect();
-                let area = Polygon::new(edge, color.mix(0.25));
-                chart.draw_series(std::iter::once(area)).map_err(undrawn)?
+                let area = Polygon::new(edge, color.mix(BAND));
+                chart.draw_series(std::iter::once(area)).map_err(undrawn)?;
             }
-        };
-        if !name.is_empty() {
-            let sample =
-                move |(x, y)| Rectangle::new([(x, y - 4), (x + 14, y + 4)], color.filled());
-            drawn.label(name).legend(sample);
+            Shape::Bars(bars) => {
+                // However short a bar is, its left edge is seen.
+                let edge = |&(from, _, low, high): &(f64, f64, f64, f64)| {
+                    PathElement::new([(from, low), (from, high)], color.stroke_width(2 * dots))
+                };
+                let bar = |&(from, to, low, high): &(f64, f64, f64, f64)| {
+                    Rectangle::new([(from, low), (to, high)], color.filled())
+                };
+                chart.draw_series(bars.iter().map(edge)).map_err(undrawn)?;
+                chart.draw_series(bars.iter().map(bar)).map_err(undrawn)?;
+            }
         }
-    }
-    if panel.series.iter().any(|series| !series.name.is_empty()) {
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
-            .margin(8)
-            .legend_area_size(20)
-            .background_style(WHITE.mix(0.8))
-            .label_font((FONT, 14))
-            .draw()
-            .map_err(undrawn)?;
     }
     Ok(())
 }
 
-fn undrawn(error: impl Display) -> LabError {
+/// How much of a band's colour covers what is below it.
+pub(super) const BAND: f64 = 0.25;
+
+pub(super) fn color_of(number: usize) -> RGBColor {
+    COLORS[number % COLORS.len()]
+}
+
+pub(super) fn undrawn(error: impl Display) -> LabError {
     LabError::new(format!("the picture cannot be drawn: {error}"))
 }

@@ -5,6 +5,7 @@
 //! in. Commands know nothing of the library that draws.
 
 mod draw;
+mod legend;
 mod ticks;
 
 use std::fs;
@@ -32,7 +33,7 @@ pub(crate) struct Panel {
     pub(crate) series: Vec<Series>,
 }
 
-/// An axis; it reaches as far as the series do, or further.
+/// An axis. One to the right ends where the series do, one upwards at the next mark.
 #[derive(Debug, Clone)]
 pub(crate) struct Axis {
     pub(crate) label: String,
@@ -40,24 +41,32 @@ pub(crate) struct Axis {
     pub(crate) logarithmic: bool,
     /// What the axis shows at least.
     pub(crate) at_least: Option<(f64, f64)>,
+    /// Marks at whole numbers only, for what is counted.
+    pub(crate) whole: bool,
 }
 
 impl Axis {
     /// A linear axis from zero.
     pub(crate) fn from_zero(label: impl Into<String>) -> Self {
-        Self { label: label.into(), logarithmic: false, at_least: Some((0.0, 0.0)) }
+        let at_least = Some((0.0, 0.0));
+        Self { label: label.into(), logarithmic: false, at_least, whole: false }
+    }
+
+    /// A linear axis of numbers of things, which shows these at least.
+    pub(crate) fn whole(label: impl Into<String>, from: f64, to: f64) -> Self {
+        Self { at_least: Some((from, to)), whole: true, ..Self::from_zero(label) }
     }
 
     /// An axis by powers of ten.
     pub(crate) fn logarithmic(label: impl Into<String>) -> Self {
-        Self { label: label.into(), logarithmic: true, at_least: None }
+        Self { logarithmic: true, at_least: None, ..Self::from_zero(label) }
     }
 }
 
 /// What is drawn in one colour.
 #[derive(Debug, Clone)]
 pub(crate) struct Series {
-    /// For the legend; a series without a name is not in it.
+    /// For the legend; a series without a name is not in it, and one name is there once.
     pub(crate) name: String,
     /// Series of one number have one colour; 0 to 7, and from there again.
     pub(crate) color: usize,
@@ -73,15 +82,20 @@ pub(crate) enum Shape {
     Points(Vec<(f64, f64)>),
     /// The area between a low and a high value: `(x, low, high)`.
     Band(Vec<(f64, f64, f64)>),
+    /// Rectangles: `(from, to, low, high)`.
+    Bars(Vec<(f64, f64, f64, f64)>),
 }
 
 impl Shape {
-    /// All points, those of a band by its edges.
+    /// All points, those of a band or a bar by its edges.
     fn points(&self) -> Vec<(f64, f64)> {
         match self {
             Shape::Line(points) | Shape::Points(points) => points.clone(),
             Shape::Band(points) => {
                 points.iter().flat_map(|&(x, low, high)| [(x, low), (x, high)]).collect()
+            }
+            Shape::Bars(bars) => {
+                bars.iter().flat_map(|&(from, to, low, high)| [(from, low), (to, high)]).collect()
             }
         }
     }
@@ -149,6 +163,47 @@ mod tests {
             assert!(svg.contains(text), "{text} is missing in {svg}");
         }
         assert_eq!(svg, draw::svg(&figure()).unwrap());
+    }
+
+    /// One legend for all panels, above them: it covers nothing, and has a line more where one is too
+    /// short.
+    #[test]
+    fn a_legend_names_each_series_once_and_above_the_panels() {
+        let mut figure = figure();
+        let panel = figure.panels[0].clone();
+        figure.panels.push(panel.clone());
+        let svg = draw::svg(&figure).unwrap();
+        assert_eq!(svg.matches("band &amp; line").count(), 1);
+        let place = |text: &str| {
+            let (before, _) = svg.split_at(svg.find(text).unwrap());
+            let (_, y) = before.rsplit_once(" y=\"").unwrap();
+            y.split_once('"').unwrap().0.parse::<u32>().unwrap()
+        };
+        assert!(place("Delays") < place("band &amp;") && place("band &amp;") < place("left"));
+
+        let height = |figure: &Figure| {
+            let svg = draw::svg(figure).unwrap();
+            let (_, height) = svg.split_once("height=\"").unwrap();
+            height.split_once('"').unwrap().0.parse::<u32>().unwrap()
+        };
+        let before = height(&figure);
+        let named = |number: u32| Series {
+            name: format!("a series with a long name, {number}"),
+            ..panel.series[0].clone()
+        };
+        figure.panels[0].series = (0..5).map(named).collect();
+        assert_eq!(height(&figure), before + 24, "of six names three have their place in a line");
+    }
+
+    #[test]
+    fn dots_upon_each_other_are_drawn_once_and_a_bar_without_length_is_seen() {
+        let mut figure = figure();
+        let dots = Shape::Points(vec![(1.5, 1.0), (1.5, 1.0), (1.5, 2.0)]);
+        figure.panels[0].series[1].shape = dots;
+        assert_eq!(draw::svg(&figure).unwrap().matches("<circle").count(), 2);
+        let before = draw::svg(&figure).unwrap().matches("<polyline").count();
+        figure.panels[0].series[1].shape = Shape::Bars(vec![(1.5, 1.5, 1.0, 2.0)]);
+        assert_eq!(draw::svg(&figure).unwrap().matches("<polyline").count(), before + 1);
     }
 
     #[test]

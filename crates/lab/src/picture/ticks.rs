@@ -15,27 +15,50 @@ pub(super) struct Scale {
     logarithmic: bool,
 }
 
-impl Scale {
-    /// A scale on which all of these values have their place.
-    pub(super) fn new(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
-        let wanted = axis.at_least.into_iter().flat_map(|(low, high)| [low, high]);
-        let values = values.chain(wanted).filter(|value| value.is_finite());
-        if axis.logarithmic { Self::logarithmic(values) } else { Self::linear(values) }
+/// What the arithmetic may leave behind.
+const DUST: f64 = 1e-9;
+
+impl Axis {
+    fn shown(&self, values: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
+        let wanted = self.at_least.into_iter().flat_map(|(low, high)| [low, high]);
+        values.chain(wanted).filter(|value| value.is_finite())
     }
 
-    fn linear(values: impl Iterator<Item = f64>) -> Self {
-        let (low, high) = ends(values).unwrap_or((0.0, 1.0));
-        let high = if high > low { high } else { low + 1.0 };
+    /// From one mark to the next.
+    fn step(&self, low: f64, high: f64) -> f64 {
         let step = round_step((high - low) / 5.0);
+        if self.whole { step.max(1.0) } else { step }
+    }
+}
+
+impl Scale {
+    /// A scale on which all of these values have their place, and no more.
+    pub(super) fn exact(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
+        if axis.logarithmic {
+            return Self::rounded(axis, values);
+        }
+        let (low, high) = reach(axis, values);
+        let step = axis.step(low, high);
+        let marks = multiples(step, (low / step - DUST).ceil(), (high / step + DUST).floor());
+        Self { low, high, marks, logarithmic: false }
+    }
+
+    /// The same with a mark at either end.
+    pub(super) fn rounded(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
+        if axis.logarithmic {
+            return Self::logarithmic(axis, values);
+        }
+        let (low, high) = reach(axis, values);
+        let step = axis.step(low, high);
         let (first, last) = ((low / step).floor(), (high / step).ceil());
-        let marks = whole_numbers(first, last).map(|number| number * step).collect();
+        let marks = multiples(step, first, last);
         Self { low: first * step, high: last * step, marks, logarithmic: false }
     }
 
-    fn logarithmic(values: impl Iterator<Item = f64>) -> Self {
-        let powers = values.filter(|value| *value > 0.0).map(f64::log10);
+    fn logarithmic(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
+        let powers = axis.shown(values).filter(|value| *value > 0.0).map(f64::log10);
         let (low, high) = ends(powers).unwrap_or((0.0, 1.0));
-        let (low, high) = (low.floor(), high.ceil());
+        let (low, high) = ((low + DUST).floor(), (high - DUST).ceil());
         let high = if high > low { high } else { low + 1.0 };
         let marks = whole_numbers(low, high).map(|power| 10f64.powf(power)).collect();
         Self { low: 10f64.powf(low), high: 10f64.powf(high), marks, logarithmic: true }
@@ -75,14 +98,24 @@ impl Ranged for Scale {
 
 impl ValueFormatter<f64> for Scale {
     fn format(mark: &f64) -> String {
-        // Away from the dust that the arithmetic leaves behind.
-        let round = |value: f64| (value * 1e9).round() / 1e9;
+        // Away from the dust that the arithmetic leaves behind; and there is no -0.
+        let round = |value: f64| (value * 1e9).round() / 1e9 + 0.0;
         if mark.abs() >= 1e6 {
             format!("{} M", round(mark / 1e6))
         } else {
             round(*mark).to_string()
         }
     }
+}
+
+/// The ends of a linear axis, never in one place.
+fn reach(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (low, high) = ends(axis.shown(values)).unwrap_or((0.0, 1.0));
+    (low, if high > low { high } else { low + 1.0 })
+}
+
+fn multiples(step: f64, first: f64, last: f64) -> Vec<f64> {
+    whole_numbers(first, last).map(|number| number * step).collect()
 }
 
 fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
@@ -112,7 +145,7 @@ mod tests {
     use super::*;
 
     fn labels(axis: &Axis, values: &[f64]) -> Vec<String> {
-        let scale = Scale::new(axis, values.iter().copied());
+        let scale = Scale::rounded(axis, values.iter().copied());
         scale.marks.iter().map(Scale::format).collect()
     }
 
@@ -121,6 +154,7 @@ mod tests {
         let linear = Axis::from_zero("");
         assert_eq!(labels(&linear, &[0.3, 0.83]), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
         assert_eq!(labels(&linear, &[200.0]), ["0", "50", "100", "150", "200"]);
+        assert_eq!(Scale::format(&-0.0), "0");
         assert_eq!(labels(&linear, &[4e6]), ["0", "1 M", "2 M", "3 M", "4 M"]);
         assert_eq!(labels(&linear, &[]), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
         let logarithmic = Axis::logarithmic("");
@@ -131,8 +165,24 @@ mod tests {
     }
 
     #[test]
+    fn an_exact_axis_ends_where_its_values_do() {
+        let scale = Scale::exact(&Axis::from_zero(""), [21.8].into_iter());
+        assert_eq!((scale.low, scale.high), (0.0, 21.8));
+        let labels: Vec<_> = scale.marks.iter().map(Scale::format).collect();
+        assert_eq!(labels, ["0", "5", "10", "15", "20"]);
+        let scale = Scale::exact(&Axis::from_zero(""), [0.3].into_iter());
+        assert_eq!(scale.marks.len(), 4, "the last one is not lost to rounding: {scale:?}");
+    }
+
+    #[test]
+    fn what_is_counted_has_marks_at_whole_numbers() {
+        let scale = Scale::exact(&Axis::whole("", 0.5, 2.5), std::iter::empty());
+        assert_eq!((scale.low, scale.high, &scale.marks[..]), (0.5, 2.5, &[1.0, 2.0][..]));
+    }
+
+    #[test]
     fn zero_lies_at_the_low_end_of_a_logarithmic_axis() {
-        let scale = Scale::new(&Axis::logarithmic(""), [0.1, 10.0].into_iter());
+        let scale = Scale::rounded(&Axis::logarithmic(""), [0.1, 10.0].into_iter());
         assert_eq!([0.0, 0.001, 1.0].map(|value| scale.share(value)), [0.0, 0.0, 0.5]);
     }
 }

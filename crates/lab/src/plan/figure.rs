@@ -1,4 +1,4 @@
-//! The bands of several policies side by side, all on the same axes.
+//! The bands of the delays: one panel for each policy, all on the same axes.
 
 use super::Course;
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
@@ -11,31 +11,38 @@ pub(super) fn figure(courses: &[Course]) -> Figure {
     let last = bands().map(|band| f64::from(band.retry)).fold(1.0, f64::max);
     // A linear axis would show nothing but the longest ones.
     let logarithmic = longest > 100.0 * shortest;
-    let axis = |label: &str, logarithmic, at_least| Axis {
-        label: label.to_owned(),
-        logarithmic,
-        at_least: Some(at_least),
+    // It has no place for zero, which then lies at its low end.
+    let label = match logarithmic && bands().any(|band| band.from == 0.0) {
+        true => "delay, s (0 at the bottom)",
+        false => "delay, s",
     };
+    let least = if logarithmic { shortest / 10.0 } else { 0.0 };
     let panels = courses.iter().map(|course| {
-        let band = course.retries.iter();
-        let band = band.map(|band| (f64::from(band.retry), band.from, band.to)).collect();
-        let mean = course.retries.iter().map(|band| (f64::from(band.retry), band.mean)).collect();
+        // Each retry is as wide as the next, and there is nothing between two of them.
+        let ends = || {
+            course.retries.iter().flat_map(|band| {
+                [-0.5, 0.5]
+                    .map(|half| (f64::from(band.retry) + half, band.from, band.to, band.mean))
+            })
+        };
+        let band = ends().map(|(at, from, to, _)| (at, from, to)).collect();
+        let mean = ends().map(|(at, _, _, mean)| (at, mean)).collect();
         Panel {
             title: course.policy.clone(),
-            x: axis("retry", false, (0.0, last)),
-            y: axis(
-                "delay, s",
-                logarithmic,
-                (if logarithmic { shortest / 10.0 } else { 0.0 }, longest),
-            ),
+            x: Axis::whole("retry", 0.5, last + 0.5),
+            y: Axis { logarithmic, at_least: Some((least, longest)), ..Axis::from_zero(label) },
             series: vec![
-                Series { name: "from … to".to_owned(), color: 0, shape: Shape::Band(band) },
+                Series {
+                    name: "shortest to longest".to_owned(),
+                    color: 0,
+                    shape: Shape::Band(band),
+                },
                 Series { name: "mean".to_owned(), color: 1, shape: Shape::Line(mean) },
             ],
         }
     });
     Figure {
-        title: "Delays before each retry".to_owned(),
+        title: "The delay before each retry".to_owned(),
         columns: if courses.len() > 4 { 3 } else { 2 },
         panels: panels.collect(),
     }

@@ -5,23 +5,47 @@ use std::collections::BTreeMap;
 use super::workers::Call;
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
 
-pub(super) fn figure(calls: &[Call]) -> Figure {
+/// Against a gate, call by call, with the gap that it wants.
+pub(super) fn of_gate(calls: &[Call], gap: f64) -> Figure {
+    let number = |call: usize| call as f64 + 1.0;
+    let last = calls.len() as f64;
+    let mut series = delays(calls, |(index, _)| number(index));
+    let wanted = Shape::Line(vec![(1.0, gap), (last, gap)]);
+    series.push(Series { name: "the gap that the gate wants".to_owned(), color: 0, shape: wanted });
+    let panel = Panel {
+        title: String::new(),
+        x: Axis::whole("call", 1.0, 2.0),
+        y: Axis::logarithmic("delay before the call, s"),
+        series,
+    };
+    Figure { title: TITLE.to_owned(), panels: vec![panel], columns: 1 }
+}
+
+/// Against a table, in time, above the load and what the table could take.
+pub(super) fn of_table(calls: &[Call]) -> Figure {
+    let end = calls.last().map_or(0.0, |call| call.at);
+    let time = || Axis { at_least: Some((0.0, end)), ..Axis::from_zero("time, s") };
+    let delays = Panel {
+        title: "The calls that waited".to_owned(),
+        x: time(),
+        y: Axis::logarithmic("delay before the call, s"),
+        series: delays(calls, |(_, call)| call.at),
+    };
+    let load = Panel { x: time(), ..load(calls) };
+    Figure { title: TITLE.to_owned(), panels: vec![delays, load], columns: 1 }
+}
+
+const TITLE: &str = "A pace that follows the service";
+
+/// The delays as points, those of the calls that waited at all.
+fn delays(calls: &[Call], place: impl Fn((usize, &Call)) -> f64) -> Vec<Series> {
     let points = |accepted: bool, name: &str, color| {
-        let of_kind = calls.iter().filter(|call| call.accepted == accepted && call.delay > 0.0);
-        let points = of_kind.map(|call| (call.at, call.delay)).collect();
+        let calls = calls.iter().enumerate();
+        let of_kind = calls.filter(|(_, call)| call.accepted == accepted && call.delay > 0.0);
+        let points = of_kind.map(|(index, call)| (place((index, call)), call.delay)).collect();
         Series { name: name.to_owned(), color, shape: Shape::Points(points) }
     };
-    let delays = Panel {
-        title: String::new(),
-        x: Axis::from_zero("time, s"),
-        y: Axis::logarithmic("delay before the call, s"),
-        series: vec![points(true, "accepted", 2), points(false, "refused", 1)],
-    };
-    let mut panels = vec![delays];
-    if calls.iter().any(|call| call.capacity.is_some()) {
-        panels.push(load(calls));
-    }
-    Figure { title: "A pace that follows the service".to_owned(), panels, columns: 2 }
+    vec![points(true, "accepted", 2), points(false, "refused", 1)]
 }
 
 /// Calls a second, second by second, and what could be taken.
@@ -40,7 +64,7 @@ fn load(calls: &[Call]) -> Panel {
         ),
     };
     Panel {
-        title: String::new(),
+        title: "All calls".to_owned(),
         x: Axis::from_zero("time, s"),
         y: Axis::from_zero("calls a second"),
         series: vec![

@@ -24,6 +24,7 @@ use workers::{Call, Workers};
 
 /// The delay of each call of a paced client against a service that accepts only slow enough callers.
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Responsive {
     /// What is called
     #[arg(long, value_enum, default_value_t = Kind::Gate)]
@@ -31,24 +32,24 @@ pub(crate) struct Responsive {
     /// How many calls are made [default: 300; table: as many as there is time for]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CALLS)))]
     calls: Option<u32>,
-    /// The gate's: a call is accepted if more than this has passed since the one before
-    #[arg(long, default_value = "60ms", value_parser = humantime::parse_duration, value_name = "TIME")]
-    gap: Duration,
-    /// The gate's: it refuses so many calls first, whatever their gaps
-    #[arg(long, default_value_t = 15, value_name = "NUMBER")]
-    closed: u32,
-    /// The table's: calls a second that it can take at first
-    #[arg(long, default_value_t = 50, value_name = "NUMBER",
+    /// The gate's: a call is accepted if more than this has passed since the one before [default: 60ms]
+    #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
+    gap: Option<Duration>,
+    /// The gate's: it refuses so many calls first, whatever their gaps [default: 15]
+    #[arg(long, value_name = "NUMBER")]
+    closed: Option<u32>,
+    /// The table's: calls a second that it can take at first [default: 50]
+    #[arg(long, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    capacity: u32,
-    /// The table's: calls a second past which it does not grow
-    #[arg(long, default_value_t = 400, value_name = "NUMBER",
+    capacity: Option<u32>,
+    /// The table's: calls a second past which it does not grow [default: 400]
+    #[arg(long, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    largest: u32,
+    largest: Option<u32>,
     /// The table's: how often its capacity is adapted, by a fifth up if it refused any call, by a fifth
-    /// down if it used less than half
-    #[arg(long, default_value = "15s", value_parser = humantime::parse_duration, value_name = "TIME")]
-    adapts: Duration,
+    /// down if it used less than half [default: 15s]
+    #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
+    adapts: Option<Duration>,
     /// How many workers come, each with a pace of its own [default: 1; table: 4]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     workers: Option<u32>,
@@ -136,19 +137,57 @@ impl Responsive {
                 calls.len(),
                 text::brief(text::seconds(slept)),
             )?;
+            if calls.len() == MOST_CALLS as usize {
+                writeln!(out, "No more than that many calls are kept; it would have gone on.")?;
+            }
         }
-        common.draw(|| figure::figure(&calls))?;
+        common.draw(|| match self.service {
+            Kind::Gate => figure::of_gate(&calls, self.gap().as_secs_f64()),
+            Kind::Table => figure::of_table(&calls),
+        })?;
         Ok(Found::Fine)
+    }
+
+    fn gap(&self) -> Duration {
+        self.gap.unwrap_or(Duration::from_millis(60))
+    }
+
+    /// Says which option would have no effect.
+    fn refuse_the_others(&self) -> Result<(), LabError> {
+        let (other, options) = match self.service {
+            Kind::Gate => (
+                "table",
+                &[
+                    ("capacity", self.capacity.is_some()),
+                    ("largest", self.largest.is_some()),
+                    ("adapts", self.adapts.is_some()),
+                ][..],
+            ),
+            Kind::Table => {
+                ("gate", &[("gap", self.gap.is_some()), ("closed", self.closed.is_some())][..])
+            }
+        };
+        match options.iter().find(|(_, given)| *given) {
+            Some((option, _)) => {
+                Err(LabError::new(format!("--{option} has no effect but with --service {other}")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Every call, and the paces by which they went.
     fn calls(&self, seed: u64) -> Result<(Vec<Call>, Vec<Pace>), LabError> {
+        self.refuse_the_others()?;
         let table = self.service == Kind::Table;
         let usual =
             |gate: u64, table_ms: u64| Duration::from_millis(if table { table_ms } else { gate });
         let service = match self.service {
-            Kind::Gate => Service::Gate(Gate::new(self.gap, self.closed)),
-            Kind::Table => Service::Table(Table::new(self.capacity, self.largest, self.adapts)?),
+            Kind::Gate => Service::Gate(Gate::new(self.gap(), self.closed.unwrap_or(15))),
+            Kind::Table => Service::Table(Table::new(
+                self.capacity.unwrap_or(50),
+                self.largest.unwrap_or(400),
+                self.adapts.unwrap_or(Duration::from_secs(15)),
+            )?),
         };
         let workers = self.workers.unwrap_or(if table { 4 } else { 1 });
         let stay = self.stay.or(table.then_some(Duration::from_secs(300)));
