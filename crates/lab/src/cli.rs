@@ -56,6 +56,7 @@ impl Cli {
 
 /// What every command understands.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Options of every command")]
 pub(crate) struct Common {
     /// Seed of all random numbers: the same seed gives the same figures [default: 1; get: none]
     #[arg(long, global = true, value_name = "NUMBER")]
@@ -72,6 +73,14 @@ impl Common {
     /// The seed of simulations.
     pub(crate) fn seed(&self) -> u64 {
         self.seed.unwrap_or(1)
+    }
+
+    /// For a command that has nothing to draw: says so, where a picture was asked for.
+    pub(crate) fn no_picture(&self) -> Result<(), LabError> {
+        match self.plot.is_empty() {
+            true => Ok(()),
+            false => Err(LabError::new("--plot: this command draws no picture")),
+        }
     }
 
     /// Draws the figure into every file that was asked for.

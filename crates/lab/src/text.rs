@@ -42,7 +42,7 @@ pub(crate) fn duration(duration: Duration) -> String {
         s if s < 0.000_999_5 => (s * 1e6, "µs"),
         s if s < 0.999_5 => (s * 1e3, "ms"),
         s if s < 599.5 => (s, "s"),
-        s if s < 35_970.0 => (s / 60.0, "min"),
+        s if s < 3_597.0 => (s / 60.0, "min"),
         s => (s / 3600.0, "h"),
     };
     let decimals = match value {
@@ -97,13 +97,14 @@ mod tests {
 
     #[test]
     fn durations_have_three_digits() {
-        let texts = [0.0, 0.0000123, 0.0632, 0.2, 0.9996, 1.274, 30.0, 599.0, 600.0, 86_400.0]
-            .map(|seconds| duration(Duration::from_secs_f64(seconds)));
+        let texts =
+            [0.0, 0.0000123, 0.0632, 0.2, 0.9996, 1.274, 30.0, 599.0, 600.0, 3600.0, 86_400.0]
+                .map(|seconds| duration(Duration::from_secs_f64(seconds)));
         assert_eq!(
             texts,
             [
                 "0 s", "12.3 µs", "63.2 ms", "200 ms", "1.00 s", "1.27 s", "30.0 s", "599 s",
-                "10.0 min", "24.0 h"
+                "10.0 min", "1.00 h", "24.0 h"
             ]
         );
     }

@@ -53,6 +53,7 @@ struct Said {
 
 impl Check {
     pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
+        common.no_picture()?;
         let text = self.read()?;
         // A TOML document cannot begin with a brace, and a JSON object begins with nothing else.
         let findings = if text.trim_start().starts_with('{') || self.is_json() {

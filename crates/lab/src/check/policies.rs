@@ -18,9 +18,11 @@ pub(super) fn check(text: &str, seed: u64) -> Findings {
     for policy in policies {
         let course = Course::of(&policy, Failure::new(FailureKind::Server).with_code(503), seed);
         findings.warnings.extend(policy.seen.iter().filter_map(warning));
+        findings.warnings.extend(policy.seen.iter().filter_map(|seen| burst(seen, &policy.seen)));
         findings.warnings.extend(never(&policy, &course));
         findings.says.push(said(&policy, &course));
     }
+    findings.warnings.sort_by_key(|warning| warning.line.unwrap_or(usize::MAX));
     findings
 }
 
@@ -39,6 +41,14 @@ fn warning(seen: &Seen) -> Option<Problem> {
     recommended.warning(seen.line, &*seen.path, seen.value)
 }
 
+/// A burst, which is measured by the rate beside it.
+fn burst(seen: &Seen, all: &[Seen]) -> Option<Problem> {
+    let place = seen.path.strip_suffix("burst").filter(|_| seen.key == "burst")?;
+    let beside = |other: &&Seen| other.path.strip_prefix(place) == Some("rate");
+    let rate = all.iter().find(beside)?.value;
+    ranges::BURST.warning(seen.line, &*seen.path, seen.value / rate)
+}
+
 /// A policy whose limits let no retry come about.
 fn never(policy: &Policy, course: &Course) -> Option<Problem> {
     if !course.bands().is_empty() || policy.profile.max_attempts <= 1 {
@@ -55,7 +65,7 @@ fn said(policy: &Policy, course: &Course) -> Said {
         return Said { of: policy.name.clone(), sentences };
     }
     let limits = policy.limits();
-    let times = words::times(limits.max_attempts);
+    let times = words::times(course.most_retries(limits.max_attempts));
     sentences.push(format!("Retried {times}, after {}.", words::delays(course)));
     sentences.push(format!(
         "Over HTTP, every request after {} or proof that it was not processed; one that may be repeated \
@@ -74,6 +84,7 @@ fn said(policy: &Policy, course: &Course) -> Said {
             "No limit on the time; a delay that the server asks for is obeyed up to {server}."
         ),
     });
+    sentences.extend(course.ending());
     if let Some(timeout) = policy.attempt_timeout {
         sentences.push(format!("Each attempt has {}.", text::brief(timeout)));
     }

@@ -10,14 +10,16 @@ pub(super) struct Recommended {
     most: f64,
     usual: &'static str,
     duration: bool,
+    /// What follows the figure.
+    of: &'static str,
 }
 
 const fn times(least: f64, most: f64, usual: &'static str) -> Recommended {
-    Recommended { least, most, usual, duration: true }
+    Recommended { least, most, usual, duration: true, of: "" }
 }
 
 const fn numbers(least: f64, most: f64, usual: &'static str) -> Recommended {
-    Recommended { least, most, usual, duration: false }
+    Recommended { least, most, usual, duration: false, of: "" }
 }
 
 pub(super) const ATTEMPTS: Recommended = numbers(2.0, 10.0, "3 to 5");
@@ -26,6 +28,8 @@ pub(super) const CAP: Recommended = times(1.0, 60.0, "5 s");
 pub(super) const DEADLINE: Recommended = times(1.0, 3600.0, "5 s to 30 s");
 pub(super) const FACTOR: Recommended = numbers(1.5, 3.0, "2");
 pub(super) const BUDGET: Recommended = numbers(0.01, 0.5, "0.1");
+pub(super) const BURST: Recommended =
+    Recommended { of: " times the rate", ..numbers(1.0, 5.0, "2") };
 
 impl Recommended {
     /// A warning, if the value lies outside.
@@ -43,8 +47,9 @@ impl Recommended {
             false => value.to_string(),
         };
         let reason = format!(
-            "is {} (recommended: {} to {}, usually {})",
+            "is {}{} (recommended: {} to {}, usually {})",
             shown(value),
+            self.of,
             shown(self.least),
             shown(self.most),
             self.usual

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reattempt::profile::Profile;
 use reattempt::schedule::{Exponential, SharedSchedule};
-use reattempt::{ConfigError, Failure, FailureKind, Limits};
+use reattempt::{Failure, FailureKind, Limits};
 use reattempt_grpc::{
     Code, CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, RetryPolicy, ServiceConfig,
     ServiceConfigError, Throttling,
@@ -19,6 +19,8 @@ use crate::text;
 
 /// More attempts than this a client does not make, unless it is told to (rule CALL-8).
 const CLIENTS_CAP: u32 = 5;
+
+const NEITHER: &str = "Neither retried nor hedged.";
 
 pub(super) fn check(text: &str, lenient: bool, seed: u64) -> Findings {
     let parsed =
@@ -43,9 +45,14 @@ pub(super) fn check(text: &str, lenient: bool, seed: u64) -> Findings {
             findings.warnings.push(Problem { line: None, path, reason });
             continue;
         };
-        warn(&path, method, &mut findings.warnings);
+        let course = course(method, seed);
+        warn(&path, method, course.as_ref(), &mut findings.warnings);
         let of = words::list(&names.iter().map(in_words).collect::<Vec<_>>());
-        findings.says.push(Said { of, sentences: said(method, seed) });
+        findings.says.push(Said { of, sentences: said(method, course.as_ref()) });
+    }
+    if config.for_method("/").is_none() {
+        let of = if entries.is_empty() { "all methods" } else { "all other methods" };
+        findings.says.push(Said { of: of.to_owned(), sentences: vec![NEITHER.to_owned()] });
     }
     if let Some(throttling) = config.retry_throttling() {
         let ratio = thousandths(throttling.token_ratio_thousandths());
@@ -84,7 +91,7 @@ fn in_words(name: &Value) -> String {
     }
 }
 
-fn warn(path: &str, method: &MethodConfig, warnings: &mut Vec<Problem>) {
+fn warn(path: &str, method: &MethodConfig, course: Option<&Course>, warnings: &mut Vec<Problem>) {
     if let Some(timeout) = method.timeout {
         let timeout = timeout.as_secs_f64();
         warnings.extend(ranges::DEADLINE.warning(None, format!("{path}.timeout"), timeout));
@@ -98,6 +105,10 @@ fn warn(path: &str, method: &MethodConfig, warnings: &mut Vec<Problem>) {
             reason,
         })
     };
+    if course.is_some_and(|course| course.bands().is_empty()) {
+        let reason = "leaves no time for a retry".to_owned();
+        warnings.push(Problem { line: None, path: format!("{path}.timeout"), reason });
+    }
     match &method.policy {
         MethodPolicy::Retry(policy) => {
             let at = |field: &str| format!("{path}.retryPolicy.{field}");
@@ -130,11 +141,11 @@ fn warn(path: &str, method: &MethodConfig, warnings: &mut Vec<Problem>) {
     }
 }
 
-fn said(method: &MethodConfig, seed: u64) -> Vec<String> {
-    let mut sentences = match &method.policy {
-        MethodPolicy::Retry(policy) => vec![retried(policy, method.timeout, seed)],
-        MethodPolicy::Hedging(policy) => hedged(policy),
-        _ => vec!["Neither retried nor hedged.".to_owned()],
+fn said(method: &MethodConfig, course: Option<&Course>) -> Vec<String> {
+    let mut sentences = match (&method.policy, course) {
+        (MethodPolicy::Retry(policy), Some(course)) => retried(policy, course),
+        (MethodPolicy::Hedging(policy), _) => hedged(policy),
+        _ => vec![NEITHER.to_owned()],
     };
     if let Some(timeout) = method.timeout {
         let timeout = text::brief(timeout);
@@ -143,31 +154,29 @@ fn said(method: &MethodConfig, seed: u64) -> Vec<String> {
     sentences
 }
 
-fn retried(policy: &RetryPolicy, timeout: Option<Duration>, seed: u64) -> String {
+fn retried(policy: &RetryPolicy, course: &Course) -> Vec<String> {
+    if course.bands().is_empty() {
+        return vec!["Not retried: the timeout leaves no time for it.".to_owned()];
+    }
     let codes = words::list(&codes(policy.retryable_codes()));
-    let attempts = policy.max_attempts().min(CLIENTS_CAP);
-    let delays = match course(policy, attempts, timeout, seed) {
-        Ok(course) if course.bands().is_empty() => "no delay that its timeout allows".to_owned(),
-        Ok(course) => words::delays(&course),
-        Err(error) => error.to_string(),
-    };
-    format!("Retried after {codes}, {}, after {delays}.", words::times(attempts))
+    let times = words::times(course.most_retries(policy.max_attempts().min(CLIENTS_CAP)));
+    let delays = words::delays(course);
+    let mut sentences = vec![format!("Retried after {codes}, {times}, after {delays}.")];
+    sentences.extend(course.ending());
+    sentences
 }
 
-/// The delays as the library draws them: a fifth up or down, and cut before that (rule BK-4).
-fn course(
-    policy: &RetryPolicy,
-    attempts: u32,
-    timeout: Option<Duration>,
-    seed: u64,
-) -> Result<Course, ConfigError> {
-    let cap = policy.max_backoff();
-    let schedule = Exponential::symmetric(policy.initial_backoff().min(cap), 0.2)?
-        .factor(policy.backoff_multiplier())?
-        .cap(cap)?;
+/// The calls of a method that has a retry policy, with the delays that the library draws: a fifth up or
+/// down, and cut before that (rule BK-4).
+fn course(method: &MethodConfig, seed: u64) -> Option<Course> {
+    let MethodPolicy::Retry(policy) = &method.policy else { return None };
+    // Neither is refused: the one is within its bounds, and of the other the config saw to it.
+    let schedule = Exponential::symmetric(policy.initial_backoff(), 0.2)
+        .and_then(|schedule| schedule.factor(policy.backoff_multiplier()));
+    let schedule = schedule.unwrap_or_default().cut_at(policy.max_backoff());
     let mut profile = Profile::new(SharedSchedule::new(schedule));
-    profile.max_attempts = attempts;
-    profile.max_elapsed = timeout;
+    profile.max_attempts = policy.max_attempts().min(CLIENTS_CAP);
+    profile.max_elapsed = method.timeout;
     let policy = Policy {
         name: String::new(),
         profile,
@@ -177,7 +186,7 @@ fn course(
         seen: Vec::new(),
     };
     let failure = Failure::new(FailureKind::Server).with_code(Code::Unavailable.number());
-    Ok(Course::of(&policy, failure, seed))
+    Some(Course::of(&policy, failure, seed))
 }
 
 fn hedged(policy: &HedgingPolicy) -> Vec<String> {

@@ -6,7 +6,7 @@ use crate::text;
 /// How many delays are named before it becomes tiresome.
 const NAMED: usize = 5;
 
-/// "after 0 s to 100 ms, 0 s to 200 ms": the first delays of a course.
+/// "0 s to 100 ms, 0 s to 200 ms": the first delays of a course.
 pub(super) fn delays(course: &Course) -> String {
     let time = |seconds: f64| text::brief(text::seconds(seconds));
     let range = |(from, to): (f64, f64)| match from == to {
@@ -21,12 +21,12 @@ pub(super) fn delays(course: &Course) -> String {
     words.join(", ")
 }
 
-/// "at most 2 times (3 attempts)".
-pub(super) fn times(max_attempts: u32) -> String {
-    match max_attempts {
-        u32::MAX => "any number of times".to_owned(),
-        2 => "at most once (2 attempts)".to_owned(),
-        attempts => format!("at most {} times ({attempts} attempts)", attempts.saturating_sub(1)),
+/// "at most 2 times (3 attempts)", of a number that may be infinite.
+pub(super) fn times(retries: f64) -> String {
+    match retries {
+        f64::INFINITY => "any number of times".to_owned(),
+        1.0 => "at most once (2 attempts)".to_owned(),
+        retries => format!("at most {retries} times ({} attempts)", retries + 1.0),
     }
 }
 

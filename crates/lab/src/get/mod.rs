@@ -24,6 +24,7 @@ use line::Attempt;
 /// Sends a GET through the retry layer and draws its attempts as a time line. Ends with 1 if the call
 /// does. Redirects are not followed.
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Get {
     /// Where to: http://… or https://…
     #[arg(value_name = "URL", value_parser = parse_url)]

@@ -1,7 +1,6 @@
 //! Calls that go on failing, decided by the engine attempt by attempt.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::time::Duration;
 
 use reattempt::schedule::{Delays, Schedule};
@@ -10,7 +9,6 @@ use reattempt::{
 };
 use serde::Serialize;
 
-use crate::error::LabError;
 use crate::policy::Policy;
 use crate::progress::Progress;
 use crate::text;
@@ -125,38 +123,40 @@ impl Case<'_> {
 
 impl Ending {
     /// In a sentence.
-    pub(super) fn print(
-        &self,
-        attempt_time: Duration,
-        out: &mut dyn Write,
-    ) -> Result<(), LabError> {
-        let time = |seconds: f64| text::duration(text::seconds(seconds));
+    pub(super) fn sentence(&self, attempt_time: Duration) -> String {
+        let time = |seconds: f64| text::brief(text::seconds(seconds));
         let Self { retries, seconds, reasons } = self;
-        write!(out, "A call that always fails")?;
-        if !attempt_time.is_zero() {
-            write!(out, ", after {} each time,", text::duration(attempt_time))?;
-        }
+        let taking = match attempt_time.is_zero() {
+            true => String::new(),
+            false => format!(", after {} each time,", text::brief(attempt_time)),
+        };
         if reasons.contains_key(NO_LIMIT) {
-            writeln!(out, " does not end by itself.")?;
-            return Ok(());
+            return format!("A call that always fails{taking} does not end by itself.");
         }
-        write!(out, " is retried ")?;
-        if retries.most == 1.0 && retries.least == 1.0 {
-            write!(out, "once")?;
-        } else if retries.least == retries.most {
-            write!(out, "{} times", retries.least)?;
-        } else {
-            write!(out, "{} to {} times ({:.2})", retries.least, retries.most, retries.mean)?;
-        }
-        write!(out, " and ends after ")?;
-        if seconds.least == seconds.most {
-            write!(out, "{}: ", time(seconds.least))?;
-        } else {
-            let (least, most) = (time(seconds.least), time(seconds.most));
-            write!(out, "{least} to {most} ({}): ", time(seconds.mean))?;
-        }
-        writeln!(out, "{}.", self.reasons())?;
-        Ok(())
+        let times = match (retries.least, retries.most) {
+            (1.0, 1.0) => "once".to_owned(),
+            (least, most) if least == most => format!("{least} times"),
+            (least, most) => format!("{least} to {most} times ({:.2})", retries.mean),
+        };
+        let end = match (time(seconds.least), time(seconds.most)) {
+            (least, most) if seconds.least == seconds.most || least == most => least,
+            (least, most) => format!("{least} to {most} ({})", time(seconds.mean)),
+        };
+        let reasons = self.reasons();
+        format!(
+            "A call that always fails{taking} is retried {times} and ends after {end}: {reasons}."
+        )
+    }
+
+    /// The most retries where the schedule has an end of its own.
+    pub(super) fn schedule_ends_after(&self) -> Option<f64> {
+        let ended = self.reasons.contains_key(&StopReason::ScheduleEnded.to_string());
+        ended.then_some(self.retries.most)
+    }
+
+    /// Whether the calls end by anything but the number of their attempts.
+    pub(super) fn ends_otherwise(&self) -> bool {
+        self.reasons.keys().any(|reason| *reason != StopReason::AttemptsExhausted.to_string())
     }
 
     /// Why the calls end, each reason with its share.

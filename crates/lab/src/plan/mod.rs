@@ -28,6 +28,7 @@ use calls::{Case, Ending};
 /// The delays of one or several policies, and how a call ends that always fails.
 #[derive(Debug, Args)]
 #[command(after_long_help = help())]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Plan {
     /// Profiles or schedules, such as stripe, stripe:max_attempts=5,
     /// exponential:base=50ms,jitter=equal or list:100ms,1s,5s [default: standard]
@@ -89,7 +90,7 @@ fn parse_failure(text: &str) -> Result<Failure, String> {
         _ if status.is_client_error() || status.is_server_error() => {
             Ok(Failure::new(FailureKind::Other).with_code(status.as_u16()))
         }
-        _ => Err("it is no failure".to_owned()),
+        _ => Err("it is no status of a failure, which are 400 to 599".to_owned()),
     }
 }
 
@@ -121,6 +122,20 @@ impl Course {
     /// The bounds of each delay, in seconds.
     pub(crate) fn bands(&self) -> Vec<(f64, f64)> {
         self.retries.iter().map(|band| (band.from, band.to)).collect()
+    }
+
+    /// How many retries schedule and attempts allow; infinite for no limit.
+    pub(crate) fn most_retries(&self, max_attempts: u32) -> f64 {
+        let attempts = match max_attempts {
+            u32::MAX => f64::INFINITY,
+            attempts => f64::from(attempts.saturating_sub(1)),
+        };
+        self.ending.schedule_ends_after().map_or(attempts, |ended| ended.min(attempts))
+    }
+
+    /// How the calls end, in a sentence; `None` if by the number of their attempts alone.
+    pub(crate) fn ending(&self) -> Option<String> {
+        self.ending.ends_otherwise().then(|| self.ending.sentence(Duration::ZERO))
     }
 
     /// Why the calls end.
@@ -185,7 +200,8 @@ impl Plan {
             ]);
         }
         text::print_table(out, &table)?;
-        course.ending.print(self.attempt_time, out)
+        writeln!(out, "{}", course.ending.sentence(self.attempt_time))?;
+        Ok(())
     }
 }
 

@@ -87,6 +87,94 @@ fn warnings_count_when_they_are_to() {
     assert_eq!(run_with(&["check", "-", "--strict"], SERVICE_CONFIG).0, 0);
 }
 
+/// What no entry speaks of is said too, and that a timeout leaves no time.
+#[test]
+fn methods_that_are_not_retried() {
+    let (code, text, _) = run_with(&["check", "-"], "{}");
+    assert_eq!((code, &*text), (0, "all methods\n  Neither retried nor hedged.\n"));
+
+    let hasty = SERVICE_CONFIG.replace("\"2.5s\"", "\"0.05s\"").replace("[{}]", "[]");
+    let (code, text, _) = run_with(&["check", "-"], &hasty);
+    assert_eq!(code, 0);
+    let expected = "\
+<stdin>: warning: methodConfig[0].timeout is 50 ms (recommended: 1 s to 1 h, usually 5 s to 30 s)
+<stdin>: warning: methodConfig[0].timeout leaves no time for a retry
+<stdin>: warning: methodConfig[1] names no method, so it is never used
+
+stock.Stock/Count and all other methods of billing.Invoices
+  Not retried: the timeout leaves no time for it.
+  A call ends after 50 ms, with all its attempts and delays.
+
+all other methods
+  Neither retried nor hedged.
+";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+/// Every recommended range that a policy can leave, below and above, in the order of the file.
+#[test]
+fn warnings_outside_of_every_range() {
+    let policy = |figures: [&str; 6]| {
+        let [base, factor, cap, elapsed, ratio, burst] = figures;
+        format!(
+            "[a]\nbase = \"{base}\"\nfactor = {factor}\ncap = \"{cap}\"\nmax_elapsed = \"{elapsed}\"\n\
+             budget = {{ ratio = {ratio} }}\n[b]\nbudget = {{ rate = 2, burst = {burst} }}\n\
+             max_attempts = 11\n"
+        )
+    };
+    let warnings = |figures| {
+        let (code, text, _) = run_with(&["check", "-"], &policy(figures));
+        assert_eq!(code, 0, "{text}");
+        let lines = text.lines().take_while(|line| !line.is_empty());
+        let line = |line: &str| line.split(" (").next().unwrap().replace("<stdin>:", "");
+        lines.map(line).collect::<Vec<_>>()
+    };
+    let attempts = "9: warning: b.max_attempts is 11";
+    assert_eq!(
+        warnings(["9ms", "1.4", "900ms", "900ms", "0.009", "1"]),
+        [
+            "2: warning: a.base is 9 ms",
+            "3: warning: a.factor is 1.4",
+            "4: warning: a.cap is 900 ms",
+            "5: warning: a.max_elapsed is 900 ms",
+            "6: warning: a.budget.ratio is 0.009",
+            "8: warning: b.budget.burst is 0.5 times the rate",
+            attempts,
+        ]
+    );
+    assert_eq!(
+        warnings(["1100ms", "3.1", "61s", "61m", "0.51", "12"]),
+        [
+            "2: warning: a.base is 1.1 s",
+            "3: warning: a.factor is 3.1",
+            "4: warning: a.cap is 61 s",
+            "5: warning: a.max_elapsed is 1.02 h",
+            "6: warning: a.budget.ratio is 0.51",
+            "8: warning: b.budget.burst is 6 times the rate",
+            attempts,
+        ]
+    );
+    assert_eq!(warnings(["10ms", "1.5", "1s", "1s", "0.01", "2"]), [attempts]);
+    assert_eq!(warnings(["1s", "3", "60s", "1h", "0.5", "10"]), [attempts]);
+}
+
+/// What really ends the retries is said, if it is not the number of attempts.
+#[test]
+fn when_the_retries_end() {
+    let text = "[a]\nschedule = \"list\"\ndelays = [\"1s\", \"2s\"]\nmax_attempts = \"none\"\n\
+                [b]\nschedule = \"constant\"\nbase = \"1s\"\nmax_attempts = 10\nmax_elapsed = \"3s\"\n";
+    let (_, text, _) = run_with(&["check", "-"], text);
+    for expected in [
+        "  Retried at most 2 times (3 attempts), after 1 s, 2 s.\n",
+        "  A call that always fails is retried 2 times and ends after 3 s: the schedule has ended.\n",
+        "  Retried at most 9 times (10 attempts), after 1 s, 1 s, 1 s.\n",
+        "  A call that always fails is retried 3 times and ends after 3 s: the next delay would pass \
+         the limit on elapsed time.\n",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
 #[test]
 fn a_policy_file_in_words_and_with_warnings() {
     let file = scratch("policies.toml");
@@ -146,4 +234,6 @@ fn what_cannot_be_read_or_is_wrong() {
 ";
     assert_eq!(text, expected);
     assert_eq!(run(&["check"]).0, 2);
+    let (code, _, errors) = run(&["check", "-", "--plot", "x.png"]);
+    assert_eq!((code, &*errors), (2, "error: --plot: this command draws no picture\n"));
 }
