@@ -12,6 +12,7 @@ use crate::get::Get;
 use crate::picture::{self, Figure};
 use crate::plan::Plan;
 use crate::responsive::Responsive;
+use crate::storm::{Budgets, Storm};
 
 /// What retries do to delays, load and recovery, before production shows it.
 ///
@@ -39,6 +40,10 @@ enum Command {
     Responsive(Responsive),
     /// Clients that contend for one row: calls made and time to finish, by schedule
     Contention(Contention),
+    /// A share of all requests fails: load and success, by retry budget
+    Budgets(Budgets),
+    /// An outage: load, goodput and time to recover, by policy
+    Storm(Storm),
 }
 
 impl Cli {
@@ -50,6 +55,8 @@ impl Cli {
             Command::Get(command) => command.run(&self.common, out),
             Command::Responsive(command) => command.run(&self.common, out),
             Command::Contention(command) => command.run(&self.common, out),
+            Command::Budgets(command) => command.run(&self.common, out),
+            Command::Storm(command) => command.run(&self.common, out),
         }
     }
 }

@@ -52,6 +52,11 @@ impl<E> EventQueue<E> {
         self.due.pop_front()
     }
 
+    /// The next event that is due at the present time.
+    pub(crate) fn next_now(&mut self) -> Option<E> {
+        self.due.pop_front()
+    }
+
     fn put(&mut self, at: u64, event: E) {
         match (at ^ self.now).checked_ilog2() {
             None => self.due.push_back(event),

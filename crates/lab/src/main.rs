@@ -18,6 +18,7 @@ mod plan;
 mod policy;
 mod progress;
 mod responsive;
+mod storm;
 mod text;
 
 use std::io::Write;

@@ -1,0 +1,133 @@
+//! A client and its calls: when they begin, and what the engine decides when an attempt has failed.
+//!
+//! What flows in: a policy, a seed, verdicts on attempts. What flows out: the moments of calls, and
+//! whether and when there is a retry. The random streams are those of a client with a retry layer
+//! of its own, whose policy has the client's seed.
+
+use std::time::Duration;
+
+use reattempt::schedule::{Admission, Delays, Random, Schedule};
+use reattempt::{Budget, CallRandom, Decision, Failed, Judgement, StopReason, Verdict, decide};
+
+use super::policy::{ClientBudget, Policy};
+use super::server::fraction;
+
+/// Time in milliseconds, the resolution of tokio's timers.
+pub(super) fn ticks(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+/// The time of a tick.
+pub(super) fn time(ticks: u64) -> Duration {
+    Duration::from_millis(ticks)
+}
+
+/// A client that calls at random moments (a Poisson process), whether or not its earlier calls are
+/// over by then.
+pub(super) struct Client {
+    /// The seed of its policy.
+    pub(super) seed: u64,
+    pub(super) budget: ClientBudget,
+    /// How many calls it has made.
+    pub(super) calls: u32,
+    arrivals: Arrivals,
+}
+
+impl Client {
+    pub(super) fn new(policy: &Policy, arrivals: Arrivals) -> Self {
+        Self { seed: arrivals.seed, budget: policy.budget_of_client(), calls: 0, arrivals }
+    }
+
+    /// When it makes its next call.
+    pub(super) fn next_call(&mut self) -> u64 {
+        self.arrivals.next()
+    }
+}
+
+/// The moments at which a client calls.
+pub(super) struct Arrivals {
+    /// A number for the seed of the client's policy.
+    pub(super) seed: u64,
+    random: CallRandom,
+    /// In ticks, between two calls.
+    mean: f64,
+    at: f64,
+}
+
+impl Arrivals {
+    /// Those of the client with this number, at `rate` calls a second.
+    pub(super) fn new(seed: u64, client: u32, rate: f64) -> Self {
+        let mut random = CallRandom::of_call(seed, client.into());
+        Self { seed: random.next_u64(), random, mean: 1000.0 / rate, at: 0.0 }
+    }
+
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "never below zero, and the cast saturates"
+    )]
+    pub(super) fn next(&mut self) -> u64 {
+        self.at -= self.mean * (1.0 - fraction(&mut self.random)).ln();
+        self.at.ceil() as u64
+    }
+}
+
+/// What the engine has to know of a call once an attempt has failed.
+pub(super) struct Retrying {
+    random: CallRandom,
+    delays: Box<dyn Delays + Send>,
+    previous: Option<Duration>,
+    /// What the last retry cost the budget.
+    pub(super) paid: u32,
+}
+
+impl Retrying {
+    pub(super) fn new(policy: &Policy, seed: u64, call: u32) -> Self {
+        Self {
+            random: CallRandom::of_call(seed, call.into()),
+            delays: policy.schedule.delays(),
+            previous: None,
+            paid: 0,
+        }
+    }
+
+    /// Attempt `attempts` of a call, which began at `started`, has failed: how long until the next
+    /// one, or why there is none.
+    pub(super) fn failed(
+        &mut self,
+        policy: &Policy,
+        budget: &ClientBudget,
+        verdict: Verdict,
+        attempts: u32,
+        (started, now): (u64, u64),
+    ) -> Result<Duration, StopReason> {
+        if let Some(failure) = verdict.failure() {
+            budget.failed(DESTINATION, failure);
+        }
+        let failed = Failed {
+            judgement: Judgement::new(verdict),
+            attempts,
+            repeatable: true,
+            at_hand: true,
+            previous: self.previous,
+            admission: Admission::default(),
+            elapsed: time(now - started),
+            until_deadline: None,
+            destination: DESTINATION,
+            now: time(now),
+        };
+        let delays: &mut dyn Delays = &mut self.delays;
+        match decide(&policy.limits, &failed, delays, &mut self.random, budget) {
+            Decision::Return(reason) => Err(reason),
+            Decision::Retry { after, permit } => {
+                // Nobody here drops a call, so each retry that is granted is sent.
+                self.paid = permit.spend();
+                self.previous = Some(after);
+                Ok(after)
+            }
+        }
+    }
+}
+
+/// Whom all calls are for.
+pub(super) const DESTINATION: &str = "server";

@@ -1,0 +1,273 @@
+//! The storm itself: clients, network and server on one event queue.
+//!
+//! What flows in: a scene, a policy, a seed. What flows out: each thing that happens, to whoever
+//! watches. Time goes by in ticks of a millisecond. A message takes at least one, so nothing that
+//! happens in a tick can cause anything else in it but at the same place; and what does happen in a
+//! tick is taken in the order of clients and calls, whatever brought it about.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use reattempt::{Budget, CallRandom, Failure, FailureKind, StopReason, Verdict, verdict_of_status};
+
+use super::client::{Arrivals, Client, DESTINATION, Retrying, ticks};
+use super::policy::Policy;
+use super::server::{Arrival, Server, ServerSettings};
+use crate::events::EventQueue;
+
+/// What is the same for all policies. Times are in ticks.
+#[derive(Debug, Clone)]
+pub(super) struct Scene {
+    pub(super) clients: u32,
+    /// Calls a second of each client.
+    pub(super) rate: f64,
+    /// How long calls are made.
+    pub(super) duration: u64,
+    /// How long a client waits for an answer.
+    pub(super) timeout: u64,
+    /// How long a message takes, one way; at least 1.
+    pub(super) network: u64,
+    pub(super) server: ServerSettings,
+    pub(super) seed: u64,
+}
+
+/// Whoever is told what happens.
+pub(super) trait Watch {
+    /// A call begins.
+    fn begun(&mut self, at: u64);
+    /// An attempt is sent.
+    fn sent(&mut self, at: u64);
+    /// An attempt has ended, as its client sees it.
+    fn ended(&mut self, end: &Ended);
+}
+
+/// The end of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub(super) at: u64,
+    pub(super) client: u32,
+    pub(super) call: u32,
+    pub(super) attempt: u32,
+    /// When the call began.
+    pub(super) started: u64,
+    /// How it failed, if it did.
+    pub(super) failure: Option<Failure>,
+    /// The delay before the next attempt, or why there is none.
+    pub(super) then: Result<Duration, StopReason>,
+}
+
+/// An attempt under way, or something that happens with it.
+#[derive(Debug, Clone, Copy)]
+struct Event {
+    /// The call's place in the list of calls under way.
+    slot: u32,
+    client: u32,
+    call: u32,
+    attempt: u16,
+    kind: Kind,
+}
+
+/// In the order in which they are taken within a tick: the server's first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    FaultOver,
+    Done,
+    Arrives,
+    /// An answer, which comes before the timeout that is due in the same tick.
+    Answer,
+    Refusal,
+    Timeout,
+    RetryDue,
+    CallDue,
+}
+
+impl Event {
+    fn order(&self) -> (Kind, u32, u32, Kind, u16) {
+        // All that happens at clients is in the order of their calls.
+        let place = self.kind.min(Kind::Answer);
+        (place, self.client, self.call, self.kind, self.attempt)
+    }
+}
+
+/// A call under way.
+struct Call {
+    client: u32,
+    number: u32,
+    /// The attempt under way, or the next one while it is waited for; 0 when the place is free.
+    attempt: u16,
+    started: u64,
+    retrying: Option<Box<Retrying>>,
+}
+
+/// A storm under one policy.
+pub(super) struct Simulation<'a, W> {
+    scene: &'a Scene,
+    policy: &'a Policy,
+    watch: W,
+    queue: EventQueue<Event>,
+    server: Server<Event>,
+    clients: Vec<Client>,
+    calls: Vec<Call>,
+    free: Vec<u32>,
+}
+
+impl<'a, W: Watch> Simulation<'a, W> {
+    pub(super) fn new(scene: &'a Scene, policy: &'a Policy, watch: W) -> Self {
+        let (mut queue, mut clients) = (EventQueue::new(), Vec::new());
+        let nobody = Event { slot: 0, client: 0, call: 0, attempt: 0, kind: Kind::FaultOver };
+        queue.after(scene.server.faulty.end, nobody);
+        for number in 0..scene.clients {
+            let arrivals = Arrivals::new(scene.seed, number, scene.rate);
+            let mut client = Client::new(policy, arrivals);
+            let first = client.next_call();
+            if first < scene.duration {
+                queue.after(first, Event { client: number, kind: Kind::CallDue, ..nobody });
+            }
+            clients.push(client);
+        }
+        let server = Server::new(scene.server.clone(), server_random(scene));
+        Self { scene, policy, watch, queue, server, clients, calls: Vec::new(), free: Vec::new() }
+    }
+
+    /// Runs until every call is over.
+    pub(super) fn run(mut self) -> W {
+        let mut together = Vec::new();
+        while let Some(event) = self.queue.next() {
+            together.push(event);
+            together.extend(std::iter::from_fn(|| self.queue.next_now()));
+            together.sort_unstable_by_key(Event::order);
+            together.drain(..).for_each(|event| self.happens(event));
+        }
+        self.watch
+    }
+
+    fn happens(&mut self, event: Event) {
+        let now = self.queue.now();
+        match event.kind {
+            Kind::FaultOver => self.work(),
+            Kind::Done => {
+                self.server.done();
+                self.queue.after(self.scene.network, Event { kind: Kind::Answer, ..event });
+                self.work();
+            }
+            Kind::Arrives => match self.server.arrive(now, event) {
+                Arrival::Begun(job, work) => self.begun(job, work),
+                Arrival::Waits => {}
+                Arrival::Refused(job) => {
+                    self.queue.after(self.scene.network, Event { kind: Kind::Refusal, ..job });
+                }
+            },
+            Kind::CallDue => self.call(event),
+            Kind::Answer | Kind::Refusal | Kind::Timeout | Kind::RetryDue => {
+                // Of an attempt that nobody waits for any more, nobody learns anything.
+                let slot = event.slot as usize;
+                let known = self.calls.get(slot).filter(|call| {
+                    (call.client, call.number, call.attempt)
+                        == (event.client, event.call, event.attempt)
+                });
+                if known.is_some() {
+                    self.told(slot, event);
+                }
+            }
+        }
+    }
+
+    /// Workers that are free begin with what waits.
+    fn work(&mut self) {
+        while let Some((job, work)) = self.server.begin_next(self.queue.now()) {
+            self.begun(job, work);
+        }
+    }
+
+    fn begun(&mut self, job: Event, work: u64) {
+        self.queue.after(work, Event { kind: Kind::Done, ..job });
+    }
+
+    /// A client makes a call.
+    fn call(&mut self, due: Event) {
+        let now = self.queue.now();
+        let Some(client) = self.clients.get_mut(due.client as usize) else { return };
+        let number = client.calls;
+        client.calls += 1;
+        let next = client.next_call();
+        if next < self.scene.duration {
+            self.queue.after(next - now, due);
+        }
+        let call = Call { client: due.client, number, attempt: 1, started: now, retrying: None };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.calls[slot as usize] = call;
+                slot
+            }
+            None => {
+                self.calls.push(call);
+                u32::try_from(self.calls.len() - 1).unwrap_or(u32::MAX)
+            }
+        };
+        self.watch.begun(now);
+        self.send(Event { slot, call: number, attempt: 1, ..due });
+    }
+
+    fn send(&mut self, attempt: Event) {
+        self.watch.sent(self.queue.now());
+        self.queue.after(self.scene.network, Event { kind: Kind::Arrives, ..attempt });
+        self.queue.after(self.scene.timeout, Event { kind: Kind::Timeout, ..attempt });
+    }
+
+    /// A call that waits is told something.
+    fn told(&mut self, slot: usize, event: Event) {
+        let verdict = match event.kind {
+            Kind::RetryDue => return self.send(event),
+            Kind::Refusal => verdict_of_status(StatusCode::SERVICE_UNAVAILABLE),
+            Kind::Timeout => Verdict::Transient(Failure::new(FailureKind::Timeout)),
+            _ => Verdict::Success,
+        };
+        let now = self.queue.now();
+        let (call, client) = (&mut self.calls[slot], &self.clients[event.client as usize]);
+        let failure = verdict.failure().copied();
+        let then = match failure {
+            None => {
+                if !client.budget.is_full() {
+                    let paid = call.retrying.as_ref().map_or(0, |retrying| retrying.paid);
+                    client.budget.succeeded(DESTINATION, paid);
+                }
+                Err(StopReason::Succeeded)
+            }
+            Some(_) => {
+                let retrying = call.retrying.get_or_insert_with(|| {
+                    Box::new(Retrying::new(self.policy, client.seed, event.call))
+                });
+                let times = (call.started, now);
+                let attempts = event.attempt.into();
+                retrying.failed(self.policy, &client.budget, verdict, attempts, times)
+            }
+        };
+        let (at, started, attempt) = (now, call.started, event.attempt.into());
+        let (client, call) = (event.client, event.call);
+        self.watch.ended(&Ended { at, client, call, attempt, started, failure, then });
+        match then {
+            Ok(after) => self.retry(slot, event, after),
+            Err(_) => {
+                self.calls[slot].attempt = 0;
+                self.calls[slot].retrying = None;
+                self.free.push(event.slot);
+            }
+        }
+    }
+
+    /// Sends the next attempt after this delay, or as soon afterwards as a timer goes off.
+    fn retry(&mut self, slot: usize, event: Event, after: Duration) {
+        let attempt = event.attempt.saturating_add(1);
+        self.calls[slot].attempt = attempt;
+        let due = Event { attempt, kind: Kind::RetryDue, ..event };
+        match ticks(after) {
+            0 => self.send(due),
+            delay => self.queue.after(delay, due),
+        }
+    }
+}
+
+/// A stream of the server's own.
+pub(super) fn server_random(scene: &Scene) -> CallRandom {
+    CallRandom::of_call(scene.seed, u64::from(u32::MAX) + 1)
+}
