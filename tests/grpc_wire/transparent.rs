@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use reattempt::service_config::{ServiceConfig, Throttle, Throttling};
-use reattempt::{RetryBudget, ServiceConfigLayer};
+use reattempt::{HedgeReport, RetryBudget, ServiceConfigLayer};
 use tokio::sync::Notify;
 
 use super::*;
@@ -105,6 +105,68 @@ async fn call_2_a_policy_that_does_not_list_unavailable_is_not_asked() {
         let answer = EchoClient::new(configured).say(Text::new("hello")).await;
         assert_eq!((server.calls(), answer.is_ok()), calls, "{script:?}");
         assert_eq!(throttle.tokens_thousandths(), Some(10_000), "{script:?}");
+    }
+}
+
+/// The methods of this config are hedged, and no failure leaves the other attempts running.
+const HEDGED: &str = r#"{
+    "methodConfig": [{"name": [{}], "hedgingPolicy": {"maxAttempts": 2, "hedgingDelay": "0.5s"}}],
+    "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.001}
+}"#;
+
+/// Calls a server by hedges, and returns how many attempts the caller is told of, and the numbers that
+/// the server was told.
+async fn hedged(
+    scripts: impl IntoIterator<Item = Vec<Step>>,
+    change: impl FnOnce(ServiceConfigLayer) -> ServiceConfigLayer,
+) -> (Result<u32, Code>, Vec<Option<String>>) {
+    let server = Server::in_memory(scripts);
+    let layer = change(ServiceConfigLayer::new(ServiceConfig::parse(HEDGED).unwrap()));
+    let throttle = layer.handle().throttle().clone();
+    let configured = ServiceBuilder::new().layer(layer).service(server.channel());
+    let answer = EchoClient::new(configured).say(Text::new("hello")).await;
+    let attempts = |answer: tonic::Response<Text>| {
+        let attempts = answer.extensions().get().map_or(1, HedgeReport::attempts);
+        assert_eq!(answer.into_inner(), Text::new("hello"));
+        attempts
+    };
+    assert_eq!(throttle.tokens_thousandths(), Some(10_000), "no failure was one that is listed");
+    let answer = answer.map(attempts).map_err(|status| status.code());
+    (answer, server.fields("grpc-previous-rpc-attempts"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn tr_6_a_hedge_that_was_not_processed_is_replaced_in_its_place() {
+    let (none, one) = (None, Some("1".to_owned()));
+    let hang = || vec![Step::Read, Step::Hang];
+    for script in unprocessed() {
+        let (answer, numbers) = hedged([script.clone()], |layer| layer).await;
+        assert_eq!((answer.unwrap(), numbers), (1, vec![none.clone(); 2]), "{script:?}");
+
+        let (answer, numbers) = hedged([hang(), script.clone()], |layer| layer).await;
+        let told = vec![none.clone(), one.clone(), one.clone()];
+        assert_eq!((answer.unwrap(), numbers), (2, told), "{script:?}");
+
+        // The replacement of the first goes on beside the second, which is not one of them.
+        let (answer, numbers) = hedged([script.clone(), hang()], |layer| layer).await;
+        let told = vec![none.clone(), none.clone(), one.clone()];
+        assert_eq!((answer.unwrap(), numbers), (2, told), "{script:?}");
+
+        // A further one is an ordinary failure, which is fatal here.
+        let (answer, numbers) = hedged([script.clone(), script.clone()], |layer| layer).await;
+        assert_eq!((answer.is_err(), numbers.len()), (true, 2), "{script:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tr_8_the_two_switches_of_hedges_too() {
+    for script in unprocessed() {
+        let (answer, numbers) = hedged([script.clone()], |layer| layer.max_attempts(1)).await;
+        assert_eq!((answer.unwrap(), numbers.len()), (1, 2), "{script:?}");
+        let off =
+            |layer: ServiceConfigLayer| layer.hedges(|policy| policy.transparent_retries(false));
+        let (answer, numbers) = hedged([script.clone()], off).await;
+        assert_eq!((answer.is_err(), numbers.len()), (true, 1), "{script:?}");
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod ended;
 mod opening;
+mod replaced;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -81,6 +82,7 @@ where
         shared: Arc<Shared<S, HedgePolicy<K, B, M>>>,
         opening: Opening,
         kept: Option<K::Kept>,
+        target: Option<Box<str>>,
     ) -> Self {
         Self {
             shared,
@@ -93,7 +95,7 @@ where
             started: None,
             upcoming: None,
             sent: None,
-            running: None,
+            running: target.map(|destination| Box::new(Running::new(destination))),
         }
     }
 
@@ -196,11 +198,12 @@ where
             return Poll::Ready(Err(StopReason::NotReady));
         }
         let number = self.attempts.map_or(1, |attempts| attempts.sent).saturating_add(1);
-        if number == 2 {
+        // Of a first attempt that was replaced there is a watch already, or will be.
+        if number == 2 && running.replaced.iter().all(|(of, _)| *of != 1) {
             running.watches.extend(kept.watch_first().map(|watch| (1, watch)));
         }
         running.watches.extend(kept.watch_next().map(|watch| (number, watch)));
-        let last = number >= self.rules.max_attempts;
+        let last = number >= self.rules.max_attempts && !settings.protocol.replaces();
         let order = NextAttempt { number, last, deadline: self.deadline };
         let again = settings.protocol.again(&mut self.kept, order);
         let (Some(attempt), Some((mut service, permit))) = (again, running.readying.take()) else {
@@ -228,6 +231,16 @@ where
             Some(running) => running.poll(cx),
             None => Poll::Pending,
         }
+    }
+
+    /// What only a call has that was hedged, or waits to be.
+    fn running(&mut self) -> &mut RunningOf<S, Req, K, M> {
+        let kept = self.kept.as_ref();
+        let protocol = &self.shared.policy.settings.protocol;
+        self.running.get_or_insert_with(|| {
+            let destination = kept.map(|kept| protocol.destination(kept).into_owned());
+            Box::new(Running::new(destination.unwrap_or_default().into()))
+        })
     }
 
     /// When the call is to be interrupted.

@@ -108,6 +108,14 @@ where
             {
                 return Poll::Ready(over);
             }
+            if let Some(call) = this.call
+                && let Some((number, result)) = call.poll_replacing(cx)
+            {
+                match call.ended(number, result, cx) {
+                    ControlFlow::Break(over) => return Poll::Ready(over),
+                    ControlFlow::Continue(()) => continue,
+                }
+            }
             let mut ended = poll_first(this.first.as_mut(), cx);
             let Some(call) = this.call else {
                 let (number, result) = ready!(ended);

@@ -8,6 +8,13 @@ use crate::configured::kind;
 use crate::protocol::{Grpc, Outcome};
 
 impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
+    /// Whether an attempt that no server's application has seen is replaced at once, in its place and
+    /// under its number, once for each kind in a call (rules TR-1, TR-2, TR-6, TR-8). On by default; a
+    /// replacement costs no token and is none of the attempts.
+    pub fn transparent_retries(self, replaced: bool) -> Self {
+        self.set(|settings| settings.protocol.replaces = replaced)
+    }
+
     /// The codes with which an attempt may fail without ending the call (rules HG-4, HG-5), in place
     /// of the default's three; with none, every error ends it.
     ///

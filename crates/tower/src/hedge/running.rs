@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use reattempt_core::{Failure, Permit};
-use reattempt_http::ReplayWatch;
+use reattempt_http::{ReplayWatch, Undone};
 
 /// The hedges in flight, the one that is being readied, and the last failure.
 pub(super) struct Running<S, F, R> {
@@ -21,6 +21,18 @@ pub(super) struct Running<S, F, R> {
     pub(super) failure: Option<Failure>,
     /// What the last hedge cost the budget.
     pub(super) paid: u32,
+    /// The attempts whose replacements are not sent yet.
+    pub(super) replacing: Vec<Replacing<S, R>>,
+    /// What was replaced of this call: the numbers of attempts, and how far they had come.
+    pub(super) replaced: Vec<(u32, Undone)>,
+}
+
+/// An attempt that is replaced: its number, the service that is readied for the other, and how it ended,
+/// in case there can be none.
+pub(super) struct Replacing<S, R> {
+    pub(super) number: u32,
+    pub(super) service: S,
+    pub(super) result: R,
 }
 
 struct Hedged<F> {
@@ -30,8 +42,17 @@ struct Hedged<F> {
 
 impl<S, F, R> Running<S, F, R> {
     pub(super) fn new(destination: Box<str>) -> Self {
-        let (hedges, watches) = (Vec::new(), Vec::new());
-        Self { destination, hedges, watches, readying: None, last: None, failure: None, paid: 0 }
+        Self {
+            destination,
+            hedges: Vec::new(),
+            watches: Vec::new(),
+            readying: None,
+            last: None,
+            failure: None,
+            paid: 0,
+            replacing: Vec::new(),
+            replaced: Vec::new(),
+        }
     }
 
     /// A hedge has been sent.

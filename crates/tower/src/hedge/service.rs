@@ -116,17 +116,23 @@ where
 {
     let settings = &*shared.policy.settings;
     let opening = Opening::new(settings, options, &request);
-    if opening.is_indifferent(M::INTERRUPTS || M::ANSWERS) {
+    // Of a call that is not to be hedged a budget hears of a success at most, which a full one need not.
+    let earns =
+        !opening.keeps() && settings.protocol.credits_every_call() && !settings.budget.is_full();
+    if !earns && opening.is_indifferent(M::INTERRUPTS || M::ANSWERS) {
         let attempt = settings.protocol.pass(request, opening.added());
         return HedgeFuture::passing(inner.call(attempt));
     }
-    let mut kept = None;
+    let (mut kept, mut target) = (None, None);
     let attempt = if opening.keeps() {
         settings.protocol.keep(request, opening.added(), &mut kept)
     } else {
+        if earns {
+            target = Some(settings.protocol.target(&request).into());
+        }
         settings.protocol.pass(request, opening.added())
     };
-    let call = Call::new(Arc::clone(shared), opening, kept);
+    let call = Call::new(Arc::clone(shared), opening, kept, target);
     HedgeFuture::new(call, inner.call(attempt))
 }
 

@@ -100,6 +100,11 @@ impl Protocol for Grpc {
         Some(Box::new(tonic::Status::deadline_exceeded("a time limit of the call has passed")))
     }
 
+    /// Rule THR-4
+    fn credits_every_call(&self) -> bool {
+        true
+    }
+
     fn replaces(&self) -> bool {
         self.replaces
     }

@@ -60,6 +60,12 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
         None
     }
 
+    /// Whether the success of a call that is not to be hedged is put to the budget's credit.
+    #[doc(hidden)]
+    fn credits_every_call(&self) -> bool {
+        false
+    }
+
     /// Whether the protocol replaces attempts that were not processed, outside of all limits.
     #[doc(hidden)]
     fn replaces(&self) -> bool {

@@ -18,6 +18,7 @@ mod budget;
 mod buffers;
 mod calls;
 mod deadlines;
+mod hedged;
 mod inbound;
 mod sorting;
 mod support;

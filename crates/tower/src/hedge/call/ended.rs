@@ -16,7 +16,6 @@ use super::{Call, ResultOf};
 use crate::error_mode::ErrorMode;
 use crate::hedge::next::{Event, Pushback};
 use crate::hedge::policy::Settings;
-use crate::hedge::running::Running;
 use crate::hedge::{Extended, HedgeReport};
 use crate::protocol::{Carry, Committed, Destination, Judge, Kept, chain};
 use crate::random::CallRandom;
@@ -64,6 +63,15 @@ where
         let running = self.running.as_ref();
         let cut_off = running.is_some_and(|running| running.is_cut_off(number, cx));
         let sorted = self.sort(&result, cut_off);
+        if sorted.event != Event::Lost && self.is_replaced(number, &result) {
+            self.tell_failure(number, &sorted, &result);
+            if let Some(observer) = &self.shared.policy.settings.observer {
+                let event = crate::Event::WillReplace { attempt: number };
+                self.with_destination(|destination| observer.on_event(destination, &event));
+            }
+            self.replace(number, result);
+            return ControlFlow::Continue(());
+        }
         if number == 1
             && let Some(stopwatch) = self.stopwatch.take()
             && sorted.event.ends().is_some()
@@ -86,12 +94,7 @@ where
                 _ => Over { number, result: Some(result), stop },
             });
         }
-        let kept = self.kept.as_ref();
-        let protocol = &self.shared.policy.settings.protocol;
-        let running = self.running.get_or_insert_with(|| {
-            let destination = kept.map(|kept| protocol.destination(kept).into_owned());
-            Box::new(Running::new(destination.unwrap_or_default().into()))
-        });
+        let running = self.running();
         if sorted.event != Event::Lost || running.last.is_none() {
             running.failure = sorted.failure;
             let former = running.last.replace((number, result));
@@ -203,8 +206,15 @@ where
         self.with_destination(|destination| observer.on_event(destination, &event));
     }
 
-    /// Calls `tell` with the key of the budget, if the call has one: if it may be hedged at all.
+    /// Calls `tell` with the key of the budget, if the call may be hedged at all.
     fn with_destination(&self, tell: impl FnOnce(&str)) {
+        if self.rules.max_attempts > 1 {
+            self.with_any_destination(tell);
+        }
+    }
+
+    /// The same for any call whose budget has something to learn.
+    fn with_any_destination(&self, tell: impl FnOnce(&str)) {
         match (&self.running, &self.kept) {
             (Some(running), _) => tell(&running.destination),
             (None, Some(kept)) => tell(&self.shared.policy.settings.protocol.destination(kept)),
@@ -264,7 +274,7 @@ where
         let attempts = self.attempts.map_or(1, |attempts| attempts.sent);
         let paid = self.running.as_ref().map_or(0, |running| running.paid);
         if stop == StopReason::Succeeded && !open && !settings.budget.is_full() {
-            self.with_destination(|destination| settings.budget.succeeded(destination, paid));
+            self.with_any_destination(|destination| settings.budget.succeeded(destination, paid));
         }
         if let Some(observer) = &settings.observer {
             let event = match stop {

@@ -20,6 +20,8 @@ pub(in crate::hedge) struct Opening {
     strip: bool,
     pub(super) rules: Rules,
     pub(super) stopwatch: Option<Stopwatch>,
+    /// Whether what was not processed is replaced.
+    replaces: bool,
 }
 
 impl Opening {
@@ -40,8 +42,10 @@ impl Opening {
         let own = options.as_ref();
         let deadlines = wishes.deadline.into_iter().chain(own.and_then(CallOptions::get_deadline));
         let deadline = deadlines.min();
-        let may_hedge = settings.protocol.cannot_keep(request).is_none()
-            && !own.is_some_and(CallOptions::never)
+        let may_repeat = settings.protocol.cannot_keep(request).is_none()
+            && !own.is_some_and(CallOptions::never);
+        let replaces = may_repeat && settings.protocol.replaces();
+        let may_hedge = may_repeat
             && own
                 .and_then(CallOptions::get_repeatable)
                 .unwrap_or_else(|| settings.protocol.may_hedge(request, settings.idempotent));
@@ -64,12 +68,12 @@ impl Opening {
             deadline: deadline.map(Deadline::instant),
         };
         let untold = deadline.filter(|deadline| Some(*deadline) != wishes.told);
-        Self { options, deadline, untold, strip: wishes.strip, rules, stopwatch }
+        Self { options, deadline, untold, strip: wishes.strip, rules, stopwatch, replaces }
     }
 
     /// Whether the request is kept, to be sent again.
     pub(in crate::hedge) fn keeps(&self) -> bool {
-        self.rules.max_attempts > 1
+        self.rules.max_attempts > 1 || self.replaces
     }
 
     /// What is to be added to the request.

@@ -1,0 +1,82 @@
+//! Attempts that no application has seen, and those that take their place (rules TR-1, TR-2, TR-6).
+
+use std::task::{Context, Poll};
+
+use reattempt_core::Budget;
+use tokio::time::Instant;
+use tower_service::Service;
+
+use super::{Call, ResultOf};
+use crate::error_mode::ErrorMode;
+use crate::hedge::running::Replacing;
+use crate::protocol::{Carry, Kept, NextAttempt};
+
+impl<S, Req, K, B, M> Call<S, Req, K, B, M>
+where
+    K: Carry<Req>,
+    S: Service<K::Attempt> + Clone,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    /// Whether this attempt is to be replaced: each kind is once for a call. No limit and no budget has to
+    /// do with that, and the attempts in flight are as many as before.
+    pub(in crate::hedge) fn is_replaced(
+        &mut self,
+        number: u32,
+        result: &ResultOf<S, Req, K, M>,
+    ) -> bool {
+        let protocol = &self.shared.policy.settings.protocol;
+        let error = result.as_ref().err().map(M::view);
+        let Some(undone) = error.and_then(|error| protocol.undone(error)) else { return false };
+        let late = self.deadline.is_some_and(|deadline| deadline.instant() <= Instant::now());
+        if late || !self.kept.as_ref().is_some_and(Kept::at_hand) {
+            return false;
+        }
+        let running = self.running();
+        let first = running.replaced.iter().all(|(_, kind)| *kind != undone);
+        if first {
+            running.replaced.push((number, undone));
+            // That of the reader that is gone.
+            running.watches.retain(|(of, _)| *of != number);
+        }
+        first
+    }
+
+    /// Another attempt is to be sent in the place of this one, which has ended so.
+    pub(in crate::hedge) fn replace(&mut self, number: u32, result: ResultOf<S, Req, K, M>) {
+        let service = self.shared.spare();
+        self.running().replacing.push(Replacing { number, service, result });
+    }
+
+    /// Sends the replacements whose services are ready. Returns the attempt that cannot be replaced after
+    /// all, and how it ended.
+    pub(in crate::hedge) fn poll_replacing(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Option<(u32, ResultOf<S, Req, K, M>)> {
+        let running = self.running.as_mut()?;
+        let mut place = 0;
+        while let Some(replacing) = running.replacing.get_mut(place) {
+            let ready = match replacing.service.poll_ready(cx) {
+                Poll::Pending => {
+                    place += 1;
+                    continue;
+                }
+                Poll::Ready(ready) => ready,
+            };
+            let Replacing { number, mut service, result } = running.replacing.remove(place);
+            let kept = self.kept.as_ref().filter(|kept| ready.is_ok() && kept.at_hand());
+            let Some(kept) = kept else { return Some((number, result)) };
+            let watch = kept.watch_next();
+            let order = NextAttempt { number, last: false, deadline: self.deadline };
+            match self.shared.policy.settings.protocol.again(&mut self.kept, order) {
+                None => return Some((number, result)),
+                Some(attempt) => {
+                    running.watches.extend(watch.map(|watch| (number, watch)));
+                    running.push(number, service.call(attempt));
+                }
+            }
+        }
+        None
+    }
+}
