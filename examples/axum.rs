@@ -11,10 +11,10 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use http::{HeaderMap, Request, StatusCode};
+use http::{Extensions, Request, StatusCode};
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
-use reattempt::{Deadline, ReplayBody, Report, Retry, RetryLayer};
+use reattempt::{Deadline, InboundDeadlineLayer, ReplayBody, Report, Retry, RetryLayer};
 use tokio::net::TcpListener;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
@@ -26,13 +26,11 @@ struct App {
 }
 
 /// Asks the stock service, by the caller's own deadline.
-async fn price(State(app): State<App>, headers: HeaderMap) -> Result<Response, StatusCode> {
+async fn price(State(app): State<App>, inbound: Extensions) -> Result<Response, StatusCode> {
     let mut outbound = Request::new(Body::empty());
     *outbound.uri_mut() = format!("http://{}/", app.stock).parse().unwrap_or_default();
-    if let Some(deadline) = Deadline::from_headers(&headers) {
-        // A retry that would come too late for our caller is not made.
-        outbound.extensions_mut().insert(deadline);
-    }
+    // A retry that would come too late for our caller is not made.
+    Deadline::hand_on(&inbound, outbound.extensions_mut());
     let answer = app.client.oneshot(outbound).await.map_err(|_| StatusCode::BAD_GATEWAY)?;
     if let Some(report) = answer.extensions().get::<Report>() {
         println!("{report}");
@@ -57,8 +55,8 @@ async fn main() -> Result<(), BoxError> {
     let client = ServiceBuilder::new()
         .layer(RetryLayer::http())
         .service(Client::builder(TokioExecutor::new()).build_http());
-    let shop =
-        serve(Router::new().route("/", get(price)).with_state(App { client, stock })).await?;
+    let shop = Router::new().route("/", get(price)).with_state(App { client, stock });
+    let shop = serve(shop.layer(InboundDeadlineLayer)).await?;
 
     let caller = Client::builder(TokioExecutor::new()).build_http::<Body>();
     for expected in [StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE] {

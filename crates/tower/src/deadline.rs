@@ -4,7 +4,7 @@ mod inbound;
 
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
 
 use crate::clock;
@@ -17,9 +17,9 @@ pub(crate) const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeou
 ///
 /// Put it into the extensions of a request, or into [`CallOptions`](crate::CallOptions): a retry
 /// whose delay would pass it is not made. A policy for gRPC ends the call there, as does one that
-/// [interrupts](crate::RetryPolicy::attempt_timeout). A server hands an inbound deadline on by putting
-/// the same value into its outbound requests ([`InboundDeadlineLayer`] finds it); every attempt finds it
-/// in its extensions.
+/// [interrupts](crate::RetryPolicy::attempt_timeout). Every attempt finds it in its extensions, and over
+/// gRPC its `grpc-timeout` is what is left at that moment. A server [hands on](Self::hand_on) the deadline
+/// of a call to the calls it makes for it; [`InboundDeadlineLayer`] finds that.
 ///
 /// ```
 /// use std::time::Duration;
@@ -47,6 +47,31 @@ impl Deadline {
     pub fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let value = headers.get(&GRPC_TIMEOUT)?;
         reattempt_grpc::parse_grpc_timeout(value.as_bytes()).map(Self::after)
+    }
+
+    /// Hands an inbound call's deadline on to an outbound one, if it has any: from extensions to
+    /// extensions. Of a deadline that is there already and this one the earlier stays.
+    ///
+    /// It is carried by the requests alone, and not by the task: so it follows a handler that spawns or
+    /// sends from another task, it costs nothing where nobody asks for it, and what a handler starts in
+    /// passing, to go on after its caller has the answer, is not cut short unless it says so.
+    ///
+    /// ```
+    /// use http::Request;
+    /// use reattempt_tower::Deadline;
+    /// # fn handle(inbound: Request<()>) {
+    /// let mut outbound = Request::new(());
+    /// Deadline::hand_on(inbound.extensions(), outbound.extensions_mut());
+    /// # }
+    /// ```
+    ///
+    /// For a client whose requests have no extensions (reqwest's): put the inbound one into
+    /// [`CallOptions::deadline`](crate::CallOptions::deadline) of a handle.
+    pub fn hand_on(inbound: &Extensions, outbound: &mut Extensions) {
+        let inbound = inbound.get::<Self>();
+        if let Some(earliest) = inbound.into_iter().chain(outbound.get()).min().copied() {
+            outbound.insert(earliest);
+        }
     }
 
     /// Writes what is left into `grpc-timeout`, replacing what is there: in the finest unit whose

@@ -12,11 +12,13 @@ use tower_service::Service;
 use crate::Deadline;
 
 /// For servers: reads the `grpc-timeout` of each request when it comes, and puts the [`Deadline`] into
-/// its extensions. A handler hands it on by putting it into those of its own outbound calls.
+/// its extensions, from which a handler [hands it on](Deadline::hand_on) to its own outbound calls, in one
+/// line.
 ///
 /// Works with any server that is a tower `Service` of `http::Request`s: on axum's `Router::layer`, where
-/// a handler takes `Option<Extension<Deadline>>`, and on tonic's `Server::builder().layer(…)`, where it
-/// asks `request.extensions().get::<Deadline>()`. The time counts from here on: put it outermost.
+/// a handler takes the inbound `http::Extensions` as an argument, and on tonic's
+/// `Server::builder().layer(…)`, where they are `request.extensions()`. The time counts from here on: put
+/// it outermost. A request without the field, or with one that cannot be read, has no deadline.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -28,9 +30,7 @@ use crate::Deadline;
 /// # async fn main() {
 /// let handler = service_fn(|inbound: Request<()>| async move {
 ///     let mut outbound = Request::new(());
-///     if let Some(deadline) = inbound.extensions().get::<Deadline>() {
-///         outbound.extensions_mut().insert(*deadline);
-///     }
+///     Deadline::hand_on(inbound.extensions(), outbound.extensions_mut());
 ///     // … send it with a retrying client, whose attempts are told what is left.
 ///     Ok::<_, Infallible>(Response::new(outbound.extensions().get::<Deadline>().is_some()))
 /// });

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Extensions, Request, Response};
 use http_body_util::Empty;
 use reattempt_grpc::{Code, parse_grpc_timeout};
 use reattempt_tower::{Deadline, InboundDeadlineLayer, RetryLayer};
@@ -25,9 +25,7 @@ async fn dl_2_an_inbound_deadline_is_told_to_every_attempt_of_an_outbound_call()
             // The handler has work of its own.
             sleep(ms(200)).await;
             let mut outbound = call();
-            if let Some(deadline) = inbound.extensions().get::<Deadline>() {
-                outbound.extensions_mut().insert(*deadline);
-            }
+            Deadline::hand_on(inbound.extensions(), outbound.extensions_mut());
             client.oneshot(outbound).await.unwrap();
             Ok::<_, Infallible>(Response::new(Empty::<Bytes>::new()))
         }
@@ -42,4 +40,26 @@ async fn dl_2_an_inbound_deadline_is_told_to_every_attempt_of_an_outbound_call()
         .map(|field| parse_grpc_timeout(field.as_ref()?.as_bytes()))
         .collect();
     assert_eq!(told, [Some(ms(800)), Some(ms(700)), None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dl_1_of_two_deadlines_the_earlier_is_handed_on_and_none_is_made_up() {
+    let [early, late] = [ms(100), ms(200)].map(Deadline::after);
+    let of = |deadlines: Option<Deadline>| {
+        deadlines.into_iter().fold(Extensions::new(), |mut to, deadline| {
+            to.insert(deadline);
+            to
+        })
+    };
+    for (inbound, own, handed_on) in [
+        (None, None, None),
+        (Some(late), None, Some(late)),
+        (None, Some(late), Some(late)),
+        (Some(early), Some(late), Some(early)),
+        (Some(late), Some(early), Some(early)),
+    ] {
+        let mut outbound = of(own);
+        Deadline::hand_on(&of(inbound), &mut outbound);
+        assert_eq!(outbound.get(), handed_on.as_ref());
+    }
 }
