@@ -149,3 +149,35 @@ impl Budget for Unlimited {
         true
     }
 }
+
+/// A budget that is spent from, and not told how attempts and calls end.
+///
+/// For the second of two layers on the way of one call that share a budget: hedging beside retries,
+/// whichever of them is outside. Both would tell it of the same success and of the same failure; so the
+/// retry layer, which sees every call, is given the budget itself, and the hedge layer a clone in here. A
+/// retry and a hedge still take a token each.
+///
+/// ```
+/// use core::time::Duration;
+/// use reattempt_core::{Budget, Failure, FailureKind, SpendOnly, Unlimited};
+///
+/// let failure = Failure::new(FailureKind::Timeout);
+/// let hedges = SpendOnly(Unlimited);
+/// assert!(hedges.acquire("one.example", &failure, Duration::ZERO).is_some());
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SpendOnly<B>(pub B);
+
+impl<B: Budget> Budget for SpendOnly<B> {
+    fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
+        self.0.acquire(destination, failure, now)
+    }
+
+    fn is_full(&self) -> bool {
+        true
+    }
+
+    fn is_indifferent(&self) -> bool {
+        true
+    }
+}

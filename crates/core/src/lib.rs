@@ -42,7 +42,7 @@ mod on_failure;
 mod random;
 mod schedule;
 
-pub use budget::{Budget, GiveBack, Permit, Unlimited};
+pub use budget::{Budget, GiveBack, Permit, SpendOnly, Unlimited};
 pub use combinators::{
     Capped, Floor, ImmediateFirst, Jittered, ScheduleExt, Take, Then, ThenDelays,
 };

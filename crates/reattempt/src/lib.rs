@@ -51,7 +51,7 @@ struct Readme;
 pub use reattempt_control::RetryBudget;
 pub use reattempt_core::{
     Budget, Classify, ConfigError, Decision, Failed, Failure, FailureKind, GiveBack, Judgement,
-    Limits, Permit, ServerHint, StopReason, Unlimited, Verdict, decide,
+    Limits, Permit, ServerHint, SpendOnly, StopReason, Unlimited, Verdict, decide,
 };
 pub use reattempt_grpc::Code as GrpcCode;
 pub use reattempt_http::{

@@ -30,8 +30,21 @@ use crate::protocol::Grpc;
 /// the back-off is no slowness to be hedged against. The other way round every hedge is a call with
 /// retries of its own, and a back-off of the first attempt starts a hedge. Either way the attempts multiply: two in
 /// each are four. gRPC's own rules know no retry on top of hedging (rules CALL-1, HG-9); use one of the
-/// two there. A budget that is shared by both layers is credited by both for a success, so give it
-/// half the ratio. [`CallOptions`](crate::CallOptions) in a request speak to both.
+/// two there. [`CallOptions`](crate::CallOptions) in a request speak to both.
+///
+/// One budget for both stands in the retry policy as it is, and in the hedge policy as
+/// [`SpendOnly`](reattempt_core::SpendOnly): else a success would be credited by both, and a failure
+/// charged. Of a set of hedged attempts inside it is then told what the retry layer sees: one outcome.
+///
+/// ```
+/// use reattempt_control::RetryBudget;
+/// use reattempt_core::SpendOnly;
+/// use reattempt_tower::{HedgePolicy, RetryPolicy};
+///
+/// let budget = RetryBudget::default();
+/// let hedges = HedgePolicy::http().budget(SpendOnly(budget.clone()));
+/// let retries = RetryPolicy::http().budget(budget);
+/// ```
 ///
 /// ```
 /// use std::convert::Infallible;

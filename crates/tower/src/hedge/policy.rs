@@ -194,7 +194,8 @@ where
     /// flight go on, and the call has no further one (rule HG-8).
     ///
     /// A call that is hedged for taking long asks it as for a failure of the kind
-    /// [`Timeout`](reattempt_core::FailureKind::Timeout).
+    /// [`Timeout`](reattempt_core::FailureKind::Timeout). One that a retry layer has as well goes in here
+    /// as [`SpendOnly`](reattempt_core::SpendOnly).
     pub fn budget<T: Budget>(self, budget: T) -> HedgePolicy<K, T, M> {
         let Settings { protocol, limits, delay, idempotent, observer, .. } = self.into_settings();
         HedgePolicy::of(Settings { protocol, budget, limits, delay, idempotent, observer })

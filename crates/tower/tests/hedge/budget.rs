@@ -58,10 +58,10 @@ async fn only_calls_that_may_be_hedged_are_put_to_its_credit() {
 
 /// Grants everything for seven, and notes what it is told.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Heard(Arc<Mutex<Vec<String>>>);
 
 impl Heard {
-    fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
 

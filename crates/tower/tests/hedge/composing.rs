@@ -1,9 +1,12 @@
 //! Hedging beside the retry layer, outside of it and inside.
 
+use reattempt_core::SpendOnly;
+use reattempt_grpc::{Throttle, Throttling};
 use reattempt_schedule_fixed::Constant;
 use reattempt_tower::{AttemptNumber, HedgeLayer, RetryLayer, RetryPolicy};
 use tower::{Layer, ServiceExt};
 
+use crate::budget::Heard;
 use crate::support::{Act, Server, get, ms, put, report_of};
 use crate::{policy, report};
 
@@ -57,4 +60,50 @@ async fn every_attempt_of_every_set_has_the_whole_body() {
     for seen in server.seen() {
         assert_eq!(seen.body.as_deref(), Some(&b"hello"[..]));
     }
+}
+
+const FAILED: &str = "failed with server (503)";
+const ASKED: &str = "asked for server (503)";
+
+#[tokio::test(start_paused = true)]
+async fn thr_4_a_budget_of_retries_and_the_hedges_within_hears_of_each_end_once() {
+    // A set of two that fails, and one of which the second is the answer.
+    let server = Server::statuses([503, 503, 503, 200]);
+    let heard = Heard::default();
+    let policy = policy().max_attempts(2).budget(SpendOnly(heard.clone()));
+    let hedged = HedgeLayer::new(policy).layer(server.clone());
+    let client = RetryLayer::new(retries().budget(heard.clone())).layer(hedged);
+    assert_eq!(client.oneshot(get()).await.unwrap().status(), 200);
+    assert_eq!(server.count(), 4);
+    let hedge_and_retry = [ASKED, FAILED, ASKED, ASKED];
+    assert_eq!(heard.lines(), [&hedge_and_retry[..], &["credited 7"]].concat());
+}
+
+#[tokio::test(start_paused = true)]
+async fn thr_3_a_budget_of_hedges_and_the_retries_within_hears_of_each_end_once() {
+    // The first attempt hangs; the hedge fails, and then has the answer.
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::Hang,
+        2 => 503.into(),
+        _ => 200.into(),
+    });
+    let heard = Heard::default();
+    let retried = RetryLayer::new(retries().budget(heard.clone())).layer(server.clone());
+    let policy = policy().max_attempts(2).budget(SpendOnly(heard.clone()));
+    let client = HedgeLayer::new(policy).layer(retried);
+    assert_eq!(client.oneshot(get()).await.unwrap().status(), 200);
+    assert_eq!(heard.lines(), ["asked for timeout", FAILED, ASKED, "credited 7"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hg_8_a_shared_throttle_stops_retries_and_the_hedges_within() {
+    let throttle = Throttle::from(Throttling::new(4.0, 0.5).unwrap());
+    let server = Server::statuses([503]);
+    let policy = policy().max_attempts(2).budget(SpendOnly(throttle.clone()));
+    let hedged = HedgeLayer::new(policy).layer(server.clone());
+    let client = RetryLayer::new(retries().budget(throttle.clone())).layer(hedged);
+    client.clone().oneshot(get()).await.unwrap();
+    assert_eq!((server.count(), throttle.tokens_thousandths()), (4, Some(2000)), "two sets of two");
+    client.oneshot(get()).await.unwrap();
+    assert_eq!((server.count(), throttle.tokens_thousandths()), (5, Some(1000)), "no hedge either");
 }
