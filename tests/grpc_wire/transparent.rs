@@ -203,3 +203,17 @@ async fn whatever_this_process_can_do() {
         tokio::task::yield_now().await;
     }
 }
+
+#[tokio::test]
+async fn tr_8_hedging_that_the_client_has_switched_off_leaves_replacements_on() {
+    let config = ServiceConfig::parse(
+        r#"{"methodConfig": [{"name": [{}], "hedgingPolicy": {"maxAttempts": 3}}]}"#,
+    );
+    let layer = ServiceConfigLayer::new(config.unwrap()).max_attempts(1);
+    for script in unprocessed() {
+        let server = Server::start([script]).await;
+        let channel = ServiceBuilder::new().layer(layer.clone()).service(server.channel());
+        EchoClient::new(channel).say(Text::new("hello")).await.unwrap();
+        assert_eq!(server.calls(), 2);
+    }
+}

@@ -40,8 +40,10 @@ impl OfMethod {
         self.config.as_ref().is_some_and(|config| config.policy != MethodPolicy::None)
     }
 
+    /// Whether its calls are hedged. Where the client has switched that off they are those of a method
+    /// that is retried and has one attempt, for what no server has seen is replaced all the same.
     pub(super) fn is_hedged(&self) -> bool {
-        self.hedging().is_some()
+        self.hedging().is_some() && self.most_attempts > 1
     }
 
     /// The most time for the call.

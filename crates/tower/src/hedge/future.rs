@@ -82,10 +82,13 @@ where
         // The losers are gone before the winner is handed out.
         this.first.set(None);
         this.sleep.set(None);
+        M::reset(this.limit.as_mut());
         let result = match this.call {
             Some(call) => call.end(over, cx),
             None => over.result.map(|result| result.map(|response| K::answer(response, false))),
         };
+        // Nothing is left to say, should it be polled again.
+        *this.call = None;
         result.map_or(Poll::Pending, Poll::Ready)
     }
 }

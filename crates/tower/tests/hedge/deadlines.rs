@@ -1,11 +1,13 @@
 //! The deadline of a call.
 
+use http::Request;
 use reattempt_tower::{Deadline, HedgeLayer, TimeLimit, TimedOut};
-use tokio::time::Instant;
-use tower::{Layer, ServiceExt};
+use tokio::time::{Instant, advance};
+use tokio_test::{assert_pending, assert_ready_ok, task};
+use tower::{Layer, Service, ServiceExt};
 
 use crate::policy;
-use crate::support::{Act, Server, With, get, ms, options};
+use crate::support::{Act, Body, Log, Server, With, get, ms, options};
 
 #[tokio::test(start_paused = true)]
 async fn hg_11_the_deadline_ends_the_whole_set() {
@@ -72,4 +74,20 @@ async fn a_timeout_below_is_a_failure_that_another_attempt_may_mend() {
         .service(server.clone());
     assert_eq!(client.oneshot(get()).await.unwrap().status(), 200);
     assert_eq!(server.times(), [0, 50]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_has_ended_says_nothing_more_though_it_is_polled_beyond_its_deadline() {
+    let log = Log::default();
+    let server = Server::statuses([200]);
+    let policy = policy().observer(log.clone()).boxed_errors();
+    let mut client = HedgeLayer::new(policy).layer(server.clone());
+    let request = get().with(Deadline::after(ms(150)));
+    assert_ready_ok!(task::spawn(ServiceExt::<Request<Body>>::ready(&mut client)).poll());
+    let mut call = task::spawn(client.call(request));
+    assert_ready_ok!(call.poll());
+    let told = log.lines();
+    advance(ms(200)).await;
+    assert_pending!(call.poll());
+    assert_eq!((log.lines(), server.count()), (told, 1));
 }

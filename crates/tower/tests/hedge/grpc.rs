@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty};
+use reattempt_core::{Failure, FailureKind, Verdict};
 use reattempt_grpc::{Code, CodeSet, MethodPolicy, ServiceConfig, Throttle, Throttling};
 use reattempt_tower::{Deadline, Grpc, GrpcBody, HedgeLayer, HedgePolicy, HedgeReport, TimedOut};
 use tokio::time::{Instant, sleep};
@@ -244,6 +245,19 @@ async fn thr_4_the_winner_is_credited_when_its_status_has_come_and_no_failure_is
     assert_eq!(throttle.tokens_thousandths(), Some(9000));
     client.oneshot(call()).await.unwrap();
     assert_eq!(throttle.tokens_thousandths(), Some(9000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn thr_3_a_head_that_was_taken_for_a_failure_is_not_charged_again_at_its_end() {
+    let throttle = Throttle::new(Some(Throttling::new(10.0, 0.1).unwrap()));
+    let server = Server::by(|_| (10, headers()));
+    // A head without a status would commit the call, if nobody knew better; its end will tell UNKNOWN.
+    let busy = Verdict::Transient(Failure::new(FailureKind::Throttled));
+    let policy = policy().max_attempts(2).budget(throttle.clone()).classify(move |_| Some(busy));
+    let answer = HedgeLayer::new(policy).layer(server).oneshot(call()).await.unwrap();
+    assert_eq!(throttle.tokens_thousandths(), Some(8000), "one for each attempt");
+    answer.into_body().collect().await.unwrap();
+    assert_eq!(throttle.tokens_thousandths(), Some(8000));
 }
 
 #[tokio::test(start_paused = true)]

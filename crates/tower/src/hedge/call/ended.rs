@@ -303,7 +303,8 @@ where
                 (None, None) => Destination::Text("".into()),
             },
             options: self.options.take(),
-            retryable: self.rules.max_attempts > 1,
+            // Its failure has been told already if it was taken for one.
+            retryable: stop == StopReason::Succeeded && self.rules.max_attempts > 1,
             paid,
             attempts,
             deadline: self.deadline.map(Deadline::instant),
