@@ -16,6 +16,7 @@ mod support;
 mod auto_traits;
 mod bodies;
 mod budget;
+mod cancelling;
 mod composing;
 mod deadlines;
 #[cfg(feature = "tonic")]
