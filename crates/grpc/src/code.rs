@@ -89,6 +89,11 @@ impl Code {
         }
     }
 
+    /// The name in the specification: "DEADLINE_EXCEEDED".
+    pub fn name(self) -> &'static str {
+        NAMES[usize::from(self.number())].1
+    }
+
     /// The number on the wire.
     pub const fn number(self) -> u16 {
         self as u16
@@ -108,7 +113,7 @@ fn read(value: &[u8]) -> Option<Code> {
 
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(NAMES[usize::from(self.number())].1)
+        f.write_str(self.name())
     }
 }
 

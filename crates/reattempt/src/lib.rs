@@ -27,6 +27,7 @@
 //! | `hyper` | judges the errors of hyper and hyper-util clients, h2 included | on |
 //! | `reqwest` | retries `reqwest::Client` as a service of `reqwest::Request` | off |
 //! | `tonic` | retries a tonic `Channel` under any generated client | off |
+//! | `opentelemetry` | measures gRPC calls and their attempts, by gRPC's own instruments; brings `tonic` | off |
 //! | `tracing` | an observer that writes `tracing` events | off |
 //! | `tower-http` | takes classifiers written for tower-http | off |
 //!

@@ -13,6 +13,8 @@ mod deadline;
 mod error_mode;
 mod hedge;
 mod hook;
+#[cfg(feature = "opentelemetry")]
+mod metrics;
 mod observe;
 mod operation;
 mod options;
@@ -30,6 +32,10 @@ pub use deadline::{Deadline, InboundDeadline, InboundDeadlineLayer};
 pub use error_mode::{Answered, BoxedError, ErrorMode, OwnError};
 pub use hedge::{Extended, Hedge, HedgeFuture, HedgeLayer, HedgePolicy, HedgeReport, Hedgeable};
 pub use hook::Attempting;
+#[cfg(feature = "opentelemetry")]
+pub use metrics::{
+    GrpcMetrics, GrpcMetricsLayer, Measured, MeasuredBody, MeasuredFuture, RetryMetric,
+};
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;
 pub use observe::{Event, Observer};
@@ -45,8 +51,8 @@ pub use protocol::ClassifyWith;
 #[cfg(feature = "reqwest")]
 pub use protocol::KeptReqwest;
 pub use protocol::{
-    Admitted, AttemptNumber, Carry, Cloned, DiscardBody, Grpc, GrpcBody, Http, Judge, Kept,
-    KeptClone, KeptRequest, Messages, NestedMarker, NextAttempt, Origin, Outcome, Protocol,
+    Admitted, AttemptKind, AttemptNumber, Carry, Cloned, DiscardBody, Grpc, GrpcBody, Http, Judge,
+    Kept, KeptClone, KeptRequest, Messages, NestedMarker, NextAttempt, Origin, Outcome, Protocol,
 };
 pub use random::CallRandom;
 pub use report::{AttemptOutcome, AttemptReport, Report, ReportSlot};

@@ -21,7 +21,7 @@ use super::next::{Action, Attempts, Event, Rules, next};
 use super::running::Running;
 use super::service::Shared;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{Carry, Kept, NextAttempt};
+use crate::protocol::{AttemptKind, Carry, Kept, NextAttempt};
 use crate::{CallOptions, Deadline, clock};
 
 pub(super) use ended::Over;
@@ -204,7 +204,7 @@ where
         }
         running.watches.extend(kept.watch_next().map(|watch| (number, watch)));
         let last = number >= self.rules.max_attempts && !settings.protocol.replaces();
-        let order = NextAttempt { number, last, deadline: self.deadline };
+        let order = NextAttempt { number, kind: AttemptKind::Hedge, last, deadline: self.deadline };
         let again = settings.protocol.again(&mut self.kept, order);
         let (Some(attempt), Some((mut service, permit))) = (again, running.readying.take()) else {
             return Poll::Ready(Err(StopReason::BodyNotKept));

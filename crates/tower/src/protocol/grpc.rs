@@ -24,6 +24,8 @@ mod errors;
 
 pub use body::GrpcBody;
 pub(crate) use committed::{Committed, Destination};
+#[cfg(feature = "opentelemetry")]
+pub(crate) use errors::{code_of_error, code_of_unanswered};
 
 /// gRPC: the status of a trailers-only response, pushback, deadlines and replayable bodies.
 ///

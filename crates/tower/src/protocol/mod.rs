@@ -36,6 +36,8 @@ pub use cloned::{Cloned, KeptClone};
 pub(crate) use errors::chain;
 pub(crate) use grpc::{Committed, Destination};
 pub use grpc::{Grpc, GrpcBody};
+#[cfg(feature = "opentelemetry")]
+pub(crate) use grpc::{code_of_error, code_of_unanswered};
 pub use message::{DiscardBody, KeptRequest};
 pub(crate) use message::{host, wishes_of};
 pub use settings::Http;
@@ -305,11 +307,24 @@ pub trait Judge<Response>: Protocol {
     }
 }
 
+/// Why there is an attempt beside the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptKind {
+    /// One before it has failed.
+    Retry,
+    /// The one before it was not processed at all, and it counts as the same (gRPC's transparent retry).
+    Replacement,
+    /// Those before it have not answered, or not well.
+    Hedge,
+}
+
 /// The attempt that is to be made of what was kept.
 #[derive(Debug, Clone, Copy)]
 pub struct NextAttempt {
     /// Its number, from 2.
     pub number: u32,
+    /// Why it is made.
+    pub kind: AttemptKind,
     /// Whether no further one is allowed, so that nothing has to be kept for it.
     pub last: bool,
     /// The call's deadline.

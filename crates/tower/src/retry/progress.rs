@@ -378,6 +378,11 @@ impl<D: Delays> Progress<D> {
         Some(Granted { now, due: None, permit: Permit::free(), replaces: true })
     }
 
+    /// Whether the attempt that is next, or under way, takes the place of another.
+    pub(crate) fn replaces(&self) -> bool {
+        self.replacement
+    }
+
     /// An attempt is being sent, with this leave.
     pub(crate) fn sending(&mut self, permit: Permit) {
         self.noted = false;

@@ -9,7 +9,7 @@ use tower_service::Service;
 use super::{Call, ResultOf};
 use crate::error_mode::ErrorMode;
 use crate::hedge::running::Replacing;
-use crate::protocol::{Carry, Kept, NextAttempt};
+use crate::protocol::{AttemptKind, Carry, Kept, NextAttempt};
 
 impl<S, Req, K, B, M> Call<S, Req, K, B, M>
 where
@@ -68,7 +68,8 @@ where
             let kept = self.kept.as_ref().filter(|kept| ready.is_ok() && kept.at_hand());
             let Some(kept) = kept else { return Some((number, result)) };
             let watch = kept.watch_next();
-            let order = NextAttempt { number, last: false, deadline: self.deadline };
+            let kind = AttemptKind::Replacement;
+            let order = NextAttempt { number, kind, last: false, deadline: self.deadline };
             match self.shared.policy.settings.protocol.again(&mut self.kept, order) {
                 None => return Some((number, result)),
                 Some(attempt) => {

@@ -84,6 +84,8 @@ impl Carry<Request<Body>> for Grpc {
         if let Some(deadline) = next.deadline {
             deadline.write_to(headers);
         }
+        #[cfg(feature = "opentelemetry")]
+        crate::metrics::mark(attempt.extensions_mut(), next.kind);
         Some(boxed(attempt))
     }
 

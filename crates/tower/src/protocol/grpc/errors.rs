@@ -61,13 +61,30 @@ fn of_reset(code: Code) -> Verdict {
 }
 
 /// The code of an answer that broke off with this error.
-pub(super) fn code_of_error(error: &(dyn Error + 'static)) -> Code {
+pub(crate) fn code_of_error(error: &(dyn Error + 'static)) -> Code {
     if let Some(code) = own_status(error) {
         return code;
     }
     match reattempt_http::reset_reason(error) {
         Some(reason) => Code::from_reset(reason),
         None => Code::Unavailable,
+    }
+}
+
+/// The code of an attempt, or a call, that ended with this error in place of an answer. That may be a time
+/// limit of the client's own, or an error that nobody knows.
+#[cfg(feature = "opentelemetry")]
+pub(crate) fn code_of_unanswered(error: &(dyn Error + 'static)) -> Code {
+    let code = code_of_error(error);
+    if code != Code::Unavailable || own_status(error).is_some() {
+        return code;
+    }
+    // A connection that is found dead by its keep-alive has timed out, too, but no limit of the call has.
+    let limit = is_local_timeout(error) || reattempt_http::verdict_of_error(error).is_none();
+    match errors::verdict_of_error(error).failure().map(Failure::kind) {
+        Some(FailureKind::Timeout) if limit => Code::DeadlineExceeded,
+        Some(_) => Code::Unavailable,
+        None => Code::Unknown,
     }
 }
 

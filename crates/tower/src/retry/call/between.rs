@@ -10,7 +10,7 @@ use tower_service::Service;
 
 use super::{Call, Onwards, Retrying};
 use crate::error_mode::ErrorMode;
-use crate::protocol::{Carry, Judge, NextAttempt};
+use crate::protocol::{AttemptKind, Carry, Judge, NextAttempt};
 use crate::retry::Progress;
 use crate::retry::course::{Arrived, Hooked};
 use crate::{Attempting, Deadline, TimeLimit};
@@ -170,7 +170,12 @@ where
         let last = self.number >= self.setting.limits(&settings.limits).max_attempts
             && !settings.protocol.replaces();
         let deadline = self.setting.deadline.map(Deadline::at);
-        let next = NextAttempt { number: self.number, last, deadline };
+        let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
+        let kind = match progress {
+            Some(progress) if progress.replaces() => AttemptKind::Replacement,
+            _ => AttemptKind::Retry,
+        };
+        let next = NextAttempt { number: self.number, kind, last, deadline };
         settings.protocol.again(&mut self.kept, next)
     }
 }

@@ -1,0 +1,149 @@
+//! One call as both sides of the engine know it: its labels, and what is counted of its attempts.
+//!
+//! What flows in: the beginning and the end of each attempt, on whatever task they happen. What flows out:
+//! the numbers that are recorded as the call ends.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::{Extensions, Request};
+use opentelemetry::KeyValue;
+use reattempt_grpc::Code;
+use tokio::time::Instant;
+use tonic::GrpcMethod;
+
+use super::instruments::Instruments;
+use crate::Deadline;
+use crate::protocol::AttemptKind;
+
+/// A call, in the extensions of its request and of each of its attempts.
+pub(super) struct Call {
+    pub(super) instruments: Arc<Instruments>,
+    /// Method and target.
+    pub(super) labels: [KeyValue; 2],
+    /// As the caller has set it. The request's own field counts from here, not from some later moment.
+    pub(super) deadline: Option<Deadline>,
+    /// The same call to metrics around these.
+    outer: Option<Arc<Call>>,
+    tally: Mutex<Tally>,
+}
+
+#[derive(Default)]
+struct Tally {
+    retries: u64,
+    transparent_retries: u64,
+    hedges: u64,
+    /// The attempts under way.
+    active: u32,
+    /// Since when there is none, and how the last one ended.
+    idle: Option<(Instant, Code)>,
+    /// How long there was none before.
+    delay: Duration,
+}
+
+/// Notes on an attempt what kind it is, if anybody measures its call.
+pub(crate) fn mark(extensions: &mut Extensions, kind: AttemptKind) {
+    if extensions.get::<Arc<Call>>().is_some() {
+        extensions.insert(kind);
+    }
+}
+
+impl Call {
+    /// A new call.
+    pub(super) fn new<B>(instruments: &Arc<Instruments>, request: &Request<B>) -> Self {
+        let extensions = request.extensions();
+        let method = match extensions.get::<GrpcMethod<'static>>() {
+            Some(method) => Some(format!("{}/{}", method.service(), method.method()).into()),
+            None => {
+                let name = request.uri().path().trim_start_matches('/');
+                let recorded = instruments.generic_methods.as_ref().is_some_and(|own| own(name));
+                recorded.then(|| Arc::<str>::from(name))
+            }
+        };
+        let method = method.unwrap_or_else(|| "other".into());
+        let own = extensions.get::<Deadline>().copied();
+        Self {
+            labels: [
+                KeyValue::new("grpc.method", method),
+                KeyValue::new("grpc.target", Arc::clone(&instruments.target)),
+            ],
+            instruments: Arc::clone(instruments),
+            deadline: own.into_iter().chain(Deadline::from_headers(request.headers())).min(),
+            outer: extensions.get().cloned(),
+            tally: Mutex::default(),
+        }
+    }
+
+    /// The call that `attempt` belongs to; one of its own if nobody has left word of it.
+    pub(super) fn of<B>(instruments: &Arc<Instruments>, attempt: &Request<B>) -> Arc<Self> {
+        let mut call = attempt.extensions().get::<Arc<Self>>();
+        while let Some(other) = call.filter(|call| !Arc::ptr_eq(&call.instruments, instruments)) {
+            call = other.outer.as_ref();
+        }
+        call.map_or_else(|| Arc::new(Self::new(instruments, attempt)), Arc::clone)
+    }
+
+    /// The labels of what has ended.
+    pub(super) fn labels_with(&self, code: Code) -> [KeyValue; 3] {
+        let [method, target] = self.labels.clone();
+        [method, target, KeyValue::new("grpc.status", code.name())]
+    }
+
+    /// An attempt begins; the first is of no kind.
+    pub(super) fn attempt_begins(&self, kind: Option<AttemptKind>, now: Instant) {
+        self.instruments.attempts_started.add(1, &self.labels);
+        self.tally(|tally| {
+            match kind {
+                None => {}
+                Some(AttemptKind::Retry) => tally.retries += 1,
+                Some(AttemptKind::Replacement) => tally.transparent_retries += 1,
+                Some(AttemptKind::Hedge) => tally.hedges += 1,
+            }
+            tally.active = tally.active.saturating_add(1);
+            if let Some((since, _)) = tally.idle.take() {
+                tally.delay += now.saturating_duration_since(since);
+            }
+        });
+    }
+
+    /// An attempt has ended so.
+    pub(super) fn attempt_ends(&self, code: Code, now: Instant) {
+        self.tally(|tally| {
+            tally.active = tally.active.saturating_sub(1);
+            if tally.active == 0 {
+                tally.idle = Some((now, code));
+            }
+        });
+    }
+
+    /// The call has ended so.
+    pub(super) fn ends(&self, code: Code, now: Instant) {
+        let instruments = &*self.instruments;
+        self.tally(|tally| {
+            if let Some((since, last)) = tally.idle.take()
+                && last != code
+            {
+                // It ended in the wait for another attempt, not with the last one.
+                tally.delay += now.saturating_duration_since(since);
+            }
+            for (instrument, count) in [
+                (&instruments.retries, tally.retries),
+                (&instruments.transparent_retries, tally.transparent_retries),
+                (&instruments.hedges, tally.hedges),
+            ] {
+                if let Some(instrument) = instrument
+                    && count > 0
+                {
+                    instrument.record(count, &self.labels);
+                }
+            }
+            if let Some(instrument) = &instruments.retry_delay {
+                instrument.record(tally.delay.as_secs_f64(), &self.labels);
+            }
+        });
+    }
+
+    fn tally(&self, change: impl FnOnce(&mut Tally)) {
+        change(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}

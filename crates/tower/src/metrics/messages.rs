@@ -1,0 +1,60 @@
+//! The bytes of messages in a body of gRPC: the body without the five bytes before each message.
+
+/// Counts them, wherever the body is cut into frames.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Messages {
+    /// What was there of messages.
+    pub(super) bytes: u64,
+    /// How much is to come of the message under way.
+    left: usize,
+    /// What is known of the prefix under way: how many bytes, and the length that they spell.
+    prefix: (u8, u32),
+}
+
+impl Messages {
+    /// The next bytes of the body.
+    pub(super) fn read(&mut self, mut data: &[u8]) {
+        while let [byte, rest @ ..] = data {
+            if self.left > 0 {
+                let here = self.left.min(data.len());
+                self.left -= here;
+                self.bytes = self.bytes.saturating_add(u64::try_from(here).unwrap_or(u64::MAX));
+                data = &data[here..];
+                continue;
+            }
+            let (read, length) = self.prefix;
+            // The flag of compression comes first, and is shifted out again.
+            let length = length << 8 | u32::from(*byte);
+            self.prefix = (read + 1, length);
+            if read == 4 {
+                self.prefix = (0, 0);
+                self.left = usize::try_from(length).unwrap_or(usize::MAX);
+            }
+            data = rest;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn obs_2_only_messages_are_counted_however_the_body_is_cut() {
+        let long = [7; 300];
+        let body = [&[0, 0, 0, 0, 3][..], b"one", &[1, 0, 0, 0, 0], &[0, 0, 0, 1, 44], &long];
+        let body = body.concat();
+        for size in 1..=body.len() {
+            let mut messages = Messages::default();
+            body.chunks(size).for_each(|chunk| messages.read(chunk));
+            assert_eq!(messages.bytes, 303, "in chunks of {size}");
+        }
+    }
+
+    #[test]
+    fn obs_2_what_was_there_of_a_message_that_breaks_off_counts() {
+        let mut messages = Messages::default();
+        messages.read(&[1, 255, 255, 255, 255, 1, 2, 3]);
+        assert_eq!(messages.bytes, 3);
+    }
+}
