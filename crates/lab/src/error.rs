@@ -36,6 +36,11 @@ pub(crate) enum LabError {
     Message(String),
 }
 
+/// The style of the word "error", as clap writes it.
+pub(crate) fn style() -> clap::builder::styling::Style {
+    *clap::builder::Styles::styled().get_error()
+}
+
 impl LabError {
     pub(crate) fn new(message: impl fmt::Display) -> Self {
         Self::Message(message.to_string())

@@ -39,14 +39,9 @@ fn main() -> ExitCode {
         Ok(found) => found.into(),
         Err(LabError::NobodyReads) => ExitCode::SUCCESS,
         Err(LabError::Message(message)) => {
-            let style = anstyle_of_errors();
+            let style = error::style();
             anstream::eprintln!("{style}error:{style:#} {message}");
             ExitCode::from(2)
         }
     }
-}
-
-/// The style in which clap writes the same word.
-fn anstyle_of_errors() -> clap::builder::styling::Style {
-    *clap::builder::Styles::styled().get_error()
 }

@@ -12,6 +12,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::styling::AnsiColor;
 use serde::Serialize;
 
 use crate::cli::Common;
@@ -94,8 +95,8 @@ impl Check {
 
     fn print(&self, findings: &Findings, out: &mut dyn Write) -> Result<(), LabError> {
         let file = self.name();
-        let styles = clap::builder::Styles::styled();
-        let (error, warning) = (styles.get_error(), styles.get_valid().bold());
+        let error = crate::error::style();
+        let warning = AnsiColor::Yellow.on_default().bold();
         for problem in &findings.errors {
             writeln!(out, "{}", problem.in_file_as(&file, &format!("{error}error{error:#}")))?;
         }
