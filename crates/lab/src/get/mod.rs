@@ -162,6 +162,10 @@ impl Get {
             Ok((status, bytes)) => {
                 writeln!(out, "{status}, {bytes} bytes after {tries} and {took}: {stopped}\n")?;
             }
+            // The layer's part was over with the head.
+            Err(error) if attempts.last().is_some_and(|last| last.succeeded) => {
+                writeln!(out, "{error}, after {tries} and {took}\n")?;
+            }
             Err(error) => writeln!(out, "{error}, after {tries} and {took}: {stopped}\n")?,
         }
         line::print(attempts, out)

@@ -84,6 +84,18 @@ fn a_call_that_fails_ends_with_1() {
     serving.join().unwrap();
 }
 
+/// The retries end with the answer's head, so the call succeeded as far as the layer knows.
+#[test]
+fn a_body_that_breaks_off() {
+    let (address, serving) = server(&[UNAVAILABLE, "200 OK\r\ncontent-length: 9"]);
+    let (code, text, _) = run(&["get", &format!("http://{address}/"), "-p", "list:1ms"]);
+    assert_eq!(code, 1);
+    let first = text.lines().next().unwrap();
+    assert!(first.starts_with("200 OK, but its body broke off: "), "{text}");
+    assert!(first.contains(", after 2 attempts and ") && !first.contains("succeeded"), "{text}");
+    serving.join().unwrap();
+}
+
 /// Nobody listens, so nothing was sent, so it is tried again.
 #[test]
 fn a_server_that_is_not_there() {
