@@ -83,6 +83,11 @@ fn warnings_count_when_they_are_to() {
             "methodConfig[1].hedgingPolicy.hedgingDelay is 0: every call is sent several times at once",
         ]
     );
+    let retried = document["says"][0]["sentences"][0].as_str().unwrap();
+    assert!(retried.contains("at most 4 times (5 attempts)"), "a client caps it: {retried}");
+    let hedged = unusual.replace("\"maxAttempts\": 2", "\"maxAttempts\": 8");
+    let (_, text, _) = run_with(&["check", "-"], &hedged);
+    assert!(text.contains("  Hedged: sent 5 times at once; the first answer counts.\n"), "{text}");
     assert_eq!(run_with(&["check", "-", "--strict"], &unusual).0, 1);
     assert_eq!(run_with(&["check", "-", "--strict"], SERVICE_CONFIG).0, 0);
 }
