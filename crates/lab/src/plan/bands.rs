@@ -43,18 +43,20 @@ pub(super) fn bands(
 ) -> Vec<Band> {
     let lowest = delays(case, &mut Extreme(0), most);
     let highest = delays(case, &mut Extreme(u64::MAX), most);
-    let mut sums = vec![0.0; lowest.len()];
+    // In whole nanoseconds, for the mean of equal delays is to be no other.
+    let mut sums = vec![0_u128; lowest.len()];
     for call in 0..case.calls {
         progress.step_of(call);
         let drawn = delays(case, &mut case.random(call), most);
-        sums.iter_mut().zip(drawn).for_each(|(sum, delay)| *sum += delay.as_secs_f64());
+        sums.iter_mut().zip(drawn).for_each(|(sum, delay)| *sum += delay.as_nanos());
     }
     let calls = f64::from(case.calls);
     let (mut waited_from, mut waited_to, mut waited_mean) = (0.0, 0.0, 0.0);
     let reached = reached.iter().copied().chain(std::iter::repeat(0));
     let rows = (1..).zip(lowest).zip(highest).zip(sums).zip(reached);
     rows.map(|((((retry, from), to), sum), reached)| {
-        let (from, to, mean) = (from.as_secs_f64(), to.as_secs_f64(), sum / calls);
+        let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
+        let mean = sum as f64 / (1e9 * calls);
         waited_from += from;
         waited_to += to;
         waited_mean += mean;

@@ -31,9 +31,12 @@ use calls::{Case, Ending};
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Plan {
     /// Profiles or schedules, such as stripe, stripe:max_attempts=5,
-    /// exponential:base=50ms,jitter=equal or list:100ms,1s,5s [default: standard]
-    #[arg(value_name = "POLICY", value_parser = policy::parse_word)]
-    policies: Vec<Policy>,
+    /// exponential:base=50ms,jitter=equal or list:100ms,1s,5s [default: standard, or exponential
+    /// with the options below]
+    #[arg(value_name = "POLICY")]
+    policies: Vec<String>,
+    #[command(flatten)]
+    changed: Changed,
     /// A TOML file with a table for each policy
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -51,6 +54,57 @@ pub(crate) struct Plan {
     #[arg(long, default_value_t = 10_000, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     calls: u32,
+}
+
+/// What differs from all policies that are named on the command line.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options of the policies that are named here")]
+struct Changed {
+    /// Base delay, such as 50ms
+    #[arg(long, value_name = "TIME")]
+    base: Option<String>,
+    /// By what each interval is longer than the last
+    #[arg(long, value_name = "FACTOR")]
+    factor: Option<String>,
+    /// The longest interval, or none
+    #[arg(long, value_name = "TIME")]
+    cap: Option<String>,
+    /// none, full, equal or symmetric
+    #[arg(long, value_name = "KIND")]
+    jitter: Option<String>,
+    /// The most attempts, the first included, or none
+    #[arg(long, value_name = "NUMBER")]
+    max_attempts: Option<String>,
+    /// No retry whose delay would end later than this, or none
+    #[arg(long, value_name = "TIME")]
+    max_elapsed: Option<String>,
+}
+
+impl Changed {
+    /// The policy of a word with what differs.
+    fn policy(&self, word: &str) -> Result<Policy, LabError> {
+        let changes = [
+            ("base", &self.base),
+            ("factor", &self.factor),
+            ("cap", &self.cap),
+            ("jitter", &self.jitter),
+            ("max_attempts", &self.max_attempts),
+            ("max_elapsed", &self.max_elapsed),
+        ];
+        let mut word = word.to_owned();
+        for (key, value) in changes {
+            if let Some(value) = value {
+                word += if word.contains(':') { "," } else { ":" };
+                word += &format!("{key}={value}");
+            }
+        }
+        policy::parse_word(&word).map_err(|error| LabError::new(format!("{word}: {error}")))
+    }
+
+    fn is_empty(&self) -> bool {
+        let Self { base, factor, cap, jitter, max_attempts, max_elapsed } = self;
+        [base, factor, cap, jitter, max_attempts, max_elapsed].iter().all(|change| change.is_none())
+    }
 }
 
 fn help() -> String {
@@ -153,13 +207,7 @@ struct Document<'a> {
 
 impl Plan {
     pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
-        let mut policies = self.policies.clone();
-        if let Some(file) = &self.file {
-            policies.extend(policy::load(file)?);
-        }
-        if policies.is_empty() {
-            policies.push(policy::parse_word("standard").map_err(LabError::new)?);
-        }
+        let policies = self.policies()?;
         let courses: Vec<_> =
             policies.iter().map(|policy| self.course(policy, common.seed())).collect();
         if common.json {
@@ -175,6 +223,22 @@ impl Plan {
         }
         common.draw(|| figure::figure(&courses))?;
         Ok(Found::Fine)
+    }
+
+    /// Those that are named, and those of the file.
+    fn policies(&self) -> Result<Vec<Policy>, LabError> {
+        let mut words: Vec<&str> = self.policies.iter().map(String::as_str).collect();
+        if words.is_empty() && !self.changed.is_empty() {
+            words.push("exponential");
+        } else if words.is_empty() && self.file.is_none() {
+            words.push("standard");
+        }
+        let mut policies: Vec<_> =
+            words.into_iter().map(|word| self.changed.policy(word)).collect::<Result<_, _>>()?;
+        if let Some(file) = &self.file {
+            policies.extend(policy::load(file)?);
+        }
+        Ok(policies)
     }
 
     fn course(&self, policy: &Policy, seed: u64) -> Course {

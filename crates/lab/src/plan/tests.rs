@@ -13,7 +13,7 @@ struct Line {
 /// The course of the only policy of a command line.
 fn course(arguments: &[&str]) -> Course {
     let line = Line::try_parse_from([&["plan"], arguments].concat()).unwrap();
-    line.plan.course(&line.plan.policies[0], 1)
+    line.plan.course(&line.plan.policies().unwrap()[0], 1)
 }
 
 fn near(one: f64, other: f64, share: f64) -> bool {
@@ -70,6 +70,22 @@ fn the_means_and_bounds_of_the_jitters() {
             assert!((band.to - to * interval).abs() < 1e-8, "{jitter} {band:?}");
             // Six deviations of the mean of 20,000 draws, of at most interval · 0.29.
             assert!((band.mean - mean * interval).abs() < 0.0125 * interval, "{jitter} {band:?}");
+        }
+    }
+}
+
+/// `min(C, B + n·S)`, and their sum as long as they are below the cap.
+#[test]
+fn the_delays_that_grow_by_a_step() {
+    let word = "linear:base=100ms,step=50ms,cap=450ms,max_attempts=11,max_elapsed=none";
+    let course = course(&[word, "--calls", "1"]);
+    assert_eq!(course.retries.len(), 10);
+    for band in &course.retries {
+        let n = f64::from(band.retry) - 1.0;
+        assert!(near(band.from, (0.1 + n * 0.05).min(0.45), 1e-9), "{band:?}");
+        if n <= 7.0 {
+            let sum = (n + 1.0) * 0.1 + 0.05 * n * (n + 1.0) / 2.0;
+            assert!(near(band.waited_mean, sum, 1e-9), "{band:?} {sum}");
         }
     }
 }

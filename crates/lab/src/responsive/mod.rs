@@ -133,9 +133,10 @@ impl Responsive {
             writeln!(
                 out,
                 "\n{} calls, {accepted} accepted; the interval went up {up} times and down {down} \
-                 times; {waits} waits, {} in all.",
+                 times; {waits} waits, {} in all, the longest {:.3} ms.",
                 calls.len(),
                 text::brief(text::seconds(slept)),
+                1e3 * calls.iter().map(|call| call.delay).fold(0.0, f64::max),
             )?;
             if calls.len() == MOST_CALLS as usize {
                 writeln!(out, "No more than that many calls are kept; it would have gone on.")?;

@@ -30,12 +30,45 @@ fn policies_of_a_file_and_words_beside_them() {
 }
 
 #[test]
+fn a_schedule_by_flags() {
+    let flags = ["--base", "10ms", "--factor", "3", "--cap", "50ms", "--jitter", "none"];
+    let limits = ["--max-attempts", "5", "--max-elapsed", "none"];
+    let (code, text, errors) = run(&[&["plan", "--json"], &flags[..], &limits[..]].concat());
+    assert_eq!((code, &*errors), (0, ""));
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let delays = document["policies"][0]["retries"].as_array().unwrap();
+    let delays: Vec<_> = delays.iter().map(|band| band["mean"].as_f64().unwrap()).collect();
+    assert_eq!(delays, [0.01, 0.03, 0.05, 0.05]);
+
+    let (_, text, _) = run(&["plan", "stripe", "list:1s,2s", "--max-attempts", "2"]);
+    assert!(text.starts_with("stripe:max_attempts=2\n"), "{text}");
+    assert!(text.contains("\nlist:1s,2s,max_attempts=2\n"), "{text}");
+    assert_eq!(text.matches("is retried once").count(), 2, "{text}");
+}
+
+#[test]
 fn what_is_no_policy_is_said_with_its_place() {
-    let (code, _, errors) = run(&["plan", "exponential:cap=1ms"]);
-    let expected = "error: invalid value 'exponential:cap=1ms' for '[POLICY]...': cap must be at \
-                    least the base delay, but it is 1ms";
+    for (arguments, expected) in [
+        (
+            &["exponential:cap=1ms"][..],
+            "error: exponential:cap=1ms: cap must be at least the base delay, but it is 1ms\n",
+        ),
+        (
+            &["--factor", "-1", "--base", "5"],
+            "error: exponential:base=5,factor=-1: base must be a duration like \"1500ms\" or \"5s\", but it \
+             is 5; factor must be a finite number above 0, but it is -1\n",
+        ),
+        (
+            &["stripe", "--cap", "5s"],
+            "error: stripe:cap=5s: cap belongs to a `schedule`, and here the profile's is used\n",
+        ),
+    ] {
+        let (code, text, errors) = run(&[&["plan"], arguments].concat());
+        assert_eq!((code, &*text, &*errors), (2, "", expected));
+    }
+    let (code, _, errors) = run(&["plan", "often"]);
     assert_eq!(code, 2);
-    assert!(errors.starts_with(expected), "{errors}");
+    assert!(errors.starts_with("error: often: \"often\" is no kind of schedule (expo"), "{errors}");
 
     let file = scratch("broken.toml");
     std::fs::write(&file, "[orders]\ncap = 5\nfactor = \"2\"\n").unwrap();
