@@ -98,7 +98,8 @@ impl<'a> Sheet<'a> {
         root.fill(&WHITE).map_err(undrawn)?;
         let (title, rest) = root.split_vertically(TITLE_HEIGHT * dots);
         let title = title.margin(12 * dots, 0, 0, 0);
-        title.titled(&self.figure.title, (FONT, 22 * dots)).map_err(undrawn)?;
+        let size = fitting(&self.figure.title, 22, self.width - 20)?;
+        title.titled(&self.figure.title, (FONT, size * f64::from(dots))).map_err(undrawn)?;
         let (legend, panels) = rest.split_vertically(self.legend.height() * dots);
         self.legend.paint(&legend, dots)?;
         let areas = panels.split_evenly((self.rows, self.columns));
@@ -125,7 +126,8 @@ fn paint_panel<B: DrawingBackend>(
     builder.margin(10 * dots).margin_right(24 * dots);
     builder.x_label_area_size(42 * dots).y_label_area_size(62 * dots);
     if !panel.title.is_empty() {
-        builder.caption(&panel.title, (FONT, 17 * dots));
+        let size = fitting(&panel.title, 17, PANEL.0 - 20)?;
+        builder.caption(&panel.title, (FONT, size * f64::from(dots)));
     }
     let mut chart = builder.build_cartesian_2d(x, y).map_err(undrawn)?;
     chart
@@ -180,6 +182,18 @@ fn paint_panel<B: DrawingBackend>(
         }
     }
     Ok(())
+}
+
+/// The width of a text in this size.
+pub(super) fn width_of(text: &str, size: u32) -> Result<u32, LabError> {
+    let ((left, _), (right, _)) = (FONT, size).into_font().layout_box(text).map_err(undrawn)?;
+    Ok(right.abs_diff(left))
+}
+
+/// This size, or a smaller one in which the text is no wider.
+fn fitting(text: &str, size: u32, width: u32) -> Result<f64, LabError> {
+    let needed = f64::from(width_of(text, size)?.max(1));
+    Ok(f64::from(size) * (f64::from(width) / needed).min(1.0))
 }
 
 /// How much of a band's colour covers what is below it.

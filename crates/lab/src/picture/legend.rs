@@ -4,7 +4,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::draw::{BAND, FONT, color_of, undrawn};
+use super::draw::{BAND, FONT, color_of, undrawn, width_of};
 use super::{Figure, Series, Shape};
 use crate::error::LabError;
 
@@ -35,9 +35,7 @@ impl<'a> Legend<'a> {
             if series.name.is_empty() || known.any(|entry| entry.series.name == series.name) {
                 continue;
             }
-            let ((left, _), (right, _)) =
-                (FONT, FONT_SIZE).into_font().layout_box(&series.name).map_err(undrawn)?;
-            let entry = Entry { series, width: SAMPLE + right.abs_diff(left) };
+            let entry = Entry { series, width: SAMPLE + width_of(&series.name, FONT_SIZE)? };
             match lines.last_mut() {
                 Some(line) if length(line) + BETWEEN_ENTRIES + entry.width <= width => {
                     line.push(entry);

@@ -196,6 +196,22 @@ mod tests {
     }
 
     #[test]
+    fn a_long_title_is_written_smaller() {
+        let mut figure = figure();
+        let size = |figure: &Figure, text: &str| {
+            let svg = draw::svg(figure).unwrap();
+            let (before, _) = svg.split_at(svg.find(text).unwrap());
+            let (_, size) = before.rsplit_once("font-size=\"").unwrap();
+            size.split_once('"').unwrap().0.parse::<f64>().unwrap()
+        };
+        let (title, panel) = (size(&figure, "Delays"), size(&figure, "left"));
+        figure.title = "Delays ".repeat(30);
+        figure.panels[0].title = "left, ".repeat(20);
+        assert!(size(&figure, "Delays") < 0.6 * title);
+        assert!(size(&figure, "left") < 0.7 * panel);
+    }
+
+    #[test]
     fn dots_upon_each_other_are_drawn_once_and_a_bar_without_length_is_seen() {
         let mut figure = figure();
         let dots = Shape::Points(vec![(1.5, 1.0), (1.5, 1.0), (1.5, 2.0)]);
