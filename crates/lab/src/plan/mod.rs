@@ -35,8 +35,6 @@ pub(crate) struct Plan {
     /// with the options below]
     #[arg(value_name = "POLICY")]
     policies: Vec<String>,
-    #[command(flatten)]
-    changed: Changed,
     /// A TOML file with a table for each policy
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -54,6 +52,9 @@ pub(crate) struct Plan {
     #[arg(long, default_value_t = 10_000, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     calls: u32,
+    // Last, for its heading would stand over what follows it.
+    #[command(flatten)]
+    changed: Changed,
 }
 
 /// What differs from all policies that are named on the command line.

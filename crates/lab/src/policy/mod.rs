@@ -66,7 +66,8 @@ pub(crate) fn parse_word(word: &str) -> Result<Policy, String> {
     let only = |problems: Problems| {
         let problems = problems.iter().map(|problem| {
             let path = problem.path.strip_prefix(word::TABLE).unwrap_or(&problem.path);
-            format!("{} {}", path.trim_start_matches('.'), problem.reason)
+            let text = format!("{} {}", path.trim_start_matches('.'), problem.reason);
+            text.trim_start().to_owned()
         });
         problems.collect::<Vec<_>>().join("; ")
     };

@@ -66,6 +66,9 @@ fn what_is_no_policy_is_said_with_its_place() {
         let (code, text, errors) = run(&[&["plan"], arguments].concat());
         assert_eq!((code, &*text, &*errors), (2, "", expected));
     }
+    let (code, _, errors) = run(&["plan", "aws:max_attempts=2", "--max-attempts", "3"]);
+    assert_eq!(code, 2);
+    assert_eq!(errors, "error: aws:max_attempts=2,max_attempts=3: duplicate key\n");
     let (code, _, errors) = run(&["plan", "often"]);
     assert_eq!(code, 2);
     assert!(errors.starts_with("error: often: \"often\" is no kind of schedule (expo"), "{errors}");
