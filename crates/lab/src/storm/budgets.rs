@@ -7,6 +7,7 @@
 
 use std::io::Write;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -14,30 +15,38 @@ use serde::Serialize;
 
 use super::client::ticks;
 use super::curves::{Curves, SECOND};
-use super::policy::Policy;
+use super::policy::{self, Choice, Policy};
 use super::server::{Fault, ServerSettings};
 use super::simulation::Scene;
-use super::{several, share};
+use super::{length, several, share};
 use crate::cli::Common;
 use crate::error::{Found, LabError};
+use crate::picture::{Axis, Figure, Panel, Series, Shape};
 use crate::text;
 
 /// A server that has time for everything and refuses a share of the requests by chance, from the first
 /// one on: the load that it sees and the calls that succeed, under each budget. Once for one client
 /// that makes all calls and once for as many clients that make one call a second each.
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true, after_long_help = policy::HELP)]
 pub(crate) struct Budgets {
+    /// Further policies to compare with the budgets, as of `lab storm`
+    #[arg(value_name = "POLICY", value_parser = policy::parse)]
+    pub(super) policies: Vec<Choice>,
+    /// A TOML file with a table for each policy
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) file: Option<PathBuf>,
     /// Shares of the requests that fail
     #[arg(long, value_delimiter = ',', value_name = "SHARE,…", value_parser = share,
           default_values_t = [0.1, 0.3, 0.5, 1.0])]
-    failure_rates: Vec<f64>,
+    pub(super) failure_rates: Vec<f64>,
     /// Calls a second of all clients
     #[arg(long, default_value_t = 10_000, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    calls: u32,
+    pub(super) calls: u32,
     /// How long calls are made; `later` is the second half of it
-    #[arg(long, default_value = "2min", value_parser = humantime::parse_duration)]
-    duration: Duration,
+    #[arg(long, default_value = "2min", value_name = "TIME", value_parser = length)]
+    pub(super) duration: Duration,
 }
 
 /// What counts as `at first`: the seconds in which buckets that were full make a difference.
@@ -53,16 +62,16 @@ struct Population {
 
 /// What came of a budget at a rate of failure.
 #[derive(Debug, Serialize)]
-struct Case {
-    clients: u32,
-    budget: &'static str,
-    failure_rate: f64,
+pub(super) struct Case {
+    pub(super) clients: u32,
+    pub(super) budget: String,
+    pub(super) failure_rate: f64,
     /// Attempts for each call in the first seconds, and in the second half.
-    load_at_first: f64,
-    load_later: f64,
+    pub(super) load_at_first: f64,
+    pub(super) load_later: f64,
     /// Calls that succeed, as a share, likewise.
-    success_at_first: f64,
-    success_later: f64,
+    pub(super) success_at_first: f64,
+    pub(super) success_later: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -81,48 +90,57 @@ impl Budgets {
         } else {
             self.print(out, &cases)?;
         }
+        common.draw(|| self.figure(&cases))?;
         Ok(Found::Fine)
     }
 
-    fn cases(&self, seed: u64) -> Result<Vec<Case>, LabError> {
+    pub(super) fn cases(&self, seed: u64) -> Result<Vec<Case>, LabError> {
         let seconds = usize::try_from(self.duration.as_secs()).unwrap_or(usize::MAX);
         if seconds < 2 * AT_FIRST {
             return Err(LabError::new(format!("--duration must be at least {} s", 2 * AT_FIRST)));
         }
-        let busy = Population { clients: 1, rate: f64::from(self.calls) };
-        let quiet = Population { clients: self.calls, rate: 1.0 };
+        if f64::from(self.calls) * self.duration.as_secs_f64() > super::settings::MOST_CALLS {
+            return Err(LabError::new(super::settings::TOO_MANY));
+        }
         let (mut names, mut storms) = (Vec::new(), Vec::new());
-        for population in [busy, quiet] {
-            for policy in Policy::of_budgets(population.rate)? {
+        for population in self.populations() {
+            let further = policy::chosen(&self.policies, self.file.as_deref(), population.rate)?;
+            for policy in Policy::of_budgets(population.rate)?.into_iter().chain(further) {
                 for failure_rate in &self.failure_rates {
-                    names.push((population, policy.name, *failure_rate));
+                    names.push((population.clients, policy.name.clone(), *failure_rate));
                     storms.push((self.scene(population, *failure_rate, seed), policy.clone()));
                 }
             }
         }
         let (first, later) = (0..AT_FIRST, seconds / 2..seconds);
-        let case = |((population, budget, failure_rate), curves): (_, Curves)| {
-            let Population { clients, .. } = population;
-            Case {
-                clients,
-                budget,
-                failure_rate,
-                load_at_first: curves.amplification(first.clone()),
-                load_later: curves.amplification(later.clone()),
-                success_at_first: curves.success(first.clone()),
-                success_later: curves.success(later.clone()),
-            }
+        let case = |((clients, budget, failure_rate), curves): (_, Curves)| Case {
+            clients,
+            budget,
+            failure_rate,
+            load_at_first: curves.amplification(first.clone()),
+            load_later: curves.amplification(later.clone()),
+            success_at_first: curves.success(first.clone()),
+            success_later: curves.success(later.clone()),
         };
         Ok(names.into_iter().zip(several::run(&storms)).map(case).collect())
+    }
+
+    /// One busy client, and quiet ones.
+    fn populations(&self) -> [Population; 2] {
+        let busy = Population { clients: 1, rate: f64::from(self.calls) };
+        [busy, Population { clients: self.calls, rate: 1.0 }]
     }
 
     fn scene(&self, population: Population, failure_rate: f64, seed: u64) -> Scene {
         let faulty = Range { start: 0, end: u64::MAX };
         let fault = Fault::Refuse(failure_rate);
+        let duration = ticks(Duration::from_secs(self.duration.as_secs()));
         Scene {
             clients: population.clients,
             rate: population.rate,
-            duration: ticks(Duration::from_secs(self.duration.as_secs())),
+            duration,
+            // The last calls have time for their retries.
+            end: duration + 30 * SECOND,
             timeout: SECOND,
             network: 1,
             server: ServerSettings { workers: u64::MAX, service: 10, queue: 0, fault, faulty },
@@ -131,34 +149,28 @@ impl Budgets {
     }
 
     fn print(&self, out: &mut dyn Write, cases: &[Case]) -> Result<(), LabError> {
-        for cases in cases.chunk_by(|one, next| one.clients == next.clients) {
-            writeln!(
-                out,
-                "{}: attempts for each call, in the first 10 s and later\n",
-                self.who(cases)
-            )?;
+        for ((number, cases), who) in cases.chunks(cases.len() / 2).enumerate().zip(self.who()) {
+            let line = if number > 0 { "\n" } else { "" };
+            writeln!(out, "{line}{who}: attempts for each call, in the first 10 s and later\n")?;
             self.table(out, cases, |case| {
                 format!("{:.2}  {:.3}", case.load_at_first, case.load_later)
             })?;
             writeln!(out, "\nCalls that succeed, likewise\n")?;
             self.table(out, cases, |case| {
-                let percent = |share| 100.0 * share;
-                format!(
-                    "{:.1}  {:.1} %",
-                    percent(case.success_at_first),
-                    percent(case.success_later)
-                )
+                let [first, later] = [case.success_at_first, case.success_later];
+                format!("{:.1}  {:.1} %", 100.0 * first, 100.0 * later)
             })?;
-            writeln!(out)?;
         }
         Ok(())
     }
 
-    fn who(&self, cases: &[Case]) -> String {
-        match cases.first().map_or(1, |case| case.clients) {
-            1 => format!("One client of {} calls a second", self.calls),
-            clients => format!("{clients} clients of one call a second each"),
-        }
+    /// The two populations in words.
+    fn who(&self) -> [String; 2] {
+        let (calls, clients) = (self.calls, if self.calls == 1 { "client" } else { "clients" });
+        [
+            format!("One client of {calls} calls a second"),
+            format!("{calls} {clients} of one call a second each"),
+        ]
     }
 
     /// A row for each budget and a column for each rate of failure.
@@ -168,13 +180,54 @@ impl Budgets {
         cases: &[Case],
         cell: fn(&Case) -> String,
     ) -> Result<(), LabError> {
-        let rates: Vec<_> =
-            self.failure_rates.iter().map(|rate| format!("{:.0} % fail", 100.0 * rate)).collect();
+        let rates: Vec<_> = self
+            .failure_rates
+            .iter()
+            .map(|rate| format!("{} fail", text::percent(*rate)))
+            .collect();
         let mut table = text::table(std::iter::once("budget").chain(rates.iter().map(|r| &**r)));
-        for cases in cases.chunk_by(|one, next| one.budget == next.budget) {
-            let budget = cases.first().map_or("", |case| case.budget);
+        for (budget, cases) in self.of_budgets(cases) {
             table.add_row(std::iter::once(budget.to_owned()).chain(cases.iter().map(cell)));
         }
         text::print_table(out, &table)
+    }
+
+    /// The cases of each budget, by rate of failure.
+    fn of_budgets<'a>(&self, cases: &'a [Case]) -> impl Iterator<Item = (&'a str, &'a [Case])> {
+        let budgets = cases.chunks(self.failure_rates.len());
+        budgets.map(|cases| (cases.first().map_or("", |case| &*case.budget), cases))
+    }
+
+    /// What comes of each budget in the long run, against the rate of failure.
+    fn figure(&self, cases: &[Case]) -> Figure {
+        // Both clients by one measure.
+        let highest = |value: fn(&Case) -> f64| cases.iter().map(value).fold(0.0, f64::max);
+        let panel = |who: &str, cases: &[Case], label: &str, value: fn(&Case) -> f64| Panel {
+            title: who.to_owned(),
+            x: Axis::from_zero("requests that fail, %"),
+            y: Axis { at_least: Some((0.0, highest(value))), ..Axis::from_zero(label) },
+            series: self
+                .of_budgets(cases)
+                .enumerate()
+                .map(|(color, (budget, cases))| {
+                    let mut points: Vec<_> =
+                        cases.iter().map(|case| (100.0 * case.failure_rate, value(case))).collect();
+                    points.sort_by(|one, other| one.0.total_cmp(&other.0));
+                    Series { name: budget.to_owned(), color, shape: Shape::Line(points) }
+                })
+                .collect(),
+        };
+        let of_clients: Vec<_> = cases.chunks(cases.len() / 2).zip(self.who()).collect();
+        let loads = of_clients.iter().map(|(cases, who)| {
+            panel(who, cases, "attempts for each call", |case| case.load_later)
+        });
+        let successes = of_clients.iter().map(|(cases, who)| {
+            panel(who, cases, "calls that succeed, %", |case| 100.0 * case.success_later)
+        });
+        Figure {
+            title: "Load and success by retry budget, in the long run".to_owned(),
+            panels: loads.chain(successes).collect(),
+            columns: 2,
+        }
     }
 }

@@ -13,8 +13,11 @@ use super::simulation::{Ended, Watch};
 /// Ticks of a second.
 pub(super) const SECOND: u64 = 1000;
 
-/// Of the calls that begin in a second, so many must succeed for the service to count as well.
+/// Of the calls that succeeded before the fault, so many must succeed for the service to be well.
 const WELL: f64 = 0.95;
+
+/// So many calls must have begun in a while for the share that succeeds to say anything.
+const TELLING: u64 = 100;
 
 /// Counts by second.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -66,6 +69,8 @@ pub(super) struct Figures {
     pub(super) calls: u64,
     pub(super) attempts: u64,
     pub(super) succeeded: u64,
+    /// The share of the calls that did not succeed.
+    pub(super) lost: f64,
     /// Attempts for each call.
     pub(super) amplification: f64,
     /// The most attempts in a second.
@@ -73,24 +78,34 @@ pub(super) struct Figures {
     /// How long after the fault it was until calls succeeded, and went on to; `None` if they never
     /// did.
     pub(super) recovery_seconds: Option<usize>,
-    /// Whether the storm outlived its cause to the end.
+    /// Whether the storm outlived its cause for as long as anybody looked.
     pub(super) metastable: bool,
 }
 
 impl Curves {
-    /// The figures, where `after` are the seconds after the fault, without the last ones: when no
-    /// more calls are made, any storm abates.
-    pub(super) fn figures(&self, after: Range<usize>) -> Figures {
-        let is_bad = |second: &usize| self.success(*second..second + 1) < WELL;
-        let recovery_seconds = match after.clone().rev().find(is_bad) {
-            None => Some(0),
-            Some(last) if last + 1 == after.end => None,
-            Some(last) => Some(last + 1 - after.start),
+    /// The figures, where `before` are seconds before the fault and `after` the ones after it,
+    /// without the last: when no more calls are made, any storm abates.
+    pub(super) fn figures(&self, before: Range<usize>, after: Range<usize>) -> Figures {
+        let well = WELL * self.success(before);
+        let calls = sum(&self.calls, after.clone());
+        let stretch = (TELLING * after.len() as u64).div_ceil(calls.max(1));
+        let stretch = usize::try_from(stretch).unwrap_or(usize::MAX).clamp(1, after.len().max(1));
+        let stretches = after.len() / stretch;
+        let is_bad = |number: &usize| {
+            let start = after.start + number * stretch;
+            self.success(start..start + stretch) < well
         };
+        let recovery_seconds = match (0..stretches).rev().find(is_bad) {
+            None => Some(0),
+            Some(last) if last + 1 == stretches => None,
+            Some(last) => Some((last + 1) * stretch),
+        };
+        let (calls, succeeded) = (self.calls.iter().sum(), self.good.iter().sum());
         Figures {
-            calls: self.calls.iter().sum(),
+            calls,
             attempts: self.attempts.iter().sum(),
-            succeeded: self.goodput.iter().sum(),
+            succeeded,
+            lost: if calls == 0 { 0.0 } else { 1.0 - succeeded as f64 / calls as f64 },
             amplification: self.amplification(0..self.attempts.len()),
             peak_load: self.attempts.iter().copied().max().unwrap_or(0),
             recovery_seconds,

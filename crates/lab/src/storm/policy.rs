@@ -1,20 +1,30 @@
 //! What is compared: a schedule, its limits and a kind of budget, under one name.
+//!
+//! What flows in: the names of well-known ways to retry, and policies as people write them. What
+//! flows out: what a client of each needs, with a budget of its own.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use reattempt::schedule::{Constant, Exponential, SharedSchedule};
+use reattempt::schedule::{Constant, Exponential, Schedule, SharedSchedule};
 use reattempt::{Budget, ConfigError, Limits, Profile, RetryBudget, Unlimited, profile};
 use reattempt_grpc::{Throttle, Throttling};
+
+use super::client::ticks;
+use crate::error::LabError;
+use crate::policy::{self as written, Policy as Written};
 
 /// A way to retry.
 #[derive(Debug, Clone)]
 pub(super) struct Policy {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// Without state of its own that calls share.
     pub(super) schedule: SharedSchedule,
     pub(super) limits: Limits,
+    /// How long an attempt is waited for, in ticks, if the policy says so.
+    pub(super) timeout: Option<u64>,
     budget: Kind,
 }
 
@@ -29,30 +39,79 @@ enum Kind {
     Throttle(Throttling),
 }
 
+/// A policy on the command line.
+#[derive(Debug, Clone)]
+pub(super) enum Choice {
+    Known(Which),
+    Written(Box<Written>),
+}
+
 /// The policies of a storm.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum Which {
-    /// No retry
     None,
-    /// Three retries at once
     Naive,
-    /// Ours, without a budget
     Unlimited,
-    /// Ours, with the default budget
     Ours,
-    /// Ours, with the budget for the client's rate of calls
     ForRate,
-    /// gRPC's delays and throttle
-    Grpc,
-    /// The delays and the quota of AWS's clients
-    Aws,
+    GrpcThrottle,
+    AwsQuota,
+}
+
+pub(super) const HELP: &str = "Policies:
+  none           no retry
+  naive          three retries at once
+  unlimited      ours, without a budget
+  ours           ours, with the default budget
+  for-rate       ours, with the budget for the client's rate of calls
+  grpc-throttle  gRPC's delays and throttle
+  aws-quota      the delays and the quota of AWS's clients
+  and profiles and schedules as of `lab plan`, with what differs from them, such as
+  stripe, standard:budget.capacity=2, exponential:base=50ms,jitter=equal,budget=none";
+
+/// A policy in a word.
+pub(super) fn parse(word: &str) -> Result<Choice, String> {
+    match Which::from_str(word, false) {
+        Ok(which) => Ok(Choice::Known(which)),
+        Err(_) => match written::parse_word(word) {
+            Ok(policy) => Ok(Choice::Written(Box::new(policy))),
+            Err(reason) if word.contains(':') => Err(reason),
+            Err(reason) => {
+                let known = Which::value_variants().iter().filter_map(Which::to_possible_value);
+                let known: Vec<_> = known.map(|value| value.get_name().to_owned()).collect();
+                Err(format!("{reason}; nor is it one of {}", known.join(", ")))
+            }
+        },
+    }
+}
+
+/// What was chosen, for clients that make `rate` calls a second.
+pub(super) fn chosen(
+    choices: &[Choice],
+    file: Option<&Path>,
+    rate: f64,
+) -> Result<Vec<Policy>, LabError> {
+    let mut policies = Vec::new();
+    for choice in choices {
+        policies.push(match choice {
+            Choice::Known(which) => Policy::known(*which, rate)?,
+            Choice::Written(policy) => Policy::written(policy)?,
+        });
+    }
+    for policy in file.map_or(Ok(Vec::new()), written::load)? {
+        policies.push(Policy::written(&policy)?);
+    }
+    Ok(policies)
 }
 
 impl Policy {
-    /// The policy of clients that make `rate` calls a second.
-    pub(super) fn of_storm(which: Which, rate: f64) -> Result<Self, ConfigError> {
+    /// All policies of a storm, for clients that make `rate` calls a second.
+    pub(super) fn all(rate: f64) -> Result<Vec<Self>, ConfigError> {
+        Which::value_variants().iter().map(|which| Self::known(*which, rate)).collect()
+    }
+
+    fn known(which: Which, rate: f64) -> Result<Self, ConfigError> {
         let standard = || profile::standard().shared();
-        let throttle = || Throttling::new(10.0, 0.1).map(Kind::Throttle);
         Ok(match which {
             Which::None => {
                 let mut none = standard();
@@ -70,12 +129,12 @@ impl Policy {
                 let budget = Kind::Bucket(RetryBudget::for_rate(rate)?);
                 Self::new("ours, for rate", standard(), budget)
             }
-            Which::Grpc => {
+            Which::GrpcThrottle => {
                 let schedule = Exponential::symmetric(Duration::from_millis(100), 0.2)?;
                 let profile = Profile::new(schedule.cap(Duration::from_secs(5))?).shared();
                 Self::new("gRPC throttle", profile, throttle()?)
             }
-            Which::Aws => {
+            Which::AwsQuota => {
                 let quota = Kind::Bucket(RetryBudget::aws_quota());
                 Self::new("AWS quota", profile::aws().shared(), quota)
             }
@@ -91,15 +150,29 @@ impl Policy {
             bucket("ratio", RetryBudget::default()),
             bucket("ratio for rate", RetryBudget::for_rate(rate)?),
             bucket("rate", RetryBudget::rate_for_traffic(rate)?),
-            ours("gRPC throttle", Kind::Throttle(Throttling::new(10.0, 0.1)?)),
+            ours("gRPC throttle", throttle()?),
             bucket("AWS quota", RetryBudget::aws_quota()),
         ])
     }
 
-    fn new(name: &'static str, profile: Profile<SharedSchedule>, budget: Kind) -> Self {
+    fn new(name: &str, profile: Profile<SharedSchedule>, budget: Kind) -> Self {
         let Profile { schedule, max_attempts, max_elapsed, .. } = profile;
+        // Attempts are counted in 16 bits.
+        let max_attempts = max_attempts.min(u16::MAX.into());
         let limits = Limits { max_attempts, max_elapsed, ..Limits::default() };
-        Self { name, schedule, limits, budget }
+        Self { name: name.to_owned(), schedule, limits, timeout: None, budget }
+    }
+
+    /// A policy as it was written, with the default budget if it names none.
+    pub(super) fn written(policy: &Written) -> Result<Self, LabError> {
+        let Written { name, profile, attempt_timeout, .. } = policy;
+        if !profile.schedule.is_stateless() {
+            return Err(LabError::new(format!(
+                "{name}: its schedule has a state that calls share, which a storm does not follow"
+            )));
+        }
+        let budget = Kind::Bucket(profile.budget.clone().unwrap_or_default());
+        Ok(Self { timeout: attempt_timeout.map(ticks), ..Self::new(name, profile.clone(), budget) })
     }
 
     /// A full budget that nobody else has.
@@ -111,4 +184,9 @@ impl Policy {
             Kind::Throttle(throttling) => Arc::new(Throttle::from(*throttling)),
         }
     }
+}
+
+/// gRPC's throttle, with the numbers that are usual where it is enabled.
+fn throttle() -> Result<Kind, ConfigError> {
+    Throttling::new(10.0, 0.1).map(Kind::Throttle)
 }

@@ -23,6 +23,8 @@ pub(super) struct Scene {
     pub(super) rate: f64,
     /// How long calls are made.
     pub(super) duration: u64,
+    /// How long anybody looks: a call that is not over by then is neither a success nor lost.
+    pub(super) end: u64,
     /// How long a client waits for an answer.
     pub(super) timeout: u64,
     /// How long a message takes, one way; at least 1.
@@ -129,10 +131,10 @@ impl<'a, W: Watch> Simulation<'a, W> {
         Self { scene, policy, watch, queue, server, clients, calls: Vec::new(), free: Vec::new() }
     }
 
-    /// Runs until every call is over.
+    /// Runs to the end of the scene, or until every call is over.
     pub(super) fn run(mut self) -> W {
         let mut together = Vec::new();
-        while let Some(event) = self.queue.next() {
+        while let Some(event) = self.queue.next().filter(|_| self.queue.now() < self.scene.end) {
             together.push(event);
             together.extend(std::iter::from_fn(|| self.queue.next_now()));
             together.sort_unstable_by_key(Event::order);
@@ -211,7 +213,8 @@ impl<'a, W: Watch> Simulation<'a, W> {
     fn send(&mut self, attempt: Event) {
         self.watch.sent(self.queue.now());
         self.queue.after(self.scene.network, Event { kind: Kind::Arrives, ..attempt });
-        self.queue.after(self.scene.timeout, Event { kind: Kind::Timeout, ..attempt });
+        let patience = self.policy.timeout.unwrap_or(self.scene.timeout);
+        self.queue.after(patience, Event { kind: Kind::Timeout, ..attempt });
     }
 
     /// A call that waits is told something.

@@ -7,6 +7,7 @@ mod getting;
 mod pacing;
 mod picturing;
 mod planning;
+mod storming;
 
 use std::io::{Read, Write};
 use std::path::PathBuf;

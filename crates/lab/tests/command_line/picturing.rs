@@ -21,6 +21,13 @@ fn jitters() {
 }
 
 #[test]
+fn storm() {
+    let policies = ["none", "naive", "unlimited", "ours", "grpc-throttle", "aws-quota"];
+    let scene = ["--clients", "2000", "--duration", "100s", "--at", "20s"];
+    as_drawn_now("storm.svg", &[&["storm"], &policies[..], &scene].concat());
+}
+
+#[test]
 fn contention() {
     as_drawn_now("contention.svg", &["contention", "--runs", "5"]);
 }

@@ -126,7 +126,7 @@ async fn client(number: u32, scene: Scene, policy: Policy, world: Arc<Mutex<Worl
         .max_elapsed(policy.limits.max_elapsed)
         .budget(policy.budget_of_client())
         .seed(arrivals.seed)
-        .attempt_timeout(time(scene.timeout));
+        .attempt_timeout(time(policy.timeout.unwrap_or(scene.timeout)));
     let mut retry = Retry::new(layers_policy, Network { client: number, world: world.clone() });
     let of_clock = Arc::clone(&world);
     let moment = move |tick| of_clock.lock().unwrap().at(tick);
@@ -224,7 +224,11 @@ fn in_order(mut trace: Vec<Ended>) -> Vec<Ended> {
 }
 
 async fn compare(scene: Scene, name: &str) {
-    let policy = policy(name);
+    compare_of(scene, policy(name)).await;
+}
+
+async fn compare_of(scene: Scene, policy: Policy) {
+    let name = &policy.name;
     let real = in_order(through_the_layer(&scene, &policy).await);
     let simulated = Simulation::new(&scene, &policy, Trace::default()).run();
     let simulated = in_order(simulated.ended);
@@ -240,7 +244,7 @@ async fn compare(scene: Scene, name: &str) {
 #[tokio::test(start_paused = true)]
 async fn a_stall_through_a_thousand_layers_is_the_storm_that_is_simulated() {
     for policy in policies() {
-        compare(scene(1000, Fault::Stall), policy.name).await;
+        compare(scene(1000, Fault::Stall), &policy.name).await;
     }
 }
 
@@ -264,4 +268,12 @@ async fn busy_clients_are_those_that_are_simulated() {
     for name in ["ours", "gRPC throttle", "AWS quota"] {
         compare(scene(20, Fault::Stall), name).await;
     }
+}
+
+/// Attempts that are given up sooner than the others', and calls that end because their time is up.
+#[tokio::test(start_paused = true)]
+async fn limits_on_time_are_those_that_are_simulated() {
+    let word = "standard:max_attempts=9,max_elapsed=1500ms,attempt_timeout=300ms,budget=none";
+    let policy = crate::policy::parse_word(word).unwrap();
+    compare_of(scene(20, Fault::Stall), Policy::written(&policy).unwrap()).await;
 }

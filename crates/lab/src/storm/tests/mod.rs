@@ -1,14 +1,16 @@
 //! Storms against what can be worked out by hand: closed forms, bounds, conservation, the seed.
 
+mod budgets;
 mod layer;
 
 use std::collections::HashMap;
 
+use super::client::ticks;
 use super::server::{Fault, ServerSettings};
-use super::simulation::{Ended, Simulation, Watch};
+use super::simulation::{Ended, Scene, Simulation, Watch};
 use super::*;
 use reattempt::StopReason;
-use reattempt::schedule::Schedule;
+use reattempt::schedule::{Responsive, Schedule, SharedSchedule};
 
 /// A storm of 1000 calls a second whose server does half as much again, 15 workers of 10 ms, with a
 /// queue for 2 s. What is wrong with it is so from 5 to 8 s.
@@ -17,6 +19,7 @@ fn scene(clients: u32, fault: Fault) -> Scene {
         clients,
         rate: 1000.0 / f64::from(clients),
         duration: 12_000,
+        end: 40_000,
         timeout: 1000,
         network: 1,
         server: ServerSettings { workers: 15, service: 10, queue: 3000, fault, faulty: 5000..8000 },
@@ -36,15 +39,14 @@ fn run(scene: &Scene, policy: &Policy) -> Curves {
     Simulation::new(scene, policy, Curves::default()).run()
 }
 
-/// The policies of a storm.
-fn policies() -> impl Iterator<Item = Policy> {
-    let policies = Which::value_variants().iter();
-    policies.map(|which| Policy::of_storm(*which, 1.0).unwrap())
+/// All policies of a storm.
+fn policies() -> Vec<Policy> {
+    Policy::all(1.0).unwrap()
 }
 
 /// All policies, for clients of a call a second where that matters.
 fn all() -> impl Iterator<Item = Policy> {
-    policies().chain(Policy::of_budgets(1.0).unwrap())
+    policies().into_iter().chain(Policy::of_budgets(1.0).unwrap())
 }
 
 fn policy(name: &str) -> Policy {
@@ -200,8 +202,8 @@ fn a_busy_client_in_a_total_outage_has_what_its_bucket_holds() {
 #[test]
 fn without_retries_a_queue_is_worked_off_in_the_time_that_is_left_over() {
     let mut scene = scene(1000, Fault::Stall);
-    scene.duration = 30_000;
-    let figures = run(&scene, &policy("no retry")).figures(8..20);
+    (scene.duration, scene.end) = (30_000, 40_000);
+    let figures = run(&scene, &policy("no retry")).figures(0..5, 8..20);
     // It is full: a wait of 2 s, and after t seconds of 2 − t/3.
     assert_eq!(figures.recovery_seconds, Some(4));
 }
@@ -210,8 +212,8 @@ fn without_retries_a_queue_is_worked_off_in_the_time_that_is_left_over() {
 #[test]
 fn retries_without_a_budget_outlive_the_outage_and_with_one_they_do_not() {
     let mut scene = scene(1000, Fault::Stall);
-    scene.duration = 60_000;
-    let figures = |name| run(&scene, &policy(name)).figures(8..50);
+    (scene.duration, scene.end) = (60_000, 70_000);
+    let figures = |name| run(&scene, &policy(name)).figures(0..5, 8..50);
     for name in ["three at once", "ours, no budget"] {
         let storm = figures(name);
         assert!(storm.metastable && storm.recovery_seconds.is_none(), "{name}: {storm:?}");
@@ -244,7 +246,7 @@ fn all_policies_meet_the_same_calls() {
 #[test]
 fn several_storms_come_back_in_their_order() {
     let scene = scene(10, Fault::Stall);
-    let storms: Vec<_> = policies().map(|policy| (scene.clone(), policy)).collect();
+    let storms: Vec<_> = policies().into_iter().map(|policy| (scene.clone(), policy)).collect();
     let together = several::run(&storms);
     for ((scene, policy), curves) in storms.iter().zip(together) {
         assert_eq!(curves, run(scene, policy), "{}", policy.name);
@@ -253,13 +255,42 @@ fn several_storms_come_back_in_their_order() {
 
 #[test]
 fn recovery_is_asked_of_the_calls_by_the_second_in_which_they_began() {
-    let mut curves = Curves { calls: vec![10; 10], good: vec![10; 10], ..Curves::default() };
-    let recovery = |curves: &Curves| curves.figures(3..8).recovery_seconds;
+    let mut curves = Curves { calls: vec![100; 10], good: vec![100; 10], ..Curves::default() };
+    let recovery = |curves: &Curves| curves.figures(0..1, 3..8).recovery_seconds;
     assert_eq!(recovery(&curves), Some(0));
     (curves.good[1], curves.good[2]) = (0, 0);
     assert_eq!(recovery(&curves), Some(0), "it was before the end of the fault");
-    curves.good[5] = 9;
+    curves.good[5] = 94;
     assert_eq!(recovery(&curves), Some(3));
-    curves.good[7] = 9;
+    curves.good[7] = 94;
     assert_eq!(recovery(&curves), None);
+    // If every second call was lost before, that half of them succeed is as well as it ever was.
+    curves.good = vec![50; 10];
+    assert_eq!(recovery(&curves), Some(0));
+    curves.good[4] = 47;
+    assert_eq!(recovery(&curves), Some(2));
+}
+
+/// Of three calls a second, one that is lost by chance is no storm: a share is told of a hundred.
+#[test]
+fn few_calls_are_looked_at_for_longer() {
+    let mut curves = Curves { calls: vec![3; 200], good: vec![3; 200], ..Curves::default() };
+    let recovery = |curves: &Curves| curves.figures(0..10, 10..180).recovery_seconds;
+    curves.good[100] = 2;
+    assert_eq!(recovery(&curves), Some(0));
+    // Each look is at 34 s.
+    curves.good[12..15].fill(0);
+    assert_eq!(recovery(&curves), Some(34));
+    curves.good[170..].fill(0);
+    assert_eq!(recovery(&curves), None);
+}
+
+/// What a schedule would have to be told of is refused, not followed wrongly.
+#[test]
+fn a_schedule_with_state_is_refused() {
+    let mut policy = crate::policy::parse_word("standard").unwrap();
+    assert!(Policy::written(&policy).is_ok());
+    policy.profile.schedule = SharedSchedule::new(Responsive::new());
+    let error = Policy::written(&policy).unwrap_err();
+    assert!(format!("{error:?}").contains("state that calls share"), "{error:?}");
 }

@@ -1,0 +1,69 @@
+//! `lab budgets` against what follows from the rules of the budgets.
+//!
+//! Each attempt succeeds with probability q = 1 − p and ends its call then, so of all calls q times as
+//! many succeed as there are attempts for each call: success = q (1 + R), where R are the retries for
+//! each call. What R is in the long run follows from what a bucket gets and pays.
+
+use std::time::Duration;
+
+use super::super::budgets::{Budgets, Case};
+
+fn cases(calls: u32, seconds: u64) -> Vec<Case> {
+    let failure_rates = vec![0.1, 0.3, 0.5, 1.0];
+    let duration = Duration::from_secs(seconds);
+    let budgets = Budgets { policies: Vec::new(), file: None, failure_rates, calls, duration };
+    budgets.cases(1).unwrap()
+}
+
+/// What is retried where nothing limits it but three attempts.
+fn wanted(p: f64) -> f64 {
+    p + p * p
+}
+
+fn check(case: &Case, retries: f64, tolerance: f64) {
+    let q = 1.0 - case.failure_rate;
+    let (load, success) = (case.load_later, case.success_later);
+    let what = format!("{case:?}, expected {retries} retries");
+    assert!((load - (1.0 + retries)).abs() < tolerance, "{what}");
+    assert!((success - q * (1.0 + retries)).abs() < tolerance, "{what}");
+}
+
+/// Ratio: R = ratio · success. Rate: a tenth of the calls. Quota: 5 R = q + 5 q R, for a retry costs
+/// 5, a success at once gives 1, and one after retries 5. Throttle: failures take more than successes
+/// give from one in eleven on. And never more than is wanted.
+#[test]
+fn one_busy_client() {
+    for case in cases(500, 60).into_iter().filter(|case| case.clients == 1) {
+        let p = case.failure_rate;
+        let q = 1.0 - p;
+        let retries = match &*case.budget {
+            "none" => wanted(p),
+            "ratio" | "ratio for rate" => 0.1 * q / (1.0 - 0.1 * q),
+            "rate" => 0.1,
+            "AWS quota" => q / (5.0 * p),
+            "gRPC throttle" if p == 0.1 => continue,
+            "gRPC throttle" => 0.0,
+            budget => panic!("{budget}"),
+        };
+        check(&case, retries.min(wanted(p)), 0.015);
+    }
+}
+
+/// Clients of one call a second have the trickle besides: R = ratio · success + trickle. A bucket of
+/// one token that only time fills is full after 10 s, and spent a second later at the next failure.
+#[test]
+fn quiet_clients() {
+    for case in cases(100, 300).into_iter().filter(|case| case.clients > 1) {
+        let p = case.failure_rate;
+        let q = 1.0 - p;
+        let retries = match (&*case.budget, p) {
+            ("none", _) => wanted(p),
+            ("ratio", _) => (0.1 * q + 0.1) / (1.0 - 0.1 * q),
+            ("ratio for rate" | "rate", 1.0) => 1.0 / 11.0,
+            ("AWS quota", 1.0) => 0.0,
+            ("gRPC throttle", 0.3 | 0.5 | 1.0) => 0.0,
+            _ => continue,
+        };
+        check(&case, retries.min(wanted(p)), 0.015);
+    }
+}

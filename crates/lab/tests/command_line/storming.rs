@@ -1,0 +1,176 @@
+//! `lab storm` and `lab budgets`.
+
+use serde_json::Value;
+
+use super::{run, scratch};
+
+const SMALL: [&str; 9] =
+    ["storm", "--clients", "200", "--duration", "60s", "--at", "5s", "--outage", "5s"];
+
+fn small(more: &[&str]) -> (i32, String, String) {
+    run(&[&SMALL, more].concat())
+}
+
+/// The words of the row that begins so.
+fn row<'a>(text: &'a str, policy: &str) -> Vec<&'a str> {
+    let line = text.lines().find(|line| line.trim_start().starts_with(policy)).unwrap();
+    line.split_whitespace().collect()
+}
+
+#[test]
+fn a_storm_in_a_table() {
+    let (code, text, errors) = small(&[]);
+    assert_eq!((code, &*errors), (0, ""));
+    let expected = "200 clients, 200 calls a second; the server can do 300, and for 5 s it answers \
+                    nothing\n";
+    assert!(text.starts_with(expected), "{text}");
+    assert_eq!(text.lines().count(), 3 + 7, "{text}");
+    for (policy, recovers) in
+        [("no retry", true), ("three at once", false), ("ours, no budget", false), ("ours ", true)]
+    {
+        let never = row(&text, policy).join(" ").ends_with("none in 40 s: metastable");
+        assert_eq!(never, !recovers, "{policy}: {text}");
+    }
+    let (_, one, _) = small(&["grpc-throttle"]);
+    assert_eq!(one.lines().count(), 3 + 1, "{one}");
+    assert_eq!(row(&one, "gRPC throttle"), row(&text, "gRPC throttle"));
+}
+
+/// A policy of one's own is what is known under a name, if it says the same.
+#[test]
+fn policies_of_ones_own() {
+    let file = scratch("storm.toml");
+    std::fs::write(&file, "[small]\nprofile = \"standard\"\nbudget = { capacity = 1 }\n").unwrap();
+    let (code, text, errors) = small(&[
+        "ours",
+        "standard",
+        "for-rate",
+        "standard:attempt_timeout=20ms",
+        "--file",
+        file.to_str().unwrap(),
+    ]);
+    assert_eq!((code, &*errors), (0, ""));
+    assert_eq!(row(&text, "ours ")[1..], row(&text, "standard ")[1..]);
+    // At one call a second, two tenths of it are below the least capacity, which is one token.
+    assert_eq!(row(&text, "ours, for rate")[3..], row(&text, "small")[1..]);
+    assert_ne!(row(&text, "standard:")[1..], row(&text, "standard ")[1..]);
+}
+
+#[test]
+fn a_storm_as_a_document() {
+    let arguments = ["--json", "--seed", "3", "--fault", "slow", "--slowdown", "30"];
+    let (code, text, _) = small(&arguments);
+    assert_eq!(code, 0);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["seed"], 3);
+    assert_eq!(document["outage"]["end"], 10.0);
+    let naive = &document["storms"][1];
+    assert_eq!(naive["policy"], "three at once");
+    assert_eq!(naive["metastable"], true);
+    assert_eq!(naive["per_second"]["calls"].as_array().unwrap().len(), 60);
+    assert_eq!(document["storms"][3]["metastable"], false);
+    assert_eq!(text, small(&arguments).1);
+}
+
+#[test]
+fn a_storm_as_a_picture() {
+    let path = scratch("storm.svg");
+    let (code, _, errors) = small(&["--plot", path.to_str().unwrap()]);
+    assert_eq!((code, &*errors), (0, ""));
+    let svg = std::fs::read_to_string(path).unwrap();
+    for text in ["AWS quota", "attempts sent", "calls that succeed", "outage", "× the normal load"]
+    {
+        assert!(svg.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn budgets_in_tables_and_in_a_document() {
+    let picture = scratch("budgets.svg");
+    let small = [
+        "budgets",
+        "standard:budget.capacity=1",
+        "--calls",
+        "50",
+        "--duration",
+        "20s",
+        "--failure-rates",
+        "0.5,1",
+        "--plot",
+        picture.to_str().unwrap(),
+    ];
+    let (code, text, errors) = run(&small);
+    assert_eq!((code, &*errors), (0, ""));
+    assert!(text.contains("One client of 50 calls a second: attempts for each call"), "{text}");
+    assert!(text.contains("\n50 clients of one call a second each: attempts"), "{text}");
+    assert_eq!(row(&text, "budget"), ["budget", "50", "%", "fail", "100", "%", "fail"]);
+    assert!(std::fs::read_to_string(&picture).unwrap().contains("ratio for rate"));
+
+    let (_, text, _) = run(&[&small[..], &["--json"]].concat());
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let cases = document["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 2 * 7 * 2);
+    let (first, of_no_budget) = (&cases[0], &cases[1]);
+    assert_eq!((&first["clients"], &first["failure_rate"]), (&1.into(), &0.5.into()));
+    assert_eq!(of_no_budget["success_later"], 0.0);
+    // Three attempts; the last calls of the first seconds are not over by their end.
+    let load = of_no_budget["load_at_first"].as_f64().unwrap();
+    assert!((2.9..=3.0).contains(&load), "{load}");
+}
+
+/// No call could succeed, nobody would see what comes of it, or no machine could hold it.
+#[test]
+fn what_cannot_be_is_refused() {
+    for (arguments, text) in [
+        ("storm --duration 89s", "error: --duration must reach 20 s beyond the outage"),
+        ("storm --outage 10min", "error: --duration must reach 20 s beyond the outage"),
+        ("storm --at 1day --outage 1day --timeout 1day", "error: --duration must reach"),
+        ("storm --timeout 0s", "error: --timeout must be longer than 0 s"),
+        ("storm --service 0s", "error: --service must be longer than 0 s"),
+        ("storm --timeout 11ms", "error: --timeout must be at least 12 ms, as long as --service"),
+        ("storm --service 1h", "error: --timeout must be at least 1 h, as long as --service"),
+        ("storm --slowdown 3", "error: --slowdown belongs to another --fault"),
+        ("storm --fault slow --slowdown 0", "0 is not in 1..=1000000"),
+        ("storm --failure-rate 0.5", "error: --failure-rate belongs to another --fault"),
+        ("storm --fault refuse --failure-rate 1.1", "must be from 0 to 1"),
+        ("storm --rate 0", "must be from 0.0001 to 1000000"),
+        ("storm --rate -1", "must be from 0.0001 to 1000000"),
+        ("storm --rate 1000000", "error: more than 4000 million calls: shorten --duration"),
+        ("storm --load NaN", "must be from 0.0001 to below 1"),
+        ("storm --load 1", "must be from 0.0001 to below 1"),
+        ("storm --queue 24h", "error: more than 50 million requests would be under way"),
+        ("storm --duration 500years", "must be at most 24 h"),
+        ("storm --duration 99999999999999years", "too large"),
+        ("storm --fault none", "[possible values: stall, slow, refuse]"),
+        ("storm worse", "\"worse\" is no kind of schedule"),
+        ("storm worse", "nor is it one of none, naive, unlimited, ours, for-rate, grpc-throttle"),
+        ("storm constant:base=x", "base must be"),
+        ("storm --file no/such.toml", "error: cannot read no/such.toml"),
+        ("storm --clients 0", "0 is not in 1..=10000000"),
+        ("budgets --failure-rates x", "not a number"),
+        ("budgets --duration 5s", "error: --duration must be at least 20 s"),
+        ("budgets --calls 1000000 --duration 24h", "error: more than 4000 million calls"),
+        ("budgets --calls 0", "0 is not in 1..=1000000"),
+    ] {
+        let (code, _, errors) = run(&arguments.split(' ').collect::<Vec<_>>());
+        assert_eq!(code, 2, "{arguments}: {errors}");
+        assert!(errors.contains(text), "{arguments}: {errors}");
+    }
+}
+
+/// What is at the edge of what can be set ends, and soon.
+#[test]
+fn the_edges() {
+    for arguments in [
+        "storm --clients 1 --rate 0.0001 --duration 24h --at 0s",
+        "storm --clients 10 --queue 0s --load 0.0001",
+        "storm --clients 10 --service 1ns --timeout 3ms --network 1ns --at 0s --outage 1ns",
+        "storm --clients 10 --fault slow --slowdown 1000000 --load 0.9999",
+        "storm --clients 10 --fault refuse --failure-rate 0",
+        "budgets --calls 2 --duration 20s --failure-rates 0,1 constant:max_attempts=none,budget=none",
+    ] {
+        let (code, text, errors) = run(&arguments.split(' ').collect::<Vec<_>>());
+        assert_eq!((code, &*errors), (0, ""), "{arguments}");
+        assert!(!text.contains("NaN") && !text.contains("inf"), "{arguments}: {text}");
+    }
+}
