@@ -1,4 +1,4 @@
-//! Several storms at once, one on each core, with one progress bar.
+//! Several storms at once, one on each core that there is memory for, with one progress bar.
 
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
@@ -9,6 +9,9 @@ use super::policy::Policy;
 use super::simulation::{Ended, Scene, Simulation, Watch};
 use crate::progress::Progress;
 
+/// A million clients take up to 2.5 GB, so that many have the memory for themselves.
+const MOST_CLIENTS_AT_ONCE: u32 = 1_500_000;
+
 /// The curves of each storm, in the order of the storms.
 pub(super) fn run(storms: &[(Scene, Policy)]) -> Vec<Curves> {
     let seconds = |(scene, _): &(Scene, Policy)| scene.duration.div_ceil(SECOND);
@@ -17,7 +20,9 @@ pub(super) fn run(storms: &[(Scene, Policy)]) -> Vec<Curves> {
     let to_do = Mutex::new(storms.iter().zip(&mut curves));
     thread::scope(|scope| {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        for _ in 0..cores.min(storms.len()) {
+        let clients = storms.iter().map(|(scene, _)| scene.clients).max().unwrap_or(1);
+        let room = usize::try_from(MOST_CLIENTS_AT_ONCE / clients.max(1)).unwrap_or(1).max(1);
+        for _ in 0..cores.min(room).min(storms.len()) {
             scope.spawn(|| {
                 while let Some(((scene, policy), curves)) = take(&to_do) {
                     let watch = Measured { curves, progress: &progress, seconds: 0 };
