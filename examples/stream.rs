@@ -1,0 +1,151 @@
+//! A stream that is connected again for ever, by the rules of Twitter's streaming API: each kind of
+//! failure has delays of its own, and all counts start again with the first message that comes.
+//!
+//! The server follows a script and the clock is paused: three minutes of trouble take no time.
+//!
+//! `cargo run --example stream`
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use reattempt::schedule::Reconnecting;
+use reattempt::{Failure, FailureKind, Verdict, profile, retry};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+#[tokio::main(flavor = "current_thread", start_paused = true)]
+async fn main() {
+    let server = Server::new([
+        // At once, after 250 ms, after 500 ms: most networks come back before long.
+        Next::Refused,
+        Next::Refused,
+        Next::Refused,
+        Next::Messages(2),
+        // At once, for there were messages; 5 s, 10 s: a server that answers with errors needs more time.
+        Next::Status(503),
+        Next::Status(503),
+        Next::Messages(1),
+        // At once, 60 s, 120 s: who is told to calm down had better.
+        Next::Status(420),
+        Next::Status(420),
+        // Connections that are taken and dropped before a message: the counts go on.
+        Next::Messages(0),
+        Next::Messages(0),
+        Next::End,
+    ]);
+
+    let rules = profile::twitter_streaming().map(Reconnecting::new);
+    let reconnecting = rules.schedule.clone();
+    let read = || async {
+        let mut stream = server.connect().await?;
+        while let Some(message) = stream.next().await? {
+            // That it was connected proves nothing; this does.
+            reconnecting.reset();
+            println!("          {message}");
+        }
+        Ok(())
+    };
+    let outcome = retry(rules, read)
+        .judge(|trouble: &Trouble| Verdict::Transient(trouble.failure()))
+        .notify(|trouble, delay| println!("          {trouble}; again in {delay:?}"))
+        .await;
+    assert!(outcome.is_ok(), "the script ends well");
+
+    let waits = server.waits().await;
+    println!("waited between connections, in ms: {waits:?}");
+    assert_eq!(waits, [0, 250, 500, 0, 5000, 10_000, 0, 60_000, 120_000, 250, 500]);
+}
+
+/// What the server does with one connection after the other.
+enum Next {
+    Refused,
+    Status(u16),
+    /// So many messages, and then it breaks.
+    Messages(u32),
+    /// An orderly end, after which nobody has to come back.
+    End,
+}
+
+/// What befalls a stream.
+#[derive(Debug)]
+enum Trouble {
+    Refused,
+    Broken,
+    Status(u16),
+}
+
+impl Trouble {
+    fn failure(&self) -> Failure {
+        match *self {
+            Trouble::Refused | Trouble::Broken => Failure::new(FailureKind::Network),
+            // By the status the schedule tells the kinds apart.
+            Trouble::Status(status) => Failure::new(FailureKind::Server).with_code(status),
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Refused => write!(f, "refused"),
+            Trouble::Broken => write!(f, "broken off"),
+            Trouble::Status(status) => write!(f, "status {status}"),
+        }
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+/// A server that follows its script, and notes when it was called.
+struct Server {
+    start: Instant,
+    state: Mutex<(VecDeque<Next>, Vec<Duration>)>,
+}
+
+impl Server {
+    fn new(script: impl IntoIterator<Item = Next>) -> Self {
+        let script = script.into_iter().collect();
+        Self { start: Instant::now(), state: Mutex::new((script, Vec::new())) }
+    }
+
+    async fn connect(&self) -> Result<Stream, Trouble> {
+        let (script, times) = &mut *self.state.lock().await;
+        let now = self.start.elapsed();
+        times.push(now);
+        print!("{:>6.2} s ", now.as_secs_f64());
+        match script.pop_front() {
+            Some(Next::Refused) => Err(Trouble::Refused),
+            Some(Next::Status(status)) => Err(Trouble::Status(status)),
+            Some(Next::Messages(left)) => Ok(Stream { left, breaks: true }),
+            Some(Next::End) | None => Ok(Stream { left: 0, breaks: false }),
+        }
+        .inspect(|_| println!("connected"))
+        .inspect_err(|_| println!("in vain"))
+    }
+
+    /// The time from each connection to the next.
+    async fn waits(&self) -> Vec<u128> {
+        let (_, times) = &*self.state.lock().await;
+        times.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect()
+    }
+}
+
+/// A stream of messages.
+struct Stream {
+    left: u32,
+    breaks: bool,
+}
+
+impl Stream {
+    async fn next(&mut self) -> Result<Option<String>, Trouble> {
+        match (self.left, self.breaks) {
+            (0, true) => Err(Trouble::Broken),
+            (0, false) => Ok(None),
+            _ => {
+                self.left -= 1;
+                Ok(Some(format!("a message, {} to come", self.left)))
+            }
+        }
+    }
+}
