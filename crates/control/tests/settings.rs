@@ -134,12 +134,12 @@ fn the_ends_of_every_range_are_legal() {
 
 #[test]
 fn the_defaults_are_those_of_the_table() {
-    let text = "RetryBudget { kind: ratio, ratio: 0.1, capacity: 10.0, trickle: 0.1, refusals: 0, \
+    let text = "RetryBudget { kind: ratio, ratio: 0.1, capacity: 10.0, trickle: 0.01, refusals: 0, \
                 destinations: 0, not_full: {} }";
     assert_eq!(format!("{:?}", RetryBudget::default()), text);
     assert_eq!(format!("{:?}", RetryBudget::ratio(0.1).unwrap()), text);
 
-    let text = "RetryBudget { kind: ratio, ratio: 0.1, capacity: 40.0, trickle: 0.1, refusals: 0, \
+    let text = "RetryBudget { kind: ratio, ratio: 0.1, capacity: 40.0, trickle: 0.01, refusals: 0, \
                 destinations: 0, not_full: {} }";
     assert_eq!(format!("{:?}", RetryBudget::for_rate(200.0).unwrap()), text);
     let text = "RetryBudget { kind: rate, per_second: 20.0, burst: 40.0, refusals: 0, \
@@ -216,7 +216,7 @@ fn at_night_the_emptiest_buckets_are_listed_first() {
     }
     assert_eq!(
         format!("{budget:?}"),
-        "RetryBudget { kind: ratio, ratio: 0.1, capacity: 10.0, trickle: 0.1, refusals: 1, \
+        "RetryBudget { kind: ratio, ratio: 0.1, capacity: 10.0, trickle: 0.01, refusals: 1, \
          destinations: 3, not_full: {\"api.example:443\": 0.0, \"pay.example:443\": 7.0} }"
     );
 

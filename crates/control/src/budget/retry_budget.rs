@@ -34,7 +34,7 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 ///
 /// | kind | rule | defaults and their reason |
 /// |---|---|---|
-/// | [`ratio`](Self::ratio), the default | a call that ends otherwise than by a retryable failure adds `ratio`, once; a retry takes 1; a trickle keeps a quiet client able to retry | ratio 0.1: a server that fails half its calls sees at most a tenth more of them, while stray failures of a few percent are all retried. Capacity 10, full at the start: a client that has just started survives the restart of a server. Trickle 0.1/s: one retry in ten seconds, which hurts nobody |
+/// | [`ratio`](Self::ratio), the default | a call that ends otherwise than by a retryable failure adds `ratio`, once; a retry takes 1; a trickle keeps a quiet client able to retry | ratio 0.1: a server that fails half its calls sees at most a tenth more of them, while stray failures of a few percent are all retried. Capacity 10, full at the start: a client that has just started survives the restart of a server. Trickle 0.01/s: one retry in a hundred seconds; a tenth of a token a second would be a tenth of the load of a client of one call a second, and many such clients together keep a server down |
 /// | [`for_rate`](Self::for_rate) | the same | capacity 2 · 0.1 · the client's normal requests per second: two seconds of the retries that the ratio allows |
 /// | [`rate`](Self::rate), [`rate_for_traffic`](Self::rate_for_traffic) | refills at a rate up to a burst, whatever succeeds; a retry takes 1 | rate 0.1 · the client's normal requests per second, burst 2 · rate: the same share, for clients whose traffic is steady and whose successes cannot be told |
 /// | [`aws_quota`](Self::aws_quota), [`quota`](Self::quota) | a retry takes 5, after a timeout 10; a success gives back what the call's last retry took, or else adds 1 | capacity 500, full at the start, no trickle: what AWS's clients have |
@@ -106,7 +106,7 @@ pub(super) enum Buckets {
 impl RetryBudget {
     /// A budget of `ratio` retries for each call that succeeds: 0.1 allows one for ten.
     ///
-    /// The ratio is kept to six decimals. Capacity 10, starts full; trickle 0.1 tokens a second.
+    /// The ratio is kept to six decimals. Capacity 10, starts full; trickle 0.01 tokens a second.
     ///
     /// # Errors
     ///
@@ -117,8 +117,8 @@ impl RetryBudget {
     }
 
     /// The default budget for a client that normally sends `normal_rps` requests per second to a
-    /// destination: ratio 0.1, capacity 2 · 0.1 · `normal_rps` but at least 1, for a bucket that
-    /// cannot hold one token would never allow a retry.
+    /// destination: ratio 0.1, trickle 0.01 tokens a second, capacity 2 · 0.1 · `normal_rps` but at
+    /// least 1, for a bucket that cannot hold one token would never allow a retry.
     ///
     /// # Errors
     ///

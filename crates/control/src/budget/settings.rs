@@ -12,6 +12,10 @@ const MOST_DESTINATIONS: usize = 65_536;
 
 /// The share of successful calls that may be retried by default.
 const RATIO: f64 = 0.1;
+/// What a second adds by default to the bucket of a ratio budget: one retry in a hundred seconds. A
+/// tenth of a token a second would be a tenth of the load of a client of one call a second, and many
+/// such clients together keep a server down.
+const TRICKLE: u64 = TOKEN / 100;
 
 /// What a budget was built from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +56,7 @@ impl Quota {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self::of(Rule { capacity: 10 * TOKEN, ratio: TOKEN / 10, refill: TOKEN / 10 })
+        Self::of(Rule { capacity: 10 * TOKEN, ratio: TOKEN / 10, refill: TRICKLE })
     }
 }
 

@@ -19,7 +19,7 @@ fn named(word: &str) -> (RetryBudget, String) {
     match word {
         "none" => (RetryBudget::unlimited(), "no budget limits the retries".to_owned()),
         "aws_quota" => (RetryBudget::aws_quota(), aws_quota()),
-        _ => (RetryBudget::default(), ratio(0.1, 10.0, 0.1)),
+        _ => (RetryBudget::default(), ratio(0.1, 10.0, 0.01)),
     }
 }
 
@@ -27,7 +27,7 @@ fn named(word: &str) -> (RetryBudget, String) {
 pub(super) fn of_profile(name: &str) -> Option<String> {
     match name {
         "aws" => Some(aws_quota()),
-        "standard" => Some(ratio(0.1, 10.0, 0.1)),
+        "standard" => Some(ratio(0.1, 10.0, 0.01)),
         _ => None,
     }
 }
@@ -48,7 +48,7 @@ fn of_table(fields: &mut Fields<'_, '_>) -> Option<(RetryBudget, String)> {
     }
     let share = fields.number("ratio").unwrap_or(0.1);
     let capacity = fields.number("capacity").unwrap_or(10.0);
-    let trickle = fields.number("trickle").unwrap_or(0.1);
+    let trickle = fields.number("trickle").unwrap_or(0.01);
     // Each of the three is looked at, whatever is wrong with the others.
     let usual = RetryBudget::default;
     let checked = [

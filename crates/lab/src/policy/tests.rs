@@ -84,7 +84,7 @@ fn limits_and_budgets_as_they_are_written() {
     assert_eq!(orders.attempt_timeout, Some(secs(2)));
     let budget = orders.profile.budget.as_ref().unwrap();
     assert_eq!(budget.balance("a"), 3.0);
-    let said = "a retry takes one of 3 tokens; a success gives 0.2, and a second gives 0.1";
+    let said = "a retry takes one of 3 tokens; a success gives 0.2, and a second gives 0.01";
     assert_eq!(orders.budget.as_deref(), Some(said));
 
     assert_eq!(defaults.limits(), Limits::default());

@@ -214,7 +214,7 @@ orders
 repeated also after 408, 500, 502, 503 and 504, a lost connection, or no answer in time.
   No retry whose delay would end more than 20 s after the start; a delay that the server asks for is \
 obeyed up to 60 s.
-  Budget: a retry takes one of 10 tokens; a success gives 0.8, and a second gives 0.1.
+  Budget: a retry takes one of 10 tokens; a success gives 0.8, and a second gives 0.01.
 
 hopeless
   Nothing is retried.

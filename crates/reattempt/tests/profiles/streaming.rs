@@ -67,10 +67,11 @@ fn what_a_call_of_its_own_counts_ends_with_it() {
 
 #[test]
 fn under_the_default_budget_a_run_of_quick_retries_ends() {
-    let profile = profile::go_backoff_linear();
-    let budget = RetryBudget::default();
-    let ended = fail_for_good(&profile, Duration::ZERO, &budget, &mut Always(0));
-    assert_eq!((ended.retries, ended.reason), (11, StopReason::BudgetExhausted));
+    for profile in [profile::go_backoff_linear().shared(), profile::cenkalti().shared()] {
+        let budget = RetryBudget::default();
+        let ended = fail_for_good(&profile, Duration::ZERO, &budget, &mut Always(0));
+        assert_eq!((ended.retries, ended.reason), (10, StopReason::BudgetExhausted));
+    }
 }
 
 /// The owner of a stream reads it in an operation that is retried, and says when it works.

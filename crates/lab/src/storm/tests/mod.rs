@@ -164,7 +164,7 @@ fn chance_failures_without_a_budget_give_the_figures_of_the_book() {
 fn no_client_retries_more_than_its_budget_allows() {
     let of_time = |per_second: f64| per_second * 15.0;
     for (name, capacity, ratio, trickle) in
-        [("ratio", 10.0, 0.1, 0.1), ("ratio for rate", 1.0, 0.1, 0.1), ("rate", 1.0, 0.0, 0.1)]
+        [("ratio", 10.0, 0.1, 0.01), ("ratio for rate", 1.0, 0.1, 0.01), ("rate", 1.0, 0.0, 0.1)]
     {
         for p in [0.1, 0.5, 1.0] {
             for clients in [1, 1000] {
@@ -184,15 +184,15 @@ fn no_client_retries_more_than_its_budget_allows() {
     }
 }
 
-/// One bucket in a total outage: ten tokens and then the trickle; a hundred times 5 of 500; four
-/// failures until half of ten tokens are gone.
+/// One bucket in a total outage: ten tokens, and the trickle has yet to give one; a hundred times 5
+/// of 500; four failures until half of ten tokens are gone.
 #[test]
 fn a_busy_client_in_a_total_outage_has_what_its_bucket_holds() {
     let retries = |name| {
         let curves = run(&failing(1, 1.0), &policy(name));
         total(&curves.attempts) - total(&curves.calls)
     };
-    assert_eq!(retries("ratio"), 11, "the trickle gives one in 12 s");
+    assert_eq!(retries("ratio"), 10, "the trickle gives none in 12 s");
     assert_eq!(retries("AWS quota"), 100);
     assert!((1..=4).contains(&retries("gRPC throttle")));
 }
@@ -221,6 +221,28 @@ fn retries_without_a_budget_outlive_the_outage_and_with_one_they_do_not() {
     for name in ["no retry", "ours", "ours, for rate", "gRPC throttle", "AWS quota"] {
         let storm = figures(name);
         assert!(!storm.metastable, "{name}: {storm:?}");
+    }
+}
+
+/// Why the default trickle is a hundredth of a token a second. A tenth is a tenth of the load of
+/// clients of one call a second, and half of that of clients of one in five seconds; a server that
+/// has as much to spare stays down under it, here and whenever there are enough clients.
+#[test]
+fn many_clients_do_not_keep_a_server_down_by_the_default_trickle() {
+    for (rate, workers, queue) in [(1.0, 11, 2200), (0.2, 3, 600)] {
+        let mut scene = scene(1000, Fault::Stall);
+        scene.rate = rate;
+        (scene.server.workers, scene.server.queue) = (workers, queue);
+        (scene.server.faulty, scene.duration, scene.end) = (5000..15_000, 80_000, 90_000);
+        let figures = |policy: &str| {
+            let written = crate::policy::parse_word(policy).unwrap();
+            run(&scene, &Policy::written(&written).unwrap()).figures(0..5, 15..70)
+        };
+        let default = figures("standard");
+        assert!(!default.metastable, "{rate}/s: {default:?}");
+        assert_eq!(default, figures("standard:budget.trickle=0.01"));
+        let tenfold = figures("standard:budget.trickle=0.1");
+        assert!(tenfold.metastable, "{rate}/s: {tenfold:?}");
     }
 }
 
