@@ -77,7 +77,8 @@ pub(super) const ROWS: &[Row] = &[
         title: "take and spend",
         operations: 2000,
         counted: true,
-        timed: true,
+        // What is spent is gone: no bucket is large enough for as many as a clock needs.
+        timed: false,
         contenders: &[
             alone("bare", || {
                 let budget = full();
