@@ -10,7 +10,8 @@ use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use http::{HeaderMap, HeaderName};
 
-const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
+/// The field of the details beside a status, in base64.
+pub const GRPC_STATUS_DETAILS_BIN: HeaderName = HeaderName::from_static("grpc-status-details-bin");
 
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
 
@@ -37,7 +38,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn retry_info(headers: &HeaderMap) -> Option<Duration> {
-    let status = BASE64.decode(headers.get(DETAILS)?.as_bytes()).ok()?;
+    let status = BASE64.decode(headers.get(GRPC_STATUS_DETAILS_BIN)?.as_bytes()).ok()?;
     // google.rpc.Status: details = 3, each an Any: type_url = 1, value = 2. A message that ends in the
     // middle is no message, whatever came before.
     let all: Option<Vec<Field<'_>>> = Fields(&status).collect();
@@ -73,10 +74,12 @@ fn delay_of(any: &[u8]) -> Option<Duration> {
 /// Takes a `grpc-status-details-bin` out that is not base64: clients have been seen to panic over it
 /// (rule TN-7). Returns whether there was one.
 pub fn remove_unreadable_details(headers: &mut HeaderMap) -> bool {
-    let unreadable =
-        headers.get_all(DETAILS).iter().any(|value| BASE64.decode(value.as_bytes()).is_err());
+    let unreadable = headers
+        .get_all(GRPC_STATUS_DETAILS_BIN)
+        .iter()
+        .any(|value| BASE64.decode(value.as_bytes()).is_err());
     if unreadable {
-        headers.remove(DETAILS);
+        headers.remove(GRPC_STATUS_DETAILS_BIN);
     }
     unreadable
 }

@@ -11,7 +11,8 @@ use crate::{Code, verdict_of_code};
 pub const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 /// The field of the text beside a status, percent-encoded.
 pub const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
-const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
+/// The field of what a server asks for beside a status.
+pub const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
 /// The gRPC code that this response head settles, or `None` when the head commits the call and the
 /// status is still to come in the trailers.
@@ -79,7 +80,7 @@ pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdic
 /// decimal; anything negative or unreadable, and more than one value, mean that the call must not be
 /// retried.
 pub fn pushback(headers: &HeaderMap) -> ServerHint {
-    let mut values = headers.get_all(PUSHBACK).iter();
+    let mut values = headers.get_all(GRPC_RETRY_PUSHBACK_MS).iter();
     match (values.next(), values.next()) {
         (None, _) => ServerHint::None,
         (Some(value), None) => milliseconds(value.as_bytes()).map_or(ServerHint::Stop, |wait| {

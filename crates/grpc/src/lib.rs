@@ -20,9 +20,10 @@ mod timeout;
 pub mod rules {}
 
 pub use code::{Code, verdict_of_code};
-pub use details::{remove_unreadable_details, retry_info};
+pub use details::{GRPC_STATUS_DETAILS_BIN, remove_unreadable_details, retry_info};
 pub use head::{
-    GRPC_MESSAGE, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, verdict_of_head,
+    GRPC_MESSAGE, GRPC_RETRY_PUSHBACK_MS, GRPC_STATUS, code_of_head, listed_code_of_head, pushback,
+    verdict_of_head,
 };
 pub use service_config::{
     CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, NoServiceConfig, RetryPolicy,

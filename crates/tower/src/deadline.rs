@@ -11,6 +11,9 @@ use crate::clock;
 
 pub use inbound::{InboundDeadline, InboundDeadlineLayer};
 
+/// What is said of a call that its deadline has ended.
+pub(crate) const PASSED: &str = "the deadline of the call has passed";
+
 pub(crate) const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 /// The moment by which a call must be over.

@@ -12,7 +12,8 @@ use tower::BoxError;
 
 use crate::{TimedOut, clock};
 
-/// The inner service's own error type; no time limit interrupts an attempt. The default.
+/// The inner service's own error type; no time limit interrupts an attempt. The
+/// default, but for gRPC.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnError;
 

@@ -10,10 +10,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use http::Response;
+use http::{HeaderName, Response};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use reattempt_grpc::GRPC_STATUS;
+use reattempt_grpc::{GRPC_MESSAGE, GRPC_RETRY_PUSHBACK_MS, GRPC_STATUS, GRPC_STATUS_DETAILS_BIN};
 use tokio::time::{Sleep, sleep};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -155,8 +155,8 @@ impl<F, B> Projection<'_, F, B> {
 }
 
 /// The fields that may stand beside a status.
-const OF_A_STATUS: [&str; 3] =
-    ["grpc-message", "grpc-status-details-bin", "grpc-retry-pushback-ms"];
+const OF_A_STATUS: [HeaderName; 3] =
+    [GRPC_MESSAGE, GRPC_STATUS_DETAILS_BIN, GRPC_RETRY_PUSHBACK_MS];
 
 /// The response with what was read of it.
 fn peeked<B: Body>(

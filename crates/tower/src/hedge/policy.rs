@@ -202,9 +202,10 @@ where
     }
 
     /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) end the
-    /// whole call with a [`TimedOut`](crate::TimedOut) (rule HG-11). Without it a deadline only keeps
-    /// further attempts from being sent, for the error type is the inner service's. Needed for inner
-    /// services whose error is a `BoxError` already.
+    /// whole call with a [`TimedOut`](crate::TimedOut) (rule HG-11). Without it a deadline over HTTP only
+    /// keeps further attempts from being sent, for the error type is the inner service's; over gRPC it
+    /// ends the call with an answer that says so. Needed for inner services whose error is a `BoxError`
+    /// already.
     pub fn boxed_errors(self) -> HedgePolicy<K, B, BoxedError> {
         HedgePolicy::of(self.into_settings())
     }

@@ -48,8 +48,8 @@ pub use service::{GrpcMetricsLayer, Measured, MeasuredFuture};
 ///   in the head of a response that is nothing else. A response that is not gRPC has the code of its HTTP
 ///   status (rule OUT-1), one without any status is UNKNOWN (ST-3), a stream that was reset has the code
 ///   of the reset, a time limit that ran out below DEADLINE_EXCEEDED, and any other lost or failed
-///   connection UNAVAILABLE, whatever a client makes of the error later. What is dropped before its end is CANCELLED, and so are hedges that have lost
-///   (OBS-6); if the call's deadline has passed by then, it is DEADLINE_EXCEEDED.
+///   connection UNAVAILABLE, whatever a client makes of the error later. What is dropped before its end
+///   is CANCELLED, and so are hedges that have lost (OBS-6); if the call's deadline has passed by then, it is DEADLINE_EXCEEDED.
 ///
 /// An attempt begins when its service is called and ends when its status is known, so with a streamed answer
 /// at the end of its body. Sizes are those of the messages as they are sent, compressed if they are, without

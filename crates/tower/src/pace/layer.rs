@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use reattempt_core::Verdict;
-use reattempt_grpc::{Code, code_of_head};
+use reattempt_grpc::Code;
 use reattempt_schedule_responsive::Responsive;
 use tower_layer::Layer;
 
@@ -54,7 +54,7 @@ use crate::random::Seed;
 /// The layer goes **inside** a [`RetryLayer`](crate::RetryLayer), whose own schedule may be any:
 /// every attempt is then paced, and the delay before a retry comes on top. The wait is part of the
 /// attempt, so a limit on elapsed time does not see it coming; one that interrupts (an attempt
-/// timeout, a deadline with boxed errors) ends it like any attempt.
+/// timeout, a deadline over gRPC or with boxed errors) ends it like any attempt.
 ///
 /// A pace that is the *schedule* of the retry layer as well would hear of each outcome twice and make
 /// each retry wait twice. Where both are to follow one interval, put this layer **outside** and let
@@ -232,10 +232,7 @@ impl<M> PaceLayer<Http, M> {
 impl<M> PaceLayer<Grpc, M> {
     /// Gives one gRPC code a verdict of its own, in place of the table's.
     pub fn on_code(self, code: Code, verdict: Verdict) -> Self {
-        self.classify(move |outcome| {
-            let Outcome::Response { status, headers } = outcome else { return None };
-            (code_of_head(status, headers) == Some(code)).then_some(verdict)
-        })
+        self.set(|settings| settings.protocol.set_code(code, verdict))
     }
 }
 

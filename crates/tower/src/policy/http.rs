@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::{StatusCode, Uri};
 use reattempt_core::{Classify, Schedule, Verdict};
-use reattempt_grpc::{Code, listed_code_of_head};
+use reattempt_grpc::Code;
 use reattempt_http::{Hints, ReplayLimits};
 
 use super::RetryPolicy;
@@ -136,10 +136,7 @@ where
     /// let policy = RetryPolicy::grpc().on_code(Code::Aborted, Verdict::Unprocessed(failure));
     /// ```
     pub fn on_code(self, code: Code, verdict: Verdict) -> Self {
-        self.classify(move |outcome| {
-            let Outcome::Response { status, headers } = outcome else { return None };
-            (listed_code_of_head(status, headers) == Some(code)).then_some(verdict)
-        })
+        self.set(|settings| settings.protocol.set_code(code, verdict))
     }
 
     /// Whether an attempt that the server's application never saw is replaced at once (rules TR-1 to

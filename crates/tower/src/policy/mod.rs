@@ -240,7 +240,8 @@ where
     ///
     /// An attempt that takes longer is dropped and counts as a timeout, retried where the request may
     /// be repeated. The call's error becomes tower's `BoxError`, with a [`TimedOut`](crate::TimedOut)
-    /// inside when the last attempt timed out; a [`Deadline`](crate::Deadline) then interrupts too.
+    /// inside when the last attempt timed out; a [`Deadline`](crate::Deadline) then interrupts too, also
+    /// over gRPC with an error in place of an answer.
     pub fn attempt_timeout(self, timeout: Duration) -> RetryPolicy<K, D, B, BoxedError> {
         let mut settings = self.into_settings();
         settings.attempt_timeout = Some(timeout);
@@ -248,7 +249,8 @@ where
     }
 
     /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) interrupt
-    /// an attempt. Needed for inner services whose error is a `BoxError` already.
+    /// an attempt. Over gRPC it does so anyway, with an answer that says so in place of an error. Needed
+    /// for inner services whose error is a `BoxError` already.
     pub fn boxed_errors(self) -> RetryPolicy<K, D, B, BoxedError> {
         RetryPolicy::of(self.into_settings())
     }

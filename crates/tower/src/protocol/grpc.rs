@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Response, StatusCode};
@@ -49,6 +50,15 @@ impl Default for Grpc {
 }
 
 impl Grpc {
+    /// Gives the answers with this code a verdict of their own. A status that no document defines is none
+    /// of them, whatever code its caller gets (rule RET-5).
+    pub(crate) fn set_code(&mut self, code: Code, verdict: Verdict) {
+        self.http.add_classifier(Arc::new(move |outcome: Outcome<'_>| {
+            let Outcome::Response { status, headers } = outcome else { return None };
+            (listed_code_of_head(status, headers) == Some(code)).then_some(verdict)
+        }));
+    }
+
     /// Whether this head commits its call and nobody else is to be asked about it: most do.
     #[inline]
     fn commits<B>(&self, response: &Response<B>) -> bool {

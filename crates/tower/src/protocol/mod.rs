@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::{HeaderMap, StatusCode};
 use reattempt_core::{Judgement, StopReason, Verdict};
 use reattempt_http::{KeptHead, ReplayWatch, Undone};
+use tokio::time::Instant;
 
-use crate::{CallOptions, Deadline, RefusedResponse, Report};
+use crate::{CallOptions, Deadline, RefusedResponse, Report, clock};
 
 mod cloned;
 mod errors;
@@ -86,6 +87,20 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     fn is_local_timeout(&self, error: &(dyn Error + 'static)) -> bool {
         let _ = error;
         false
+    }
+
+    /// Whether an error says that the call's own deadline has passed: its timer below has run out, and it
+    /// is time, or was when `started` (rule TN-4).
+    #[doc(hidden)]
+    fn is_own_deadline(
+        &self,
+        error: &(dyn Error + 'static),
+        deadline: Option<Instant>,
+        started: Option<Instant>,
+        now: Instant,
+    ) -> bool {
+        deadline.is_some_and(|deadline| clock::is_due(deadline, started.unwrap_or(now), now))
+            && self.is_local_timeout(error)
     }
 
     /// Writes what is left of the deadline into the head of an attempt that is about to be sent.
@@ -321,7 +336,7 @@ pub enum AttemptKind {
 /// The attempt that is to be made of what was kept.
 #[derive(Debug, Clone, Copy)]
 pub struct NextAttempt {
-    /// Its number, from 2.
+    /// Its number; a replacement has that of the attempt it replaces.
     pub number: u32,
     /// Why it is made.
     pub kind: AttemptKind,

@@ -14,7 +14,8 @@ use tokio::task::coop::poll_proceed;
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::call::{Call, PASSED};
+use super::call::Call;
+use crate::deadline::PASSED;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Carry, Judge};
 

@@ -6,8 +6,10 @@ mod future;
 mod layer;
 mod progress;
 mod service;
+mod setting;
 
 pub use future::RetryFuture;
 pub use layer::RetryLayer;
-pub(crate) use progress::{FailedAttempt, Progress, Setting, conclude};
+pub(crate) use progress::{FailedAttempt, Progress, conclude};
 pub use service::Retry;
+pub(crate) use setting::Setting;

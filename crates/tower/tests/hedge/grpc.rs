@@ -229,7 +229,7 @@ async fn hg_11_with_the_services_own_errors_it_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn thr_4_the_winner_is_credited_when_its_status_has_come_and_no_failure_is() {
+async fn thr_4_a_winner_without_a_status_and_a_failure_earn_nothing() {
     let throttle = Throttle::new(Some(Throttling::new(10.0, 0.1).unwrap()));
     throttle.failed();
     let server = Server::by(|arrival| match arrival {

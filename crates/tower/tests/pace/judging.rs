@@ -110,6 +110,16 @@ async fn a_grpc_code_can_be_made_to_count() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_grpc_status_that_no_document_defines_is_not_the_code_that_its_caller_gets() {
+    let pace = pace();
+    let server = Server::<Answer>::by(|_| Ok(grpc_answer(Some(17))));
+    let layer =
+        PaceLayer::grpc(pace.clone()).on_code(Code::Unknown, Verdict::Unprocessed(THROTTLED));
+    call(&mut layer.layer(server)).await.unwrap();
+    assert_eq!(pace.interval(), ms(0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn errors_move_nothing_unless_a_classifier_says_so() {
     let kinds = [io::ErrorKind::ConnectionRefused, io::ErrorKind::TimedOut, io::ErrorKind::Other];
     for kind in kinds {

@@ -13,13 +13,14 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::{Call, ResultOf};
+use crate::deadline::PASSED;
 use crate::error_mode::ErrorMode;
 use crate::hedge::next::{Event, Pushback};
 use crate::hedge::policy::Settings;
 use crate::hedge::{Extended, HedgeReport};
 use crate::protocol::{Carry, Committed, Destination, Judge, Kept, chain};
 use crate::random::CallRandom;
-use crate::{AttemptOutcome, CallOptions, Deadline, TimeLimit, TimedOut, clock};
+use crate::{AttemptOutcome, CallOptions, Deadline, TimeLimit, TimedOut};
 
 /// A call that is over.
 pub(in crate::hedge) struct Over<R> {
@@ -53,8 +54,10 @@ where
         result: ResultOf<S, Req, K, M>,
         cx: &mut Context<'_>,
     ) -> ControlFlow<Over<ResultOf<S, Req, K, M>>> {
+        let protocol = &self.shared.policy.settings.protocol;
+        let deadline = self.deadline.map(Deadline::instant);
         if let Err(error) = &result
-            && self.is_its_own_deadline(M::view(error))
+            && protocol.is_own_deadline(M::view(error), deadline, self.started, Instant::now())
             && let Some(interrupt) = M::interrupt()
         {
             let since = self.started.unwrap_or_else(Instant::now);
@@ -114,15 +117,6 @@ where
         let dropped = self.running.as_mut()?.drop_cut_off(first, cx);
         let stop = (0..dropped).find_map(|_| self.take(Event::Lost))?;
         self.last(stop)
-    }
-
-    /// Whether a timer of the client below has run out that was set to the call's own deadline (rule
-    /// TN-4).
-    fn is_its_own_deadline(&self, error: &(dyn Error + 'static)) -> bool {
-        let Some(deadline) = self.deadline else { return false };
-        let now = Instant::now();
-        clock::is_due(deadline.instant(), self.started.unwrap_or(now), now)
-            && self.shared.policy.settings.protocol.is_local_timeout(error)
     }
 
     /// What an outcome means. An error of an attempt that was cut off from the request's body comes of
@@ -317,7 +311,7 @@ where
                 Some(committed) => K::watched(response, committed),
                 None => K::answer(response, false),
             })),
-            None => protocol.too_late("the deadline of the call has passed", None).map(Ok),
+            None => protocol.too_late(PASSED, None).map(Ok),
         }
     }
 

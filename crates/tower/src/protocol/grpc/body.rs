@@ -11,8 +11,7 @@ use reattempt_grpc::{Code, GRPC_MESSAGE, GRPC_STATUS, remove_unreadable_details}
 use tower::BoxError;
 
 use super::committed::Committed;
-
-const PASSED: &str = "the deadline of the call has passed";
+use crate::deadline::PASSED;
 
 pin_project! {
     /// The body of a response that a gRPC policy hands out.

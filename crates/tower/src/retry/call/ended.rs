@@ -13,9 +13,6 @@ use crate::policy::Settings;
 use crate::protocol::{Carry, Committed, Destination, Judge};
 use crate::retry::progress::conclude;
 
-/// What is said of a call that its deadline has ended.
-pub(in crate::retry) const PASSED: &str = "the deadline of the call has passed";
-
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where
     S: Service<K::Attempt> + Clone,

@@ -1,6 +1,5 @@
 //! The end of an attempt: it is judged, and either ends the call or is followed by another.
 
-use std::error::Error;
 use std::ops::ControlFlow;
 
 use reattempt_core::{
@@ -9,7 +8,8 @@ use reattempt_core::{
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::{Call, Onwards, PASSED, Retrying, destination};
+use super::{Call, Onwards, Retrying, destination};
+use crate::deadline::PASSED;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Carry, Judge, Kept, NestedMarker, chain};
 use crate::retry::course::Bounds;
@@ -125,8 +125,10 @@ where
         stop: StopReason,
     ) -> Result<K::Answer, M::Error> {
         let now = Instant::now();
+        let protocol = &self.shared.policy.settings.protocol;
+        let Setting { deadline, started, .. } = self.setting;
         if let Err(error) = &result
-            && self.is_its_own_deadline(M::view(error), now)
+            && protocol.is_own_deadline(M::view(error), deadline, started, now)
             && let Some(interrupt) = M::interrupt()
         {
             // The client below has kept the call's own deadline, and was a moment earlier.
@@ -150,13 +152,6 @@ where
             }
         }
         self.end(result, stop)
-    }
-
-    /// Whether a timer of the client below has run out that was set to the call's own deadline.
-    fn is_its_own_deadline(&self, error: &(dyn Error + 'static), now: Instant) -> bool {
-        let Setting { deadline: Some(deadline), started, .. } = self.setting else { return false };
-        clock::is_due(deadline, started.unwrap_or(now), now)
-            && self.shared.policy.settings.protocol.is_local_timeout(error)
     }
 
     /// Whether a retry follows.

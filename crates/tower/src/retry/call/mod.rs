@@ -26,8 +26,6 @@ use crate::policy::Settings;
 use crate::protocol::{Added, Carry, Judge, NestedMarker, Protocol};
 use crate::{Attempting, CallOptions, Deadline, RefusedResponse, RetryPolicy};
 
-pub(super) use ended::PASSED;
-
 /// A call.
 pub(super) struct Call<S, Req, K, D, B, M>
 where

@@ -1,0 +1,154 @@
+//! What is known of a call from its start: what its caller, its request and its handle ask for.
+//!
+//! Every call has one. The retry future, the stock `tower::retry::Policy` and `retry` all keep it.
+
+use std::time::Duration;
+
+use reattempt_core::{Admission, Limits, Schedule, ServerHint, StopReason};
+use tokio::time::Instant;
+
+use crate::configured::OfMethod;
+use crate::policy::Settings;
+use crate::protocol::{Admitted, NestedMarker, Protocol, Wishes};
+use crate::random::{CallRandom, Seed};
+use crate::{CallOptions, Deadline};
+
+/// What is known of a call from its start.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Setting {
+    /// When the call was first found to need time.
+    pub(crate) started: Option<Instant>,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) repeatable: bool,
+    pub(crate) keyed: bool,
+    /// Why this call must not be retried at all, if so.
+    pub(crate) forbidden: Option<StopReason>,
+    pub(crate) options: Option<CallOptions>,
+    /// The stream of random numbers; of use where a seed was given.
+    stream: u64,
+    /// What an outer retry layer left in the request.
+    pub(crate) outer: Option<NestedMarker>,
+    /// Whether waiting blocks the thread, for which no runtime is needed.
+    pub(crate) blocking: bool,
+}
+
+/// How long a server is expected to know an idempotency key.
+const KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
+
+impl Setting {
+    /// The setting of a call with the overrides of its request, or else those of its handle.
+    #[inline]
+    pub(crate) fn new<K: Protocol, D, B>(
+        settings: &Settings<K, D, B>,
+        wishes: Wishes,
+        of_handle: Option<&CallOptions>,
+    ) -> Self {
+        let options = match (wishes.options, of_handle) {
+            (own, None) => own,
+            (None, Some(handle)) => Some(handle.clone()),
+            (Some(own), Some(handle)) => Some(own.or(handle)),
+        };
+        let own = options.as_ref();
+        let forbidden = if settings.nested && wishes.outer.is_some() {
+            Some(StopReason::Nested)
+        } else if own.is_some_and(CallOptions::never) {
+            Some(StopReason::Forbidden)
+        } else {
+            None
+        };
+        let deadlines = wishes.deadline.into_iter().chain(own.and_then(CallOptions::get_deadline));
+        Setting {
+            started: None,
+            deadline: deadlines.min().map(Deadline::instant),
+            repeatable: false,
+            keyed: false,
+            forbidden,
+            stream: settings.seed.as_ref().map_or(0, Seed::next_stream),
+            outer: wishes.outer,
+            blocking: false,
+            options,
+        }
+    }
+
+    /// Whether anything of the request is to be kept, as far as its caller and the policy say.
+    #[inline]
+    pub(crate) fn keeps(&self, policy: &Limits) -> bool {
+        let own = self.options.as_ref().and_then(CallOptions::get_max_attempts);
+        self.forbidden.is_none() && own.unwrap_or(policy.max_attempts) > 1
+    }
+
+    /// What a budget is told of a server's wish beside a failure for good: nothing where the call was
+    /// not to be retried anyway.
+    pub(crate) fn wish(&self, policy: &Limits, hint: ServerHint) -> ServerHint {
+        let method = self.options.as_ref().and_then(CallOptions::method);
+        let has_policy = method.is_none_or(OfMethod::has_policy);
+        if has_policy && self.keeps(policy) { hint } else { ServerHint::None }
+    }
+
+    /// Notes what was found in the request itself.
+    pub(crate) fn admitted(&mut self, found: Admitted) {
+        let own = self.options.as_ref().and_then(CallOptions::get_repeatable);
+        self.repeatable = own.unwrap_or(found.repeatable);
+        self.keyed = found.keyed;
+        if !found.carry {
+            self.forbidden.get_or_insert(StopReason::Forbidden);
+        }
+    }
+
+    /// The random numbers of the call.
+    pub(super) fn random<K: Protocol, D, B>(&self, settings: &Settings<K, D, B>) -> CallRandom {
+        CallRandom::unseeded(settings.seed.as_ref().map(|_| self.stream))
+    }
+
+    /// Tells the call's schedule that an attempt is sent.
+    #[inline]
+    pub(crate) fn admit<D: Schedule>(&self, of_policy: &D) -> Admission {
+        match self.options.as_ref().and_then(CallOptions::get_schedule) {
+            Some(own) => own.admit(),
+            None => of_policy.admit(),
+        }
+    }
+
+    /// Whether the call's schedule wants to hear nothing.
+    #[inline]
+    pub(crate) fn is_stateless<D: Schedule>(&self, of_policy: &D) -> bool {
+        match self.options.as_ref().and_then(CallOptions::get_schedule) {
+            Some(own) => own.is_stateless(),
+            None => of_policy.is_stateless(),
+        }
+    }
+
+    /// Tells the call's schedule of a success.
+    #[inline]
+    pub(crate) fn succeeded<K: Protocol, D: Schedule, B>(
+        &self,
+        settings: &Settings<K, D, B>,
+        admission: Admission,
+    ) {
+        let mut random = self.random(settings);
+        match self.options.as_ref().and_then(CallOptions::get_schedule) {
+            Some(own) => own.succeeded(admission, &mut random),
+            None => settings.schedule.succeeded(admission, &mut random),
+        }
+    }
+
+    /// The policy's limits with the call's overrides.
+    pub(crate) fn limits(&self, policy: &Limits) -> Limits {
+        let options = self.options.as_ref();
+        let mut limits = *policy;
+        if let Some(attempts) = options.and_then(CallOptions::get_max_attempts) {
+            limits.max_attempts = attempts;
+        }
+        if let Some(elapsed) = options.and_then(CallOptions::get_max_elapsed) {
+            limits.max_elapsed = elapsed;
+        }
+        if let Some(delay) = options.and_then(CallOptions::get_max_server_delay) {
+            limits.max_server_delay = delay;
+        }
+        if self.keyed {
+            let elapsed = limits.max_elapsed.unwrap_or(KEY_LIFE);
+            limits.max_elapsed = Some(elapsed.min(KEY_LIFE));
+        }
+        limits
+    }
+}
