@@ -123,10 +123,8 @@ impl Running {
                 let name = metric.name().strip_prefix("grpc.client.").unwrap();
                 let name = name.replace("_total_compressed_message_size", "");
                 let status = labels.get("grpc.status").map_or("", String::as_str);
-                measured.insert(
-                    format!("{name} {method} {status}").trim_end().to_owned(),
-                    (count, sum),
-                );
+                let key = format!("{name} {method} {status}").trim_end().to_owned();
+                assert_eq!(measured.insert(key.clone(), (count, sum)), None, "{key} is there once");
             };
             macro_rules! labels {
                 ($point:expr) => {

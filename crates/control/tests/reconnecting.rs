@@ -17,10 +17,14 @@ const BROKEN: Failure = Failure::new(FailureKind::Server).with_code(503);
 /// The number of a retry and the delay before it, as the schedule inside was told them.
 type Asked = (u32, Option<Duration>);
 
+/// An attempt that has ended, and how it failed if it did.
+type Heard = (Admission, Option<Failure>);
+
 /// Waits 1 s, 2 s, 3 s, … and writes down what it is told of the retry.
 #[derive(Debug, Clone, Default)]
 struct Seconds {
     asked: Arc<Mutex<Vec<Asked>>>,
+    heard: Arc<Mutex<Vec<Heard>>>,
 }
 
 impl Schedule for Seconds {
@@ -32,6 +36,14 @@ impl Schedule for Seconds {
 
     fn admit(&self) -> Admission {
         Admission(9)
+    }
+
+    fn succeeded(&self, admission: Admission, _: &mut dyn Random) {
+        self.heard.lock().unwrap().push((admission, None));
+    }
+
+    fn failed(&self, admission: Admission, failure: &Failure, _: &mut dyn Random) {
+        self.heard.lock().unwrap().push((admission, Some(*failure)));
     }
 }
 
@@ -153,9 +165,13 @@ fn no_failure_is_lost_between_threads() {
 
 #[test]
 fn what_is_inside_goes_on_hearing_of_attempts() {
-    let handle = Reconnecting::new(Seconds::default());
+    let inside = Seconds::default();
+    let handle = Reconnecting::new(inside.clone());
     assert_eq!(handle.admit(), Admission(9));
     assert!(!handle.is_stateless());
+    handle.failed(Admission(9), &LOST, &mut Never);
+    handle.succeeded(Admission(8), &mut Never);
+    assert_eq!(*inside.heard.lock().unwrap(), [(Admission(9), Some(LOST)), (Admission(8), None)]);
 }
 
 #[test]

@@ -9,16 +9,17 @@
     reason = "a test fails by panicking"
 )]
 
-use std::alloc::{GlobalAlloc, Layout, System};
+mod counting;
+
 use std::convert::Infallible;
 use std::future::{Ready, ready};
-use std::hint::black_box;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use counting::count;
 use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CACHE_CONTROL, USER_AGENT, VIA};
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
@@ -27,41 +28,6 @@ use reattempt_http::KeptHead;
 use reattempt_schedule_fixed::Constant;
 use reattempt_tower::{CallOptions, Deadline, Retry, RetryPolicy};
 use tower::{BoxError, Service};
-
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-
-struct Counting;
-
-#[allow(unsafe_code, reason = "an allocator that counts can be written no other way")]
-// SAFETY: everything is left to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: as the caller promised.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promised.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        COUNT.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: as the caller promised.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
-
-/// The allocations made by `work`.
-fn count<T>(work: impl FnOnce() -> T) -> usize {
-    let before = COUNT.load(Ordering::SeqCst);
-    black_box(work());
-    COUNT.load(Ordering::SeqCst) - before
-}
 
 /// Reads the request's body to its end and answers at once; allocates nothing. Cloning it panics.
 struct Instant;

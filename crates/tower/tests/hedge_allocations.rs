@@ -5,7 +5,8 @@
 #![allow(missing_docs, reason = "tests")]
 #![allow(clippy::panic, reason = "a test fails by panicking")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
+mod counting;
+
 use std::convert::Infallible;
 use std::hint::black_box;
 use std::pin::{Pin, pin};
@@ -18,34 +19,6 @@ use http::{Request, Response};
 use http_body_util::{Empty, Full};
 use reattempt_tower::{Hedge, HedgePolicy, Retry, RetryPolicy};
 use tower::Service;
-
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-
-struct Counting;
-
-#[allow(unsafe_code, reason = "an allocator that counts can be written no other way")]
-// SAFETY: everything is left to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: as the caller promised.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promised.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        COUNT.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: as the caller promised.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 /// Answers when it is polled again for so many times; allocates nothing. It is cloned once, when the
 /// layer is built.
@@ -98,18 +71,16 @@ fn count<S>(client: &mut S, request: Request<Full<Bytes>>) -> usize
 where
     S: Service<Request<Full<Bytes>>, Response = Response<Empty<Bytes>>, Error = Infallible>,
 {
-    let before = COUNT.load(Ordering::SeqCst);
-    let mut cx = Context::from_waker(Waker::noop());
-    assert!(client.poll_ready(&mut cx).is_ready());
-    {
+    counting::count(|| {
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(client.poll_ready(&mut cx).is_ready());
         let mut call = pin!(client.call(request));
         let mut polls = 0;
         while black_box(call.as_mut().poll(&mut cx)).is_pending() {
             polls += 1;
             assert!(polls < 10, "it waits for something else");
         }
-    }
-    COUNT.load(Ordering::SeqCst) - before
+    })
 }
 
 fn get() -> Request<Full<Bytes>> {

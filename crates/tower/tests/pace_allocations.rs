@@ -3,12 +3,11 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
+mod counting;
+
 use std::convert::Infallible;
 use std::future::{Ready, ready};
-use std::hint::black_box;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -17,34 +16,6 @@ use http_body_util::{Empty, Full};
 use reattempt_schedule_responsive::Responsive;
 use reattempt_tower::PaceLayer;
 use tower::{Layer, Service};
-
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-
-struct Counting;
-
-#[allow(unsafe_code, reason = "an allocator that counts can be written no other way")]
-// SAFETY: everything is left to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: as the caller promised.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promised.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        COUNT.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: as the caller promised.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 /// Answers at once, and allocates nothing.
 struct Server;
@@ -75,11 +46,10 @@ fn a_call_that_need_not_wait_allocates_nothing() {
     let mut cx = Context::from_waker(Waker::noop());
     for _ in 0..3 {
         let request = Request::get("http://one.example/").body(Full::from("hello")).unwrap();
-        let before = COUNT.load(Ordering::SeqCst);
-        assert!(client.poll_ready(&mut cx).is_ready());
-        let answer = pin!(client.call(request)).poll(&mut cx);
-        let allocated = COUNT.load(Ordering::SeqCst) - before;
-        assert!(black_box(answer).is_ready());
+        let allocated = counting::count(|| {
+            assert!(client.poll_ready(&mut cx).is_ready());
+            assert!(pin!(client.call(request)).poll(&mut cx).is_ready());
+        });
         assert_eq!(allocated, 0);
     }
     assert_eq!(client.pace().metrics().invocations, 3);

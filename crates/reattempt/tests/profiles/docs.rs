@@ -64,7 +64,9 @@ fn named(name: &str) -> Profile<SharedSchedule> {
 fn check(name: &str, row: &[String], interval: impl Fn(i32) -> f64) {
     let profile = named(name);
     let cap = duration(&row[2]).map_or(f64::INFINITY, nanos);
-    for (number, (low, high)) in (0..).zip(bounds(&profile.schedule, 20)) {
+    let bounds = bounds(&profile.schedule, 20);
+    assert_eq!(bounds.len(), 20, "{name}");
+    for (number, (low, high)) in (0..).zip(bounds) {
         let (lowest, highest) = jittered(interval(number).min(cap), &row[3]);
         // To the nearest nanosecond, and to what a float can hold of a year.
         let near =
@@ -104,6 +106,7 @@ fn what_is_written_out_retry_by_retry_is_so() {
         let rows = table(name, "| retry |").unwrap();
         assert_eq!(rows.len(), retries);
         let seen = bounds(&named(name).schedule, u32::try_from(retries).unwrap());
+        assert_eq!(seen.len(), retries, "{name}");
         for (row, (low, high)) in rows.iter().zip(seen) {
             let written = |cell: &str| Duration::try_from_secs_f64(cell.parse().unwrap()).unwrap();
             let (lowest, highest) = (written(&row[row.len() - 2]), written(&row[row.len() - 1]));

@@ -44,12 +44,11 @@ async fn thr_4_it_is_credited_when_the_status_is_read_and_not_before() {
 
 #[tokio::test(start_paused = true)]
 async fn thr_4_a_call_that_is_not_to_be_retried_is_credited_as_well() {
-    for one_attempt in [true, false] {
+    for (attempts, options) in [(1, CallOptions::new()), (3, CallOptions::new().never_retry())] {
         let throttle = throttle();
-        let attempts = if one_attempt { 1 } else { 3 };
         let client = RetryLayer::new(policy(0).max_attempts(attempts).budget(throttle.clone()));
         let client = client.layer(Server::at_once(|_| ends_with(Code::Ok)));
-        let reply = client.oneshot(call_with(CallOptions::new().never_retry())).await.unwrap();
+        let reply = client.oneshot(call_with(options)).await.unwrap();
         read(reply).await;
         assert_eq!(change(&throttle), 100);
     }

@@ -39,12 +39,14 @@ impl Reader {
 
     /// The names of the instruments that have measured anything.
     pub(crate) fn names(&self) -> Vec<String> {
-        sorted(self.points().into_iter().map(|point| point.name))
+        distinct(self.points().into_iter().map(|point| point.name))
     }
 
     /// The label `key` of everything that was measured; "none" where there is no such label.
     pub(crate) fn labels(&self, key: &str) -> Vec<String> {
-        sorted(self.points().into_iter().map(|point| point.label(key).unwrap_or("none".to_owned())))
+        distinct(
+            self.points().into_iter().map(|point| point.label(key).unwrap_or("none".to_owned())),
+        )
     }
 
     /// What the instrument `grpc.client.{name}` has measured: for each set of labels the status, if it is one
@@ -99,6 +101,11 @@ fn points_of(metric: &Metric) -> Vec<Point> {
 fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut all: Vec<_> = all.collect();
     all.sort();
+    all
+}
+
+fn distinct<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all = sorted(all);
     all.dedup();
     all
 }
