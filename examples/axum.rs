@@ -27,8 +27,8 @@ struct App {
 
 /// Asks the stock service, by the caller's own deadline.
 async fn price(State(app): State<App>, inbound: Extensions) -> Result<Response, StatusCode> {
-    let mut outbound = Request::new(Body::empty());
-    *outbound.uri_mut() = format!("http://{}/", app.stock).parse().unwrap_or_default();
+    let outbound = Request::get(format!("http://{}/", app.stock)).body(Body::empty());
+    let mut outbound = outbound.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
     // A retry that would come too late for our caller is not made.
     Deadline::hand_on(&inbound, outbound.extensions_mut());
     let answer = app.client.oneshot(outbound).await.map_err(|_| StatusCode::BAD_GATEWAY)?;

@@ -1,8 +1,8 @@
 //! The laboratory: what retries do to delays, load and recovery, before production shows it.
 //!
 //! What flows in: a command line. What flows out: tables for people or JSON for machines, and
-//! pictures. Each command is a folder of its own beside what they share: arguments, the event queue
-//! of virtual time, random streams, tables, pictures. Whatever is decided or drawn is so by the
+//! pictures. Each command is a folder of its own (`budgets` is in `storm`) beside what they share:
+//! arguments, the event queue of virtual time, tables, pictures. Whatever is decided or drawn is so by the
 //! library's own schedules, budgets and engine.
 
 #![forbid(unsafe_code)]

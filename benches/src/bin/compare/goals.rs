@@ -20,7 +20,8 @@ pub(crate) struct Line {
 pub(crate) struct Goal {
     pub(crate) figure: Figure,
     pub(crate) limit: Limit,
-    /// Where the goal is known to be missed: the figure, or the ratio, that it must not get worse than.
+    /// Where the goal is known to be missed, the ceiling of the figure, or the ratio: what was measured and a
+    /// little slack.
     pub(crate) known: Option<f64>,
 }
 
@@ -112,21 +113,21 @@ pub(crate) const LINES: &[Line] = &[
         row: "once",
         title: "fails once, then succeeds, delay 0, paused clock",
         ours: "ours",
-        goals: &[missed(Instructions, Times(2.0, "tower"), 2.65)],
+        goals: &[missed(Instructions, Times(2.0, "tower"), 2.55)],
     },
     Line {
         part: CALLS,
         row: "grpc",
         title: "gRPC unary, first-time success, 1 KiB message in memory",
         ours: "ours",
-        goals: &[missed(Instructions, Times(1.3, "ours-http"), 1.55)],
+        goals: &[missed(Instructions, Times(1.3, "ours-http"), 1.48)],
     },
     Line {
         part: CALLS,
         row: "grpc",
         title: "the same, encoded when it is read, as generated clients have it",
         ours: "ours-encoded",
-        goals: &[missed(Instructions, Times(1.3, "ours-http"), 2.1)],
+        goals: &[missed(Instructions, Times(1.3, "ours-http"), 1.95)],
     },
     Line {
         part: CALLS,
@@ -302,7 +303,7 @@ pub(crate) const LINES: &[Line] = &[
         row: "body",
         title: "keeping it",
         ours: "ours-keeping",
-        goals: &[missed(Instructions, AtMost(120.0), 168.0)],
+        goals: &[missed(Instructions, AtMost(120.0), 162.0)],
     },
     Line {
         part: BODIES,

@@ -17,7 +17,7 @@ const HELP: &str = "\
 usage: benches/compare [--counts] [--known] [--twice] [--row NAME]...
 
   --counts    only what is deterministic: instructions, allocations, sizes; no times
-  --known     lets pass what is known to be missed, as long as it has not got worse
+  --known     lets pass what is known to be missed, as long as it keeps below its ceiling in goals.rs
   --row NAME  only this row; may be given several times (`counts list` prints the names)
   --twice     counts everything twice and fails where two counts differ by more than 1 %
 

@@ -1,8 +1,8 @@
 //! `lab responsive`: how shared pacing finds the pace of a service.
 //!
 //! What flows in: the settings of a pace, and a service that refuses callers who are too quick: a gate
-//! that wants a gap between calls, or a table whose capacity follows its load. What flows out: the delay of each call and
-//! whether it was accepted.
+//! that wants a gap between calls, or a table whose capacity follows its load. What flows out: the delay
+//! of each call and whether it was accepted.
 
 mod figure;
 mod service;
