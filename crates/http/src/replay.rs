@@ -33,7 +33,7 @@ pub use watch::ReplayWatch;
 
 use frames::Next;
 use held::{Held, Whole};
-use progress::{Length, Polled, Progress};
+use progress::{End, Length, Polled};
 use shared::Reader;
 
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -92,7 +92,7 @@ pin_project! {
         // Read once, by this reader alone. The wrapper makes a body that is only `Send` also
         // `Sync`, at the price that the body cannot be asked anything through a shared reference;
         // so its answers are noted after each poll.
-        Once { #[pin] body: SyncWrapper<B>, progress: Progress, length: Length },
+        Once { end: End, rest: Length, #[pin] body: SyncWrapper<B> },
         Shared { reader: Reader<B> },
     }
 }
@@ -181,9 +181,9 @@ where
     /// The only reader of `body`, which is never kept. Allocates nothing.
     #[inline]
     pub fn passthrough(body: B) -> Self {
-        let length = Length::new(&body.size_hint());
-        let progress = Progress { ended: body.is_end_stream(), ..Progress::default() };
-        Self { inner: Inner::Once { body: SyncWrapper::new(body), progress, length } }
+        let rest = Length::new(&body.size_hint());
+        let end = End { ended: body.is_end_stream(), ..End::default() };
+        Self { inner: Inner::Once { body: SyncWrapper::new(body), rest, end } }
     }
 }
 
@@ -250,7 +250,7 @@ impl<B> ReplayBody<B> {
     pub fn source_failed(&self) -> bool {
         match &self.inner {
             Inner::Held { .. } => false,
-            Inner::Once { progress, .. } => progress.has_failed(),
+            Inner::Once { end, .. } => end.has_failed(),
             Inner::Shared { reader } => reader.source_failed(),
         }
     }
@@ -268,25 +268,37 @@ where
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
         match self.project().inner.project() {
             InnerProjected::Held { held } => held.poll_frame(),
-            InnerProjected::Once { body, progress, .. } => ask_once(body, progress, cx),
+            InnerProjected::Once { body, rest, end } => ask_once(body, rest, end, cx),
             InnerProjected::Shared { reader } => reader.poll_frame(cx),
         }
     }
 
     #[inline]
     fn is_end_stream(&self) -> bool {
-        match &self.inner {
-            Inner::Held { held } => held.is_end_stream(),
-            Inner::Once { progress, .. } => progress.at_end(),
-            Inner::Shared { reader } => reader.progress().at_end(),
-        }
+        self.at_end()
     }
 
     #[inline]
     fn size_hint(&self) -> SizeHint {
+        self.rest()
+    }
+}
+
+impl<B> ReplayBody<B> {
+    #[inline]
+    fn at_end(&self) -> bool {
+        match &self.inner {
+            Inner::Held { held } => held.is_end_stream(),
+            Inner::Once { end, .. } => end.at_end(),
+            Inner::Shared { reader } => reader.end().at_end(),
+        }
+    }
+
+    #[inline]
+    fn rest(&self) -> SizeHint {
         match &self.inner {
             Inner::Held { held } => held.size_hint(),
-            Inner::Once { progress, length, .. } => length.less(progress.read),
+            Inner::Once { rest, .. } => rest.hint(),
             Inner::Shared { reader } => reader.size_hint(),
         }
     }
@@ -296,27 +308,28 @@ where
 #[inline(never)]
 fn ask_once<B>(
     body: Pin<&mut SyncWrapper<B>>,
-    progress: &mut Progress,
+    rest: &mut Length,
+    end: &mut End,
     cx: &mut Context<'_>,
 ) -> Polled
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    progress.ask(body.get_pin_mut(), cx, || ())
+    end.ask(body.get_pin_mut(), cx, |data| *rest = rest.after(data), || ())
 }
 
 impl<B> fmt::Debug for ReplayBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, progress) = match &self.inner {
-            Inner::Held { held } => (held.kind(), held.progress()),
-            Inner::Once { progress, .. } => ("passed through", *progress),
-            Inner::Shared { reader } => ("kept", reader.progress()),
+        let kind = match &self.inner {
+            Inner::Held { held } => held.kind(),
+            Inner::Once { .. } => "passed through",
+            Inner::Shared { .. } => "kept",
         };
         f.debug_struct("ReplayBody")
             .field("kind", &kind)
-            .field("read", &progress.read)
-            .field("done", &progress.is_done())
+            .field("rest", &self.rest())
+            .field("done", &self.at_end())
             .finish_non_exhaustive()
     }
 }

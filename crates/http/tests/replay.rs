@@ -310,11 +310,25 @@ fn the_errors_read_well() {
 fn debug_says_what_it_is_and_needs_nothing_of_the_body() {
     let mut body = reader(&THREE, &unlimited());
     next(&mut body);
-    assert_eq!(format!("{body:?}"), r#"ReplayBody { kind: "kept", read: 3, done: false, .. }"#);
-    let body = ReplayBody::passthrough(Full::<Bytes>::from("x"));
-    let text = r#"ReplayBody { kind: "passed through", read: 0, done: false, .. }"#;
+    let rest = SizeHint::default();
+    let text = format!(r#"ReplayBody {{ kind: "kept", rest: {rest:?}, done: false, .. }}"#);
     assert_eq!(format!("{body:?}"), text);
+    let mut body = Box::pin(ReplayBody::passthrough(Script::new(&THREE).0.exact()));
+    for (frame, rest) in [(b"one".as_slice(), 8), (b"two", 5), (b"three", 0)] {
+        assert_eq!(next(&mut body), data(frame));
+        let (rest, done) = (SizeHint::with_exact(rest), rest == 0);
+        let text =
+            format!(r#"ReplayBody {{ kind: "passed through", rest: {rest:?}, done: {done}, .. }}"#);
+        assert_eq!(format!("{body:?}"), text);
+    }
     assert_eq!(format!("{:?}", ReplayMemory::new(5)), "ReplayMemory { used: 0, limit: 5 }");
+}
+
+/// A client moves its request more than twenty times, body and all.
+#[test]
+fn it_is_three_words_larger_than_what_is_in_memory() {
+    let words = |bytes: usize| bytes / size_of::<usize>();
+    assert_eq!(words(size_of::<ReplayBody<Full<Bytes>>>() - size_of::<Full<Bytes>>()), 3);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
 use super::memory::least_charge;
-use super::progress::{Polled, Progress, Stage};
+use super::progress::Polled;
 use super::{ReplayLimits, ReplayMemory};
 
 /// One reader of a body that is known in full.
@@ -58,7 +58,10 @@ impl Held {
     pub(super) fn size_hint(&self) -> SizeHint {
         match self {
             Held::Empty(hint) => *hint,
-            Held::Whole(whole) => SizeHint::with_exact(whole.rest()),
+            Held::Whole(whole) => {
+                let rest = whole.data.as_ref().map_or(0, Bytes::len);
+                SizeHint::with_exact(u64::try_from(rest).unwrap_or(u64::MAX))
+            }
         }
     }
 
@@ -68,22 +71,12 @@ impl Held {
             Held::Whole(_) => "kept",
         }
     }
-
-    pub(super) fn progress(&self) -> Progress {
-        let read = match self {
-            Held::Empty(_) => 0,
-            Held::Whole(whole) => whole.length - whole.rest(),
-        };
-        let stage = if self.is_end_stream() { Stage::Done } else { Stage::Open };
-        Progress { read, stage, ..Progress::default() }
-    }
 }
 
 /// One reader of a body of one buffer.
 pub(super) struct Whole {
     /// `None` once it was given out.
     data: Option<Bytes>,
-    length: u64,
     memory: ReplayMemory,
     /// This reader holds the charge, and so the buffer. Guards no other data, hence `Relaxed`.
     charged: AtomicBool,
@@ -93,11 +86,8 @@ impl Whole {
     /// The first reader of `data`. The buffer comes back if the memory has no room for it.
     #[inline]
     pub(super) fn new(data: Bytes, limits: &ReplayLimits) -> Result<Self, Bytes> {
-        let length = u64::try_from(data.len()).unwrap_or(u64::MAX);
         match limits.take(least_charge(data.len())) {
-            Some(memory) => {
-                Ok(Self { data: Some(data), length, memory, charged: AtomicBool::new(true) })
-            }
+            Some(memory) => Ok(Self { data: Some(data), memory, charged: AtomicBool::new(true) }),
             None => Err(data),
         }
     }
@@ -112,7 +102,6 @@ impl Whole {
             || self.memory.take(least_charge(data.len()));
         Some(Self {
             data: Some(data.clone()),
-            length: self.length,
             memory: self.memory.clone(),
             charged: AtomicBool::new(charged),
         })
@@ -122,11 +111,6 @@ impl Whole {
     fn give_out(&mut self) -> Option<Bytes> {
         self.give_charge_back();
         self.data.take()
-    }
-
-    #[inline]
-    fn rest(&self) -> u64 {
-        if self.data.is_some() { self.length } else { 0 }
     }
 
     #[inline]

@@ -21,7 +21,13 @@ pub(super) type PolledFrom<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
 pub(super) struct Progress {
     /// Bytes of data returned so far.
     pub(super) read: u64,
-    /// The body said that nothing follows the last frame returned.
+    pub(super) end: End,
+}
+
+/// What a body has said of its end to one reader.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct End {
+    /// Nothing follows the last frame returned.
     pub(super) ended: bool,
     pub(super) stage: Stage,
 }
@@ -39,6 +45,49 @@ pub(super) enum Stage {
 }
 
 impl Progress {
+    /// Counts data that is about to be returned.
+    #[inline]
+    pub(super) fn count(&mut self, data: &Bytes) {
+        // At the speed of memory this would take decades to wrap.
+        self.read = self.read.wrapping_add(length_of(data));
+    }
+
+    /// Counts data and returns it.
+    #[inline]
+    pub(super) fn give(&mut self, data: Bytes) -> Polled {
+        self.count(&data);
+        given(data)
+    }
+
+    /// Asks a body that this reader has for itself.
+    #[inline(always)]
+    pub(super) fn ask<B>(
+        &mut self,
+        body: Pin<&mut B>,
+        cx: &mut Context<'_>,
+        failed: impl FnOnce(),
+    ) -> Polled
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<BoxError>,
+    {
+        let Self { read, end } = self;
+        end.ask(body, cx, |data| *read = read.wrapping_add(length_of(data)), failed)
+    }
+}
+
+/// The length of a chunk.
+#[inline]
+fn length_of(data: &Bytes) -> u64 {
+    u64::try_from(data.len()).unwrap_or(u64::MAX)
+}
+
+#[inline]
+fn given(data: Bytes) -> Polled {
+    Poll::Ready(Some(Ok(Frame::data(data))))
+}
+
+impl End {
     pub(super) fn is_done(self) -> bool {
         matches!(self.stage, Stage::Done | Stage::Failed)
     }
@@ -54,20 +103,6 @@ impl Progress {
         self.ended || self.is_done()
     }
 
-    /// Counts data that is about to be returned.
-    #[inline]
-    pub(super) fn count(&mut self, data: &Bytes) {
-        // At the speed of memory this would take decades to wrap.
-        self.read = self.read.wrapping_add(u64::try_from(data.len()).unwrap_or(u64::MAX));
-    }
-
-    /// Counts data and returns it.
-    #[inline]
-    pub(super) fn give(&mut self, data: Bytes) -> Polled {
-        self.count(&data);
-        Poll::Ready(Some(Ok(Frame::data(data))))
-    }
-
     /// Returns what is no data.
     #[cold]
     pub(super) fn give_other(&mut self, other: Other) -> Polled {
@@ -80,12 +115,13 @@ impl Progress {
         }))
     }
 
-    /// Asks a body that this reader has for itself.
+    /// Asks a body that this reader has for itself, and has its data counted.
     #[inline(always)]
     pub(super) fn ask<B>(
         &mut self,
         mut body: Pin<&mut B>,
         cx: &mut Context<'_>,
+        count: impl FnOnce(&Bytes),
         failed: impl FnOnce(),
     ) -> Polled
     where
@@ -102,7 +138,8 @@ impl Progress {
         match data_of(polled) {
             Ok(data) => {
                 self.ended = ended;
-                self.give(data)
+                count(&data);
+                given(data)
             }
             Err(other) => self.asked(other, ended, failed),
         }
@@ -185,7 +222,7 @@ pub(super) fn panic_error() -> ReplayError {
     source_error("the body panicked")
 }
 
-/// The size hint of a whole body, in less room: `u64::MAX` stands for no upper bound.
+/// A size hint in less room: `u64::MAX` stands for no upper bound.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Length {
     lower: u64,
@@ -198,15 +235,30 @@ impl Length {
         Self { lower: hint.lower(), upper: hint.upper().unwrap_or(u64::MAX) }
     }
 
+    /// What is still to come after this chunk.
+    #[inline]
+    pub(super) fn after(self, data: &Bytes) -> Self {
+        self.less(length_of(data))
+    }
+
     /// What is still to come once `read` bytes have been read.
     #[inline]
-    pub(super) fn less(self, read: u64) -> SizeHint {
-        let mut rest = SizeHint::new();
+    pub(super) fn less(self, read: u64) -> Self {
+        let upper = match self.upper {
+            u64::MAX => u64::MAX,
+            upper => upper.saturating_sub(read),
+        };
+        Self { lower: self.lower.saturating_sub(read), upper }
+    }
+
+    #[inline]
+    pub(super) fn hint(self) -> SizeHint {
+        let mut hint = SizeHint::new();
         // The lower bound first: it is never above the upper one, from which the same is taken.
-        rest.set_lower(self.lower.saturating_sub(read));
+        hint.set_lower(self.lower);
         if self.upper != u64::MAX {
-            rest.set_upper(self.upper.saturating_sub(read));
+            hint.set_upper(self.upper);
         }
-        rest
+        hint
     }
 }

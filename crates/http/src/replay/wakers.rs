@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 
 use super::frames::Freed;
 
-/// The name of a reader among those of its body.
-pub(super) type ReaderId = u64;
+/// The name of a reader among those of its body: no wider, or a body would be, and with it every request.
+pub(super) type ReaderId = u32;
 
 /// A waker and the reader it is for.
 pub(super) type Waiting = (ReaderId, Waker);

@@ -59,7 +59,7 @@ where
             return self.led(guard, cx, Poll::Ready(Some(Ok(Frame::data(data)))));
         }
         self.progress.count(&data);
-        self.progress.ended = ended;
+        self.progress.end.ended = ended;
         state.frames.push_data(data.clone());
         self.position += 1;
         Poll::Ready(Some(Ok(Frame::data(data))))
@@ -86,7 +86,7 @@ where
             && let Some((data, last)) = state.frames.advance_data(self.position)
         {
             self.position += 1;
-            self.progress.ended = last && state.ended;
+            self.progress.end.ended = last && state.ended;
             if last {
                 state.leader = NOBODY;
             }
@@ -118,18 +118,18 @@ where
     #[inline(never)]
     fn next(&mut self, mut guard: MutexGuard<'_, State<B>>, cx: &mut Context<'_>) -> Polled {
         let state = &mut *guard;
-        if self.progress.is_done() {
+        if self.progress.end.is_done() {
             return Poll::Ready(None);
         }
         if let Some(refusal) = state.refusal(self.id, self.position) {
-            self.progress.stage = progress::Stage::Done;
+            self.progress.end.stage = progress::Stage::Done;
             // A reader that has had everything misses nothing.
-            return Poll::Ready((!self.progress.ended).then(|| Err(refusal.into())));
+            return Poll::Ready((!self.progress.end.ended).then(|| Err(refusal.into())));
         }
         if let Some(kept) = state.frames.advance(self.position, &mut state.allowance) {
             self.position += 1;
             if self.position == state.frames.end() {
-                self.progress.ended = state.ended;
+                self.progress.end.ended = state.ended;
                 state.leader = NOBODY;
             }
             drop(guard);
@@ -208,7 +208,7 @@ where
                 }
                 state.keep(next, self.id, &mut afterwards);
                 self.position += 1;
-                self.progress.ended = state.ended && self.position == state.frames.end();
+                self.progress.end.ended = state.ended && self.position == state.frames.end();
             }
         }
         if state.stage == Stage::Open
@@ -233,7 +233,7 @@ where
             Some(Next::Failed(error)) => Some(Err(error.into())),
             None => None,
         };
-        self.progress.stage = progress::Stage::Done;
+        self.progress.end.stage = progress::Stage::Done;
         Poll::Ready(last)
     }
 }

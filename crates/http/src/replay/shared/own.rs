@@ -74,13 +74,13 @@ where
         failed: impl FnOnce(),
     ) -> Polled {
         let Some(kept) = self.frames.next() else { return self.follow(progress, cx, failed) };
-        progress.ended = self.ended && self.frames.is_empty();
+        progress.end.ended = self.ended && self.frames.is_empty();
         match kept {
             Kept::Data(data) => {
                 self.allowance.give_back(least_charge(data.len()));
                 progress.give(data)
             }
-            Kept::Other(other) => progress.give_other(*other),
+            Kept::Other(other) => progress.end.give_other(*other),
         }
     }
 
@@ -95,7 +95,7 @@ where
         match &mut self.source {
             Some(source) => progress.ask(source.as_mut(), cx, failed),
             None => {
-                progress.stage = progress::Stage::Done;
+                progress.end.stage = progress::Stage::Done;
                 Poll::Ready(None)
             }
         }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::asking::Place;
 use super::{NOBODY, Shared, Source, Stage, State};
 use crate::replay::frames::{Frames, Next};
-use crate::replay::progress::{Length, Polled, Progress};
+use crate::replay::progress::{End, Length, Polled, Progress};
 use crate::replay::wakers::{ReaderId, wake_all};
 use crate::replay::watch::{ReplayWatch, Watched};
 use crate::replay::{BoxError, ReplayLimits};
@@ -67,7 +67,7 @@ impl<B> Reader<B> {
             return None;
         }
         let id = state.next_id;
-        state.next_id += 1;
+        state.next_id = id.checked_add(1).filter(|next| *next != NOBODY)?;
         state.readers += 1;
         state.frames.join();
         drop(state);
@@ -79,7 +79,7 @@ impl<B> Reader<B> {
     }
 
     pub(in crate::replay) fn source_failed(&self) -> bool {
-        self.place.progress.has_failed() || self.shared.lock().has_failed()
+        self.place.progress.end.has_failed() || self.shared.lock().has_failed()
     }
 
     pub(in crate::replay) fn watch(&self) -> ReplayWatch {
@@ -101,13 +101,13 @@ impl<B> Reader<B> {
         ReplayWatch::new(&watched, id)
     }
 
-    pub(in crate::replay) fn progress(&self) -> Progress {
-        self.place.progress
+    pub(in crate::replay) fn end(&self) -> End {
+        self.place.progress.end
     }
 
     /// What is still to come for this reader.
     pub(in crate::replay) fn size_hint(&self) -> SizeHint {
-        self.shared.length.less(self.place.progress.read)
+        self.shared.length.less(self.place.progress.read).hint()
     }
 
     pub(in crate::replay) fn cancel_others(&self) {
@@ -159,7 +159,7 @@ impl<B> Reader<B> {
         let mut freed = None;
         let mut own = None;
         let mut state = self.shared.lock();
-        if self.place.progress.has_failed() {
+        if self.place.progress.end.has_failed() {
             state.stage = Stage::Failed;
         }
         if state.refusal(self.place.id, self.place.position).is_none() {
