@@ -61,3 +61,17 @@ async fn rph_5_the_response_does_not_tell_of_it() {
     let answer = client.say(Text::new("hello")).await.unwrap();
     assert!(answer.metadata().get("grpc-previous-rpc-attempts").is_none());
 }
+
+/// The message is read before it is sent, but nobody learns from that how long it is.
+#[tokio::test]
+async fn tn_2_an_attempt_has_the_fields_of_a_call_without_retries() {
+    let server = Server::start([]).await;
+    let mut bare = EchoClient::new(server.channel());
+    bare.say(Text::new("hello")).await.unwrap();
+    let (mut client, _slot) = client(&server);
+    client.say(Text::new("hello")).await.unwrap();
+    let arrivals = server.arrivals();
+    let [bare, ours] = &arrivals[..] else { panic!("two calls") };
+    assert_eq!((&bare.headers, &bare.body), (&ours.headers, &ours.body));
+    assert!(!ours.headers.contains_key("content-length"));
+}

@@ -3,9 +3,10 @@
 //! In flows the caller's body, frame by frame, as whoever sends it asks for more; out flow the same
 //! frames to every reader made before the first was freed. A retry layer clones the body before it
 //! is sent and sets the clone aside, unread: the frames are kept for as long as that clone, or any
-//! other reader, has yet to see them. Nothing but a body that is in memory already is read ahead,
-//! and no byte is copied.
+//! other reader, has yet to see them. Nothing is read ahead but to learn whether one frame is all, and no
+//! byte is copied.
 
+mod ahead;
 mod error;
 mod frames;
 mod held;
@@ -19,7 +20,7 @@ mod watch;
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::Context;
 
 use bytes::Bytes;
 use http_body::{Body, SizeHint};
@@ -31,6 +32,7 @@ pub use limits::ReplayLimits;
 pub use memory::{ReplayCharge, ReplayMemory};
 pub use watch::ReplayWatch;
 
+use ahead::Said;
 use frames::Next;
 use held::{Held, Whole};
 use progress::{End, Length, Polled};
@@ -54,8 +56,8 @@ pin_project! {
     /// The size hint is the caller's own at the start, less what this reader has read, so that a
     /// second attempt is framed as the first was.
     ///
-    /// A body that is empty, or one buffer in memory within the limits, is known in full from the
-    /// start: its readers have nothing to share, and none is ever in the way of another.
+    /// A body that is empty, or one buffer within the limits, is known in full from the start: its
+    /// readers have nothing to share, and none is ever in the way of another.
     ///
     /// It is `Send` and `Sync` for every body that is `Send`. It allocates once for a body of one
     /// buffer (which the compiler can mostly avoid), nothing for an empty one, twice for any other,
@@ -111,14 +113,43 @@ where
     /// A body whose size hint is exact, and within what `limits` allow a call, is asked for its
     /// first frame here and now, for it may be all there is: a body that was in memory before is
     /// then handed on as it is. If more is to come, or nothing has come yet, the readers get what
-    /// was said, and ask on with their own wakers. Bodies of unknown length, and larger ones, are
-    /// not asked before the first reader is.
+    /// was said, and ask on with their own wakers. Bodies of unknown length (but see
+    /// [`read_ahead`](ReplayBody::read_ahead)), and larger ones, are not asked before the first reader
+    /// is.
     #[inline]
     pub fn new(body: B, limits: &ReplayLimits) -> Self {
         if body.is_end_stream() {
             return Self { inner: Inner::Held { held: Held::Empty(body.size_hint()) } };
         }
         Self::of_some(body, limits)
+    }
+
+    /// The same for a body that can be moved once it was asked, such as one that lies on the heap already.
+    ///
+    /// It is asked here and now even if it says nothing of its length, so that a body of one frame, as
+    /// encoders of single messages make them, is known in full as well. Then two frames at most are read
+    /// ahead, and their readers are told of its length what it said itself.
+    #[inline]
+    pub fn read_ahead(body: B, limits: &ReplayLimits) -> Self
+    where
+        B: Unpin,
+    {
+        let hint = body.size_hint();
+        if body.is_end_stream() {
+            return Self { inner: Inner::Held { held: Held::Empty(hint) } };
+        }
+        if limits.keeps_nothing() {
+            return Self::passthrough(body);
+        }
+        let untold = hint.lower() == 0 && hint.upper().is_none();
+        if !untold && !hint.exact().is_some_and(|length| limits.allow(length)) {
+            return Self::shared(Some(Box::pin(body)), Said::default(), hint, limits);
+        }
+        let mut body = body;
+        match Said::ask(Pin::new(&mut body), hint.exact(), limits) {
+            Ok(data) => Self::whole(data, hint, limits),
+            Err(said) => Self::shared(Some(Box::pin(body)), said, hint, limits),
+        }
     }
 
     /// The first reader of a body that is not at its end. Not inlined, so that nobody has to make
@@ -133,43 +164,33 @@ where
             // That it is not at its end is known, and said again for the compiler, which then finds
             // that a body whose type it knows need not lie on the heap to be asked.
             Some(length) if length > 0 && limits.allow(length) && !body.is_end_stream() => {
-                Self::asked_ahead(Box::pin(body), length, hint, limits)
-            }
-            _ => Self::shared(Some(Box::pin(body)), None, hint, limits),
-        }
-    }
-
-    /// The first reader of a body that is asked whether its first frame is all.
-    #[inline]
-    fn asked_ahead(
-        mut body: Pin<Box<B>>,
-        length: u64,
-        hint: SizeHint,
-        limits: &ReplayLimits,
-    ) -> Self {
-        // Whoever asks next leaves the waker that counts.
-        let polled = body.as_mut().poll_frame(&mut Context::from_waker(Waker::noop()));
-        match polled.map(Next::of) {
-            Poll::Ready(Some(Next::Data(data)))
-                if u64::try_from(data.len()) == Ok(length) && body.is_end_stream() =>
-            {
-                // First of all, so that the compiler sees that a body it knows need never have been
-                // on the heap.
-                drop(body);
-                match Whole::new(data, limits) {
-                    Ok(whole) => Self { inner: Inner::Held { held: Held::Whole(whole) } },
-                    Err(data) => Self::shared(None, Some(Some(Next::Data(data))), hint, limits),
+                let mut body = Box::pin(body);
+                match Said::ask(body.as_mut(), Some(length), limits) {
+                    Ok(data) => {
+                        // First of all, for the same reason.
+                        drop(body);
+                        Self::whole(data, hint, limits)
+                    }
+                    Err(said) => Self::shared(Some(body), said, hint, limits),
                 }
             }
-            Poll::Ready(said) => Self::shared(Some(body), Some(said), hint, limits),
-            Poll::Pending => Self::shared(Some(body), None, hint, limits),
+            _ => Self::shared(Some(Box::pin(body)), Said::default(), hint, limits),
         }
     }
 
-    /// The first reader of a body that lies on the heap.
+    /// The first reader of a body that is `data` and has told this of its length.
+    #[inline]
+    fn whole(data: Bytes, hint: SizeHint, limits: &ReplayLimits) -> Self {
+        match Whole::new(data, hint.exact().is_some(), limits) {
+            Ok(whole) => Self { inner: Inner::Held { held: Held::Whole(whole) } },
+            Err(data) => Self::shared(None, Said::once(Some(Next::Data(data))), hint, limits),
+        }
+    }
+
+    /// The first reader of a body that lies on the heap, and has said this when it was asked ahead.
     fn shared(
         source: Option<Pin<Box<B>>>,
-        said: Option<Option<Next>>,
+        said: Said,
         hint: SizeHint,
         limits: &ReplayLimits,
     ) -> Self {

@@ -10,6 +10,7 @@
 
 mod replay_support;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
@@ -37,9 +38,10 @@ fn exact(steps: &[Step], memory: &ReplayMemory) -> (Reader, Arc<Control>) {
 
 #[test]
 fn a_reader_is_small_for_it_is_moved_with_its_request() {
-    type Streamed = StreamBody<std::pin::Pin<Box<dyn Send>>>;
-    assert!(size_of::<ReplayBody<Full<Bytes>>>() <= 64);
-    assert!(size_of::<ReplayBody<Streamed>>() <= 64);
+    type Streamed = StreamBody<Pin<Box<dyn Send>>>;
+    // A client moves its request more than twenty times.
+    assert_eq!(size_of::<ReplayBody<Full<Bytes>>>(), size_of::<Full<Bytes>>() + 24);
+    assert!(size_of::<ReplayBody<Streamed>>() <= 56);
     assert_eq!(size_of::<Option<ReplayBody<Full<Bytes>>>>(), size_of::<ReplayBody<Full<Bytes>>>());
 }
 
@@ -134,6 +136,80 @@ fn a_body_is_asked_ahead_only_if_its_length_is_known_and_within_the_limits() {
     assert_eq!(polls(&control), 0, "its length is unknown");
 }
 
+/// A script that tells nothing of its length, and its control.
+fn untold(steps: &[Step], tells_end: bool, memory: &ReplayMemory) -> (Moved, Arc<Control>) {
+    let (script, control) = Script::new(steps);
+    let limits = ReplayLimits::default().per_call(200).memory(memory.clone());
+    let body = Box::pin(script.tells_end(tells_end));
+    (Box::pin(ReplayBody::read_ahead(body, &limits)), control)
+}
+
+/// A reader of a body that can be moved.
+type Moved = Pin<Box<ReplayBody<Pin<Box<Script>>>>>;
+
+#[test]
+fn one_frame_is_known_in_full_whatever_was_told_of_its_length() {
+    let memory = ReplayMemory::new(1000);
+    for (tells_end, polls) in [(true, 1), (false, 2)] {
+        let (mut first, control) = untold(&[Step::Data(&[7; 40])], tells_end, &memory);
+        let kept = first.try_clone().unwrap();
+        assert_eq!(format!("{:?}", first.size_hint()), format!("{:?}", SizeHint::default()));
+        assert_eq!(memory.used(), 40, "it lies in memory");
+        assert!(!first.is_end_stream());
+        assert_eq!(poll(&mut first, Waker::noop()), Poll::Ready(data(&[7; 40])));
+        assert!(first.is_end_stream(), "so that no empty frame is sent after it");
+        assert_eq!(format!("{:?}", first.size_hint()), format!("{:?}", SizeHint::default()));
+        assert_eq!(read_all(&mut Box::pin(kept)), [data(&[7; 40]), Seen::End]);
+        assert_eq!(control.polls.load(Ordering::SeqCst), polls);
+        assert_eq!(memory.used(), 0);
+    }
+    let exact = Script::new(&[Step::Data(b"whole")]).0.exact().tells_end(false);
+    let mut body = Box::pin(ReplayBody::new(exact, &unlimited()));
+    assert_eq!(body.size_hint().exact(), Some(5));
+    assert_eq!(read_all(&mut body), [data(b"whole"), Seen::End]);
+}
+
+#[test]
+fn a_body_that_is_asked_whatever_it_told_is_asked_for_two_frames_at_most() {
+    let memory = ReplayMemory::new(1000);
+    let rows: [(&[Step], usize, usize); 5] = [
+        (&[Step::Data(b"a"), Step::Data(b"b"), Step::Data(b"c")], 2, 4),
+        (&[Step::Wait, Step::Data(b"a")], 1, 3),
+        (&[Step::Trailers("sum")], 1, 2),
+        (&[Step::Fail], 1, 1),
+        (&[Step::Data(&[7; 201]), Step::Data(b"b")], 1, 3),
+    ];
+    for (steps, ahead, all) in rows {
+        let (mut first, control) = untold(steps, false, &memory);
+        let polls = || control.polls.load(Ordering::SeqCst);
+        assert_eq!(polls(), ahead, "{steps:?}");
+        let kept = first.try_clone().unwrap();
+        control.open_silently();
+        assert_eq!(read_all(&mut first), expected(steps));
+        assert_eq!(polls(), all, "{steps:?}");
+        // What is larger than the cap is sent once.
+        let small = !matches!(steps[0], Step::Data(&[7, ..]));
+        assert_eq!(kept.is_replayable(), small);
+        if small {
+            assert_eq!(read_all(&mut Box::pin(kept)), expected(steps), "{steps:?} again");
+        }
+        drop(first);
+        assert_eq!(memory.used(), 0);
+    }
+
+    let (script, control) = Script::new(&[Step::Data(b"a")]);
+    let nothing = ReplayLimits::default().per_call(0);
+    let body = ReplayBody::read_ahead(Box::pin(script), &nothing);
+    assert!(!body.is_replayable());
+    let script = Script::new(&[]).0;
+    assert!(ReplayBody::read_ahead(Box::pin(script), &nothing).is_replayable(), "it is empty");
+    let (bounded, of_bounded) = Script::new(&[Step::Data(b"a")]);
+    let mut hint = SizeHint::new();
+    hint.set_upper(1);
+    let _body = ReplayBody::read_ahead(Box::pin(bounded.hinting(hint)), &unlimited());
+    assert_eq!([control, of_bounded].map(|control| control.polls.load(Ordering::SeqCst)), [0, 0]);
+}
+
 #[test]
 fn what_was_said_ahead_is_not_lost() {
     let memory = ReplayMemory::new(1000);
@@ -155,6 +231,22 @@ fn what_was_said_ahead_is_not_lost() {
         let mut second = clone(&kept);
         assert_eq!(read_all(&mut second), expected(steps), "{steps:?} again");
         drop((first, second, kept));
+        assert_eq!(memory.used(), 0);
+
+        let (mut first, _control) = untold(steps, true, &memory);
+        let mut second = Box::pin(first.try_clone().unwrap());
+        assert_eq!(memory.used(), 0, "nobody has read anything");
+        // In turns, so that neither is far ahead.
+        let (mut one, mut two) = (Vec::new(), Vec::new());
+        while two.last() != Some(&Seen::End) {
+            for (reader, seen) in [(&mut first, &mut one), (&mut second, &mut two)] {
+                if let Poll::Ready(next) = poll(reader, Waker::noop()) {
+                    seen.push(next);
+                }
+            }
+        }
+        assert_eq!([one, two], [expected(steps), expected(steps)], "{steps:?} untold");
+        drop((first, second));
         assert_eq!(memory.used(), 0);
     }
 }

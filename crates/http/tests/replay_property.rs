@@ -11,9 +11,11 @@
 
 mod replay_support;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use bytes::Bytes;
 use http_body::Body;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -60,8 +62,10 @@ fn body() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-struct Polled {
-    reader: Reader,
+struct Polled<B> {
+    reader: Pin<Box<ReplayBody<B>>>,
+    /// Whether the body tells how long it is.
+    told: bool,
     flag: Arc<Flag>,
     seen: Vec<Seen>,
     waits: bool,
@@ -69,9 +73,14 @@ struct Polled {
     stalled: bool,
 }
 
-impl Polled {
-    fn new(reader: Reader) -> Self {
-        Self { reader, flag: Flag::new(), seen: Vec::new(), waits: false, stalled: false }
+impl<B> Polled<B>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    fn new(reader: ReplayBody<B>, told: bool) -> Self {
+        let (flag, seen) = (Flag::new(), Vec::new());
+        Self { reader: Box::pin(reader), told, flag, seen, waits: false, stalled: false }
     }
 
     fn done(&self) -> bool {
@@ -110,20 +119,60 @@ impl Polled {
         assert_eq!(self.seen, expected[..self.seen.len()]);
         let data = |seen: &Seen| if let Seen::Data(data) = seen { data.len() as u64 } else { 0 };
         let read: u64 = self.seen.iter().map(data).sum();
-        assert_eq!(self.reader.size_hint().exact(), Some(data_len(steps) - read));
+        let hint = self.reader.size_hint();
+        assert_eq!(hint.exact(), self.told.then(|| data_len(steps) - read));
+        assert!(self.told || (hint.lower(), hint.upper()) == (0, None));
     }
+}
+
+/// How the first reader is made.
+#[derive(Debug, Clone, Copy)]
+enum Made {
+    Exact,
+    /// Asked ahead, with an exact length or without any.
+    Ahead(bool),
+}
+
+fn made() -> impl Strategy<Value = Made> {
+    prop_oneof![Just(Made::Exact), Just(Made::Ahead(true)), Just(Made::Ahead(false))]
 }
 
 fn run(
     steps: &[Step],
+    made: Made,
     actions: &[Action],
     stalled: u8,
     limits: &ReplayLimits,
     roomy: bool,
 ) -> Result<(), TestCaseError> {
-    let expected = expected(steps);
     let (script, control) = Script::new(steps);
-    let mut readers = vec![Polled::new(Box::pin(ReplayBody::new(script.exact(), limits)))];
+    match made {
+        Made::Exact => {
+            let first = Polled::new(ReplayBody::new(script.exact(), limits), true);
+            act(first, &control, steps, actions, stalled, roomy)
+        }
+        Made::Ahead(told) => {
+            let script = Box::pin(if told { script.exact() } else { script });
+            let first = Polled::new(ReplayBody::read_ahead(script, limits), told);
+            act(first, &control, steps, actions, stalled, roomy)
+        }
+    }
+}
+
+fn act<B>(
+    first: Polled<B>,
+    control: &Control,
+    steps: &[Step],
+    actions: &[Action],
+    stalled: u8,
+    roomy: bool,
+) -> Result<(), TestCaseError>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let expected = expected(steps);
+    let mut readers = vec![first];
     let mut cancelled = false;
     for action in actions {
         if readers.is_empty() {
@@ -138,7 +187,8 @@ fn run(
                 let from = index.get(&readers);
                 let copy = from.reader.try_clone();
                 prop_assert_eq!(copy.is_some(), from.reader.is_replayable());
-                readers.extend(copy.map(|copy| Polled::new(Box::pin(copy))));
+                let told = from.told;
+                readers.extend(copy.map(|copy| Polled::new(copy, told)));
             }
             Action::Drop(index) => {
                 let count = readers.len();
@@ -156,7 +206,7 @@ fn run(
     for (index, reader) in readers.iter_mut().enumerate().skip(1) {
         reader.stalled = index < 8 && stalled >> index & 1 == 1;
     }
-    finish(&mut readers, &control, &expected, steps);
+    finish(&mut readers, control, &expected, steps);
     for reader in readers.iter().filter(|reader| !reader.stalled) {
         let whole = reader.seen == expected;
         prop_assert!(whole || cancelled || !roomy, "{:?}", reader.seen);
@@ -165,7 +215,11 @@ fn run(
 }
 
 /// Polls only those that were woken or do not wait, and lets the body go on when nobody can.
-fn finish(readers: &mut [Polled], control: &Control, expected: &[Seen], steps: &[Step]) {
+fn finish<B>(readers: &mut [Polled<B>], control: &Control, expected: &[Seen], steps: &[Step])
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
     let mut opened = 0;
     loop {
         let mut progress = false;
@@ -197,17 +251,19 @@ proptest! {
     #[test]
     fn every_reader_sees_the_body(
         steps in body(),
+        made in made(),
         actions in prop::collection::vec(action(), 0..60),
         stalled in any::<u8>(),
     ) {
         let memory = ReplayMemory::new(100_000);
-        run(&steps, &actions, stalled, &ReplayLimits::default().memory(memory.clone()), true)?;
+        run(&steps, made, &actions, stalled, &ReplayLimits::default().memory(memory.clone()), true)?;
         prop_assert_eq!(memory.used(), 0);
     }
 
     #[test]
     fn a_body_over_the_limits_ends_readers_by_the_right_error_only(
         steps in body(),
+        made in made(),
         actions in prop::collection::vec(action(), 0..60),
         stalled in any::<u8>(),
         per_call in 32usize..200,
@@ -215,7 +271,7 @@ proptest! {
     ) {
         let memory = ReplayMemory::new(memory);
         let limits = ReplayLimits::default().per_call(per_call).memory(memory.clone());
-        run(&steps, &actions, stalled, &limits, false)?;
+        run(&steps, made, &actions, stalled, &limits, false)?;
         prop_assert_eq!(memory.used(), 0);
     }
 }

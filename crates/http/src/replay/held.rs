@@ -1,4 +1,4 @@
-//! A body that is known in full from the start: nothing at all, or one buffer in memory. Every reader
+//! A body that is known in full from the start: nothing at all, or one buffer. Every reader
 //! holds it itself, and so there is nothing for them to share: no lock is taken, and no place is
 //! needed to meet at.
 //!
@@ -58,10 +58,7 @@ impl Held {
     pub(super) fn size_hint(&self) -> SizeHint {
         match self {
             Held::Empty(hint) => *hint,
-            Held::Whole(whole) => {
-                let rest = whole.data.as_ref().map_or(0, Bytes::len);
-                SizeHint::with_exact(u64::try_from(rest).unwrap_or(u64::MAX))
-            }
+            Held::Whole(whole) => whole.size_hint(),
         }
     }
 
@@ -77,6 +74,8 @@ impl Held {
 pub(super) struct Whole {
     /// `None` once it was given out.
     data: Option<Bytes>,
+    /// The body has said how long it is.
+    told: bool,
     memory: ReplayMemory,
     /// This reader holds the charge, and so the buffer. Guards no other data, hence `Relaxed`.
     charged: AtomicBool,
@@ -85,9 +84,11 @@ pub(super) struct Whole {
 impl Whole {
     /// The first reader of `data`. The buffer comes back if the memory has no room for it.
     #[inline]
-    pub(super) fn new(data: Bytes, limits: &ReplayLimits) -> Result<Self, Bytes> {
+    pub(super) fn new(data: Bytes, told: bool, limits: &ReplayLimits) -> Result<Self, Bytes> {
         match limits.take(least_charge(data.len())) {
-            Some(memory) => Ok(Self { data: Some(data), memory, charged: AtomicBool::new(true) }),
+            Some(memory) => {
+                Ok(Self { data: Some(data), told, memory, charged: AtomicBool::new(true) })
+            }
             None => Err(data),
         }
     }
@@ -102,9 +103,20 @@ impl Whole {
             || self.memory.take(least_charge(data.len()));
         Some(Self {
             data: Some(data.clone()),
+            told: self.told,
             memory: self.memory.clone(),
             charged: AtomicBool::new(charged),
         })
+    }
+
+    /// What the body said, or would have said by now.
+    #[inline]
+    fn size_hint(&self) -> SizeHint {
+        if !self.told {
+            return SizeHint::default();
+        }
+        let rest = self.data.as_ref().map_or(0, Bytes::len);
+        SizeHint::with_exact(u64::try_from(rest).unwrap_or(u64::MAX))
     }
 
     #[inline]

@@ -17,7 +17,8 @@ use std::task::Waker;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::ReplayError;
-use super::frames::{Frames, Freed, Next};
+use super::ahead::Said;
+use super::frames::{Frames, Freed};
 use super::memory::Allowance;
 use super::progress::Length;
 use super::wakers::{Afterwards, ReaderId, Waiting, Wakers};
@@ -49,7 +50,7 @@ struct State<B> {
     /// whenever one of these may have ceased to be true.
     leader: ReaderId,
     /// What the source said when it was polled before there were readers.
-    ahead: Option<Option<Next>>,
+    ahead: Said,
     frames: Frames,
     allowance: Allowance,
     /// Readers that can go on, and those among them that have asked for fresh frames.
@@ -70,7 +71,7 @@ struct State<B> {
 /// How far the source has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It has answered once, and the answer is still to be read.
+    /// It has answered, and that is still to be read.
     Ahead,
     Open,
     /// It is being polled, or never came back from it.

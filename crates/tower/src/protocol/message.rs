@@ -41,20 +41,20 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    /// Keeps a request, and makes the first attempt of it.
+    /// Keeps a request, of whose body `tee` makes the first reader, and makes the first attempt of it.
     #[inline(always)]
     pub(crate) fn keep(
         request: Request<B>,
-        http: &Http,
         added: Added<'_>,
         kept: &mut Option<Self>,
+        tee: impl FnOnce(B) -> ReplayBody<B>,
     ) -> Request<ReplayBody<B>> {
         if added.is_any() {
-            return Self::add_and_keep(request, http, added, kept);
+            return Self::add_and_keep(request, added, kept, tee);
         }
         let copy = KeptHead::new(&request);
         let (head, body) = request.into_parts();
-        let body = ReplayBody::new(body, &http.replay);
+        let body = tee(body);
         *kept = Some(Self { head: copy, body: body.try_clone() });
         Request::from_parts(head, body)
     }
@@ -64,13 +64,13 @@ where
     #[cold]
     fn add_and_keep(
         mut request: Request<B>,
-        http: &Http,
         added: Added<'_>,
         kept: &mut Option<Self>,
+        tee: impl FnOnce(B) -> ReplayBody<B>,
     ) -> Request<ReplayBody<B>> {
         added.to_message(&mut request);
         let head = KeptHead::new(&request);
-        let attempt = request.map(|body| ReplayBody::new(body, &http.replay));
+        let attempt = request.map(tee);
         *kept = Some(Self { head, body: attempt.body().try_clone() });
         attempt
     }
@@ -245,7 +245,7 @@ where
         added: Added<'_>,
         kept: &mut Option<Self::Kept>,
     ) -> Self::Attempt {
-        KeptRequest::keep(request, self, added, kept)
+        KeptRequest::keep(request, added, kept, |body| ReplayBody::new(body, &self.replay))
     }
 
     fn again(&self, kept: &mut Option<Self::Kept>, next: NextAttempt) -> Option<Self::Attempt> {

@@ -141,9 +141,12 @@ where
         }
         let next = match state.stage {
             Stage::Ahead => {
-                state.ended = state.source.as_ref().is_none_or(|source| source.is_end_stream());
-                state.stage = Stage::Open;
-                state.ahead.take().flatten()
+                let said = state.ahead.tell().flatten();
+                if state.ahead.is_empty() {
+                    state.ended = state.source.as_ref().is_none_or(|source| source.is_end_stream());
+                    state.stage = Stage::Open;
+                }
+                said
             }
             Stage::Open => return self.ask(guard, cx),
             Stage::Asking => Some(Next::Failed(panic_error())),

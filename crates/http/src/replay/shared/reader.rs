@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 
 use super::asking::Place;
 use super::{NOBODY, Shared, Source, Stage, State};
-use crate::replay::frames::{Frames, Next};
+use crate::replay::ahead::Said;
+use crate::replay::frames::Frames;
 use crate::replay::progress::{End, Length, Polled, Progress};
 use crate::replay::wakers::{ReaderId, wake_all};
 use crate::replay::watch::{ReplayWatch, Watched};
@@ -25,10 +26,10 @@ pub(in crate::replay) struct Reader<B> {
 }
 
 impl<B> Reader<B> {
-    /// The first reader of a body that may have been polled once, and what it said then.
+    /// The first reader of a body that may have been polled, and what it said then.
     pub(in crate::replay) fn new(
         source: Option<Source<B>>,
-        ahead: Option<Option<Next>>,
+        ahead: Said,
         length: Length,
         limits: &ReplayLimits,
     ) -> Self {
@@ -37,7 +38,7 @@ impl<B> Reader<B> {
         let state = State {
             source,
             ended: false,
-            stage: if ahead.is_some() { Stage::Ahead } else { Stage::Open },
+            stage: if ahead.is_empty() { Stage::Open } else { Stage::Ahead },
             leader: NOBODY,
             ahead,
             frames,

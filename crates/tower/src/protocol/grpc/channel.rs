@@ -71,7 +71,10 @@ impl Carry<Request<Body>> for Grpc {
         kept: &mut Option<Self::Kept>,
     ) -> Request<Body> {
         first(request.headers_mut(), added);
-        boxed(KeptRequest::keep(request, &self.http, added, kept))
+        // Generated clients encode a single message when they are asked for it, and do not say that it
+        // is the only one.
+        let tee = |body| ReplayBody::read_ahead(body, &self.http.replay);
+        boxed(KeptRequest::keep(request, added, kept, tee))
     }
 
     fn again(&self, kept: &mut Option<Self::Kept>, next: NextAttempt) -> Option<Request<Body>> {
