@@ -7,10 +7,13 @@
 use std::convert::Infallible;
 use std::hint::black_box;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
+use parking_lot::Mutex;
 use reattempt::{ReplayBody, ReplayLimits, ReplayMemory};
 
 use super::{Row, Work, above, alone};
@@ -30,6 +33,7 @@ pub(super) const ROWS: &[Row] = &[
             alone("ours-passing", || each(4096, |source| read(ReplayBody::passthrough(source)))),
             alone("ours-past-cap", || each(4096, read_past_cap)),
             alone("ours-keeping", || each(4096, read_and_keep)),
+            alone("least-keeping", || each(4096, read_and_keep_no_more)),
             above("ours-replaying", "ours-keeping", || each(4096, read_twice)),
         ],
     },
@@ -101,6 +105,60 @@ fn read_and_keep(source: Source) -> usize {
     let kept = first.try_clone().expect("nothing has been read");
     let chunks = read(first);
     assert!(kept.is_replayable());
+    chunks
+}
+
+/// What nobody can do without who keeps the chunks that another thread may come to read: one lock, one
+/// clone, one place, and both bounds. It can do nothing else: no second reader, no trailers, no
+/// error, no end that is known beforehand, and nothing to say of its length.
+struct Least {
+    kept: Arc<Mutex<LeastKept>>,
+}
+
+struct LeastKept {
+    source: Source,
+    chunks: Vec<Bytes>,
+    left: usize,
+    memory: Arc<AtomicUsize>,
+}
+
+impl Body for Least {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    #[inline(never)]
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let mut kept = self.kept.lock();
+        let kept = &mut *kept;
+        let polled = Pin::new(&mut kept.source).poll_frame(cx);
+        // Asked by itself first, which leaves the frame where it is.
+        if !matches!(&polled, Poll::Ready(Some(Ok(frame))) if frame.is_data()) {
+            return Poll::Ready(None);
+        }
+        let Poll::Ready(Some(Ok(frame))) = polled else { return Poll::Ready(None) };
+        let Ok(data) = frame.into_data() else { return Poll::Ready(None) };
+        let length = data.len();
+        let take = |used: usize| used.checked_add(length).filter(|sum| *sum <= 128 << 20);
+        if length > kept.left
+            || kept.memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err()
+        {
+            return Poll::Ready(None);
+        }
+        kept.left -= length;
+        kept.chunks.push(data.clone());
+        Poll::Ready(Some(Ok(Frame::data(data))))
+    }
+}
+
+fn read_and_keep_no_more(source: Source) -> usize {
+    let memory = Arc::new(AtomicUsize::new(0));
+    let kept = LeastKept { source, chunks: Vec::new(), left: usize::MAX, memory };
+    let kept = Arc::new(Mutex::new(kept));
+    let chunks = read(Least { kept: Arc::clone(&kept) });
+    assert_eq!(kept.lock().chunks.len(), chunks);
     chunks
 }
 

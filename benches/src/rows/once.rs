@@ -17,29 +17,54 @@ use tower_resilience_retry::FixedInterval;
 use super::{Row, Work, above, alone};
 use crate::contenders::{ByHand, middleware_bare, reqwest_retry, resilience_with};
 use crate::inner::{Answer, Answers, FailsFirst, Terminal, TerminalFailsFirst};
-use crate::requests::{Body, reqwest_template, template};
+use crate::requests::{Body, fresh, reqwest_fresh, reqwest_template, template};
 
-pub(super) const ROWS: &[Row] = &[Row {
-    name: "once",
-    title: "fails once, then succeeds, delay 0, paused clock",
-    operations: 500,
-    counted: true,
-    timed: true,
-    contenders: &[
-        alone("bare", || each(Answers)),
-        above("ours", "bare", || each(ours(FailsFirst::default()))),
-        above("tower", "bare", || each(by_hand(FailsFirst::default()))),
-        above("tower-resilience", "bare", || {
-            let layer = resilience_with(FixedInterval::new(Duration::ZERO), 1e6);
-            each(layer.layer(FailsFirst::default()))
-        }),
-        alone("bare-middleware", || chained(middleware_bare(reqwest::Client::new(), Terminal))),
-        above("reqwest-retry", "bare-middleware", || {
-            let chain = reqwest_retry(reqwest::Client::new(), Duration::ZERO, Duration::ZERO);
-            chained(chain.with(TerminalFailsFirst::default()).build())
-        }),
-    ],
-}];
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "once",
+        title: "fails once, then succeeds, delay 0, paused clock",
+        operations: 500,
+        counted: true,
+        timed: true,
+        contenders: &[
+            alone("bare", || each(Answers, template())),
+            above("ours", "bare", || each(ours(FailsFirst::default()), template())),
+            above("tower", "bare", || each(by_hand(FailsFirst::default()), template())),
+            above("tower-resilience", "bare", || each(without_delay(), template())),
+            alone("bare-middleware", || chained(bare_chain(), reqwest_template())),
+            above("reqwest-retry", "bare-middleware", || chained(retrying(), reqwest_template())),
+        ],
+    },
+    Row {
+        name: "once-fresh",
+        title: "the same, fresh, 1 KiB body",
+        operations: 500,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", || each(Answers, fresh)),
+            above("ours", "bare", || each(ours(FailsFirst::default()), fresh)),
+            above("tower", "bare", || each(by_hand(FailsFirst::default()), fresh)),
+            above("tower-resilience", "bare", || each(without_delay(), fresh)),
+            alone("bare-middleware", || chained(bare_chain(), reqwest_fresh)),
+            above("reqwest-retry", "bare-middleware", || chained(retrying(), reqwest_fresh)),
+        ],
+    },
+];
+
+fn without_delay() -> impl Service<Request<Body>, Response = Answer, Error: std::fmt::Debug> {
+    let layer = resilience_with(FixedInterval::new(Duration::ZERO), 1e6);
+    layer.layer(FailsFirst::default())
+}
+
+fn bare_chain() -> ClientWithMiddleware {
+    middleware_bare(reqwest::Client::new(), Terminal)
+}
+
+fn retrying() -> ClientWithMiddleware {
+    let chain = reqwest_retry(reqwest::Client::new(), Duration::ZERO, Duration::ZERO);
+    chain.with(TerminalFailsFirst::default()).build()
+}
 
 /// Ours without delay, and with a budget whose successes earn what a retry costs.
 fn ours<S: Clone>(inner: S) -> Retry<S, RetryPolicy<reattempt::Http, Constant>> {
@@ -60,13 +85,12 @@ fn paused() -> Runtime {
 }
 
 /// Calls the service with one request after the other; each has to succeed in the end.
-fn each<S>(mut service: S) -> Work
+fn each<S>(mut service: S, mut make: impl FnMut() -> Request<Body> + 'static) -> Work
 where
     S: Service<Request<Body>, Response = Answer> + 'static,
     S::Error: std::fmt::Debug,
 {
     let runtime = paused();
-    let mut make = template();
     Box::new(move |operations| {
         runtime.block_on(async {
             for _ in 0..operations {
@@ -77,9 +101,11 @@ where
     })
 }
 
-fn chained(client: ClientWithMiddleware) -> Work {
+fn chained(
+    client: ClientWithMiddleware,
+    mut make: impl FnMut() -> reqwest::Request + 'static,
+) -> Work {
     let runtime = paused();
-    let mut make = reqwest_template();
     Box::new(move |operations| {
         runtime.block_on(async {
             for _ in 0..operations {
@@ -92,10 +118,11 @@ fn chained(client: ClientWithMiddleware) -> Work {
 
 /// Every contender gets through a service that fails each call's first attempt.
 pub(super) fn check() {
-    for contender in ROWS[0].contenders.iter().filter(|contender| contender.bare.is_some()) {
+    let contenders = ROWS.iter().flat_map(|row| row.contenders);
+    for contender in contenders.filter(|contender| contender.bare.is_some()) {
         (contender.prepare)()(10);
     }
     let service = FailsFirst::default();
-    each(ours(service.clone()))(3);
+    each(ours(service.clone()), template())(3);
     assert_eq!(service.calls(), 6, "two attempts for each call");
 }

@@ -10,7 +10,7 @@ mod tests;
 
 use std::fmt;
 use std::iter::once;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::str::from_utf8;
 
 use bytes::Bytes;
@@ -45,13 +45,43 @@ const SHARED: u64 = u32::MAX as u64;
 pub struct KeptHead {
     /// The method and the target's scheme, its authority and its path with query, and each header's
     /// name and value. A part that the target does not have is empty.
-    pairs: Vec<u8>,
+    pairs: Buffer,
     extensions: Extensions,
     /// The values that are not in the buffer.
     shared: Option<Box<SharedValues>>,
     /// How many different names there are; a map holds fewer than this can count.
     names: u16,
     version: Version,
+}
+
+/// A buffer that is shared once a head was made of it.
+enum Buffer {
+    Own(Vec<u8>),
+    Shared(Bytes),
+}
+
+impl Buffer {
+    /// Another share of the buffer.
+    fn share(&mut self) -> Bytes {
+        let shared = match self {
+            Buffer::Own(own) => Bytes::from(std::mem::take(own)),
+            Buffer::Shared(shared) => return shared.clone(),
+        };
+        *self = Buffer::Shared(shared.clone());
+        shared
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Buffer::Own(own) => own,
+            Buffer::Shared(shared) => shared,
+        }
+    }
 }
 
 /// The values that are marked sensitive, in order: hardly ever more than one.
@@ -66,7 +96,7 @@ impl KeptHead {
     pub fn new<B>(request: &Request<B>) -> Self {
         let (pairs, shared) = write(request.method(), request.uri(), request.headers());
         Self {
-            pairs,
+            pairs: Buffer::Own(pairs),
             extensions: request.extensions().clone(),
             shared,
             names: u16::try_from(request.headers().keys_len()).unwrap_or(u16::MAX),
@@ -77,25 +107,22 @@ impl KeptHead {
     /// Gives this head to `request`, which has no headers yet. `None` only if the `http` crate would
     /// not accept the head itself.
     ///
-    /// The values share one more copy of the buffer.
+    /// The values share the buffer with what is kept.
     #[must_use = "without it the request has no head"]
     #[inline]
-    pub fn copy_to<B>(&self, request: &mut Request<B>) -> Option<()> {
-        // Room to spare makes it a buffer whose shares are counted from the start: to share one
-        // without costs more each time.
-        let mut copy = Vec::with_capacity(self.pairs.len() + 1);
-        copy.extend_from_slice(&self.pairs);
+    pub fn copy_to<B>(&mut self, request: &mut Request<B>) -> Option<()> {
         *request.extensions_mut() = self.extensions.clone();
-        self.parse(copy.into(), request)
+        let buffer = self.pairs.share();
+        self.parse(buffer, request)
     }
 
-    /// The same for the last time. The values share the buffer itself.
+    /// The same for the last time.
     #[must_use = "without it the request has no head"]
     #[inline]
     pub fn move_to<B>(mut self, request: &mut Request<B>) -> Option<()> {
-        let pairs = std::mem::take(&mut self.pairs);
         *request.extensions_mut() = std::mem::take(&mut self.extensions);
-        self.parse(pairs.into(), request)
+        let buffer = self.pairs.share();
+        self.parse(buffer, request)
     }
 
     /// The scheme of the request's target, if it has one.
@@ -149,8 +176,7 @@ impl KeptHead {
             || has_key(self.values(&IDEMPOTENCY_KEY))
     }
 
-    /// Gives `request` the head but for the extensions, made of `buffer`, a copy of the own one, which
-    /// it then shares.
+    /// Gives `request` the head but for the extensions, made of `buffer`, which it then shares.
     fn parse<B>(&self, buffer: Bytes, request: &mut Request<B>) -> Option<()> {
         let mut pairs = Pairs(&buffer);
         let (method, uri) = target(&mut pairs, buffer.len(), |part| buffer.slice(part))?;
