@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::thread::JoinHandle;
 
+use tokio::net::TcpSocket;
+
 use super::{run, scratch};
 
 /// Answers each connection's request with the next of these, and then is gone. Gives back the
@@ -25,6 +27,14 @@ fn server(answers: &'static [&'static str]) -> (SocketAddr, JoinHandle<Vec<Strin
         answers.iter().map(answer).collect()
     });
     (address, serving)
+}
+
+/// A URL where nobody listens, for as long as the socket lives, which keeps the port.
+fn nobody() -> (TcpSocket, String) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}/", socket.local_addr().unwrap());
+    (socket, url)
 }
 
 const UNAVAILABLE: &str = "503 Service Unavailable\r\ncontent-length: 0";
@@ -99,8 +109,8 @@ fn a_body_that_breaks_off() {
 /// Nobody listens, so nothing was sent, so it is tried again.
 #[test]
 fn a_server_that_is_not_there() {
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let (code, text, _) = run(&["get", &format!("http://{gone}/"), "-p", "list:1ms,1ms"]);
+    let (_socket, url) = nobody();
+    let (code, text, _) = run(&["get", &url, "-p", "list:1ms,1ms"]);
     assert_eq!(code, 1);
     assert!(text.contains("Connection refused"), "{text}");
     assert!(text.contains(" after 3 attempts and "), "{text}");
@@ -123,8 +133,7 @@ fn the_policies_of_a_file() {
     let text = "[never]\nmax_attempts = 1\n[once]\nmax_attempts = 2\nbase = \"1ms\"\n";
     std::fs::write(&file, text).unwrap();
     let file = file.to_str().unwrap();
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let url = format!("http://{gone}/");
+    let (_socket, url) = nobody();
     let attempts = |more: &[&str]| run(&[&["get", &url, "--file", file], more].concat()).1;
     assert!(attempts(&[]).contains(" after 1 attempt and "));
     assert!(attempts(&["-p", "once"]).contains(" after 2 attempts and "));
