@@ -1,10 +1,14 @@
 //! Transparent retries (§6): attempts that the server's application never saw are replaced.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 
 use reattempt::service_config::{ServiceConfig, Throttle, Throttling};
 use reattempt::{HedgeReport, RetryBudget, ServiceConfigLayer};
 use tokio::sync::Notify;
+use tonic::body::Body;
+use tower::{Layer, Service};
 
 use super::*;
 
@@ -42,6 +46,53 @@ async fn tr_4_rph_2_a_replacement_is_no_attempt_of_the_calls() {
         let mut client = client_of(&server, policy());
         client.say(Text::new("hello")).await.unwrap();
         assert_eq!(server.fields("grpc-previous-rpc-attempts"), [None, None]);
+    }
+}
+
+/// A channel whose clones are not ready when they are asked for the first time.
+struct Hesitant {
+    inner: Channel,
+    hesitates: bool,
+    hesitated: Arc<AtomicUsize>,
+}
+
+impl Clone for Hesitant {
+    fn clone(&self) -> Self {
+        let (inner, hesitated) = (self.inner.clone(), Arc::clone(&self.hesitated));
+        Self { inner, hesitates: true, hesitated }
+    }
+}
+
+impl Service<http::Request<Body>> for Hesitant {
+    type Response = http::Response<Body>;
+    type Error = tonic::transport::Error;
+    type Future = <Channel as Service<http::Request<Body>>>::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        if std::mem::take(&mut self.hesitates) {
+            self.hesitated.fetch_add(1, Ordering::SeqCst);
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        assert!(!self.hesitates, "called before it was ready");
+        self.inner.call(request)
+    }
+}
+
+#[tokio::test]
+async fn a_replacement_waits_until_its_service_is_ready() {
+    for script in unprocessed() {
+        let server = Server::start([script]).await;
+        let (inner, hesitated) = (server.channel(), Arc::new(AtomicUsize::new(0)));
+        let channel = Hesitant { inner, hesitates: false, hesitated: Arc::clone(&hesitated) };
+        let mut client = EchoClient::new(RetryLayer::new(policy()).layer(channel));
+        let before = hesitated.load(Ordering::SeqCst);
+        client.say(Text::new("hello")).await.unwrap();
+        assert_eq!((server.calls(), hesitated.load(Ordering::SeqCst) - before), (2, 1));
     }
 }
 
