@@ -297,6 +297,25 @@ async fn tn_2_a_client_stream_is_replayed_and_goes_on() {
     assert_eq!(server.seen(), expected);
 }
 
+/// tonic's own handle ends what is still to be sent, and the call with it: it is not tried again.
+#[tokio::test]
+async fn a_stream_of_messages_can_be_cancelled_by_its_handle() {
+    let server = Running::start([]).await;
+    let (mut client, slot) = client(&server);
+    let (feed, messages) = fed();
+    let mut request = Request::new(messages);
+    let handle = request.cancellation_handle();
+    let test = async {
+        feed.send("one").unwrap();
+        server.until(1, 1).await;
+        handle.cancel();
+    };
+    let (answer, ()) = tokio::join!(client.gather(request), test);
+    assert_eq!(answer.unwrap_err().code(), Code::Cancelled);
+    assert_eq!(slot.take().unwrap().retries(), 0);
+    assert_eq!(server.seen(), [sent(None, ["one"])]);
+}
+
 #[tokio::test]
 async fn buf_11_a_conversation_is_replayed_and_goes_on() {
     let server = Running::start([fails(2, busy())]).await;

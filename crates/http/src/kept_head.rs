@@ -70,6 +70,13 @@ impl Buffer {
         *self = Buffer::Shared(shared.clone());
         shared
     }
+
+    fn into_shared(self) -> Bytes {
+        match self {
+            Buffer::Own(own) => own.into(),
+            Buffer::Shared(shared) => shared,
+        }
+    }
 }
 
 impl Deref for Buffer {
@@ -113,7 +120,7 @@ impl KeptHead {
     pub fn copy_to<B>(&mut self, request: &mut Request<B>) -> Option<()> {
         *request.extensions_mut() = self.extensions.clone();
         let buffer = self.pairs.share();
-        self.parse(buffer, request)
+        self.parse(&buffer, request)
     }
 
     /// The same for the last time.
@@ -121,8 +128,8 @@ impl KeptHead {
     #[inline]
     pub fn move_to<B>(mut self, request: &mut Request<B>) -> Option<()> {
         *request.extensions_mut() = std::mem::take(&mut self.extensions);
-        let buffer = self.pairs.share();
-        self.parse(buffer, request)
+        let pairs = std::mem::replace(&mut self.pairs, Buffer::Own(Vec::new()));
+        self.parse(&pairs.into_shared(), request)
     }
 
     /// The scheme of the request's target, if it has one.
@@ -177,13 +184,13 @@ impl KeptHead {
     }
 
     /// Gives `request` the head but for the extensions, made of `buffer`, which it then shares.
-    fn parse<B>(&self, buffer: Bytes, request: &mut Request<B>) -> Option<()> {
-        let mut pairs = Pairs(&buffer);
+    fn parse<B>(&self, buffer: &Bytes, request: &mut Request<B>) -> Option<()> {
+        let mut pairs = Pairs(buffer);
         let (method, uri) = target(&mut pairs, buffer.len(), |part| buffer.slice(part))?;
         *request.method_mut() = method;
         *request.uri_mut() = uri;
         *request.version_mut() = self.version;
-        self.parse_headers(&buffer, pairs, request.headers_mut())
+        self.parse_headers(buffer, pairs, request.headers_mut())
     }
 
     fn parse_headers(

@@ -56,12 +56,14 @@ pin_project! {
     /// The size hint is the caller's own at the start, less what this reader has read, so that a
     /// second attempt is framed as the first was.
     ///
-    /// A body that is empty, or one buffer within the limits, is known in full from the start: its
-    /// readers have nothing to share, and none is ever in the way of another.
+    /// A body that is empty, or that is asked ahead and turns out to be one buffer within the limits, is
+    /// known in full from the start: its readers have nothing to share, and none is ever in the way of
+    /// another.
     ///
-    /// It is `Send` and `Sync` for every body that is `Send`. It allocates once for a body of one
-    /// buffer (which the compiler can mostly avoid), nothing for an empty one, twice for any other,
-    /// and again only to keep more than one frame or to let several readers wait.
+    /// It is `Send` and `Sync` for every body that is `Send`. It allocates nothing for an empty body,
+    /// at most once for any other that is known in full from the start (not even that, mostly, where the
+    /// compiler knows the body, nor where it can be moved), twice for the rest, and again only to keep
+    /// more than one frame or to let several readers wait.
     ///
     /// # Cancel safety
     ///
@@ -111,8 +113,9 @@ where
     /// [`passthrough`](ReplayBody::passthrough).
     ///
     /// A body whose size hint is exact, and within what `limits` allow a call, is asked for its
-    /// first frame here and now, for it may be all there is: a body that was in memory before is
-    /// then handed on as it is. If more is to come, or nothing has come yet, the readers get what
+    /// first frame here and now, for it may be all there is, and once more if it has come to its length
+    /// and does not say that this is the end: a body that was in memory before is then handed on as it
+    /// is. If more is to come, or nothing has come yet, the readers get what
     /// was said, and ask on with their own wakers. Bodies of unknown length (but see
     /// [`read_ahead`](ReplayBody::read_ahead)), and larger ones, are not asked before the first reader
     /// is.
@@ -127,25 +130,23 @@ where
     /// The same for a body that can be moved once it was asked, such as one that lies on the heap already.
     ///
     /// It is asked here and now even if it says nothing of its length, so that a body of one frame, as
-    /// encoders of single messages make them, is known in full as well. Then two frames at most are read
-    /// ahead, and their readers are told of its length what it said itself.
+    /// encoders of single messages make them, is known in full as well. Of any other body two frames at
+    /// most are so read by whoever calls this, and none once the memory that `limits` share is used up.
+    /// Readers are told of its length what it said itself.
+    ///
+    /// What ends the body from outside while it waits to be sent, such as tonic's `CancellationHandle`,
+    /// does so no more once it has been read to its end.
     #[inline]
-    pub fn read_ahead(body: B, limits: &ReplayLimits) -> Self
+    pub fn read_ahead(mut body: B, limits: &ReplayLimits) -> Self
     where
         B: Unpin,
     {
         let hint = body.size_hint();
-        if body.is_end_stream() {
-            return Self { inner: Inner::Held { held: Held::Empty(hint) } };
+        let untold = hint.lower() == 0 && hint.upper().is_none() && limits.has_room();
+        let fits = hint.exact().is_some_and(|length| limits.allow(length));
+        if body.is_end_stream() || limits.keeps_nothing() || !(untold || fits) {
+            return Self::new(body, limits);
         }
-        if limits.keeps_nothing() {
-            return Self::passthrough(body);
-        }
-        let untold = hint.lower() == 0 && hint.upper().is_none();
-        if !untold && !hint.exact().is_some_and(|length| limits.allow(length)) {
-            return Self::shared(Some(Box::pin(body)), Said::default(), hint, limits);
-        }
-        let mut body = body;
         match Said::ask(Pin::new(&mut body), hint.exact(), limits) {
             Ok(data) => Self::whole(data, hint, limits),
             Err(said) => Self::shared(Some(Box::pin(body)), said, hint, limits),

@@ -50,6 +50,28 @@ impl Body for Panics {
 }
 
 #[test]
+fn a_panic_over_what_was_said_ahead_looks_like_no_end() {
+    // Two frames are read ahead, and it is asked whether they were all when the second is told.
+    let body = Panics { late: true, polls: 2 };
+    let mut first = Box::pin(ReplayBody::read_ahead(body, &ReplayLimits::default()));
+    let kept = Box::pin(first.try_clone().unwrap());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(matches!(first.as_mut().poll_frame(&mut context), Poll::Ready(Some(Ok(_)))));
+    let poll = AssertUnwindSafe(|| {
+        let _ = first.as_mut().poll_frame(&mut Context::from_waker(Waker::noop()));
+    });
+    assert!(catch_unwind(poll).is_err());
+    assert!(kept.source_failed());
+    for (mut reader, frames) in [(first, 0), (kept, 1)] {
+        for _ in 0..frames {
+            assert!(matches!(reader.as_mut().poll_frame(&mut context), Poll::Ready(Some(Ok(_)))));
+        }
+        assert!(matches!(reader.as_mut().poll_frame(&mut context), Poll::Ready(Some(Err(_)))));
+        assert!(matches!(reader.as_mut().poll_frame(&mut context), Poll::Ready(None)));
+    }
+}
+
+#[test]
 fn a_panic_of_the_body_ends_the_reader_ahead_and_every_reader_behind() {
     type Panicking = Pin<Box<ReplayBody<Panics>>>;
     let poll = |reader: &mut Panicking| {

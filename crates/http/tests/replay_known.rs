@@ -29,11 +29,15 @@ fn data(bytes: &'static [u8]) -> Seen {
     Seen::Data(Bytes::from_static(bytes))
 }
 
-/// A script with an exact hint, its control, and the limits with which it is read.
+/// The limits that scripts are read with.
+fn limits_of(memory: &ReplayMemory) -> ReplayLimits {
+    ReplayLimits::default().per_call(200).memory(memory.clone())
+}
+
+/// A script with an exact hint, and its control.
 fn exact(steps: &[Step], memory: &ReplayMemory) -> (Reader, Arc<Control>) {
     let (script, control) = Script::new(steps);
-    let limits = ReplayLimits::default().per_call(200).memory(memory.clone());
-    (Box::pin(ReplayBody::new(script.exact(), &limits)), control)
+    (Box::pin(ReplayBody::new(script.exact(), &limits_of(memory))), control)
 }
 
 #[test]
@@ -139,9 +143,8 @@ fn a_body_is_asked_ahead_only_if_its_length_is_known_and_within_the_limits() {
 /// A script that tells nothing of its length, and its control.
 fn untold(steps: &[Step], tells_end: bool, memory: &ReplayMemory) -> (Moved, Arc<Control>) {
     let (script, control) = Script::new(steps);
-    let limits = ReplayLimits::default().per_call(200).memory(memory.clone());
     let body = Box::pin(script.tells_end(tells_end));
-    (Box::pin(ReplayBody::read_ahead(body, &limits)), control)
+    (Box::pin(ReplayBody::read_ahead(body, &limits_of(memory))), control)
 }
 
 /// A reader of a body that can be moved.
@@ -197,6 +200,18 @@ fn a_body_that_is_asked_whatever_it_told_is_asked_for_two_frames_at_most() {
         assert_eq!(memory.used(), 0);
     }
 
+    let steps = [Step::Data(&[7; 60]), Step::Data(&[7; 60])];
+    let memory = ReplayMemory::new(100);
+    let (mut first, _control) = untold(&steps, false, &memory);
+    assert_eq!(memory.used(), 0, "both together have no room");
+    let full = ReplayBody::new(full(&"x".repeat(100).leak()[..]), &limits_of(&memory));
+    let (mut second, control) = untold(&steps, false, &memory);
+    assert_eq!(control.polls.load(Ordering::SeqCst), 0, "there is none at all");
+    drop(full);
+    assert_eq!(read_all(&mut first), expected(&steps));
+    assert_eq!(read_all(&mut second), expected(&steps));
+    assert_eq!(memory.used(), 0);
+
     let (script, control) = Script::new(&[Step::Data(b"a")]);
     let nothing = ReplayLimits::default().per_call(0);
     let body = ReplayBody::read_ahead(Box::pin(script), &nothing);
@@ -213,21 +228,26 @@ fn a_body_that_is_asked_whatever_it_told_is_asked_for_two_frames_at_most() {
 #[test]
 fn what_was_said_ahead_is_not_lost() {
     let memory = ReplayMemory::new(1000);
-    let cases: [&[Step]; 6] = [
-        &[Step::Data(b"a"), Step::Data(b"b")],
-        &[Step::Data(b"a"), Step::Trailers("sum")],
-        &[Step::Data(b""), Step::Data(b"ab")],
-        &[Step::Fail, Step::Data(b"never")],
-        &[Step::Yield, Step::Data(b"ab")],
-        &[Step::Data(b"ab"), Step::Yield],
+    // What the data is charged with that is read ahead of a body that tells its length, and of one that
+    // does not.
+    let cases: [(&[Step], usize, usize); 6] = [
+        (&[Step::Data(b"a"), Step::Data(b"b")], 32, 64),
+        (&[Step::Data(b"a"), Step::Trailers("sum")], 32, 32),
+        (&[Step::Data(b""), Step::Data(b"ab")], 32, 64),
+        (&[Step::Fail, Step::Data(b"never")], 0, 0),
+        (&[Step::Yield, Step::Data(b"ab")], 0, 0),
+        (&[Step::Data(b"ab"), Step::Yield], 32, 32),
     ];
-    for steps in cases {
+    for (steps, of_told, of_untold) in cases {
         let (mut first, _control) = exact(steps, &memory);
         let kept = clone(&first);
         assert!(!first.source_failed(), "nobody has got so far");
-        assert_eq!(memory.used(), 0, "nobody has read anything");
+        assert_eq!(memory.used(), of_told, "{steps:?} unread");
         assert_eq!(read_all(&mut first), expected(steps), "{steps:?}");
         assert_eq!(kept.source_failed(), matches!(steps[0], Step::Fail));
+        if let [Step::Data(_), Step::Data(_)] = steps {
+            assert_eq!(memory.used(), 64, "each frame is charged once");
+        }
         let mut second = clone(&kept);
         assert_eq!(read_all(&mut second), expected(steps), "{steps:?} again");
         drop((first, second, kept));
@@ -235,7 +255,7 @@ fn what_was_said_ahead_is_not_lost() {
 
         let (mut first, _control) = untold(steps, true, &memory);
         let mut second = Box::pin(first.try_clone().unwrap());
-        assert_eq!(memory.used(), 0, "nobody has read anything");
+        assert_eq!(memory.used(), of_untold, "{steps:?} unread");
         // In turns, so that neither is far ahead.
         let (mut one, mut two) = (Vec::new(), Vec::new());
         while two.last() != Some(&Seen::End) {

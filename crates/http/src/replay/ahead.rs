@@ -1,4 +1,5 @@
-//! What a body says when it is asked before it has readers: nearly always that one frame is all.
+//! What a body says before it has readers. In flows a body that may be one frame and nothing else; out
+//! flows that frame if it is, and otherwise what was said, to be told to the readers.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -7,13 +8,14 @@ use bytes::Bytes;
 use http_body::Body;
 
 use super::frames::Next;
+use super::memory::least_charge;
 use super::{BoxError, ReplayLimits};
 
-/// What a body has said to nobody yet: nothing, one answer or two.
+/// What a body has said to nobody yet: nothing, one answer, or a frame and what followed on it.
 #[derive(Default)]
 pub(super) struct Said {
     first: Option<Answer>,
-    second: Option<Answer>,
+    second: Option<Next>,
 }
 
 /// A frame, or the end.
@@ -55,9 +57,7 @@ impl Said {
         }
         match body.poll_frame(&mut context).map(Next::of) {
             Poll::Ready(None) => Ok(data),
-            Poll::Ready(second) => {
-                Err(Self { first: Some(Some(Next::Data(data))), second: Some(second) })
-            }
+            Poll::Ready(second) => Err(Self { first: Some(Some(Next::Data(data))), second }),
             Poll::Pending => Err(Self::once(Some(Next::Data(data)))),
         }
     }
@@ -66,8 +66,19 @@ impl Said {
         self.first.is_none()
     }
 
+    /// What the data that is still to be told is charged with.
+    pub(super) fn charge(&self) -> usize {
+        let all = self.first.iter().flatten().chain(&self.second);
+        let charge = |next: &Next| match next {
+            Next::Data(data) => least_charge(data.len()),
+            Next::Other(_) | Next::Failed(_) => 0,
+        };
+        all.map(charge).fold(0, usize::saturating_add)
+    }
+
     /// The next answer, which is told now.
-    pub(super) fn tell(&mut self) -> Option<Answer> {
-        std::mem::replace(&mut self.first, self.second.take())
+    pub(super) fn tell(&mut self) -> Answer {
+        let next = self.second.take().map(Some);
+        std::mem::replace(&mut self.first, next).flatten()
     }
 }

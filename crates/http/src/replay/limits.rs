@@ -8,8 +8,9 @@ use super::{ReplayCharge, ReplayMemory};
 /// A body that outgrows either limit is sent once, as if nothing had been kept, and is then not
 /// retried. Each data frame counts with its length, but with at least 32 bytes, so that endless
 /// empty or tiny frames are bounded as well; trailers count with the length of their names and
-/// values, and 32 bytes for each. A body that is one buffer in memory counts from the start, any
-/// other frame from when it was read by one reader and is still to be read by another.
+/// values, and 32 bytes for each. Data that was read ahead counts until a reader gets it, and that of a
+/// body of one buffer as long as any reader has yet to; any other frame counts from when it was read
+/// by one reader for as long as it is still to be read by another.
 ///
 /// ```
 /// use reattempt_http::{ReplayLimits, ReplayMemory};
@@ -52,6 +53,12 @@ impl ReplayLimits {
     #[inline]
     pub(super) fn allow(&self, length: u64) -> bool {
         usize::try_from(length).is_ok_and(|length| least_charge(length) <= self.per_call)
+    }
+
+    /// Whether anything is left of the memory.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.memory.used() < self.memory.limit()
     }
 
     /// Takes `bytes` of the memory.

@@ -49,8 +49,10 @@ struct State<B> {
     /// ever asked, the source is open, and there is another reader, for which all is kept. `NOBODY`
     /// whenever one of these may have ceased to be true.
     leader: ReaderId,
-    /// What the source said when it was polled before there were readers.
+    /// What the source said when it was polled before there were readers, and what was taken of the
+    /// memory for it until the first reader asks.
     ahead: Said,
+    ahead_charge: usize,
     frames: Frames,
     allowance: Allowance,
     /// Readers that can go on, and those among them that have asked for fresh frames.

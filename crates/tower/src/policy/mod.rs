@@ -112,6 +112,10 @@ impl RetryPolicy<Grpc> {
     /// A response whose headers are not its end commits the call (rule COM-1); what becomes of it then
     /// its [body](crate::GrpcBody) sees.
     ///
+    /// The message of a unary call, and up to two frames of a stream of messages, are encoded when the
+    /// call is made, by the task that makes it. tonic's `CancellationHandle` ends a stream of messages;
+    /// a unary call is cancelled by dropping it, for to its message nothing can happen any more.
+    ///
     /// # Deadlines
     /// A call's deadline is the smallest of what its `grpc-timeout` field, a
     /// [`Deadline`](crate::Deadline) in its extensions or options, and [`timeout`](Self::timeout) say.

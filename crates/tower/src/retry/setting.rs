@@ -73,8 +73,14 @@ impl Setting {
     /// Whether anything of the request is to be kept, as far as its caller and the policy say.
     #[inline]
     pub(crate) fn keeps(&self, policy: &Limits) -> bool {
+        self.forbidden.is_none() && self.max_attempts(policy) > 1
+    }
+
+    /// The most attempts.
+    #[inline]
+    pub(crate) fn max_attempts(&self, policy: &Limits) -> u32 {
         let own = self.options.as_ref().and_then(CallOptions::get_max_attempts);
-        self.forbidden.is_none() && own.unwrap_or(policy.max_attempts) > 1
+        own.unwrap_or(policy.max_attempts)
     }
 
     /// What a budget is told of a server's wish beside a failure for good: nothing where the call was

@@ -141,8 +141,12 @@ where
         }
         let next = match state.stage {
             Stage::Ahead => {
-                let said = state.ahead.tell().flatten();
+                let said = state.ahead.tell();
+                // From now on it is kept for another reader, or it is not, like all that follows.
+                state.allowance.give_back(std::mem::take(&mut state.ahead_charge));
                 if state.ahead.is_empty() {
+                    // Should it panic, an error takes the place of what it has said.
+                    state.stage = Stage::Asking;
                     state.ended = state.source.as_ref().is_none_or(|source| source.is_end_stream());
                     state.stage = Stage::Open;
                 }

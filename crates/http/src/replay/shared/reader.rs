@@ -35,14 +35,18 @@ impl<B> Reader<B> {
     ) -> Self {
         let mut frames = Frames::default();
         frames.join();
+        let mut allowance = limits.allowance();
+        let charge = ahead.charge();
+        let ahead_charge = if charge > 0 && allowance.take(charge) { charge } else { 0 };
         let state = State {
             source,
             ended: false,
             stage: if ahead.is_empty() { Stage::Open } else { Stage::Ahead },
             leader: NOBODY,
             ahead,
+            ahead_charge,
             frames,
-            allowance: limits.allowance(),
+            allowance,
             readers: 1,
             asking: 0,
             next_id: FIRST + 1,

@@ -167,7 +167,7 @@ where
     /// Makes the next attempt of what was kept; the last one gets what was kept itself.
     pub(super) fn next_attempt(&mut self) -> Option<K::Attempt> {
         let settings = &self.shared.policy.settings;
-        let last = self.number >= self.setting.limits(&settings.limits).max_attempts
+        let last = self.number >= self.setting.max_attempts(&settings.limits)
             && !settings.protocol.replaces();
         let deadline = self.setting.deadline.map(Deadline::at);
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
