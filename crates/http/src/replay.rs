@@ -115,10 +115,9 @@ where
     /// A body whose size hint is exact, and within what `limits` allow a call, is asked for its
     /// first frame here and now, for it may be all there is, and once more if it has come to its length
     /// and does not say that this is the end: a body that was in memory before is then handed on as it
-    /// is. If more is to come, or nothing has come yet, the readers get what
-    /// was said, and ask on with their own wakers. Bodies of unknown length (but see
-    /// [`read_ahead`](ReplayBody::read_ahead)), and larger ones, are not asked before the first reader
-    /// is.
+    /// is. If more is to come, or nothing has come yet, the readers get what was said, and ask on with
+    /// their own wakers. Bodies of unknown length (but see [`read_ahead`](ReplayBody::read_ahead)), and
+    /// larger ones, are not asked before the first reader is.
     #[inline]
     pub fn new(body: B, limits: &ReplayLimits) -> Self {
         if body.is_end_stream() {
@@ -136,6 +135,20 @@ where
     ///
     /// What ends the body from outside while it waits to be sent, such as tonic's `CancellationHandle`,
     /// does so no more once it has been read to its end.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use http_body::Body;
+    /// use http_body_util::{Full, combinators::UnsyncBoxBody};
+    /// use reattempt_http::{ReplayBody, ReplayLimits, ReplayMemory};
+    ///
+    /// let memory = ReplayMemory::new(1024);
+    /// let limits = ReplayLimits::default().memory(memory.clone());
+    /// let boxed = UnsyncBoxBody::new(Full::new(Bytes::from_static(b"a message of one frame, at hand")));
+    /// let first = ReplayBody::read_ahead(boxed, &limits);
+    /// assert_eq!(memory.used(), 32, "it is here, and is kept until it is sent");
+    /// assert!(first.is_replayable() && !first.is_end_stream());
+    /// ```
     #[inline]
     pub fn read_ahead(mut body: B, limits: &ReplayLimits) -> Self
     where
