@@ -305,8 +305,9 @@ async fn a_stream_of_messages_can_be_cancelled_by_its_handle() {
     let (feed, messages) = fed();
     let mut request = Request::new(messages);
     let handle = request.cancellation_handle();
+    // At hand when the call is made, so that it is read ahead.
+    feed.send("one").unwrap();
     let test = async {
-        feed.send("one").unwrap();
         server.until(1, 1).await;
         handle.cancel();
     };

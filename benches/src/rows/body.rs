@@ -108,8 +108,8 @@ fn read_and_keep(source: Source) -> usize {
     chunks
 }
 
-/// What nobody can do without who keeps the chunks that another thread may come to read: one lock, one
-/// clone, one place, and both bounds. It can do nothing else: no second reader, no trailers, no
+/// The least code that keeps the chunks for another thread that may come to read them: one lock, one
+/// clone, one place, and both bounds, counted as ours are. It can do nothing else: no second reader, no trailers, no
 /// error, no end that is known beforehand, and nothing to say of its length.
 struct Least {
     kept: Arc<Mutex<LeastKept>>,

@@ -151,7 +151,8 @@ fn call<S: Service<R>, R>(service: &mut S, request: R) {
     assert!(matches!(pin!(service.call(request)).poll(&mut context), Poll::Ready(Ok(_))));
 }
 
-fn bare_chain() -> ClientWithMiddleware {
+/// The chain with nothing in it but its end.
+pub(super) fn bare_chain() -> ClientWithMiddleware {
     middleware_bare(reqwest::Client::new(), Terminal)
 }
 

@@ -14,9 +14,10 @@ use tower::retry::budget::TpsBudget;
 use tower::{Layer, Service, ServiceExt};
 use tower_resilience_retry::FixedInterval;
 
+use super::call::bare_chain;
 use super::{Row, Work, above, alone};
-use crate::contenders::{ByHand, middleware_bare, reqwest_retry, resilience_with};
-use crate::inner::{Answer, Answers, FailsFirst, Terminal, TerminalFailsFirst};
+use crate::contenders::{ByHand, reqwest_retry, resilience_with};
+use crate::inner::{Answer, Answers, FailsFirst, TerminalFailsFirst};
 use crate::requests::{Body, fresh, reqwest_fresh, reqwest_template, template};
 
 pub(super) const ROWS: &[Row] = &[
@@ -55,10 +56,6 @@ pub(super) const ROWS: &[Row] = &[
 fn without_delay() -> impl Service<Request<Body>, Response = Answer, Error: std::fmt::Debug> {
     let layer = resilience_with(FixedInterval::new(Duration::ZERO), 1e6);
     layer.layer(FailsFirst::default())
-}
-
-fn bare_chain() -> ClientWithMiddleware {
-    middleware_bare(reqwest::Client::new(), Terminal)
 }
 
 fn retrying() -> ClientWithMiddleware {

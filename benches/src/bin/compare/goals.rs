@@ -315,7 +315,7 @@ pub(crate) const LINES: &[Line] = &[
     Line {
         part: BODIES,
         row: "body",
-        title: "the least that keeping can take: one lock, one clone, one place, both bounds",
+        title: "kept by the least code: one lock, one clone, one place, both bounds",
         ours: "least-keeping",
         goals: &[],
     },

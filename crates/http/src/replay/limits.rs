@@ -8,9 +8,9 @@ use super::{ReplayCharge, ReplayMemory};
 /// A body that outgrows either limit is sent once, as if nothing had been kept, and is then not
 /// retried. Each data frame counts with its length, but with at least 32 bytes, so that endless
 /// empty or tiny frames are bounded as well; trailers count with the length of their names and
-/// values, and 32 bytes for each. Data that was read ahead counts until a reader gets it, and that of a
-/// body of one buffer as long as any reader has yet to; any other frame counts from when it was read
-/// by one reader for as long as it is still to be read by another.
+/// values, and 32 bytes for each. Data that was read ahead counts until a reader gets it, if there is
+/// room for it, and that of a body of one buffer as long as any reader has yet to; any other frame
+/// counts from when it was read by one reader for as long as it is still to be read by another.
 ///
 /// ```
 /// use reattempt_http::{ReplayLimits, ReplayMemory};
