@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::iter::once;
 use std::ops::{Deref, Range};
@@ -174,6 +175,41 @@ impl KeptHead {
             };
             (other == name).then_some(value)
         })
+    }
+
+    /// Returns `text`, such as the destination of the request. Where it is a part of this head it stays in
+    /// the buffer, and the rest of the buffer is cleared.
+    ///
+    /// A head may contain credentials. What is still needed of a request that is not sent again is
+    /// taken out by this.
+    ///
+    /// ```
+    /// use http::Request;
+    /// use reattempt_http::KeptHead;
+    ///
+    /// let request = Request::get("http://one.example/").header("authorization", "secret").body(())?;
+    /// let authority = KeptHead::new(&request).into_text(|head| head.authority().unwrap_or("").into());
+    /// assert_eq!(authority, "one.example");
+    /// # Ok::<(), http::Error>(())
+    /// ```
+    #[must_use = "nothing else is left of the head"]
+    pub fn into_text(self, text: impl FnOnce(&Self) -> Cow<'_, str>) -> String {
+        let part = match text(&self) {
+            Cow::Owned(text) => return text,
+            Cow::Borrowed(text) => match position(&self.pairs, text) {
+                Some(part) => part,
+                None => return text.to_owned(),
+            },
+        };
+        let mut buffer = match self.pairs {
+            Buffer::Own(own) => own,
+            Buffer::Shared(shared) => shared[part.clone()].to_vec(),
+        };
+        if buffer.len() > part.len() {
+            keep_only(&mut buffer, part.clone());
+            buffer.truncate(part.len());
+        }
+        String::from_utf8(buffer).unwrap_or_default()
     }
 
     /// Whether the request may be carried out more than once, by the same rules as
@@ -350,6 +386,20 @@ fn share(shared: &mut Option<Box<SharedValues>>, value: HeaderValue) {
         Some(shared) => shared.others.push(value),
         None => *shared = Some(Box::new(SharedValues { first: value, others: Vec::new() })),
     }
+}
+
+/// The place of `text` in the buffer, if that is where it lies.
+fn position(buffer: &[u8], text: &str) -> Option<Range<usize>> {
+    let start = text.as_ptr().addr().checked_sub(buffer.as_ptr().addr())?;
+    let end = start.checked_add(text.len())?;
+    (end <= buffer.len()).then_some(start..end)
+}
+
+/// Moves `part` to the front of the buffer, and clears the rest.
+fn keep_only(buffer: &mut [u8], part: Range<usize>) {
+    let length = part.len();
+    buffer.copy_within(part, 0);
+    buffer[length..].fill(0);
 }
 
 impl fmt::Debug for KeptHead {

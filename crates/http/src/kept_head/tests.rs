@@ -170,3 +170,29 @@ fn a_usual_name_stands_for_itself() {
         assert_eq!(parse_name(name.as_str().as_bytes()), Some(name));
     }
 }
+
+/// What is taken out of a head is all that is left in its buffer.
+#[test]
+fn text_of_a_head_clears_the_rest() {
+    let request = Request::get("https://one.example/").header("authorization", "secret");
+    let kept = KeptHead::new(&request.body(()).unwrap());
+    let Buffer::Own(mut buffer) = kept.pairs else { panic!("no copy was made of it") };
+    let part = Pairs(&buffer).nth(1).unwrap().0;
+    let part = position(&buffer, from_utf8(part).unwrap()).unwrap();
+    keep_only(&mut buffer, part);
+    let (text, rest) = buffer.split_at("one.example".len());
+    assert_eq!(text, b"one.example");
+    assert!(!rest.is_empty() && rest.iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn text_of_a_head_is_right_wherever_it_lies() {
+    let authority = |kept: KeptHead| kept.into_text(|head| head.authority().unwrap_or("").into());
+    let mut kept = KeptHead::new(&request());
+    drop(copied(&mut kept));
+    assert_eq!(authority(kept), "user@one.example:8443", "of a shared buffer");
+    assert_eq!(authority(KeptHead::new(&request())), "user@one.example:8443", "of its own");
+    assert_eq!(KeptHead::new(&request()).into_text(|_| "static".into()), "static");
+    assert_eq!(KeptHead::new(&request()).into_text(|_| "made".to_owned().into()), "made");
+    assert_eq!(KeptHead::new(&request()).into_text(|_| "".into()), "");
+}

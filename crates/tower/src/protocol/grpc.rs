@@ -1,6 +1,5 @@
 //! The gRPC protocol marker.
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use reattempt_core::{Judgement, ServerHint, Verdict};
 use reattempt_grpc::{
     Code, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, retry_info, verdict_of_head,
 };
-use reattempt_http::{KeptHead, Undone, undone};
+use reattempt_http::{Undone, undone};
 
 use super::{DiscardBody, Http, Judge, Outcome, Protocol};
 use crate::error_mode::Answered;
@@ -24,7 +23,7 @@ mod committed;
 mod errors;
 
 pub use body::GrpcBody;
-pub(crate) use committed::{Committed, Destination};
+pub(crate) use committed::Committed;
 #[cfg(feature = "opentelemetry")]
 pub(crate) use errors::{code_of_error, code_of_unanswered};
 
@@ -136,10 +135,6 @@ impl Protocol for Grpc {
     fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
         let judgement = self.judge_status(StatusCode::OK, trailers, options);
         judgement.map_or(Verdict::Permanent, |judgement| judgement.verdict)
-    }
-
-    fn destination_of_kept<'a>(&self, head: &'a KeptHead) -> Cow<'a, str> {
-        self.http.destination_of_kept(head)
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{HeaderMap, StatusCode};
 use reattempt_core::{Judgement, StopReason, Verdict};
-use reattempt_http::{KeptHead, ReplayWatch, Undone};
+use reattempt_http::{ReplayWatch, Undone};
 use tokio::time::Instant;
 
 use crate::{CallOptions, Deadline, RefusedResponse, Report, clock};
@@ -35,7 +35,7 @@ pub use self::reqwest::KeptReqwest;
 pub use self::tower_http::ClassifyWith;
 pub use cloned::{Cloned, KeptClone};
 pub(crate) use errors::chain;
-pub(crate) use grpc::{Committed, Destination};
+pub(crate) use grpc::Committed;
 pub use grpc::{Grpc, GrpcBody};
 #[cfg(feature = "opentelemetry")]
 pub(crate) use grpc::{code_of_error, code_of_unanswered};
@@ -114,13 +114,6 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
         let _ = (trailers, options);
         Verdict::Success
-    }
-
-    /// The key of the budget of a request of which this was kept.
-    #[doc(hidden)]
-    fn destination_of_kept<'a>(&self, head: &'a KeptHead) -> Cow<'a, str> {
-        let _ = head;
-        Cow::Borrowed("")
     }
 }
 
@@ -229,8 +222,8 @@ pub trait Carry<Request>: Protocol {
     fn destination<'a>(&self, kept: &'a Self::Kept) -> Cow<'a, str>;
 
     /// The same, when nothing else of what was kept is needed any more.
-    fn last_destination(&self, kept: Self::Kept) -> Destination {
-        Destination::Text(self.destination(&kept).into())
+    fn last_destination(&self, kept: Self::Kept) -> String {
+        self.destination(&kept).into_owned()
     }
 
     /// Takes the head off an attempt, for a hook.

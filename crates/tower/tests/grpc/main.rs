@@ -17,6 +17,7 @@ mod bodies;
 mod budget;
 mod buffers;
 mod calls;
+mod credentials;
 mod deadlines;
 mod hedged;
 mod inbound;

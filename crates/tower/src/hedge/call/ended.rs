@@ -18,7 +18,7 @@ use crate::error_mode::ErrorMode;
 use crate::hedge::next::{Event, Pushback};
 use crate::hedge::policy::Settings;
 use crate::hedge::{Extended, HedgeReport};
-use crate::protocol::{Carry, Committed, Destination, Judge, Kept, chain};
+use crate::protocol::{Carry, Committed, Judge, Kept, chain};
 use crate::random::CallRandom;
 use crate::{AttemptOutcome, CallOptions, Deadline, TimeLimit, TimedOut};
 
@@ -292,9 +292,9 @@ where
         let committed = open.then(|| Committed {
             client: Arc::<Settings<K, B>>::clone(settings),
             destination: match (destination, kept) {
-                (Some(destination), _) => Destination::Text(destination),
+                (Some(destination), _) => destination.into(),
                 (None, Some(kept)) => settings.protocol.last_destination(kept),
-                (None, None) => Destination::Text("".into()),
+                (None, None) => String::new(),
             },
             options: self.options.take(),
             // Its failure has been told already if it was taken for one.

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, Request};
 use reattempt_http::ReplayBody;
 use tonic::body::Body;
 
-use super::{Destination, Grpc};
+use super::Grpc;
 use crate::deadline::GRPC_TIMEOUT;
 use crate::protocol::message::{host, wishes_of};
 use crate::protocol::{
@@ -96,9 +96,9 @@ impl Carry<Request<Body>> for Grpc {
         kept.destination(&self.http)
     }
 
-    /// As it was kept, so that nothing is worked out before somebody asks.
-    fn last_destination(&self, kept: Self::Kept) -> Destination {
-        Destination::Kept(kept.head)
+    /// In the buffer of the kept head, of which nothing else is left.
+    fn last_destination(&self, kept: Self::Kept) -> String {
+        kept.head.into_text(|head| self.http.destination_of_kept(head))
     }
 
     fn split(&self, attempt: Request<Body>) -> (Parts, Body) {

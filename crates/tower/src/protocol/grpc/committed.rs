@@ -3,7 +3,6 @@
 //! What flows in: its trailers, or what came in their place. What flows out: the credit or the debit of
 //! the budget, and an event. **This is the one place where the end of a committed call is known.**
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
@@ -13,7 +12,6 @@ use std::task::{Context, Poll};
 use http::HeaderMap;
 use reattempt_core::{Budget, Schedule, ServerHint, Verdict};
 use reattempt_grpc::{Code, GRPC_STATUS};
-use reattempt_http::KeptHead;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::hedge::HedgeSettings;
@@ -24,7 +22,9 @@ use crate::{CallOptions, Event, Observer, clock};
 /// A call that is tied to the answer it has.
 pub struct Committed {
     pub(crate) client: Arc<dyn Client>,
-    pub(crate) destination: Destination,
+    /// Whom it is for: the key of the budget. The head of the request, which may have credentials, is
+    /// not kept for it.
+    pub(crate) destination: String,
     pub(crate) options: Option<CallOptions>,
     /// Whether the call's retries were not ruled out from the beginning.
     pub(crate) retryable: bool,
@@ -37,20 +37,10 @@ pub struct Committed {
     pub(crate) sleep: Option<Pin<Box<Sleep>>>,
 }
 
-/// Whom a call is for: the key of the budget.
-#[derive(Debug)]
-pub enum Destination {
-    /// As it was kept with the request.
-    Kept(KeptHead),
-    /// As it was worked out before.
-    Text(Box<str>),
-}
-
 /// What all calls of a client share, of whatever type it is.
 pub(crate) trait Client: Send + Sync {
     fn budget(&self) -> &dyn Budget;
     fn observer(&self) -> Option<&dyn Observer>;
-    fn destination<'a>(&self, kept: &'a KeptHead) -> Cow<'a, str>;
     /// The verdict on an answer that has ended with these trailers.
     fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict;
 }
@@ -62,10 +52,6 @@ impl<K: Protocol, D: Schedule, B: Budget> Client for Settings<K, D, B> {
 
     fn observer(&self) -> Option<&dyn Observer> {
         self.observer.as_deref()
-    }
-
-    fn destination<'a>(&self, kept: &'a KeptHead) -> Cow<'a, str> {
-        self.protocol.destination_of_kept(kept)
     }
 
     fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
@@ -80,10 +66,6 @@ impl<K: Protocol, B: Budget> Client for HedgeSettings<K, B> {
 
     fn observer(&self) -> Option<&dyn Observer> {
         self.observer.as_deref()
-    }
-
-    fn destination<'a>(&self, kept: &'a KeptHead) -> Cow<'a, str> {
-        self.protocol.destination_of_kept(kept)
     }
 
     fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
@@ -131,7 +113,7 @@ impl Committed {
     /// It is credited, if that would change anything.
     fn succeeded(self) {
         if !self.client.budget().is_full() {
-            self.client.budget().succeeded(&self.destination(), self.paid);
+            self.client.budget().succeeded(&self.destination, self.paid);
         }
     }
 
@@ -149,11 +131,11 @@ impl Committed {
         match self.client.judge_trailers(trailers, self.options.as_ref()) {
             Verdict::Transient(failure) | Verdict::Unprocessed(failure) => {
                 if self.retryable {
-                    budget.failed(&self.destination(), &failure);
+                    budget.failed(&self.destination, &failure);
                 }
             }
-            Verdict::Success => budget.succeeded(&self.destination(), self.paid),
-            _ => budget.failed_for_good(&self.destination(), ServerHint::None, self.paid),
+            Verdict::Success => budget.succeeded(&self.destination, self.paid),
+            _ => budget.failed_for_good(&self.destination, ServerHint::None, self.paid),
         }
         self.tell(code);
     }
@@ -161,14 +143,7 @@ impl Committed {
     fn tell(&self, code: Code) {
         if let Some(observer) = self.client.observer() {
             let event = Event::BrokeOff { attempts: self.attempts, code: code.number() };
-            observer.on_event(&self.destination(), &event);
-        }
-    }
-
-    fn destination(&self) -> Cow<'_, str> {
-        match &self.destination {
-            Destination::Kept(head) => self.client.destination(head),
-            Destination::Text(text) => Cow::Borrowed(text),
+            observer.on_event(&self.destination, &event);
         }
     }
 }

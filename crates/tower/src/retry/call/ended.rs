@@ -10,7 +10,7 @@ use super::{Call, destination};
 use crate::Report;
 use crate::error_mode::ErrorMode;
 use crate::policy::Settings;
-use crate::protocol::{Carry, Committed, Destination, Judge};
+use crate::protocol::{Carry, Committed, Judge};
 use crate::retry::progress::conclude;
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
@@ -113,11 +113,11 @@ where
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         let (destination, paid) = match progress {
             Some(progress) => (progress.destination().into(), progress.paid),
-            None => ("".into(), 0),
+            None => (String::new(), 0),
         };
         Committed {
             client: Arc::<Settings<K, D, B>>::clone(settings),
-            destination: Destination::Text(destination),
+            destination,
             options: self.setting.options.clone(),
             // Its failure has been told already if it was taken for one.
             retryable: succeeded && self.setting.keeps(&settings.limits),
@@ -128,11 +128,14 @@ where
         }
     }
 
-    /// Adds whom the call was for, which nothing else asks any more.
+    /// Adds the destination of a call that was not retried, which nothing else asks any more.
     fn tied(&mut self, committed: Committed) -> Committed {
+        if !committed.destination.is_empty() {
+            return committed;
+        }
         let destination = match (self.kept.take(), self.target.take()) {
             (Some(kept), _) => self.shared.policy.settings.protocol.last_destination(kept),
-            (None, Some(target)) => Destination::Text(target),
+            (None, Some(target)) => target.into(),
             (None, None) => return committed,
         };
         Committed { destination, ..committed }
