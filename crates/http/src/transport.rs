@@ -23,6 +23,7 @@ use reattempt_core::{Failure, FailureKind, Verdict};
 /// | what happened | verdict |
 /// |---|---|
 /// | no connection was made: refused, unreachable, timed out, no such name, closed or reset in the TLS handshake | unprocessed, [`Connect`](FailureKind::Connect) |
+/// | the call waited for a connection that another call failed to make | unprocessed, [`Connect`](FailureKind::Connect) |
 /// | the request was never handed to its connection (hyper's `is_canceled`, `is_closed`) | unprocessed, [`Connect`](FailureKind::Connect) |
 /// | the server's HTTP/2 GOAWAY left the request out, or it reset the stream with REFUSED_STREAM | unprocessed, [`Network`](FailureKind::Network) |
 /// | the connection was lost afterwards: reset, closed before the response was whole, another HTTP/2 reset, a GOAWAY that our own side raised | transient, [`Network`](FailureKind::Network) |

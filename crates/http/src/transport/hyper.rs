@@ -5,30 +5,63 @@ use std::error::Error;
 use hyper_util::client::legacy;
 use reattempt_core::{FailureKind, Verdict};
 
-use super::{LOST, Place, Sign, TIMED_OUT, Undone};
+use super::{LOST, NOT_CONNECTED, Place, Sign, TIMED_OUT, Undone};
+
+/// The text of the pool's private error for calls that waited for a connection which another call
+/// failed to make.
+const CONNECTION_NOT_MADE: &str = "request was canceled";
+
+/// The text of hyper's error for requests whose connection's task was dropped. hyper files it under
+/// `is_user()` and has no predicate of its own for it.
+const DISPATCH_GONE: &str = "dispatch task is gone";
+
+/// The cause of that error if the task panicked. The task polls the caller's body.
+const PANICKED: &str = "user code panicked";
 
 pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
     if let Some(error) = error.downcast_ref::<::hyper::Error>() {
         return Some(of_connection(error));
     }
-    let error = error.downcast_ref::<legacy::Error>()?;
-    error.is_connect().then_some(Sign::At(Place::Connecting))
+    error.downcast_ref::<legacy::Error>().map(of_client)
+}
+
+fn of_client(error: &legacy::Error) -> Sign {
+    let is_before_dispatch = || {
+        // The client adds the connection to the error of a request that was handed to one. Without it, an
+        // error of hyper arose in the greeting of a new connection.
+        error.connect_info().is_none()
+            && error.source().is_some_and(|below| below.is::<::hyper::Error>())
+    };
+    if error.is_connect() && has_cause(error, CONNECTION_NOT_MADE) {
+        Sign::Proof(NOT_CONNECTED)
+    } else if error.is_connect() || is_before_dispatch() {
+        Sign::At(Place::Connecting)
+    } else {
+        Sign::None
+    }
 }
 
 fn of_connection(error: &::hyper::Error) -> Sign {
     if error.is_user() {
         // The caller's own body, whatever its error is.
-        Sign::Proof(Verdict::Permanent)
+        match error.to_string() == DISPATCH_GONE && !has_cause(error, PANICKED) {
+            true => Sign::Proof(LOST),
+            false => Sign::Proof(Verdict::Permanent),
+        }
     } else if error.is_canceled() || error.is_closed() {
         // A client's connection says these only of requests that it was not given yet; one that
         // went down with a request ends with another error.
         Sign::Undone(Undone::NotDispatched, FailureKind::Connect)
+    } else if error.is_timeout() {
+        Sign::Proof(TIMED_OUT)
     } else if error.is_incomplete_message() {
         // The server may have acted and then died.
         Sign::Proof(LOST)
-    } else if error.is_timeout() {
-        Sign::Proof(TIMED_OUT)
     } else {
         Sign::At(Place::Connected)
     }
+}
+
+fn has_cause(error: &dyn Error, text: &str) -> bool {
+    error.source().is_some_and(|cause| cause.to_string() == text)
 }

@@ -13,14 +13,14 @@ pub(super) fn sign(error: &Error, place: Place) -> Sign {
     let kind = error.kind();
     let verdict = match place {
         Place::Connecting => connecting(kind),
-        Place::Connected => connected(kind),
+        Place::Connected => on_connection(error),
         Place::Unknown => match kind {
             ErrorKind::ConnectionRefused | ErrorKind::AddrNotAvailable => Some(NOT_CONNECTED),
             // Routers can say this of a connection that was there and has carried a request.
             ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {
                 Some(OUT_OF_REACH)
             }
-            kind => connected(kind),
+            kind => anywhere(kind),
         },
     };
     verdict.map_or(Sign::None, Sign::Presumption)
@@ -39,7 +39,29 @@ fn connecting(kind: ErrorKind) -> Option<Verdict> {
     }
 }
 
-fn connected(kind: ErrorKind) -> Option<Verdict> {
+/// An error of reading or writing a connection that was there, which is lost by it. Excepted is what
+/// TLS libraries report of a refusal that arrives after the handshake, such as that of the client's
+/// certificate.
+fn on_connection(error: &Error) -> Option<Verdict> {
+    match error.kind() {
+        ErrorKind::TimedOut => Some(TIMED_OUT),
+        ErrorKind::Other => ends_in_frame(error).then_some(LOST),
+        ErrorKind::InvalidData
+        | ErrorKind::InvalidInput
+        | ErrorKind::PermissionDenied
+        | ErrorKind::Unsupported => None,
+        _ => Some(LOST),
+    }
+}
+
+/// Whether the connection was closed in the middle of an HTTP/2 frame. tokio-util makes an error without
+/// a type of that, and h2 hands it on as a text.
+fn ends_in_frame(error: &Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.to_string() == "bytes remaining on stream")
+}
+
+/// An error that arose nobody knows where: only a kind that a lost connection has is one.
+fn anywhere(kind: ErrorKind) -> Option<Verdict> {
     match kind {
         ErrorKind::TimedOut => Some(TIMED_OUT),
         ErrorKind::BrokenPipe

@@ -48,6 +48,23 @@ fn a_bare_io_error_is_judged_by_its_kind() {
     }
 }
 
+/// What fails on a connection that was there has cost the connection, unless TLS refused something.
+#[cfg(feature = "hyper")]
+#[test]
+fn io_error_on_connection_is_lost() {
+    for (error, expected) in [
+        (ErrorKind::ConnectionReset.into(), Some(LOST)),
+        (ErrorKind::UnexpectedEof.into(), Some(LOST)),
+        (std::io::Error::from_raw_os_error(i32::MAX), Some(LOST)),
+        (std::io::Error::other("bytes remaining on stream"), Some(LOST)),
+        (ErrorKind::TimedOut.into(), Some(TIMED_OUT)),
+        (std::io::Error::other("tlsv13 alert certificate required"), None),
+        (ErrorKind::InvalidData.into(), None),
+    ] {
+        assert_eq!(walk(&error, Place::Connected), expected, "{error:?}");
+    }
+}
+
 #[test]
 fn what_an_io_error_wraps_is_seen_although_its_source_passes_it_over() {
     let inner = std::io::Error::from(ErrorKind::ConnectionReset);

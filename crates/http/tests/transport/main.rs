@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod crowd;
 mod http1;
 mod http2;
 #[cfg(feature = "reqwest")]
