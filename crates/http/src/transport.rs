@@ -27,6 +27,7 @@ use reattempt_core::{Failure, FailureKind, Verdict};
 /// | the request was never handed to its connection (hyper's `is_canceled`, `is_closed`) | unprocessed, [`Connect`](FailureKind::Connect) |
 /// | the server's HTTP/2 GOAWAY left the request out, or it reset the stream with REFUSED_STREAM | unprocessed, [`Network`](FailureKind::Network) |
 /// | the connection was lost afterwards: reset, closed before the response was whole, another HTTP/2 reset, a GOAWAY that our own side raised | transient, [`Network`](FailureKind::Network) |
+/// | the response is not HTTP | transient, [`Network`](FailureKind::Network) |
 /// | no answer in time | transient, [`Timeout`](FailureKind::Timeout) |
 /// | no connection, and not for the network's sake: certificate or protocol refused in the TLS handshake, unusable URI or scheme | permanent |
 /// | the caller's own body failed, or the caller gave up | permanent |

@@ -54,8 +54,8 @@ fn of_connection(error: &::hyper::Error) -> Sign {
         Sign::Undone(Undone::NotDispatched, FailureKind::Connect)
     } else if error.is_timeout() {
         Sign::Proof(TIMED_OUT)
-    } else if error.is_incomplete_message() {
-        // The server may have acted and then died.
+    } else if error.source().is_none() {
+        // The response broke off, is not HTTP, or came unasked. The server may have acted before.
         Sign::Proof(LOST)
     } else {
         Sign::At(Place::Connected)

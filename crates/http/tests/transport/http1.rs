@@ -118,13 +118,50 @@ async fn uri_without_a_host() {
     assert_verdict(http1_client().request(get("/")).await, None);
 }
 
+const GREETING: &[u8] = b"220 mail.example ESMTP\r\n\r\n";
+
+/// It may be the server's, after it has acted.
+// trap 24
 #[tokio::test]
-async fn an_answer_that_is_not_http() {
+async fn answer_that_is_not_http_is_lost() {
+    for answer in [GREETING, b"\0\0\0\x04\0\0\0\0\0\r\n\r\n", b"HTTP/1.1 2000 OK\r\n\r\n"] {
+        let server = serve(move |mut connection| async move {
+            read_head(&mut connection).await;
+            connection.write_all(answer).await.unwrap();
+            read_on(&mut connection).await;
+        });
+        let uri = format!("http://{}/", server.await);
+        assert_verdict(http1_client().request(get(&uri)).await, LOST);
+    }
+}
+
+/// A response head that is longer than the client reads.
+// trap 24
+#[tokio::test]
+async fn answer_that_is_too_long_is_lost() {
     let server = serve(async |mut connection| {
         read_head(&mut connection).await;
-        connection.write_all(b"220 mail.example ESMTP\r\n\r\n").await.unwrap();
+        let head = format!("HTTP/1.1 200 OK\r\na: {}", "a".repeat(1024 * 1024));
+        let _ = connection.write_all(head.as_bytes()).await;
         read_on(&mut connection).await;
     });
     let uri = format!("http://{}/", server.await);
-    assert_verdict(http1_client().request(get(&uri)).await, None);
+    assert_verdict(http1_client().request(get(&uri)).await, LOST);
+}
+
+/// The server talks first, as those of other protocols do. If the client reads that before it has a
+/// request, none was sent; if not, it is an answer that is not HTTP.
+// trap 45
+#[tokio::test]
+async fn greeting_that_is_not_http_is_a_failure() {
+    let server = serve(async |mut connection| {
+        connection.write_all(GREETING).await.unwrap();
+        read_on(&mut connection).await;
+    });
+    let uri = format!("http://{}/", server.await);
+    for _ in 0..20 {
+        let error = http1_client().request(get(&uri)).await.unwrap_err();
+        let verdict = verdict_of_error(&error);
+        assert!(matches!(verdict, Some(LOST | NOT_CONNECTED)), "{verdict:?} of {error:?}");
+    }
 }

@@ -6,6 +6,7 @@ use h2::Reason;
 use hyper::client::conn;
 use hyper_util::rt::TokioIo;
 use reattempt_core::Verdict;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::server::{
@@ -157,4 +158,18 @@ async fn the_callers_own_body_fails() {
 fn h2_error(error: &hyper_util::client::legacy::Error) -> &h2::Error {
     let inner = error.source().expect("hyper's error").source().expect("h2's error");
     inner.downcast_ref().expect("h2's error")
+}
+
+/// The judgement is that of HTTP/1.
+// trap 24
+#[tokio::test]
+async fn answer_that_is_not_http_is_lost() {
+    for answer in ["220 mail.example ESMTP\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n"] {
+        let server = serve(move |mut connection| async move {
+            read_http2_headers(&mut connection).await;
+            connection.write_all(answer.as_bytes()).await.unwrap();
+            read_on(&mut connection).await;
+        });
+        assert_verdict(call(server.await).await, LOST);
+    }
 }
