@@ -210,8 +210,7 @@ where
             return Poll::Ready(Err(StopReason::BodyNotKept));
         };
         running.failure = None;
-        running.paid = permit.spend();
-        running.push(number, service.call(attempt));
+        running.push(number, service.call(attempt), Some(permit));
         if let Some(observer) = &settings.observer {
             let after = self.sent.map(|sent| now.saturating_duration_since(sent));
             let after = after.unwrap_or_default();

@@ -62,10 +62,14 @@ pub(super) enum Pushback {
 pub(super) enum Event {
     /// An attempt has an answer that the caller wants.
     Answered,
-    /// An attempt failed in a way that all others would share.
+    /// A response that no other attempt would better, or a failure that all of them share.
     Fatal,
     /// An attempt failed, and another may do better.
     Failed(Pushback),
+    /// An attempt ended with an error that no other attempt is known to mend.
+    Errored,
+    /// A layer on this side turned an attempt away, so it was not sent.
+    Refused,
     /// An attempt ended because it could not go on reading the request's body.
     Lost,
     /// A further attempt was sent.
@@ -125,6 +129,19 @@ pub(super) fn next(rules: &Rules, attempts: &mut Attempts, event: Event, now: In
                 // HG-6
                 Pushback::Stop => freeze(attempts, StopReason::ServerSaidStop),
             }
+        }
+        // No error is fatal to the attempts in flight, for it may be this side's own.
+        Event::Errored => {
+            attempts.in_flight = attempts.in_flight.saturating_sub(1);
+            if attempts.in_flight == 0 {
+                return Action::Return(StopReason::Permanent);
+            }
+        }
+        // As HG-8: what this side has no room for is not offered to it again.
+        Event::Refused => {
+            attempts.in_flight = attempts.in_flight.saturating_sub(1);
+            attempts.sent = attempts.sent.saturating_sub(1).max(1);
+            freeze(attempts, StopReason::NotReady);
         }
         // BUF-8: the attempt that reads on is in flight still, if it is not the one that answered.
         Event::Lost => {

@@ -264,9 +264,10 @@ where
     /// leaves an outcome to the next in line. A transient or unprocessed verdict is what rule HG-4
     /// calls non-fatal, a permanent one is fatal.
     ///
-    /// An error that nobody knows is fatal. A layer below that turns a hedge away by an error of its
-    /// own (a breaker, a load shedder) would so end the call while its first attempt still runs: give
-    /// such errors a transient verdict.
+    /// Only a response is ever fatal. An error with a permanent verdict, or of an unknown type, ends its
+    /// own attempt and leaves the others running; it is the call's outcome if it comes last. tower's
+    /// `Overloaded` is not classified: a hedge that it turns away was not sent. The hedge's token goes
+    /// back to the budget, and the call has no further hedge.
     pub fn classify<C>(self, classifier: C) -> Self
     where
         C: for<'a> Fn(Outcome<'a>) -> Option<Verdict> + Send + Sync + 'static,

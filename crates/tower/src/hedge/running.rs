@@ -11,6 +11,8 @@ pub(super) struct Running<S, F, R> {
     /// The key of the budget.
     pub(super) destination: Box<str>,
     hedges: Vec<Hedged<F>>,
+    /// The hedge that ended last, and its permit until it is known whether it was sent.
+    ended: Option<(u32, Sent)>,
     /// Of the attempts whose reading of the request's body may be cut off, by their numbers.
     pub(super) watches: Vec<(u32, ReplayWatch)>,
     /// The service for a hedge that is due, and the budget's leave to send it.
@@ -19,8 +21,8 @@ pub(super) struct Running<S, F, R> {
     pub(super) last: Option<(u32, R)>,
     /// The failure that the next hedge answers; none if it answers slowness.
     pub(super) failure: Option<Failure>,
-    /// What the last hedge cost the budget.
-    pub(super) paid: u32,
+    /// The last hedge whose cost is known, and that cost.
+    paid: (u32, u32),
     /// The attempts whose replacements are not sent yet.
     pub(super) replacing: Vec<Replacing<S, R>>,
     /// What was replaced of this call: the numbers of attempts, and how far they had come.
@@ -38,6 +40,22 @@ pub(super) struct Replacing<S, R> {
 struct Hedged<F> {
     number: u32,
     attempt: Pin<Box<F>>,
+    permit: Sent,
+}
+
+/// The permit of a hedge that was sent: spent when it is dropped, unless it is taken out.
+struct Sent(Option<Permit>);
+
+impl Sent {
+    fn spend(&mut self) -> Option<u32> {
+        self.0.take().map(Permit::spend)
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        self.spend();
+    }
 }
 
 impl<S, F, R> Running<S, F, R> {
@@ -49,15 +67,44 @@ impl<S, F, R> Running<S, F, R> {
             readying: None,
             last: None,
             failure: None,
-            paid: 0,
+            paid: (0, 0),
+            ended: None,
             replacing: Vec::new(),
             replaced: Vec::new(),
         }
     }
 
-    /// A hedge has been sent.
-    pub(super) fn push(&mut self, number: u32, attempt: F) {
-        self.hedges.push(Hedged { number, attempt: Box::pin(attempt) });
+    /// A hedge has been sent. Its permit is spent unless it turns out to be [refused](Self::settle).
+    pub(super) fn push(&mut self, number: u32, attempt: F, permit: Option<Permit>) {
+        let attempt = Box::pin(attempt);
+        self.hedges.push(Hedged { number, attempt, permit: Sent(permit) });
+    }
+
+    /// The hedge that [ended](Self::poll) last was sent, and its permit is spent; or it was `refused`
+    /// on this side, and its tokens go back.
+    pub(super) fn settle(&mut self, refused: bool) {
+        let Some((number, mut permit)) = self.ended.take() else { return };
+        if refused {
+            drop(permit.0.take());
+        } else {
+            self.pay(number, permit);
+        }
+    }
+
+    /// Spends the permits of the hedges in flight. Returns what the last hedge cost the budget.
+    pub(super) fn spend(&mut self) -> u32 {
+        for place in 0..self.hedges.len() {
+            let hedged = &mut self.hedges[place];
+            let (number, permit) = (hedged.number, Sent(hedged.permit.0.take()));
+            self.pay(number, permit);
+        }
+        self.paid.1
+    }
+
+    fn pay(&mut self, number: u32, mut permit: Sent) {
+        if let Some(cost) = permit.spend().filter(|_| number > self.paid.0) {
+            self.paid = (number, cost);
+        }
     }
 
     /// Whether this attempt can read no more of the request's body.
@@ -99,7 +146,9 @@ impl<S, F, R> Running<S, F, R> {
         for place in 0..self.hedges.len() {
             let hedged = &mut self.hedges[place];
             if let Poll::Ready(output) = hedged.attempt.as_mut().poll(cx) {
-                return Poll::Ready((self.hedges.remove(place).number, output));
+                let Hedged { number, permit, .. } = self.hedges.remove(place);
+                self.ended = Some((number, permit));
+                return Poll::Ready((number, output));
             }
         }
         Poll::Pending

@@ -28,6 +28,11 @@ pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
     }
 }
 
+/// Returns `true` if a layer on this side turned the attempt away, so that nothing of it was sent.
+pub(crate) fn is_refused_here(error: &(dyn Error + 'static)) -> bool {
+    causes(error).any(|error| error.is::<tower::load_shed::error::Overloaded>())
+}
+
 /// The error and its causes, from the outside in.
 pub(crate) fn causes<'a>(
     error: &'a (dyn Error + 'static),

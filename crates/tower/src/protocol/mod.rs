@@ -34,7 +34,7 @@ pub use self::reqwest::KeptReqwest;
 #[cfg(feature = "tower-http")]
 pub use self::tower_http::ClassifyWith;
 pub use cloned::{Cloned, KeptClone};
-pub(crate) use errors::chain;
+pub(crate) use errors::{chain, is_refused_here};
 pub(crate) use grpc::Committed;
 pub use grpc::{Grpc, GrpcBody};
 #[cfg(feature = "opentelemetry")]

@@ -21,6 +21,7 @@ mod composing;
 mod deadlines;
 #[cfg(feature = "tonic")]
 mod grpc;
+mod local;
 mod no_runtime;
 mod observing;
 mod quantile;

@@ -18,7 +18,7 @@ use crate::error_mode::ErrorMode;
 use crate::hedge::next::{Event, Pushback};
 use crate::hedge::policy::Settings;
 use crate::hedge::{Extended, HedgeReport};
-use crate::protocol::{Carry, Committed, Judge, Kept, chain};
+use crate::protocol::{Carry, Committed, Judge, Kept, chain, is_refused_here};
 use crate::random::CallRandom;
 use crate::{AttemptOutcome, CallOptions, Deadline, TimeLimit, TimedOut};
 
@@ -66,6 +66,10 @@ where
         let running = self.running.as_ref();
         let cut_off = running.is_some_and(|running| running.is_cut_off(number, cx));
         let sorted = self.sort(&result, cut_off);
+        let refused = sorted.event == Event::Refused;
+        if let Some(running) = &mut self.running {
+            running.settle(refused);
+        }
         if sorted.event != Event::Lost && self.is_replaced(number, &result) {
             self.tell_failure(number, &sorted, &result);
             if let Some(observer) = &self.shared.policy.settings.observer {
@@ -82,23 +86,24 @@ where
         {
             stopwatch.answered();
         }
-        self.tell_budget(&sorted);
+        self.tell_budget(&sorted, result.is_ok());
         self.tell_failure(number, &sorted, &result);
         let stop = match sorted.event.ends() {
             Some(stop) => Some(stop),
             None => self.take(sorted.event),
         };
+        // What this side has cut off or refused says less than any real outcome.
+        let real = sorted.event != Event::Lost && !refused;
         if let Some(stop) = stop {
-            // What was cut off by us says less than any real outcome.
-            return ControlFlow::Break(match sorted.event {
-                Event::Lost => {
-                    self.last(stop).unwrap_or(Over { number, result: Some(result), stop })
-                }
-                _ => Over { number, result: Some(result), stop },
-            });
+            let former = if real { None } else { self.last(stop) };
+            return ControlFlow::Break(former.unwrap_or(Over {
+                number,
+                result: Some(result),
+                stop,
+            }));
         }
         let running = self.running();
-        if sorted.event != Event::Lost || running.last.is_none() {
+        if real || running.last.is_none() {
             running.failure = sorted.failure;
             let former = running.last.replace((number, result));
             self.throw_away(former, cx);
@@ -127,6 +132,10 @@ where
         {
             return Sorted { event, failure: None, stop: false };
         }
+        // Before any classifier: it is no failure of the server's.
+        if result.as_ref().is_err_and(|error| is_refused_here(M::view(error))) {
+            return Sorted { event: Event::Refused, failure: None, stop: false };
+        }
         let settings = &*self.shared.policy.settings;
         let options = self.options.as_ref();
         let judgement = settings.protocol.judge(result.as_ref().map_err(M::view), options);
@@ -135,6 +144,7 @@ where
             Verdict::Transient(_) | Verdict::Unprocessed(_) => {
                 Event::Failed(self.pushback(judgement.hint))
             }
+            _ if result.is_err() => Event::Errored,
             _ => Event::Fatal,
         };
         let failure = judgement.verdict.failure().copied();
@@ -173,17 +183,25 @@ where
         }
     }
 
-    /// Tells the budget of a failure that is worth a retry, and of a server that wants none (rules
-    /// THR-3, PB-8).
-    fn tell_budget(&self, sorted: &Sorted) {
+    /// Records a failure that is worth a retry, or a fatal response (rules THR-3, PB-8), with the
+    /// budget. An error without a failure changes nothing: no server has answered.
+    fn tell_budget(&mut self, sorted: &Sorted, answered: bool) {
+        let paid = match sorted.event {
+            Event::Fatal => self.spend(),
+            _ => 0,
+        };
         let budget = &self.shared.policy.settings.budget;
         if let Some(failure) = sorted.failure {
             self.with_destination(|destination| budget.failed(destination, &failure));
-        } else if sorted.event == Event::Fatal && (sorted.stop || !budget.is_full()) {
+        } else if answered && sorted.event == Event::Fatal && (sorted.stop || !budget.is_full()) {
             let hint = if sorted.stop { ServerHint::Stop } else { ServerHint::None };
-            let paid = self.running.as_ref().map_or(0, |running| running.paid);
             self.with_destination(|destination| budget.failed_for_good(destination, hint, paid));
         }
+    }
+
+    /// Spends the permits of the hedges in flight. Returns what the last hedge cost the budget.
+    fn spend(&mut self) -> u32 {
+        self.running.as_mut().map_or(0, |running| running.spend())
     }
 
     fn tell_failure(&self, number: u32, sorted: &Sorted, result: &ResultOf<S, Req, K, M>) {
@@ -257,6 +275,7 @@ where
         cx: &mut Context<'_>,
     ) -> Option<Result<K::Answer, M::Error>> {
         let Over { number, mut result, stop } = over;
+        let paid = self.spend();
         let settings = &self.shared.policy.settings;
         let open = match &result {
             Some(Ok(response)) => {
@@ -266,8 +285,8 @@ where
         };
         self.stopwatch = None;
         let attempts = self.attempts.map_or(1, |attempts| attempts.sent);
-        let paid = self.running.as_ref().map_or(0, |running| running.paid);
-        if stop == StopReason::Succeeded && !open && !settings.budget.is_full() {
+        let answered = matches!(result, Some(Ok(_)));
+        if stop == StopReason::Succeeded && answered && !open && !settings.budget.is_full() {
             self.with_any_destination(|destination| settings.budget.succeeded(destination, paid));
         }
         if let Some(observer) = &settings.observer {

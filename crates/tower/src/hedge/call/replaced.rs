@@ -74,7 +74,7 @@ where
                 None => return Some((number, result)),
                 Some(attempt) => {
                     running.watches.extend(watch.map(|watch| (number, watch)));
-                    running.push(number, service.call(attempt));
+                    running.push(number, service.call(attempt), None);
                 }
             }
         }

@@ -106,6 +106,30 @@ fn hg_8_once_refused_no_other_is_sent() {
     assert_eq!(run.at(200, FAILED), Err(StopReason::BudgetExhausted));
 }
 
+// trap 36
+#[test]
+fn errored_with_others_in_flight_goes_on() {
+    let mut run = Run::new(rules(4));
+    assert_eq!(run.at(100, Event::Sent), Ok(Some(200)));
+    assert_eq!(run.at(120, Event::Errored), Ok(Some(200)), "the next is not brought forward");
+    assert_eq!(run.at(130, Event::Errored), Err(StopReason::Permanent));
+    let mut alone = Run::new(rules(4));
+    assert_eq!(alone.at(20, Event::Errored), Err(StopReason::Permanent));
+}
+
+// trap 36
+#[test]
+fn refused_is_not_sent_and_no_other_follows() {
+    let mut run = Run::new(rules(4));
+    assert_eq!(run.at(100, Event::Sent), Ok(Some(200)));
+    assert_eq!(run.at(100, Event::Refused), Ok(None));
+    assert_eq!((run.attempts.sent, run.attempts.in_flight), (1, 1));
+    assert_eq!(run.at(300, FAILED), Err(StopReason::NotReady));
+    let mut alone = Run::new(rules(4));
+    assert_eq!(alone.at(20, Event::Refused), Err(StopReason::NotReady));
+    assert_eq!(alone.attempts.sent, 1, "the first attempt counts");
+}
+
 #[test]
 fn hg_9_when_all_have_failed_the_call_has() {
     let mut run = Run::new(rules(2));
@@ -159,6 +183,8 @@ fn whatever_happens() {
         FAILED,
         pushed(250),
         STOP,
+        Event::Errored,
+        Event::Refused,
         Event::Lost,
         Event::Sent,
         Event::Stopped(StopReason::BudgetExhausted),
@@ -192,7 +218,8 @@ fn walk(run: &Run, events: &[Event], time: u64, left: u32) -> u32 {
                 return 1;
             }
         };
-        let ends = matches!(event, Event::Failed(_) | Event::Lost);
+        let ends =
+            matches!(event, Event::Failed(_) | Event::Errored | Event::Refused | Event::Lost);
         let sends = *event == Event::Sent;
         // The driver sends what is due and nothing else, and only attempts in flight can end.
         if (ends && before.in_flight == 0) || (sends && upcoming.is_none()) {
@@ -202,7 +229,8 @@ fn walk(run: &Run, events: &[Event], time: u64, left: u32) -> u32 {
         let now = after.attempts;
         assert!(now.in_flight <= now.sent, "{now:?}");
         assert!(now.sent <= run.rules.max_attempts, "never more than allowed: {now:?}");
-        assert_eq!(now.sent - before.sent, u32::from(sends), "{event:?}");
+        let not_sent = *event == Event::Refused && before.sent > 1;
+        assert_eq!(now.sent + u32::from(not_sent), before.sent + u32::from(sends), "{event:?}");
         match outcome {
             Err(_) => {
                 assert_eq!(now.in_flight, 0, "those in flight go on after {event:?}: {before:?}");
