@@ -99,6 +99,10 @@ pub enum StopReason {
     ServerDelayTooLong,
     /// The next delay would pass the limit on elapsed time.
     ElapsedExhausted,
+    /// The interval that all calls share is longer than what is left of the elapsed time.
+    ///
+    /// Such a delay is never shortened. Retries resume when successes have shortened the interval.
+    IntervalTooLong,
     /// The next delay would pass the call's deadline.
     DeadlineExceeded,
     /// The retry budget has no token left.
@@ -125,6 +129,9 @@ impl fmt::Display for StopReason {
             StopReason::ServerSaidStop => "the server asked not to be called again",
             StopReason::ServerDelayTooLong => "the server asked for a longer wait than is allowed",
             StopReason::ElapsedExhausted => "the next delay would pass the limit on elapsed time",
+            StopReason::IntervalTooLong => {
+                "the shared interval would pass the limit on elapsed time"
+            }
             StopReason::DeadlineExceeded => "the next delay would pass the deadline",
             StopReason::BudgetExhausted => "the retry budget is exhausted",
             StopReason::NotReady => "the service was not ready for another attempt",
@@ -143,7 +150,8 @@ impl fmt::Display for StopReason {
 ///
 /// A delay that the server asked for takes the place of the schedule's, lengthened by up to a tenth
 /// of itself so that the clients it was told to do not come back at one moment; the schedule still
-/// counts the retry. One that is only a minimum ([`ServerHint::AtLeast`]) takes its place where it is
+/// counts the retry. The random part ends where the elapsed time or the deadline does: it never stops
+/// a retry that the server's figure alone allows. One that is only a minimum ([`ServerHint::AtLeast`]) takes its place where it is
 /// the longer one.
 pub fn decide<B: Budget + ?Sized>(
     limits: &Limits,
@@ -162,19 +170,27 @@ pub fn decide<B: Budget + ?Sized>(
     let Some(scheduled) = delays.next_delay(&retry, random) else {
         return Decision::Return(StopReason::ScheduleEnded);
     };
-    let after = match failed.judgement.hint {
+    let most = longest_wait(limits, failed);
+    let scheduled_too_long = match delays.is_shared() {
+        true => StopReason::IntervalTooLong,
+        false => StopReason::ElapsedExhausted,
+    };
+    let (after, too_long) = match failed.judgement.hint {
         ServerHint::After(asked) | ServerHint::AtLeast(asked)
             if asked > limits.max_server_delay =>
         {
             return Decision::Return(StopReason::ServerDelayTooLong);
         }
-        ServerHint::After(asked) => spread(asked, random),
-        ServerHint::AtLeast(asked) => spread(asked, random).max(scheduled),
-        ServerHint::Exactly(asked) => asked,
-        ServerHint::None | ServerHint::Stop => scheduled,
+        ServerHint::After(asked) => (spread(asked, most, random), StopReason::ElapsedExhausted),
+        ServerHint::AtLeast(asked) => match spread(asked, most, random) {
+            longer if longer > scheduled => (longer, StopReason::ElapsedExhausted),
+            _ => (scheduled, scheduled_too_long),
+        },
+        ServerHint::Exactly(asked) => (asked, StopReason::ElapsedExhausted),
+        ServerHint::None | ServerHint::Stop => (scheduled, scheduled_too_long),
     };
     if limits.max_elapsed.is_some_and(|most| failed.elapsed.saturating_add(after) > most) {
-        return Decision::Return(StopReason::ElapsedExhausted);
+        return Decision::Return(too_long);
     }
     if failed.until_deadline.is_some_and(|left| after >= left) {
         return Decision::Return(StopReason::DeadlineExceeded);
@@ -185,9 +201,20 @@ pub fn decide<B: Budget + ?Sized>(
     }
 }
 
+/// The longest wait that the elapsed time and the deadline allow.
+fn longest_wait(limits: &Limits, failed: &Failed<'_>) -> Duration {
+    const TICK: Duration = Duration::from_nanos(1);
+    let of_elapsed = limits.max_elapsed.map(|most| most.saturating_sub(failed.elapsed));
+    // A retry must be sent before the deadline, not at it.
+    let of_deadline = failed.until_deadline.map(|left| left.saturating_sub(TICK));
+    of_elapsed.into_iter().chain(of_deadline).min().unwrap_or(Duration::MAX)
+}
+
 /// A wait of at least what the server asked for, by which those it was told to do not meet again.
-fn spread(asked: Duration, random: &mut dyn Random) -> Duration {
-    random.between(asked, asked.saturating_add(asked / 10))
+///
+/// The range is cut before the draw, so that delays do not bunch on the limit.
+fn spread(asked: Duration, most: Duration, random: &mut dyn Random) -> Duration {
+    random.between(asked, asked.saturating_add(asked / 10).min(most))
 }
 
 /// The failure to be retried, or why it must not be, as far as that can be told without a delay.

@@ -247,3 +247,45 @@ fn trap_10_every_adapter_passes_admissions_and_outcomes_on() {
     assert_eq!(other.told.lock().unwrap()[..2], heard);
     assert_eq!(other.told.lock().unwrap()[2..], heard);
 }
+
+/// A delay that all calls share stays one through every combinator.
+#[test]
+fn combinators_forward_that_a_delay_is_shared() {
+    struct Shared;
+
+    impl Schedule for Shared {
+        type Delays = Shared;
+
+        fn delays(&self) -> Shared {
+            Shared
+        }
+    }
+
+    impl Delays for Shared {
+        fn next_delay(&mut self, _: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
+            Some(secs(1))
+        }
+
+        fn is_shared(&self) -> bool {
+            true
+        }
+    }
+
+    fn shared(schedule: impl Schedule, retry: u32) -> bool {
+        let mut delays = schedule.delays();
+        let retry = NextRetry::new(retry, Failure::new(FailureKind::Throttled));
+        let _ = delays.next_delay(&retry, &mut Always(0));
+        delays.is_shared()
+    }
+
+    let own = || Recorder::default().take(1);
+    assert!(!shared(own(), 0));
+    assert!(shared(Shared.take(2).capped(secs(9)).floor(secs(1)), 0));
+    assert!(shared(Shared.jittered(Jitter::none()).immediate_first(), 1));
+    assert!(shared(SharedSchedule::new(std::sync::Arc::new(Shared)), 0));
+    assert!(!shared(own().then(Shared), 0));
+    assert!(shared(own().then(Shared), 1));
+    let throttled = |failure: &Failure| failure.kind() == FailureKind::Throttled;
+    assert!(shared(own().on_failure(throttled, Shared), 0));
+    assert!(!shared(Shared.on_failure(throttled, own()), 0));
+}

@@ -71,8 +71,8 @@ fn the_order_of_judgement() {
     expect(StopReason::ServerDelayTooLong, 1, 0, |s| {
         s.failed.judgement.hint = ServerHint::After(secs(10));
     });
-    expect(StopReason::ElapsedExhausted, 1, 1, |s| s.failed.elapsed = Duration::ZERO);
-    expect(StopReason::DeadlineExceeded, 1, 1, |s| s.failed.until_deadline = None);
+    expect(StopReason::ElapsedExhausted, 1, 0, |s| s.failed.elapsed = Duration::ZERO);
+    expect(StopReason::DeadlineExceeded, 1, 0, |s| s.failed.until_deadline = None);
     expect(StopReason::BudgetExhausted, 1, 1, |s| s.bucket = Bucket::of(1));
     assert_eq!(scene.outcome(), Ok(secs(10)));
 }
@@ -177,17 +177,50 @@ fn the_ends_of_each_limit() {
     refused(longest.asking(secs(60) + TICK), StopReason::ServerDelayTooLong);
 }
 
-/// What is added at random to a server's delay counts against the time limits.
+/// The random part of a server's delay ends where a time limit does, and never stops a retry.
 #[test]
-fn the_time_limits_see_the_delay_that_is_really_waited() {
-    let scene = Scene::new().asking(secs(10)).with(|s| s.limits.max_elapsed = Some(ms(10_500)));
-    assert_eq!(scene.outcome(), Ok(secs(10)));
-    let scene = scene.with(|s| s.draw = u64::MAX);
-    assert_eq!(scene.outcome(), Err(StopReason::ElapsedExhausted));
-    let scene = scene.with(|s| s.limits.max_elapsed = None);
-    assert_eq!(scene.outcome(), Ok(secs(11)));
-    let scene = scene.with(|s| s.failed.until_deadline = Some(secs(11)));
-    assert_eq!(scene.outcome(), Err(StopReason::DeadlineExceeded));
+fn a_server_delay_is_cut_at_the_time_limits() {
+    let scene = Scene::new().asking(secs(10)).with(|s| s.draw = u64::MAX);
+    let within = |most| scene.clone().with(|s| s.limits.max_elapsed = Some(most));
+    assert_eq!(within(ms(10_500)).outcome(), Ok(ms(10_500)));
+    assert_eq!(within(secs(10)).outcome(), Ok(secs(10)));
+    assert_eq!(within(secs(10)).decide().drawn, 0, "one delay is left");
+    assert_eq!(within(secs(10) - TICK).outcome(), Err(StopReason::ElapsedExhausted));
+    assert_eq!(within(secs(12)).outcome(), Ok(secs(11)));
+
+    let before = |left| within(secs(30)).with(|s| s.failed.until_deadline = Some(left));
+    assert_eq!(before(secs(12)).outcome(), Ok(secs(11)));
+    assert_eq!(before(secs(11)).outcome(), Ok(secs(11) - TICK));
+    assert_eq!(before(secs(10) + TICK).outcome(), Ok(secs(10)));
+    assert_eq!(before(secs(10)).outcome(), Err(StopReason::DeadlineExceeded));
+
+    let least = within(secs(10)).with(|s| {
+        s.failed.judgement.hint = ServerHint::AtLeast(secs(10));
+        s.failed.elapsed = Duration::ZERO;
+    });
+    assert_eq!(least.outcome(), Ok(secs(10)));
+}
+
+/// Bounded before the draw: no delay is likelier than another.
+#[test]
+fn trap_17_a_cut_server_delay_stays_spread() {
+    let scene = Scene::new().asking(secs(28));
+    let middle = scene.with(|s| s.draw = 1 << 63);
+    assert_eq!(middle.outcome(), Ok(secs(29)), "half of what is left of 30 s");
+}
+
+/// A delay that all calls share has a stop reason of its own; a server's figure has not.
+#[test]
+fn shared_interval_past_elapsed_has_its_reason() {
+    let shared = Scene::new().with(|s| {
+        s.shared = true;
+        s.scheduled = Some(secs(31));
+    });
+    assert_eq!(shared.outcome(), Err(StopReason::IntervalTooLong));
+    let hinted = shared.clone().with(|s| s.failed.judgement.hint = ServerHint::AtLeast(secs(1)));
+    assert_eq!(hinted.outcome(), Err(StopReason::IntervalTooLong));
+    assert_eq!(shared.clone().asking(secs(31)).outcome(), Err(StopReason::ElapsedExhausted));
+    assert_eq!(shared.with(|s| s.scheduled = Some(secs(30))).outcome(), Ok(secs(30)));
 }
 
 #[test]

@@ -18,6 +18,7 @@ fn stop_reasons() {
         (StopReason::ServerSaidStop, "the server asked not to be called again"),
         (StopReason::ServerDelayTooLong, "the server asked for a longer wait than is allowed"),
         (StopReason::ElapsedExhausted, "the next delay would pass the limit on elapsed time"),
+        (StopReason::IntervalTooLong, "the shared interval would pass the limit on elapsed time"),
         (StopReason::DeadlineExceeded, "the next delay would pass the deadline"),
         (StopReason::BudgetExhausted, "the retry budget is exhausted"),
         (StopReason::NotReady, "the service was not ready for another attempt"),

@@ -22,6 +22,8 @@ pub(crate) struct Scene {
     pub(crate) failed: Failed<'static>,
     /// What the schedule says.
     pub(crate) scheduled: Option<Duration>,
+    /// Whether that is an interval that all calls share.
+    pub(crate) shared: bool,
     /// Every random number drawn.
     pub(crate) draw: u64,
     /// Shared by clones of the scene.
@@ -57,6 +59,7 @@ impl Scene {
             limits: Limits::default(),
             failed,
             scheduled: Some(secs(1)),
+            shared: false,
             draw: 0,
             bucket: Bucket::of(10),
         }
@@ -74,7 +77,7 @@ impl Scene {
     }
 
     pub(crate) fn decide(&self) -> Seen {
-        let mut delays = Says { delay: self.scheduled, asked: Vec::new() };
+        let mut delays = Says { delay: self.scheduled, shared: self.shared, asked: Vec::new() };
         let mut random = Counted { number: self.draw, drawn: 0 };
         let decision = decide(&self.limits, &self.failed, &mut delays, &mut random, &self.bucket);
         Seen { decision, asked: delays.asked, drawn: random.drawn }
@@ -112,6 +115,7 @@ pub(crate) fn refusals() -> Vec<(StopReason, Scene)> {
 /// A schedule that always says the same.
 struct Says {
     delay: Option<Duration>,
+    shared: bool,
     asked: Vec<NextRetry>,
 }
 
@@ -119,6 +123,10 @@ impl Delays for Says {
     fn next_delay(&mut self, retry: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
         self.asked.push(*retry);
         self.delay
+    }
+
+    fn is_shared(&self) -> bool {
+        self.shared
     }
 }
 
