@@ -148,6 +148,10 @@ impl<D: Delays> Delays for Take<D> {
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
         if retry.number < self.retries { self.inner.next_delay(retry, random) } else { None }
     }
+
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
 }
 
 /// The delays of a schedule, none longer than a bound, by [`ScheduleExt::capped`].
@@ -176,6 +180,10 @@ impl<D: Delays> Delays for Capped<D> {
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
         self.inner.next_delay(retry, random).map(|delay| delay.min(self.longest))
     }
+
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
 }
 
 /// The delays of a schedule, none shorter than a bound, by [`ScheduleExt::floor`].
@@ -201,6 +209,10 @@ impl<D: Delays> Delays for Floor<D> {
     #[inline]
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
         self.inner.next_delay(retry, random).map(|delay| delay.max(self.shortest))
+    }
+
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
     }
 }
 
@@ -230,6 +242,10 @@ impl<D: Delays> Delays for Jittered<D> {
         let interval = self.inner.next_delay(retry, random)?;
         Some(self.jitter.draw(interval, random))
     }
+
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
 }
 
 /// A retry at once and then a schedule, by [`ScheduleExt::immediate_first`].
@@ -258,6 +274,10 @@ impl<D: Delays> Delays for ImmediateFirst<D> {
             return Some(Duration::ZERO);
         }
         self.inner.next_delay(&counted_from(retry, 1), random)
+    }
+
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
     }
 }
 
@@ -320,6 +340,13 @@ impl<A: Delays, B: Delays> Delays for ThenDelays<A, B> {
         }
         let since = *self.second_since.get_or_insert(retry.number);
         self.second.next_delay(&counted_from(retry, since), random)
+    }
+
+    fn is_shared(&self) -> bool {
+        match self.second_since {
+            None => self.first.is_shared(),
+            Some(_) => self.second.is_shared(),
+        }
     }
 }
 

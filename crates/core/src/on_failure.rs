@@ -108,6 +108,13 @@ where
             self.rest.next_delay(retry, random)
         }
     }
+
+    fn is_shared(&self) -> bool {
+        match self.matched {
+            true => self.matching.delays.is_shared(),
+            false => self.rest.delays.is_shared(),
+        }
+    }
 }
 
 impl<D: Delays> Counted<D> {

@@ -89,11 +89,24 @@ pub trait Schedule: Send + Sync + 'static {
 pub trait Delays {
     /// The delay before this retry, or `None` when there is to be no further one.
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration>;
+
+    /// Returns `true` if the last delay is an interval that all calls share.
+    ///
+    /// A call that such a delay ends has a stop reason of its own
+    /// ([`IntervalTooLong`](crate::StopReason::IntervalTooLong)).
+    #[inline]
+    fn is_shared(&self) -> bool {
+        false
+    }
 }
 
 impl<D: Delays + ?Sized> Delays for Box<D> {
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
         (**self).next_delay(retry, random)
+    }
+
+    fn is_shared(&self) -> bool {
+        (**self).is_shared()
     }
 }
 

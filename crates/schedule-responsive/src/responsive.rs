@@ -64,6 +64,14 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// that is not throttled it may be 0, and no retry goes at once. Calls that succeed are not paced;
 /// the layer that waits before each call (`PaceLayer` in `reattempt-tower`) does that.
 ///
+/// **Set [`max`](Self::max) below the call's limit on elapsed time** (30 s by default). Only retries
+/// wait here, so a longer interval does not lower the rate of first attempts. If more than one call in
+/// forty is throttled, the interval therefore grows to `max`. An interval longer than what is left of
+/// the elapsed time ends the call with
+/// [`StopReason::IntervalTooLong`](reattempt_core::StopReason::IntervalTooLong); it is never shortened.
+/// Successes of calls that need no retry bring the interval down again: ten for each step, and some
+/// 320 from 15 min to 30 s.
+///
 /// # Sharing
 ///
 /// Clones share their interval, separate builds never do. A setter makes a *new* one, with an
@@ -258,6 +266,10 @@ impl Delays for Responsive {
         let delay = self.interval().max(Duration::from_nanos(self.shared.rule.initial));
         self.slept(delay);
         Some(delay)
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 }
 

@@ -5,11 +5,13 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::Empty;
 use reattempt_control::RetryBudget;
+use reattempt_core::StopReason;
 use reattempt_schedule_fixed::Constant;
+use reattempt_schedule_responsive::Responsive;
 use reattempt_tower::{PaceLayer, Report, RetryLayer, RetryPolicy};
 use tower::{Layer, Service, ServiceBuilder};
 
-use super::support::{Answer, Server, call, ms, pace};
+use super::support::{Answer, Server, answer, call, ms, pace, secs};
 
 fn policy() -> RetryPolicy<reattempt_tower::Http, Constant> {
     RetryPolicy::http()
@@ -86,13 +88,52 @@ async fn as_a_schedule_alone_it_moves_with_every_attempt_of_every_call() {
     assert_eq!(pace.metrics().times_up, 5);
 }
 
+/// After a long outage the interval is past the elapsed time. Calls that succeed at once bring it down.
+// trap 20
+#[tokio::test(start_paused = true)]
+async fn retries_work_again_after_a_long_outage() {
+    const OUTAGE: usize = 60;
+    let server = Server::<Answer>::by(|number| match number {
+        ..=OUTAGE => Ok(answer(429)),
+        // One call in fifty is refused for another reason.
+        _ => Ok(answer(if number % 50 == 0 { 503 } else { 200 })),
+    });
+    let pace = Responsive::new();
+    let policy = policy().schedule(pace.clone()).max_elapsed(secs(30));
+    let mut client = checked(RetryLayer::new(policy).layer(server.watch()));
+    let mut stopped = Vec::new();
+    let mut calls = 0;
+    while server.arrivals().len() < OUTAGE {
+        let answer = call(&mut client).await.unwrap();
+        stopped.push(answer.extensions().get::<Report>().unwrap().stop_reason());
+    }
+    assert_eq!(stopped.last(), Some(&StopReason::IntervalTooLong));
+    assert_eq!(pace.interval(), secs(15 * 60));
+
+    // Ten successes shorten it by a tenth: some 320 bring it below 30 s.
+    while calls < 1000 {
+        let answer = call(&mut client).await.unwrap();
+        calls += 1;
+        let report = answer.extensions().get::<Report>();
+        if report.is_some_and(|report| report.stop_reason() == StopReason::Succeeded) {
+            assert_eq!(report.unwrap().attempts().len(), 2);
+            break;
+        }
+    }
+    assert!((200..600).contains(&calls), "{calls}");
+    assert!(pace.interval() < secs(30), "{pace:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_limits_of_a_retry_layer_see_the_delays_of_its_schedule() {
     let server = Server::statuses([429]);
     let pace = pace();
     let policy = policy().schedule(pace.clone()).max_elapsed(ms(250));
     let mut client = checked(RetryLayer::new(policy).layer(server.watch()));
-    assert_eq!(call(&mut client).await.unwrap().status(), 429);
+    let answer = call(&mut client).await.unwrap();
+    assert_eq!(answer.status(), 429);
+    let report: &Report = answer.extensions().get().unwrap();
+    assert_eq!(report.stop_reason(), StopReason::IntervalTooLong);
     assert_eq!(server.arrivals(), [0, 100].map(ms));
     // The delay that was refused was given out, and counts as documented.
     assert_eq!(pace.metrics().times_slept, 2);
