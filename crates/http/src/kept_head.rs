@@ -402,10 +402,11 @@ fn keep_only(buffer: &mut [u8], part: Range<usize>) {
     buffer[length..].fill(0);
 }
 
+/// Without the target and the values of the headers, which may contain credentials.
 impl fmt::Debug for KeptHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeptHead")
-            .field("uri", &self.uri())
+            .field("method", &self.method())
             .field("headers", &self.names)
             .finish_non_exhaustive()
     }

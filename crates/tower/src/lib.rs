@@ -22,6 +22,7 @@ mod pace;
 mod policy;
 mod protocol;
 mod random;
+mod redact;
 mod report;
 mod retry;
 mod timed_out;

@@ -7,6 +7,8 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use tower::BoxError;
 
+use crate::redact::Names;
+
 /// A time limit ended an attempt that was under way.
 ///
 /// Found inside the boxed error of a policy with an
@@ -33,7 +35,9 @@ pub enum TimeLimit {
 }
 
 /// The head of a response that was thrown away for a retry.
-#[derive(Debug, Clone)]
+///
+/// Its debug output has the names of the headers only, for their values may be credentials.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct RefusedResponse {
     /// Its status.
@@ -57,6 +61,15 @@ impl TimedOut {
     /// The last response of this call that was refused, if any attempt got one.
     pub fn refused(&self) -> Option<&RefusedResponse> {
         self.refused.as_ref()
+    }
+}
+
+impl fmt::Debug for RefusedResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RefusedResponse")
+            .field("status", &self.status)
+            .field("headers", &Names(&self.headers))
+            .finish()
     }
 }
 

@@ -274,3 +274,26 @@ async fn a_destination_is_host_and_port_and_has_no_password() {
         assert!(!told.is_empty() && told.iter().all(|name| name == expected), "{url}: {told:?}");
     }
 }
+
+/// A reqwest error has the URL in its own text.
+#[tokio::test]
+async fn error_of_reqwest_is_told_without_query() {
+    let nobody = TcpSocket::new_v4().unwrap();
+    nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://bob:secret@{}/pay?api_key=secret", nobody.local_addr().unwrap());
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&told);
+    let policy = policy().observer(move |destination: &str, event: &Event<'_>| {
+        noted.lock().unwrap().push(format!("{destination} {event} {event:?}"));
+    });
+    let slot = ReportSlot::default();
+    let client = retried(policy, redirect::Policy::default());
+    let client = client.with_options(CallOptions::new().report_to(&slot));
+    let error = client.oneshot(request("GET", &url)).await.unwrap_err();
+    assert!(error.to_string().contains("secret"), "{error}");
+    let report = slot.take().unwrap();
+    let mut texts = std::mem::take(&mut *told.lock().unwrap());
+    texts.push(format!("{report} {report:?}"));
+    assert!(texts.len() > 3 && texts.iter().any(|text| text.contains("/pay?...)")), "{texts:?}");
+    assert!(!texts.iter().any(|text| text.contains("secret")), "{texts:?}");
+}

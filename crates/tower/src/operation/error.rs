@@ -7,12 +7,14 @@ use std::time::Duration;
 use reattempt_core::StopReason;
 
 use crate::Report;
+use crate::redact::Redacted;
 
 /// The operation's last error, why there was no further attempt, and what happened on the way.
 ///
 /// Displays the reason, the attempts and the time; the last error is its
-/// [`source`](std::error::Error::source), where it is an [`Error`] itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// [`source`](std::error::Error::source), where it is an [`Error`] itself. The debug output shows the last
+/// error as well, without the user information and the query of any URL in it.
+#[derive(Clone, PartialEq, Eq)]
 pub struct RetryError<E> {
     error: E,
     // Boxed: the error is part of every result, and a report is only looked at after a failure.
@@ -59,6 +61,16 @@ impl<E> RetryError<E> {
     /// What happened on each attempt.
     pub fn report(&self) -> &Report {
         &self.summary.report
+    }
+}
+
+impl<E: fmt::Debug> fmt::Debug for RetryError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryError")
+            .field("error", &Redacted(&self.error))
+            .field("report", &self.summary.report)
+            .field("elapsed", &self.summary.elapsed)
+            .finish()
     }
 }
 

@@ -55,6 +55,8 @@ where
     /// Whom a request counts for in the budget. Default: the host of its URI in lower case, with the port
     /// where it is not the scheme's own; that of the `Host` field where the URI has none.
     ///
+    /// Events and traces show it: it should have no part of the URI's user information or query in it.
+    ///
     /// ```
     /// use reattempt_tower::RetryPolicy;
     /// // All hosts of one cluster fail together.

@@ -29,10 +29,17 @@ impl<C: Send + Sync + 'static> Protocol for Cloned<C> {
 }
 
 /// A clone of the request.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct KeptClone<Request>(Request);
 
 impl<Request> Kept for KeptClone<Request> {}
+
+/// Without the request, which may contain credentials.
+impl<Request> fmt::Debug for KeptClone<Request> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptClone").finish_non_exhaustive()
+    }
+}
 
 impl<Request: Clone, C: Send + Sync + 'static> Carry<Request> for Cloned<C> {
     type Attempt = Request;

@@ -4,6 +4,7 @@ use std::error::Error;
 
 use reattempt_core::{Failure, FailureKind, Verdict};
 
+use crate::redact::redacted;
 use crate::{TimeLimit, TimedOut};
 
 /// Asks what HTTP makes of it, then looks for tower's and tokio's own timeouts, which HTTP does not
@@ -40,7 +41,7 @@ pub(crate) fn causes<'a>(
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// The error and its causes in one line.
+/// Returns the error and its causes in one line, without credentials.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> Box<str> {
     let mut text = error.to_string();
     for cause in causes(error).skip(1) {
@@ -51,5 +52,5 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> Box<str> {
             text.push_str(&cause);
         }
     }
-    text.into_boxed_str()
+    redacted(&text).into()
 }

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,6 +16,7 @@ use reattempt_core::{Judgement, StopReason, Verdict};
 use reattempt_http::{ReplayWatch, Undone};
 use tokio::time::Instant;
 
+use crate::redact::{Names, Redacted};
 use crate::{CallOptions, Deadline, RefusedResponse, Report, clock};
 
 mod cloned;
@@ -379,7 +381,10 @@ pub struct Wishes {
 }
 
 /// How an attempt ended, as a classifier sees it.
-#[derive(Debug, Clone, Copy)]
+///
+/// Its debug output has the names of the headers only, and URLs in errors without user information and
+/// query.
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum Outcome<'a> {
     /// The head of a response.
@@ -415,6 +420,19 @@ impl<'a> Outcome<'a> {
         match self {
             Outcome::Error(error) => errors::causes(*error).find_map(|error| error.downcast_ref()),
             Outcome::Response { .. } => None,
+        }
+    }
+}
+
+impl fmt::Debug for Outcome<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Response { status, headers } => f
+                .debug_struct("Response")
+                .field("status", status)
+                .field("headers", &Names(headers))
+                .finish(),
+            Outcome::Error(error) => f.debug_tuple("Error").field(&Redacted(error)).finish(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::fmt;
 
 use http::request::Parts;
 use reattempt_core::{Judgement, StopReason};
@@ -15,7 +16,6 @@ use crate::{CallOptions, RefusedResponse, Report};
 ///
 /// A body of bytes stays part of the request, for reqwest can then repeat it itself on a redirect
 /// (307, 308); only a stream goes through a replayable body.
-#[derive(Debug)]
 pub struct KeptReqwest {
     request: Request,
     body: KeptBody,
@@ -45,6 +45,16 @@ impl KeptBody {
             KeptBody::Stream(body) => body.try_clone().map_or(KeptBody::Lost, KeptBody::Stream),
             KeptBody::Lost => KeptBody::Lost,
         }
+    }
+}
+
+/// Without the URL and the headers, which may contain credentials.
+impl fmt::Debug for KeptReqwest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptReqwest")
+            .field("method", self.request.method())
+            .field("body", &self.body)
+            .finish_non_exhaustive()
     }
 }
 

@@ -16,6 +16,7 @@ mod boxed;
 mod budget;
 mod cancelling;
 mod cloned;
+mod credentials;
 mod deadlines;
 mod discarding;
 mod errors;

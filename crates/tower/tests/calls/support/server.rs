@@ -35,6 +35,8 @@ pub(crate) enum Act {
     Answer(Answer),
     /// Fails, the request's body read.
     Fail(io::ErrorKind),
+    /// The same with an error of its own.
+    Error(io::Error),
     /// Answers nothing, ever.
     Hang,
     /// Does so after a while.
@@ -211,7 +213,7 @@ where
             let result = match body.collect().await {
                 Ok(body) => {
                     state.seen.lock().unwrap()[arrival - 1].body = Some(body.to_bytes());
-                    perform(act).await.map_err(|kind| Broken::new(arrival, io::Error::from(kind)))
+                    perform(act).await.map_err(|error| Broken::new(arrival, error))
                 }
                 Err(error) => Err(Broken::new(arrival, error)),
             };
@@ -221,11 +223,12 @@ where
     }
 }
 
-async fn perform(mut act: Act) -> Result<Answer, io::ErrorKind> {
+async fn perform(mut act: Act) -> Result<Answer, io::Error> {
     loop {
         match act {
             Act::Answer(answer) => return Ok(answer),
-            Act::Fail(kind) => return Err(kind),
+            Act::Fail(kind) => return Err(kind.into()),
+            Act::Error(error) => return Err(error),
             // Where there is a clock, a test that would wait for ever fails instead.
             Act::Hang if tokio::runtime::Handle::try_current().is_ok() => {
                 tokio::time::sleep(Duration::from_secs(24 * 3600)).await;

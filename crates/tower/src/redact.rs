@@ -1,0 +1,117 @@
+//! Texts without credentials. Errors, requests and responses contain them: in the user information and the
+//! query of a URL, and in header values. Whatever this crate writes of those three goes through here.
+
+use std::fmt;
+
+use http::HeaderMap;
+
+/// Returns `text` without the user information, the query and the fragment of any URL in it.
+pub(crate) fn redacted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>');
+        let (url, behind) = after.split_at(after.find(ends).unwrap_or(after.len()));
+        let (authority, path) = url.split_at(url.find(['/', '?', '#']).unwrap_or(url.len()));
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        out.extend([before, "://", host]);
+        if let Some(query) = path.find(['?', '#']) {
+            // The sentence around the URL may close a parenthesis, say.
+            let closing = path.trim_end_matches([')', ']', '}', '\'', '`', ',', ';', ':', '.']);
+            out.push_str(&redacted(&path[..query]));
+            out.push_str("?...");
+            out.push_str(&path[closing.len().max(query + 1)..]);
+            rest = behind;
+        } else {
+            // A path may contain another URL.
+            rest = &rest[before.len() + "://".len() + authority.len()..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The debug output of a value, such as an error, without credentials.
+pub(crate) struct Redacted<T>(pub(crate) T);
+
+impl<T: fmt::Debug> fmt::Debug for Redacted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = if f.alternate() { format!("{:#?}", self.0) } else { format!("{:?}", self.0) };
+        f.write_str(&redacted(&text))
+    }
+}
+
+/// The names of headers, whose values may be credentials.
+pub(crate) struct Names<'a>(pub(crate) &'a HeaderMap);
+
+impl fmt::Debug for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.0.keys().map(http::HeaderName::as_str);
+        f.debug_list().entries(names).finish()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+mod tests {
+    use http_body_util::Full;
+
+    use super::redacted;
+    use crate::protocol::{Added, Carry, Cloned, Http};
+
+    /// What is kept of `request` for another attempt, as it is shown.
+    fn shown<K, Request>(protocol: &K, request: Request) -> String
+    where
+        K: Carry<Request, Kept: std::fmt::Debug>,
+    {
+        let mut kept = None;
+        protocol.keep(request, Added::default(), &mut kept);
+        let kept = kept.unwrap();
+        format!("{kept:?} {kept:#?} {}", protocol.destination(&kept))
+    }
+
+    #[test]
+    fn kept_requests_show_no_credentials() {
+        let request = http::Request::put("http://user:secret@one.example/?key=secret")
+            .header("authorization", "secret")
+            .header("cookie", "secret")
+            .body(Full::<bytes::Bytes>::from("body"))
+            .unwrap();
+        let mut texts = vec![shown(&Http::default(), request.clone())];
+        texts.push(shown(&Cloned::new(()), request));
+        #[cfg(feature = "reqwest")]
+        {
+            let url = "http://user:secret@one.example/?key=secret".parse().unwrap();
+            let mut request = reqwest::Request::new(http::Method::PUT, url);
+            request.headers_mut().insert("authorization", "secret".parse().unwrap());
+            texts.push(shown(&Http::default(), request));
+        }
+        for text in texts {
+            assert!(!text.contains("secret"), "{text}");
+        }
+    }
+
+    #[test]
+    fn url_in_a_text_keeps_host_and_path() {
+        for (text, expected) in [
+            ("no URL: a?b=c", "no URL: a?b=c"),
+            ("http://one.example", "http://one.example"),
+            ("http://one.example/a/@b", "http://one.example/a/@b"),
+            (
+                "for url (http://u:p@one.example:80/a?k=v#f)",
+                "for url (http://one.example:80/a?...)",
+            ),
+            ("http://one.example?k=v: refused", "http://one.example?...: refused"),
+            ("http://one.example/#token=t", "http://one.example/?..."),
+            ("http://a?k=)v b http://u@c/", "http://a?... b http://c/"),
+            ("\"https://u@a/\", \"https://b/?k\"", "\"https://a/\", \"https://b/?...\""),
+            ("http://p@a/http://u:p@b/c?d", "http://a/http://b/c?..."),
+            ("http://p@a/http://u:p@b/c", "http://a/http://b/c"),
+            ("://?", "://?..."),
+            ("://", "://"),
+            ("http://u@é/ü?ö)", "http://é/ü?...)"),
+        ] {
+            assert_eq!(redacted(text), expected, "{text}");
+        }
+    }
+}
