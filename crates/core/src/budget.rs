@@ -23,8 +23,9 @@ pub trait Budget: Send + Sync + 'static {
         let _ = (destination, paid);
     }
 
-    /// A call has ended in a failure that another attempt would not mend; `hint` is what the server
-    /// asked for beside it, [`Stop`](ServerHint::Stop) only where the call might have been retried.
+    /// A call has ended in a response that is a failure another attempt would not mend; `hint` is what the
+    /// server asked for beside it, [`Stop`](ServerHint::Stop) only where the call might have been retried.
+    /// Not called for a call that has ended in an error, for only a response earns credit.
     ///
     /// Counts as a success unless it is said otherwise: the server is there, and has answered.
     fn failed_for_good(&self, destination: &str, hint: ServerHint, paid: u32) {

@@ -6,9 +6,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use reattempt_core::{
-    Admission, Budget, Judgement, Permit, Schedule, ServerHint, StopReason, Verdict,
-};
+use reattempt_core::{Admission, Budget, Judgement, Permit, Schedule, StopReason, Verdict};
 use tokio::time::Instant;
 
 use super::{Operations, RetryError};
@@ -130,11 +128,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
     }
 
     /// The call ends with an error.
-    fn give_up<E>(&mut self, error: E, stop: StopReason) -> RetryError<E>
-    where
-        B: Budget,
-    {
-        self.settled(stop);
+    fn give_up<E>(&mut self, error: E, stop: StopReason) -> RetryError<E> {
         let elapsed = self.setting.started.map_or(Duration::ZERO, |started| started.elapsed());
         let report = self.report(stop);
         if let Some(slot) = self.slot() {
@@ -150,25 +144,13 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
     {
         let settings = &self.policy.settings;
         self.setting.succeeded(settings, self.admission);
-        self.settled(StopReason::Succeeded);
+        // Nothing else earns credit: an error never does.
+        let paid = self.progress.as_ref().map_or(0, |progress| progress.paid);
+        settings.budget.succeeded(DESTINATION, paid);
         if let Some(slot) = self.slot() {
             slot.put(self.report(StopReason::Succeeded));
         } else if settings.observer.is_some() {
             drop(self.report(StopReason::Succeeded));
-        }
-    }
-
-    /// Credits the budget with a call that did not end by a retryable failure.
-    fn settled(&self, stop: StopReason)
-    where
-        B: Budget,
-    {
-        let paid = self.progress.as_ref().map_or(0, |progress| progress.paid);
-        let budget = &self.policy.settings.budget;
-        match stop {
-            StopReason::Succeeded => budget.succeeded(DESTINATION, paid),
-            StopReason::Permanent => budget.failed_for_good(DESTINATION, ServerHint::None, paid),
-            _ => {}
         }
     }
 

@@ -209,6 +209,8 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         }
         let paid = call.progress.get_mut().as_ref().map_or(0, |progress| progress.paid);
         match stop {
+            // Only a response earns credit.
+            _ if result.is_err() => {}
             StopReason::Succeeded => settings.budget.succeeded(destination, paid),
             StopReason::Permanent => {
                 let wish = setting.wish(&settings.limits, hint);

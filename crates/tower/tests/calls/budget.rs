@@ -1,16 +1,19 @@
 //! The budget in front of every retry.
 
+use std::io;
 use std::io::ErrorKind::ConnectionReset;
 
+use http::Request;
 use http_body_util::BodyExt;
-use reattempt_core::{StopReason, Unlimited};
+use reattempt_core::{Budget, StopReason, Unlimited, Verdict};
 use reattempt_tower::RetryLayer;
 use tokio::task::JoinSet;
 use tokio_test::{assert_ready, task};
 use tower::{Layer, ServiceExt};
 
 use crate::support::{
-    Act, ONE, Server, TWO, With, answer, get, options, policy, post, report_of, request, tokens,
+    Act, ONE, Server, TWO, With, answer, failing, get, ms, options, policy, post, report_of,
+    request, server_failure, tokens, transient,
 };
 
 #[tokio::test(start_paused = true)]
@@ -44,6 +47,44 @@ async fn trap_14_failures_add_nothing_and_permanent_ones_do() {
     );
     client.oneshot(post()).await.unwrap();
     assert!((budget.balance("one.example") - 8.1).abs() < 1e-9, "a 503 not retried is a 503 still");
+}
+
+/// Half of the errors are of a type that the layer does not know, and so end their calls at once.
+// trap 39
+#[tokio::test(start_paused = true)]
+async fn outage_of_unknown_errors_pays_no_retry() {
+    let server = Server::by(|arrival, _| match arrival % 2 {
+        0 => ConnectionReset.into(),
+        _ => Act::Error(io::Error::other("of an unknown type")),
+    });
+    let client = RetryLayer::new(policy().budget(tokens(10.0))).layer(server.clone());
+    for _ in 0..10_000 {
+        client.clone().oneshot(get()).await.unwrap_err();
+    }
+    assert_eq!(server.count(), 10_000 + 10);
+}
+
+/// Neither one that a classifier holds to be a success, nor one of the caller's own body.
+// trap 39
+#[tokio::test(start_paused = true)]
+async fn error_of_any_verdict_earns_no_credit() {
+    let verdicts = [Verdict::Success, Verdict::Permanent, transient(1)];
+    for verdict in verdicts {
+        let server = Server::by(|_, _| Act::Error(io::Error::other("of an unknown type")));
+        let budget = tokens(10.0);
+        let policy = policy().max_attempts(2).classify(move |_| Some(verdict));
+        let client = RetryLayer::new(policy.budget(budget.clone())).layer(server);
+        drop(budget.acquire("one.example", &server_failure(503), ms(0)).unwrap().spend());
+        client.oneshot(get()).await.unwrap_err();
+        assert!(budget.balance("one.example") <= 9.0, "{verdict:?}");
+    }
+    let budget = tokens(10.0);
+    let server = Server::statuses([200]);
+    let client = RetryLayer::new(policy().budget(budget.clone())).layer(server);
+    drop(budget.acquire("one.example", &server_failure(503), ms(0)).unwrap().spend());
+    let put = Request::put(ONE).body(failing()).unwrap();
+    client.oneshot(put).await.unwrap_err();
+    assert_eq!(budget.balance("one.example"), 9.0);
 }
 
 #[tokio::test(start_paused = true)]

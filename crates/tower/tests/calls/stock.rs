@@ -224,3 +224,17 @@ fn trap_23_without_a_runtime_the_outcome_is_handed_back() {
     assert_eq!(report_of(&response).stop_reason(), StopReason::NoTimer);
     assert_eq!(server.count(), 1);
 }
+
+// trap 39
+#[tokio::test(start_paused = true)]
+async fn stock_outage_of_unknown_errors_pays_none() {
+    let server = Server::by(|arrival, _| match arrival % 2 {
+        0 => ConnectionReset.into(),
+        _ => Act::Error(std::io::Error::other("of an unknown type")),
+    });
+    let client = StockLayer::new(policy().budget(tokens(10.0))).layer(server.clone());
+    for _ in 0..1_000 {
+        client.clone().oneshot(replayable(get())).await.unwrap_err();
+    }
+    assert_eq!(server.count(), 1_000 + 10);
+}

@@ -201,3 +201,18 @@ async fn a_classifier_is_asked_about_the_trailers_too() {
     read(client.oneshot(call_with(own)).await.unwrap()).await;
     assert_eq!(change(&throttle), -1000);
 }
+
+// trap 39
+#[tokio::test(start_paused = true)]
+async fn answer_that_ends_with_an_error_earns_none() {
+    let diary = Diary::default();
+    let client = RetryLayer::new(policy(0).budget(diary.clone())).layer(Server::at_once(|_| {
+        streaming([Step::Data("message"), Step::Fail("of an unknown type".into())])
+    }));
+    // It is asked about the code that the error stands for.
+    let sorted =
+        |outcome: Outcome<'_>| outcome.headers()?.get("grpc-status").map(|_| Verdict::Permanent);
+    let call = call_with(CallOptions::new().classify(sorted));
+    read(client.oneshot(call).await.unwrap()).await;
+    assert_eq!(diary.lines(), [""; 0]);
+}

@@ -56,6 +56,16 @@ async fn only_calls_that_may_be_hedged_are_put_to_its_credit() {
     assert_eq!(heard.lines(), ["credited 0"]);
 }
 
+// trap 39
+#[tokio::test(start_paused = true)]
+async fn hedged_call_with_an_error_earns_none() {
+    let heard = Heard::default();
+    let server = Server::by(|_, _| Act::Error(std::io::Error::other("of an unknown type")));
+    let client = HedgeLayer::new(policy().budget(heard.clone())).layer(server);
+    client.oneshot(get()).await.unwrap_err();
+    assert!(!heard.lines().iter().any(|line| line.starts_with("credited")), "{:?}", heard.lines());
+}
+
 /// Grants everything for seven, and notes what it is told.
 #[derive(Clone, Default)]
 pub(crate) struct Heard(Arc<Mutex<Vec<String>>>);

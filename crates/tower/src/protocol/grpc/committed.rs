@@ -100,14 +100,14 @@ impl Committed {
     pub(super) fn ended(self, trailers: &HeaderMap) {
         match trailers.get(GRPC_STATUS) {
             Some(status) if status == "0" => self.succeeded(),
-            Some(status) => self.broken(Code::from_bytes(status.as_bytes()), trailers),
-            None => self.broken_by(Code::Unknown),
+            Some(status) => self.broken(Code::from_bytes(status.as_bytes()), trailers, true),
+            None => self.broken_by(Code::Unknown, true),
         }
     }
 
     /// The answer has broken off with this error.
     pub(super) fn failed(self, error: &(dyn Error + 'static)) {
-        self.broken_by(super::errors::code_of_error(error));
+        self.broken_by(super::errors::code_of_error(error), false);
     }
 
     /// It is credited, if that would change anything.
@@ -118,15 +118,16 @@ impl Committed {
     }
 
     #[cold]
-    fn broken_by(self, code: Code) {
+    fn broken_by(self, code: Code, responded: bool) {
         let status = HeaderMap::from_iter([(GRPC_STATUS, code.number().into())]);
-        self.broken(code, &status);
+        self.broken(code, &status, responded);
     }
 
     /// A failure that comes too late for a retry. If it is one that is retried, it is one of those
-    /// that budgets count (rule THR-3); what the server asks for beside it is not looked at (PB-11).
+    /// that budgets count (rule THR-3); what the server asks for beside it is not looked at (PB-11). Only
+    /// what the server has `responded` earns credit.
     #[cold]
-    fn broken(self, code: Code, trailers: &HeaderMap) {
+    fn broken(self, code: Code, trailers: &HeaderMap, responded: bool) {
         let budget = self.client.budget();
         match self.client.judge_trailers(trailers, self.options.as_ref()) {
             Verdict::Transient(failure) | Verdict::Unprocessed(failure) => {
@@ -134,6 +135,7 @@ impl Committed {
                     budget.failed(&self.destination, &failure);
                 }
             }
+            _ if !responded => {}
             Verdict::Success => budget.succeeded(&self.destination, self.paid),
             _ => budget.failed_for_good(&self.destination, ServerHint::None, self.paid),
         }

@@ -73,7 +73,7 @@ where
         let settings = &*self.shared.policy.settings;
         if stop == StopReason::Succeeded {
             self.setting.succeeded(settings, self.admission);
-            if !open && !settings.budget.is_full() {
+            if !open && result.is_ok() && !settings.budget.is_full() {
                 self.earn(|destination, paid| settings.budget.succeeded(destination, paid));
             }
         }
@@ -141,9 +141,13 @@ where
         Committed { destination, ..committed }
     }
 
-    /// A failure that another attempt would not mend ends the call.
+    /// A failure that another attempt would not mend ends the call. Only a response earns credit, so of an
+    /// error the budget is not told.
     #[cold]
-    pub(super) fn failed_for_good(&self, hint: ServerHint) {
+    pub(super) fn failed_for_good(&self, responded: bool, hint: ServerHint) {
+        if !responded {
+            return;
+        }
         let settings = &self.shared.policy.settings;
         let wish = self.setting.wish(&settings.limits, hint);
         if wish == ServerHint::Stop || !settings.budget.is_full() {

@@ -2,9 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use reattempt_core::{
-    Budget, Failure, FailureKind, Judgement, Schedule, ServerHint, StopReason, Verdict,
-};
+use reattempt_core::{Budget, Failure, FailureKind, Judgement, Schedule, StopReason, Verdict};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -84,7 +82,7 @@ where
             None => match self.replaceable(result) {
                 Some(failure) => ControlFlow::Continue((judgement, failure)),
                 None => {
-                    self.failed_for_good(judgement.hint);
+                    self.failed_for_good(result.is_ok(), judgement.hint);
                     ControlFlow::Break(StopReason::Permanent)
                 }
             },
@@ -165,7 +163,6 @@ where
         self.takes_time(|| now);
         if result.is_err() && self.kept.as_ref().is_some_and(Kept::source_failed) {
             // However the client puts it: it was the caller's own body that failed.
-            self.failed_for_good(ServerHint::None);
             return Err(StopReason::Permanent);
         }
         if self.marker.as_ref().is_some_and(NestedMarker::take_given_up) {
@@ -198,7 +195,7 @@ where
         let granted = match replacement {
             Some(granted) => granted,
             None if judgement.verdict == Verdict::Permanent => {
-                self.failed_for_good(judgement.hint);
+                self.failed_for_good(result.is_ok(), judgement.hint);
                 return Err(StopReason::Permanent);
             }
             None => progress.failed(policy, &self.setting, attempt)?,
