@@ -25,7 +25,8 @@ use crate::repeatable::has_key;
 const USUAL: usize = 40;
 const ROOM: usize = 192;
 
-/// In place of a value's length: the value is not in the buffer but among the shared ones.
+/// In place of the second length of a pair: the second string is not in the buffer. A header's value is
+/// then among the shared ones, and a target has no scheme.
 const SHARED: u64 = u32::MAX as u64;
 
 /// A request's head in one allocation, from which the head can be made again.
@@ -45,7 +46,8 @@ const SHARED: u64 = u32::MAX as u64;
 /// ```
 pub struct KeptHead {
     /// The method and the target's scheme, its authority and its path with query, and each header's
-    /// name and value. A part that the target does not have is empty.
+    /// name and value. An authority or a path that the target does not have is empty; its scheme may be
+    /// empty and there (`://a/`). The whole buffer is empty if the head cannot be restored.
     pairs: Buffer,
     extensions: Extensions,
     /// The values that are not in the buffer.
@@ -112,8 +114,14 @@ impl KeptHead {
         }
     }
 
-    /// Gives this head to `request`, which has no headers yet. `None` only if the `http` crate would
-    /// not accept the head itself.
+    /// Returns `false` if the head cannot be restored: it is longer than 4 GiB.
+    #[inline]
+    pub fn is_restorable(&self) -> bool {
+        !self.pairs.is_empty()
+    }
+
+    /// Gives this head to `request`, which has no headers yet. Returns `None` only if the head is not
+    /// [restorable](Self::is_restorable).
     ///
     /// The values share the buffer with what is kept.
     #[must_use = "without it the request has no head"]
@@ -136,7 +144,7 @@ impl KeptHead {
     /// The scheme of the request's target, if it has one.
     pub fn scheme(&self) -> Option<&str> {
         let (_, scheme) = Pairs(&self.pairs).next()?;
-        text(scheme?)
+        from_utf8(scheme?).ok()
     }
 
     /// The authority of the request's target, if it has one.
@@ -266,8 +274,8 @@ impl KeptHead {
     }
 }
 
-/// The strings of each pair in a buffer; the second is missing where it is shared. What it holds is
-/// the rest of the buffer.
+/// The strings of each pair in a buffer; the second is missing where it is not in the buffer. What it
+/// holds is the rest of the buffer.
 struct Pairs<'a>(&'a [u8]);
 
 impl<'a> Iterator for Pairs<'a> {
@@ -311,11 +319,12 @@ fn parse_name(name: &[u8]) -> Option<HeaderName> {
         b"tracestate" => TRACESTATE,
         b"user-agent" => header::USER_AGENT,
         b"x-request-id" => X_REQUEST_ID,
-        other => HeaderName::from_bytes(other).ok()?,
+        // `from_bytes` refuses a quotation mark, which HTTP/2 clients may send.
+        other => HeaderName::from_lowercase(other).ok()?,
     })
 }
 
-/// A part of a target, unless it is missing.
+/// The authority of a target, unless it is missing.
 fn text(part: &[u8]) -> Option<&str> {
     from_utf8(part).ok().filter(|text| !text.is_empty())
 }
@@ -328,11 +337,11 @@ fn target(
     part: impl Fn(Range<usize>) -> Bytes,
 ) -> Option<(Method, Uri)> {
     let ((method, scheme), (authority, path)) = (pairs.next()?, pairs.next()?);
-    let (scheme, path) = (scheme?, path?);
+    let path = path?;
     let end = length - pairs.0.len();
     let middle = end - path.len();
     let mut uri = http::uri::Parts::default();
-    if !scheme.is_empty() {
+    if let Some(scheme) = scheme {
         uri.scheme = Some(Scheme::try_from(scheme).ok()?);
     }
     if !authority.is_empty() {
@@ -349,25 +358,33 @@ fn target(
 fn write(method: &Method, uri: &Uri, headers: &HeaderMap) -> (Vec<u8>, Option<Box<SharedValues>>) {
     // Measuring first would cost more than what is reserved in vain.
     let mut pairs = Vec::with_capacity(headers.len() * USUAL + ROOM);
-    let scheme = uri.scheme_str().unwrap_or_default();
-    push(&mut pairs, method.as_str().as_bytes(), scheme.as_bytes());
+    let method = method.as_str().as_bytes();
+    match uri.scheme_str() {
+        Some(scheme) => push(&mut pairs, method, scheme.as_bytes()),
+        None => push_alone(&mut pairs, method),
+    }
     let authority = uri.authority().map_or("", |authority| authority.as_str());
-    let path = uri.path_and_query().map_or("", |path| path.as_str());
+    let path = match uri.path_and_query() {
+        // The path of a target without any part is empty, though its `PathAndQuery` is "/".
+        Some(path) if !uri.path().is_empty() => path.as_str(),
+        _ => "",
+    };
     push(&mut pairs, authority.as_bytes(), path.as_bytes());
     let mut shared = None;
     for (name, value) in headers {
         let name = name.as_str().as_bytes();
         if value.is_sensitive() {
-            pairs.extend_from_slice(&((name.len() as u64) << 32 | SHARED).to_le_bytes());
-            pairs.extend_from_slice(name);
+            push_alone(&mut pairs, name);
             share(&mut shared, value.clone());
         } else {
             push(&mut pairs, name, value.as_bytes());
         }
     }
-    // Within a head of less than 4 GiB every length fits its half of a word. Nobody would take a longer
-    // one twice.
-    if pairs.len() as u64 >= SHARED {
+    // Each string is restored by the type that it is from, so only the lengths and the parts of the
+    // target together could be refused. Every length of a head below 4 GiB fits its half of a word.
+    // `Uri::from_parts` takes a scheme with both other parts, or one of them alone.
+    let whole = !authority.is_empty() && !path.is_empty();
+    if pairs.len() as u64 >= SHARED || uri.scheme_str().is_some() != whole {
         pairs.clear();
     }
     (pairs, shared)
@@ -378,6 +395,12 @@ fn push(pairs: &mut Vec<u8>, first: &[u8], second: &[u8]) {
     pairs.extend_from_slice(&((first.len() as u64) << 32 | second.len() as u64).to_le_bytes());
     pairs.extend_from_slice(first);
     pairs.extend_from_slice(second);
+}
+
+/// Adds a pair whose second string is not in the buffer.
+fn push_alone(pairs: &mut Vec<u8>, first: &[u8]) {
+    pairs.extend_from_slice(&((first.len() as u64) << 32 | SHARED).to_le_bytes());
+    pairs.extend_from_slice(first);
 }
 
 #[cold]

@@ -103,7 +103,8 @@ where
 impl<B> Kept for KeptRequest<B> {
     fn at_hand(&self) -> bool {
         let body = self.body.as_ref();
-        body.is_some_and(|body| body.is_replayable() && !body.source_failed())
+        self.head.is_restorable()
+            && body.is_some_and(|body| body.is_replayable() && !body.source_failed())
     }
 
     fn source_failed(&self) -> bool {

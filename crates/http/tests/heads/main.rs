@@ -1,0 +1,38 @@
+//! Properties over inputs that are decoded from bytes. The fuzz targets in `fuzz/` run the same
+//! functions.
+
+#![allow(missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+
+mod head;
+mod hints;
+mod input;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+// trap 34
+#[test]
+fn head_of_too_many_headers_is_restored() {
+    head::check(&[0, 0, 0, 0, 0, 0, 1, 31, 255, 170]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    // trap 34
+    #[test]
+    fn head_any_request_is_restored(data in vec(any::<u8>(), 0..400)) {
+        head::check(&data);
+    }
+
+    #[test]
+    fn hints_any_response_head_is_sane(data in vec(any::<u8>(), 0..200)) {
+        hints::check(&data);
+    }
+}
