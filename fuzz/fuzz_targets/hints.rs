@@ -1,0 +1,10 @@
+//! Response heads, through their hints and verdicts.
+#![no_main]
+
+#[path = "../../crates/http/tests/heads/hints.rs"]
+mod hints;
+#[allow(dead_code, reason = "another target reads more")]
+#[path = "../../crates/http/tests/heads/input.rs"]
+mod input;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hints::check(data));
