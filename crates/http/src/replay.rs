@@ -262,6 +262,54 @@ impl<B> ReplayBody<B> {
         }
     }
 
+    /// Notes from now on whether a reader of this body is polled. To be called before the first clone is
+    /// made.
+    ///
+    /// It costs an allocation for a body that is one buffer in memory, and nothing for any other.
+    pub fn note_polls(&mut self) {
+        if let Inner::Held { held } = &mut self.inner {
+            held.note_polls();
+        }
+    }
+
+    /// Returns `true` if a reader of this body, this one or another, has been polled since
+    /// [`forget_polls`](ReplayBody::forget_polls) was called last.
+    ///
+    /// A client that failed to connect has not polled the body, unless an earlier connection carried it.
+    /// `false` for an empty body, and for one that is one buffer in memory unless
+    /// [`note_polls`](ReplayBody::note_polls) was called.
+    ///
+    /// ```
+    /// # use http_body_util::{BodyExt, Full};
+    /// # use reattempt_http::{ReplayBody, ReplayLimits};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// let mut first = ReplayBody::new(Full::from("hello"), &ReplayLimits::default());
+    /// first.note_polls();
+    /// let kept = first.try_clone().expect("nothing was read yet");
+    /// assert!(!kept.was_polled());
+    /// first.collect().await?;
+    /// assert!(kept.was_polled());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn was_polled(&self) -> bool {
+        match &self.inner {
+            Inner::Held { held } => held.was_polled(),
+            Inner::Once { .. } => false,
+            Inner::Shared { reader } => reader.was_polled(),
+        }
+    }
+
+    /// Forgets that a reader has been polled, for another attempt.
+    pub fn forget_polls(&self) {
+        match &self.inner {
+            Inner::Held { held } => held.forget_polls(),
+            Inner::Once { .. } => {}
+            Inner::Shared { reader } => reader.forget_polls(),
+        }
+    }
+
     /// Watches whether this reader can go on, from outside of whoever reads: the reader may be moved
     /// away, and even dropped, meanwhile. Of one that is not shared nothing is ever to be told.
     pub fn watch(&self) -> ReplayWatch {

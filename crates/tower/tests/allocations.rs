@@ -118,6 +118,7 @@ fn a_call_that_succeeds_at_once_costs_the_kept_head_and_one_body() {
     let mut timed =
         Retry::new(RetryPolicy::http().attempt_timeout(Duration::from_secs(1)), Instant);
     let mut never = Retry::new(RetryPolicy::http().max_attempts(1), Instant);
+    let mut straight = Retry::new(RetryPolicy::http().redirects_below(false), Instant);
     MAY_CLONE.store(0, Ordering::SeqCst);
     let empty = || Empty::<Bytes>::new();
     let full = || Full::from("hello");
@@ -146,12 +147,14 @@ fn a_call_that_succeeds_at_once_costs_the_kept_head_and_one_body() {
         assert_eq!(call(&mut usual, request("GET", empty())), head);
         assert_eq!(call(&mut timed, request("GET", empty())), head);
     }
-    // With a body: the state that its readers share. A POST is kept as well, for a 429.
-    for method in ["PUT", "POST"] {
-        assert_eq!(call(&mut plain, request(method, full())), head + 1);
-        assert_eq!(call(&mut usual, request(method, full())), head + 1);
-        assert_eq!(call(&mut timed, request(method, full())), head + 1);
+    // With a body: the state that its readers share. A POST is kept as well, for a 429, and with it
+    // whether its body was polled, unless the policy states that no redirects are followed.
+    for (method, body) in [("PUT", 1), ("POST", 2)] {
+        assert_eq!(call(&mut plain, request(method, full())), head + body);
+        assert_eq!(call(&mut usual, request(method, full())), head + body);
+        assert_eq!(call(&mut timed, request(method, full())), head + body);
     }
+    assert_eq!(call(&mut straight, request("POST", full())), head + 1);
 
     // What cannot be retried is not kept.
     assert_eq!(call(&mut never, request("PUT", full())), 0);

@@ -5,6 +5,7 @@
 //! A buffer is charged to the memory once, to the reader that was made last: a clone takes the
 //! charge over from the reader it was made of, since one of the two is sent and the other set aside.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
@@ -35,6 +36,28 @@ impl Held {
         match self {
             Held::Empty(_) => true,
             Held::Whole(whole) => whole.data.is_some(),
+        }
+    }
+
+    /// Notes from now on whether a reader is polled.
+    pub(super) fn note_polls(&mut self) {
+        if let Held::Whole(whole) = self {
+            whole.polled = Some(Arc::default());
+        }
+    }
+
+    pub(super) fn was_polled(&self) -> bool {
+        match self {
+            Held::Empty(_) => false,
+            Held::Whole(whole) => {
+                whole.polled.as_ref().is_some_and(|polled| polled.load(Ordering::Relaxed))
+            }
+        }
+    }
+
+    pub(super) fn forget_polls(&self) {
+        if let Held::Whole(Whole { polled: Some(polled), .. }) = self {
+            polled.store(false, Ordering::Relaxed);
         }
     }
 
@@ -79,6 +102,8 @@ pub(super) struct Whole {
     memory: ReplayMemory,
     /// This reader holds the charge, and so the buffer. Guards no other data, hence `Relaxed`.
     charged: AtomicBool,
+    /// A reader was polled. Present only if that is noted, and shared by all readers.
+    polled: Option<Arc<AtomicBool>>,
 }
 
 impl Whole {
@@ -87,7 +112,8 @@ impl Whole {
     pub(super) fn new(data: Bytes, told: bool, limits: &ReplayLimits) -> Result<Self, Bytes> {
         match limits.take(least_charge(data.len())) {
             Some(memory) => {
-                Ok(Self { data: Some(data), told, memory, charged: AtomicBool::new(true) })
+                let charged = AtomicBool::new(true);
+                Ok(Self { data: Some(data), told, memory, charged, polled: None })
             }
             None => Err(data),
         }
@@ -106,6 +132,7 @@ impl Whole {
             told: self.told,
             memory: self.memory.clone(),
             charged: AtomicBool::new(charged),
+            polled: self.polled.clone(),
         })
     }
 
@@ -122,6 +149,9 @@ impl Whole {
     #[inline]
     fn give_out(&mut self) -> Option<Bytes> {
         self.give_charge_back();
+        if let Some(polled) = &self.polled {
+            polled.store(true, Ordering::Relaxed);
+        }
         self.data.take()
     }
 

@@ -66,6 +66,8 @@ struct State<B> {
     lone: Option<Waiting>,
     /// Made when a second reader asks.
     wakers: Option<Wakers>,
+    /// A reader has asked for a frame since this was last cleared.
+    polled: bool,
     /// Made when somebody first watches a reader.
     watched: Option<Arc<Watched>>,
 }

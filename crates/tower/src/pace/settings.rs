@@ -46,7 +46,7 @@ impl<K> Settings<K> {
         if !self.tells {
             return;
         }
-        let verdict = self.protocol.judge(outcome, None).verdict;
+        let verdict = self.protocol.judge(outcome, None, || false).verdict;
         let mut random = CallRandom::unseeded(sent.stream);
         if verdict == Verdict::Success {
             self.pace.succeeded(sent.admission, &mut random);

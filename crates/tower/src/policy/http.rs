@@ -108,13 +108,24 @@ where
         self.set(|settings| settings.protocol.generate_keys = generate)
     }
 
-    /// Whether the client below follows redirects by itself. Default: as is usual with it, which is
-    /// yes for reqwest and no for all others.
+    /// Sets whether the service below follows redirects by itself. By default it does if there is a sign
+    /// of it.
     ///
-    /// Behind a redirect nothing proves any more that a request was not processed, for the server
-    /// that answered with it has done so, and the client does not tell. So a request that must not be
-    /// repeated is not retried at all. With a reqwest client that is built with
-    /// `redirect::Policy::none()`, say `false`, and a POST is retried after 429 or a refused connection.
+    /// The server that answers with a redirect has processed the request, and a later hop may then be
+    /// refused. So behind a service that follows redirects nothing proves that a request was not
+    /// processed, and a request that must not be repeated is not retried.
+    ///
+    /// The signs are:
+    ///
+    /// - The client is a `reqwest::Client`, or the error contains a `reqwest::Error` (feature `reqwest`).
+    /// - The response comes of tower-http's `FollowRedirect` (feature `tower-http`), or of a service
+    ///   around a `reqwest::Client` (feature `reqwest`).
+    /// - No connection could be made, and the request's body had been polled before.
+    ///
+    /// A request with an empty body has no sign of the last kind. If a service of your own follows
+    /// redirects, use `true`. With a client that follows none, such as a reqwest client with
+    /// `redirect::Policy::none()`, use `false`: a POST is then retried after 429 or a refused connection.
+    /// Best place tower-http's `FollowRedirect` outside the retry layer.
     pub fn redirects_below(self, follows: bool) -> Self {
         self.set(|settings| settings.protocol.redirects = Some(follows))
     }

@@ -144,6 +144,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         let judgement = protocol.judge(
             result.as_ref().map_err(|error| error as &(dyn Error + 'static)),
             setting.options.as_ref(),
+            || request.body().was_polled(),
         );
         let destination =
             protocol.destination_of(request.uri(), || host(request.headers())).into_owned();

@@ -105,6 +105,7 @@ where
         &self,
         outcome: Result<&Response, &(dyn Error + 'static)>,
         _: Option<&CallOptions>,
+        _: impl FnOnce() -> bool,
     ) -> Judgement {
         match outcome {
             // Not an outcome of the service: a limit that this policy has set.

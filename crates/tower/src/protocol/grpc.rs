@@ -146,6 +146,7 @@ impl<B: Body> Judge<Response<B>> for Grpc {
         &self,
         outcome: Result<&Response<B>, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
+        _: impl FnOnce() -> bool,
     ) -> Judgement {
         match outcome {
             Ok(response) if options.is_none() && self.commits(response) => Verdict::Success.into(),

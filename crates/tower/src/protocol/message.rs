@@ -11,15 +11,15 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use reattempt_core::{Judgement, StopReason};
+use reattempt_core::{FailureKind, Judgement, StopReason};
 use reattempt_http::{
-    Discard, IDEMPOTENCY_KEY, KeptHead, ReplayBody, ReplayWatch, new_idempotency_key,
+    Discard, IDEMPOTENCY_KEY, KeptHead, ReplayBody, ReplayWatch, is_repeatable, new_idempotency_key,
 };
 use tower::BoxError;
 
 use super::{
     Added, Admitted, AttemptNumber, Carry, Http, Judge, Kept, NestedMarker, NextAttempt, Origin,
-    Wishes,
+    Wishes, redirects,
 };
 use crate::{CallOptions, Deadline, RefusedResponse, Report};
 
@@ -82,6 +82,7 @@ where
     ) -> Option<Request<ReplayBody<B>>> {
         let this = kept.as_mut()?;
         let body = this.body.take()?;
+        body.forget_polls();
         let further = if next.last { None } else { body.try_clone() };
         let mut attempt = Request::new(body);
         if next.last {
@@ -109,6 +110,10 @@ impl<B> Kept for KeptRequest<B> {
 
     fn source_failed(&self) -> bool {
         self.body.as_ref().is_some_and(ReplayBody::source_failed)
+    }
+
+    fn was_polled(&self) -> bool {
+        self.body.as_ref().is_some_and(ReplayBody::was_polled)
     }
 
     /// Stops whatever else reads the body.
@@ -246,7 +251,16 @@ where
         added: Added<'_>,
         kept: &mut Option<Self::Kept>,
     ) -> Self::Attempt {
-        KeptRequest::keep(request, added, kept, |body| ReplayBody::new(body, &self.replay))
+        let notes_polls = self.redirects.is_none()
+            && !added.key
+            && !is_repeatable(request.method(), request.headers());
+        KeptRequest::keep(request, added, kept, |body| {
+            let mut body = ReplayBody::new(body, &self.replay);
+            if notes_polls {
+                body.note_polls();
+            }
+            body
+        })
     }
 
     fn again(&self, kept: &mut Option<Self::Kept>, next: NextAttempt) -> Option<Self::Attempt> {
@@ -279,13 +293,22 @@ impl<B: Body> Judge<Response<B>> for Http {
         &self,
         outcome: Result<&Response<B>, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
+        was_polled: impl FnOnce() -> bool,
     ) -> Judgement {
         let judged = match outcome {
             Ok(response) => self.judge_response(response.status(), response.headers(), options),
             Err(error) => self.judge_error(error, options),
         };
-        // The clients that take requests of the `http` crate follow no redirects by themselves.
-        judged.behind_redirects(self.redirects.unwrap_or(false))
+        judged.behind_redirects(|failure| match (self.redirects, outcome) {
+            (Some(follows), _) => follows,
+            (None, Ok(response)) => redirects::followed_by_service_of(response.extensions()),
+            (None, Err(error)) => {
+                // A body that was polled was sent. The connection that was not made after that was one
+                // to a later hop.
+                let later = failure.kind() == FailureKind::Connect && was_polled();
+                later || redirects::followed_by_client_of(error)
+            }
+        })
     }
 
     #[inline]

@@ -23,6 +23,7 @@ mod cloned;
 mod errors;
 mod grpc;
 mod message;
+mod redirects;
 mod settings;
 
 #[cfg(feature = "reqwest")]
@@ -247,6 +248,11 @@ pub trait Kept {
         false
     }
 
+    /// Whether the body of the latest attempt has been polled, as far as that is noted.
+    fn was_polled(&self) -> bool {
+        false
+    }
+
     /// The earlier attempts are over: whatever of them still reads the kept body is stopped.
     fn supersede(&self) {}
 
@@ -280,11 +286,12 @@ pub trait Judge<Response>: Protocol {
     /// What the caller gets in place of the response: for HTTP the response itself.
     type Answer;
 
-    /// What an outcome means.
+    /// What an outcome means. `was_polled` returns whether the attempt's body has been polled.
     fn judge(
         &self,
         outcome: Result<&Response, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
+        was_polled: impl FnOnce() -> bool,
     ) -> Judgement;
 
     /// Begins to throw `response` away, and returns what remains of it.

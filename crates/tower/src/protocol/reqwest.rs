@@ -208,6 +208,7 @@ impl Judge<Response> for Http {
         &self,
         outcome: Result<&Response, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
+        _: impl FnOnce() -> bool,
     ) -> Judgement {
         let judged = match outcome {
             Ok(response) => self.judge_response(response.status(), response.headers(), options),
@@ -215,7 +216,7 @@ impl Judge<Response> for Http {
         };
         // reqwest follows redirects unless it is told not to, and neither its errors nor its
         // responses tell whether it has.
-        judged.behind_redirects(self.redirects.unwrap_or(true))
+        judged.behind_redirects(|_| self.redirects.unwrap_or(true))
     }
 
     #[inline]

@@ -279,9 +279,9 @@ impl Judged {
     /// request that must not be repeated may have been carried out however its attempt ended, and
     /// nothing that the table knows proves that it was not processed.
     #[inline]
-    pub(crate) fn behind_redirects(self, redirects: bool) -> Judgement {
+    pub(crate) fn behind_redirects(self, redirects: impl FnOnce(&Failure) -> bool) -> Judgement {
         match self.judgement.verdict {
-            Verdict::Unprocessed(failure) if redirects && !self.overridden => {
+            Verdict::Unprocessed(failure) if !self.overridden && redirects(&failure) => {
                 Judgement { verdict: Verdict::Transient(failure), ..self.judgement }
             }
             _ => self.judgement,

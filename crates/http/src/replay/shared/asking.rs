@@ -85,6 +85,7 @@ where
         if !state.has_cancelled(self.id)
             && let Some((data, last)) = state.frames.advance_data(self.position)
         {
+            state.polled = true;
             self.position += 1;
             self.progress.end.ended = last && state.ended;
             if last {
@@ -118,6 +119,7 @@ where
     #[inline(never)]
     fn next(&mut self, mut guard: MutexGuard<'_, State<B>>, cx: &mut Context<'_>) -> Polled {
         let state = &mut *guard;
+        state.polled = true;
         if self.progress.end.is_done() {
             return Poll::Ready(None);
         }

@@ -54,6 +54,7 @@ impl<B> Reader<B> {
             survivor: 0,
             lone: None,
             wakers: None,
+            polled: false,
             watched: None,
         };
         Self::at_start(Arc::new(Shared { length, state: Mutex::new(state) }), FIRST)
@@ -85,6 +86,14 @@ impl<B> Reader<B> {
 
     pub(in crate::replay) fn source_failed(&self) -> bool {
         self.place.progress.end.has_failed() || self.shared.lock().has_failed()
+    }
+
+    pub(in crate::replay) fn was_polled(&self) -> bool {
+        self.shared.lock().polled
+    }
+
+    pub(in crate::replay) fn forget_polls(&self) {
+        self.shared.lock().polled = false;
     }
 
     pub(in crate::replay) fn watch(&self) -> ReplayWatch {

@@ -138,7 +138,8 @@ where
         }
         let settings = &*self.shared.policy.settings;
         let options = self.options.as_ref();
-        let judgement = settings.protocol.judge(result.as_ref().map_err(M::view), options);
+        let judgement =
+            settings.protocol.judge(result.as_ref().map_err(M::view), options, || false);
         let event = match judgement.verdict {
             Verdict::Success => Event::Answered,
             Verdict::Transient(_) | Verdict::Unprocessed(_) => {

@@ -74,7 +74,9 @@ where
         }
         let protocol = &self.shared.policy.settings.protocol;
         let options = self.setting.options.as_ref();
-        let judgement = protocol.judge(result.as_ref().map_err(M::view), options);
+        let judgement = protocol.judge(result.as_ref().map_err(M::view), options, || {
+            self.kept.as_ref().is_some_and(Kept::was_polled)
+        });
         match judgement.verdict.failure() {
             None if judgement.verdict == Verdict::Success => {
                 ControlFlow::Break(StopReason::Succeeded)
