@@ -4,5 +4,6 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod redirects;
+mod refused_stream;
 #[path = "../support/mod.rs"]
 mod support;

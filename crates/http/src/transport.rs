@@ -40,6 +40,13 @@ use reattempt_core::{Failure, FailureKind, Verdict};
 /// A bare `io::Error` with no client's error around it does not say whether a request had been
 /// sent. Only a refused connection or an unusable local address is proof that none was.
 ///
+/// # REFUSED_STREAM
+///
+/// RFC 9113 §8.7 makes a reset with REFUSED_STREAM proof that the request was not processed. Some
+/// proxies send it after their backend has processed the request; haproxy 2.6 does. Behind such a proxy
+/// a request that must not be repeated needs an idempotency key, or a policy that does not take the
+/// reset for proof (`refused_stream_is_proof(false)`).
+///
 /// # Redirects
 ///
 /// A client that follows redirects by itself may have had a request carried out before the
@@ -70,7 +77,8 @@ pub enum Undone {
     /// The request was never handed to the connection (hyper's `is_canceled`, `is_closed`).
     NotDispatched,
     /// The server refused it before its application saw any of it: a GOAWAY that left the request out,
-    /// or a reset with REFUSED_STREAM.
+    /// or a reset with REFUSED_STREAM. Some proxies send the latter after their backend has processed
+    /// the request.
     Refused,
 }
 

@@ -69,6 +69,19 @@ where
         self.set(|settings| settings.protocol.messages().destination = Some(Arc::new(destination)))
     }
 
+    /// Sets whether an HTTP/2 stream that the server resets with REFUSED_STREAM proves that the request was
+    /// not processed. On by default, as RFC 9113 §8.7 has it.
+    ///
+    /// Some proxies reset a stream so after their backend has processed the request; haproxy 2.6 does.
+    /// Behind such a proxy a POST without an idempotency key runs more than once. With `false` the reset
+    /// counts as a lost connection: only requests that may be repeated are retried.
+    ///
+    /// A reqwest client retries such streams by itself, up to twice. Turn that off with
+    /// `ClientBuilder::retry(reqwest::retry::never())`.
+    pub fn refused_stream_is_proof(self, proof: bool) -> Self {
+        self.set(|settings| settings.protocol.messages().refused_stream_is_proof = proof)
+    }
+
     /// How many bytes of a refused response are read so that its connection can be used again;
     /// beyond that it is closed. Default 16 KiB.
     pub fn discard_limit(self, bytes: u64) -> Self {

@@ -121,7 +121,7 @@ impl Protocol for Grpc {
     }
 
     fn undone(&self, error: &(dyn Error + 'static)) -> Option<Undone> {
-        undone(error).filter(|_| self.replaces)
+        undone(error).filter(|_| self.replaces && self.http.believes(error))
     }
 
     fn is_local_timeout(&self, error: &(dyn Error + 'static)) -> bool {
@@ -155,7 +155,15 @@ impl<B: Body> Judge<Response<B>> for Grpc {
                 .unwrap_or(Verdict::Success.into()),
             Err(error) => match self.http.custom(Outcome::Error(error), options) {
                 Some(verdict) => verdict.into(),
-                None => errors::judge_error(error, options.and_then(CallOptions::method)),
+                None => {
+                    let method = options.and_then(CallOptions::method);
+                    let judgement = errors::judge_error(error, method);
+                    if method.is_some() {
+                        return judgement;
+                    }
+                    let verdict = self.http.unless_disbelieved(judgement.verdict, error);
+                    Judgement { verdict, ..judgement }
+                }
             },
         }
     }

@@ -9,7 +9,9 @@ use std::time::SystemTime;
 use http::uri::Authority;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use reattempt_core::{Failure, Judgement, Verdict};
-use reattempt_http::{Hints, KeptHead, ReplayLimits, is_repeatable, verdict_of_status};
+use reattempt_http::{
+    Hints, KeptHead, ReplayLimits, is_repeatable, reset_reason, verdict_of_status,
+};
 
 use super::{Admitted, Outcome, Protocol, errors};
 use crate::CallOptions;
@@ -18,6 +20,9 @@ use crate::options::{SharedClassifier, chained};
 
 /// More than an error page has, and less than a new connection costs.
 const DISCARD_LIMIT: u64 = 16 * 1024;
+
+/// The reason of RFC 9113 §7 by which a server refuses a stream.
+const REFUSED_STREAM: u32 = 7;
 
 type Destination = Arc<dyn for<'a> Fn(&'a Uri) -> Cow<'a, str> + Send + Sync>;
 
@@ -31,6 +36,8 @@ pub struct Http {
     pub(crate) destination: Option<Destination>,
     /// Whether the client below follows redirects by itself; `None` for what is usual with it.
     pub(crate) redirects: Option<bool>,
+    /// Whether a reset with REFUSED_STREAM proves that a request was not processed.
+    pub(crate) refused_stream_is_proof: bool,
     statuses: Vec<(StatusCode, Verdict)>,
     classifier: Option<SharedClassifier>,
 }
@@ -44,6 +51,7 @@ impl Default for Http {
             generate_keys: false,
             destination: None,
             redirects: None,
+            refused_stream_is_proof: true,
             statuses: Vec::new(),
             classifier: None,
         }
@@ -157,8 +165,26 @@ impl Http {
         options: Option<&CallOptions>,
     ) -> Judged {
         let custom = self.custom(Outcome::Error(error), options);
-        let verdict = custom.unwrap_or_else(|| errors::verdict_of_error(error));
+        let verdict = custom
+            .unwrap_or_else(|| self.unless_disbelieved(errors::verdict_of_error(error), error));
         Judged { judgement: verdict.into(), overridden: custom.is_some() }
+    }
+
+    /// Whether this policy takes such an error for what the server means by it.
+    pub(crate) fn believes(&self, error: &(dyn Error + 'static)) -> bool {
+        self.refused_stream_is_proof || reset_reason(error) != Some(REFUSED_STREAM)
+    }
+
+    /// The table's verdict, without the proof that this policy does not take for one.
+    pub(crate) fn unless_disbelieved(
+        &self,
+        verdict: Verdict,
+        error: &(dyn Error + 'static),
+    ) -> Verdict {
+        match verdict {
+            Verdict::Unprocessed(failure) if !self.believes(error) => Verdict::Transient(failure),
+            verdict => verdict,
+        }
     }
 
     /// What the classifiers say, the call's own first.
@@ -296,6 +322,7 @@ impl fmt::Debug for Http {
             .field("hints", &self.hints)
             .field("discard_limit", &self.discard_limit)
             .field("generate_idempotency_keys", &self.generate_keys)
+            .field("refused_stream_is_proof", &self.refused_stream_is_proof)
             .field("statuses", &self.statuses)
             .finish_non_exhaustive()
     }
