@@ -8,15 +8,17 @@
 //! | 1, outermost | a trace or metric of the whole call | one span for each call |
 //! | 2 | an overall timeout, tower's `Timeout` | bounds all attempts together; drops them cleanly |
 //! | 3 | a limit on calls (`ConcurrencyLimit`, `LoadShed`) | a waiting retry keeps its place |
-//! | 4 | hedging | each hedge is retried, or give hedging the retries' place |
-//! | 5 | **the retry layer** | |
-//! | 6 | a circuit breaker | it sees every attempt, and its refusal ends the call at once |
-//! | 7 | pacing ([`PaceLayer`](crate::PaceLayer)) | every attempt waits its turn, and holds meanwhile the place that limits and `Buffer` have given it; a breaker's refusal does not wait |
-//! | 8 | `Buffer` | its clones share one worker; its error is a `BoxError`: use [`RetryPolicy::boxed_errors`](crate::RetryPolicy::boxed_errors) |
-//! | 9 | a limit on what the server gets (`RateLimit`, `ConcurrencyLimit`) | retries count |
-//! | 10 | authentication, signatures, a trace of each attempt | made afresh for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
-//! | 11 | a timeout of each attempt | or [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
-//! | 12 | load balancing, reconnecting | every attempt gets a fresh pick |
+//! | 4 | following redirects (tower-http's `FollowRedirect`) | each hop is a call of its own, and a POST is not repeated for what became of a later hop |
+//! | 5 | a limit on the time between two frames of a response body | the body is the caller's once the retry layer has returned the response ([below](#servers-that-stall)) |
+//! | 6 | hedging | each hedge is retried, or give hedging the retries' place |
+//! | 7 | **the retry layer** | |
+//! | 8 | a circuit breaker | it sees every attempt, and its refusal ends the call at once |
+//! | 9 | pacing ([`PaceLayer`](crate::PaceLayer)) | every attempt waits its turn, and holds meanwhile the place that limits and `Buffer` have given it; a breaker's refusal does not wait |
+//! | 10 | `Buffer` | its clones share one worker; its error is a `BoxError`: use [`RetryPolicy::boxed_errors`](crate::RetryPolicy::boxed_errors) |
+//! | 11 | a limit on what the server gets (`RateLimit`, `ConcurrencyLimit`) | retries count |
+//! | 12 | authentication, signatures, a trace of each attempt | made afresh for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
+//! | 13 | a timeout of each attempt | or [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
+//! | 14 | load balancing, reconnecting | every attempt gets a fresh pick |
 //! | innermost | the client | |
 //!
 //! A limit of concurrency outside the retry layer holds its permit while a call waits to be retried;
@@ -49,6 +51,60 @@
 //! }
 //! ```
 //!
+//! # Services that follow redirects
+//!
+//! The server that answers a POST with a redirect has processed it. If a service below the retry layer
+//! follows that redirect and a later hop is refused, a retry would repeat the POST. So behind such a
+//! service a request that must not be repeated is not retried. By what signs the layer knows one, and
+//! how to state it, is documented at [`redirects_below`](crate::RetryPolicy::redirects_below). A POST
+//! with an empty body may leave no sign. Best follow redirects outside the retry layer.
+//!
+//! # Servers that stall
+//!
+//! No attempt is timed out unless [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) is set, and
+//! that limit has three gaps. Each has a remedy in the client or in another layer:
+//!
+//! | gap | remedy |
+//! |---|---|
+//! | Over HTTP/2 the retry uses the same connection. If the connection has stalled, so does the retry. | Let the client test its connections: `http2_keep_alive_interval` and `http2_keep_alive_timeout` in hyper-util and reqwest, `http2_keep_alive_interval` and `keep_alive_timeout` in tonic. A connection that fails the test is closed, and its calls are retried on another. |
+//! | The limit ends with the response head. A body that stalls hangs its reader. | tower-http's `ResponseBodyTimeoutLayer` outside the retry layer limits the time without a frame; in reqwest, `read_timeout`. |
+//! | A connection that is never made counts as no answer in time. A POST is not retried then. | A `connect_timeout` that is shorter, in all three clients (hyper-util: `HttpConnector::set_connect_timeout`). Its error is proof that no request was sent. |
+//!
+//! A body that stalls, under a limit of five seconds between two frames:
+//!
+//! ```
+//! use std::convert::Infallible;
+//! use std::time::Duration;
+//!
+//! use bytes::Bytes;
+//! use futures_util::stream::{self, StreamExt};
+//! use http::{Request, Response};
+//! use http_body::Frame;
+//! use http_body_util::{BodyExt, Empty, StreamBody};
+//! use reattempt::{ReplayBody, RetryLayer};
+//! use tower::{BoxError, ServiceBuilder, ServiceExt};
+//! use tower_http::timeout::{ResponseBodyTimeoutLayer, TimeoutError};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), BoxError> {
+//! let client = ServiceBuilder::new()
+//!     .layer(ResponseBodyTimeoutLayer::new(Duration::from_secs(5)))
+//!     .layer(RetryLayer::http())
+//!     .service_fn(async |_: Request<ReplayBody<Empty<Bytes>>>| {
+//!         let half = Frame::data(Bytes::from("half"));
+//!         let frames = stream::iter([Ok::<_, Infallible>(half)]).chain(stream::pending());
+//!         Ok::<_, Infallible>(Response::new(StreamBody::new(frames)))
+//!     });
+//! let response = client.oneshot(Request::get("http://one.example/").body(Empty::new())?).await?;
+//! let mut body = Box::pin(response.into_body());
+//! let half = body.frame().await.ok_or("the server sends a half")??;
+//! assert_eq!(half.into_data().ok(), Some(Bytes::from("half")));
+//! let error = body.frame().await.ok_or("the body does not end")?.unwrap_err();
+//! assert!(error.is::<TimeoutError>());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Retries below
 //!
 //! - **hyper-util's legacy client** sends a request again on a new connection when a pooled one
@@ -56,9 +112,9 @@
 //!   connections; `Client::builder(…).retry_canceled_requests(false)` turns it off.
 //! - **reqwest** does the same through hyper-util, and retries HTTP/2 requests that the server
 //!   refused unprocessed (REFUSED_STREAM, GOAWAY) up to twice;
-//!   `ClientBuilder::retry(reqwest::retry::never())` turns the latter off. It also follows redirects
-//!   and leaves no trace of them, so by default nothing behind it proves that a POST was not
-//!   processed, and a POST is not retried at all. With `redirect::Policy::none()` on the client and
+//!   `ClientBuilder::retry(reqwest::retry::never())` turns the latter off. It also follows redirects, so
+//!   by default nothing behind it proves that a POST was not processed, and a POST is not retried at
+//!   all. With `redirect::Policy::none()` on the client and
 //!   [`redirects_below(false)`](crate::RetryPolicy::redirects_below) on the policy it is, after 429
 //!   or a refused connection.
 //! - **tonic's `Channel`** retries nothing. It reconnects when it is next used, so a failed connection

@@ -246,6 +246,10 @@ where
     /// be repeated. The call's error becomes tower's `BoxError`, with a [`TimedOut`](crate::TimedOut)
     /// inside when the last attempt timed out; a [`Deadline`](crate::Deadline) then interrupts too, also
     /// over gRPC with an error in place of an answer.
+    ///
+    /// It does not cover a body that stalls after the head. Over HTTP/2 a retry uses the connection of the
+    /// attempt that timed out, which may have stalled. The page on the order of layers in the crate
+    /// `reattempt` names the remedies.
     pub fn attempt_timeout(self, timeout: Duration) -> RetryPolicy<K, D, B, BoxedError> {
         let mut settings = self.into_settings();
         settings.attempt_timeout = Some(timeout);
