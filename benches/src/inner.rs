@@ -9,9 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use http::{Extensions, Request, Response, StatusCode};
+#[cfg(feature = "peers")]
+use http::Extensions;
+use http::{Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::Empty;
+#[cfg(feature = "peers")]
 use reqwest_middleware::{Middleware, Next};
 use tower_service::Service;
 
@@ -108,9 +111,11 @@ impl<B> Service<Request<B>> for FailsFirst {
 }
 
 /// Answers 503 to whatever it is asked.
+#[cfg(feature = "peers")]
 #[derive(Debug, Clone)]
 pub(crate) struct Fails;
 
+#[cfg(feature = "peers")]
 impl<B> Service<Request<B>> for Fails {
     type Response = Answer;
     type Error = Infallible;
@@ -127,10 +132,12 @@ impl<B> Service<Request<B>> for Fails {
     }
 }
 
+#[cfg(feature = "peers")]
 /// [`Answers`] at the end of a chain of reqwest's middleware: what is sent never reaches a network.
 #[derive(Debug)]
 pub(crate) struct Terminal;
 
+#[cfg(feature = "peers")]
 #[async_trait::async_trait]
 impl Middleware for Terminal {
     async fn handle(
@@ -144,10 +151,12 @@ impl Middleware for Terminal {
     }
 }
 
+#[cfg(feature = "peers")]
 /// [`FailsFirst`] at the end of a chain of reqwest's middleware.
 #[derive(Debug, Default)]
 pub(crate) struct TerminalFailsFirst(pub(crate) FailsFirst);
 
+#[cfg(feature = "peers")]
 #[async_trait::async_trait]
 impl Middleware for TerminalFailsFirst {
     async fn handle(

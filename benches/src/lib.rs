@@ -13,10 +13,14 @@
 )]
 
 mod allocator;
+mod callgrind;
 mod contenders;
 mod inner;
 mod requests;
 mod rows;
 
 pub use allocator::{Allocations, Counting};
-pub use rows::{Contender, Row, Work, check, find, rows, serve, sizes};
+pub use callgrind::{Counted, count, count_here};
+pub use rows::{Contender, Row, Work, check, find, rows};
+#[cfg(feature = "peers")]
+pub use rows::{Sized, serve, sizes};

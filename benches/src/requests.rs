@@ -1,4 +1,7 @@
-//! The requests that are sent: eight headers, four of them constants and four made at run time.
+//! The requests that are sent.
+//!
+//! Each has eight headers: four constants and four made at run time. The names of two of the latter are
+//! in no table, neither in that of `http` nor in ours.
 
 use bytes::{BufMut, Bytes};
 use http::{HeaderMap, HeaderValue, Method, Request, Version};
@@ -19,8 +22,9 @@ fn fill(headers: &mut HeaderMap) {
     for name in ["accept", "accept-language", "content-type", "user-agent"] {
         headers.insert(name, HeaderValue::from_static("something/constant"));
     }
-    for (number, name) in
-        ["authorization", "traceparent", "x-request-id", "x-tenant"].into_iter().enumerate()
+    for (number, name) in ["authorization", "x-request-id", "x-shop-caller", "x-shop-price-list"]
+        .into_iter()
+        .enumerate()
     {
         let value = HeaderValue::try_from(format!("made-at-run-time-{number}")).unwrap();
         headers.insert(name, value);
@@ -74,20 +78,11 @@ impl Encoder for Verbatim {
 /// Makes requests without a body by cloning a prepared one, whose run-time values are shared by now.
 pub(crate) fn template() -> impl FnMut() -> Request<Body> {
     let template = fresh_to("http://shop.example/orders/7", Full::default());
-    move || clone_of(&template)
-}
-
-/// The same request again, its extensions left out.
-pub(crate) fn clone_of<B: Clone>(request: &Request<B>) -> Request<B> {
-    let mut clone = Request::new(request.body().clone());
-    *clone.method_mut() = request.method().clone();
-    *clone.uri_mut() = request.uri().clone();
-    *clone.version_mut() = request.version();
-    *clone.headers_mut() = request.headers().clone();
-    clone
+    move || template.clone()
 }
 
 /// The fresh request of reqwest.
+#[cfg(feature = "peers")]
 pub(crate) fn reqwest_fresh_to(url: &str) -> reqwest::Request {
     let mut request = reqwest::Request::new(Method::PUT, url.parse().unwrap());
     fill(request.headers_mut());
@@ -96,11 +91,13 @@ pub(crate) fn reqwest_fresh_to(url: &str) -> reqwest::Request {
 }
 
 /// A fresh request of reqwest with 1 KiB.
+#[cfg(feature = "peers")]
 pub(crate) fn reqwest_fresh() -> reqwest::Request {
     reqwest_fresh_to("http://shop.example/orders/7")
 }
 
 /// Makes requests of reqwest without a body by cloning a prepared one.
+#[cfg(feature = "peers")]
 pub(crate) fn reqwest_template() -> impl FnMut() -> reqwest::Request {
     let mut template = reqwest_fresh();
     *template.body_mut() = None;

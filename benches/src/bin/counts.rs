@@ -10,14 +10,11 @@
 
 use std::process::ExitCode;
 
-use reattempt_benches::{Allocations, Counting, check, find, rows, serve, sizes};
-use serde_json::json;
+use reattempt_benches::{Counting, Sized, check, count_here, rows, serve, sizes};
+use serde_json::{Value, json};
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
-
-/// Connections are opened, tables filled and generators seeded by then.
-const WARM_UP: u64 = 3;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,30 +22,18 @@ fn main() -> ExitCode {
     match arguments[..] {
         ["serve"] => serve(),
         ["check"] => check(),
-        ["size"] => println!("{}", json!(sizes())),
+        ["size"] => {
+            let each = |size: Sized| json!([size.row, size.contender, size.future, size.boxed]);
+            println!("{}", Value::from_iter(sizes().into_iter().map(each)));
+        }
         ["list"] => list(),
-        [row, contender, operations] => {
-            let (Some(contender), Ok(operations)) = (find(row, contender), operations.parse())
-            else {
+        [row, contender, operations] => match count_here(row, contender, operations) {
+            Some(counted) => println!("{counted}"),
+            None => {
                 eprintln!("no such row, contender or number; `counts list` prints them");
                 return ExitCode::FAILURE;
-            };
-            let mut work = (contender.prepare)();
-            work(WARM_UP);
-            let before = Allocations::now();
-            work(operations);
-            let after = Allocations::now();
-            let grown = i128::from(after.live) - i128::from(before.live);
-            println!(
-                "{}",
-                json!({
-                    "operations": operations,
-                    "allocations": after.calls - before.calls,
-                    "bytes": after.bytes - before.bytes,
-                    "kept": i64::try_from(grown).unwrap_or(i64::MAX),
-                })
-            );
-        }
+            }
+        },
         _ => {
             eprintln!("usage: counts ROW CONTENDER N | size | check | list | serve");
             return ExitCode::FAILURE;

@@ -7,19 +7,23 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use http::Request;
-use http_body_util::BodyExt;
-use reattempt::service_config::ServiceConfig;
-use reattempt::{CallOptions, ReplayLimits, Retry, RetryLayer, RetryPolicy, ServiceConfigLayer};
+use reattempt::{CallOptions, ReplayLimits, Retry, RetryPolicy};
+#[cfg(feature = "peers")]
 use reqwest_middleware::ClientWithMiddleware;
+#[cfg(feature = "peers")]
 use tower::Layer;
 use tower_service::Service;
 
 use super::{Row, Work, above, alone};
-use crate::contenders::{
-    by_hand, by_hand_once, middleware_bare, ours, reqwest_retry_usual, resilience,
-};
-use crate::inner::{Answers, Reads, Terminal};
-use crate::requests::{Body, fresh, grpc, grpc_encoded, reqwest_fresh, reqwest_template, template};
+use crate::contenders::{by_hand, by_hand_once, by_hand_with_bucket, ours};
+#[cfg(feature = "peers")]
+use crate::contenders::{middleware_bare, reqwest_retry_usual, resilience};
+use crate::inner::Answers;
+#[cfg(feature = "peers")]
+use crate::inner::Terminal;
+use crate::requests::{Body, fresh, template};
+#[cfg(feature = "peers")]
+use crate::requests::{reqwest_fresh, reqwest_template};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -32,8 +36,12 @@ pub(super) const ROWS: &[Row] = &[
             alone("bare", || each(Answers, template())),
             above("ours", "bare", || each(ours(Answers), template())),
             above("tower", "bare", || each(by_hand(Answers), template())),
+            above("tower-bucket", "bare", || each(by_hand_with_bucket(Answers), template())),
+            #[cfg(feature = "peers")]
             above("tower-resilience", "bare", || each(resilience().layer(Answers), template())),
+            #[cfg(feature = "peers")]
             alone("bare-middleware", || chained(bare_chain(), reqwest_template())),
+            #[cfg(feature = "peers")]
             above("reqwest-retry", "bare-middleware", || chained(retrying(), reqwest_template())),
         ],
     },
@@ -47,8 +55,12 @@ pub(super) const ROWS: &[Row] = &[
             alone("bare", || each(Answers, fresh)),
             above("ours", "bare", || each(ours(Answers), fresh)),
             above("tower", "bare", || each(by_hand(Answers), fresh)),
+            above("tower-bucket", "bare", || each(by_hand_with_bucket(Answers), fresh)),
+            #[cfg(feature = "peers")]
             above("tower-resilience", "bare", || each(resilience().layer(Answers), fresh)),
+            #[cfg(feature = "peers")]
             alone("bare-middleware", || chained(bare_chain(), reqwest_fresh)),
+            #[cfg(feature = "peers")]
             above("reqwest-retry", "bare-middleware", || chained(retrying(), reqwest_fresh)),
         ],
     },
@@ -73,49 +85,10 @@ pub(super) const ROWS: &[Row] = &[
                 let nothing = ReplayLimits::default().per_call(0);
                 each(Retry::new(RetryPolicy::http().replay(nothing), Answers), fresh)
             }),
-            above("tower", "bare", || each(by_hand_once(Answers), fresh)),
-        ],
-    },
-    Row {
-        name: "grpc",
-        title: "gRPC unary, first-time success, 1 KiB message",
-        operations: 500,
-        counted: true,
-        timed: true,
-        contenders: &[
-            alone("bare-http", || each(Answers, fresh)),
-            above("ours-http", "bare-http", || each(ours(Answers), fresh)),
-            alone("bare", || each(Reads, || boxed(grpc()))),
-            above("ours", "bare", || each(RetryLayer::grpc().layer(Reads), grpc)),
-            alone("bare-encoded", || each(Reads, || boxed(grpc_encoded()))),
-            above("ours-encoded", "bare-encoded", || {
-                each(RetryLayer::grpc().layer(Reads), grpc_encoded)
-            }),
-            above("ours-by-config", "bare", || each(by_config().layer(Reads), grpc)),
+            above("tower-bucket", "bare", || each(by_hand_once(Answers), fresh)),
         ],
     },
 ];
-
-/// A request whose body is boxed once more, as tonic's type makes whoever wraps one do.
-fn boxed(request: Request<tonic::body::Body>) -> Request<tonic::body::Body> {
-    // Another type, or tonic would see that it has boxed this one before.
-    request.map(|body| tonic::body::Body::new(body.map_err(|error| error)))
-}
-
-/// A service config with a policy for the method that is called, and a throttle.
-fn by_config() -> ServiceConfigLayer {
-    let text = r#"{
-        "methodConfig": [{
-            "name": [{ "service": "shop.Orders" }],
-            "retryPolicy": {
-                "maxAttempts": 3, "initialBackoff": "0.1s", "maxBackoff": "5s",
-                "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]
-            }
-        }],
-        "retryThrottling": { "maxTokens": 10, "tokenRatio": 0.1 }
-    }"#;
-    ServiceConfigLayer::new(ServiceConfig::parse(text).unwrap())
-}
 
 fn one_attempt() -> Retry<Answers> {
     Retry::new(RetryPolicy::http().max_attempts(1), Answers)
@@ -132,7 +105,7 @@ fn opted_out() -> impl FnMut() -> Request<Body> {
 }
 
 /// Calls the service with one request after the other.
-fn each<S, R>(mut service: S, mut make: impl FnMut() -> R + 'static) -> Work
+pub(super) fn each<S, R>(mut service: S, mut make: impl FnMut() -> R + 'static) -> Work
 where
     S: Service<R> + 'static,
 {
@@ -151,15 +124,18 @@ fn call<S: Service<R>, R>(service: &mut S, request: R) {
     assert!(matches!(pin!(service.call(request)).poll(&mut context), Poll::Ready(Ok(_))));
 }
 
+#[cfg(feature = "peers")]
 /// The chain with nothing in it but its end.
 pub(super) fn bare_chain() -> ClientWithMiddleware {
     middleware_bare(reqwest::Client::new(), Terminal)
 }
 
+#[cfg(feature = "peers")]
 fn retrying() -> ClientWithMiddleware {
     reqwest_retry_usual(reqwest::Client::new()).with(Terminal).build()
 }
 
+#[cfg(feature = "peers")]
 /// Sends one request after the other down a chain of middleware.
 fn chained(
     client: ClientWithMiddleware,
@@ -172,6 +148,7 @@ fn chained(
     })
 }
 
+#[cfg(feature = "peers")]
 #[inline(never)]
 fn execute(client: &ClientWithMiddleware, request: reqwest::Request) {
     let mut context = Context::from_waker(Waker::noop());

@@ -1,15 +1,26 @@
 //! The rows of the table, and who competes in each.
 
+#[cfg(feature = "peers")]
 mod body;
+#[cfg(feature = "peers")]
 mod budget;
 mod call;
+mod grpc;
 mod once;
+mod operation;
+#[cfg(feature = "peers")]
 mod schedule;
+mod settings;
+#[cfg(feature = "peers")]
 mod size;
+#[cfg(feature = "peers")]
 mod waiting;
+#[cfg(feature = "peers")]
 mod wire;
 
-pub use size::sizes;
+#[cfg(feature = "peers")]
+pub use size::{Sized, sizes};
+#[cfg(feature = "peers")]
 pub use wire::serve;
 
 /// Does as many operations as it is told.
@@ -45,9 +56,12 @@ pub struct Row {
 
 /// Every row.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    [call::ROWS, once::ROWS, schedule::ROWS, budget::ROWS, body::ROWS, wire::ROWS, waiting::ROWS]
-        .into_iter()
-        .flatten()
+    let few = [call::ROWS, once::ROWS, settings::ROWS, operation::ROWS, grpc::ROWS];
+    #[cfg(feature = "peers")]
+    let more = [schedule::ROWS, budget::ROWS, body::ROWS, wire::ROWS, waiting::ROWS];
+    #[cfg(not(feature = "peers"))]
+    let more: [&[Row]; 0] = [];
+    few.into_iter().chain(more).flatten()
 }
 
 /// The contender of this name in the row of that name.
@@ -60,11 +74,16 @@ pub fn find(row: &str, contender: &str) -> Option<&'static Contender> {
 /// that what is read was sent, that what is empty refuses.
 pub fn check() {
     once::check();
-    schedule::check();
-    budget::check();
-    body::check();
-    wire::check();
-    waiting::check();
+    settings::check();
+    operation::check();
+    #[cfg(feature = "peers")]
+    {
+        schedule::check();
+        budget::check();
+        body::check();
+        wire::check();
+        waiting::check();
+    }
 }
 
 /// A contender of this name, whose cost counts above that of the one called `bare`.

@@ -8,17 +8,28 @@ use std::time::Duration;
 use http::{Request, StatusCode};
 use reattempt::schedule::Constant;
 use reattempt::{Retry, RetryBudget, RetryPolicy};
+#[cfg(feature = "peers")]
 use reqwest_middleware::ClientWithMiddleware;
 use tokio::runtime::{Builder, Runtime};
+#[cfg(feature = "peers")]
+use tower::Layer;
 use tower::retry::budget::TpsBudget;
-use tower::{Layer, Service, ServiceExt};
+use tower::{Service, ServiceExt};
+#[cfg(feature = "peers")]
 use tower_resilience_retry::FixedInterval;
 
+#[cfg(feature = "peers")]
 use super::call::bare_chain;
 use super::{Row, Work, above, alone};
-use crate::contenders::{ByHand, reqwest_retry, resilience_with};
-use crate::inner::{Answer, Answers, FailsFirst, TerminalFailsFirst};
-use crate::requests::{Body, fresh, reqwest_fresh, reqwest_template, template};
+use crate::contenders::{Bucket, ByHand};
+#[cfg(feature = "peers")]
+use crate::contenders::{reqwest_retry, resilience_with};
+#[cfg(feature = "peers")]
+use crate::inner::TerminalFailsFirst;
+use crate::inner::{Answer, Answers, FailsFirst};
+use crate::requests::{Body, fresh, template};
+#[cfg(feature = "peers")]
+use crate::requests::{reqwest_fresh, reqwest_template};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -31,8 +42,12 @@ pub(super) const ROWS: &[Row] = &[
             alone("bare", || each(Answers, template())),
             above("ours", "bare", || each(ours(FailsFirst::default()), template())),
             above("tower", "bare", || each(by_hand(FailsFirst::default()), template())),
+            above("tower-bucket", "bare", || each(with_bucket(FailsFirst::default()), template())),
+            #[cfg(feature = "peers")]
             above("tower-resilience", "bare", || each(without_delay(), template())),
+            #[cfg(feature = "peers")]
             alone("bare-middleware", || chained(bare_chain(), reqwest_template())),
+            #[cfg(feature = "peers")]
             above("reqwest-retry", "bare-middleware", || chained(retrying(), reqwest_template())),
         ],
     },
@@ -46,18 +61,24 @@ pub(super) const ROWS: &[Row] = &[
             alone("bare", || each(Answers, fresh)),
             above("ours", "bare", || each(ours(FailsFirst::default()), fresh)),
             above("tower", "bare", || each(by_hand(FailsFirst::default()), fresh)),
+            above("tower-bucket", "bare", || each(with_bucket(FailsFirst::default()), fresh)),
+            #[cfg(feature = "peers")]
             above("tower-resilience", "bare", || each(without_delay(), fresh)),
+            #[cfg(feature = "peers")]
             alone("bare-middleware", || chained(bare_chain(), reqwest_fresh)),
+            #[cfg(feature = "peers")]
             above("reqwest-retry", "bare-middleware", || chained(retrying(), reqwest_fresh)),
         ],
     },
 ];
 
+#[cfg(feature = "peers")]
 fn without_delay() -> impl Service<Request<Body>, Response = Answer, Error: std::fmt::Debug> {
     let layer = resilience_with(FixedInterval::new(Duration::ZERO), 1e6);
     layer.layer(FailsFirst::default())
 }
 
+#[cfg(feature = "peers")]
 fn retrying() -> ClientWithMiddleware {
     let chain = reqwest_retry(reqwest::Client::new(), Duration::ZERO, Duration::ZERO);
     chain.with(TerminalFailsFirst::default()).build()
@@ -71,18 +92,23 @@ fn ours<S: Clone>(inner: S) -> Retry<S, RetryPolicy<reattempt::Http, Constant>> 
     Retry::new(policy, inner)
 }
 
-fn by_hand<S>(inner: S) -> tower::retry::Retry<ByHand, S> {
+fn by_hand<S>(inner: S) -> tower::retry::Retry<ByHand<TpsBudget>, S> {
     let budget = TpsBudget::new(Duration::from_secs(10), 10, 10.0);
-    let policy = ByHand::new(Duration::ZERO, Duration::from_millis(1), 0.0, budget);
-    tower::retry::Retry::new(policy, inner)
+    tower::retry::Retry::new(ByHand::new(Duration::ZERO, Duration::ZERO, budget), inner)
 }
 
-fn paused() -> Runtime {
+/// With a bucket in which a success puts the token that a retry takes.
+fn with_bucket<S>(inner: S) -> tower::retry::Retry<ByHand<Bucket>, S> {
+    let budget = Bucket::new(10, 1000);
+    tower::retry::Retry::new(ByHand::new(Duration::ZERO, Duration::ZERO, budget), inner)
+}
+
+pub(super) fn paused() -> Runtime {
     Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
 }
 
 /// Calls the service with one request after the other; each has to succeed in the end.
-fn each<S>(mut service: S, mut make: impl FnMut() -> Request<Body> + 'static) -> Work
+pub(super) fn each<S>(mut service: S, mut make: impl FnMut() -> Request<Body> + 'static) -> Work
 where
     S: Service<Request<Body>, Response = Answer> + 'static,
     S::Error: std::fmt::Debug,
@@ -98,6 +124,7 @@ where
     })
 }
 
+#[cfg(feature = "peers")]
 fn chained(
     client: ClientWithMiddleware,
     mut make: impl FnMut() -> reqwest::Request + 'static,

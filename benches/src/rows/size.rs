@@ -5,24 +5,46 @@ use reattempt::CallOptions;
 use tower::Layer;
 use tower_service::Service;
 
+use super::operation;
 use crate::Allocations;
-use crate::contenders::{by_hand, by_hand_once, ours, resilience};
+use crate::contenders::{by_hand_once, by_hand_with_bucket, ours, resilience};
 use crate::inner::Answers;
 use crate::requests::{Body, fresh};
 
-/// For each contender, the bytes of its future, and the bytes of the box it is in: those that `call`
-/// puts on the heap when there is nothing to keep of the request, for it will not be retried.
-pub fn sizes() -> Vec<(&'static str, usize, u64)> {
-    let never = CallOptions::new().never_retry();
-    vec![
-        measure("bare", Answers, Answers),
-        measure("ours", ours(Answers), ours(Answers).with_options(never)),
-        measure("tower", by_hand(Answers), by_hand_once(Answers)),
-        measure("tower-resilience", resilience().layer(Answers), resilience().layer(Answers)),
-    ]
+/// The bytes of the future of one contender, and those that `call` puts on the heap for it when nothing
+/// of the request is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Sized {
+    /// The row.
+    pub row: &'static str,
+    /// The contender.
+    pub contender: &'static str,
+    /// Bytes of the future itself.
+    pub future: usize,
+    /// Bytes of the box it is in.
+    pub boxed: u64,
 }
 
-fn measure<S>(name: &'static str, mut usual: S, mut never: S) -> (&'static str, usize, u64)
+/// The sizes of all futures that are compared.
+pub fn sizes() -> Vec<Sized> {
+    let never = CallOptions::new().never_retry();
+    let mut sizes = vec![
+        measure("bare", Answers, Answers),
+        measure("ours", ours(Answers), ours(Answers).with_options(never)),
+        measure("tower", by_hand_with_bucket(Answers), by_hand_once(Answers)),
+        measure("tower-resilience", resilience().layer(Answers), resilience().layer(Answers)),
+    ];
+    let operations = operation::sizes().into_iter();
+    sizes.extend(operations.map(|(contender, future)| Sized {
+        row: "retry-size",
+        contender,
+        future,
+        boxed: 0,
+    }));
+    sizes
+}
+
+fn measure<S>(contender: &'static str, mut usual: S, mut never: S) -> Sized
 where
     S: Service<Request<Body>>,
 {
@@ -32,5 +54,5 @@ where
     let not_retried = never.call(request);
     let boxed = Allocations::now().bytes - before;
     drop(not_retried);
-    (name, size_of_val(&future), boxed)
+    Sized { row: "size", contender, future: size_of_val(&future), boxed }
 }

@@ -13,11 +13,10 @@ use http::Request;
 use reattempt::schedule::Exponential;
 use reattempt::{ReplayLimits, ReplayMemory, Retry, RetryBudget, RetryPolicy};
 use tokio::runtime::{Builder, Runtime};
-use tower::retry::budget::TpsBudget;
 use tower_service::Service;
 
 use super::{Row, Work, alone};
-use crate::contenders::ByHand;
+use crate::contenders::{Bucket, ByHand};
 use crate::inner::Fails;
 use crate::requests::{Body, fresh};
 
@@ -59,9 +58,8 @@ fn ours() -> Retry<Fails> {
     Retry::new(policy, Fails)
 }
 
-fn by_hand() -> tower::retry::Retry<ByHand, Fails> {
-    let budget = TpsBudget::new(Duration::from_secs(10), 100_000_000, 1.0);
-    tower::retry::Retry::new(ByHand::new(HOUR, HOUR, 0.0, budget), Fails)
+fn by_hand() -> tower::retry::Retry<ByHand<Bucket>, Fails> {
+    tower::retry::Retry::new(ByHand::new(HOUR, HOUR, Bucket::new(10_000_000, 1)), Fails)
 }
 
 fn paused() -> Runtime {

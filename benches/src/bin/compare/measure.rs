@@ -90,13 +90,14 @@ impl Figures {
     fn add_sizes(&mut self) -> Result<(), Error> {
         let sizes = json(&run(Command::new(counts()?).arg("size"))?.0)?;
         for entry in sizes.as_array().into_iter().flatten() {
-            let (Some(name), size, boxed) = (entry[0].as_str(), entry[1].as_f64(), &entry[2])
+            let (Some(row), Some(name), size, boxed) =
+                (entry[0].as_str(), entry[1].as_str(), entry[2].as_f64(), &entry[3])
             else {
                 return Err(Error::new(format!("not a size: {entry}")));
             };
             let boxed = boxed.as_f64().unwrap_or_default();
             let costs = Costs { size, boxed, ..Costs::default() };
-            self.0.insert(("size".into(), name.into()), costs);
+            self.0.insert((row.into(), name.into()), costs);
         }
         Ok(())
     }

@@ -1,0 +1,92 @@
+//! Counts one contender: its allocations in a run by itself, its instructions under callgrind.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::{Allocations, Contender, Row, find};
+
+/// Connections are opened, tables filled and generators seeded by then.
+const WARM_UP: u64 = 3;
+
+/// The cost of one operation, everything included.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counted {
+    /// `None` if the row's instructions are not counted.
+    pub instructions: Option<f64>,
+    /// Requests for memory.
+    pub allocations: f64,
+    /// Bytes that are in use afterwards.
+    pub kept: f64,
+}
+
+/// Does `operations` in this process; returns what they allocated, as JSON. `None` if there is no such
+/// row, contender or number.
+pub fn count_here(row: &str, contender: &str, operations: &str) -> Option<Value> {
+    let contender = find(row, contender)?;
+    let operations: u64 = operations.parse().ok()?;
+    let mut work = (contender.prepare)();
+    work(WARM_UP);
+    let before = Allocations::now();
+    work(operations);
+    let after = Allocations::now();
+    Some(json!({
+        "allocations": after.calls - before.calls,
+        "bytes": after.bytes - before.bytes,
+        "kept": i128::from(after.live) - i128::from(before.live),
+    }))
+}
+
+/// Counts by the program that runs [`count_here`] when it is given row, contender and number.
+///
+/// Instructions are the difference of two runs, one with twice as many operations. So what happens once
+/// drops out.
+///
+/// # Errors
+/// A text with the reason, if a run fails or a count is missing.
+pub fn count(program: &Path, row: &Row, contender: &Contender) -> Result<Counted, String> {
+    let operations = row.operations;
+    let arguments =
+        |operations: u64| [row.name.into(), contender.name.into(), operations.to_string()];
+    let (allocated, _) = run(Command::new(program).args(arguments(operations)))?;
+    let allocated: Value =
+        serde_json::from_str(&allocated).map_err(|error| format!("{error} in {allocated:?}"))?;
+    let each = |name: &str| {
+        let all = allocated[name].as_f64().ok_or_else(|| format!("no {name} in {allocated}"))?;
+        Ok::<_, String>(all / operations as f64)
+    };
+    let under_callgrind = |operations: u64| {
+        let mut valgrind = Command::new("valgrind");
+        valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+        collected(&run(valgrind.arg(program).args(arguments(operations)))?.1)
+    };
+    let instructions = match row.counted {
+        true => Some(
+            (under_callgrind(2 * operations)? - under_callgrind(operations)?) / operations as f64,
+        ),
+        false => None,
+    };
+    Ok(Counted { instructions, allocations: each("allocations")?, kept: each("kept")? })
+}
+
+/// The number behind `Collected :` at the end of callgrind's output.
+fn collected(output: &str) -> Result<f64, String> {
+    let line = output.lines().find_map(|line| line.split_once("Collected :"));
+    line.and_then(|(_, number)| number.trim().parse().ok())
+        .ok_or_else(|| format!("callgrind gave no count:\n{output}"))
+}
+
+/// The two outputs of the command, if it succeeded.
+fn run(command: &mut Command) -> Result<(String, String), String> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{command:?}: {error} (is valgrind installed?)"))?;
+    let [out, errors] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    match output.status.success() {
+        true => Ok((out, errors)),
+        false => Err(format!("{command:?} failed:\n{errors}")),
+    }
+}
