@@ -66,6 +66,12 @@ impl ReplayWatch {
         Self { watched: Some(Arc::clone(watched)), reader }
     }
 
+    /// Returns `true` if the reader can never be cut off, as of a body that is one buffer in memory.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.watched.is_none()
+    }
+
     /// Ready once the reader can go on no more: the body outgrew its
     /// [limits](super::ReplayLimits) and another reader is ahead, or another reader
     /// [took it over](super::ReplayBody::cancel_others). Whether it has been dropped by then does not

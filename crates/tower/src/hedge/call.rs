@@ -7,9 +7,8 @@ mod ended;
 mod opening;
 mod replaced;
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use reattempt_core::{Budget, Failure, FailureKind, StopReason};
 use tokio::time::Instant;
@@ -18,13 +17,13 @@ use tower_service::Service;
 use super::HedgePolicy;
 use super::latencies::Stopwatch;
 use super::next::{Action, Attempts, Event, Rules, next};
-use super::running::Running;
+use super::running::{Readying, Running};
 use super::service::Shared;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AttemptKind, Carry, Kept, NextAttempt};
 use crate::{CallOptions, Deadline, clock};
 
-pub(super) use ended::Over;
+pub(super) use ended::{AnswerOf, Outcome, Over, OverOf, timed_out};
 pub(super) use opening::Opening;
 
 /// A call.
@@ -51,8 +50,14 @@ where
     running: Option<Box<RunningOf<S, Req, K, M>>>,
 }
 
-type RunningOf<S, Req, K, M> =
-    Running<S, <S as Service<<K as Carry<Req>>::Attempt>>::Future, ResultOf<S, Req, K, M>>;
+type RunningOf<S, Req, K, M> = Running<
+    S,
+    <K as Carry<Req>>::Attempt,
+    <S as Service<<K as Carry<Req>>::Attempt>>::Future,
+    ResultOf<S, Req, K, M>,
+>;
+
+type ReadyingOf<S, Req, K> = Readying<S, <K as Carry<Req>>::Attempt>;
 
 /// What a call ends with.
 pub(super) type ResultOf<S, Req, K, M> = Result<
@@ -62,6 +67,9 @@ pub(super) type ResultOf<S, Req, K, M> = Result<
 
 /// The number of an attempt, and how it ended.
 type Ended<T, E> = (u32, Result<T, E>);
+
+/// Why a further attempt was not sent, and the error of the service that did not become ready.
+struct NotSent<E>(StopReason, Option<E>);
 
 /// How the sending of hedges stands.
 pub(super) enum Hedging {
@@ -101,33 +109,38 @@ where
 
     /// The first attempt is not ready at once: from here on the call's time counts. One that needs
     /// none looks at no clock, unless latencies are observed.
-    pub(super) fn takes_time(&mut self) -> Option<StopReason> {
-        if self.attempts.is_some() || self.rules.max_attempts <= 1 {
-            return None;
+    pub(super) fn takes_time(&mut self) {
+        if self.attempts.is_none() && self.rules.max_attempts > 1 {
+            // It is in flight, so the call goes on.
+            let _ = self.take(Event::Time);
         }
-        self.take(Event::Time)
+    }
+
+    /// Notes when the call began to need time, and with that the end of its elapsed time.
+    fn start(&mut self, now: Instant) {
+        if self.started.is_some() {
+            return;
+        }
+        let started = self.stopwatch.as_ref().map_or(now, Stopwatch::started);
+        let own = self.options.as_ref().and_then(CallOptions::get_max_elapsed);
+        let elapsed = own.unwrap_or(self.shared.policy.settings.limits.max_elapsed);
+        self.rules.latest = elapsed.map(|most| clock::later(started, most));
+        (self.started, self.sent) = (Some(started), Some(started));
     }
 
     /// Takes an event, and says why the call is over, if it is.
     fn take(&mut self, event: Event) -> Option<StopReason> {
         let now = Instant::now();
-        let attempts = match &mut self.attempts {
-            Some(attempts) => attempts,
-            None => {
-                let started = self.stopwatch.as_ref().map_or(now, Stopwatch::started);
-                let settings = &self.shared.policy.settings;
-                let own = self.options.as_ref().and_then(CallOptions::get_max_elapsed);
-                let elapsed = own.unwrap_or(settings.limits.max_elapsed);
-                self.rules.latest = elapsed.map(|most| clock::later(started, most));
-                (self.started, self.sent) = (Some(started), Some(started));
-                let attempts = self.attempts.insert(Attempts::first(&self.rules, started));
-                if !clock::has_timer() {
-                    // Where nothing can wait nothing is hedged.
-                    let _ = next(&self.rules, attempts, Event::Stopped(StopReason::NoTimer), now);
-                }
-                attempts
+        self.start(now);
+        let attempts = self.attempts.get_or_insert_with(|| {
+            let started = self.started.unwrap_or(now);
+            let mut attempts = Attempts::first(&self.rules, started);
+            if !clock::has_timer() {
+                // Where nothing can wait nothing is hedged.
+                let _ = next(&self.rules, &mut attempts, Event::Stopped(StopReason::NoTimer), now);
             }
-        };
+            attempts
+        });
         let action = next(&self.rules, attempts, event, now);
         self.upcoming = match action {
             Action::Go(upcoming) => upcoming,
@@ -136,8 +149,8 @@ where
         if self.upcoming.is_none_or(|due| due > now)
             && let Some(running) = &mut self.running
         {
-            // No readiness is reserved, and no token held, by one that waits.
-            running.readying = None;
+            // No readiness is reserved, and no token held, by one that waits beside others.
+            running.readying.take_if(|readying| readying.attempt.is_none());
         }
         match action {
             Action::Go(_) => None,
@@ -145,80 +158,126 @@ where
         }
     }
 
-    /// A moment that was waited for has come.
-    pub(super) fn time_passed(&mut self) -> Option<StopReason> {
-        self.take(Event::Time)
+    /// How many attempts are under way, or about to be replaced.
+    fn in_flight(&self) -> u32 {
+        self.attempts.map_or(1, |attempts| attempts.in_flight)
     }
 
-    /// Sends a hedge if one is due; breaks with the reason if the call is over.
-    pub(super) fn poll_hedge(&mut self, cx: &mut Context<'_>) -> ControlFlow<StopReason, Hedging> {
-        let Some(due) = self.upcoming else { return ControlFlow::Continue(Hedging::Until(None)) };
+    /// Sends the next attempt if one is due; or returns when to look again, or why none was sent.
+    fn poll_due(&mut self, cx: &mut Context<'_>) -> Result<Hedging, NotSent<S::Error>> {
+        let end = self.rules.end();
+        let Some(due) = self.upcoming else {
+            // A replacement may still wait for its service.
+            let replacing = self.running.as_ref().is_some_and(|it| !it.replacing.is_empty());
+            return Ok(Hedging::Until(end.filter(|_| replacing && clock::has_timer())));
+        };
         if due > Instant::now() {
-            return ControlFlow::Continue(Hedging::Until(Some(due)));
+            return Ok(Hedging::Until(Some(due)));
         }
-        let (event, hedging) = match self.poll_send(cx) {
+        match self.poll_send(cx) {
             // A service that is not ready is waited for, but not without end.
-            Poll::Pending => return ControlFlow::Continue(Hedging::Until(self.rules.end())),
-            Poll::Ready(Ok(())) => (Event::Sent, Hedging::Sent),
-            Poll::Ready(Err(reason)) => (Event::Stopped(reason), Hedging::Until(None)),
-        };
-        match self.take(event) {
-            Some(stop) => ControlFlow::Break(stop),
-            None => ControlFlow::Continue(hedging),
+            Poll::Pending => Ok(Hedging::Until(end)),
+            Poll::Ready(sent) => sent.map(|()| Hedging::Sent),
         }
     }
 
-    /// Asks the budget, readies a service and sends the next attempt; or says why it cannot be sent.
-    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
-        let settings = &*self.shared.policy.settings;
-        let Some(kept) = self.kept.as_ref().filter(|kept| kept.at_hand()) else {
-            return Poll::Ready(Err(StopReason::BodyNotKept));
-        };
+    /// Readies a service and sends the next attempt.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), NotSent<S::Error>>> {
         let now = Instant::now();
-        let readying = self.running.as_ref().is_some_and(|running| running.readying.is_some());
-        if !readying {
-            let failure = self.running.as_ref().and_then(|running| running.failure);
-            // That no answer has come yet.
-            let failure = failure.unwrap_or(Failure::new(FailureKind::Timeout));
-            let destination = settings.protocol.destination(kept);
-            let Some(permit) =
-                settings.budget.acquire(&destination, &failure, clock::since_epoch(now))
-            else {
-                return Poll::Ready(Err(StopReason::BudgetExhausted));
-            };
-            let running = self
-                .running
-                .get_or_insert_with(|| Box::new(Running::new(destination.into_owned().into())));
-            running.readying = Some((self.shared.spare(), permit));
-        }
-        let Some(running) = &mut self.running else { return Poll::Pending };
-        let Some((service, _)) = &mut running.readying else { return Poll::Pending };
-        if ready!(service.poll_ready(cx)).is_err() {
-            // The attempts in flight have a connection; their outcome is the better one to have.
-            return Poll::Ready(Err(StopReason::NotReady));
-        }
-        let number = self.attempts.map_or(1, |attempts| attempts.sent).saturating_add(1);
-        // Of a first attempt that was replaced there is a watch already, or will be.
-        if number == 2 && running.replaced.iter().all(|(of, _)| *of != 1) {
-            running.watches.extend(kept.watch_first().map(|watch| (1, watch)));
-        }
-        running.watches.extend(kept.watch_next().map(|watch| (number, watch)));
-        let last = number >= self.rules.max_attempts && !settings.protocol.replaces();
-        let order = NextAttempt { number, kind: AttemptKind::Hedge, last, deadline: self.deadline };
-        let again = settings.protocol.again(&mut self.kept, order);
-        let (Some(attempt), Some((mut service, permit))) = (again, running.readying.take()) else {
-            return Poll::Ready(Err(StopReason::BodyNotKept));
+        let mut readying = match self.grant(now) {
+            Ok(readying) => readying,
+            Err(reason) => return Poll::Ready(Err(NotSent(reason, None))),
         };
+        let mut service = readying.service.take().unwrap_or_else(|| self.shared.spare());
+        match service.poll_ready(cx) {
+            Poll::Pending => {
+                readying.service = Some(service);
+                self.running().readying = Some(readying);
+                return Poll::Pending;
+            }
+            Poll::Ready(Err(error)) => {
+                return Poll::Ready(Err(NotSent(StopReason::NotReady, Some(error))));
+            }
+            Poll::Ready(Ok(())) => {}
+        }
+        let attempt = match readying.attempt {
+            Some(attempt) => self.refresh(attempt),
+            None => match self.prepare() {
+                Some(attempt) => attempt,
+                None => return Poll::Ready(Err(NotSent(StopReason::BodyNotKept, None))),
+            },
+        };
+        let number = self.next_number();
+        let alone = self.in_flight() == 0;
+        let after = self.sent.replace(now).map(|sent| now.saturating_duration_since(sent));
+        let shared = Arc::clone(&self.shared);
+        let running = self.running();
         running.failure = None;
-        running.push(number, service.call(attempt), Some(permit));
-        if let Some(observer) = &settings.observer {
-            let after = self.sent.map(|sent| now.saturating_duration_since(sent));
-            let after = after.unwrap_or_default();
-            let event = crate::Event::WillRetry { attempt: number, after };
+        running.alone = alone;
+        running.push(number, service.call(attempt), Some(readying.permit));
+        if let Some(observer) = &shared.policy.settings.observer {
+            let event =
+                crate::Event::WillRetry { attempt: number, after: after.unwrap_or_default() };
             observer.on_event(&running.destination, &event);
         }
-        self.sent = Some(now);
         Poll::Ready(Ok(()))
+    }
+
+    /// The budget's leave to send the next attempt, which is asked for once; or why there is none.
+    fn grant(&mut self, now: Instant) -> Result<ReadyingOf<S, Req, K>, StopReason> {
+        let granted = self.running.as_mut().and_then(|running| running.readying.take());
+        let prepared = granted.as_ref().is_some_and(|readying| readying.attempt.is_some());
+        if !prepared && !self.kept.as_ref().is_some_and(Kept::at_hand) {
+            return Err(StopReason::BodyNotKept);
+        }
+        if let Some(granted) = granted {
+            return Ok(granted);
+        }
+        let shared = Arc::clone(&self.shared);
+        let running = self.running();
+        // Without a failure: that no answer has come yet.
+        let failure = running.failure.unwrap_or(Failure::new(FailureKind::Timeout));
+        let budget = &shared.policy.settings.budget;
+        let permit = budget.acquire(&running.destination, &failure, clock::since_epoch(now));
+        let permit = permit.ok_or(StopReason::BudgetExhausted)?;
+        Ok(Readying { permit, service: None, attempt: None })
+    }
+
+    /// The number of the next attempt.
+    fn next_number(&self) -> u32 {
+        self.attempts.map_or(1, |attempts| attempts.sent).saturating_add(1)
+    }
+
+    /// Makes the next attempt of what was kept.
+    fn prepare(&mut self) -> Option<K::Attempt> {
+        let number = self.next_number();
+        let alone = self.in_flight() == 0;
+        let kept = self.kept.as_ref()?;
+        if alone {
+            // What still reads the body for an attempt that is over could use up what is kept.
+            kept.supersede();
+        }
+        let first = kept.watch_first().filter(|_| number == 2 && !alone);
+        let next = kept.watch_next();
+        let running = self.running();
+        // Of a first attempt that was replaced there is a watch already, or will be.
+        if running.replaced.iter().all(|(of, _)| *of != 1) {
+            running.watches.extend(first.map(|watch| (1, watch)));
+        }
+        running.watches.extend(next.map(|watch| (number, watch)));
+        let protocol = &self.shared.policy.settings.protocol;
+        let last = number >= self.rules.max_attempts && !protocol.replaces();
+        let order = NextAttempt { number, kind: AttemptKind::Hedge, last, deadline: self.deadline };
+        protocol.again(&mut self.kept, order)
+    }
+
+    /// Writes what is left of the deadline into an attempt that was made a while ago.
+    fn refresh(&self, attempt: K::Attempt) -> K::Attempt {
+        let Some(deadline) = self.deadline else { return attempt };
+        let protocol = &self.shared.policy.settings.protocol;
+        let (mut head, rest) = protocol.split(attempt);
+        K::write_deadline(&mut head, deadline);
+        protocol.join(head, rest)
     }
 
     /// The first hedge that has ended, and how.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tower_service::Service;
 
 use super::Extended;
-use super::call::{Call, Hedging, Over, ResultOf};
+use super::call::{AnswerOf, Call, Hedging, Outcome, Over, OverOf};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Carry, Judge};
 
@@ -28,6 +28,7 @@ pin_project! {
     pub struct HedgeFuture<S, Req, K, B, M>
     where
         K: Carry<Req>,
+        K: Judge<S::Response>,
         S: Service<K::Attempt>,
         M: ErrorMode<S::Error>,
     {
@@ -41,28 +42,36 @@ pin_project! {
         sleep: Option<Sleep>,
         #[pin]
         limit: M::Timer,
+        // Of a call that is not sent, for its deadline has passed.
+        late: Option<Box<AnswerOf<S, Req, K, M>>>,
     }
 }
 
 impl<S, Req, K, B, M> HedgeFuture<S, Req, K, B, M>
 where
-    K: Carry<Req>,
+    K: Carry<Req> + Judge<S::Response>,
     S: Service<K::Attempt>,
     M: ErrorMode<S::Error>,
 {
     /// A call whose only attempt's outcome is handed on.
     pub(super) fn passing(attempt: S::Future) -> Self {
-        Self::of(None, attempt)
+        Self::of(None, Some(attempt))
+    }
+
+    /// A call that is not sent, because its deadline has passed.
+    #[cold]
+    pub(super) fn late(answer: AnswerOf<S, Req, K, M>) -> Self {
+        Self { late: Some(Box::new(answer)), ..Self::of(None, None) }
     }
 
     /// A call with its first attempt.
     pub(super) fn new(call: Call<S, Req, K, B, M>, attempt: S::Future) -> Self {
-        Self::of(Some(call), attempt)
+        Self::of(Some(call), Some(attempt))
     }
 
-    fn of(call: Option<Call<S, Req, K, B, M>>, attempt: S::Future) -> Self {
+    fn of(call: Option<Call<S, Req, K, B, M>>, first: Option<S::Future>) -> Self {
         let limit = M::Timer::default();
-        Self { call, first: Some(attempt), sleeping_until: None, sleep: None, limit }
+        Self { call, first, sleeping_until: None, sleep: None, limit, late: None }
     }
 }
 
@@ -77,6 +86,9 @@ where
     type Output = Result<K::Answer, M::Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(late) = self.as_mut().project().late.take() {
+            return Poll::Ready(*late);
+        }
         let over = ready!(self.as_mut().poll_over(cx));
         let mut this = self.project();
         // The losers are gone before the winner is handed out.
@@ -85,11 +97,14 @@ where
         M::reset(this.limit.as_mut());
         let result = match this.call {
             Some(call) => call.end(over, cx),
-            None => over.result.map(|result| result.map(|response| K::answer(response, false))),
+            None => match over.outcome {
+                Outcome::Of(_, result) => result.map(|response| K::answer(response, false)),
+                Outcome::Made(made) => made,
+            },
         };
         // Nothing is left to say, should it be polled again.
         *this.call = None;
-        result.map_or(Poll::Pending, Poll::Ready)
+        Poll::Ready(result)
     }
 }
 
@@ -102,7 +117,7 @@ where
     M: ErrorMode<S::Error>,
 {
     /// Polls until the call is over.
-    fn poll_over(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Over<ResultOf<S, Req, K, M>>> {
+    fn poll_over(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<OverOf<S, Req, K, M>> {
         let mut this = self.project();
         loop {
             // Before anything else, so that what a client says of a body that was cut off is not heard.
@@ -123,15 +138,11 @@ where
             let Some(call) = this.call else {
                 let (number, result) = ready!(ended);
                 let stop = reattempt_core::StopReason::Forbidden;
-                let result = Some(result.map_err(M::own));
-                return Poll::Ready(Over { number, result, stop });
+                let outcome = Outcome::Of(number, result.map_err(M::own));
+                return Poll::Ready(Over { outcome, stop });
             };
             if ended.is_pending() {
-                if let Some(stop) = call.takes_time()
-                    && let Some(over) = call.last(stop)
-                {
-                    return Poll::Ready(over);
-                }
+                call.takes_time();
                 ended = call.poll_hedges(cx);
             }
             let progress = ended.is_ready();
@@ -144,10 +155,7 @@ where
             let until = match call.poll_hedge(cx) {
                 ControlFlow::Continue(Hedging::Sent) => continue,
                 ControlFlow::Continue(Hedging::Until(until)) => until,
-                ControlFlow::Break(stop) => match call.last(stop) {
-                    Some(over) => return Poll::Ready(over),
-                    None => None,
-                },
+                ControlFlow::Break(over) => return Poll::Ready(over),
             };
             if progress {
                 continue;
@@ -161,17 +169,20 @@ where
                     && sleep.poll(cx).is_ready()
                 {
                     *this.sleeping_until = None;
-                    if let Some(stop) = call.time_passed()
-                        && let Some(over) = call.last(stop)
-                    {
+                    if let Some(over) = call.time_passed() {
                         return Poll::Ready(over);
                     }
                     continue;
                 }
             }
+            if let Some(over) = call.release(cx) {
+                return Poll::Ready(over);
+            }
             let due = call.interrupt_due();
             let (interrupt, since) = ready!(M::poll_interrupt(this.limit.as_mut(), cx, |_| due));
-            return Poll::Ready(call.interrupted(interrupt, since));
+            // Where there is no answer for it the attempts go on, which have been polled above.
+            let over = call.interrupted(interrupt, since);
+            return over.map_or(Poll::Pending, Poll::Ready);
         }
     }
 }
@@ -189,7 +200,7 @@ fn poll_first<F: Future>(
 
 impl<S, Req, K, B, M> fmt::Debug for HedgeFuture<S, Req, K, B, M>
 where
-    K: Carry<Req>,
+    K: Carry<Req> + Judge<S::Response>,
     S: Service<K::Attempt>,
     M: ErrorMode<S::Error>,
 {

@@ -15,6 +15,12 @@ impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
         self.set(|settings| settings.protocol.replaces = replaced)
     }
 
+    /// Sets whether a `google.rpc.RetryInfo` in the status details puts the next hedge off (rule RI-4).
+    /// Off by default. It sets the least delay, and counts as a `Retry-After` does over HTTP.
+    pub fn retry_info(self, read: bool) -> Self {
+        self.set(|settings| settings.protocol.retry_info = read)
+    }
+
     /// The codes with which an attempt may fail without ending the call (rules HG-4, HG-5), in place
     /// of the default's three; with none, every error ends it.
     ///

@@ -5,8 +5,8 @@ use tower_layer::Layer;
 use super::{Hedge, HedgePolicy};
 use crate::protocol::Grpc;
 
-/// Wraps a client in hedging: a call that takes long is sent again, and the first answer worth having
-/// wins.
+/// Wraps a client in hedging: a call that takes long is sent again, and the first response that is not
+/// worth another attempt wins.
 ///
 /// # Hazards
 ///

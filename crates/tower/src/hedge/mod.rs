@@ -1,5 +1,5 @@
 //! Hedging: a call that takes long is sent again while the first attempt still runs, and the first
-//! answer that is worth having is the call's.
+//! response that is not worth another attempt is the call's.
 //!
 //! **It multiplies load.** Each hedge is a whole request more for a server that may be slow because
 //! of its load; a budget stands in front of every one, and the running quantile as the delay bounds

@@ -51,10 +51,12 @@ pub(super) struct Attempts {
 pub(super) enum Pushback {
     /// Nothing.
     None,
-    /// The next attempt is to come after this time.
-    After(Duration),
-    /// No attempt is to come.
-    Stop,
+    /// The next attempt is to come after exactly this time.
+    Exactly(Duration),
+    /// The next attempt is to come after this time or later, at best `spread` later.
+    AtLeast { wait: Duration, spread: Duration },
+    /// No attempt is to come, for this reason.
+    Stop(StopReason),
 }
 
 /// Something that happened to a call.
@@ -122,12 +124,15 @@ pub(super) fn next(rules: &Rules, attempts: &mut Attempts, event: Event, now: In
                 // HG-4; what a server asked for is not shortened by the failure of another attempt.
                 Pushback::None => attempts.due = attempts.held_until.unwrap_or(now).max(now),
                 // HG-7
-                Pushback::After(wait) => {
-                    attempts.due = clock::later(now, wait);
-                    attempts.held_until = Some(attempts.due);
+                Pushback::Exactly(wait) => hold(attempts, clock::later(now, wait)),
+                // What another server asked for is not shortened by this one.
+                Pushback::AtLeast { wait, spread } => {
+                    let least = clock::later(now, wait);
+                    let drawn = cut(rules, least, clock::later(least, spread));
+                    hold(attempts, drawn.max(attempts.held_until.unwrap_or(now)));
                 }
                 // HG-6
-                Pushback::Stop => freeze(attempts, StopReason::ServerSaidStop),
+                Pushback::Stop(reason) => freeze(attempts, reason),
             }
         }
         // No error is fatal to the attempts in flight, for it may be this side's own.
@@ -164,6 +169,19 @@ pub(super) fn next(rules: &Rules, attempts: &mut Attempts, event: Event, now: In
         // HG-9
         Err(reason) => Action::Return(reason),
     }
+}
+
+/// The next attempt goes at this moment, and no failure without a wait brings it forward.
+fn hold(attempts: &mut Attempts, until: Instant) {
+    attempts.due = until;
+    attempts.held_until = Some(until);
+}
+
+/// What was drawn for the next attempt, but no later than the limits allow if `least` is not.
+fn cut(rules: &Rules, least: Instant, drawn: Instant) -> Instant {
+    const TICK: Duration = Duration::from_millis(1);
+    let last = rules.end().and_then(|end| end.checked_sub(TICK));
+    last.map_or(drawn, |last| drawn.min(last)).max(least)
 }
 
 /// The first reason counts.

@@ -25,13 +25,18 @@ pub(super) const MOST_ATTEMPTS: u32 = 5;
 /// [`HedgeLayer`](crate::HedgeLayer).
 ///
 /// The first attempt goes at once; while it has not answered, another goes each `delay`, up to
-/// `max_attempts` in all. The first answer that is neither an error nor worth another attempt wins. An
-/// attempt that fails in a way that another may mend brings the next one forward to that very moment;
-/// one that fails for good ends the call. When all have failed the caller gets what came last. The
-/// losers are dropped before the winner is handed out.
+/// `max_attempts` in all. The first response that is not worth another attempt wins: a 200 does, and so
+/// does a 404. A 503 does not win. A failure that another attempt may mend brings the next one forward to
+/// that very moment. Only a response ends the call while others are in flight: an error ends its own
+/// attempt (a failure of the request's own body ends the call). When all have failed the caller gets what
+/// came last. The losers are dropped before the winner is handed out.
 ///
 /// A server that asks for a wait (gRPC's pushback, HTTP's `Retry-After`) puts the next attempt off for
 /// that long; one that asks for no retry stops all further ones, and those under way go on.
+///
+/// A refused response is thrown away before anything is waited for, because the next attempt may need the
+/// place that it holds. The budget is asked before that, so a hedge that it refuses leaves the caller
+/// that response.
 ///
 /// Waiting needs a tokio runtime with its time driver on. Where there is no runtime calls work and are
 /// not hedged.
@@ -178,7 +183,8 @@ where
 
     /// The time from the start of a call after which no further attempt is sent; `None` for no limit.
     /// Default 30 s. It interrupts nothing, but it also ends the wait for a service that does not
-    /// become ready for a hedge.
+    /// become ready for a hedge. With the inner service's own errors one such wait has no end: that of a
+    /// call whose only response was refused and is gone, for it has nothing else to end with.
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
         self.set(|settings| settings.limits.max_elapsed = elapsed)
@@ -202,7 +208,8 @@ where
     }
 
     /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) end the
-    /// whole call with a [`TimedOut`](crate::TimedOut) (rule HG-11). Without it a deadline over HTTP only
+    /// whole call with a [`TimedOut`](crate::TimedOut) (rule HG-11). A call whose deadline has passed
+    /// already is not sent. Without it a deadline over HTTP only
     /// keeps further attempts from being sent, for the error type is the inner service's; over gRPC it
     /// ends the call with an answer that says so. Needed for inner services whose error is a `BoxError`
     /// already.

@@ -6,8 +6,10 @@ use std::task::{Context, Poll};
 use reattempt_core::{Failure, Permit};
 use reattempt_http::{ReplayWatch, Undone};
 
+use crate::RefusedResponse;
+
 /// The hedges in flight, the one that is being readied, and the last failure.
-pub(super) struct Running<S, F, R> {
+pub(super) struct Running<S, A, F, R> {
     /// The key of the budget.
     pub(super) destination: Box<str>,
     hedges: Vec<Hedged<F>>,
@@ -15,10 +17,15 @@ pub(super) struct Running<S, F, R> {
     ended: Option<(u32, Sent)>,
     /// Of the attempts whose reading of the request's body may be cut off, by their numbers.
     pub(super) watches: Vec<(u32, ReplayWatch)>,
-    /// The service for a hedge that is due, and the budget's leave to send it.
-    pub(super) readying: Option<(S, Permit)>,
-    /// The outcome that came last, and the number of its attempt.
+    /// The next attempt, once the budget has granted it.
+    pub(super) readying: Option<Readying<S, A>>,
+    /// The outcome that came last, and the number of its attempt. While no attempt is in flight there is
+    /// this, or an attempt that was made already (see [`Readying`]): so the call always has an end.
     pub(super) last: Option<(u32, R)>,
+    /// The head of the last response that was thrown away.
+    pub(super) refused: Option<RefusedResponse>,
+    /// Whether the last hedge was sent while no other attempt was in flight: no other reads the body.
+    pub(super) alone: bool,
     /// The failure that the next hedge answers; none if it answers slowness.
     pub(super) failure: Option<Failure>,
     /// The last hedge whose cost is known, and that cost.
@@ -27,6 +34,16 @@ pub(super) struct Running<S, F, R> {
     pub(super) replacing: Vec<Replacing<S, R>>,
     /// What was replaced of this call: the numbers of attempts, and how far they had come.
     pub(super) replaced: Vec<(u32, Undone)>,
+}
+
+/// An attempt that the budget has granted, and that is not sent yet.
+pub(super) struct Readying<S, A> {
+    pub(super) permit: Permit,
+    /// The service for it, from the moment on at which it is due.
+    pub(super) service: Option<S>,
+    /// The attempt itself, if nothing else can end the call any more. So it is there when the response
+    /// before it is thrown away, and nothing is left that could keep it from being sent.
+    pub(super) attempt: Option<A>,
 }
 
 /// An attempt that is replaced: its number, the service that is readied for the other, and how it ended,
@@ -58,7 +75,7 @@ impl Drop for Sent {
     }
 }
 
-impl<S, F, R> Running<S, F, R> {
+impl<S, A, F, R> Running<S, A, F, R> {
     pub(super) fn new(destination: Box<str>) -> Self {
         Self {
             destination,
@@ -66,6 +83,8 @@ impl<S, F, R> Running<S, F, R> {
             watches: Vec::new(),
             readying: None,
             last: None,
+            refused: None,
+            alone: false,
             failure: None,
             paid: (0, 0),
             ended: None,
@@ -105,6 +124,11 @@ impl<S, F, R> Running<S, F, R> {
         if let Some(cost) = permit.spend().filter(|_| number > self.paid.0) {
             self.paid = (number, cost);
         }
+    }
+
+    /// Returns `true` if an attempt in flight may yet be cut off from the request's body.
+    pub(super) fn may_be_cut_off(&self) -> bool {
+        !self.alone && self.watches.iter().any(|(_, watch)| !watch.is_idle())
     }
 
     /// Whether this attempt can read no more of the request's body.

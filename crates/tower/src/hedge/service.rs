@@ -4,14 +4,15 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use reattempt_core::Budget;
+use reattempt_core::{Budget, StopReason};
+use tokio::time::Instant;
 use tower_service::Service;
 
-use super::call::{Call, Opening};
+use super::call::{AnswerOf, Call, Opening, timed_out};
 use super::{Extended, HedgeFuture, HedgePolicy, Hedgeable};
-use crate::CallOptions;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Carry, Judge, Origin};
+use crate::{CallOptions, Event, TimeLimit};
 
 /// A client whose calls are hedged.
 ///
@@ -110,7 +111,7 @@ pub(crate) fn begin<S, Req, K, B, M>(
 ) -> HedgeFuture<S, Req, K, B, M>
 where
     S: Service<K::Attempt> + Clone,
-    K: Carry<Req> + Hedgeable<Req>,
+    K: Carry<Req> + Hedgeable<Req> + Judge<S::Response>,
     B: Budget,
     M: ErrorMode<S::Error>,
 {
@@ -123,6 +124,17 @@ where
         let attempt = settings.protocol.pass(request, opening.added());
         return HedgeFuture::passing(inner.call(attempt));
     }
+    if let Some(late) = too_late::<S, Req, K, M>(&settings.protocol, &opening) {
+        // The readiness that was reserved for it is released.
+        let spare = inner.clone();
+        *inner = spare;
+        if let (Some(observer), true) = (&settings.observer, opening.hedges()) {
+            let reason = StopReason::DeadlineExceeded;
+            let event = Event::GaveUp { attempts: 0, reason };
+            observer.on_event(&settings.protocol.target(&request), &event);
+        }
+        return HedgeFuture::late(late);
+    }
     let (mut kept, mut target) = (None, None);
     let attempt = if opening.keeps() {
         settings.protocol.keep(request, opening.added(), &mut kept)
@@ -134,6 +146,22 @@ where
     };
     let call = Call::new(Arc::clone(shared), opening, kept, target);
     HedgeFuture::new(call, inner.call(attempt))
+}
+
+/// What a call ends with that is not sent, because its deadline has passed (rule DL-3); `None` where
+/// there is time, or nothing to end with.
+fn too_late<S, Req, K, M>(protocol: &K, opening: &Opening) -> Option<AnswerOf<S, Req, K, M>>
+where
+    S: Service<K::Attempt>,
+    K: Carry<Req> + Judge<S::Response>,
+    M: ErrorMode<S::Error>,
+{
+    let deadline = opening.deadline()?;
+    let now = Instant::now();
+    if deadline > now {
+        return None;
+    }
+    timed_out::<S, Req, K, M>(protocol, M::interrupt()?, TimeLimit::Deadline, now, None)
 }
 
 impl<S: Clone, P> Clone for Hedge<S, P> {

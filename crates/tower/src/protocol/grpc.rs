@@ -199,6 +199,10 @@ impl<B: Body> Judge<Response<B>> for Grpc {
         response.map(|body| GrpcBody::new(body, Some(committed)))
     }
 
+    fn refused(&self, head: &RefusedResponse) -> Option<Self::Answer> {
+        Some(GrpcBody::of_head(head))
+    }
+
     fn too_late(&self, text: &str, report: Option<Report>) -> Option<Self::Answer> {
         let mut answer = GrpcBody::answering(Code::DeadlineExceeded, text);
         if let Some(report) = report {

@@ -317,6 +317,12 @@ pub trait Judge<Response>: Protocol {
         Self::answer(response, true)
     }
 
+    /// What the caller gets of a response that was thrown away, if its head is all that matters of it.
+    fn refused(&self, head: &RefusedResponse) -> Option<Self::Answer> {
+        let _ = head;
+        None
+    }
+
     /// What the caller gets when a deadline has passed, if the protocol has an answer for it.
     fn too_late(&self, text: &str, report: Option<Report>) -> Option<Self::Answer> {
         let _ = (text, report);

@@ -176,6 +176,64 @@ async fn hg_7_a_pushback_is_waited_for_exactly() {
     }
 }
 
+/// UNAVAILABLE with a RetryInfo of 1.5 s.
+fn retry_info() -> Answer {
+    let details =
+        "CA4aNgoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJldHJ5SW5mbxIKCggIARCAyrXuAQ==";
+    let mut answer = trailers_only(Code::Unavailable);
+    answer.headers_mut().insert("grpc-status-details-bin", details.parse().unwrap());
+    answer
+}
+
+#[tokio::test(start_paused = true)]
+async fn hg_7_ri_4_retry_info_is_a_least_wait() {
+    let server =
+        || Server::by(|arrival| if arrival == 1 { (20, retry_info()) } else { (0, headers()) });
+    let off = server();
+    run(policy(), &off).await;
+    assert_eq!(off.times(), [0, 20], "off by default");
+    let on = server();
+    run(policy().retry_info(true), &on).await;
+    assert!((1520..=1671).contains(&on.times()[1]), "{:?}", on.times());
+    let capped = server();
+    let most = policy().retry_info(true).max_server_delay(ms(1000));
+    assert_eq!(status(&run(most, &capped).await), Some("14"));
+    assert_eq!(capped.times(), [0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dl_3_late_call_is_not_sent() {
+    for change in
+        [|policy: HedgePolicy<Grpc>| policy, |policy: HedgePolicy<Grpc>| policy.max_attempts(1)]
+    {
+        let server = Server::by(|_| (0, headers()));
+        let client = HedgeLayer::new(change(policy())).layer(server.clone());
+        let late = call().with(Deadline::after(ms(0)));
+        let answer = client.clone().oneshot(late).await.unwrap();
+        assert_eq!((status(&answer), server.times()), (Some("4"), vec![]));
+        let answer = client.oneshot(call().header("grpc-timeout", "0n")).await.unwrap();
+        assert_eq!((status(&answer), server.times()), (Some("4"), vec![]));
+    }
+}
+
+/// The response is gone when the wait for the service ends; its head is not.
+#[tokio::test(start_paused = true)]
+async fn hg_9_refusal_is_the_outcome_without_its_body() {
+    let (service, mut handle) = tower_test::mock::pair::<Request<Body>, Answer>();
+    handle.allow(1);
+    let policy = policy().boxed_errors().max_elapsed(ms(1000));
+    let mut client = HedgeLayer::new(policy).layer(service);
+    ServiceExt::<Request<Body>>::ready(&mut client).await.unwrap();
+    let mut call = tokio_test::task::spawn(client.call(call()));
+    tokio_test::assert_pending!(call.poll());
+    let (_, first) = handle.next_request().await.unwrap();
+    first.send_response(trailers_only(Code::ResourceExhausted));
+    tokio_test::assert_pending!(call.poll());
+    tokio::time::advance(ms(1001)).await;
+    let answer = tokio_test::assert_ready_ok!(call.poll());
+    assert_eq!(status(&answer), Some("8"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn hg_7_a_plain_failure_does_not_shorten_it() {
     let server = Server::by(|arrival| match arrival {

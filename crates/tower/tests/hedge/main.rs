@@ -26,6 +26,7 @@ mod no_runtime;
 mod observing;
 mod quantile;
 mod readiness;
+mod releasing;
 mod rules;
 mod safety;
 #[cfg(feature = "tonic")]

@@ -3,7 +3,7 @@
 use http::{Request, Response};
 use http_body_util::Empty;
 use reattempt_http::ReplayBody;
-use reattempt_tower::{HedgeLayer, HedgeReport};
+use reattempt_tower::{HedgeLayer, HedgeReport, TimeLimit, TimedOut};
 use tokio::time::advance;
 use tokio_test::{assert_pending, assert_ready, assert_ready_err, assert_ready_ok, task};
 use tower::{Layer, Service, ServiceExt};
@@ -107,7 +107,12 @@ async fn trap_09_a_service_that_never_gets_ready_is_not_waited_for_without_end()
     advance(ms(1999)).await;
     assert_pending!(call.poll());
     advance(ms(2)).await;
-    assert_eq!(assert_ready_ok!(call.poll()).status(), 503, "what there is");
+    let error = assert_ready_err!(call.poll());
+    let error = error.downcast_ref::<TimedOut>().unwrap();
+    assert_eq!(
+        (error.limit(), error.refused().unwrap().status.as_u16()),
+        (TimeLimit::Elapsed, 503)
+    );
     assert_eq!(policy.get_budget().balance("one.example"), 5.0);
 }
 

@@ -153,6 +153,51 @@ async fn hg_7_a_server_that_asks_for_a_wait_gets_it_and_never_less() {
     assert_eq!(times[2] - times[1], 100, "the later ones each delay after it");
 }
 
+// trap 18
+#[tokio::test(start_paused = true)]
+async fn hg_7_shorter_wait_of_another_shortens_none() {
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(503).header("retry-after", "10").later(ms(150)),
+        2 => Act::from(503).header("retry-after", "1").later(ms(60)),
+        _ => 200.into(),
+    });
+    HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert!(server.times()[2] >= 10_150, "{:?}", server.times());
+}
+
+#[tokio::test(start_paused = true)]
+async fn hg_7_the_tenth_is_cut_at_the_limit() {
+    for _ in 0..100 {
+        let server = Server::by(|arrival, _| match arrival {
+            1 => Act::from(503).header("retry-after", "28"),
+            _ => 200.into(),
+        });
+        let answer = HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+        assert_eq!(answer.status(), 200, "30 s are enough for 28");
+        assert!((28_000..30_000).contains(&server.times()[1]), "{:?}", server.times());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hg_7_a_wait_of_zero_is_no_wait() {
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(503).header("retry-after", "0").later(ms(10)),
+        _ => 200.into(),
+    });
+    HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!(server.times(), [0, 10]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hg_4_should_retry_true_makes_a_failure_mendable() {
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(400).header("x-should-retry", "true"),
+        _ => 200.into(),
+    });
+    let client = HedgeLayer::new(policy()).layer(server.clone());
+    assert_eq!((client.oneshot(get()).await.unwrap().status().as_u16(), server.count()), (200, 2));
+}
+
 #[tokio::test(start_paused = true)]
 async fn hg_7_a_wait_that_is_too_long_means_no_further_one() {
     let server = Server::by(|arrival, _| match arrival {

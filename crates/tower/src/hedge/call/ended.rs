@@ -6,13 +6,14 @@ use std::ops::ControlFlow;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Context;
+use std::time::Duration;
 
 use reattempt_core::{Budget, Failure, Random, ServerHint, StopReason, Verdict};
 use reattempt_http::ReplayError;
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::{Call, ResultOf};
+use super::{Call, Hedging, NotSent, ResultOf};
 use crate::deadline::PASSED;
 use crate::error_mode::ErrorMode;
 use crate::hedge::next::{Event, Pushback};
@@ -20,16 +21,31 @@ use crate::hedge::policy::Settings;
 use crate::hedge::{Extended, HedgeReport};
 use crate::protocol::{Carry, Committed, Judge, Kept, chain, is_refused_here};
 use crate::random::CallRandom;
-use crate::{AttemptOutcome, CallOptions, Deadline, TimeLimit, TimedOut};
+use crate::{AttemptOutcome, CallOptions, Deadline, RefusedResponse, TimeLimit, TimedOut};
 
 /// A call that is over.
-pub(in crate::hedge) struct Over<R> {
-    /// The attempt whose outcome is the call's.
-    pub(in crate::hedge) number: u32,
-    /// Its outcome; none where the deadline has passed, and the protocol answers in its place.
-    pub(in crate::hedge) result: Option<R>,
+pub(in crate::hedge) struct Over<R, A> {
+    pub(in crate::hedge) outcome: Outcome<R, A>,
     pub(in crate::hedge) stop: StopReason,
 }
+
+/// What a call ends with.
+pub(in crate::hedge) enum Outcome<R, A> {
+    /// The outcome of the attempt with this number.
+    Of(u32, R),
+    /// One that this layer made.
+    Made(A),
+}
+
+/// The end of a call of these types.
+pub(in crate::hedge) type OverOf<S, Req, K, M> =
+    Over<ResultOf<S, Req, K, M>, AnswerOf<S, Req, K, M>>;
+
+/// What the caller gets.
+pub(in crate::hedge) type AnswerOf<S, Req, K, M> = Result<
+    <K as Judge<<S as Service<<K as Carry<Req>>::Attempt>>::Response>>::Answer,
+    <M as ErrorMode<<S as Service<<K as Carry<Req>>::Attempt>>::Error>>::Error,
+>;
 
 /// What an attempt's outcome means to the call.
 struct Sorted {
@@ -53,7 +69,7 @@ where
         number: u32,
         result: ResultOf<S, Req, K, M>,
         cx: &mut Context<'_>,
-    ) -> ControlFlow<Over<ResultOf<S, Req, K, M>>> {
+    ) -> ControlFlow<OverOf<S, Req, K, M>> {
         let protocol = &self.shared.policy.settings.protocol;
         let deadline = self.deadline.map(Deadline::instant);
         if let Err(error) = &result
@@ -61,7 +77,9 @@ where
             && let Some(interrupt) = M::interrupt()
         {
             let since = self.started.unwrap_or_else(Instant::now);
-            return ControlFlow::Break(self.interrupted(interrupt, since));
+            if let Some(over) = self.interrupted(interrupt, since) {
+                return ControlFlow::Break(over);
+            }
         }
         let running = self.running.as_ref();
         let cut_off = running.is_some_and(|running| running.is_cut_off(number, cx));
@@ -96,11 +114,8 @@ where
         let real = sorted.event != Event::Lost && !refused;
         if let Some(stop) = stop {
             let former = if real { None } else { self.last(stop) };
-            return ControlFlow::Break(former.unwrap_or(Over {
-                number,
-                result: Some(result),
-                stop,
-            }));
+            let own = Over { outcome: Outcome::Of(number, result), stop };
+            return ControlFlow::Break(former.unwrap_or(own));
         }
         let running = self.running();
         if real || running.last.is_none() {
@@ -118,7 +133,7 @@ where
         &mut self,
         first: Pin<&mut Option<S::Future>>,
         cx: &mut Context<'_>,
-    ) -> Option<Over<ResultOf<S, Req, K, M>>> {
+    ) -> Option<OverOf<S, Req, K, M>> {
         let dropped = self.running.as_mut()?.drop_cut_off(first, cx);
         let stop = (0..dropped).find_map(|_| self.take(Event::Lost))?;
         self.last(stop)
@@ -175,11 +190,15 @@ where
         let own = self.options.as_ref().and_then(CallOptions::get_max_server_delay);
         let most = own.unwrap_or(self.shared.policy.settings.limits.max_server_delay);
         match hint {
-            ServerHint::Exactly(wait) => Pushback::After(wait),
-            ServerHint::After(wait) if wait <= most => Pushback::After(
-                CallRandom::unseeded(None).between(wait, wait.saturating_add(wait / 10)),
-            ),
-            ServerHint::After(_) | ServerHint::Stop => Pushback::Stop,
+            ServerHint::Exactly(wait) => Pushback::Exactly(wait),
+            ServerHint::After(wait) | ServerHint::AtLeast(wait) if wait > most => {
+                Pushback::Stop(StopReason::ServerDelayTooLong)
+            }
+            ServerHint::After(wait) | ServerHint::AtLeast(wait) => Pushback::AtLeast {
+                wait,
+                spread: CallRandom::unseeded(None).between(Duration::ZERO, wait / 10),
+            },
+            ServerHint::Stop => Pushback::Stop(StopReason::ServerSaidStop),
             _ => Pushback::None,
         }
     }
@@ -236,58 +255,159 @@ where
     }
 
     /// The outcome that came last.
-    pub(in crate::hedge) fn last(
-        &mut self,
-        stop: StopReason,
-    ) -> Option<Over<ResultOf<S, Req, K, M>>> {
+    pub(in crate::hedge) fn last(&mut self, stop: StopReason) -> Option<OverOf<S, Req, K, M>> {
         let (number, result) = self.running.as_mut()?.last.take()?;
-        Some(Over { number, result: Some(result), stop })
+        Some(Over { outcome: Outcome::Of(number, result), stop })
     }
 
-    /// The end of a call whose deadline has passed.
+    /// The last response as far as it is still there, where the protocol can answer with that.
+    fn refused(&mut self, stop: StopReason) -> Option<OverOf<S, Req, K, M>> {
+        let running = self.running.as_mut()?;
+        let answer = self.shared.policy.settings.protocol.refused(running.refused.as_ref()?)?;
+        Some(Over { outcome: Outcome::Made(Ok(answer)), stop })
+    }
+
+    /// Sends the next attempt if one is due; returns the end of the call if there can be none and no
+    /// other is in flight.
+    pub(in crate::hedge) fn poll_hedge(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> ControlFlow<OverOf<S, Req, K, M>, Hedging> {
+        let NotSent(reason, error) = match self.poll_due(cx) {
+            Ok(Hedging::Sent) => {
+                // It is in flight, so the call goes on.
+                let _ = self.take(Event::Sent);
+                return ControlFlow::Continue(Hedging::Sent);
+            }
+            Ok(hedging) => return ControlFlow::Continue(hedging),
+            Err(not_sent) => not_sent,
+        };
+        let number = self.next_number();
+        let Some(stop) = self.take(Event::Stopped(reason)) else {
+            return ControlFlow::Continue(Hedging::Until(None));
+        };
+        // A readiness error hides no outcome that is still there.
+        let over = self.last(stop).or_else(|| self.refused(stop)).or_else(|| {
+            let result = Err(M::own(error?));
+            Some(Over { outcome: Outcome::Of(number, result), stop })
+        });
+        match over {
+            Some(over) => ControlFlow::Break(over),
+            None => ControlFlow::Continue(Hedging::Until(None)),
+        }
+    }
+
+    /// A moment that was waited for has come; returns the end of the call if it is that.
+    pub(in crate::hedge) fn time_passed(&mut self) -> Option<OverOf<S, Req, K, M>> {
+        let due = self.upcoming;
+        let stop = self.take(Event::Time)?;
+        let over = self.last(stop).or_else(|| self.refused(stop)).or_else(|| self.too_long(stop));
+        if over.is_none() {
+            // There is nothing to end with but the next attempt, so no limit holds it up.
+            (self.rules.latest, self.rules.deadline) = (None, None);
+            self.upcoming = due;
+        }
+        over
+    }
+
+    /// Throws the refused response away that would otherwise be held while others are waited for: one
+    /// of them may need what it holds. Returns the end of the call if the budget refuses the next
+    /// attempt, and no other is in flight.
+    pub(in crate::hedge) fn release(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Option<OverOf<S, Req, K, M>> {
+        let running = self.running.as_ref()?;
+        if !matches!(running.last, Some((_, Ok(_)))) {
+            return None;
+        }
+        let waits = running.readying.is_some();
+        if self.in_flight() == 0 {
+            // From here on the next attempt is all that can end the call, so it is made first.
+            if let Some(stop) = self.bind() {
+                return self.last(stop);
+            }
+        } else if !waits && running.may_be_cut_off() {
+            // BUF-8: should those in flight be cut off, this is the outcome.
+            return None;
+        }
+        let running = self.running.as_mut()?;
+        let former = running.last.take();
+        self.throw_away(former, cx);
+        None
+    }
+
+    /// Makes the next attempt, which waits for its time or its service. Returns why there is none.
+    fn bind(&mut self) -> Option<StopReason> {
+        let granted = self.grant(Instant::now()).and_then(|mut readying| {
+            if readying.attempt.is_none() {
+                readying.attempt = self.prepare();
+            }
+            match readying.attempt {
+                Some(_) => Ok(readying),
+                None => Err(StopReason::BodyNotKept),
+            }
+        });
+        match granted {
+            Ok(readying) => {
+                self.running().readying = Some(readying);
+                None
+            }
+            Err(reason) => self.take(Event::Stopped(reason)),
+        }
+    }
+
+    /// The end of a call whose deadline has passed, where there is an error or an answer for it.
     pub(in crate::hedge) fn interrupted(
         &mut self,
         interrupt: M::Interrupt,
         since: Instant,
-    ) -> Over<ResultOf<S, Req, K, M>> {
+    ) -> Option<OverOf<S, Req, K, M>> {
         let stop = StopReason::DeadlineExceeded;
-        let refused = match self.last(stop) {
-            Some(Over { result: Some(Ok(response)), .. }) => {
-                self.shared.policy.settings.protocol.discard(response).1
-            }
-            _ => None,
+        let protocol = &self.shared.policy.settings.protocol;
+        let running = self.running.as_mut();
+        let refused = running.and_then(|running| match running.last.take() {
+            Some((_, Ok(response))) => protocol.discard(response).1,
+            _ => running.refused.take(),
+        });
+        let made =
+            timed_out::<S, Req, K, M>(protocol, interrupt, TimeLimit::Deadline, since, refused)?;
+        Some(Over { outcome: Outcome::Made(made), stop })
+    }
+
+    /// The end of a call that has no other outcome when its time is up, where there is an error for it.
+    fn too_long(&mut self, stop: StopReason) -> Option<OverOf<S, Req, K, M>> {
+        let interrupt = M::interrupt().filter(|_| M::INTERRUPTS)?;
+        let limit = match stop {
+            StopReason::DeadlineExceeded => TimeLimit::Deadline,
+            _ => TimeLimit::Elapsed,
         };
-        let error = M::timed_out(
-            interrupt,
-            TimedOut {
-                limit: TimeLimit::Deadline,
-                after: since.elapsed(),
-                refused,
-                source: K::source_of_time_limit(),
-            },
-        );
-        Over { number: 1, result: error.map(Err), stop }
+        let refused = self.running.as_mut().and_then(|running| running.refused.take());
+        let since = self.started.unwrap_or_else(Instant::now);
+        let protocol = &self.shared.policy.settings.protocol;
+        let made = timed_out::<S, Req, K, M>(protocol, interrupt, limit, since, refused)?;
+        Some(Over { outcome: Outcome::Made(made), stop })
     }
 
     /// The call is over: cancels the losers, credits the budget, tells whoever wants to know.
     pub(in crate::hedge) fn end(
         &mut self,
-        over: Over<ResultOf<S, Req, K, M>>,
+        over: OverOf<S, Req, K, M>,
         cx: &mut Context<'_>,
-    ) -> Option<Result<K::Answer, M::Error>> {
-        let Over { number, mut result, stop } = over;
+    ) -> AnswerOf<S, Req, K, M> {
+        let Over { mut outcome, stop } = over;
         let paid = self.spend();
         let settings = &self.shared.policy.settings;
-        let open = match &result {
-            Some(Ok(response)) => {
-                settings.protocol.is_open(response, stop == StopReason::Succeeded)
-            }
-            _ => false,
+        let response = match &outcome {
+            Outcome::Of(_, Ok(response)) => Some(response),
+            _ => None,
         };
+        let succeeded = stop == StopReason::Succeeded;
+        let open = response.is_some_and(|response| settings.protocol.is_open(response, succeeded));
+        let credited = succeeded && response.is_some() && !open && !settings.budget.is_full();
         self.stopwatch = None;
         let attempts = self.attempts.map_or(1, |attempts| attempts.sent);
-        let answered = matches!(result, Some(Ok(_)));
-        if stop == StopReason::Succeeded && answered && !open && !settings.budget.is_full() {
+        if credited {
             self.with_any_destination(|destination| settings.budget.succeeded(destination, paid));
         }
         if let Some(observer) = &settings.observer {
@@ -298,9 +418,9 @@ where
             self.with_destination(|destination| observer.on_event(destination, &event));
         }
         if attempts > 1
-            && let Some(Ok(response)) = &mut result
+            && let Outcome::Of(number, Ok(response)) = &mut outcome
         {
-            response.extensions_mut().insert(HedgeReport { attempts, winner: number });
+            response.extensions_mut().insert(HedgeReport { attempts, winner: *number });
         }
         // The losers first, that they read nothing any more, then the reader that nobody needs now.
         let running = self.running.take();
@@ -318,29 +438,51 @@ where
             },
             options: self.options.take(),
             // Its failure has been told already if it was taken for one.
-            retryable: stop == StopReason::Succeeded && self.rules.max_attempts > 1,
+            retryable: succeeded && self.rules.max_attempts > 1,
             paid,
             attempts,
             deadline: self.deadline.map(Deadline::instant),
             sleep: None,
         });
         self.throw_away(former, cx);
-        let protocol = &self.shared.policy.settings.protocol;
-        match result {
-            Some(result) => Some(result.map(|response| match committed {
+        match outcome {
+            Outcome::Of(_, result) => result.map(|response| match committed {
                 Some(committed) => K::watched(response, committed),
                 None => K::answer(response, false),
-            })),
-            None => protocol.too_late(PASSED, None).map(Ok),
+            }),
+            Outcome::Made(made) => made,
         }
     }
 
     /// Reads of a refused response what is there at once, so that its connection may be used again.
-    fn throw_away(&self, refused: Option<(u32, ResultOf<S, Req, K, M>)>, cx: &mut Context<'_>) {
+    fn throw_away(&mut self, refused: Option<(u32, ResultOf<S, Req, K, M>)>, cx: &mut Context<'_>) {
         if let Some((_, Ok(response))) = refused {
-            let (discard, _) = self.shared.policy.settings.protocol.discard(response);
+            let (discard, head) = self.shared.policy.settings.protocol.discard(response);
             let _ = pin!(discard).poll(cx);
+            if let Some(running) = &mut self.running {
+                running.refused = head;
+            }
         }
+    }
+}
+
+/// What a call ends with whose time is up: an error of the mode's, or an answer of the protocol's.
+pub(in crate::hedge) fn timed_out<S, Req, K, M>(
+    protocol: &K,
+    interrupt: M::Interrupt,
+    limit: TimeLimit,
+    since: Instant,
+    refused: Option<RefusedResponse>,
+) -> Option<AnswerOf<S, Req, K, M>>
+where
+    K: Carry<Req> + Judge<S::Response>,
+    S: Service<K::Attempt>,
+    M: ErrorMode<S::Error>,
+{
+    let (after, source) = (since.elapsed(), K::source_of_time_limit());
+    match M::timed_out(interrupt, TimedOut { limit, after, refused, source }) {
+        Some(error) => Some(Err(error)),
+        None => protocol.too_late(PASSED, None).map(Ok),
     }
 }
 

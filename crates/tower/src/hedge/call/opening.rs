@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::configured::OfMethod;
 use crate::hedge::Hedgeable;
 use crate::hedge::latencies::Stopwatch;
@@ -69,6 +71,16 @@ impl Opening {
         };
         let untold = deadline.filter(|deadline| Some(*deadline) != wishes.told);
         Self { options, deadline, untold, strip: wishes.strip, rules, stopwatch, replaces }
+    }
+
+    /// Returns `true` if the call may be hedged.
+    pub(in crate::hedge) fn hedges(&self) -> bool {
+        self.rules.max_attempts > 1
+    }
+
+    /// The call's deadline.
+    pub(in crate::hedge) fn deadline(&self) -> Option<Instant> {
+        self.rules.deadline
     }
 
     /// Whether the request is kept, to be sent again.

@@ -44,6 +44,7 @@ where
 
     /// Another attempt is to be sent in the place of this one, which has ended so.
     pub(in crate::hedge) fn replace(&mut self, number: u32, result: ResultOf<S, Req, K, M>) {
+        self.start(Instant::now());
         let service = self.shared.spare();
         self.running().replacing.push(Replacing { number, service, result });
     }
@@ -55,17 +56,28 @@ where
         cx: &mut Context<'_>,
     ) -> Option<(u32, ResultOf<S, Req, K, M>)> {
         let running = self.running.as_mut()?;
+        if running.replacing.is_empty() {
+            return None;
+        }
+        // A service that is not ready is waited for, but not without end.
+        let now = Instant::now();
+        let late = self.rules.end().is_some_and(|end| end <= now);
+        let at_hand = self.kept.as_ref().is_some_and(Kept::at_hand);
         let mut place = 0;
         while let Some(replacing) = running.replacing.get_mut(place) {
-            let ready = match replacing.service.poll_ready(cx) {
-                Poll::Pending => {
-                    place += 1;
-                    continue;
+            let ready = if late || !at_hand {
+                false
+            } else {
+                match replacing.service.poll_ready(cx) {
+                    Poll::Pending => {
+                        place += 1;
+                        continue;
+                    }
+                    Poll::Ready(ready) => ready.is_ok(),
                 }
-                Poll::Ready(ready) => ready,
             };
             let Replacing { number, mut service, result } = running.replacing.remove(place);
-            let kept = self.kept.as_ref().filter(|kept| ready.is_ok() && kept.at_hand());
+            let kept = self.kept.as_ref().filter(|_| ready);
             let Some(kept) = kept else { return Some((number, result)) };
             let watch = kept.watch_next();
             let kind = AttemptKind::Replacement;

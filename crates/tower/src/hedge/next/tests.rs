@@ -36,10 +36,10 @@ impl Run {
 }
 
 const FAILED: Event = Event::Failed(Pushback::None);
-const STOP: Event = Event::Failed(Pushback::Stop);
+const STOP: Event = Event::Failed(Pushback::Stop(StopReason::ServerSaidStop));
 
 fn pushed(milliseconds: u64) -> Event {
-    Event::Failed(Pushback::After(ms(milliseconds)))
+    Event::Failed(Pushback::Exactly(ms(milliseconds)))
 }
 
 #[test]
@@ -96,6 +96,25 @@ fn hg_7_a_pushback_is_not_shortened_by_a_plain_failure_but_by_a_later_one() {
     assert_eq!(run.at(230, pushed(40)), Ok(Some(270)), "the latest pushback counts");
     assert_eq!(run.at(270, Event::Sent), Ok(Some(370)));
     assert_eq!(run.at(280, FAILED), Ok(Some(280)), "what was obeyed holds nothing back any more");
+}
+
+fn at_least(wait: u64, spread: u64) -> Event {
+    Event::Failed(Pushback::AtLeast { wait: ms(wait), spread: ms(spread) })
+}
+
+// trap 18
+#[test]
+fn at_least_is_shortened_by_none_and_cut_at_the_end() {
+    let mut run = Run::new(rules(5));
+    assert_eq!(run.at(100, Event::Sent), Ok(Some(200)));
+    assert_eq!(run.at(110, at_least(500, 50)), Ok(Some(660)));
+    assert_eq!(run.at(200, at_least(10, 1)), Ok(Some(660)), "what the other asked for");
+    let mut limited = Run::new(rules(5));
+    limited.rules.latest = Some(limited.began + ms(300));
+    assert_eq!(limited.at(10, at_least(280, 28)), Ok(Some(299)));
+    let mut beyond = Run::new(rules(5));
+    beyond.rules.latest = Some(beyond.began + ms(300));
+    assert_eq!(beyond.at(10, at_least(290, 0)), Err(StopReason::ElapsedExhausted));
 }
 
 #[test]
@@ -169,7 +188,7 @@ fn buf_8_an_attempt_without_its_body_is_no_outcome_and_no_other_follows() {
 #[test]
 fn a_pushback_of_centuries_is_as_good_as_none() {
     let mut run = Run::new(rules(5));
-    let forever = Event::Failed(Pushback::After(Duration::MAX));
+    let forever = Event::Failed(Pushback::Exactly(Duration::MAX));
     assert!(run.at(1, forever).is_ok_and(|due| due.is_some()), "no overflow");
     run.rules.latest = Some(run.began + ms(30_000));
     run.attempts.in_flight = 1;
@@ -182,6 +201,7 @@ fn whatever_happens() {
     let events = [
         FAILED,
         pushed(250),
+        at_least(250, 25),
         STOP,
         Event::Errored,
         Event::Refused,

@@ -11,6 +11,7 @@ use reattempt_grpc::{Code, GRPC_MESSAGE, GRPC_STATUS, remove_unreadable_details}
 use tower::BoxError;
 
 use super::committed::Committed;
+use crate::RefusedResponse;
 use crate::deadline::PASSED;
 
 pin_project! {
@@ -41,6 +42,16 @@ impl<B> GrpcBody<B> {
     #[inline]
     pub(super) fn new(inner: B, committed: Option<Committed>) -> Self {
         Self { inner: Some(inner), committed }
+    }
+
+    /// The answer of a server of which only the head is left. That has the status.
+    pub(super) fn of_head(head: &RefusedResponse) -> Response<Self> {
+        let mut response = Response::new(Self { inner: None, committed: None });
+        *response.version_mut() = http::Version::HTTP_2;
+        *response.status_mut() = head.status;
+        *response.headers_mut() = head.headers.clone();
+        presentable(head.status, response.headers_mut());
+        response
     }
 
     /// An answer that no server gave: a status and nothing else.
