@@ -17,6 +17,8 @@ use std::error::Error;
 
 use reattempt_core::{Failure, FailureKind, Verdict};
 
+use crate::ReplayError;
+
 /// What a transport error means to a retry; `None` when none of its sources is of a known type,
 /// which is best held to be permanent.
 ///
@@ -166,6 +168,10 @@ fn walk(error: &(dyn Error + 'static), place: Place) -> Option<Verdict> {
 fn sign(error: &(dyn Error + 'static), place: Place) -> Sign {
     if let Some(error) = error.downcast_ref::<std::io::Error>() {
         return io::sign(error, place);
+    }
+    if let Some(ReplayError::Superseded | ReplayError::NotKept) = error.downcast_ref() {
+        // The sender of the body was stopped from this side, whatever its cause looks like.
+        return Sign::Proof(Verdict::Permanent);
     }
     #[cfg(feature = "hyper")]
     if let Some(sign) = hyper::sign(error).or_else(|| h2::sign(error)) {

@@ -218,3 +218,63 @@ async fn an_upload_that_was_superseded_is_broken_off_and_the_new_attempt_is_whol
     control.open();
     assert_eq!(harness.received.recv().await.unwrap().unwrap().body, "one two");
 }
+
+/// Sends a body that never ends over HTTP/2, ends its upload from outside, and returns the reason that its
+/// stream was reset with.
+#[cfg(feature = "hyper")]
+async fn reset_of<B>(wrap: impl FnOnce(ReplayBody<std::pin::Pin<Box<Script>>>) -> B) -> h2::Reason
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = async {
+        let mut connection =
+            h2::server::handshake(listener.accept().await.unwrap().0).await.unwrap();
+        let (request, mut respond) = connection.accept().await.unwrap().unwrap();
+        respond.send_response(Response::new(()), true).unwrap();
+        let mut body = request.into_body();
+        let reset = async {
+            while let Some(data) = body.data().await {
+                if let Err(error) = data {
+                    return error.reason().unwrap();
+                }
+            }
+            panic!("the upload came to its end");
+        };
+        tokio::select! {
+            reason = reset => reason,
+            _ = connection.accept() => panic!("the connection came to its end"),
+        }
+    };
+    let (script, _control) = Script::new(&[Step::Data(b"one "), Step::Wait]);
+    let first = ReplayBody::new(Box::pin(script), &unlimited());
+    let kept = first.try_clone().unwrap();
+    let client = Client::builder(TokioExecutor::new()).http2_only(true).build_http();
+    let request = Request::put(format!("http://{address}/")).body(wrap(first)).unwrap();
+    let sent = async {
+        let response = client.request(request).await.unwrap();
+        kept.cancel_others();
+        response
+    };
+    let both = async { tokio::join!(server, sent).0 };
+    tokio::time::timeout(std::time::Duration::from_secs(20), both).await.expect("a reset")
+}
+
+#[cfg(feature = "hyper")]
+#[tokio::test]
+async fn superseded_upload_is_reset_with_cancel() {
+    assert_eq!(reset_of(|body| body).await, h2::Reason::CANCEL);
+}
+
+#[cfg(feature = "tonic")]
+#[tokio::test]
+async fn superseded_tonic_upload_is_reset_too() {
+    assert_eq!(reset_of(tonic::body::Body::new).await, h2::Reason::CANCEL);
+}
+
+#[cfg(feature = "reqwest")]
+#[tokio::test]
+async fn superseded_reqwest_upload_is_reset_too() {
+    assert_eq!(reset_of(reqwest::Body::wrap).await, h2::Reason::CANCEL);
+}

@@ -3,11 +3,14 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+#[cfg(feature = "hyper")]
+use std::sync::LazyLock;
 
 /// Why a [`ReplayBody`](crate::ReplayBody) ended before its time.
 ///
 /// It reaches whoever sent the body as a boxed error, usually inside an error of the client; look
-/// for it along the chain of [`source`](Error::source)s.
+/// for it along the chain of [`source`](Error::source)s. With the feature `hyper`, an upload that was
+/// superseded or not kept has an `h2::Error` as its source, so that its stream is reset with CANCEL.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ReplayError {
@@ -36,7 +39,20 @@ impl Error for ReplayError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             ReplayError::Source(error) => Some(&**error),
-            ReplayError::Superseded | ReplayError::NotKept => None,
+            ReplayError::Superseded | ReplayError::NotKept => cancelled(),
         }
     }
+}
+
+/// The cause of an upload that this side gave up. hyper resets the stream with the reason of the first
+/// `h2::Error` in the chain, and with INTERNAL_ERROR if there is none.
+#[cfg(feature = "hyper")]
+fn cancelled() -> Option<&'static (dyn Error + 'static)> {
+    static CANCELLED: LazyLock<h2::Error> = LazyLock::new(|| h2::Reason::CANCEL.into());
+    Some(&*CANCELLED)
+}
+
+#[cfg(not(feature = "hyper"))]
+fn cancelled() -> Option<&'static (dyn Error + 'static)> {
+    None
 }
