@@ -406,3 +406,24 @@ fn transient_errors_of_sockets_are_told_from_the_others() {
         assert!(!is_transient_io_error(&kind.into()), "{kind}");
     }
 }
+
+// trap 46
+#[tokio::test(start_paused = true)]
+async fn finished_retry_runs_nothing_when_polled() {
+    for outcome in [Ok(1), Err("down")] {
+        let (runs, held) = (AtomicU32::new(0), Arc::new(()));
+        let (counted, held_by_call) = (&runs, Arc::clone(&held));
+        let operation = move || {
+            let _held = &held_by_call;
+            counted.fetch_add(1, Ordering::SeqCst);
+            ready(outcome)
+        };
+        let retried = retry(Constant::new(SECOND), operation).when(|_| false);
+        let mut call = task::spawn(retried.into_future());
+        assert_eq!(assert_ready!(call.poll()).is_ok(), outcome.is_ok());
+        assert_eq!(Arc::strong_count(&held), 1, "it lets go of everything at its end");
+        assert_pending!(call.poll());
+        assert_pending!(call.poll());
+        assert_eq!(runs.load(Ordering::SeqCst), 1);
+    }
+}

@@ -20,15 +20,23 @@ pin_project! {
     /// # Cancel safety
     /// Dropping it drops the attempt under way or the wait, and gives an unspent token of the budget
     /// back.
+    ///
+    /// Polled again after its end, it stays pending and does nothing, like every future of this crate.
     #[must_use = "futures do nothing unless polled"]
     pub struct RetryingFuture<F, Fut, D: Schedule, B, J, N> {
-        operation: F,
-        tries: Tries<D, B, J, N>,
+        // None once it has ended.
+        running: Option<Running<F, D, B, J, N>>,
         #[pin]
         attempt: Option<Fut>,
         #[pin]
         sleep: Option<Sleep>,
     }
+}
+
+/// The operation, and the course of its attempts.
+struct Running<F, D: Schedule, B, J, N> {
+    operation: F,
+    tries: Tries<D, B, J, N>,
 }
 
 impl<F, Fut, T, E, D, B, J, N> IntoFuture for Retrying<F, E, D, B, J, N>
@@ -45,7 +53,7 @@ where
 
     fn into_future(self) -> Self::IntoFuture {
         let (operation, tries) = self.begin();
-        RetryingFuture { operation, tries, attempt: None, sleep: None }
+        RetryingFuture { running: Some(Running { operation, tries }), attempt: None, sleep: None }
     }
 }
 
@@ -63,6 +71,7 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         loop {
+            let Some(Running { operation, tries }) = this.running else { return Poll::Pending };
             if let Some(sleep) = this.sleep.as_mut().as_pin_mut() {
                 ready!(sleep.poll(cx));
                 this.sleep.set(None);
@@ -70,19 +79,22 @@ where
             if this.attempt.is_none() {
                 // An operation that always fails at once must not keep others from their turn.
                 let turn = ready!(poll_proceed(cx));
-                this.tries.attempt();
-                this.attempt.set(Some((this.operation)()));
+                tries.attempt();
+                this.attempt.set(Some(operation()));
                 turn.made_progress();
             }
             let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
             let Poll::Ready(result) = attempt.poll(cx) else {
-                this.tries.takes_time();
+                tries.takes_time();
                 return Poll::Pending;
             };
             // Gone before anything else happens: what it holds may be what the next one needs.
             this.attempt.set(None);
-            match this.tries.settle(result) {
-                ControlFlow::Break(result) => return Poll::Ready(result),
+            match tries.settle(result) {
+                ControlFlow::Break(result) => {
+                    *this.running = None;
+                    return Poll::Ready(result);
+                }
                 ControlFlow::Continue(due) => this.sleep.set(due.map(sleep_until)),
             }
         }
@@ -92,7 +104,7 @@ where
 impl<F, Fut, D: Schedule, B, J, N> fmt::Debug for RetryingFuture<F, Fut, D, B, J, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryingFuture")
-            .field("attempt", &self.tries.number())
+            .field("attempt", &self.running.as_ref().map(|running| running.tries.number()))
             .field("under_way", &self.attempt.is_some())
             .finish_non_exhaustive()
     }
