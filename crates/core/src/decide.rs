@@ -151,8 +151,8 @@ impl fmt::Display for StopReason {
 /// A delay that the server asked for takes the place of the schedule's, lengthened by up to a tenth
 /// of itself so that the clients it was told to do not come back at one moment; the schedule still
 /// counts the retry. The random part ends where the elapsed time or the deadline does: it never stops
-/// a retry that the server's figure alone allows. One that is only a minimum ([`ServerHint::AtLeast`]) takes its place where it is
-/// the longer one.
+/// a retry that the server's figure alone allows. A figure of zero sets no minimum: the schedule's delay
+/// stands. One that is only a minimum ([`ServerHint::AtLeast`]) takes its place where it is the longer one.
 pub fn decide<B: Budget + ?Sized>(
     limits: &Limits,
     failed: &Failed<'_>,
@@ -181,13 +181,16 @@ pub fn decide<B: Budget + ?Sized>(
         {
             return Decision::Return(StopReason::ServerDelayTooLong);
         }
+        // A figure of zero, or a date that has passed, sets no minimum.
+        ServerHint::After(Duration::ZERO) | ServerHint::None | ServerHint::Stop => {
+            (scheduled, scheduled_too_long)
+        }
         ServerHint::After(asked) => (spread(asked, most, random), StopReason::ElapsedExhausted),
         ServerHint::AtLeast(asked) => match spread(asked, most, random) {
             longer if longer > scheduled => (longer, StopReason::ElapsedExhausted),
             _ => (scheduled, scheduled_too_long),
         },
         ServerHint::Exactly(asked) => (asked, StopReason::ElapsedExhausted),
-        ServerHint::None | ServerHint::Stop => (scheduled, scheduled_too_long),
     };
     if limits.max_elapsed.is_some_and(|most| failed.elapsed.saturating_add(after) > most) {
         return Decision::Return(too_long);

@@ -97,7 +97,6 @@ fn a_server_delay_replaces_the_schedules_and_the_schedule_counts_the_retry() {
         (secs(10), 1 << 63, ms(10_500)),
         (secs(10), u64::MAX, secs(11)),
         (ms(250), u64::MAX, ms(275)),
-        (Duration::ZERO, u64::MAX, Duration::ZERO),
     ] {
         let scene = Scene::new().asking(asked).with(|s| s.draw = draw);
         assert_eq!(scene.decide().asked, [NextRetry::new(0, FAILURE)]);
@@ -266,4 +265,13 @@ fn what_was_surely_not_processed_is_repeated_even_if_unrepeatable() {
 fn the_defaults() {
     let Limits { max_attempts, max_elapsed, max_server_delay } = Limits::default();
     assert_eq!((max_attempts, max_elapsed, max_server_delay), (3, Some(secs(30)), secs(60)));
+}
+
+/// A `Retry-After` of zero, or a date that has passed, does not turn backoff off.
+#[test]
+fn zero_from_the_server_leaves_the_schedule() {
+    let scene = Scene::new().asking(Duration::ZERO);
+    assert_eq!((scene.outcome(), scene.decide().drawn), (Ok(secs(1)), 0));
+    let late = scene.with(|s| s.failed.elapsed = secs(30));
+    assert_eq!(late.outcome(), Err(StopReason::ElapsedExhausted));
 }

@@ -36,7 +36,7 @@ fn trap_16_the_decision_to_wait_already_holds_the_token() {
 
 #[test]
 fn trap_18_jitter_never_returns_sooner_than_the_server_asked() {
-    let hints = [Duration::ZERO, TICK, TICK * 9, ms(1), ms(250), ms(999), ms(1500), secs(20)];
+    let hints = [TICK, TICK * 9, ms(1), ms(250), ms(999), ms(1500), secs(20)];
     for asked in hints {
         for draw in [0, 1, 1 << 32, u64::MAX / 2, u64::MAX] {
             let scene = Scene::new().asking(asked).with(|s| s.draw = draw);

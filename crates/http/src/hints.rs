@@ -1,6 +1,7 @@
 //! What a server asks for in the headers of a refusal: headers flow in, a wait, a stop or nothing
 //! flows out. Every header is the peer's own text: what cannot be read is as good as not there.
 
+mod list;
 mod number;
 mod rate_limit;
 
@@ -27,9 +28,13 @@ static SHOULD_RETRY: [HeaderName; 2] =
 /// | `x-should-retry`, `stripe-should-retry` | `true` or `false`, in any case | read |
 /// | `RateLimit`, `RateLimit-Reset`, `X-RateLimit-Reset` | when the quota fills up again; only while none is left | not read: a full quota is not what every failure waits for, and the vendors disagree on the unit |
 ///
-/// Of several waits the first in the order of this table counts, being the most precise; of several
-/// values of one header the longest, because a shorter one would come back sooner than the server
-/// asked. A header that cannot be read is passed over. A single `false` outweighs any `true`.
+/// Of several waits the first in the order of this table counts, being the most precise. Of several
+/// values of one header, on one line or on several, the longest counts, because a shorter one would come
+/// back sooner than the server asked. A wait of zero sets no minimum: the schedule's delay stands. A header
+/// that cannot be read is passed over. A single `false` outweighs any `true`.
+///
+/// A date with a leap second (`:60`) is read as the second after `:59`. A two-digit year from 70 on is one
+/// of the last century, and one below 70 of this.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -100,10 +105,13 @@ impl Hints {
     /// Whether the resets of an exhausted rate limit are read. Off by default.
     ///
     /// - `RateLimit: "name";r=0;t=30` (draft-ietf-httpapi-ratelimit-headers, from version 08 on);
-    ///   with several limits the longest wait of those that have nothing left;
+    ///   with several limits the longest wait of those that have nothing left; a malformed field is
+    ///   ignored as a whole;
     /// - `RateLimit-Reset` beside `RateLimit-Remaining: 0` (the draft's versions up to 06): seconds;
     /// - `X-RateLimit-Reset` beside `X-RateLimit-Remaining: 0`: seconds, or, from 1,000,000,000 on
     ///   (a wait of 31 years, or a date in 2001), seconds since 1970.
+    ///
+    /// None of them is read if `Age` is above 0, for then the response comes from a cache.
     #[must_use]
     pub const fn rate_limit(mut self, read: bool) -> Self {
         self.rate_limit = read;
@@ -197,7 +205,25 @@ fn longest(
     name: impl AsHeaderName,
     parse: impl Fn(&[u8]) -> Option<Duration>,
 ) -> Option<Duration> {
-    headers.get_all(name).iter().filter_map(|value| parse(value.as_bytes().trim_ascii())).max()
+    let values = headers.get_all(name).into_iter();
+    values.flat_map(|value| members(value.as_bytes())).filter_map(parse).max()
+}
+
+/// The values on one line, as a proxy may have joined them. A date has a comma of its own, behind the name
+/// of its day.
+fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let line = rest?;
+        let splits = |(place, byte): (usize, &u8)| {
+            let before = line[..place].trim_ascii();
+            let day = !before.is_empty() && before.iter().all(u8::is_ascii_alphabetic);
+            (*byte == b',' && !day).then_some(place)
+        };
+        let comma = line.iter().enumerate().find_map(splits);
+        rest = comma.map(|comma| &line[comma + 1..]);
+        Some(line[..comma.unwrap_or(line.len())].trim_ascii())
+    })
 }
 
 fn read_should_retry(headers: &HeaderMap) -> Option<bool> {
@@ -214,5 +240,12 @@ fn read_should_retry(headers: &HeaderMap) -> Option<bool> {
 /// RFC 9110 §5.6.7: "A recipient that parses a timestamp value in an HTTP field MUST accept all
 /// three HTTP-date formats."
 fn http_date(value: &[u8]) -> Option<SystemTime> {
-    httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()
+    let text = std::str::from_utf8(value).ok()?;
+    if let Ok(date) = httpdate::parse_http_date(text) {
+        return Some(date);
+    }
+    // A leap second, which RFC 5322 and so RFC 9110 allow.
+    let (before, after) = text.rsplit_once(":60").filter(|(_, after)| !after.starts_with(':'))?;
+    let before = httpdate::parse_http_date(&format!("{before}:59{after}")).ok()?;
+    before.checked_add(Duration::from_secs(1))
 }

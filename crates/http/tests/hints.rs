@@ -63,7 +63,10 @@ fn retry_after_in_seconds() {
         ("0x10", ServerHint::None),
         ("1e3", ServerHint::None),
         ("soon", ServerHint::None),
-        ("5, 10", ServerHint::None),
+        ("5, 10", seconds(10)),
+        ("120, 30", seconds(120)),
+        ("120,soon,", seconds(120)),
+        (",", ServerHint::None),
         ("\u{661}\u{662}", ServerHint::None),
     ] {
         let hinted = read(Hints::default(), &[("retry-after", value)]);
@@ -209,8 +212,39 @@ fn the_longest_of_several_values_counts() {
             ],
             seconds(30),
         ),
+        (
+            &[
+                (
+                    "retry-after",
+                    "Sun, 06 Nov 1994 08:49:37 GMT, 10, Sunday, 06-Nov-94 08:49:17 GMT",
+                ),
+                ("date", "Sun, 06 Nov 1994 08:49:07 GMT"),
+            ],
+            seconds(30),
+        ),
+        (&[("retry-after-ms", "2, 9.5 ,3")], millis(10)),
     ] {
         assert_eq!(read(Hints::default(), fields).hint, expected, "{fields:?}");
+    }
+}
+
+#[test]
+fn leap_second_is_the_second_after_59() {
+    let own = ("date", "Sat, 31 Dec 2016 23:59:30 GMT");
+    for date in [
+        "Sat, 31 Dec 2016 23:59:60 GMT",
+        "Saturday, 31-Dec-16 23:59:60 GMT",
+        "Sat Dec 31 23:59:60 2016",
+    ] {
+        assert_eq!(
+            read(Hints::default(), &[("retry-after", date), own]).hint,
+            seconds(30),
+            "{date}"
+        );
+    }
+    for garbage in ["Sat, 31 Dec 2016 23:60:00 GMT", "Sat, 31 Dec 2016 23:59:61 GMT", ":60"] {
+        let hinted = read(Hints::default(), &[("retry-after", garbage), own]);
+        assert_eq!(hinted.hint, ServerHint::None, "{garbage}");
     }
 }
 
@@ -280,6 +314,30 @@ fn a_rate_limits_reset_counts_only_when_asked_for_and_nothing_is_left() {
         (&[("ratelimit", r#""a,;r=0;t=99\";r=0;t=98";r=1;t=5"#)], ServerHint::None),
         (&[("ratelimit", r#""unclosed;r=0;t=30"#)], ServerHint::None),
         (&[("ratelimit", "30")], ServerHint::None),
+        (&[("ratelimit", r#""a";r=0;t=10, "b";r=0;t=20,"#)], ServerHint::None),
+        (&[("ratelimit", r#""a";r=0;t=10 "b";r=0;t=20"#)], ServerHint::None),
+        (&[("ratelimit", r#""a";r=0;t=10"#), ("ratelimit", "\"b")], ServerHint::None),
+        (&[("ratelimit", r#""a";r=0;T=10"#)], ServerHint::None),
+        (&[("ratelimit", r#""a";r=0;t="10""#)], ServerHint::None),
+        (&[("ratelimit", r#""a";r=0;t=10, "b";r=none"#)], ServerHint::None),
+        (&[("ratelimit", r#""a";r=0;t=1.5"#)], ServerHint::None),
+        (&[("ratelimit", r#""a";r=0;t=1000000000000000"#)], ServerHint::None),
+        (&[("ratelimit", r#""a"; r=0 ;t=10"#)], ServerHint::None),
+        (&[("ratelimit", r#""a\x";r=0;t=10"#)], ServerHint::None),
+        (&[("ratelimit", r#"é;r=0;t=10"#)], ServerHint::None),
+        (&[("ratelimit", r#"*a/b:c;r=0;t=10;x;y=?1;z=@5;d=-1.25;e=:YQ==:"#)], seconds(10)),
+        (&[("ratelimit", r#""a\"\\";r=0;t=10;r=5;r=0"#)], seconds(10)),
+        (&[("ratelimit", r#""a";r=0;t=10"#), ("age", "0")], seconds(10)),
+        (&[("ratelimit", r#""a";r=0;t=10"#), ("age", "1")], ServerHint::None),
+        (&[("ratelimit", r#""a";r=0;t=10"#), ("age", "old")], seconds(10)),
+        (
+            &[("ratelimit-reset", "30"), ("ratelimit-remaining", "0"), ("age", "9")],
+            ServerHint::None,
+        ),
+        (
+            &[("x-ratelimit-reset", "30"), ("x-ratelimit-remaining", "0"), ("age", "9")],
+            ServerHint::None,
+        ),
         (&[("ratelimit-reset", "30"), ("ratelimit-remaining", "0")], seconds(30)),
         (&[("ratelimit-reset", "30"), ("ratelimit-remaining", "4")], ServerHint::None),
         (&[("ratelimit-reset", "30")], ServerHint::None),
@@ -327,13 +385,14 @@ fn each_kind_of_hint_can_be_turned_off_alone() {
     assert_eq!(read(Hints::none().retry_after(true), &all).hint, seconds(9));
 }
 
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "retry-after",
     "retry-after-ms",
     "x-ms-retry-after-ms",
     "x-should-retry",
     "stripe-should-retry",
     "date",
+    "age",
     "ratelimit",
     "ratelimit-remaining",
     "ratelimit-reset",

@@ -4,7 +4,9 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::HeaderMap;
+use http::header::AGE;
 
+use super::list::items;
 use super::longest;
 use super::number::{delta_seconds, digits};
 
@@ -23,22 +25,24 @@ pub(super) fn wait(
     headers: &HeaderMap,
     until: impl Fn(SystemTime) -> Duration,
 ) -> Option<Duration> {
-    longest(headers, RATE_LIMIT, |value| {
-        split_outside_quotes(value, b',').filter_map(exhausted_for).max()
-    })
-    .or_else(|| {
-        let reset = longest(headers, RESET, delta_seconds);
-        reset.filter(|_| is_exhausted(headers, REMAINING))
-    })
-    .or_else(|| {
-        let reset = longest(headers, X_RESET, delta_seconds);
-        reset.filter(|_| is_exhausted(headers, X_REMAINING)).map(|reset| {
-            match UNIX_EPOCH.checked_add(reset) {
-                Some(date) if reset >= EPOCH_FROM => until(date),
-                _ => reset,
-            }
+    // What a cache has kept tells nothing of the quota there is now.
+    if longest(headers, AGE, delta_seconds).is_some_and(|age| !age.is_zero()) {
+        return None;
+    }
+    exhausted_for(headers)
+        .or_else(|| {
+            let reset = longest(headers, RESET, delta_seconds);
+            reset.filter(|_| is_exhausted(headers, REMAINING))
         })
-    })
+        .or_else(|| {
+            let reset = longest(headers, X_RESET, delta_seconds);
+            reset.filter(|_| is_exhausted(headers, X_REMAINING)).map(|reset| {
+                match UNIX_EPOCH.checked_add(reset) {
+                    Some(date) if reset >= EPOCH_FROM => until(date),
+                    _ => reset,
+                }
+            })
+        })
 }
 
 /// Whether any value of this header is a zero.
@@ -46,33 +50,25 @@ fn is_exhausted(headers: &HeaderMap, remaining: &str) -> bool {
     headers.get_all(remaining).iter().any(|value| digits(value.as_bytes().trim_ascii()) == Some(0))
 }
 
-/// `t` of one member of a `RateLimit` list such as `"default";r=0;t=30`, when its `r` is 0.
-///
-/// Structured fields (RFC 9651 §4.2.3.2): parameters stand after the item, each behind a
-/// semicolon, and the last of one name counts.
-fn exhausted_for(member: &[u8]) -> Option<Duration> {
-    let mut remaining = None;
-    let mut reset = None;
-    for parameter in split_outside_quotes(member, b';').skip(1) {
-        match parameter.trim_ascii() {
-            [b'r', b'=', number @ ..] => remaining = digits(number),
-            [b't', b'=', number @ ..] => reset = delta_seconds(number),
-            _ => {}
+/// The longest `t` of those members whose `r` is 0. All lines of the field are one list, and a list that is
+/// malformed is ignored as a whole (RFC 9651 §4.2). Of several parameters of one name the last counts.
+fn exhausted_for(headers: &HeaderMap) -> Option<Duration> {
+    let mut longest = None;
+    for line in headers.get_all(RATE_LIMIT) {
+        for parameters in items(line.as_bytes())? {
+            let mut of_name = parameters.iter().rev();
+            let remaining = of_name.clone().find(|(name, _)| *name == b"r");
+            let reset = of_name.find(|(name, _)| *name == b"t");
+            // Each is an integer that is not negative, if it is there.
+            let remaining = remaining.map(|(_, value)| *value);
+            let reset = reset.map(|(_, value)| *value);
+            if remaining == Some(None) || reset == Some(None) {
+                return None;
+            }
+            if remaining.flatten() == Some(0) {
+                longest = longest.max(reset.flatten().map(Duration::from_secs));
+            }
         }
     }
-    reset.filter(|_| remaining == Some(0))
-}
-
-/// Splits at each `separator` that is not inside a quoted string, where `\` escapes one byte.
-fn split_outside_quotes(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
-    let mut quoted = false;
-    let mut escaped = false;
-    text.split(move |&byte| {
-        let escapes = quoted && !escaped && byte == b'\\';
-        if byte == b'"' && !escaped {
-            quoted = !quoted;
-        }
-        escaped = escapes;
-        byte == separator && !quoted
-    })
+    longest
 }

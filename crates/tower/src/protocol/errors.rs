@@ -8,8 +8,11 @@ use crate::redact::redacted;
 use crate::{TimeLimit, TimedOut};
 
 /// Asks what HTTP makes of it, then looks for tower's and tokio's own timeouts, which HTTP does not
-/// know. An error that nobody knows is not retried.
+/// know. What a layer on this side turned away was not sent. An error that nobody knows is not retried.
 pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
+    if is_refused_here(error) {
+        return Verdict::Unprocessed(Failure::new(FailureKind::Other));
+    }
     if let Some(verdict) = reattempt_http::verdict_of_error(error) {
         return verdict;
     }

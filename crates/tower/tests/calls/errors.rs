@@ -2,12 +2,17 @@
 
 use std::error::Error;
 use std::io::ErrorKind::{ConnectionRefused, ConnectionReset, InvalidData};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use http::Request;
 use http_body_util::BodyExt;
+use reattempt_http::ReplayBody;
 use reattempt_tower::{Report, RetryLayer};
-use tower::{Layer, ServiceExt};
+use tower::load_shed::error::Overloaded;
+use tower::{BoxError, Layer, ServiceExt, service_fn};
 
-use crate::support::{Act, Answer, Broken, Server, answer, get, policy, post};
+use crate::support::{Act, Answer, Body, Broken, Server, answer, get, policy, post};
 
 #[tokio::test(start_paused = true)]
 async fn trap_30_the_error_is_of_the_inner_type_and_the_last_one() {
@@ -69,4 +74,28 @@ async fn what_succeeds_or_is_final_at_once_carries_no_report() {
         assert_eq!((response.status().as_u16(), server.count()), (status, 1));
         assert!(response.extensions().get::<Report>().is_none());
     }
+}
+
+/// tower's load shedder turns an attempt away before it is sent, so any request may be sent again, and the
+/// server's own response is what the caller gets.
+#[tokio::test(start_paused = true)]
+async fn overloaded_is_retried_as_not_sent() {
+    let server = Server::statuses([503, 200]);
+    let shed = Arc::new(AtomicUsize::new(0));
+    let inner = server.clone();
+    let service = service_fn(move |request: Request<ReplayBody<Body>>| {
+        let (inner, turned_away) = (inner.clone(), shed.fetch_add(1, Ordering::SeqCst) % 2 == 0);
+        async move {
+            match turned_away {
+                true => Err(BoxError::from(Overloaded::new())),
+                false => inner.oneshot(request).await.map_err(BoxError::from),
+            }
+        }
+    });
+    let policy = policy().max_attempts(4).boxed_errors();
+    let client = RetryLayer::new(policy).layer(service);
+    let response = client.clone().oneshot(post()).await.unwrap();
+    assert_eq!((response.status(), server.times()), (503.try_into().unwrap(), vec![100]));
+    let response = client.oneshot(get()).await.unwrap();
+    assert_eq!((response.status(), server.count()), (200.try_into().unwrap(), 2));
 }

@@ -142,7 +142,7 @@ async fn a_hint_that_is_not_read_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn the_schedule_counts_a_retry_whose_delay_the_server_gave() {
     let server = Server::by(|arrival, _| match arrival {
-        1 => Act::from(503).header("retry-after", "0"),
+        1 => Act::from(503).header("retry-after-ms", "1"),
         _ => 503.into(),
     });
     let schedule = Linear::new(ms(100)).step(ms(1000));
@@ -151,7 +151,8 @@ async fn the_schedule_counts_a_retry_whose_delay_the_server_gave() {
         .oneshot(get())
         .await
         .unwrap();
-    assert_eq!(server.times(), [0, 0, 1100], "the second retry has the schedule's second delay");
+    let times = server.times();
+    assert_eq!(times[2] - times[1], 1100, "the second retry has the schedule's second delay");
 }
 
 #[tokio::test(start_paused = true)]
@@ -276,4 +277,13 @@ async fn a_seed_makes_delays_reproducible_and_calls_differ() {
         runs.push(delays);
     }
     assert_eq!(runs[0], runs[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn past_date_leaves_the_schedule_its_delay() {
+    for hint in ["0", "Sun, 06 Nov 1994 08:49:37 GMT"] {
+        let server = asking("retry-after", hint);
+        RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+        assert_eq!(server.times(), [0, 100], "{hint}");
+    }
 }
