@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How far an exchange has come when it fails.
+/// The point at which an exchange fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Point {
     /// The server has read nothing: it is down (`Reset`), or fails as soon as it has accepted.
@@ -15,7 +15,7 @@ pub(crate) enum Point {
     MidResponseBody,
 }
 
-/// How it fails.
+/// The way in which it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// A TCP reset.
@@ -54,7 +54,7 @@ pub(crate) struct Cell {
     pub(crate) point: Point,
     pub(crate) fault: Fault,
     pub(crate) version: Version,
-    /// How many calls are made at once.
+    /// The number of calls that are made at once.
     pub(crate) calls: usize,
     pub(crate) kind: Kind,
     pub(crate) library: Library,
@@ -95,7 +95,7 @@ impl Cell {
         })
     }
 
-    /// Why this cell cannot be run, if so.
+    /// Returns the reason if this cell cannot be run.
     pub(crate) fn senseless(&self) -> Option<&'static str> {
         (self.point == Point::MidBody && self.kind == Kind::Get)
             .then_some("a GET has no body in whose middle to fail")

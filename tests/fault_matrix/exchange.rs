@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::cell::{Cell, Fault, Point, Version};
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     /// By a whole response.
@@ -21,16 +21,16 @@ pub(crate) enum End {
     Failed(String),
 }
 
-/// What was seen of one call.
+/// One call, as server and clients saw it.
 #[derive(Debug)]
 pub(crate) struct Observed {
     pub(crate) attempts: usize,
-    /// How often its request's head was whole at the server.
+    /// The number of times that the server read the whole head of its request.
     pub(crate) arrivals: usize,
     pub(crate) end: End,
 }
 
-/// How far the calls of a cell have come.
+/// The progress of all calls of a cell.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// First attempts that are over.
@@ -162,7 +162,7 @@ impl Exchange {
         self.note(|progress| *progress.arrivals.entry(call).or_default() += 1);
     }
 
-    /// Whether the server is to fail here.
+    /// Returns `true` if the server is to fail here.
     pub(crate) fn fails_at(&self, point: Point) -> bool {
         self.cell.point == point && !self.is_healthy()
     }

@@ -16,8 +16,8 @@ enum Course {
     Exhausted,
 }
 
-/// Why this is not a course that the table permits, if so. `read` is whether the server has read any
-/// byte of the call's first attempt.
+/// Returns what is wrong if the table does not permit this course. `read`: the server has read some of
+/// the call's first attempt.
 pub(crate) fn objection(cell: &Cell, read: bool, observed: &Observed) -> Option<String> {
     let permitted = permitted(cell, read);
     let right = permitted.iter().any(|course| match course {

@@ -54,13 +54,13 @@ fn on_connection(error: &Error) -> Option<Verdict> {
     }
 }
 
-/// Whether the connection was closed in the middle of an HTTP/2 frame. tokio-util makes an error without
-/// a type of that, and h2 hands it on as a text.
+/// Returns `true` if the connection was closed in the middle of an HTTP/2 frame. tokio-util has no type
+/// for that error, and h2 passes it on as a text.
 fn ends_in_frame(error: &Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.to_string() == "bytes remaining on stream")
 }
 
-/// An error that arose nobody knows where: only a kind that a lost connection has is one.
+/// An error of an unknown place. Only the kinds that a lost connection has are taken for one.
 fn anywhere(kind: ErrorKind) -> Option<Verdict> {
     match kind {
         ErrorKind::TimedOut => Some(TIMED_OUT),

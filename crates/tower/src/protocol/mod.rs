@@ -248,7 +248,7 @@ pub trait Kept {
         false
     }
 
-    /// Whether the body of the latest attempt has been polled, as far as that is noted.
+    /// Returns `true` if the body of the latest attempt is known to have been polled.
     fn was_polled(&self) -> bool {
         false
     }

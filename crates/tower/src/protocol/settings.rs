@@ -36,7 +36,7 @@ pub struct Http {
     pub(crate) destination: Option<Destination>,
     /// Whether the client below follows redirects by itself; `None` for what is usual with it.
     pub(crate) redirects: Option<bool>,
-    /// Whether a reset with REFUSED_STREAM proves that a request was not processed.
+    /// A reset with REFUSED_STREAM proves that the request was not processed.
     pub(crate) refused_stream_is_proof: bool,
     statuses: Vec<(StatusCode, Verdict)>,
     classifier: Option<SharedClassifier>,
@@ -170,7 +170,7 @@ impl Http {
         Judged { judgement: verdict.into(), overridden: custom.is_some() }
     }
 
-    /// Whether this policy takes such an error for what the server means by it.
+    /// Returns `true` unless this error is a proof that the policy does not take for one.
     pub(crate) fn believes(&self, error: &(dyn Error + 'static)) -> bool {
         self.refused_stream_is_proof || reset_reason(error) != Some(REFUSED_STREAM)
     }
