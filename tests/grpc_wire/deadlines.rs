@@ -122,3 +122,79 @@ async fn dl_3_an_answer_that_stops_in_the_middle_is_ended_by_the_deadline() {
         server.until(|seen| seen[0].given_up).await;
     }
 }
+
+/// A service config whose policy lists these codes, under a throttle.
+fn config(policy: &str, codes: &str) -> reattempt::service_config::ServiceConfig {
+    let policy = match policy {
+        "retryPolicy" => format!(
+            r#""retryPolicy": {{"maxAttempts": 3, "initialBackoff": "0.01s", "maxBackoff": "0.01s",
+            "backoffMultiplier": 1, "retryableStatusCodes": {codes}}}"#
+        ),
+        _ => format!(
+            r#""hedgingPolicy": {{"maxAttempts": 2, "hedgingDelay": "0.1s",
+            "nonFatalStatusCodes": {codes}}}"#
+        ),
+    };
+    let text = format!(
+        r#"{{"methodConfig": [{{"name": [{{}}], {policy}}}],
+        "retryThrottling": {{"maxTokens": 10, "tokenRatio": 0.1}}}}"#
+    );
+    reattempt::service_config::ServiceConfig::parse(&text).unwrap()
+}
+
+/// Calls a method of each kind until its time is over, after a first call that has made the connection.
+async fn four_kinds<S>(service: S, warm: bool) -> Vec<Code>
+where
+    S: tonic::client::GrpcService<tonic::body::Body> + Clone,
+    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
+    <S::ResponseBody as http_body::Body>::Error: Into<tower::BoxError> + Send,
+{
+    fn timed<T>(message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        request.set_timeout(Duration::from_millis(250));
+        request
+    }
+    let mut client = EchoClient::new(service);
+    if warm {
+        client.say(Text::new("warm")).await.unwrap();
+    }
+    let messages = || {
+        futures_util::stream::unfold((), async |()| {
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            Some((Text::new("more"), ()))
+        })
+    };
+    let ends = [
+        client.say(timed(Text::new("hello"))).await.map(drop),
+        client.gather(timed(Box::pin(messages()))).await.map(drop),
+        client.repeat(timed(Text::new("hello"))).await.map(drop),
+        client.talk(timed(Box::pin(messages()))).await.map(drop),
+    ];
+    ends.into_iter().map(|end| end.unwrap_err().code()).collect()
+}
+
+/// tonic's channel times the same field, and is polled first.
+// trap 44
+#[tokio::test(start_paused = true)]
+async fn tn_4_warm_channel_exceeds_the_deadline() {
+    for warm in [false, true] {
+        for policy in ["retryPolicy", "hedgingPolicy"] {
+            for codes in [r#"["ABORTED"]"#, r#"["UNAVAILABLE", "CANCELLED", "DEADLINE_EXCEEDED"]"#]
+            {
+                let hangs = std::iter::repeat_n(vec![Step::Hang], 20);
+                let server = Server::in_memory(warm.then(succeeds).into_iter().chain(hangs));
+                let handle =
+                    reattempt::service_config::ServiceConfigHandle::new(config(policy, codes));
+                let layer = reattempt::ServiceConfigLayer::new(handle.clone());
+                let service = ServiceBuilder::new().layer(layer).service(server.channel());
+                let ends = four_kinds(service, warm).await;
+                assert_eq!(ends, [Code::DeadlineExceeded; 4], "{policy} {codes}");
+                assert_eq!(
+                    handle.throttle().tokens_thousandths(),
+                    Some(10_000),
+                    "no token is taken"
+                );
+            }
+        }
+    }
+}

@@ -21,8 +21,8 @@ pub struct OwnError;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BoxedError;
 
-/// The inner service's own error type; a deadline that passes ends the call with an answer of the
-/// protocol's own. The default of gRPC, whose answer is DEADLINE_EXCEEDED.
+/// The inner service's own error type. The protocol answers a call whose deadline passes, or whose
+/// connection is lost. The default of gRPC, whose answers are DEADLINE_EXCEEDED and UNAVAILABLE.
 ///
 /// A time limit for each attempt does not interrupt here: that takes [`BoxedError`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -53,6 +53,13 @@ pub trait ErrorMode<E> {
     #[doc(hidden)]
     fn own(error: E) -> Self::Error;
 
+    /// The caller's error, changed where its type allows it.
+    #[doc(hidden)]
+    fn explained(error: Self::Error, explain: impl FnOnce(BoxError) -> BoxError) -> Self::Error {
+        let _ = explain;
+        error
+    }
+
     /// A look at the error, for classification.
     #[doc(hidden)]
     fn view(error: &Self::Error) -> &(dyn Error + 'static);
@@ -69,6 +76,13 @@ pub trait ErrorMode<E> {
     /// The proof for a limit that passed while no attempt was under way; `None` where none interrupts.
     #[doc(hidden)]
     fn interrupt() -> Option<Self::Interrupt>;
+
+    /// The moment at which the attempt was first found not to be ready, where errors contain it.
+    #[doc(hidden)]
+    fn since(timer: &Self::Timer) -> Option<Instant> {
+        let _ = timer;
+        None
+    }
 
     /// Forgets the timer: another attempt begins.
     #[doc(hidden)]
@@ -168,6 +182,14 @@ impl<E: Into<BoxError>> ErrorMode<E> for BoxedError {
 
     fn own(error: E) -> BoxError {
         error.into()
+    }
+
+    fn since(timer: &AttemptTimer) -> Option<Instant> {
+        timer.started
+    }
+
+    fn explained(error: BoxError, explain: impl FnOnce(BoxError) -> BoxError) -> BoxError {
+        explain(error)
     }
 
     fn view(error: &BoxError) -> &(dyn Error + 'static) {

@@ -53,6 +53,8 @@ enum Act {
     NoStatus,
     /// The connection is cut when the test says so, or at once.
     Cut,
+    /// The same once headers and a message have been answered.
+    HeadersCut,
     /// Nothing, until the client resets the stream.
     Hang,
 }
@@ -167,13 +169,16 @@ async fn serve(socket: TcpStream, most_streams: u32, shared: Shared) {
     }
 }
 
+/// A stream whose connection is to be cut: dropped, it would be reset.
+type Held = Box<dyn Send>;
+
 /// Answers a stream; gives it back if its connection is to be cut.
 async fn answer(
     act: Act,
     mut request: Request<RecvStream>,
     mut reply: SendResponse<Bytes>,
     shared: Shared,
-) -> Option<SendResponse<Bytes>> {
+) -> Option<Held> {
     while let Some(Ok(data)) = request.body_mut().data().await {
         let _ = request.body_mut().flow_control().release_capacity(data.len());
     }
@@ -210,7 +215,13 @@ async fn answer(
         }
         Act::Cut => {
             shared.go_on.notified().await;
-            return Some(reply);
+            return Some(Box::new(reply));
+        }
+        Act::HeadersCut => {
+            let mut stream = reply.send_response(head.body(()).unwrap(), false).unwrap();
+            stream.send_data(message, false).unwrap();
+            shared.go_on.notified().await;
+            return Some(Box::new(stream));
         }
         Act::Hang => {
             if let Ok(reason) = std::future::poll_fn(|cx| reply.poll_reset(cx)).await {
@@ -292,8 +303,9 @@ fn repeatable() -> Request<Body> {
 enum Ended {
     Status(Code),
     NoStatus,
-    BodyError,
-    Error,
+    /// The code that a generated client makes of it.
+    BodyError(tonic::Code),
+    Error(tonic::Code),
 }
 
 /// Calls once, and reads what comes. The report is that of the call, whatever it came to.
@@ -307,7 +319,7 @@ async fn run<B: reattempt_core::Budget + Clone>(
     let client = client.with_options(CallOptions::new().report_to(&slot));
     let ended = match client.oneshot(call).await {
         Ok(reply) => read(reply, server).await,
-        Err(_) => Ended::Error,
+        Err(error) => Ended::Error(tonic::Status::from_error(error.into()).code()),
     };
     (ended, slot.take().unwrap())
 }
@@ -320,7 +332,7 @@ async fn read(reply: Response<GrpcBody<Body>>, server: &Server) -> Ended {
     while let Some(frame) = body.frame().await {
         match frame {
             Ok(frame) => seen = seen.or(frame.trailers_ref().and_then(code)),
-            Err(_) => return Ended::BodyError,
+            Err(error) => return Ended::BodyError(tonic::Status::from_error(error).code()),
         }
     }
     seen.map_or(Ended::NoStatus, Ended::Status)
@@ -342,6 +354,7 @@ fn numbers(numbers: &[u32]) -> Vec<Option<String>> {
 }
 
 const OK: Ended = Ended::Status(Code::Ok);
+const UNAVAILABLE: Ended = Ended::Status(Code::Unavailable);
 const REFUSED: Act = Act::Reset(Reason::REFUSED_STREAM);
 
 #[tokio::test]
@@ -363,7 +376,7 @@ async fn tr_2_a_further_one_is_an_ordinary_failure() {
     let server = Server::start([REFUSED]).await;
     let throttle = throttle();
     let (ended, report) = run(&server, policy().budget(throttle.clone()), call()).await;
-    assert_eq!((ended, server.previous()), (Ended::Error, numbers(&[0, 0, 1, 2])));
+    assert_eq!((ended, server.previous()), (UNAVAILABLE, numbers(&[0, 0, 1, 2])));
     assert_eq!(change(&throttle), -3000);
     assert_eq!((report.retries(), report.stop_reason()), (2, StopReason::AttemptsExhausted));
 }
@@ -420,7 +433,7 @@ async fn tr_8_two_switches() {
         let mut call = call();
         call.extensions_mut().insert(options);
         let (ended, _) = run(&server, policy, call).await;
-        assert_eq!((ended, server.count()), (Ended::Error, 1));
+        assert_eq!((ended, server.count()), (UNAVAILABLE, 1));
     }
 }
 
@@ -428,7 +441,7 @@ async fn tr_8_two_switches() {
 async fn tr_5_not_after_the_commit() {
     let server = Server::start([Act::HeadersReset(Reason::REFUSED_STREAM)]).await;
     let (ended, _) = run(&server, policy(), call()).await;
-    assert_eq!((ended, server.count()), (Ended::BodyError, 1));
+    assert_eq!((ended, server.count()), (Ended::BodyError(tonic::Code::Unavailable), 1));
 }
 
 #[tokio::test]
@@ -473,7 +486,8 @@ async fn tr_1_tr_9_what_was_never_dispatched_is_replaced() {
     assert_eq!(read(third, &server).await, OK);
     let report = slot.take().unwrap();
     assert_eq!((report.retries(), report.replacements()), (0, 1), "{report}");
-    assert!(calls.remove(0).await.unwrap().is_err(), "that one may have been carried out");
+    let first = calls.remove(0).await.unwrap().unwrap();
+    assert_eq!(read(first, &server).await, UNAVAILABLE, "that one may have been carried out");
     assert!(server.previous().iter().all(Option::is_none));
 }
 
@@ -509,6 +523,38 @@ async fn out_2_a_lost_connection_is_unavailable_and_may_have_been_served() {
         };
         assert_eq!((failure.kind(), failure.code()), (FailureKind::Network, Some(14)));
     }
+}
+
+/// With tonic's feature `server` or without it, before the headers and in the answer.
+// trap 29
+#[tokio::test]
+async fn out_2_lost_is_unavailable_everywhere() {
+    for (act, expected) in [
+        (Act::Cut, UNAVAILABLE),
+        (Act::HeadersCut, Ended::BodyError(tonic::Code::Unavailable)),
+        (Act::Reset(Reason::CANCEL), Ended::Status(Code::Cancelled)),
+        (Act::Reset(Reason::INTERNAL_ERROR), Ended::Status(Code::Internal)),
+        (Act::HeadersReset(Reason::INTERNAL_ERROR), Ended::BodyError(tonic::Code::Internal)),
+    ] {
+        let server = Server::start([act]).await;
+        if let Act::Cut = act {
+            server.go_on.notify_one();
+        }
+        let (ended, _) = run(&server, policy(), call()).await;
+        assert_eq!((ended, server.count()), (expected, 1), "{act:?}");
+    }
+}
+
+/// A layer in a layer: what no server has answered is no refusal to the outer one, so that a call which must
+/// not be carried out twice is sent once.
+// trap 28
+#[tokio::test]
+async fn out_2_two_layers_send_a_lost_call_once() {
+    let server = Server::start([Act::Cut]).await;
+    server.go_on.notify_one();
+    let inner = RetryLayer::new(policy()).layer(server.channel());
+    let reply = RetryLayer::new(policy()).layer(inner).oneshot(call()).await.unwrap();
+    assert_eq!((reply.headers()["grpc-status"].as_bytes(), server.count()), (&b"14"[..], 1));
 }
 
 #[tokio::test]
@@ -568,7 +614,7 @@ async fn st_3_tn_9_an_end_without_a_status_earns_nothing() {
         let server = Server::start([act]).await;
         let throttle = throttle();
         let (ended, _) = run(&server, policy().budget(throttle.clone()), call()).await;
-        assert!(matches!(ended, Ended::NoStatus | Ended::BodyError), "{act:?}: {ended:?}");
+        assert!(matches!(ended, Ended::NoStatus | Ended::BodyError(_)), "{act:?}: {ended:?}");
         assert_eq!(change(&throttle), 0);
     }
 }

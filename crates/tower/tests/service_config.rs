@@ -264,13 +264,14 @@ async fn call_1_without_a_policy_nothing_is_retried_that_a_server_has_seen() {
             assert_eq!((server.count(), stop), (1, StopReason::Permanent), "{text}");
         }
         let server = Server::of([Step::Lost, OK]);
-        assert!(end_of(&client(text, &server), call()).await.0.is_err());
+        let (code, stop) = end_of(&client(text, &server), call()).await;
+        assert_eq!((code.unwrap(), stop), (Code::Unavailable, StopReason::Permanent));
         assert_eq!(server.count(), 1, "{text}");
 
         // What was not sent, for want of a connection, is retried by the defaults.
         let server = Server::of([Step::NoConnection]);
         let (code, stop) = end_of(&client(text, &server), call()).await;
-        assert_eq!((code.is_err(), stop), (true, StopReason::AttemptsExhausted), "{text}");
+        assert_eq!((code.unwrap(), stop), (Code::Unavailable, StopReason::AttemptsExhausted));
         assert_eq!(server.count(), 3, "{text}");
     }
 }
@@ -283,7 +284,7 @@ async fn tr_1_a_connection_that_is_not_made_is_unavailable_to_a_policy() {
         assert_eq!(server.count(), 3);
         let server = Server::of([step, OK]);
         let (code, stop) = end_of(&client(&retried(4, "0.01s", "[10]"), &server), call()).await;
-        assert_eq!((code.is_err(), stop), (true, StopReason::Permanent));
+        assert_eq!((code.unwrap(), stop), (Code::Unavailable, StopReason::Permanent));
         assert_eq!(server.count(), 1);
     }
 }

@@ -12,7 +12,7 @@ use reattempt_schedule_exponential::Exponential;
 use tower_service::Service;
 
 use crate::error_mode::{Answered, ErrorMode};
-use crate::protocol::{Carry, Grpc, GrpcBody, Judge};
+use crate::protocol::{Carry, Grpc, GrpcBody, Judge, Unanswered};
 use crate::{Extended, HedgeFuture, RetryFuture};
 
 type Retried<S, Req> = RetryFuture<S, Req, Grpc, Exponential, Throttle, Answered>;
@@ -91,7 +91,11 @@ where
                 Some(none) => {
                     let causes = none.errors().map(|errors| format!(": {errors}"));
                     let text = format!("{none}{}", causes.unwrap_or_default());
-                    Poll::Ready(Ok(GrpcBody::answering(Code::Unavailable, &text)))
+                    Poll::Ready(Ok(GrpcBody::answering(
+                        Code::Unavailable,
+                        &text,
+                        Unanswered::NOT_SENT,
+                    )))
                 }
             },
         }

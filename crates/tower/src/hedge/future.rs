@@ -13,7 +13,7 @@ use tower_service::Service;
 use super::Extended;
 use super::call::{AnswerOf, Call, Hedging, Outcome, Over, OverOf};
 use crate::error_mode::ErrorMode;
-use crate::protocol::{Carry, Judge};
+use crate::protocol::{Carry, Judge, unanswered};
 
 pin_project! {
     /// A call that is hedged.
@@ -98,7 +98,8 @@ where
         let result = match this.call {
             Some(call) => call.end(over, cx),
             None => match over.outcome {
-                Outcome::Of(_, result) => result.map(|response| K::answer(response, false)),
+                Outcome::Of(_, Ok(response)) => Ok(K::answer(response, false)),
+                Outcome::Of(_, Err(error)) => unanswered::<K, _, _, M>(error, None),
                 Outcome::Made(made) => made,
             },
         };

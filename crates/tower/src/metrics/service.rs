@@ -14,7 +14,7 @@ use tower_service::Service;
 use super::span::Span;
 use super::{GrpcMetrics, MeasuredBody};
 use crate::error_mode::{ErrorMode, OwnError};
-use crate::protocol::code_of_unanswered;
+use crate::protocol::code_of_error;
 
 /// Measures calls, or attempts; two of them are what [`GrpcMetrics::around`] makes.
 pub struct GrpcMetricsLayer<M = OwnError> {
@@ -118,7 +118,7 @@ where
         let mut span = this.span.take();
         let code = match &result {
             Ok(response) => code_of_head(response.status(), response.headers()),
-            Err(error) => Some(code_of_unanswered(M::view(error))),
+            Err(error) => Some(code_of_error(M::view(error))),
         };
         if let Some(code) = code
             && let Some(span) = span.take()

@@ -15,8 +15,8 @@ use super::body::Counted;
 use super::call::Call;
 use super::instruments::Instruments;
 use super::messages::Messages;
-use crate::Deadline;
 use crate::protocol::AttemptKind;
+use crate::{Deadline, clock};
 
 /// A call or an attempt that has begun.
 pub(super) struct Span {
@@ -77,7 +77,10 @@ impl Drop for Span {
     fn drop(&mut self) {
         let now = Instant::now();
         let code = self.code.unwrap_or_else(|| match self.deadline {
-            Some(deadline) if deadline.instant() <= now => Code::DeadlineExceeded,
+            // Another attempt's timer may have ended the call a moment before.
+            Some(deadline) if clock::is_due(deadline.instant(), self.started, now) => {
+                Code::DeadlineExceeded
+            }
             _ => Code::Cancelled,
         });
         let seconds = now.saturating_duration_since(self.started).as_secs_f64();

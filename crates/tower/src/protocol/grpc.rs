@@ -11,6 +11,7 @@ use reattempt_grpc::{
     Code, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, retry_info, verdict_of_head,
 };
 use reattempt_http::{Undone, undone};
+use tower::BoxError;
 
 use super::{DiscardBody, Http, Judge, Outcome, Protocol};
 use crate::error_mode::Answered;
@@ -24,8 +25,9 @@ mod errors;
 
 pub use body::GrpcBody;
 pub(crate) use committed::Committed;
+pub(crate) use errors::Unanswered;
 #[cfg(feature = "opentelemetry")]
-pub(crate) use errors::{code_of_error, code_of_unanswered};
+pub(crate) use errors::code_of_error;
 
 /// gRPC: the status of a trailers-only response, pushback, deadlines and replayable bodies.
 ///
@@ -107,7 +109,7 @@ impl Protocol for Grpc {
 
     /// By this the caller of a tonic client gets DEADLINE_EXCEEDED.
     #[cfg(feature = "tonic")]
-    fn source_of_time_limit() -> Option<tower::BoxError> {
+    fn source_of_time_limit() -> Option<BoxError> {
         Some(Box::new(tonic::Status::deadline_exceeded("a time limit of the call has passed")))
     }
 
@@ -124,8 +126,8 @@ impl Protocol for Grpc {
         undone(error).filter(|_| self.replaces && self.http.believes(error))
     }
 
-    fn is_local_timeout(&self, error: &(dyn Error + 'static)) -> bool {
-        errors::is_local_timeout(error)
+    fn explained(error: BoxError) -> BoxError {
+        errors::explained(error)
     }
 
     fn write_deadline(head: &mut Self::Head, deadline: crate::Deadline) {
@@ -150,9 +152,13 @@ impl<B: Body> Judge<Response<B>> for Grpc {
     ) -> Judgement {
         match outcome {
             Ok(response) if options.is_none() && self.commits(response) => Verdict::Success.into(),
-            Ok(response) => self
-                .judge_status(response.status(), response.headers(), options)
-                .unwrap_or(Verdict::Success.into()),
+            Ok(response) => match response.extensions().get::<Unanswered>() {
+                // Whoever classifies answers has none before it.
+                Some(unanswered) => unanswered.judgement(options.and_then(CallOptions::method)),
+                None => self
+                    .judge_status(response.status(), response.headers(), options)
+                    .unwrap_or(Verdict::Success.into()),
+            },
             Err(error) => match self.http.custom(Outcome::Error(error), options) {
                 Some(verdict) => verdict.into(),
                 None => {
@@ -204,10 +210,34 @@ impl<B: Body> Judge<Response<B>> for Grpc {
     }
 
     fn too_late(&self, text: &str, report: Option<Report>) -> Option<Self::Answer> {
-        let mut answer = GrpcBody::answering(Code::DeadlineExceeded, text);
-        if let Some(report) = report {
-            answer.extensions_mut().insert(report);
-        }
-        Some(answer)
+        let answer = GrpcBody::answering(Code::DeadlineExceeded, text, Unanswered::LATE);
+        Some(with_report(answer, report))
     }
+
+    /// A server that keeps the deadline answers CANCELLED, if it is tonic's, or resets the stream so.
+    fn is_timer(&self, outcome: Result<&Response<B>, &(dyn Error + 'static)>) -> bool {
+        match outcome {
+            Ok(response) => {
+                code_of_head(response.status(), response.headers()) == Some(Code::Cancelled)
+            }
+            Err(error) => errors::is_timer(error),
+        }
+    }
+
+    /// UNAVAILABLE for a lost connection, and what else an error comes to.
+    fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
+        let (code, text, mark) = errors::in_terms_of_grpc(error)?;
+        Some(with_report(GrpcBody::answering(code, &text, mark), report))
+    }
+}
+
+/// The answer with the report of its call, if there is one.
+fn with_report<B>(
+    mut answer: Response<GrpcBody<B>>,
+    report: Option<Report>,
+) -> Response<GrpcBody<B>> {
+    if let Some(report) = report {
+        answer.extensions_mut().insert(report);
+    }
+    answer
 }

@@ -16,6 +16,7 @@ use reattempt_core::{Judgement, StopReason, Verdict};
 use reattempt_http::{ReplayWatch, Undone};
 use tokio::time::Instant;
 
+use crate::error_mode::ErrorMode;
 use crate::redact::{Names, Redacted};
 use crate::{CallOptions, Deadline, RefusedResponse, Report, clock};
 
@@ -38,10 +39,10 @@ pub use self::reqwest::KeptReqwest;
 pub use self::tower_http::ClassifyWith;
 pub use cloned::{Cloned, KeptClone};
 pub(crate) use errors::{chain, is_refused_here};
-pub(crate) use grpc::Committed;
-pub use grpc::{Grpc, GrpcBody};
 #[cfg(feature = "opentelemetry")]
-pub(crate) use grpc::{code_of_error, code_of_unanswered};
+pub(crate) use grpc::code_of_error;
+pub(crate) use grpc::{Committed, Unanswered};
+pub use grpc::{Grpc, GrpcBody};
 pub use message::{DiscardBody, KeptRequest};
 pub(crate) use message::{host, wishes_of};
 pub use settings::Http;
@@ -85,25 +86,10 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
         None
     }
 
-    /// Whether an error is that of a timer by which the client below keeps the call's own deadline.
+    /// Returns the boxed error that a call ends with, with the protocol's own words for it in front.
     #[doc(hidden)]
-    fn is_local_timeout(&self, error: &(dyn Error + 'static)) -> bool {
-        let _ = error;
-        false
-    }
-
-    /// Whether an error says that the call's own deadline has passed: its timer below has run out, and it
-    /// is time, or was when `started` (rule TN-4).
-    #[doc(hidden)]
-    fn is_own_deadline(
-        &self,
-        error: &(dyn Error + 'static),
-        deadline: Option<Instant>,
-        started: Option<Instant>,
-        now: Instant,
-    ) -> bool {
-        deadline.is_some_and(|deadline| clock::is_due(deadline, started.unwrap_or(now), now))
-            && self.is_local_timeout(error)
+    fn explained(error: tower::BoxError) -> tower::BoxError {
+        error
     }
 
     /// Writes what is left of the deadline into the head of an attempt that is about to be sent.
@@ -323,11 +309,54 @@ pub trait Judge<Response>: Protocol {
         None
     }
 
+    /// Whether an outcome may come of a timer, below or at the server, that keeps the call's own deadline.
+    fn is_timer(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
+        let _ = outcome;
+        false
+    }
+
+    /// Whether an outcome is the call's own deadline: it comes of a timer, and it is time, or was when
+    /// `started` (rule TN-4). Whoever keeps the deadline first, the call ends alike.
+    fn is_own_deadline(
+        &self,
+        outcome: Result<&Response, &(dyn Error + 'static)>,
+        deadline: Option<Instant>,
+        started: Option<Instant>,
+    ) -> bool {
+        deadline.is_some_and(|deadline| {
+            let now = Instant::now();
+            clock::is_due(deadline, started.unwrap_or(now), now) && self.is_timer(outcome)
+        })
+    }
+
+    /// What the caller gets in place of an error, if the protocol has an answer for it.
+    fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
+        let _ = (error, report);
+        None
+    }
+
     /// What the caller gets when a deadline has passed, if the protocol has an answer for it.
     fn too_late(&self, text: &str, report: Option<Report>) -> Option<Self::Answer> {
         let _ = (text, report);
         None
     }
+}
+
+/// What the caller gets of an error: the protocol's answer for it, where that is how a call ends, or the
+/// error in the protocol's words, where its type allows that.
+#[cold]
+pub(crate) fn unanswered<K, R, E, M>(
+    error: M::Error,
+    report: Option<Report>,
+) -> Result<K::Answer, M::Error>
+where
+    K: Judge<R>,
+    M: ErrorMode<E>,
+{
+    if !M::ANSWERS {
+        return Err(M::explained(error, K::explained));
+    }
+    K::unanswered(M::view(&error), report).ok_or(error)
 }
 
 /// Why there is an attempt beside the first.

@@ -17,7 +17,7 @@ use tower_service::Service;
 use super::call::Call;
 use crate::deadline::PASSED;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{Carry, Judge};
+use crate::protocol::{Carry, Judge, unanswered};
 
 pin_project! {
     /// A call that is retried.
@@ -61,7 +61,7 @@ where
             this.attempt.set(None);
             return Poll::Ready(match result {
                 Ok(response) => Ok(K::answer(response, false)),
-                Err(error) => Err(M::own(error)),
+                Err(error) => unanswered::<K, _, _, M>(M::own(error), None),
             });
         };
         loop {
@@ -89,7 +89,11 @@ where
                 };
                 // Gone before anything else happens: an interrupted attempt is cancelled by this.
                 this.attempt.set(None);
+                let since = M::since(&this.timer);
                 M::reset(this.timer.as_mut());
+                if let Some(ended) = call.overdue(&result, since) {
+                    return Poll::Ready(ended);
+                }
                 match call.settle(&result, interrupted) {
                     ControlFlow::Break(stop) => {
                         return Poll::Ready(call.end(result, stop));

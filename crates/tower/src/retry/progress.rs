@@ -333,7 +333,7 @@ impl<D: Delays> Progress<D> {
 }
 
 /// Tells everybody who wants to know how a call ended: the observer and the caller's slot. Returns the
-/// report for a response that comes after a failure.
+/// report for an answer that comes after a failure.
 pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B, M>(
     policy: &RetryPolicy<K, T, B, M>,
     setting: &Setting,
@@ -355,7 +355,7 @@ pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B, M>(
     progress.conclude(policy, number, stop, error);
     let report = progress.report(stop);
     match slot {
-        Some(slot) if failed_before && error.is_none() => {
+        Some(slot) if failed_before => {
             slot.put(report.clone());
             Some(report)
         }
@@ -363,6 +363,6 @@ pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B, M>(
             slot.put(report);
             None
         }
-        None => (failed_before && error.is_none()).then_some(report),
+        None => failed_before.then_some(report),
     }
 }

@@ -21,6 +21,9 @@ mod credentials;
 mod deadlines;
 mod hedged;
 mod inbound;
+mod lost;
+#[path = "../metrics/reset.rs"]
+mod reset;
 mod sorting;
 mod support;
 mod trailers_only;

@@ -180,7 +180,9 @@ async fn obs_2_time_limits_of_other_layers_are_deadlines_too() {
         .layer(tower::timeout::TimeoutLayer::new(ms(10)))
         .service(Server::by(|_| (100, Ok(trailers_only(Code::Ok)))));
     let error: BoxError = client.oneshot(call()).await.map(drop).unwrap_err();
-    assert!(error.is::<tower::timeout::error::Elapsed>());
+    let status = tonic::Status::from_error(error);
+    assert_eq!(status.code(), tonic::Code::DeadlineExceeded);
+    assert!(std::error::Error::source(&status).unwrap().is::<tower::timeout::error::Elapsed>());
     assert_eq!(ended(&reader), "DEADLINE_EXCEEDED");
 }
 

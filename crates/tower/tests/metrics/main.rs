@@ -21,3 +21,4 @@ mod sizes;
 #[path = "../grpc/support.rs"]
 #[allow(dead_code, reason = "shared with the tests of calls, which use all of it")]
 mod support;
+mod timers;

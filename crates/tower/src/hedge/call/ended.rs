@@ -19,7 +19,7 @@ use crate::error_mode::ErrorMode;
 use crate::hedge::next::{Event, Pushback};
 use crate::hedge::policy::Settings;
 use crate::hedge::{Extended, HedgeReport};
-use crate::protocol::{Carry, Committed, Judge, Kept, chain, is_refused_here};
+use crate::protocol::{Carry, Committed, Judge, Kept, chain, is_refused_here, unanswered};
 use crate::random::CallRandom;
 use crate::{AttemptOutcome, CallOptions, Deadline, RefusedResponse, TimeLimit, TimedOut};
 
@@ -72,8 +72,8 @@ where
     ) -> ControlFlow<OverOf<S, Req, K, M>> {
         let protocol = &self.shared.policy.settings.protocol;
         let deadline = self.deadline.map(Deadline::instant);
-        if let Err(error) = &result
-            && protocol.is_own_deadline(M::view(error), deadline, self.started, Instant::now())
+        let outcome = result.as_ref().map_err(M::view);
+        if protocol.is_own_deadline(outcome, deadline, self.started)
             && let Some(interrupt) = M::interrupt()
         {
             let since = self.started.unwrap_or_else(Instant::now);
@@ -446,10 +446,11 @@ where
         });
         self.throw_away(former, cx);
         match outcome {
-            Outcome::Of(_, result) => result.map(|response| match committed {
+            Outcome::Of(_, Ok(response)) => Ok(match committed {
                 Some(committed) => K::watched(response, committed),
                 None => K::answer(response, false),
             }),
+            Outcome::Of(_, Err(error)) => unanswered::<K, _, _, M>(error, None),
             Outcome::Made(made) => made,
         }
     }

@@ -11,6 +11,7 @@ use reattempt_grpc::{Code, GRPC_MESSAGE, GRPC_STATUS, remove_unreadable_details}
 use tower::BoxError;
 
 use super::committed::Committed;
+use super::errors::{Unanswered, explained};
 use crate::RefusedResponse;
 use crate::deadline::PASSED;
 
@@ -27,7 +28,8 @@ pin_project! {
     /// dropped, which cancels the stream. A `grpc-status-details-bin` that is not base64 is left out of
     /// the trailers, for clients of tonic panic over one (rule TN-7).
     ///
-    /// Its errors are the inner body's, boxed.
+    /// Its errors are the inner body's, boxed. A connection that is lost is a `tonic::Status` of
+    /// UNAVAILABLE with that error behind it, and a stream that was reset one of the code of its reason.
     pub struct GrpcBody<B> {
         // None where a deadline has ended it, or where there never was one.
         #[pin]
@@ -54,11 +56,12 @@ impl<B> GrpcBody<B> {
         response
     }
 
-    /// An answer that no server gave: a status and nothing else.
-    pub(crate) fn answering(code: Code, text: &str) -> Response<Self> {
+    /// An answer that no server gave: a status and nothing else, and the mark of what it stands for.
+    pub(crate) fn answering(code: Code, text: &str, mark: Unanswered) -> Response<Self> {
         let mut response = Response::new(Self { inner: None, committed: None });
         *response.version_mut() = http::Version::HTTP_2;
         *response.headers_mut() = status_of(code, text);
+        response.extensions_mut().insert(mark);
         response
     }
 }
@@ -114,10 +117,9 @@ where
                 ready!(committed.poll_deadline(cx));
                 true
             }
-            (Poll::Ready(Some(Ok(frame))), Some(committed)) => {
-                frame.is_data() && committed.is_late()
-            }
-            (Poll::Ready(_), Some(_)) => false,
+            // A status that has come stands.
+            (Poll::Ready(Some(Ok(frame))), Some(_)) if frame.is_trailers() => false,
+            (Poll::Ready(_), Some(committed)) => committed.is_late(),
         };
         if late {
             // With its body the stream is cancelled.
@@ -142,7 +144,7 @@ where
                 if let Some(committed) = this.committed.take() {
                     committed.failed(&*error);
                 }
-                Poll::Ready(Some(Err(error)))
+                Poll::Ready(Some(Err(explained(error))))
             }
             None => {
                 if let Some(committed) = this.committed.take() {

@@ -10,7 +10,7 @@ use super::{Call, destination};
 use crate::Report;
 use crate::error_mode::ErrorMode;
 use crate::policy::Settings;
-use crate::protocol::{Carry, Committed, Judge};
+use crate::protocol::{Carry, Committed, Judge, unanswered};
 use crate::retry::progress::conclude;
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
@@ -41,9 +41,12 @@ where
         if watched {
             return self.end_watched(result, stop);
         }
-        self.account(&mut result, stop, open);
+        let report = self.account(&mut result, stop, open);
         self.clear();
-        result.map(|response| K::answer(response, open))
+        match result {
+            Ok(response) => Ok(K::answer(response, open)),
+            Err(error) => unanswered::<K, _, _, M>(error, report),
+        }
     }
 
     /// The call is over, and its answer is watched to the end. Apart, so that protocols whose answers
@@ -55,21 +58,21 @@ where
         stop: StopReason,
     ) -> Result<K::Answer, M::Error> {
         let committed = self.committed(stop == StopReason::Succeeded);
-        self.account(&mut result, stop, true);
+        let _ = self.account(&mut result, stop, true);
         let committed = self.tied(committed);
         self.clear();
         result.map(|response| K::watched(response, committed))
     }
 
     /// What is known of the end is put to the budget's account and told; of an open answer that is not
-    /// yet whether it was a success.
+    /// yet whether it was a success. Returns the report if there is no response to put it into.
     #[inline(always)]
     fn account(
         &mut self,
         result: &mut Result<S::Response, M::Error>,
         stop: StopReason,
         open: bool,
-    ) {
+    ) -> Option<Report> {
         let settings = &*self.shared.policy.settings;
         if stop == StopReason::Succeeded {
             self.setting.succeeded(settings, self.admission);
@@ -80,11 +83,16 @@ where
         let silent = settings.observer.is_none()
             && self.setting.options.as_ref().is_none_or(|options| options.slot().is_none())
             && self.setting.outer.is_none();
-        if (!silent || self.retrying.is_some())
-            && let Some(report) = self.conclude(result.as_ref().err().map(M::view), stop)
-            && let Ok(response) = result
-        {
-            self.shared.policy.settings.protocol.attach(response, report);
+        if silent && self.retrying.is_none() {
+            return None;
+        }
+        let report = self.conclude(result.as_ref().err().map(M::view), stop)?;
+        match result {
+            Err(_) => Some(report),
+            Ok(response) => {
+                self.shared.policy.settings.protocol.attach(response, report);
+                None
+            }
         }
     }
 
@@ -168,7 +176,7 @@ where
         }
     }
 
-    /// Tells everybody who wants to know how the call ended. Returns the report for a response.
+    /// Tells everybody who wants to know how the call ended. Returns the report for the answer.
     pub(super) fn conclude(
         &mut self,
         error: Option<&(dyn Error + 'static)>,

@@ -10,9 +10,9 @@ use super::{Call, Onwards, Retrying, destination};
 use crate::deadline::PASSED;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Carry, Judge, Kept, NestedMarker, chain};
+use crate::retry::Progress;
 use crate::retry::course::Bounds;
 use crate::retry::progress::{FailedAttempt, Granted};
-use crate::retry::{Progress, Setting};
 use crate::{CallOptions, TimeLimit, TimedOut, clock};
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
@@ -60,6 +60,37 @@ where
             interrupt,
             TimedOut { limit, after, refused, source: K::source_of_time_limit() },
         )
+    }
+
+    /// The end of a call whose own deadline a client or a server below has kept. It is asked before the
+    /// outcome is judged, so that the call ends as it does when the timer here is first (rule TN-4).
+    #[inline]
+    pub(in crate::retry) fn overdue(
+        &mut self,
+        result: &Result<S::Response, M::Error>,
+        since: Option<Instant>,
+    ) -> Option<Result<K::Answer, M::Error>> {
+        let deadline = self.setting.deadline?;
+        self.kept_below(result, deadline, since)
+    }
+
+    #[cold]
+    fn kept_below(
+        &mut self,
+        result: &Result<S::Response, M::Error>,
+        deadline: Instant,
+        since: Option<Instant>,
+    ) -> Option<Result<K::Answer, M::Error>> {
+        let protocol = &self.shared.policy.settings.protocol;
+        let outcome = result.as_ref().map_err(M::view);
+        if !protocol.is_own_deadline(outcome, Some(deadline), self.setting.started) {
+            return None;
+        }
+        let (interrupt, stop) = (M::interrupt()?, StopReason::DeadlineExceeded);
+        match self.timed_out(interrupt, TimeLimit::Deadline, since, Instant::now()) {
+            Some(error) => Some(self.end(Err(error), stop)),
+            None => self.end_late(PASSED, stop),
+        }
     }
 
     /// Judges an attempt that has ended: either the call ends with it, or a retry may mend it.
@@ -124,22 +155,6 @@ where
         judgement: Judgement,
         stop: StopReason,
     ) -> Result<K::Answer, M::Error> {
-        let now = Instant::now();
-        let protocol = &self.shared.policy.settings.protocol;
-        let Setting { deadline, started, .. } = self.setting;
-        if let Err(error) = &result
-            && protocol.is_own_deadline(M::view(error), deadline, started, now)
-            && let Some(interrupt) = M::interrupt()
-        {
-            // The client below has kept the call's own deadline, and was a moment earlier.
-            let timed_out =
-                self.timed_out(interrupt, TimeLimit::Deadline, self.setting.started, now);
-            let stop = StopReason::DeadlineExceeded;
-            return match timed_out {
-                Some(error) => self.end(Err(error), stop),
-                None => self.end_late(PASSED, stop).unwrap_or_else(|| self.end(result, stop)),
-            };
-        }
         if M::ANSWERS && stop == StopReason::DeadlineExceeded {
             let failure = judgement.verdict.failure();
             let failure = failure.map(|failure| format!(" ({failure})")).unwrap_or_default();
