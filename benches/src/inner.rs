@@ -132,6 +132,43 @@ impl<B> Service<Request<B>> for Fails {
     }
 }
 
+/// Never answers, and holds the request meanwhile, as a client does that sends it.
+#[cfg(feature = "peers")]
+#[derive(Debug, Clone)]
+pub(crate) struct Holds;
+
+#[cfg(feature = "peers")]
+impl<B> Service<Request<B>> for Holds {
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Held<B>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Held<B> {
+        Held { _request: request }
+    }
+}
+
+/// The request of a call in flight.
+#[cfg(feature = "peers")]
+#[derive(Debug)]
+pub(crate) struct Held<B> {
+    _request: Request<B>,
+}
+
+#[cfg(feature = "peers")]
+impl<B> Future for Held<B> {
+    type Output = Result<Answer, Infallible>;
+
+    // Nothing ever wakes it: the calls that are held are counted and dropped.
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Pending
+    }
+}
+
 #[cfg(feature = "peers")]
 /// [`Answers`] at the end of a chain of reqwest's middleware: what is sent never reaches a network.
 #[derive(Debug)]

@@ -1,9 +1,8 @@
 //! What is measured: ours and the peers', in one harness.
 //!
-//! What flows in: the name of a row of the table and of one of its contenders. What flows out: that
-//! contender's [`Work`], which does as many operations as it is told. The binary `counts` runs it
-//! once under callgrind or with its allocations counted, criterion times it, and the binary
-//! `compare` makes the table. So what is counted is what is timed.
+//! A row of the table and one of its contenders name a [`Work`], which does as many operations as it is
+//! given. The binary `counts` runs it: under callgrind, with its allocations counted, or timed. The binary
+//! `compare` makes the table of that. So the code that is counted is the code that is timed.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,12 +14,16 @@
 mod allocator;
 mod callgrind;
 mod contenders;
+#[cfg(feature = "peers")]
+mod cpu_times;
 mod inner;
 mod requests;
 mod rows;
 
 pub use allocator::{Allocations, Counting};
 pub use callgrind::{Counted, count, count_here};
+#[cfg(feature = "peers")]
+pub use cpu_times::cpu_times;
 pub use rows::{Contender, Row, Work, check, find, rows};
 #[cfg(feature = "peers")]
 pub use rows::{Sized, serve, sizes};

@@ -18,14 +18,15 @@ pub(crate) fn kilobyte() -> Bytes {
     Bytes::from_static(&KILOBYTE)
 }
 
-fn fill(headers: &mut HeaderMap) {
-    for name in ["accept", "accept-language", "content-type", "user-agent"] {
+const CONSTANT: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
+const RUN_TIME: [&str; 4] = ["authorization", "x-request-id", "x-shop-caller", "x-shop-price-list"];
+const UNKNOWN: [&str; 4] = ["x-shop-shelf", "x-shop-cart", "x-shop-caller", "x-shop-price-list"];
+
+fn fill(headers: &mut HeaderMap, run_time: [&'static str; 4]) {
+    for name in CONSTANT {
         headers.insert(name, HeaderValue::from_static("something/constant"));
     }
-    for (number, name) in ["authorization", "x-request-id", "x-shop-caller", "x-shop-price-list"]
-        .into_iter()
-        .enumerate()
-    {
+    for (number, name) in run_time.into_iter().enumerate() {
         let value = HeaderValue::try_from(format!("made-at-run-time-{number}")).unwrap();
         headers.insert(name, value);
     }
@@ -34,13 +35,21 @@ fn fill(headers: &mut HeaderMap) {
 /// A request built anew, as real clients do it.
 pub(crate) fn fresh_to(uri: &str, body: Body) -> Request<Body> {
     let mut request = Request::put(uri).body(body).unwrap();
-    fill(request.headers_mut());
+    fill(request.headers_mut(), RUN_TIME);
     request
 }
 
 /// A fresh request with 1 KiB.
 pub(crate) fn fresh() -> Request<Body> {
     fresh_to("http://shop.example/orders/7", Full::new(kilobyte()))
+}
+
+/// A fresh request with 1 KiB, of whose run-time names none is in a table.
+pub(crate) fn fresh_unknown() -> Request<Body> {
+    let mut request =
+        Request::put("http://shop.example/orders/7").body(Full::new(kilobyte())).unwrap();
+    fill(request.headers_mut(), UNKNOWN);
+    request
 }
 
 /// A fresh gRPC call with a message of 1 KiB and eight fields of metadata beside the protocol's own.
@@ -85,7 +94,7 @@ pub(crate) fn template() -> impl FnMut() -> Request<Body> {
 #[cfg(feature = "peers")]
 pub(crate) fn reqwest_fresh_to(url: &str) -> reqwest::Request {
     let mut request = reqwest::Request::new(Method::PUT, url.parse().unwrap());
-    fill(request.headers_mut());
+    fill(request.headers_mut(), RUN_TIME);
     *request.body_mut() = Some(reqwest::Body::from(kilobyte()));
     request
 }

@@ -3,6 +3,7 @@
 //! | command | what it does |
 //! |---|---|
 //! | `counts ROW CONTENDER N` | prepares, warms up, does N operations; prints what they allocated, as JSON |
+//! | `counts times ROW` | prints the CPU time of an operation of each contender, measured by turns, as JSON |
 //! | `counts size` | prints the size of each contender's future, as JSON |
 //! | `counts check` | fails unless each contender does what it is measured for |
 //! | `counts list` | prints the rows and contenders |
@@ -10,7 +11,7 @@
 
 use std::process::ExitCode;
 
-use reattempt_benches::{Counting, Sized, check, count_here, rows, serve, sizes};
+use reattempt_benches::{Counting, Sized, check, count_here, cpu_times, rows, serve, sizes};
 use serde_json::{Value, json};
 
 #[global_allocator]
@@ -22,6 +23,15 @@ fn main() -> ExitCode {
     match arguments[..] {
         ["serve"] => serve(),
         ["check"] => check(),
+        ["times", name] => match rows().find(|row| row.name == name) {
+            Some(row) => {
+                println!("{}", Value::from_iter(cpu_times(row).into_iter().map(|time| json!(time))))
+            }
+            None => {
+                eprintln!("no such row; `counts list` prints them");
+                return ExitCode::FAILURE;
+            }
+        },
         ["size"] => {
             let each = |size: Sized| json!([size.row, size.contender, size.future, size.boxed]);
             println!("{}", Value::from_iter(sizes().into_iter().map(each)));

@@ -1,8 +1,8 @@
-//! A body of 64 MiB that comes in chunks of 16 KiB, read through what keeps it.
+//! A body that comes in chunks, read through ours, which keeps it.
 //!
-//! An operation is one chunk; the chunks are shared bytes, made beforehand. What a chunk costs
-//! counts as a whole, with the source and the loop that reads it, which `bare` shows; that of a
-//! replay counts above that of keeping. That no chunk is copied on its way is checked by address.
+//! An operation is one chunk; the chunks are shared bytes, made beforehand. The whole cost of a chunk
+//! counts, with the source and the loop that reads it, which `bare` shows. The cost of a replay counts
+//! above that of keeping.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -18,41 +18,72 @@ use reattempt::{ReplayBody, ReplayLimits, ReplayMemory};
 
 use super::{Row, Work, above, alone};
 
+/// As a file is read, or as HTTP/2 frames it.
 const CHUNK: usize = 16 * 1024;
-static DATA: [u8; CHUNK] = [7; CHUNK];
+/// So long that our body keeps it by reference.
+const LARGE: usize = 512 * 1024;
+const SHORT: usize = 64;
+static DATA: [u8; LARGE] = [7; LARGE];
 
 pub(super) const ROWS: &[Row] = &[
     Row {
         name: "body",
-        title: "streamed body of 64 MiB, per chunk",
+        title: "streamed body of 64 MiB, per chunk of 16 KiB",
         operations: 4096,
         counted: true,
-        timed: true,
+        timed: false,
         contenders: &[
-            alone("bare", || each(4096, read)),
-            alone("ours-passing", || each(4096, |source| read(ReplayBody::passthrough(source)))),
-            alone("ours-past-cap", || each(4096, read_past_cap)),
-            alone("ours-keeping", || each(4096, read_and_keep)),
-            alone("least-keeping", || each(4096, read_and_keep_no_more)),
-            above("ours-replaying", "ours-keeping", || each(4096, read_twice)),
+            alone("bare", || each(4096, CHUNK, read)),
+            alone("ours-passing", || {
+                each(4096, CHUNK, |source| read(ReplayBody::passthrough(source)))
+            }),
+            alone("ours-past-cap", || each(4096, CHUNK, read_past_cap)),
+            alone("ours-keeping", || each(4096, CHUNK, read_and_keep)),
+            alone("least-copying", || each(4096, CHUNK, read_and_copy_no_more)),
+            above("ours-replaying", "ours-keeping", || each(4096, CHUNK, read_twice)),
+        ],
+    },
+    Row {
+        name: "body-short",
+        title: "streamed body of 256 KiB, per chunk of 64 bytes",
+        operations: 4096,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", || each(4096, SHORT, read)),
+            alone("ours-keeping", || each(4096, SHORT, read_and_keep)),
+            alone("least-copying", || each(4096, SHORT, read_and_copy_no_more)),
+        ],
+    },
+    Row {
+        name: "body-large",
+        title: "streamed body of 64 MiB, per chunk of 512 KiB",
+        operations: 4096,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", || each(128, LARGE, read)),
+            alone("ours-keeping", || each(128, LARGE, read_and_keep)),
+            alone("least-keeping", || each(128, LARGE, read_and_keep_no_more)),
         ],
     },
     Row {
         name: "body-of-4-mib",
-        title: "streamed body of 4 MiB, per chunk",
+        title: "streamed body of 4 MiB, per chunk of 16 KiB",
         operations: 2048,
         counted: true,
         timed: false,
         contenders: &[
-            alone("ours-keeping", || each(256, read_and_keep)),
-            above("ours-replaying", "ours-keeping", || each(256, read_twice)),
+            alone("ours-keeping", || each(256, CHUNK, read_and_keep)),
+            above("ours-replaying", "ours-keeping", || each(256, CHUNK, read_twice)),
         ],
     },
 ];
 
-/// Gives so many chunks, and does not say beforehand how many.
+/// Gives so many chunks of one length; its size hint does not reveal how many.
 struct Source {
     left: usize,
+    length: usize,
 }
 
 impl Body for Source {
@@ -66,7 +97,7 @@ impl Body for Source {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let Some(left) = self.left.checked_sub(1) else { return Poll::Ready(None) };
         self.left = left;
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&DATA)))))
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&DATA[..self.length])))))
     }
 }
 
@@ -117,6 +148,8 @@ struct Least {
 
 struct LeastKept {
     source: Source,
+    /// Whether the chunk that is kept is a copy.
+    copies: bool,
     chunks: Vec<Bytes>,
     left: usize,
     memory: Arc<AtomicUsize>,
@@ -148,14 +181,25 @@ impl Body for Least {
             return Poll::Ready(None);
         }
         kept.left -= length;
-        kept.chunks.push(data.clone());
+        kept.chunks.push(match kept.copies {
+            true => Bytes::copy_from_slice(&data),
+            false => data.clone(),
+        });
         Poll::Ready(Some(Ok(Frame::data(data))))
     }
 }
 
 fn read_and_keep_no_more(source: Source) -> usize {
+    keep_no_more(source, false)
+}
+
+fn read_and_copy_no_more(source: Source) -> usize {
+    keep_no_more(source, true)
+}
+
+fn keep_no_more(source: Source, copies: bool) -> usize {
     let memory = Arc::new(AtomicUsize::new(0));
-    let kept = LeastKept { source, chunks: Vec::new(), left: usize::MAX, memory };
+    let kept = LeastKept { source, copies, chunks: Vec::new(), left: usize::MAX, memory };
     let kept = Arc::new(Mutex::new(kept));
     let chunks = read(Least { kept: Arc::clone(&kept) });
     assert_eq!(kept.lock().chunks.len(), chunks);
@@ -170,21 +214,21 @@ fn read_twice(source: Source) -> usize {
     chunks
 }
 
-/// Reads bodies of so many chunks; the operations are their multiple.
-fn each(chunks: usize, read: impl Fn(Source) -> usize + 'static) -> Work {
+/// Reads bodies of so many chunks of this length; the operations are their multiple.
+fn each(chunks: usize, length: usize, read: impl Fn(Source) -> usize + 'static) -> Work {
     Box::new(move |operations| {
         for _ in 0..operations.div_ceil(chunks as u64) {
-            assert_eq!(black_box(read(black_box(Source { left: chunks }))), chunks);
+            assert_eq!(black_box(read(black_box(Source { left: chunks, length }))), chunks);
         }
     })
 }
 
-/// Each contender reads every chunk, and none is copied, neither as it comes nor in a replay.
+/// Each contender reads every chunk, and none that is large is copied, neither as it comes nor in a replay.
 pub(super) fn check() {
     for contender in ROWS.iter().flat_map(|row| row.contenders) {
         (contender.prepare)()(1);
     }
-    let first = ReplayBody::new(Source { left: 100 }, &enough());
+    let first = ReplayBody::new(Source { left: 100, length: LARGE }, &enough());
     let kept = first.try_clone().expect("nothing has been read");
     for body in [first, kept] {
         let same = |data: Bytes| assert_eq!(data.as_ptr(), DATA.as_ptr());

@@ -18,6 +18,7 @@ use reattempt::{Budget, Failure, FailureKind, RetryBudget};
 use tower::retry::budget::{Budget as _, TpsBudget};
 
 use super::{Row, Work, above, alone};
+use crate::contenders::Bucket;
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -25,7 +26,7 @@ pub(super) const ROWS: &[Row] = &[
         title: "credit of a success",
         operations: 2000,
         counted: true,
-        timed: true,
+        timed: false,
         contenders: &[
             alone("bare", || {
                 let budget = full();
@@ -45,6 +46,10 @@ pub(super) const ROWS: &[Row] = &[
                 let budget = TpsBudget::default();
                 repeat(move || black_box(&budget).deposit())
             }),
+            above("tower-bucket", "bare", || {
+                let budget = Bucket::default();
+                repeat(move || black_box(&budget).deposit())
+            }),
         ],
     },
     Row {
@@ -52,7 +57,7 @@ pub(super) const ROWS: &[Row] = &[
         title: "take and give back",
         operations: 2000,
         counted: true,
-        timed: true,
+        timed: false,
         contenders: &[
             alone("bare", || {
                 let budget = full();
@@ -77,7 +82,6 @@ pub(super) const ROWS: &[Row] = &[
         title: "take and spend",
         operations: 2000,
         counted: true,
-        // What is spent is gone: no bucket is large enough for as many as a clock needs.
         timed: false,
         contenders: &[
             alone("bare", || {
@@ -108,6 +112,12 @@ pub(super) const ROWS: &[Row] = &[
             alone("ours-half-full", || on_two_threads(half_full(tiny_ratio().shared()), credit)),
             alone("ours-64-destinations", || on_two_threads(one_of_64_not_full(), credit)),
             alone("tower", || on_two_threads(TpsBudget::default(), TpsBudget::deposit)),
+            alone("tower-bucket", || on_two_threads(Bucket::default(), Bucket::deposit)),
+            alone("tower-bucket-half-full", || {
+                let bucket = Bucket::new(2_000_000, 1);
+                (0..1_000_000).for_each(|_| assert!(bucket.withdraw()));
+                on_two_threads(bucket, Bucket::deposit)
+            }),
         ],
     },
 ];

@@ -17,7 +17,7 @@ pub(super) const ROWS: &[Row] = &[Row {
     title: "gRPC unary, first-time success, 1 KiB message",
     operations: 500,
     counted: true,
-    timed: true,
+    timed: false,
     contenders: &[
         alone("bare-http", || each(Answers, fresh)),
         above("ours-http", "bare-http", || each(ours(Answers), fresh)),

@@ -6,6 +6,8 @@ mod body;
 mod budget;
 mod call;
 mod grpc;
+#[cfg(feature = "peers")]
+mod layers;
 mod once;
 mod operation;
 #[cfg(feature = "peers")]
@@ -17,6 +19,9 @@ mod size;
 mod waiting;
 #[cfg(feature = "peers")]
 mod wire;
+
+#[cfg(feature = "peers")]
+use wire::in_flight;
 
 #[cfg(feature = "peers")]
 pub use size::{Sized, sizes};
@@ -48,7 +53,7 @@ pub struct Row {
     pub operations: u64,
     /// Whether its instructions are counted.
     pub counted: bool,
-    /// Whether it is timed.
+    /// Whether it is timed, by [`cpu_times`](crate::cpu_times).
     pub timed: bool,
     /// Those who are measured.
     pub contenders: &'static [Contender],
@@ -58,7 +63,15 @@ pub struct Row {
 pub fn rows() -> impl Iterator<Item = &'static Row> {
     let few = [call::ROWS, once::ROWS, settings::ROWS, operation::ROWS, grpc::ROWS];
     #[cfg(feature = "peers")]
-    let more = [schedule::ROWS, budget::ROWS, body::ROWS, wire::ROWS, waiting::ROWS];
+    let more = [
+        layers::ROWS,
+        schedule::ROWS,
+        budget::ROWS,
+        body::ROWS,
+        wire::ROWS,
+        in_flight::ROWS,
+        waiting::ROWS,
+    ];
     #[cfg(not(feature = "peers"))]
     let more: [&[Row]; 0] = [];
     few.into_iter().chain(more).flatten()
@@ -78,10 +91,12 @@ pub fn check() {
     operation::check();
     #[cfg(feature = "peers")]
     {
+        layers::check();
         schedule::check();
         budget::check();
         body::check();
         wire::check();
+        in_flight::check();
         waiting::check();
     }
 }

@@ -27,7 +27,7 @@ use crate::contenders::{reqwest_retry, resilience_with};
 #[cfg(feature = "peers")]
 use crate::inner::TerminalFailsFirst;
 use crate::inner::{Answer, Answers, FailsFirst};
-use crate::requests::{Body, fresh, template};
+use crate::requests::{Body, fresh, fresh_unknown, template};
 #[cfg(feature = "peers")]
 use crate::requests::{reqwest_fresh, reqwest_template};
 
@@ -37,7 +37,7 @@ pub(super) const ROWS: &[Row] = &[
         title: "fails once, then succeeds, delay 0, paused clock",
         operations: 500,
         counted: true,
-        timed: true,
+        timed: false,
         contenders: &[
             alone("bare", || each(Answers, template())),
             above("ours", "bare", || each(ours(FailsFirst::default()), template())),
@@ -68,6 +68,21 @@ pub(super) const ROWS: &[Row] = &[
             alone("bare-middleware", || chained(bare_chain(), reqwest_fresh)),
             #[cfg(feature = "peers")]
             above("reqwest-retry", "bare-middleware", || chained(retrying(), reqwest_fresh)),
+        ],
+    },
+    Row {
+        name: "once-unknown",
+        title: "the same, fresh, no run-time name in any table",
+        operations: 500,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", || each(Answers, fresh_unknown)),
+            above("ours", "bare", || each(ours(FailsFirst::default()), fresh_unknown)),
+            above("tower", "bare", || each(by_hand(FailsFirst::default()), fresh_unknown)),
+            above("tower-bucket", "bare", || {
+                each(with_bucket(FailsFirst::default()), fresh_unknown)
+            }),
         ],
     },
 ];

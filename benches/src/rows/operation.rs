@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
         title: "`retry()` of a closure, success",
         operations: 500,
         counted: true,
-        timed: true,
+        timed: false,
         contenders: &[
             alone("bare", || polled(succeeds)),
             above("ours", "bare", || polled(ours)),
@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
         title: "`retry()` of a closure, fails once, delay 0",
         operations: 500,
         counted: true,
-        timed: true,
+        timed: false,
         contenders: &[
             alone("bare", || awaited(succeeds_once)),
             above("ours", "bare", || awaited(ours_once)),

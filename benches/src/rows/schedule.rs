@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Row] = &[Row {
     title: "next delay",
     operations: 1000,
     counted: true,
-    timed: true,
+    timed: false,
     contenders: &[
         alone("bare", || each(|| BASE, |delay| *delay)),
         above("ours", "bare", || ours(Exponential::full_jitter(BASE))),

@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Row] = &[
         title: "first-time success while a bucket is not full, fresh",
         operations: 500,
         counted: true,
-        timed: true,
+        timed: false,
         contenders: &[
             alone("bare", || each(Answers, fresh)),
             above("ours-full", "bare", || each(with_budget(scant()), fresh)),
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Row] = &[
         title: "first-time success with an observer, fresh",
         operations: 500,
         counted: true,
-        timed: true,
+        timed: false,
         contenders: &[
             alone("bare", || each(Answers, fresh)),
             above("ours-off", "bare", || each(ours(Answers), fresh)),
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Row] = &[
         title: "first-time success with a hook, fresh",
         operations: 500,
         counted: true,
-        timed: true,
+        timed: false,
         contenders: &[
             alone("bare", || each(Answers, fresh)),
             above("ours-off", "bare", || each(ours(Answers), fresh)),

@@ -15,9 +15,9 @@ use reattempt::{ReplayLimits, ReplayMemory, Retry, RetryBudget, RetryPolicy};
 use tokio::runtime::{Builder, Runtime};
 use tower_service::Service;
 
-use super::{Row, Work, alone};
+use super::{Row, Work, above, alone};
 use crate::contenders::{Bucket, ByHand};
-use crate::inner::Fails;
+use crate::inner::{Fails, Holds};
 use crate::requests::{Body, fresh};
 
 pub(super) const ROWS: &[Row] = &[
@@ -27,7 +27,19 @@ pub(super) const ROWS: &[Row] = &[
         operations: 100_000,
         counted: false,
         timed: false,
-        contenders: &[alone("ours", || gather(ours())), alone("tower", || gather(by_hand()))],
+        contenders: &[alone("ours", || gather(ours())), alone("tower", || gather(by_hand(Fails)))],
+    },
+    Row {
+        name: "in-flight-bytes",
+        title: "bytes for each call in flight",
+        operations: 100_000,
+        counted: false,
+        timed: false,
+        contenders: &[
+            alone("bare", || gather(Holds)),
+            above("ours", "bare", || gather(Retry::new(roomy(), Holds))),
+            above("tower", "bare", || gather(by_hand(Holds))),
+        ],
     },
     Row {
         name: "one-more",
@@ -37,29 +49,32 @@ pub(super) const ROWS: &[Row] = &[
         timed: false,
         contenders: &[
             alone("ours-1000", || one_more(ours(), 1000)),
-            alone("ours-100000", || one_more(ours(), 100_000)),
-            alone("tower-1000", || one_more(by_hand(), 1000)),
-            alone("tower-100000", || one_more(by_hand(), 100_000)),
+            alone("ours-20000", || one_more(ours(), 20_000)),
+            alone("tower-1000", || one_more(by_hand(Fails), 1000)),
+            alone("tower-20000", || one_more(by_hand(Fails), 20_000)),
         ],
     },
 ];
 
 const HOUR: Duration = Duration::from_secs(3600);
 
+/// Ours with room for every body.
+///
+/// The default bound on kept bodies would refuse some of 100,000, which costs less than keeping them.
+fn roomy() -> RetryPolicy {
+    RetryPolicy::http().replay(ReplayLimits::default().memory(ReplayMemory::new(1 << 30)))
+}
+
 fn ours() -> Retry<Fails> {
-    // 100,000 bodies are more than the 64 MiB by default have room for, and what is counted here is
-    // not what it costs to refuse a body.
-    let memory = ReplayMemory::new(1 << 30);
-    let policy = RetryPolicy::http()
-        .replay(ReplayLimits::default().memory(memory))
+    let policy = roomy()
         .schedule(Exponential::no_jitter(HOUR))
         .max_elapsed(None)
         .budget(RetryBudget::rate(1.0, 10_000_000.0).unwrap());
     Retry::new(policy, Fails)
 }
 
-fn by_hand() -> tower::retry::Retry<ByHand<Bucket>, Fails> {
-    tower::retry::Retry::new(ByHand::new(HOUR, HOUR, Bucket::new(10_000_000, 1)), Fails)
+fn by_hand<S>(inner: S) -> tower::retry::Retry<ByHand<Bucket>, S> {
+    tower::retry::Retry::new(ByHand::new(HOUR, HOUR, Bucket::new(10_000_000, 1)), inner)
 }
 
 fn paused() -> Runtime {
@@ -115,5 +130,7 @@ where
 /// Each contender's calls wait, which [`call_and_fail`] asserts.
 pub(super) fn check() {
     gather(ours())(10);
-    gather(by_hand())(10);
+    gather(by_hand(Fails))(10);
+    gather(Retry::new(roomy(), Holds))(10);
+    gather(by_hand(Holds))(10);
 }

@@ -4,6 +4,7 @@
 //! process, so that only the client's instructions are counted: its own, its connection's and its
 //! runtime's, on one thread.
 
+pub(super) mod in_flight;
 mod server;
 
 use std::error::Error;
@@ -23,7 +24,7 @@ pub use server::serve;
 use server::{ANSWER, FLAKY, STEADY, Server};
 
 use super::{Row, Work, above, alone};
-use crate::contenders::{by_hand, ours, reqwest_retry_usual, resilience};
+use crate::contenders::{by_hand, by_hand_with_bucket, ours, reqwest_retry_usual, resilience};
 use crate::requests::{Body, fresh_to, kilobyte, reqwest_fresh_to};
 
 pub(super) const ROWS: &[Row] = &[
@@ -37,7 +38,22 @@ pub(super) const ROWS: &[Row] = &[
             alone("bare", || steady(hyper::<Body>)),
             above("ours", "bare", || steady(|| ours(hyper::<ReplayBody<Body>>()))),
             above("tower", "bare", || steady(|| by_hand(hyper::<Body>()))),
+            above("tower-bucket", "bare", || steady(|| by_hand_with_bucket(hyper::<Body>()))),
             above("tower-resilience", "bare", || steady(|| resilience().layer(hyper::<Body>()))),
+        ],
+    },
+    Row {
+        name: "wire-h2",
+        title: "1 KiB PUT over loopback HTTP/2, hyper-util",
+        operations: 300,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", || steady(hyper_h2::<Body>)),
+            above("ours", "bare", || steady(|| ours(hyper_h2::<ReplayBody<Body>>()))),
+            above("tower", "bare", || steady(|| by_hand(hyper_h2::<Body>()))),
+            above("tower-bucket", "bare", || steady(|| by_hand_with_bucket(hyper_h2::<Body>()))),
+            above("tower-resilience", "bare", || steady(|| resilience().layer(hyper_h2::<Body>()))),
         ],
     },
     Row {
@@ -63,6 +79,14 @@ where
     B::Data: Send,
 {
     Client::builder(TokioExecutor::new()).build_http()
+}
+
+fn hyper_h2<B>() -> Client<HttpConnector, B>
+where
+    B: http_body::Body + Send,
+    B::Data: Send,
+{
+    Client::builder(TokioExecutor::new()).http2_only(true).build_http()
 }
 
 fn runtime() -> Runtime {
@@ -174,6 +198,8 @@ fn with_reqwest(path: &'static str, mut client: impl Reqwest + 'static) -> Work 
 pub(super) fn check() {
     with_service(FLAKY, || ours(hyper::<ReplayBody<Body>>()))(1);
     with_service(FLAKY, || by_hand(hyper::<Body>()))(1);
+    with_service(FLAKY, || ours(hyper_h2::<ReplayBody<Body>>()))(1);
+    with_service(FLAKY, || by_hand_with_bucket(hyper_h2::<Body>()))(1);
     with_service(FLAKY, || resilience().layer(hyper::<Body>()))(1);
     with_reqwest(FLAKY, on_reqwest())(1);
     with_reqwest(FLAKY, reqwest_own())(1);

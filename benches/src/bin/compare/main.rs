@@ -1,8 +1,9 @@
 //! Measures everything, prints the table as Markdown, and fails when a goal is missed.
 //!
-//! What flows in: the lines and goals of [`goals`]. What flows out: the table on the standard
-//! output, progress and the goals that were missed on the standard error.
+//! Lines and goals are in [`goals`]. The table goes to the standard output and, where no row is named, to
+//! `benches/RESULTS.md`; progress and missed goals go to the standard error.
 
+mod build;
 mod goals;
 mod measure;
 mod surroundings;
@@ -16,16 +17,17 @@ use measure::{Error, Figures};
 const HELP: &str = "\
 usage: benches/compare [--counts] [--known] [--twice] [--row NAME]...
 
-  --counts    only what is deterministic: instructions, allocations, sizes; no times
-  --known     lets pass what is known to be missed, as long as it keeps below its ceiling in goals.rs
+  --counts    only counts and sizes: no CPU times, no cold builds
+  --known     lets pass the goals that are known to be missed, as long as they keep below their ceiling
+              in goals.rs; writes no file
   --row NAME  only this row; may be given several times (`counts list` prints the names)
   --twice     counts everything twice and fails where two counts differ by more than 1 %
 
-Prints the table as Markdown. Exits with 1 when a goal is missed, with 2 when something could not be
-measured.";
+Prints the table as Markdown; without --row and --known it also writes benches/RESULTS.md. Exits with 1
+when a goal is missed, with 2 when a figure could not be measured.";
 
 struct Arguments {
-    times: bool,
+    counts: bool,
     known: bool,
     twice: bool,
     rows: Vec<String>,
@@ -69,27 +71,52 @@ fn run(arguments: &Arguments) -> Result<bool, Error> {
     if arguments.twice {
         figures.agree_with(&Figures::counted(&wanted)?)?;
     }
-    if arguments.times {
+    if !arguments.counts {
         figures.add_times(&wanted)?;
+        build::measure(&mut figures, &wanted)?;
     }
-    print!("{}", table::markdown(&lines, &figures));
-    println!("\n{}", surroundings::describe());
+    let mut text = table::markdown(&lines, &figures);
+    for share in table::shares(&figures) {
+        text.push_str(&format!("\n{share}\n"));
+    }
+    text.push_str(&format!("\n{}\n", surroundings::describe()));
+    print!("{text}");
+    if arguments.rows.is_empty() && !arguments.known {
+        let command = if arguments.counts { "benches/compare --counts" } else { "benches/compare" };
+        write_results(command, &text)?;
+    }
 
+    let absent = table::absent(&lines, &figures, arguments.counts);
+    if !absent.is_empty() {
+        return Err(Error::new(format!("not measured:\n{}", absent.join("\n"))));
+    }
+    for goal in table::without_air(&lines, &figures) {
+        eprintln!("met, without 3 % of air: {goal}");
+    }
     let missed = table::missed(&lines, &figures);
     for goal in &missed {
         let known = if goal.known { "missed, as is known" } else { "missed" };
-        eprintln!("{known}: {}", goal.what);
+        eprintln!("{known}: {}", goal.text);
     }
     Ok(missed.iter().all(|goal| arguments.known && goal.known))
 }
 
+fn write_results(command: &str, text: &str) -> Result<(), Error> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/RESULTS.md");
+    let page = format!(
+        "# Results\n\nWritten by `{command}`; [README.md](README.md) explains each row. Figures are for one \
+         operation, above the bare contender of the row.\n{text}"
+    );
+    std::fs::write(path, page).map_err(|error| Error::new(format!("{path}: {error}")))
+}
+
 /// What was asked for, or `None` if that was help.
 fn arguments() -> Result<Option<Arguments>, String> {
-    let mut arguments = Arguments { times: true, known: false, twice: false, rows: Vec::new() };
+    let mut arguments = Arguments { counts: false, known: false, twice: false, rows: Vec::new() };
     let mut given = std::env::args().skip(1);
     while let Some(argument) = given.next() {
         match argument.as_str() {
-            "--counts" => arguments.times = false,
+            "--counts" => arguments.counts = true,
             "--known" => arguments.known = true,
             "--twice" => arguments.twice = true,
             "--row" => arguments.rows.push(given.next().ok_or("--row needs a name")?),

@@ -1,8 +1,8 @@
-//! Gets the figures: instructions by callgrind, allocations by counting, times by criterion.
+//! Gets the figures: instructions by callgrind, allocations by counting, CPU times by turns.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,16 +30,11 @@ impl fmt::Display for Error {
     }
 }
 
-/// What one contender cost for each operation.
+/// The figures of one contender for each operation, everything included.
 #[derive(Debug, Clone, Default)]
 struct Costs {
     bare: Option<&'static str>,
-    instructions: Option<f64>,
-    allocations: f64,
-    kept: f64,
-    size: Option<f64>,
-    boxed: f64,
-    nanoseconds: Option<f64>,
+    values: HashMap<Figure, f64>,
 }
 
 /// What was measured.
@@ -81,7 +76,7 @@ impl Figures {
         progress.finish_and_clear();
         let results = results.into_inner().map_err(|_| Error::new("a measurement panicked"))?;
         let mut figures = Self(results.into_iter().collect::<Result<_, _>>()?);
-        if wanted("size") {
+        if wanted("size") || wanted("retry-size") {
             figures.add_sizes()?;
         }
         Ok(figures)
@@ -90,46 +85,48 @@ impl Figures {
     fn add_sizes(&mut self) -> Result<(), Error> {
         let sizes = json(&run(Command::new(counts()?).arg("size"))?.0)?;
         for entry in sizes.as_array().into_iter().flatten() {
-            let (Some(row), Some(name), size, boxed) =
-                (entry[0].as_str(), entry[1].as_str(), entry[2].as_f64(), &entry[3])
+            let (Some(row), Some(name), Some(size), Some(boxed)) =
+                (entry[0].as_str(), entry[1].as_str(), entry[2].as_f64(), entry[3].as_f64())
             else {
                 return Err(Error::new(format!("not a size: {entry}")));
             };
-            let boxed = boxed.as_f64().unwrap_or_default();
-            let costs = Costs { size, boxed, ..Costs::default() };
-            self.0.insert((row.into(), name.into()), costs);
+            let values = [(Figure::Size, size), (Figure::Boxed, boxed)];
+            self.put(row, name, None, &values);
         }
         Ok(())
     }
 
-    /// Times the wanted rows with criterion, which does so for one contender after the other.
+    /// Times the wanted rows, one after the other.
     pub(crate) fn add_times(&mut self, wanted: &dyn Fn(&str) -> bool) -> Result<(), Error> {
         let timed: Vec<&Row> = rows().filter(|row| row.timed && wanted(row.name)).collect();
-        let results = std::env::temp_dir().join(format!("reattempt-times-{}", std::process::id()));
         let progress = progress_bar(timed.len(), "timing");
         for row in &timed {
-            let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-            cargo.args([
-                "bench",
-                "--quiet",
-                "--locked",
-                "-p",
-                "reattempt-benches",
-                "--bench",
-                "wall",
-            ]);
-            cargo.args(["--", "--noplot"]).arg(format!("^{}/", row.name));
-            run(cargo.env("CRITERION_HOME", &results))?;
-            for contender in row.contenders {
-                let nanoseconds = estimate(&results.join(row.name).join(contender.name))?;
-                self.0.entry(key(row, contender)).or_default().nanoseconds = Some(nanoseconds);
+            let times = json(&run(Command::new(counts()?).args(["times", row.name]))?.0)?;
+            for time in times.as_array().into_iter().flatten() {
+                let (Some(name), Some(time)) = (time[0].as_str(), time[1].as_f64()) else {
+                    return Err(Error::new(format!("not a time: {time}")));
+                };
+                let bare = row.contenders.iter().find(|contender| contender.name == name);
+                let bare = bare.and_then(|contender| contender.bare);
+                self.put(row.name, name, bare, &[(Figure::Time, time)]);
             }
             progress.inc(1);
         }
         progress.finish_and_clear();
-        // Nobody needs them any more; where they cannot be removed they are left.
-        let _ = std::fs::remove_dir_all(results);
         Ok(())
+    }
+
+    /// Adds figures of a contender.
+    pub(crate) fn put(
+        &mut self,
+        row: &str,
+        contender: &str,
+        bare: Option<&'static str>,
+        values: &[(Figure, f64)],
+    ) {
+        let costs = self.0.entry((row.into(), contender.into())).or_default();
+        costs.bare = bare;
+        costs.values.extend(values.iter().copied());
     }
 
     /// The figure of a contender, its bare one's taken off; `None` if it was not measured.
@@ -142,11 +139,6 @@ impl Figures {
         }
     }
 
-    /// The contender that this one's figures are above of.
-    pub(crate) fn bare_of(&self, row: &str, contender: &str) -> Option<&'static str> {
-        self.costs(row, contender)?.bare
-    }
-
     /// The names of a row's contenders.
     pub(crate) fn contenders(&self, row: &str) -> Vec<&str> {
         let of_row = self.0.keys().filter(|(of, _)| of == row);
@@ -157,8 +149,9 @@ impl Figures {
     pub(crate) fn agree_with(&self, other: &Self) -> Result<(), Error> {
         let mut differing = Vec::new();
         for ((row, contender), costs) in &self.0 {
-            let again = other.costs(row, contender).and_then(|costs| costs.instructions);
-            if let (Some(first), Some(second)) = (costs.instructions, again)
+            let again =
+                other.costs(row, contender).and_then(|costs| costs.whole(Figure::Instructions));
+            if let (Some(first), Some(second)) = (costs.whole(Figure::Instructions), again)
                 && (first - second).abs() > 0.01 * first.max(100.0)
             {
                 differing.push(format!("{row} {contender}: {first:.1}, then {second:.1}"));
@@ -178,14 +171,8 @@ impl Figures {
 
 impl Costs {
     fn whole(&self, figure: Figure) -> Option<f64> {
-        match figure {
-            Figure::Instructions | Figure::Whole => self.instructions,
-            Figure::Allocations => Some(self.allocations),
-            Figure::Kept => Some(self.kept),
-            Figure::Size => self.size,
-            Figure::Boxed => Some(self.boxed),
-            Figure::Nanoseconds => self.nanoseconds,
-        }
+        let kept_as = if figure == Figure::Whole { Figure::Instructions } else { figure };
+        self.values.get(&kept_as).copied()
     }
 }
 
@@ -198,45 +185,13 @@ pub(crate) fn check() -> Result<(), Error> {
     run(Command::new(counts()?).arg("check")).map(|_| ())
 }
 
-/// Counts one contender: allocations in a run by itself, instructions as the difference of two runs
-/// under callgrind, one of them with twice as many operations, so that what happens once drops out.
+/// The counts of one contender.
 fn count(row: &Row, contender: &Contender) -> Result<Costs, Error> {
-    let counts = counts()?;
-    let operations = row.operations;
-    let arguments =
-        |operations: u64| [row.name.into(), contender.name.into(), operations.to_string()];
-    let allocated = json(&run(Command::new(&counts).args(arguments(operations)))?.0)?;
-    let each = |name: &str| allocated[name].as_f64().map(|all| all / operations as f64);
-
-    let mut costs = Costs { bare: contender.bare, ..Costs::default() };
-    costs.allocations = each("allocations").unwrap_or_default();
-    costs.kept = each("kept").unwrap_or_default();
-    if row.counted {
-        let under_callgrind = |operations: u64| {
-            let mut valgrind = Command::new("valgrind");
-            valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-            collected(&run(valgrind.arg(&counts).args(arguments(operations)))?.1)
-        };
-        let (once, twice) = (under_callgrind(operations)?, under_callgrind(2 * operations)?);
-        costs.instructions = Some((twice - once) / operations as f64);
-    }
-    Ok(costs)
-}
-
-/// The number behind `Collected :` in what callgrind says at the end.
-fn collected(said: &str) -> Result<f64, Error> {
-    let line = said.lines().find_map(|line| line.split_once("Collected :"));
-    line.and_then(|(_, number)| number.trim().parse().ok())
-        .ok_or_else(|| Error::new(format!("callgrind gave no count:\n{said}")))
-}
-
-/// The typical time of one operation, as criterion left it.
-fn estimate(results: &Path) -> Result<f64, Error> {
-    let path = results.join("new/estimates.json");
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| Error::new(format!("{}: {error}", path.display())))?;
-    let median = json(&text)?["median"]["point_estimate"].as_f64();
-    median.ok_or_else(|| Error::new(format!("{}: no median", path.display())))
+    let counted = reattempt_benches::count(&counts()?, row, contender).map_err(Error::new)?;
+    let mut values =
+        HashMap::from([(Figure::Allocations, counted.allocations), (Figure::Kept, counted.kept)]);
+    values.extend(counted.instructions.map(|instructions| (Figure::Instructions, instructions)));
+    Ok(Costs { bare: contender.bare, values })
 }
 
 fn have_valgrind() -> Result<(), Error> {
@@ -259,10 +214,9 @@ fn counts() -> Result<PathBuf, Error> {
     Err(Error::new(format!("{} is not built; start `benches/compare`", counts.display())))
 }
 
-/// What the command wrote to its two outputs, if it succeeded.
-fn run(command: &mut Command) -> Result<(String, String), Error> {
+/// The two outputs of the command, if it succeeded.
+pub(crate) fn run(command: &mut Command) -> Result<(String, String), Error> {
     let output = command
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stdin(Stdio::null())
         .output()
         .map_err(|error| Error::new(format!("{command:?}: {error}")))?;

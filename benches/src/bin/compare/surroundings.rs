@@ -1,4 +1,4 @@
-//! On what, with what and when it was measured.
+//! The machine, the versions and the date of a measurement.
 
 use std::process::Command;
 

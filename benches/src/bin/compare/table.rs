@@ -2,27 +2,33 @@
 
 use std::fmt::Write;
 
-use crate::goals::{Figure, Goal, Limit, Line};
+use crate::goals::{AIR, Figure, Goal, Limit, Line};
 use crate::measure::Figures;
 
 /// The peers in the order of their columns, and how they are called there.
 const PEERS: &[(&str, &str)] = &[
-    ("tower", "tower by hand"),
-    ("tower-1000", "tower by hand"),
-    ("tower-100000", "tower by hand"),
+    ("tower", "tower by hand, `TpsBudget`"),
+    ("tower-1000", "tower by hand, own bucket"),
+    ("tower-20000", "tower by hand, own bucket"),
+    ("tower-bucket", "tower by hand, own bucket"),
+    ("tower-bucket-half-full", "the same, half full"),
+    ("tower-hedge", "tower's hedge"),
     ("tower-resilience", "tower-resilience-retry"),
     ("reqwest-own", "reqwest's own"),
     ("reqwest-retry", "reqwest-retry"),
     ("tokio-retry", "tokio-retry"),
     ("backon", "backon"),
+    ("backon-without-timer", "backon, no timer for a delay of 0"),
     ("backoff", "backoff"),
     ("retry-policies", "retry-policies"),
     ("exponential-backoff", "exponential-backoff"),
     ("governor", "governor"),
 ];
 
-/// What stands where nothing was measured.
+/// The cell of a contender that does not take part.
 const NOTHING: &str = "–";
+/// The cell of a contender that was not run.
+const NOT_MEASURED: &str = "not measured";
 
 /// One table for each part.
 pub(crate) fn markdown(lines: &[&Line], figures: &Figures) -> String {
@@ -45,10 +51,6 @@ pub(crate) fn markdown(lines: &[&Line], figures: &Figures) -> String {
         );
         for line in part {
             let ours = cell(line.row, line.ours, figures);
-            if ours == NOTHING {
-                // It is only timed, and nothing was.
-                continue;
-            }
             let _ = write!(text, "| {} | {ours}", line.title);
             for title in &peers {
                 let cell = peer(line, title, figures).map(|name| cell(line.row, name, figures));
@@ -62,28 +64,76 @@ pub(crate) fn markdown(lines: &[&Line], figures: &Figures) -> String {
 
 /// A goal that was missed.
 pub(crate) struct Missed {
-    /// Which, and by how much.
-    pub(crate) what: String,
-    /// Whether that is known, and no worse than it was.
+    /// Its line, the figure that was reached and the limit.
+    pub(crate) text: String,
+    /// Whether that is known, and below the ceiling.
     pub(crate) known: bool,
 }
 
 /// The goals that were missed.
 pub(crate) fn missed(lines: &[&Line], figures: &Figures) -> Vec<Missed> {
     let mut missed = Vec::new();
-    for line in lines {
-        for goal in line.goals {
-            if let Some(Verdict { reached, goal, met: false, known }) = verdict(line, goal, figures)
-            {
-                let what = format!("{} ({}): {reached}, to be {goal}", line.title, line.row);
-                missed.push(Missed { what, known });
-            }
+    for (line, verdict) in verdicts_of(lines, figures) {
+        if verdict.state == State::Missed {
+            let text = describe(line, &verdict);
+            missed.push(Missed { text, known: verdict.known });
         }
     }
     missed
 }
 
-/// The contender of the line's row that stands in the column of this title.
+/// The goals that are met with so little air that another checkout could miss them.
+pub(crate) fn without_air(lines: &[&Line], figures: &Figures) -> Vec<String> {
+    let all = verdicts_of(lines, figures).into_iter();
+    all.filter(|(_, verdict)| verdict.state == State::NoAir)
+        .map(|(line, verdict)| describe(line, &verdict))
+        .collect()
+}
+
+/// The goals whose figure is absent from a run that was to measure it.
+pub(crate) fn absent(lines: &[&Line], figures: &Figures, counts_only: bool) -> Vec<String> {
+    let goals = lines.iter().flat_map(|line| line.goals.iter().map(move |goal| (line, goal)));
+    goals
+        .filter(|(_, goal)| !(counts_only && goal.figure.is_slow()))
+        .filter(|(line, goal)| verdict(line, goal, figures).is_none())
+        .map(|(line, goal)| format!("{} ({}): {:?}", line.title, line.row, goal.figure))
+        .collect()
+}
+
+/// The share of calls that may fail once before ours costs more than the better tower policy.
+pub(crate) fn shares(figures: &Figures) -> Vec<String> {
+    let pairs =
+        [("template", "once", "cloned from a template"), ("fresh", "once-fresh", "built anew")];
+    let share = |success: &str, failure: &str| {
+        let get = |row, contender| figures.get(row, contender, Figure::Instructions);
+        let (ours, ours_failing) = (get(success, "ours")?, get(failure, "ours")?);
+        let of = |peer| {
+            let saved = get(success, peer)? - ours;
+            let lost = ours_failing - get(failure, peer)?;
+            Some(if saved <= 0.0 { 0.0 } else { saved / (saved + lost) })
+        };
+        ["tower", "tower-bucket"].into_iter().filter_map(of).reduce(f64::min)
+    };
+    let found = pairs.into_iter().filter_map(|(success, failure, requests)| {
+        let percent = 100.0 * share(success, failure)?;
+        Some(format!(
+            "Requests {requests}: ours costs fewer instructions than the better policy on tower as long \
+             as fewer than {percent:.1} % of the calls fail once."
+        ))
+    });
+    found.collect()
+}
+
+fn verdicts_of<'a>(lines: &[&'a Line], figures: &Figures) -> Vec<(&'a Line, Verdict)> {
+    let goals = lines.iter().flat_map(|line| line.goals.iter().map(move |goal| (*line, goal)));
+    goals.filter_map(|(line, goal)| Some((line, verdict(line, goal, figures)?))).collect()
+}
+
+fn describe(line: &Line, verdict: &Verdict) -> String {
+    format!("{} ({}): {}, to be {}", line.title, line.row, verdict.reached, verdict.goal)
+}
+
+/// The contender of the line's row in the column of this title.
 fn peer(line: &Line, title: &str, figures: &Figures) -> Option<&'static str> {
     let contenders = figures.contenders(line.row);
     // Where contenders come in sizes, each of ours has a peer of its own size.
@@ -98,89 +148,173 @@ fn peer(line: &Line, title: &str, figures: &Figures) -> Option<&'static str> {
     fitting.find(|(name, _)| contenders.contains(name)).map(|(name, _)| *name)
 }
 
-/// What stands in the column of a contender.
+/// The figures of one contender.
 fn cell(row: &str, contender: &str, figures: &Figures) -> String {
     let get = |figure| figures.get(row, contender, figure);
+    let bytes = |figure| get(figure).map(|bytes| format!("{} B", number(bytes)));
     let mut parts = Vec::new();
     match row {
-        "size" => {
-            parts.extend(get(Figure::Size).map(|bytes| format!("{bytes:.0} B")));
+        "size" | "retry-size" => {
+            parts.extend(bytes(Figure::Size));
             let boxed = get(Figure::Boxed).filter(|bytes| *bytes > 0.0);
             parts.extend(boxed.map(|bytes| format!("{bytes:.0} B boxed")));
         }
-        "waiting-bytes" => parts.extend(get(Figure::Kept).map(|bytes| format!("{bytes:.0} B"))),
-        "wire" | "wire-reqwest" => {
-            let bare = figures.bare_of(row, contender).unwrap_or(contender);
-            if let (Some(whole), Some(bare)) =
-                (get(Figure::Whole), figures.get(row, bare, Figure::Whole))
-            {
-                parts.push(format!("{:+.1} %", 100.0 * (whole / bare - 1.0)));
-            }
+        "waiting-bytes" | "in-flight-bytes" => parts.extend(bytes(Figure::Kept)),
+        "wire" | "wire-h2" | "wire-reqwest" => {
+            parts.extend(over_bare(row, contender, Figure::Whole, figures));
+            parts.extend(allocations(row, contender, figures));
         }
-        _ => parts.extend(get(Figure::Instructions).map(number)),
+        "build" | "build-retry" => {
+            parts.extend(get(Figure::Crates).map(|crates| format!("{crates:.0} crates")));
+            parts.extend(get(Figure::CpuSeconds).map(|time| format!("{time:.0} CPU s")));
+            parts.extend(bytes(Figure::Stripped));
+        }
+        _ if row.starts_with("in-flight-") => {
+            parts.extend(over_bare(row, contender, Figure::Time, figures));
+        }
+        "two-threads" => parts.extend(get(Figure::Time).map(|_| "timed".into())),
+        _ => {
+            parts.extend(get(Figure::Instructions).map(number));
+            parts.extend(allocations(row, contender, figures));
+        }
     }
-    if !["size", "waiting-bytes"].contains(&row) {
-        let allocations = get(Figure::Allocations).filter(|_| get(Figure::Instructions).is_some());
-        parts.extend(allocations.map(|count| match round(count) {
-            1.0 => "1 alloc".into(),
-            count => format!("{count} allocs"),
-        }));
-        parts.extend(get(Figure::Nanoseconds).map(|time| format!("{time:.1} ns")));
-    }
-    if parts.is_empty() { NOTHING.into() } else { parts.join(", ") }
+    if parts.is_empty() { NOT_MEASURED.into() } else { parts.join(", ") }
+}
+
+/// The percentage that a call costs above the bare client.
+fn over_bare(row: &str, contender: &str, figure: Figure, figures: &Figures) -> Option<String> {
+    let whole = figures.get(row, contender, figure)?;
+    let bare = figures.get(row, "bare", figure)?;
+    Some(format!("{:+.1} %", 100.0 * (whole / bare - 1.0)))
+}
+
+fn allocations(row: &str, contender: &str, figures: &Figures) -> Option<String> {
+    let count = round(figures.get(row, contender, Figure::Allocations)?);
+    Some(format!("{count} {}", singular(count, "allocs")))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Shown,
+    Met,
+    NoAir,
+    Missed,
 }
 
 struct Verdict {
     reached: String,
     goal: String,
-    met: bool,
-    /// Whether that it is missed is known, and no worse than it was.
+    state: State,
+    /// Whether that it is missed is known, and below the ceiling.
     known: bool,
 }
 
-/// Three cells: what was reached, what was to be reached, and whether it was.
+/// Three cells: the figures reached, their limits, and whether they are kept.
 fn verdicts(line: &Line, figures: &Figures) -> [String; 3] {
-    let all: Vec<Verdict> =
-        line.goals.iter().filter_map(|goal| verdict(line, goal, figures)).collect();
-    if all.is_empty() {
+    if line.goals.is_empty() {
         return ["", "stated", ""].map(Into::into);
     }
-    let join = |cell: fn(&Verdict) -> &str| all.iter().map(cell).collect::<Vec<_>>().join("<br>");
-    [
-        join(|verdict| &verdict.reached),
-        join(|verdict| &verdict.goal),
-        join(|verdict| if verdict.met { "met" } else { "**missed**" }),
-    ]
+    let cells: Vec<[String; 3]> = line
+        .goals
+        .iter()
+        .map(|goal| match verdict(line, goal, figures) {
+            None => [NOT_MEASURED.into(), limit(goal), String::new()],
+            Some(verdict) => {
+                let state = match verdict.state {
+                    State::Shown => "",
+                    State::Met => "met",
+                    State::NoAir => "met, without 3 % of air",
+                    State::Missed => "**missed**",
+                };
+                [verdict.reached, verdict.goal, state.into()]
+            }
+        })
+        .collect();
+    [0, 1, 2].map(|column| {
+        let column: Vec<&str> = cells.iter().map(|cell| cell[column].as_str()).collect();
+        column.join("<br>")
+    })
 }
 
-/// `None` where the figure was not measured.
-fn verdict(line: &Line, goal: &Goal, figures: &Figures) -> Option<Verdict> {
-    let value = figures.get(line.row, line.ours, goal.figure)?;
-    let unit = match goal.figure {
+fn unit(figure: Figure) -> &'static str {
+    match figure {
         Figure::Instructions | Figure::Whole => "instructions",
         Figure::Allocations => "allocations",
-        Figure::Kept | Figure::Size => "bytes",
+        Figure::Kept | Figure::Size | Figure::Stripped => "bytes",
         Figure::Boxed => "bytes boxed",
-        Figure::Nanoseconds => "time",
-    };
-    let known = |value: f64| goal.known.is_some_and(|known| value <= known);
-    Some(match goal.limit {
-        Limit::AtMost(most) => Verdict {
-            reached: format!("{} {}", number(value), singular(round(value), unit)),
-            goal: format!("≤ {most} {}", singular(most, unit)),
-            met: round(value) <= most,
-            known: known(value),
-        },
-        Limit::Times(times, peer) => {
-            let ratio = value / figures.get(line.row, peer, goal.figure)?;
-            Verdict {
-                reached: format!("{ratio:.2} × {unit}"),
-                goal: format!("≤ {times:.2} × {peer}'s {unit}"),
-                met: ratio <= times,
-                known: known(ratio),
-            }
+        Figure::Time => "CPU time",
+        Figure::Crates => "crates",
+        Figure::CpuSeconds => "CPU seconds",
+    }
+}
+
+/// The limit in words.
+fn limit(goal: &Goal) -> String {
+    let unit = unit(goal.figure);
+    match goal.limit {
+        Limit::AtMost(most) => format!("≤ {} {}", number(most), singular(most, unit)),
+        Limit::Times(times, peers) => format!("≤ {times} × {unit} of {}", best(peers)),
+        Limit::Above(more, than) => format!("≤ {more} {unit} more than {than}"),
+        Limit::Shown([]) => "stated".into(),
+        Limit::Shown(peers) => format!("beside {}", best(peers)),
+    }
+}
+
+fn best(peers: &[&str]) -> String {
+    match peers {
+        [one] => (*one).into(),
+        several => format!("the better of {}", several.join(" and ")),
+    }
+}
+
+/// `None` where the figure, or that of all its peers, was not measured.
+fn verdict(line: &Line, goal: &Goal, figures: &Figures) -> Option<Verdict> {
+    let get = |contender: &str| figures.get(line.row, contender, goal.figure);
+    let value = get(line.ours)?;
+    let unit = unit(goal.figure);
+    let lowest = |peers: &[&str]| peers.iter().filter_map(|peer| get(peer)).reduce(f64::min);
+    let plain = || format!("{} {}", number(value), singular(round(value), unit));
+    let (reached, compared, most) = match goal.limit {
+        Limit::AtMost(most) => (plain(), round(value), Some(most)),
+        Limit::Shown([]) => (plain(), value, None),
+        Limit::Times(times, peers) => {
+            let ratio = value / lowest(peers)?;
+            (format!("{} × {unit}", ratio_of(ratio, goal.figure)), ratio, Some(times))
         }
-    })
+        Limit::Shown(peers) => {
+            let ratio = value / lowest(peers)?;
+            (format!("{} × {unit}", ratio_of(ratio, goal.figure)), ratio, None)
+        }
+        Limit::Above(more, than) => {
+            let above = round(value - get(than)?);
+            (format!("{above} {} more", singular(above, unit)), above, Some(more))
+        }
+    };
+    let state = match most {
+        None => State::Shown,
+        Some(most) if compared > most => State::Missed,
+        Some(most) if lacks_air(goal.figure, compared, most) => State::NoAir,
+        Some(_) => State::Met,
+    };
+    let known = goal.known.is_some_and(|known| compared <= known);
+    Some(Verdict { reached, goal: limit(goal), state, known })
+}
+
+/// Ratios of whole calls are close to one, so a hundredth is not enough.
+fn ratio_of(ratio: f64, figure: Figure) -> String {
+    match figure {
+        Figure::Whole | Figure::Time => format!("{ratio:.3}"),
+        _ => format!("{ratio:.2}"),
+    }
+}
+
+/// Only counts of instructions move with the path of the checkout; of whole calls, the part above bare.
+fn lacks_air(figure: Figure, value: f64, most: f64) -> bool {
+    match figure {
+        Figure::Instructions => value * (1.0 + AIR) > most,
+        Figure::Whole => (value - 1.0) * (1.0 + AIR) > most - 1.0,
+        _ => false,
+    }
 }
 
 fn singular(count: f64, unit: &'static str) -> &'static str {

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
 use tokio::net::TcpListener;
 
 use super::runtime;
@@ -88,7 +89,9 @@ async fn accept(listener: std::net::TcpListener) {
                     Ok::<_, hyper::Error>(answer)
                 }
             });
-            let connection = hyper::server::conn::http1::Builder::new();
+            let mut connection = auto::Builder::new(TokioExecutor::new());
+            // As many as the rows with many calls in flight send down one connection.
+            connection.http2().max_concurrent_streams(1024);
             // A client that is gone is none of its business.
             let _ = connection.serve_connection(TokioIo::new(stream), service).await;
         });

@@ -1,0 +1,125 @@
+//! Fresh calls through the other layers: hedging, pacing, and the deadline of an inbound call.
+//!
+//! Each call succeeds at once, so no hedge is sent and no call waits.
+
+use std::time::Duration;
+
+use http::{HeaderValue, Request};
+use reattempt::schedule::Responsive;
+use reattempt::{HedgeLayer, HedgePolicy, InboundDeadlineLayer, PaceLayer};
+use tower::Layer;
+use tower::hedge;
+
+use super::call::each as polled;
+use super::once::each as awaited;
+use super::{Row, Work, above, alone};
+use crate::contenders::CAP;
+use crate::inner::Answers;
+use crate::requests::{Body, fresh};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "hedge",
+        title: "hedged call whose first attempt succeeds at once, fresh",
+        operations: 500,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", || awaited(Answers, fresh)),
+            above("ours-fixed", "bare", || hedged(HedgePolicy::http().delay(DELAY))),
+            above("ours-quantile", "bare", || {
+                hedged(HedgePolicy::http().delay_quantile(0.95).unwrap())
+            }),
+            above("tower-hedge", "bare", by_tower),
+        ],
+    },
+    Row {
+        name: "pace",
+        title: "paced call that need not wait, fresh",
+        operations: 500,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", || awaited(Answers, fresh)),
+            above("ours", "bare", || {
+                awaited(PaceLayer::http(Responsive::new()).layer(Answers), fresh)
+            }),
+        ],
+    },
+    Row {
+        name: "inbound",
+        title: "inbound call, its deadline put into the extensions",
+        operations: 500,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare-without-field", || polled(Answers, fresh)),
+            above("ours-without-field", "bare-without-field", || {
+                polled(InboundDeadlineLayer.layer(Answers), fresh)
+            }),
+            alone("bare", || polled(Answers, inbound)),
+            above("ours", "bare", || polled(InboundDeadlineLayer.layer(Answers), inbound)),
+            alone("bare-with-extensions", || polled(Answers, behind_a_server)),
+            above("ours-with-extensions", "bare-with-extensions", || {
+                polled(InboundDeadlineLayer.layer(Answers), behind_a_server)
+            }),
+        ],
+    },
+];
+
+const DELAY: Duration = Duration::from_millis(50);
+
+/// Enough calls for a quantile.
+const OBSERVED: u64 = 300;
+
+fn hedged(policy: HedgePolicy) -> Work {
+    let mut work = awaited(HedgeLayer::new(policy).layer(Answers), fresh);
+    work(OBSERVED);
+    work
+}
+
+/// tower's hedge knows no fixed delay: its delay is always a percentile.
+fn by_tower() -> Work {
+    let service = hedge::Hedge::new(Answers, Repeats, 10, 0.95, CAP);
+    let mut work = awaited(service, fresh);
+    work(OBSERVED);
+    work
+}
+
+#[derive(Clone, Copy)]
+struct Repeats;
+
+impl hedge::Policy<Request<Body>> for Repeats {
+    fn clone_request(&self, request: &Request<Body>) -> Option<Request<Body>> {
+        Some(request.clone())
+    }
+
+    fn can_retry(&self, _: &Request<Body>) -> bool {
+        true
+    }
+}
+
+fn inbound() -> Request<Body> {
+    let mut request = fresh();
+    request.headers_mut().insert("grpc-timeout", HeaderValue::from_static("1500m"));
+    request
+}
+
+/// The address of the peer, as a server puts it there.
+#[derive(Clone)]
+struct Peer {
+    _address: std::net::SocketAddr,
+}
+
+fn behind_a_server() -> Request<Body> {
+    let mut request = inbound();
+    request.extensions_mut().insert(Peer { _address: ([127, 0, 0, 1], 1).into() });
+    request
+}
+
+/// Every contender gets its calls through.
+pub(super) fn check() {
+    for contender in ROWS.iter().flat_map(|row| row.contenders) {
+        (contender.prepare)()(10);
+    }
+}
