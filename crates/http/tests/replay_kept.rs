@@ -183,3 +183,54 @@ fn a_reader_in_the_midst_of_kept_frames_is_cancelled_at_once() {
     assert_eq!(read_all(&mut behind), [Seen::Superseded, Seen::End]);
     assert_eq!(read_all(&mut clone(&kept)), expected(&steps));
 }
+
+/// One destination can hold about half of the bound, also if its bodies begin before shares count.
+// trap 40
+#[test]
+fn share_of_a_destination_bounds_its_streams() {
+    let memory = ReplayMemory::new(128 * 32);
+    let limits = unlimited().memory(memory.clone()).by_destination();
+    let steps = vec![Step::Data(b"----- these are thirty-two -----"); 40];
+    let (mut readers, mut kept, mut most) = (Vec::new(), Vec::new(), 0);
+    for number in 0..200 {
+        let limits = limits.for_call(|| "one.example".into());
+        let first = reader(&steps, &limits);
+        kept.push(clone(&first));
+        readers.push(first);
+        // The first eight begin at once, the others while those before them are read.
+        for first in readers.iter_mut().filter(|_| number >= 8) {
+            let _ = poll(first, Waker::noop());
+            most = most.max(memory.used());
+        }
+    }
+    let (quarter, half) = (memory.limit() / 4, memory.limit() / 2);
+    assert!(quarter < most && most <= half + 32, "{most} of {half}");
+    drop((readers, kept));
+    assert_eq!(memory.used(), 0);
+}
+
+// trap 40
+#[test]
+fn share_comes_back_with_what_was_kept() {
+    let memory = ReplayMemory::new(400);
+    let limits = ReplayLimits::default().memory(memory.clone()).by_destination();
+    let charge = |destination: &'static str| limits.for_call(|| destination.into()).charge(100);
+    let begun = charge("one").unwrap();
+    let rounds = (0..100).map(|_| (charge("one").is_some(), charge("two").is_some()));
+    assert!(rounds.collect::<Vec<_>>().iter().all(|both| *both == (true, true)));
+    let (one, two, three) = (charge("one"), charge("two"), charge("three"));
+    assert!(one.is_some() && two.is_some() && three.is_some() && charge("four").is_none());
+    drop(one);
+    assert!(charge("two").is_none() && charge("four").is_some());
+    drop((begun, two, three));
+    assert_eq!(memory.used(), 0);
+}
+
+/// Without destinations the whole bound is there for all.
+#[test]
+fn bound_without_destinations_is_used_in_full() {
+    let memory = ReplayMemory::new(400);
+    let limits = ReplayLimits::default().memory(memory.clone());
+    let charges: Vec<_> = (0..5).map(|_| limits.charge(100)).collect();
+    assert_eq!(charges.iter().flatten().count(), 4);
+}

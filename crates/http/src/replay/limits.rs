@@ -1,5 +1,7 @@
 //! How much of the request bodies may be kept.
 
+use std::borrow::Cow;
+
 use super::memory::{Allowance, least_charge};
 use super::{ReplayCharge, ReplayMemory};
 
@@ -37,6 +39,44 @@ impl ReplayLimits {
         Self { memory, ..self }
     }
 
+    /// The same limits for calls to several destinations, each of which is to have a share of the memory: see
+    /// [`for_call`](Self::for_call).
+    #[must_use = "the limits are the same, and their memory is shared out from now on"]
+    pub fn by_destination(self) -> Self {
+        self.memory.require_shares();
+        self
+    }
+
+    /// Returns the limits of one call. Its destination is computed only once a quarter of the memory is in
+    /// use, for it can then add at most another quarter to what is taken. Bodies kept by the limits
+    /// themselves add nothing from then on.
+    ///
+    /// ```
+    /// use reattempt_http::{ReplayLimits, ReplayMemory};
+    ///
+    /// let memory = ReplayMemory::new(400);
+    /// let limits = ReplayLimits::default().memory(memory.clone()).by_destination();
+    /// let first = limits.for_call(|| unreachable!("nothing is in use")).charge(100);
+    /// let hanging = limits.for_call(|| "one.example".into());
+    /// let second = hanging.charge(60);
+    /// assert!(first.is_some() && second.is_some());
+    /// assert!(hanging.charge(60).is_none(), "that would be more than another quarter");
+    /// assert!(limits.for_call(|| "two.example".into()).charge(60).is_some());
+    /// ```
+    #[inline]
+    pub fn for_call<'a>(&self, destination: impl FnOnce() -> Cow<'a, str>) -> Cow<'_, Self> {
+        if self.memory.is_shared_out() {
+            Cow::Owned(self.with_share(&destination()))
+        } else {
+            Cow::Borrowed(self)
+        }
+    }
+
+    #[cold]
+    fn with_share(&self, destination: &str) -> Self {
+        Self { per_call: self.per_call, memory: self.memory.share(destination) }
+    }
+
     /// Takes memory for a body of `bytes` that somebody keeps otherwise than in a
     /// [`ReplayBody`](super::ReplayBody): `None` when it does not fit one of the limits.
     pub fn charge(&self, bytes: usize) -> Option<ReplayCharge> {
@@ -58,7 +98,7 @@ impl ReplayLimits {
     /// Whether anything is left of the memory.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
-        self.memory.used() < self.memory.limit()
+        self.memory.has_room()
     }
 
     /// Takes `bytes` of the memory.

@@ -1,14 +1,21 @@
 //! The bound over everything that is kept of all bodies at one time.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 /// The memory that the kept bodies of many calls share.
 ///
 /// A hundred thousand calls that wait for their next attempt each hold a body; past this bound, new
 /// frames are no longer kept and their calls go out without being able to be repeated. Clones share
 /// one bound. What a body took comes back as its frames are freed.
+///
+/// The layers give each destination a share, so that one that hangs leaves room for the others. Once a quarter of
+/// the bound is in use, a destination can add at most another quarter. A body that was begun before that
+/// is then not kept further. So one destination holds about half of the bound at most.
 ///
 /// ```
 /// let memory = reattempt_http::ReplayMemory::new(8 * 1024 * 1024);
@@ -20,12 +27,105 @@ pub struct ReplayMemory(Arc<Bound>);
 struct Bound {
     limit: usize,
     used: AtomicUsize,
+    kind: Kind,
+}
+
+enum Kind {
+    /// The bound over all bodies.
+    Whole(Shares),
+    /// The share of one destination, whose bytes count for the whole as well.
+    Share(ReplayMemory),
+}
+
+/// What is taken by destination.
+#[derive(Default)]
+struct Shares {
+    /// Who has no share can add nothing past the first quarter.
+    required: AtomicBool,
+    table: Mutex<Table>,
+}
+
+/// The shares of the destinations that hold, or may still take, memory.
+#[derive(Default)]
+struct Table {
+    shares: HashMap<Box<str>, Weak<Bound>>,
+    /// The number of shares at which those that nobody holds any more are taken out.
+    most: usize,
+}
+
+impl Table {
+    /// The share of this destination.
+    fn share(&mut self, destination: &str, whole: &ReplayMemory) -> ReplayMemory {
+        if let Some(share) = self.shares.get(destination).and_then(Weak::upgrade) {
+            return ReplayMemory(share);
+        }
+        if self.shares.len() >= self.most {
+            self.shares.retain(|_, share| share.strong_count() > 0);
+            self.most = 2 * self.shares.len() + 16;
+        }
+        let share = ReplayMemory::of(whole.0.quarter(), Kind::Share(whole.clone()));
+        self.shares.insert(destination.into(), Arc::downgrade(&share.0));
+        share
+    }
+}
+
+impl Bound {
+    fn quarter(&self) -> usize {
+        self.limit / 4
+    }
+
+    /// Takes `bytes` if that many are left. The count guards no other data, hence `Relaxed`.
+    #[inline]
+    fn take(&self, bytes: usize, is_enough: impl Fn(usize) -> bool) -> bool {
+        let add = |used: usize| {
+            used.checked_add(bytes).filter(|sum| *sum <= self.limit && !is_enough(used))
+        };
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
 }
 
 impl ReplayMemory {
     /// A bound of its own, in bytes.
     pub fn new(bytes: usize) -> Self {
-        Self(Arc::new(Bound { limit: bytes, used: AtomicUsize::new(0) }))
+        Self::of(bytes, Kind::Whole(Shares::default()))
+    }
+
+    fn of(limit: usize, kind: Kind) -> Self {
+        Self(Arc::new(Bound { limit, used: AtomicUsize::new(0), kind }))
+    }
+
+    /// From now on only a destination can add to what is taken past the first quarter.
+    pub(super) fn require_shares(&self) {
+        if let Kind::Whole(shares) = &self.0.kind {
+            shares.required.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns `true` if shares count: a quarter is in use.
+    #[inline]
+    pub(super) fn is_shared_out(&self) -> bool {
+        self.used() >= self.0.quarter()
+    }
+
+    /// The share of this destination. Takes a lock, and so is asked for only when shares count.
+    pub(super) fn share(&self, destination: &str) -> Self {
+        match &self.0.kind {
+            Kind::Whole(shares) => shares.table.lock().share(destination, self),
+            Kind::Share(_) => self.clone(),
+        }
+    }
+
+    /// Whether anything is left.
+    pub(super) fn has_room(&self) -> bool {
+        let whole = match &self.0.kind {
+            Kind::Whole(_) => true,
+            Kind::Share(whole) => whole.has_room(),
+        };
+        whole && self.used() < self.limit()
     }
 
     /// The bytes charged for frames that are kept now.
@@ -38,16 +138,30 @@ impl ReplayMemory {
         self.0.limit
     }
 
-    /// Takes `bytes` if that many are left. The count guards no other data, hence `Relaxed`.
+    /// Takes `bytes` if that many are left.
     #[inline]
     pub(super) fn take(&self, bytes: usize) -> bool {
-        let add = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.0.limit);
-        self.0.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+        match &self.0.kind {
+            Kind::Whole(shares) => self.0.take(bytes, |used| {
+                used >= self.0.quarter() && shares.required.load(Ordering::Relaxed)
+            }),
+            Kind::Share(whole) => {
+                let taken = self.0.take(bytes, |_| false);
+                let granted = taken && whole.0.take(bytes, |_| false);
+                if taken && !granted {
+                    self.0.give_back(bytes);
+                }
+                granted
+            }
+        }
     }
 
     #[inline]
     pub(super) fn give_back(&self, bytes: usize) {
-        self.0.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.0.give_back(bytes);
+        if let Kind::Share(whole) = &self.0.kind {
+            whole.0.give_back(bytes);
+        }
     }
 }
 

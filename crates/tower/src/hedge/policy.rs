@@ -264,7 +264,7 @@ where
     /// further one is sent, and the others are cancelled at once (rule BUF-8). Should that attempt have
     /// ended before, so has the call, with its outcome.
     pub fn replay(self, limits: ReplayLimits) -> Self {
-        self.set(|settings| settings.protocol.messages().replay = limits)
+        self.set(|settings| settings.protocol.messages().replay = limits.by_destination())
     }
 
     /// Adds a classifier. It is asked before the table, after those added before it; `None` from it

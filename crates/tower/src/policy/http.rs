@@ -22,7 +22,7 @@ where
     /// How much of request bodies is kept, for one call and in all. Default 64 KiB (gRPC: 256 KiB) and
     /// 64 MiB; a body that does not fit is sent once and not retried.
     pub fn replay(self, limits: ReplayLimits) -> Self {
-        self.set(|settings| settings.protocol.messages().replay = limits)
+        self.set(|settings| settings.protocol.messages().replay = limits.by_destination())
     }
 
     /// Adds a classifier. It is asked before the table, after those added before it; `None` from it

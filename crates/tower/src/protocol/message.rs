@@ -13,7 +13,8 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use reattempt_core::{FailureKind, Judgement, StopReason};
 use reattempt_http::{
-    Discard, IDEMPOTENCY_KEY, KeptHead, ReplayBody, ReplayWatch, is_repeatable, new_idempotency_key,
+    Discard, IDEMPOTENCY_KEY, KeptHead, ReplayBody, ReplayLimits, ReplayWatch, is_repeatable,
+    new_idempotency_key,
 };
 use tower::BoxError;
 
@@ -147,6 +148,17 @@ where
     request.map(ReplayBody::passthrough)
 }
 
+impl Http {
+    /// The limits on what is kept of this request's body.
+    #[inline]
+    pub(crate) fn limits_of<B: Body>(&self, request: &Request<B>) -> Cow<'_, ReplayLimits> {
+        if request.body().is_end_stream() {
+            return Cow::Borrowed(&self.replay);
+        }
+        self.replay.for_call(|| self.destination_of(request.uri(), || host(request.headers())))
+    }
+}
+
 impl Added<'_> {
     /// Whether there is anything to be added.
     #[inline]
@@ -254,8 +266,9 @@ where
         let notes_polls = self.redirects.is_none()
             && !added.key
             && !is_repeatable(request.method(), request.headers());
+        let limits = self.limits_of(&request);
         KeptRequest::keep(request, added, kept, |body| {
-            let mut body = ReplayBody::new(body, &self.replay);
+            let mut body = ReplayBody::new(body, &limits);
             if notes_polls {
                 body.note_polls();
             }

@@ -130,9 +130,13 @@ impl Carry<Request> for Http {
             request.headers_mut().insert(IDEMPOTENCY_KEY, new_idempotency_key());
         }
         let bytes = request.body().map_or(Some(0), |body| body.as_bytes().map(<[u8]>::len));
+        let limits = match bytes {
+            Some(0) => Cow::Borrowed(&self.replay),
+            _ => self.replay.for_call(|| self.target(&request)),
+        };
         let charge = match bytes {
             Some(0) => Some(None),
-            Some(length) => self.replay.charge(length).map(Some),
+            Some(length) => limits.charge(length).map(Some),
             None => None,
         };
         if let Some(charge) = charge
@@ -145,7 +149,7 @@ impl Carry<Request> for Http {
         let copy = copy_of_bodiless(&request);
         let (body, kept_body) = match source {
             Some(stream) if bytes.is_none() => {
-                let first = ReplayBody::new(stream, &self.replay);
+                let first = ReplayBody::new(stream, &limits);
                 let kept = first.try_clone().map_or(KeptBody::Lost, KeptBody::Stream);
                 (Some(Body::wrap(first)), kept)
             }

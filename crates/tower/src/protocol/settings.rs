@@ -45,7 +45,7 @@ pub struct Http {
 impl Default for Http {
     fn default() -> Self {
         Self {
-            replay: ReplayLimits::default(),
+            replay: ReplayLimits::default().by_destination(),
             hints: Hints::default(),
             discard_limit: DISCARD_LIMIT,
             generate_keys: false,

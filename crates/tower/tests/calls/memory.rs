@@ -1,6 +1,9 @@
 //! The bound over the bodies of all calls.
 
-use reattempt_core::StopReason;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use reattempt_core::{StopReason, Unlimited};
 use reattempt_http::{ReplayLimits, ReplayMemory};
 use reattempt_tower::RetryLayer;
 use tokio::task::JoinSet;
@@ -18,22 +21,23 @@ fn hundred() -> http::Request<crate::support::Body> {
 
 #[tokio::test(start_paused = true)]
 async fn trap_32_past_the_bound_calls_are_sent_but_not_kept() {
-    let memory = ReplayMemory::new(250);
+    let memory = ReplayMemory::new(500);
     let server = Server::statuses([503]);
     let policy = policy().replay(ReplayLimits::default().memory(memory.clone()));
     let client = RetryLayer::new(policy).layer(server.clone());
-    let mut kept: Vec<_> = (0..2).map(|_| task::spawn(client.clone().oneshot(hundred()))).collect();
+    // Two that begin in the first quarter, and one in the share of their destination.
+    let mut kept: Vec<_> = (0..3).map(|_| task::spawn(client.clone().oneshot(hundred()))).collect();
     for call in &mut kept {
         assert_pending!(call.poll());
     }
-    assert_eq!(memory.used(), 200);
+    assert_eq!(memory.used(), 300);
 
-    let mut third = task::spawn(client.clone().oneshot(hundred()));
-    let response = assert_ready!(third.poll()).unwrap();
+    let mut fourth = task::spawn(client.clone().oneshot(hundred()));
+    let response = assert_ready!(fourth.poll()).unwrap();
     assert_eq!(response.status(), 503, "sent, and its outcome handed back");
     assert_eq!(report_of(&response).stop_reason(), StopReason::BodyNotKept);
-    assert_eq!(server.seen()[2].body.as_ref().unwrap().len(), 100, "whole");
-    assert_eq!(memory.used(), 200);
+    assert_eq!(server.seen()[3].body.as_ref().unwrap().len(), 100, "whole");
+    assert_eq!(memory.used(), 300);
     assert_pending!(
         task::spawn(client.clone().oneshot(get())).poll(),
         "a body of no length is kept"
@@ -62,9 +66,10 @@ async fn trap_32_a_thousand_calls_in_backoff_hold_no_more_than_the_bound() {
         calls.spawn(client.clone().oneshot(hundred()));
     }
     calls.join_all().await;
-    assert!(most.load(std::sync::atomic::Ordering::SeqCst) <= 5_000);
+    // A quarter, the body that goes past it, and the share of the only destination.
+    assert_eq!(most.load(std::sync::atomic::Ordering::SeqCst), 1_300 + 1_200);
     assert_eq!(memory.used(), 0);
-    assert_eq!(server.count(), 1000 + 2 * 50, "fifty are kept and retried");
+    assert_eq!(server.count(), 1000 + 2 * 25, "half of the bound is kept and retried");
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,4 +98,60 @@ async fn the_last_attempt_keeps_nothing() {
         tokio::time::advance(std::time::Duration::from_millis(100)).await;
     }
     assert_eq!((server.count(), used), (3, vec![100, 100, 0]));
+}
+
+/// A destination that hangs leaves half of the bound to the others, whose requests are still kept.
+// trap 40
+#[tokio::test(start_paused = true)]
+async fn hanging_host_leaves_memory_for_others() {
+    let memory = ReplayMemory::new(8_000);
+    let server = Server::by(|_, head| match head.uri.host() {
+        Some("one.example") => Act::Hang,
+        _ => 503.into(),
+    });
+    let policy = policy().replay(ReplayLimits::default().memory(memory.clone()));
+    let client = RetryLayer::new(policy).layer(server.clone());
+    let mut hanging: Vec<_> = Vec::new();
+    for _ in 0..100 {
+        let mut call = task::spawn(client.clone().oneshot(hundred()));
+        assert_pending!(call.poll());
+        hanging.push(call);
+    }
+    assert_eq!(memory.used(), 4_000);
+    let (held, others) = (memory.used(), ["http://two.example/", "http://three.example/"]);
+    for other in others {
+        let call = client.clone().oneshot(request("PUT", other, "x"));
+        let response = call.await.unwrap();
+        assert_eq!(report_of(&response).retries(), 2, "{other}");
+    }
+    assert_eq!(memory.used(), held);
+    drop(hanging);
+    assert_eq!(memory.used(), 0);
+}
+
+/// Neither is a destination computed below the first quarter.
+// trap 40
+#[tokio::test(start_paused = true)]
+async fn destination_is_computed_past_a_quarter() {
+    let computed = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&computed);
+    let memory = ReplayMemory::new(1_000);
+    let policy = policy()
+        .budget(Unlimited)
+        .replay(ReplayLimits::default().memory(memory.clone()))
+        .destination(move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            "cluster".into()
+        });
+    let client = RetryLayer::new(policy).layer(Server::by(|_, _| Act::Hang));
+    let mut calls = Vec::new();
+    for (used, computations) in [(100, 0), (200, 0), (300, 0), (400, 1), (500, 2), (500, 3)] {
+        let mut call = task::spawn(client.clone().oneshot(hundred()));
+        assert_pending!(call.poll());
+        calls.push(call);
+        assert_eq!((memory.used(), computed.load(Ordering::SeqCst)), (used, computations));
+    }
+    // A request without a body needs no memory.
+    assert_pending!(task::spawn(client.oneshot(get())).poll());
+    assert_eq!(computed.load(Ordering::SeqCst), 3);
 }

@@ -73,7 +73,8 @@ impl Carry<Request<Body>> for Grpc {
         first(request.headers_mut(), added);
         // Generated clients encode a single message when they are asked for it, and do not say that it
         // is the only one.
-        let tee = |body| ReplayBody::read_ahead(body, &self.http.replay);
+        let limits = self.http.limits_of(&request);
+        let tee = |body| ReplayBody::read_ahead(body, &limits);
         boxed(KeptRequest::keep(request, added, kept, tee))
     }
 
