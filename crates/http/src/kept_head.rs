@@ -25,9 +25,12 @@ use crate::repeatable::has_key;
 const USUAL: usize = 40;
 const ROOM: usize = 192;
 
-/// In place of the second length of a pair: the second string is not in the buffer. A header's value is
-/// then among the shared ones, and a target has no scheme.
+/// In place of the second length of a pair: the second string, a header's value, is among the shared
+/// ones and not in the buffer.
 const SHARED: u64 = u32::MAX as u64;
+
+/// What stands behind a scheme.
+const SEPARATOR: &[u8] = b"://";
 
 /// A request's head in one allocation, from which the head can be made again.
 ///
@@ -45,9 +48,9 @@ const SHARED: u64 = u32::MAX as u64;
 /// # Ok::<(), http::Error>(())
 /// ```
 pub struct KeptHead {
-    /// The method and the target's scheme, its authority and its path with query, and each header's
-    /// name and value. An authority or a path that the target does not have is empty; its scheme may be
-    /// empty and there (`://a/`). The whole buffer is empty if the head cannot be restored.
+    /// The method and the target's path with query, its scheme with `://` and its authority, and each
+    /// header's name and value. A part that the target does not have is empty. The whole buffer is empty
+    /// if the head cannot be restored.
     pairs: Buffer,
     extensions: Extensions,
     /// The values that are not in the buffer.
@@ -143,14 +146,23 @@ impl KeptHead {
 
     /// The scheme of the request's target, if it has one.
     pub fn scheme(&self) -> Option<&str> {
-        let (_, scheme) = Pairs(&self.pairs).next()?;
-        from_utf8(scheme?).ok()
+        let (scheme, _) = Pairs(&self.pairs).nth(1)?;
+        from_utf8(scheme.strip_suffix(SEPARATOR)?).ok()
     }
 
     /// The authority of the request's target, if it has one.
     pub fn authority(&self) -> Option<&str> {
-        let (authority, _) = Pairs(&self.pairs).nth(1)?;
-        text(authority)
+        let (_, authority) = Pairs(&self.pairs).nth(1)?;
+        text(authority?)
+    }
+
+    /// The scheme and the authority of the request's target, such as `https://one.example`, if it has both.
+    pub fn origin(&self) -> Option<&str> {
+        let mut pairs = Pairs(&self.pairs);
+        let (scheme, authority) = pairs.nth(1)?;
+        let end = self.pairs.len() - pairs.0.len();
+        let start = end.checked_sub(scheme.len() + authority?.len())?;
+        text(self.pairs.get(start..end)?).filter(|_| !scheme.is_empty())
     }
 
     /// The request's target.
@@ -336,20 +348,21 @@ fn target(
     length: usize,
     part: impl Fn(Range<usize>) -> Bytes,
 ) -> Option<(Method, Uri)> {
-    let ((method, scheme), (authority, path)) = (pairs.next()?, pairs.next()?);
-    let path = path?;
-    let end = length - pairs.0.len();
-    let middle = end - path.len();
+    let (method, path) = pairs.next()?;
+    let (path, end_of_path) = (path?, length - pairs.0.len());
+    let (scheme, authority) = pairs.next()?;
+    let (authority, end) = (authority?, length - pairs.0.len());
     let mut uri = http::uri::Parts::default();
-    if let Some(scheme) = scheme {
+    if let Some(scheme) = scheme.strip_suffix(SEPARATOR) {
         uri.scheme = Some(Scheme::try_from(scheme).ok()?);
     }
     if !authority.is_empty() {
-        let authority = part(middle - authority.len()..middle);
+        let authority = part(end - authority.len()..end);
         uri.authority = Some(Authority::from_maybe_shared(authority).ok()?);
     }
     if !path.is_empty() {
-        uri.path_and_query = Some(PathAndQuery::from_maybe_shared(part(middle..end)).ok()?);
+        let path = part(end_of_path - path.len()..end_of_path);
+        uri.path_and_query = Some(PathAndQuery::from_maybe_shared(path).ok()?);
     }
     Some((Method::from_bytes(method).ok()?, uri.try_into().ok()?))
 }
@@ -359,17 +372,19 @@ fn write(method: &Method, uri: &Uri, headers: &HeaderMap) -> (Vec<u8>, Option<Bo
     // Measuring first would cost more than what is reserved in vain.
     let mut pairs = Vec::with_capacity(headers.len() * USUAL + ROOM);
     let method = method.as_str().as_bytes();
-    match uri.scheme_str() {
-        Some(scheme) => push(&mut pairs, method, scheme.as_bytes()),
-        None => push_alone(&mut pairs, method),
-    }
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     let path = match uri.path_and_query() {
         // The path of a target without any part is empty, though its `PathAndQuery` is "/".
         Some(path) if !uri.path().is_empty() => path.as_str(),
         _ => "",
     };
-    push(&mut pairs, authority.as_bytes(), path.as_bytes());
+    push(&mut pairs, method, path.as_bytes());
+    let scheme = uri.scheme_str().map(|scheme| [scheme.as_bytes(), SEPARATOR]).unwrap_or_default();
+    let length = scheme[0].len() + scheme[1].len();
+    pairs.extend_from_slice(&lengths(length, authority.len()));
+    for part in [scheme[0], scheme[1], authority.as_bytes()] {
+        pairs.extend_from_slice(part);
+    }
     let mut shared = None;
     for (name, value) in headers {
         let name = name.as_str().as_bytes();
@@ -392,9 +407,14 @@ fn write(method: &Method, uri: &Uri, headers: &HeaderMap) -> (Vec<u8>, Option<Bo
 
 #[inline]
 fn push(pairs: &mut Vec<u8>, first: &[u8], second: &[u8]) {
-    pairs.extend_from_slice(&((first.len() as u64) << 32 | second.len() as u64).to_le_bytes());
+    pairs.extend_from_slice(&lengths(first.len(), second.len()));
     pairs.extend_from_slice(first);
     pairs.extend_from_slice(second);
+}
+
+#[inline]
+fn lengths(first: usize, second: usize) -> [u8; 8] {
+    ((first as u64) << 32 | second as u64).to_le_bytes()
 }
 
 /// Adds a pair whose second string is not in the buffer.

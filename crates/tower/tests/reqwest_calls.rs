@@ -255,9 +255,10 @@ async fn trap_32_bodies_of_bytes_count_against_the_bound() {
 async fn a_destination_is_host_and_port_and_has_no_password() {
     let rows = [
         ("http://bob:secret@ONE.example:80/path", "one.example"),
-        ("https://bob:secret@one.example:443/", "one.example"),
+        ("https://bob:secret@one.example:443/", "https://one.example"),
         ("http://one.example:8080/", "one.example:8080"),
-        ("https://one.example:80/", "one.example:80"),
+        ("https://one.example:80/", "https://one.example:80"),
+        ("https://one.example/a@b?c", "https://one.example"),
         ("http://[::1]:8080/", "[::1]:8080"),
         ("http://[::1]:80/", "[::1]"),
     ];

@@ -82,6 +82,9 @@ fn every_form_of_target_comes_back() {
         assert_eq!(kept.scheme(), request.uri().scheme_str());
         let authority = request.uri().authority().map(|authority| authority.as_str());
         assert_eq!(kept.authority(), authority);
+        let both = request.uri().scheme_str().zip(authority);
+        let origin = both.map(|(scheme, authority)| format!("{scheme}://{authority}"));
+        assert_eq!(kept.origin(), origin.as_deref());
         assert_same(moved(kept), &request);
     }
 }
@@ -189,7 +192,7 @@ fn text_of_a_head_clears_the_rest() {
     let request = Request::get("https://one.example/").header("authorization", "secret");
     let kept = KeptHead::new(&request.body(()).unwrap());
     let Buffer::Own(mut buffer) = kept.pairs else { panic!("no copy was made of it") };
-    let part = Pairs(&buffer).nth(1).unwrap().0;
+    let part = Pairs(&buffer).nth(1).unwrap().1.unwrap();
     let part = position(&buffer, from_utf8(part).unwrap()).unwrap();
     keep_only(&mut buffer, part);
     let (text, rest) = buffer.split_at("one.example".len());

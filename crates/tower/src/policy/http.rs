@@ -53,7 +53,8 @@ where
     }
 
     /// Whom a request counts for in the budget. Default: the host of its URI in lower case, with the port
-    /// where it is not the scheme's own; that of the `Host` field where the URI has none.
+    /// where it is not the scheme's own, behind the scheme where that is not http (`https://one.example`);
+    /// that of the `Host` field where the URI has none.
     ///
     /// Events and traces show it: it should have no part of the URI's user information or query in it.
     ///
@@ -117,6 +118,11 @@ where
 
     /// Gives every request that must not be repeated (POST, PATCH, …) an `Idempotency-Key`, the same
     /// on all attempts of a call, so that it may be. Off by default: the server must honour the key.
+    ///
+    /// A server that is still at work on an earlier attempt may answer 409 to the next one, which ends the call.
+    /// That follows on an [`attempt_timeout`](RetryPolicy::attempt_timeout) or a lost connection. Where 409 has
+    /// no other meaning, `on_status(StatusCode::CONFLICT, Verdict::Transient(…))` makes the call wait for the
+    /// outcome of the first.
     pub fn generate_idempotency_keys(self, generate: bool) -> Self {
         self.set(|settings| settings.protocol.generate_keys = generate)
     }

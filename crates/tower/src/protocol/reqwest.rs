@@ -113,7 +113,7 @@ impl Carry<Request> for Http {
         {
             return self.destination_of(&uri, || None).into_owned().into();
         }
-        authority(request.url())
+        origin(request.url())
     }
 
     fn pass(&self, request: Request, _: Added<'_>) -> Request {
@@ -244,11 +244,18 @@ fn copy_of_bodiless(request: &Request) -> Request {
         .unwrap_or_else(|| Request::new(request.method().clone(), request.url().clone()))
 }
 
-/// Host and port as they stand in the URL.
-fn authority(url: &Url) -> Cow<'_, str> {
-    let host = url.host_str().unwrap_or_default();
-    match url.port() {
-        Some(port) => format!("{host}:{port}").into(),
-        None => host.into(),
+/// Host and port as they stand in the URL, behind the scheme where that is not http.
+fn origin(url: &Url) -> Cow<'_, str> {
+    let (text, scheme) = (url.as_str(), url.scheme());
+    let start = if scheme == "http" { "http://".len() } else { 0 };
+    if url.username().is_empty() && url.password().is_none() {
+        let host = scheme.len() + "://".len();
+        let rest = text.get(host..).unwrap_or_default();
+        let end = host + rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        return text.get(start..end).unwrap_or_default().into();
     }
+    let scheme = text.get(start..scheme.len() + "://".len()).unwrap_or_default();
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{scheme}{host}{port}").into()
 }

@@ -207,7 +207,10 @@ impl Http {
     ) -> Cow<'a, str> {
         match &self.destination {
             Some(destination) => destination(uri),
-            None => destination(|| uri.scheme_str(), uri.authority().map(Authority::as_str), host),
+            None => {
+                let authority = uri.authority().map(Authority::as_str);
+                destination(uri.scheme_str(), authority, || None, host)
+            }
         }
     }
 
@@ -218,31 +221,40 @@ impl Http {
                 head.uri().map_or("".into(), |uri| destination(&uri).into_owned().into())
             }
             None => destination(
-                || head.scheme(),
+                head.scheme(),
                 head.authority(),
+                || head.origin(),
                 || head.values(&http::header::HOST).next(),
             ),
         }
     }
 }
 
-/// The destination by default: who the target names, or else the `Host` field.
-fn destination<'a, 's>(
-    scheme: impl FnOnce() -> Option<&'s str>,
+/// The destination by default: who the target names, or else the `Host` field. It begins with the scheme
+/// where that is not http, for the two are not the same server. `origin` is scheme and authority in one text,
+/// if there is one.
+fn destination<'a>(
+    scheme: Option<&str>,
     authority: Option<&'a str>,
+    origin: impl FnOnce() -> Option<&'a str>,
     host: impl FnOnce() -> Option<&'a [u8]>,
 ) -> Cow<'a, str> {
-    match authority {
-        Some(authority) => normal(authority, scheme),
-        None => match host().and_then(|host| Authority::try_from(host).ok()) {
+    match (scheme, authority) {
+        (None | Some("" | "http"), Some(authority)) => normal(authority, scheme),
+        (Some(scheme), Some(authority)) => match (normal(authority, Some(scheme)), origin()) {
+            (Cow::Borrowed(_), Some(origin)) => origin.into(),
+            (normal, _) => format!("{scheme}://{normal}").into(),
+        },
+        (_, None) => match host().and_then(|host| Authority::try_from(host).ok()) {
             Some(authority) => normal(authority.as_str(), scheme).into_owned().into(),
             None => "".into(),
         },
     }
 }
 
-/// Host in lower case, and the port where it is not the scheme's own: no user, no password.
-fn normal<'a, 's>(authority: &'a str, scheme: impl FnOnce() -> Option<&'s str>) -> Cow<'a, str> {
+/// Host in lower case, and the port where it is not the scheme's own: no user, no password. Borrowed if the
+/// authority is that already.
+fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
     // Most are a name in lower case and nothing else.
     if !authority.bytes().any(|byte| matches!(byte, b':' | b'@'..=b'Z')) {
         return authority.into();
@@ -253,7 +265,7 @@ fn normal<'a, 's>(authority: &'a str, scheme: impl FnOnce() -> Option<&'s str>) 
         Some((host, port)) if !address.ends_with(']') => (host, Some(port)),
         _ => (address, None),
     };
-    let own = match scheme() {
+    let own = match scheme {
         Some("http") => Some(80),
         Some("https") => Some(443),
         _ => None,

@@ -43,19 +43,19 @@ async fn it_is_host_and_port_and_nothing_else() {
         ("http://one.example:0080/", "one.example"),
         // The port that goes without saying goes; what is another scheme's stays.
         ("http://one.example:80/", "one.example"),
-        ("https://one.example:443/", "one.example"),
-        ("https://one.example/", "one.example"),
+        ("https://one.example:443/", "https://one.example"),
+        ("https://one.example/", "https://one.example"),
         ("http://one.example:443/", "one.example:443"),
-        ("https://one.example:80/", "one.example:80"),
+        ("https://one.example:80/", "https://one.example:80"),
         ("http://one.example:/", "one.example"),
-        ("ws://one.example:80/", "one.example:80"),
+        ("ws://one.example:80/", "ws://one.example:80"),
         ("http://127.0.0.1:8080/", "127.0.0.1:8080"),
         // The colons of an address are no port.
         ("http://[::1]/", "[::1]"),
         ("http://[::1]:8080/", "[::1]:8080"),
         ("http://[::1]:80/", "[::1]"),
-        ("https://bob@[2001:DB8::1]:443/", "[2001:db8::1]"),
-        ("https://[2001:DB8::1]:8443/", "[2001:db8::1]:8443"),
+        ("https://bob@[2001:DB8::1]:443/", "https://[2001:db8::1]"),
+        ("https://[2001:DB8::1]:8443/", "https://[2001:db8::1]:8443"),
     ];
     for (uri, expected) in rows {
         assert_eq!(destination(policy(), uri, None).await, expected, "{uri}");
@@ -88,5 +88,14 @@ async fn a_name_of_the_users_is_taken_as_it_is() {
     let rows = [("http://one.example/A", None, "/A"), ("/B", Some("one.example"), "/B")];
     for (uri, host, expected) in rows {
         assert_eq!(destination(policy().destination(path), uri, host).await, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn http_and_https_share_no_bucket() {
+    for port in ["", ":8080"] {
+        let plain = destination(policy(), &format!("http://one.example{port}/"), None).await;
+        let secure = destination(policy(), &format!("https://one.example{port}/"), None).await;
+        assert_ne!(plain, secure);
     }
 }
