@@ -12,7 +12,7 @@ use reattempt_tower::{Report, RetryLayer};
 use tower::load_shed::error::Overloaded;
 use tower::{BoxError, Layer, ServiceExt, service_fn};
 
-use crate::support::{Act, Answer, Body, Broken, Server, answer, get, policy, post};
+use crate::support::{Act, Answer, Body, Broken, ONE, Server, answer, get, policy, post, request};
 
 #[tokio::test(start_paused = true)]
 async fn trap_30_the_error_is_of_the_inner_type_and_the_last_one() {
@@ -51,7 +51,9 @@ async fn an_error_that_nobody_knows_is_not_retried() {
 #[tokio::test(start_paused = true)]
 async fn an_error_that_proves_nothing_was_sent_is_retried_for_every_method() {
     let server = Server::by(|_, _| ConnectionRefused.into());
-    let error = RetryLayer::new(policy()).layer(server.clone()).oneshot(post()).await.unwrap_err();
+    // Of a body that was read, the proof would not hold.
+    let post = request("POST", ONE, "");
+    let error = RetryLayer::new(policy()).layer(server.clone()).oneshot(post).await.unwrap_err();
     assert_eq!((error.attempt, server.count()), (3, 3));
 }
 
