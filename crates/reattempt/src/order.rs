@@ -25,6 +25,15 @@
 //! inside, the permit is free during the wait. A tonic interceptor cannot repeat a call: it sits
 //! inside, on the channel that the retry layer wraps.
 //!
+//! # Services that count for each clone
+//!
+//! The layer sends a first attempt by the instance that was readied, and all retries of a call by one
+//! spare instance, which the clones of the client share and the next call's retries go on with. A service
+//! below whose clones share their state (a `Buffer`, a pool, tonic's `Channel`) is not affected. A round
+//! robin that counts for each clone picks endpoints 0, 0 and 1: its first retry goes where the first
+//! attempt went. With [`RetryPolicy::clone_per_call`](crate::RetryPolicy::clone_per_call) it picks 0, 1 and
+//! 2, at the price of a clone for each call.
+//!
 //! # Clients that are boxed or take one body type
 //!
 //! The layer sends requests whose body is a [`ReplayBody`](crate::ReplayBody). A client whose body

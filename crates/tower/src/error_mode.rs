@@ -48,6 +48,9 @@ pub trait ErrorMode<E> {
     /// Whether a deadline that passes is answered by the protocol.
     #[doc(hidden)]
     const ANSWERS: bool = false;
+    /// Whether a call can end because its deadline has passed.
+    #[doc(hidden)]
+    const ENDS_LATE: bool = Self::ANSWERS || Self::INTERRUPTS;
 
     /// The caller's error for one of the inner service.
     #[doc(hidden)]

@@ -23,8 +23,9 @@ use reattempt_tower::{
     CallOptions, Configured, Deadline, GrpcBody, HedgeReport, Report, ReportSlot,
     ServiceConfigLayer,
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tonic::body::Body;
+use tower::limit::ConcurrencyLimit;
 use tower::{BoxError, Layer, Service, ServiceExt};
 
 type Frames = futures_util::stream::Iter<std::vec::IntoIter<Result<Frame<Bytes>, BoxError>>>;
@@ -523,6 +524,34 @@ async fn sc_6_as_long_as_nothing_has_been_chosen_calls_are_unavailable() {
     handle.use_default();
     ends(&client, Code::Ok, StopReason::Succeeded).await;
     assert_eq!(server.count(), 1);
+}
+
+// trap 38
+#[tokio::test(start_paused = true)]
+async fn refused_call_releases_its_place() {
+    let limited = ConcurrencyLimit::new(Server::of([OK]), 1);
+    let handle = ServiceConfigHandle::unresolved(ServiceConfig::default());
+    let mut client = ServiceConfigLayer::new(handle.clone()).layer(limited);
+    let answer = client.ready().await.unwrap().call(call()).await.unwrap();
+    assert_eq!(code_of(answer).await, Code::Unavailable);
+    handle.use_default();
+    let other = timeout(Duration::from_secs(1), client.clone().oneshot(call())).await;
+    other.expect("the idle handle holds the place").unwrap();
+}
+
+// trap 38
+#[tokio::test(start_paused = true)]
+async fn late_call_releases_its_place() {
+    let server = Server::of([OK]);
+    let limited = ConcurrencyLimit::new(server.clone(), 1);
+    let mut client = ServiceConfigLayer::new(ServiceConfig::default()).layer(limited);
+    let mut late = call();
+    late.extensions_mut().insert(Deadline::after(Duration::ZERO));
+    let answer = client.ready().await.unwrap().call(late).await.unwrap();
+    assert_eq!(code_of(answer).await, Code::DeadlineExceeded);
+    assert_eq!(server.count(), 0);
+    let other = timeout(Duration::from_secs(1), client.clone().oneshot(call())).await;
+    other.expect("the idle handle holds the place").unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -92,7 +92,10 @@ where
         let protocol = &self.retry.policy().settings.protocol;
         let method = match shared.handle.for_method(protocol.path(&request)) {
             Ok(method) => OfMethod::new(method, shared.most_attempts),
-            Err(none) => return ConfiguredFuture::refused(none),
+            Err(none) => {
+                self.retry.release();
+                return ConfiguredFuture::refused(none);
+            }
         };
         let hedged = method.is_hedged();
         let options = self.options.clone().unwrap_or_default().with_method(method);

@@ -84,6 +84,7 @@ pub(crate) struct Settings<K: Protocol, D, B> {
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) seed: Option<Seed>,
     pub(crate) nested: bool,
+    pub(crate) clone_per_call: bool,
     /// Whether nothing is asked for that has to be seen to before the first attempt of each call.
     pub(crate) plain: bool,
 }
@@ -175,6 +176,7 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
             observer: None,
             seed: None,
             nested: false,
+            clone_per_call: false,
             plain: true,
         })
     }
@@ -184,6 +186,7 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
             && settings.observer.is_none()
             && settings.seed.is_none()
             && !settings.nested
+            && !settings.clone_per_call
             && settings.protocol.is_plain();
         Self { settings: Arc::new(settings), stock: StockCall::default(), mode: PhantomData }
     }
@@ -257,7 +260,7 @@ where
     }
 
     /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) interrupt
-    /// an attempt. Over gRPC it does so anyway, with an answer that says so in place of an error. Needed
+    /// an attempt. A call whose deadline has passed already is not sent. Over gRPC it does so anyway, with an answer that says so in place of an error. Needed
     /// for inner services whose error is a `BoxError` already.
     pub fn boxed_errors(self) -> RetryPolicy<K, D, B, BoxedError> {
         RetryPolicy::of(self.into_settings())
@@ -266,6 +269,9 @@ where
     /// Runs before each attempt, the first included, and may change its head: fresh tokens,
     /// signatures, trace headers. A response with status 401 or 409 can be retried by giving that
     /// status a verdict ([`on_status`](Self::on_status)) beside such a hook.
+    ///
+    /// An instance of the service is readied after the hook, so a hook may use the same limited client.
+    /// All attempts of the call are sent by the spare instance ([`clone_per_call`](Self::clone_per_call)).
     ///
     /// # Cancel safety
     /// The hook's future is dropped with the call.
@@ -339,6 +345,26 @@ where
         self.set(|settings| settings.nested = nested)
     }
 
+    /// Clones the service for each call, as its first attempt is sent. Off by default.
+    ///
+    /// Off, a call that succeeds at once clones nothing. The first attempt is sent by the service that
+    /// was readied, and all retries by a spare instance that the clones of the client share: a round
+    /// robin that counts for each clone picks endpoints 0, 0 and 1. The next call's retries go on from
+    /// there.
+    ///
+    /// On, the retries of a call go on where its own first attempt was: the same round robin picks 0, 1
+    /// and 2. Set it for services that count, or choose, for each clone. Services whose clones share
+    /// their state do not need it: tower's `Buffer` with a `Balance` behind it, hyper-util's client,
+    /// reqwest, tonic's `Channel`.
+    ///
+    /// ```
+    /// use reattempt_tower::RetryPolicy;
+    /// let policy = RetryPolicy::http().clone_per_call(true);
+    /// ```
+    pub fn clone_per_call(self, clone: bool) -> Self {
+        self.set(|settings| settings.clone_per_call = clone)
+    }
+
     fn set(self, change: impl FnOnce(&mut Settings<K, D, B>)) -> Self {
         let mut settings = self.into_settings();
         change(&mut settings);
@@ -365,6 +391,7 @@ impl<K: Protocol, D, B> Settings<K, D, B> {
             observer: self.observer,
             seed: self.seed,
             nested: self.nested,
+            clone_per_call: self.clone_per_call,
             plain: self.plain,
         }
     }
@@ -383,6 +410,7 @@ impl<K: Protocol + Clone, D: Clone, B: Clone> Clone for Settings<K, D, B> {
             observer: self.observer.clone(),
             seed: self.seed.clone(),
             nested: self.nested,
+            clone_per_call: self.clone_per_call,
             plain: self.plain,
         }
     }

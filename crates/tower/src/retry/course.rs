@@ -21,6 +21,8 @@ enum Stage {
     Waiting,
     Preparing,
     Readying,
+    /// The service has sent an attempt and was not readied again.
+    Sent,
 }
 
 /// How long the course to a retry may take.
@@ -48,6 +50,7 @@ pin_project! {
         #[pin]
         discard: Option<R>,
         hooked: Option<Box<Hooked<H, T>>>,
+        // One instance sends all retries of a call.
         service: Option<S>,
         permit: Option<Permit>,
     }
@@ -128,6 +131,21 @@ impl<S, R, H, T> Course<S, R, H, T> {
         *self.project().ready_by = ready;
     }
 
+    /// Keeps the service that has just sent an attempt.
+    pub(super) fn sent(self: Pin<&mut Self>, service: S) {
+        let this = self.project();
+        *this.stage = Stage::Sent;
+        *this.service = Some(service);
+    }
+
+    /// Takes the service that has sent an attempt, unless it was readied for another since.
+    pub(super) fn take_sent(self: Pin<&mut Self>) -> Option<S> {
+        match self.stage {
+            Stage::Discarding | Stage::Waiting | Stage::Sent => self.project().service.take(),
+            Stage::Preparing | Stage::Readying => None,
+        }
+    }
+
     /// Lets a hook work on the head of the attempt, which `service` is then to send.
     pub(super) fn prepare(self: Pin<&mut Self>, service: S, hooked: Option<Box<Hooked<H, T>>>) {
         let this = self.project();
@@ -159,6 +177,8 @@ impl<S, R, H, T> Course<S, R, H, T> {
                     *self.as_mut().project().sleeping_until = None;
                     return Poll::Ready(Arrived::Unprepared);
                 }
+                // Nothing follows an attempt that was sent before `begin`.
+                Stage::Sent => return Poll::Ready(Arrived::Unprepared),
                 Stage::Preparing | Stage::Readying => return self.poll_next(cx),
             }
         }

@@ -25,6 +25,8 @@ pin_project! {
     /// # Cancel safety
     /// Dropping it cancels the attempt under way, the wait and the hook; tokens that were taken for
     /// a retry not yet sent go back to the budget.
+    ///
+    /// Polled again after its end, it stays pending and does nothing.
     #[must_use = "futures do nothing unless polled"]
     pub struct RetryFuture<S, Req, K, D, B, M>
     where
@@ -82,7 +84,7 @@ where
                                 this.attempt.set(None);
                                 M::reset(this.timer.as_mut());
                                 let late = call.end_late(PASSED, StopReason::DeadlineExceeded);
-                                return late.map_or(Poll::Pending, Poll::Ready);
+                                return Poll::Ready(late.unwrap_or_else(|| call.lost()));
                             }
                         }
                     }

@@ -26,14 +26,27 @@ pub struct Retry<S, P = RetryPolicy> {
 /// What all clones of a [`Retry`] share with the calls under way.
 pub(super) struct Shared<S, P> {
     pub(super) policy: P,
-    /// From here the service for a retry is cloned, so that a call that needs none clones nothing.
-    /// The lock is there because a service need not be `Sync`; it is held for that clone alone.
+    /// The service of the first retry of a call is cloned from here, so that a call that needs none
+    /// clones nothing. It sends all retries of its call and is put here afterwards, so that the retries
+    /// of the next call go on from there. It was never readied without having sent an attempt since.
+    ///
+    /// The lock is there because a service need not be `Sync`; only a clone is made under it.
     spare: Mutex<S>,
 }
 
 impl<S: Clone, P> Shared<S, P> {
+    /// Returns the instance for the retries of one call.
     pub(super) fn spare(&self) -> S {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes back the instance that has sent the retries of a call.
+    pub(super) fn give_back(&self, service: S) {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *spare, service);
+        // A service's destructor may make calls of its own.
+        drop(spare);
+        drop(before);
     }
 }
 
@@ -85,6 +98,9 @@ where
     }
 
     /// Keeps what it needs of the request and sends the first attempt by the readied inner service.
+    ///
+    /// With a [`before_attempt`](RetryPolicy::before_attempt) hook, and for a call that is not sent, what
+    /// the readied instance has reserved is released.
     ///
     /// A request is large, and each further function that it were handed to by value would copy it
     /// once more: so this is one function, for calls of which nothing special is asked.
@@ -174,7 +190,8 @@ where
             return RetryFuture { timer: M::Timer::default(), attempt: Some(attempt), call: None };
         }
         let (mut kept, mut target) = (None, None);
-        if M::ANSWERS && opening.is_too_late() {
+        if M::ENDS_LATE && opening.is_too_late() {
+            self.release();
             return self.too_late(opening.setting);
         }
         let attempt = if opening.keeps {
@@ -185,20 +202,23 @@ where
             }
             protocol.pass(request, opening.added())
         };
-        let (admission, attempt, retrying) = match settings.hook {
-            None => {
-                (opening.setting.admit(&settings.schedule), Some(self.inner.call(attempt)), None)
-            }
-            Some(_) => {
-                // The attempt waits for its hook, and with it the very instance that was readied.
-                let spare = self.inner.clone();
-                let readied = std::mem::replace(&mut self.inner, spare);
-                let retrying = opening.prepare::<S, Req, K, D, B, M>(settings, readied, attempt);
-                (Admission::default(), None, Some(retrying))
-            }
+        let shared = Arc::clone(&self.shared);
+        let (admission, attempt, retrying) = if settings.hook.is_some() {
+            // The hook may need what the readied instance holds, so no instance is readied before it
+            // is done.
+            self.inner = self.inner.clone();
+            let spare = shared.spare();
+            let retrying = opening.prepare::<S, Req, K, D, B, M>(settings, spare, attempt);
+            (Admission::default(), None, Some(retrying))
+        } else {
+            let admission = opening.setting.admit(&settings.schedule);
+            let attempt = self.inner.call(attempt);
+            let clones = settings.clone_per_call && opening.keeps;
+            let retrying = clones.then(|| Retrying::sent_by(self.inner.clone()));
+            (admission, Some(attempt), retrying)
         };
         let call = Call {
-            shared: Arc::clone(&self.shared),
+            shared,
             kept,
             target,
             carried: opening.keeps,
@@ -209,6 +229,14 @@ where
             retrying,
         };
         RetryFuture { timer: M::Timer::default(), attempt, call: Some(call) }
+    }
+
+    /// Gives up what the readied instance has reserved: a permit, say, or a place in a queue.
+    pub(crate) fn release(&mut self)
+    where
+        S: Clone,
+    {
+        self.inner = self.inner.clone();
     }
 
     /// A call whose deadline has passed before it is sent (rule DL-3).

@@ -177,7 +177,8 @@ async fn dropped_after(polls: usize) -> bool {
     drop(call);
     let sent = server.count();
     assert_eq!(memory.used(), 0, "after {polls} polls a body is still kept");
-    assert_eq!(server.unused(), usize::from(polls > 0 && sent == 0), "after {polls} polls");
+    // The instance that was readied for the call is given up before the hook runs.
+    assert_eq!(server.unused(), usize::from(polls > 0), "after {polls} polls");
     let paid = 10.0 - balance(&budget);
     let credit = if ended { 0.1 } else { 0.0 };
     let retries = sent.saturating_sub(1) as f64;

@@ -22,6 +22,7 @@ mod discarding;
 mod errors;
 mod hearing;
 mod hook;
+mod instances;
 mod keys;
 mod memory;
 mod nesting;

@@ -40,15 +40,15 @@ where
                 Arrived::Unprepared => self.resume(),
                 Arrived::Ready(mut service, hooked) => {
                     let Some(attempt) = self.assemble(hooked) else {
-                        // It was at hand when the retry was granted, and nothing could use it up
-                        // since. Were it otherwise, there is an outcome left after an error only.
-                        debug_assert!(false, "a retry was granted without a request");
-                        let Some(last) = self.last_error() else { return Poll::Pending };
-                        return self.ended(last, StopReason::BodyNotKept);
+                        return Poll::Ready(ControlFlow::Break(self.lost()));
                     };
                     self.sending();
                     M::reset(timer);
-                    return Poll::Ready(ControlFlow::Continue(service.call(attempt)));
+                    let attempt = service.call(attempt);
+                    if let Some(retrying) = &mut self.retrying {
+                        retrying.as_mut().project().course.sent(service);
+                    }
+                    return Poll::Ready(ControlFlow::Continue(attempt));
                 }
                 Arrived::Failed(error) => {
                     let last = self.last_error().unwrap_or_else(|| M::own(error));
@@ -63,28 +63,26 @@ where
                     if M::ANSWERS && limit == TimeLimit::Deadline {
                         return self.too_late();
                     }
-                    if let Some(last) = self.last_error() {
-                        return self.ended(last, StopReason::NotReady);
-                    }
-                    // Without an error that could say so there is nothing to end with.
-                    let Some(interrupt) = M::interrupt() else { continue };
-                    match self.timed_out(interrupt, limit, self.setting.started, now) {
+                    match self.late_error(limit, now) {
                         Some(error) => return self.ended(error, StopReason::NotReady),
-                        // It is waited on, though not past the deadline.
-                        None => self.bound_by_deadline(),
+                        // Without an error that can express it the call waits on, though not past a
+                        // deadline that the protocol answers.
+                        None if M::ANSWERS => self.bound_by_deadline(),
+                        None => {}
                     }
                 }
             }
         }
     }
 
-    /// Whether the deadline has passed and the protocol has an answer for that.
+    /// Returns `true` if the deadline has passed and the call can end with that.
     fn is_too_late(&self) -> bool {
-        M::ANSWERS && self.setting.deadline.is_some_and(|deadline| deadline <= Instant::now())
+        M::ENDS_LATE && self.setting.deadline.is_some_and(|deadline| deadline <= Instant::now())
     }
 
     /// The deadline has passed while no attempt was under way (rules DL-3, RET-3).
     fn too_late(&mut self) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
+        let stop = StopReason::DeadlineExceeded;
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         let text = match progress.and_then(Progress::last_failure) {
             Some(failure) => format!("the deadline passed before a retry; {failure} before"),
@@ -93,8 +91,34 @@ where
                 "the deadline passed before the call was sent".to_owned()
             }
         };
-        let late = self.end_late(&text, StopReason::DeadlineExceeded);
-        late.map_or(Poll::Pending, |late| Poll::Ready(ControlFlow::Break(late)))
+        let late = if M::ANSWERS {
+            self.end_late(&text, stop)
+        } else {
+            let error = self.late_error(TimeLimit::Deadline, Instant::now());
+            error.map(|error| self.end(Err(error), stop))
+        };
+        Poll::Ready(ControlFlow::Break(late.unwrap_or_else(|| self.lost())))
+    }
+
+    /// The error of a call whose time is over while no attempt is under way: the last attempt's, or one
+    /// of our own where the error type has room for it.
+    fn late_error(&mut self, limit: TimeLimit, now: Instant) -> Option<M::Error> {
+        self.last_error()
+            .or_else(|| self.timed_out(M::interrupt()?, limit, self.setting.started, now))
+    }
+
+    /// Ends the call in a state that no input leads to: it has neither a request to send nor a response
+    /// to return.
+    ///
+    /// A retry is granted only for a request that can be restored, and a deadline ends a call only where
+    /// the error type or the protocol can express it.
+    #[cold]
+    pub(in crate::retry) fn lost(&mut self) -> Result<K::Answer, M::Error> {
+        match self.last_error() {
+            Some(last) => self.end(Err(last), StopReason::BodyNotKept),
+            // An error of the inner service's type cannot be made here, and a hang would be worse.
+            None => unreachable!("a call without a request and without an outcome"),
+        }
     }
 
     fn bound_by_deadline(&mut self) {
@@ -114,7 +138,11 @@ where
 
     /// The wait is over: a service for the next attempt, and the hook if there is one.
     pub(super) fn resume(&mut self) {
-        let spare = self.shared.spare();
+        let sent = self
+            .retrying
+            .as_mut()
+            .and_then(|retrying| retrying.as_mut().project().course.take_sent());
+        let service = sent.unwrap_or_else(|| self.shared.spare());
         if self.shared.policy.settings.hook.is_some()
             && let Some(attempt) = self.next_attempt()
         {
@@ -122,9 +150,9 @@ where
             let cause = retrying.progress.as_ref().and_then(Progress::last_failure);
             let refused = retrying.refused.clone();
             let attempting = Attempting { number: self.number, cause, refused };
-            retrying.prepare(&self.shared.policy.settings, spare, attempt, attempting);
+            retrying.prepare(&self.shared.policy.settings, service, attempt, attempting);
         } else if let Some(retrying) = &mut self.retrying {
-            retrying.as_mut().project().course.prepare(spare, None);
+            retrying.as_mut().project().course.prepare(service, None);
         }
     }
 

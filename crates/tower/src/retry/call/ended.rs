@@ -111,7 +111,11 @@ where
     /// Now, not when the future is dropped: a permit that was not spent, memory, the upload's right to
     /// be repeated.
     fn clear(&mut self) {
-        self.retrying = None;
+        if let Some(mut retrying) = self.retrying.take()
+            && let Some(service) = retrying.as_mut().project().course.take_sent()
+        {
+            self.shared.give_back(service);
+        }
         self.kept = None;
     }
 

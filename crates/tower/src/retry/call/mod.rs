@@ -86,6 +86,13 @@ impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
         Box::pin(Self { progress: None, last_error: None, refused: None, course: Course::new() })
     }
 
+    /// With the service that has just sent an attempt and is to send all that follow.
+    pub(in crate::retry) fn sent_by(service: S) -> Pin<Box<Self>> {
+        let mut retrying = Self::new();
+        retrying.as_mut().project().course.sent(service);
+        retrying
+    }
+
     /// Gives the attempt's head to the hook, and has `service` readied for the attempt.
     fn prepare<K, Req, P, B>(
         self: Pin<&mut Self>,
