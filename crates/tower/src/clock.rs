@@ -34,7 +34,10 @@ pub(crate) fn is_due(deadline: Instant, since: Instant, now: Instant) -> bool {
     deadline.saturating_duration_since(now) <= slack
 }
 
-/// Whether this task can wait at all.
+/// Returns `true` if there is a tokio runtime, which a wait needs.
+///
+/// tokio offers no way to find out if the runtime's time driver is on. Where it is off, tokio panics when a
+/// timer is made.
 pub(crate) fn has_timer() -> bool {
     tokio::runtime::Handle::try_current().is_ok()
 }

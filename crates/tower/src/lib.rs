@@ -1,4 +1,5 @@
-//! The tower layers of reattempt.
+//! The tower layers of reattempt. A wait needs a tokio runtime with its time driver on: tokio panics where a
+//! runtime has none, and offers no way to find out.
 //!
 //! What flows in: the calls of any client that is a tower `Service`. What flows out: the same calls,
 //! retried where that is safe and worth it. [`RetryLayer`] wraps a client; [`RetryPolicy`] says how;

@@ -31,9 +31,9 @@ use stock::StockCall;
 /// **No attempt is timed out by default**: a server that hangs hangs the call. Set
 /// [`attempt_timeout`](Self::attempt_timeout) unless the inner service has a timeout of its own.
 ///
-/// Waiting needs a tokio runtime with its time driver on (`enable_time` or `enable_all`); tokio panics
-/// where a runtime has none. Where there is no runtime at all, calls work and are not retried after a
-/// delay ([`StopReason::NoTimer`](reattempt_core::StopReason::NoTimer)).
+/// **A wait needs a tokio runtime with its time driver on** (`enable_time` or `enable_all`). tokio panics
+/// where a runtime has none, and offers no way to find out. Without any runtime, calls work and are not
+/// retried after a delay ([`StopReason::NoTimer`](reattempt_core::StopReason::NoTimer)).
 ///
 /// A clone shares the budget and the bound on kept bodies with its original; policies that are built
 /// separately share nothing.

@@ -6,7 +6,8 @@ use super::Retry;
 use crate::RetryPolicy;
 use crate::protocol::Grpc;
 
-/// Wraps a client in retries.
+/// Wraps a client in retries. A wait needs a tokio runtime with its time driver on
+/// ([`RetryPolicy`]).
 ///
 /// Every service it makes shares the policy's budget. It goes outside of anything that must happen
 /// once for each attempt (authentication, a timeout for each attempt, a breaker, load balancing) and

@@ -103,3 +103,12 @@ fn a_streamed_body_needs_no_runtime() {
     assert_eq!(now(client.oneshot(request)).unwrap().status(), 200);
     assert_eq!(server.seen()[1].body.as_deref(), Some(&b"one two"[..]));
 }
+
+/// tokio offers no way to find out that a runtime has no time driver. If this fails, it may have one now.
+#[test]
+#[should_panic(expected = "timers are disabled")]
+fn runtime_without_time_driver_panics() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let client = RetryLayer::new(policy()).layer(Server::statuses([503, 200]));
+    let _ = runtime.block_on(client.oneshot(get()));
+}
