@@ -22,7 +22,7 @@ use reattempt::{
 };
 use support::{Answer, Server, quick, response, status};
 use tokio::sync::mpsc;
-use tower::{Service, ServiceBuilder, ServiceExt};
+use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
 type Quick<B> = Retry<Client<HttpConnector, ReplayBody<B>>, RetryPolicy<Http, Constant>>;
 
@@ -207,13 +207,24 @@ async fn trap_02_an_upload_refused_early_is_sent_again_whole() {
 #[tokio::test]
 async fn trap_04_a_body_over_the_cap_is_sent_once() {
     let server = Server::http1([status(503)]).await;
-    let large = Full::new(Bytes::from(vec![b'l'; 64 * 1024 + 1]));
+    let chunk = "l".repeat(16 * 1024).leak();
+    let large = streamed(vec![&*chunk, chunk, chunk, chunk, "l"].leak());
     let answer = client().oneshot(request("PUT", &server, large)).await.unwrap();
     assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE, "the last real outcome");
     let report = answer.extensions().get::<Report>().unwrap();
     assert_eq!(report.stop_reason(), StopReason::BodyNotKept);
     assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "short");
     assert_eq!(server.bodies().iter().map(String::len).collect::<Vec<_>>(), [64 * 1024 + 1]);
+}
+
+#[tokio::test]
+async fn body_in_memory_over_the_cap_is_sent_again() {
+    let server = Server::http1([status(503)]).await;
+    let large = Full::new(Bytes::from(vec![b'l'; 64 * 1024 + 1]));
+    let answer = client().oneshot(request("PUT", &server, large)).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    let lengths = server.bodies().iter().map(String::len).collect::<Vec<_>>();
+    assert_eq!(lengths, [64 * 1024 + 1; 2]);
 }
 
 #[tokio::test]
@@ -261,4 +272,42 @@ async fn a_refused_connection_is_retried_once_the_server_listens() {
     let answer = client.oneshot(request.unwrap()).await.unwrap();
     assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "here now");
     server.abort();
+}
+
+// trap 41
+#[tokio::test]
+async fn expect_continue_waits_for_the_inner_client() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    // The inner client takes its time, and reads the body of a PUT only.
+    let inner = tower::service_fn(|request: Request<ReplayBody<hyper::body::Incoming>>| async {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        if request.method() == http::Method::PUT {
+            request.into_body().collect().await.unwrap();
+        }
+        Ok::<_, Infallible>(response(400, ""))
+    });
+    let client = RetryLayer::http().layer(inner);
+    let proxy = hyper::service::service_fn(move |request| client.clone().oneshot(request));
+    for (method, coding, begins) in [
+        ("POST", "content-length: 2", "HTTP/1.1 400"),
+        ("POST", "transfer-encoding: chunked", "HTTP/1.1 400"),
+        ("PUT", "content-length: 2", "HTTP/1.1 100"),
+        ("PUT", "transfer-encoding: chunked", "HTTP/1.1 100"),
+    ] {
+        let (mut client, stream) = tokio::io::duplex(10_000);
+        let server = hyper::server::conn::http1::Builder::new()
+            .serve_connection(hyper_util::rt::TokioIo::new(stream), proxy.clone());
+        let server = tokio::spawn(server);
+        let head =
+            format!("{method} / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\n{coding}\r\n\r\n");
+        client.write_all(head.as_bytes()).await.unwrap();
+        let mut line = [0; 12];
+        let read = client.read_exact(&mut line);
+        tokio::time::timeout(std::time::Duration::from_secs(60), read).await.unwrap().unwrap();
+        assert_eq!(str::from_utf8(&line).unwrap(), begins, "{method}, {coding}");
+        server.abort();
+    }
 }

@@ -1,10 +1,11 @@
 //! A request body that can be sent again: it streams through while what was read is kept.
 //!
 //! In flows the caller's body, frame by frame, as whoever sends it asks for more; out flow the same
-//! frames to every reader made before the first was freed. A retry layer clones the body before it
-//! is sent and sets the clone aside, unread: the frames are kept for as long as that clone, or any
-//! other reader, has yet to see them. Nothing is read ahead but to learn whether one frame is all, and no
-//! byte is copied.
+//! bytes to every reader made before the first was freed. A retry layer clones the body before it
+//! is sent and sets the clone aside, unread: what was read is kept for as long as that clone, or any
+//! other reader, has yet to see it. A body in memory is kept by reference. Of any other body nothing is read
+//! before a reader is polled, and its frames are copied unless they are very long, because a frame may be
+//! a small part of a large buffer.
 
 mod ahead;
 mod error;
@@ -19,6 +20,7 @@ mod watch;
 
 use std::error::Error;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::task::Context;
 
@@ -35,18 +37,33 @@ pub use watch::ReplayWatch;
 use ahead::Said;
 use frames::Next;
 use held::{Held, Whole};
+use memory::Allowance;
 use progress::{End, Length, Polled};
-use shared::Reader;
+use shared::{Keeping, Reader};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
+/// Data frames of streamed bodies are copied below this length. The read buffer of hyper's HTTP/1 server grows
+/// to 408 KiB, and any frame may be a part of it.
+const COPIED_BELOW: usize = 200 * 1024;
+
+/// No length.
+const NONE: RangeInclusive<u64> = 1..=0;
+
+/// Any length.
+const ANY: RangeInclusive<u64> = 1..=u64::MAX;
+
 pin_project! {
-    /// A body that can be read more than once, from the first byte, without being copied.
+    /// A body that can be read more than once, from the first byte.
     ///
-    /// Each value is one reader. [`try_clone`](ReplayBody::try_clone) makes another, which sees the
-    /// same frames: data, empty chunks and trailers, and an error at the place where it occurred.
+    /// Each value is one reader. [`try_clone`](ReplayBody::try_clone) makes another, which gets the
+    /// same bytes and trailers, and an error at the place where it occurred.
     /// Readers may be polled at the same time, from different tasks. A frame is kept until the
     /// slowest reader has had it; a body with one reader is only passed through.
+    ///
+    /// The reader that is ahead gets the frames of the caller's body as they are. Readers behind it get the
+    /// same bytes in the same order, but the frames may differ: frames below 256 KiB are copied one after the other
+    /// into larger buffers, and empty ones are left out. Frames of a body in memory stay as they are.
     ///
     /// A body that outgrows its [`ReplayLimits`] is no error: the reader that is furthest on
     /// streams to the end, and only the readers behind it cannot go on
@@ -56,14 +73,14 @@ pin_project! {
     /// The size hint is the caller's own at the start, less what this reader has read, so that a
     /// second attempt is framed as the first was.
     ///
-    /// A body that is empty, or that is asked ahead and turns out to be one buffer within the limits, is
+    /// A body that is empty, or one buffer [in memory](ReplayBody::new), is
     /// known in full from the start: its readers have nothing to share, and none is ever in the way of
     /// another.
     ///
     /// It is `Send` and `Sync` for every body that is `Send`. It allocates nothing for an empty body,
-    /// at most once for any other that is known in full from the start (not even that, mostly, where the
-    /// compiler knows the body, nor where it can be moved), twice for the rest, and again only to keep
-    /// more than one frame or to let several readers wait.
+    /// at most once for any other that is known in full from the start (not even that where the
+    /// compiler knows the body), twice for the rest, and again to keep frames or to let several readers
+    /// wait.
     ///
     /// # Cancel safety
     ///
@@ -106,111 +123,94 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    /// The first reader of `body`.
+    /// Creates the first reader of `body`.
     ///
     /// A body that is at its end already can be cloned for ever and costs nothing. If `limits`
     /// allow no byte a call, any other body is passed through as by
     /// [`passthrough`](ReplayBody::passthrough).
     ///
-    /// A body whose size hint is exact, and within what `limits` allow a call, is asked for its
-    /// first frame here and now, for it may be all there is, and once more if it has come to its length
-    /// and does not say that this is the end: a body that was in memory before is then handed on as it
-    /// is. If more is to come, or nothing has come yet, the readers get what was said, and ask on with
-    /// their own wakers. Bodies of unknown length (but see [`read_ahead`](ReplayBody::read_ahead)), and
-    /// larger ones, are not asked before the first reader is.
+    /// A body in memory is asked for its frame here and now, and each reader gets it by reference. These are
+    /// `Full<Bytes>`, `Empty<Bytes>`, `Collected<Bytes>`, `String`, and the types that
+    /// [`ReplayLimits::in_memory`] adds.
+    ///
+    /// Every other body is polled only when a reader is polled. If its first frame has the length of the body, it
+    /// is asked at once for the next one, so that its end is known while the frame is sent.
     #[inline]
     pub fn new(body: B, limits: &ReplayLimits) -> Self {
         if body.is_end_stream() {
             return Self { inner: Inner::Held { held: Held::Empty(body.size_hint()) } };
         }
-        Self::of_some(body, limits)
+        Self::of_some(body, NONE, limits)
     }
 
-    /// The same for a body that can be moved once it was asked, such as one that lies on the heap already.
+    /// Creates the first reader of a body that may be one frame without giving its length, as encoders of
+    /// single messages make them.
     ///
-    /// It is asked here and now even if it says nothing of its length, so that a body of one frame, as
-    /// encoders of single messages make them, is known in full as well. Of any other body two frames at
-    /// most are so read by whoever calls this, and none once the memory that `limits` share is used up.
-    /// Readers are told of its length what it said itself.
-    ///
-    /// What ends the body from outside while it waits to be sent, such as tonic's `CancellationHandle`,
-    /// does so no more once it has been read to its end.
-    ///
-    /// ```
-    /// use bytes::Bytes;
-    /// use http_body::Body;
-    /// use http_body_util::{Full, combinators::UnsyncBoxBody};
-    /// use reattempt_http::{ReplayBody, ReplayLimits, ReplayMemory};
-    ///
-    /// let memory = ReplayMemory::new(1024);
-    /// let limits = ReplayLimits::default().memory(memory.clone());
-    /// let boxed = UnsyncBoxBody::new(Full::new(Bytes::from_static(b"a message of one frame, at hand")));
-    /// let first = ReplayBody::read_ahead(boxed, &limits);
-    /// assert_eq!(memory.used(), 32, "it is here, and is kept until it is sent");
-    /// assert!(first.is_replayable() && !first.is_end_stream());
-    /// ```
+    /// When the first reader is first polled, and there is another, the body is asked for a second frame
+    /// after the first. Two frames at most are so read at once.
     #[inline]
-    pub fn read_ahead(mut body: B, limits: &ReplayLimits) -> Self
-    where
-        B: Unpin,
-    {
-        let hint = body.size_hint();
-        let untold = hint.lower() == 0 && hint.upper().is_none() && limits.has_room();
-        let fits = hint.exact().is_some_and(|length| limits.allow(length));
-        if body.is_end_stream() || limits.keeps_nothing() || !(untold || fits) {
+    pub fn read_ahead(body: B, limits: &ReplayLimits) -> Self {
+        if body.is_end_stream() {
             return Self::new(body, limits);
         }
-        match Said::ask(Pin::new(&mut body), hint.exact(), limits) {
-            Ok(data) => Self::whole(data, hint, limits),
-            Err(said) => Self::shared(Some(Box::pin(body)), said, hint, limits),
-        }
+        Self::of_some(body, ANY, limits)
     }
 
-    /// The first reader of a body that is not at its end. Not inlined, so that nobody has to make
-    /// room for it who has none.
+    /// Creates the first reader of a body that is not at its end. Not inlined, so that callers without
+    /// a body need no room for it.
     #[inline(never)]
-    fn of_some(body: B, limits: &ReplayLimits) -> Self {
+    fn of_some(body: B, untold: RangeInclusive<u64>, limits: &ReplayLimits) -> Self {
         if limits.keeps_nothing() {
             return Self::passthrough(body);
         }
+        if limits.has_in_memory::<B>() {
+            return Self::in_memory(body, limits);
+        }
         let hint = body.size_hint();
-        match hint.exact() {
-            // That it is not at its end is known, and said again for the compiler, which then finds
-            // that a body whose type it knows need not lie on the heap to be asked.
-            Some(length) if length > 0 && limits.allow(length) && !body.is_end_stream() => {
-                let mut body = Box::pin(body);
-                match Said::ask(body.as_mut(), Some(length), limits) {
-                    Ok(data) => {
-                        // First of all, for the same reason.
-                        drop(body);
-                        Self::whole(data, hint, limits)
-                    }
-                    Err(said) => Self::shared(Some(body), said, hint, limits),
+        let keeping = Keeping {
+            ahead: Said::default(),
+            copied_below: COPIED_BELOW,
+            may_be_all: hint.exact().map_or(untold, |length| length..=length),
+        };
+        Self::shared(Some(Box::pin(body)), &hint, limits.allowance(hint.lower()), keeping)
+    }
+
+    /// Creates the first reader of a body that is in memory, whatever its type.
+    ///
+    /// It is asked for its frames here and now, and they are kept by reference. For the promises that it has to
+    /// keep, see [`ReplayLimits::in_memory`].
+    #[inline]
+    pub fn in_memory(body: B, limits: &ReplayLimits) -> Self {
+        let hint = body.size_hint();
+        // Known to the callers, and asked again for the compiler, which then finds that a body whose type it
+        // knows need not lie on the heap.
+        if limits.keeps_nothing() || body.is_end_stream() {
+            return Self::new(body, limits);
+        }
+        let mut body = Box::pin(body);
+        let (source, ahead) = match Said::ask(body.as_mut(), hint.exact()) {
+            Ok(data) => {
+                // First of all, for the same reason.
+                drop(body);
+                match Whole::new(data, hint.exact().is_some(), limits) {
+                    Ok(whole) => return Self { inner: Inner::Held { held: Held::Whole(whole) } },
+                    Err(data) => (None, Said::once(Some(Next::Data(data)))),
                 }
             }
-            _ => Self::shared(Some(Box::pin(body)), Said::default(), hint, limits),
-        }
+            Err(said) => (Some(body), said),
+        };
+        let keeping = Keeping { ahead, copied_below: 0, may_be_all: NONE };
+        Self::shared(source, &hint, limits.allowance_in_memory(), keeping)
     }
 
-    /// The first reader of a body that is `data` and has told this of its length.
-    #[inline]
-    fn whole(data: Bytes, hint: SizeHint, limits: &ReplayLimits) -> Self {
-        match Whole::new(data, hint.exact().is_some(), limits) {
-            Ok(whole) => Self { inner: Inner::Held { held: Held::Whole(whole) } },
-            Err(data) => Self::shared(None, Said::once(Some(Next::Data(data))), hint, limits),
-        }
-    }
-
-    /// The first reader of a body that lies on the heap, and has said this when it was asked ahead.
     fn shared(
         source: Option<Pin<Box<B>>>,
-        said: Said,
-        hint: SizeHint,
-        limits: &ReplayLimits,
+        hint: &SizeHint,
+        allowance: Allowance,
+        keeping: Keeping,
     ) -> Self {
-        Self {
-            inner: Inner::Shared { reader: Reader::new(source, said, Length::new(&hint), limits) },
-        }
+        let reader = Reader::new(source, Length::new(hint), allowance, keeping);
+        Self { inner: Inner::Shared { reader } }
     }
 
     /// The only reader of `body`, which is never kept. Allocates nothing.

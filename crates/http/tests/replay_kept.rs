@@ -53,7 +53,7 @@ impl Body for Panics {
 fn a_panic_over_what_was_said_ahead_looks_like_no_end() {
     // Two frames are read ahead, and it is asked whether they were all when the second is told.
     let body = Panics { late: true, polls: 2 };
-    let mut first = Box::pin(ReplayBody::read_ahead(body, &ReplayLimits::default()));
+    let mut first = Box::pin(ReplayBody::in_memory(body, &ReplayLimits::default()));
     let kept = Box::pin(first.try_clone().unwrap());
     let mut context = Context::from_waker(Waker::noop());
     assert!(matches!(first.as_mut().poll_frame(&mut context), Poll::Ready(Some(Ok(_)))));
@@ -79,7 +79,7 @@ fn a_panic_of_the_body_ends_the_reader_ahead_and_every_reader_behind() {
     };
     for late in [false, true] {
         let body = Panics { late, polls: 0 };
-        let mut ahead = Box::pin(ReplayBody::new(body, &ReplayLimits::default()));
+        let mut ahead = Box::pin(ReplayBody::in_memory(body, &ReplayLimits::default()));
         let mut behind = Box::pin(ahead.try_clone().unwrap());
         for _ in 0..3 {
             assert!(matches!(poll(&mut ahead), Poll::Ready(Some(Ok(_)))));
@@ -233,4 +233,29 @@ fn bound_without_destinations_is_used_in_full() {
     let limits = ReplayLimits::default().memory(memory.clone());
     let charges: Vec<_> = (0..5).map(|_| limits.charge(100)).collect();
     assert_eq!(charges.iter().flatten().count(), 4);
+}
+
+// trap 33
+#[test]
+fn source_is_dropped_when_it_has_ended() {
+    for (steps, tells_end) in [
+        (&[Step::Data(b"one"), Step::Data(b"two")][..], true),
+        (&[Step::Data(b"one"), Step::Trailers("sum")], false),
+        (&[Step::Data(b"one"), Step::Fail], false),
+    ] {
+        let (script, control) = Script::new(steps);
+        let mut first: Reader =
+            Box::pin(ReplayBody::new(script.tells_end(tells_end), &unlimited()));
+        let kept = clone(&first);
+        let mut frames = steps.len() + usize::from(!tells_end);
+        if let [.., Step::Fail] = steps {
+            frames = steps.len();
+        }
+        for _ in 0..frames {
+            assert_eq!(std::sync::Arc::strong_count(&control), 2);
+            assert!(poll(&mut first, Waker::noop()).is_ready());
+        }
+        assert_eq!(std::sync::Arc::strong_count(&control), 1, "{steps:?}");
+        assert_eq!(joined(&read_all(&mut clone(&kept))), joined(&expected(steps)));
+    }
 }

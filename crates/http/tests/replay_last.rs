@@ -34,7 +34,7 @@ fn many() -> Vec<Step> {
 fn charge(steps: &[Step]) -> usize {
     let one = |step: &Step| match step {
         Step::Data(data) => data.len().max(32),
-        Step::Trailers(value) => 32 + "checksum".len() + value.len() + 32,
+        Step::Trailers(value) => 128 + "checksum".len() + value.len() + 128,
         _ => 0,
     };
     steps.iter().map(one).sum()

@@ -22,7 +22,7 @@ const TEN: Step = Step::Data(b"ten bytes.");
 
 /// Room for three of the frames.
 fn three() -> ReplayLimits {
-    ReplayLimits::default().per_call(96)
+    ReplayLimits::default().memory(ReplayMemory::new(96))
 }
 
 fn cut_off(watch: &ReplayWatch, waker: &Waker) -> bool {
@@ -122,7 +122,8 @@ fn the_first_reader_is_watched_from_any_other_after_it_has_gone_to_whoever_reads
 fn a_watch_keeps_neither_frames_nor_the_body() {
     let memory = ReplayMemory::new(1024);
     let (script, control) = Script::new(&[TEN; 6]);
-    let mut ahead: Reader = Box::pin(ReplayBody::new(script, &unlimited().memory(memory.clone())));
+    let limits = unlimited().memory(memory.clone());
+    let mut ahead: Reader = Box::pin(ReplayBody::in_memory(script, &limits));
     let behind = clone(&ahead);
     let watch = behind.watch();
     assert!(!is_cut_off(&watch));

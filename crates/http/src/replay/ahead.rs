@@ -1,5 +1,5 @@
-//! What a body says before it has readers. In flows a body that may be one frame and nothing else; out
-//! flows that frame if it is, and otherwise what was said, to be told to the readers.
+//! The frames of a body that were read before a reader asked for them. In flows a body in memory, before
+//! it has readers; out flows its only frame, or else what the readers are to get first.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -7,9 +7,9 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http_body::Body;
 
+use super::BoxError;
 use super::frames::Next;
 use super::memory::least_charge;
-use super::{BoxError, ReplayLimits};
 
 /// What a body has said to nobody yet: nothing, one answer, or a frame and what followed on it.
 #[derive(Default)]
@@ -26,14 +26,10 @@ impl Said {
         Self { first: Some(answer), second: None }
     }
 
-    /// Asks a body of this length, if it tells one, whether its first frame is all. If so returns its
-    /// data.
+    /// Asks a body in memory, of this length if it is known, for its first frame. Returns its data if
+    /// that is all there is.
     #[inline]
-    pub(super) fn ask<B>(
-        mut body: Pin<&mut B>,
-        length: Option<u64>,
-        limits: &ReplayLimits,
-    ) -> Result<Bytes, Self>
+    pub(super) fn ask<B>(mut body: Pin<&mut B>, length: Option<u64>) -> Result<Bytes, Self>
     where
         B: Body<Data = Bytes>,
         B::Error: Into<BoxError>,
@@ -48,8 +44,7 @@ impl Said {
             other => return Err(Self::once(other)),
         };
         let read = u64::try_from(data.len()).unwrap_or(u64::MAX);
-        // A length that was told is one that they allow.
-        if !length.map_or_else(|| limits.allow(read), |length| length == read) {
+        if length.is_some_and(|length| length != read) {
             return Err(Self::once(Some(Next::Data(data))));
         }
         if body.is_end_stream() {

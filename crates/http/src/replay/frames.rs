@@ -7,11 +7,11 @@
 
 use std::vec;
 
-use bytes::Bytes;
-use http::HeaderMap;
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::Frame;
 
-use super::memory::{Allowance, least_charge};
+use super::memory::{Allowance, LEAST_CHARGE, least_charge};
 use super::progress::source_error;
 use super::{BoxError, ReplayError};
 
@@ -20,6 +20,8 @@ use super::{BoxError, ReplayError};
 pub(super) enum Kept {
     Data(Bytes),
     Other(Box<Other>),
+    /// Data in the chunk that is being filled.
+    Filling,
 }
 
 /// What comes once, if at all.
@@ -33,17 +35,35 @@ impl Kept {
     /// The bytes that keeping it is charged with.
     #[inline]
     pub(super) fn charge(&self) -> usize {
-        let none = least_charge(0);
         match self {
             Kept::Data(data) => least_charge(data.len()),
             Kept::Other(other) => match &**other {
-                Other::Trailers(trailers) => trailers.iter().fold(none, |sum, (name, value)| {
-                    sum.saturating_add(name.as_str().len() + value.len() + none)
-                }),
-                Other::Failed(_) => none,
+                Other::Trailers(trailers) => {
+                    trailers.iter().fold(CHARGE_OF_FIELD, |sum, (name, value)| {
+                        sum.saturating_add(name.as_str().len() + value.len() + CHARGE_OF_FIELD)
+                    })
+                }
+                Other::Failed(_) => LEAST_CHARGE,
             },
+            Kept::Filling => 0,
         }
     }
+}
+
+/// The charge of a field of trailers beside its name and value: about its place in the map.
+const CHARGE_OF_FIELD: usize = 128;
+
+/// A copy of trailers that shares no buffer with them: a reader's fields are often parts of a larger one.
+fn copy_of(trailers: &HeaderMap) -> HeaderMap {
+    let mut copy = HeaderMap::with_capacity(trailers.len());
+    for (name, value) in trailers {
+        let mut own = HeaderValue::from_bytes(value.as_bytes()).unwrap_or_else(|_| value.clone());
+        own.set_sensitive(value.is_sensitive());
+        let name =
+            HeaderName::from_bytes(name.as_str().as_bytes()).unwrap_or_else(|_| name.clone());
+        copy.append(name, own);
+    }
+    copy
 }
 
 /// What a reader gets next. A frame has room for trailers and is costly to move, so that only data,
@@ -67,12 +87,20 @@ impl Next {
         })
     }
 
+    /// The same with a copy of data that is shorter than this.
+    pub(super) fn copied(self, below: usize) -> Self {
+        match self {
+            Next::Data(data) if data.len() < below => Next::Data(Bytes::copy_from_slice(&data)),
+            next => next,
+        }
+    }
+
     /// How it is kept: a kind of frame that is not known yet cannot be.
     #[inline]
     pub(super) fn to_kept(&self) -> Option<Kept> {
         let other = match self {
             Next::Data(data) => return Some(Kept::Data(data.clone())),
-            Next::Other(frame) => Other::Trailers(frame.trailers_ref()?.clone()),
+            Next::Other(frame) => Other::Trailers(copy_of(frame.trailers_ref()?)),
             Next::Failed(error) => Other::Failed(error.clone()),
         };
         Some(Kept::Other(Box::new(other)))
@@ -88,6 +116,8 @@ impl From<Kept> for Next {
                 Other::Trailers(trailers) => Next::Other(Box::new(Frame::trailers(trailers))),
                 Other::Failed(error) => Next::Failed(error),
             },
+            // What is taken out was sealed before.
+            Kept::Filling => Next::Data(Bytes::new()),
         }
     }
 }
@@ -95,7 +125,58 @@ impl From<Kept> for Next {
 struct Entry {
     kept: Kept,
     /// The readers that stand right before this frame.
-    before: usize,
+    before: u32,
+    /// What is given back with it, or [`BY_LENGTH`]. The last frame in a chunk gives back the chunk's.
+    charge: u32,
+}
+
+/// The charge of a further frame in a chunk: its place in the queue.
+const CHARGE_OF_PLACE: u32 = 64;
+
+/// The charge is that of the frame by itself.
+const BY_LENGTH: u32 = u32::MAX;
+
+impl Entry {
+    #[inline]
+    fn charge(&self) -> usize {
+        match self.charge {
+            BY_LENGTH => self.kept.charge(),
+            charge => wide(charge),
+        }
+    }
+}
+
+#[inline]
+fn wide(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// A buffer that frames are copied into.
+struct Chunk {
+    /// What was copied and is not a frame of its own yet; and what is still free.
+    data: BytesMut,
+    /// Taken for the capacity that it had when it was made.
+    charge: u32,
+    /// The last frame of all is what is in `data`.
+    filling: bool,
+    /// A frame was begun in it.
+    begun: bool,
+}
+
+impl Chunk {
+    fn new(capacity: usize) -> Self {
+        Self {
+            data: BytesMut::with_capacity(capacity),
+            charge: u32::try_from(capacity).unwrap_or(BY_LENGTH - 1),
+            filling: false,
+            begun: false,
+        }
+    }
+
+    #[inline]
+    fn room(&self) -> usize {
+        self.data.capacity() - self.data.len()
+    }
 }
 
 /// Frames that nobody needs any more, to be dropped once no lock is held: a buffer may be owned by
@@ -110,7 +191,7 @@ impl Freed {
     /// What the frames were charged with.
     pub(super) fn charge(&self) -> usize {
         let entries = self.first.iter().chain(&self.rest);
-        entries.fold(0, |sum, entry| sum.saturating_add(entry.kept.charge()))
+        entries.fold(0, |sum, entry| sum.saturating_add(entry.charge()))
     }
 }
 
@@ -118,9 +199,13 @@ impl Freed {
 pub(super) struct Remaining(vec::IntoIter<Entry>);
 
 impl Remaining {
+    /// The next frame, and its charge.
     #[inline]
-    pub(super) fn next(&mut self) -> Option<Kept> {
-        self.0.next().map(|entry| entry.kept)
+    pub(super) fn next(&mut self) -> Option<(Kept, usize)> {
+        self.0.next().map(|entry| {
+            let charge = entry.charge();
+            (entry.kept, charge)
+        })
     }
 
     /// Whether the frame returned last was the last.
@@ -143,7 +228,9 @@ pub(super) struct Frames {
     /// added in fewer steps than in a ring.
     rest: Vec<Entry>,
     /// The readers that have seen everything that was read.
-    at_end: usize,
+    at_end: u32,
+    /// Where short frames are copied to. The last frame of all, if there is any, is in it.
+    chunk: Option<Chunk>,
 }
 
 impl Frames {
@@ -164,39 +251,53 @@ impl Frames {
     }
 
     /// A reader leaves from `position`.
-    pub(super) fn leave(&mut self, position: u64) -> Option<Freed> {
+    pub(super) fn leave(&mut self, position: u64, allowance: &mut Allowance) -> Option<Freed> {
         match self.entry(position) {
             Some(entry) => entry.before -= 1,
             None => self.at_end -= 1,
         }
-        if self.start == self.end() { None } else { self.free() }
+        if self.start == self.end() {
+            self.drop_chunk(allowance);
+            return None;
+        }
+        self.free(allowance)
     }
 
     /// Every reader leaves but one, which stands at `position`.
-    pub(super) fn leave_all_but(&mut self, position: u64) -> Option<Freed> {
+    pub(super) fn leave_all_but(
+        &mut self,
+        position: u64,
+        allowance: &mut Allowance,
+    ) -> Option<Freed> {
         for entry in self.first.iter_mut().chain(&mut self.rest) {
             entry.before = 0;
         }
         self.at_end = 0;
         self.arrive(position);
-        self.free()
+        let freed = self.free(allowance);
+        self.drop_chunk(allowance);
+        freed
     }
 
     /// The frame at `position`, for a reader that stands there and moves past it; `None` at the
-    /// end. If nobody else needs it, what it was charged with is given back.
+    /// end. If nobody else needs it, its charge is given back.
     pub(super) fn advance(&mut self, position: u64, allowance: &mut Allowance) -> Option<Kept> {
         let front = position == self.start;
+        if matches!(self.entry(position)?.kept, Kept::Filling) {
+            self.seal();
+        }
         let entry = self.entry(position)?;
         entry.before -= 1;
         let kept = if front && entry.before == 0 {
+            allowance.give_back(entry.charge());
             let kept = std::mem::replace(&mut entry.kept, Kept::Data(Bytes::new()));
-            allowance.give_back(kept.charge());
             self.pass_front();
             kept
         } else {
             entry.kept.clone()
         };
         self.arrive(position + 1);
+        self.drop_chunk(allowance);
         Some(kept)
     }
 
@@ -220,9 +321,14 @@ impl Frames {
     }
 
     /// Keeps a frame that a reader at the end has just read and moves past.
-    pub(super) fn push(&mut self, kept: Kept) {
+    pub(super) fn push(&mut self, kept: Kept, allowance: &mut Allowance) {
+        self.close(allowance);
+        self.place(kept, BY_LENGTH);
+    }
+
+    fn place(&mut self, kept: Kept, charge: u32) {
         let before = std::mem::replace(&mut self.at_end, 1) - 1;
-        let entry = Entry { kept, before };
+        let entry = Entry { kept, before, charge };
         if self.base == 0 {
             self.first = Some(entry);
             self.base = 1;
@@ -233,16 +339,100 @@ impl Frames {
 
     /// The same in a few steps, for data and a reader that is the only one at the end.
     #[inline(always)]
-    pub(super) fn push_data(&mut self, data: Bytes) {
-        if self.rest.len() == self.rest.capacity() {
-            return self.push_slowly(data);
+    pub(super) fn push_data(&mut self, data: Bytes, allowance: &mut Allowance) {
+        if self.rest.len() == self.rest.capacity() || self.chunk.is_some() {
+            return self.push_slowly(data, allowance);
         }
-        self.rest.push(Entry { kept: Kept::Data(data), before: 0 });
+        self.rest.push(Entry { kept: Kept::Data(data), before: 0, charge: BY_LENGTH });
     }
 
     #[cold]
-    fn push_slowly(&mut self, data: Bytes) {
-        self.push(Kept::Data(data));
+    fn push_slowly(&mut self, data: Bytes, allowance: &mut Allowance) {
+        self.push(Kept::Data(data), allowance);
+    }
+
+    /// Copies data that the only reader at the end has just read, if there is room in the chunk and
+    /// the last frame can be made longer.
+    #[inline]
+    pub(super) fn append(&mut self, data: &[u8]) -> bool {
+        match &mut self.chunk {
+            Some(chunk) if chunk.filling && self.at_end == 1 && data.len() <= chunk.room() => {
+                chunk.data.extend_from_slice(data);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Copies data that a reader at the end has just read and moves past. Returns `false` if the
+    /// allowance does not suffice; nothing may then be kept any more.
+    pub(super) fn push_copy(&mut self, mut data: &[u8], allowance: &mut Allowance) -> bool {
+        if self.at_end > 1 {
+            // The others have seen the last frame as it is.
+            self.seal();
+        }
+        while !data.is_empty() {
+            let chunk = match &mut self.chunk {
+                Some(chunk) if chunk.room() > 0 => chunk,
+                _ => {
+                    self.close(allowance);
+                    let Some(capacity) = allowance.take_chunk(data.len()) else { return false };
+                    self.chunk.insert(Chunk::new(capacity))
+                }
+            };
+            let (fits, rest) = data.split_at(data.len().min(chunk.room()));
+            chunk.data.extend_from_slice(fits);
+            data = rest;
+            if !std::mem::replace(&mut chunk.filling, true) {
+                // The first frame in a chunk is paid for by the chunk.
+                let further = std::mem::replace(&mut chunk.begun, true);
+                let charge = if further { CHARGE_OF_PLACE } else { 0 };
+                if !allowance.take(wide(charge)) {
+                    return false;
+                }
+                self.place(Kept::Filling, charge);
+            }
+        }
+        true
+    }
+
+    /// Makes what is in the chunk a frame of its own. What follows is another one.
+    fn seal(&mut self) {
+        let Some(chunk) = &mut self.chunk else { return };
+        if !std::mem::take(&mut chunk.filling) {
+            return;
+        }
+        let data = chunk.data.split().freeze();
+        if let Some(last) = self.last() {
+            last.kept = Kept::Data(data);
+        }
+    }
+
+    /// Nothing more is copied into the chunk: its charge goes with the last frame in it.
+    fn close(&mut self, allowance: &mut Allowance) {
+        let Some(chunk) = self.chunk.take() else { return };
+        match self.last() {
+            Some(last) => {
+                if chunk.filling {
+                    last.kept = Kept::Data(chunk.data.freeze());
+                }
+                last.charge += chunk.charge;
+            }
+            None => allowance.give_back(wide(chunk.charge)),
+        }
+    }
+
+    /// Gives the chunk up if no frame is left in it, and no second reader for which one may come.
+    #[inline]
+    fn drop_chunk(&mut self, allowance: &mut Allowance) {
+        if self.chunk.is_some() && self.at_end == 1 && self.start == self.end() {
+            self.close(allowance);
+        }
+    }
+
+    /// The last frame of all, if it was not freed.
+    fn last(&mut self) -> Option<&mut Entry> {
+        if self.start == self.end() { None } else { self.rest.last_mut().or(self.first.as_mut()) }
     }
 
     /// Whether one reader alone has seen everything that was read.
@@ -262,11 +452,13 @@ impl Frames {
         self.base = self.end();
         self.start = self.base;
         self.at_end = 1;
+        self.chunk = None;
         Freed { first: self.first.take(), rest: std::mem::take(&mut self.rest) }
     }
 
     /// Everything but the first frame of all, which was freed, for the only reader there is.
-    pub(super) fn hand_over(&mut self) -> Remaining {
+    pub(super) fn hand_over(&mut self, allowance: &mut Allowance) -> Remaining {
+        self.close(allowance);
         self.close_gap();
         self.base = self.end();
         self.at_end = 1;
@@ -298,6 +490,10 @@ impl Frames {
         let gap = self.gap();
         self.rest.drain(..gap);
         self.base = self.base.max(self.start);
+        // Places are charged as long as there are frames in them.
+        if self.rest.len() < self.rest.capacity() / 4 {
+            self.rest.shrink_to(2 * self.rest.len());
+        }
     }
 
     /// The frame at the front was taken.
@@ -311,7 +507,7 @@ impl Frames {
     }
 
     /// Takes the frames off the front that no reader stands before.
-    fn free(&mut self) -> Option<Freed> {
+    fn free(&mut self, allowance: &mut Allowance) -> Option<Freed> {
         let unneeded = |entry: &Entry| entry.before == 0;
         let first = self.first.take_if(|entry| unneeded(entry));
         if self.first.is_some() {
@@ -322,7 +518,12 @@ impl Frames {
         if first.is_none() && count == 0 {
             return None;
         }
-        let rest = self.rest.drain(..count).collect();
+        let rest = if count == self.rest.len() {
+            self.close(allowance);
+            std::mem::take(&mut self.rest)
+        } else {
+            self.rest.drain(..count).collect()
+        };
         self.base += u64::try_from(count).unwrap_or(u64::MAX);
         self.start = self.base;
         Some(Freed { first, rest })

@@ -1,18 +1,26 @@
 //! How much of the request bodies may be kept.
 
+use std::any::TypeId;
 use std::borrow::Cow;
 
-use super::memory::{Allowance, least_charge};
+use bytes::Bytes;
+use http_body_util::{Collected, Empty, Full};
+
+use super::memory::Allowance;
 use super::{ReplayCharge, ReplayMemory};
 
-/// What of a request body may be kept for another attempt.
+/// The limits on what is kept of request bodies for another attempt.
 ///
-/// A body that outgrows either limit is sent once, as if nothing had been kept, and is then not
-/// retried. Each data frame counts with its length, but with at least 32 bytes, so that endless
-/// empty or tiny frames are bounded as well; trailers count with the length of their names and
-/// values, and 32 bytes for each. Data that was read ahead counts until a reader gets it, if there is
-/// room for it, and that of a body of one buffer as long as any reader has yet to; any other frame
-/// counts from when it was read by one reader for as long as it is still to be read by another.
+/// A streamed body that outgrows either limit is sent once and is then not retried. If its size hint
+/// exceeds the limit of a call, nothing of it is kept at all. A body in memory is kept whole, and counts
+/// for the bound over all bodies only. Either kind can be sent again as long as no byte of it was read.
+///
+/// The charges bound the memory that is held for replays, within a factor of 2, behind hyper's servers and
+/// all other sources whose frames below 256 KiB are copied. Copies are charged by the capacity of the
+/// buffers that they are in. A frame that is kept by reference counts with its length, and with at least 32
+/// bytes; trailers count with their names and values, and 128 bytes for each and for the map. What cannot
+/// be seen is not charged: the buffer that a longer frame is a part of, the size of an error, and what the
+/// caller's own body holds.
 ///
 /// ```
 /// use reattempt_http::{ReplayLimits, ReplayMemory};
@@ -23,6 +31,8 @@ use super::{ReplayCharge, ReplayMemory};
 pub struct ReplayLimits {
     per_call: usize,
     memory: ReplayMemory,
+    /// The types that a user has added to those that are in memory.
+    in_memory: Vec<TypeId>,
 }
 
 impl ReplayLimits {
@@ -74,14 +84,62 @@ impl ReplayLimits {
 
     #[cold]
     fn with_share(&self, destination: &str) -> Self {
-        Self { per_call: self.per_call, memory: self.memory.share(destination) }
+        Self { memory: self.memory.share(destination), ..self.clone() }
     }
 
-    /// Takes memory for a body of `bytes` that somebody keeps otherwise than in a
-    /// [`ReplayBody`](super::ReplayBody): `None` when it does not fit one of the limits.
+    /// Adds the bodies of type `B` to those that are in memory, for which see
+    /// [`ReplayBody::new`](super::ReplayBody::new).
+    ///
+    /// `B` may come from anywhere, and needs only to keep two promises. Polling it never waits, has no
+    /// effect and needs no runtime. Its frames pin no buffer that is much larger than the body.
+    ///
+    /// ```
+    /// # use std::{convert::Infallible, pin::Pin, task::{Context, Poll}};
+    /// use bytes::Bytes;
+    /// use http_body::{Body, Frame};
+    /// use reattempt_http::{ReplayBody, ReplayLimits};
+    ///
+    /// struct Page(Option<Bytes>);
+    ///
+    /// impl Body for Page {
+    ///     type Data = Bytes;
+    ///     type Error = Infallible;
+    ///
+    ///     fn poll_frame(
+    ///         mut self: Pin<&mut Self>,
+    ///         _: &mut Context<'_>,
+    ///     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ///         Poll::Ready(self.0.take().map(|data| Ok(Frame::data(data))))
+    ///     }
+    /// }
+    ///
+    /// let limits = ReplayLimits::default().in_memory::<Page>();
+    /// let body = ReplayBody::new(Page(Some(Bytes::from_static(b"text"))), &limits);
+    /// assert!(body.is_replayable());
+    /// ```
+    pub fn in_memory<B>(mut self) -> Self {
+        self.in_memory.push(typeid::of::<B>());
+        self
+    }
+
+    /// Whether bodies of type `B` are in memory.
+    #[inline]
+    pub(super) fn has_in_memory<B>(&self) -> bool {
+        let id = typeid::of::<B>();
+        let known = [
+            TypeId::of::<Full<Bytes>>(),
+            TypeId::of::<Empty<Bytes>>(),
+            TypeId::of::<String>(),
+            TypeId::of::<Collected<Bytes>>(),
+        ];
+        known.contains(&id) || self.in_memory.contains(&id)
+    }
+
+    /// Takes memory for a body of `bytes` that is kept otherwise than in a
+    /// [`ReplayBody`](super::ReplayBody). The limit of one call does not apply, for the body is in memory
+    /// already. Returns `None` if the bound over all bodies does not suffice, or no body is kept.
     pub fn charge(&self, bytes: usize) -> Option<ReplayCharge> {
-        let fits = bytes <= self.per_call;
-        fits.then(|| ReplayCharge::new(&self.memory, bytes)).flatten()
+        (!self.keeps_nothing()).then(|| ReplayCharge::new(&self.memory, bytes)).flatten()
     }
 
     /// Whether they allow no byte a call, so that only empty bodies can be sent again.
@@ -89,16 +147,10 @@ impl ReplayLimits {
         self.per_call == 0
     }
 
-    /// Whether a body of `length` bytes may be kept as far as one call is concerned.
+    /// Whether a streamed body of at least `length` bytes is too large to be kept.
     #[inline]
-    pub(super) fn allow(&self, length: u64) -> bool {
-        usize::try_from(length).is_ok_and(|length| least_charge(length) <= self.per_call)
-    }
-
-    /// Whether anything is left of the memory.
-    #[inline]
-    pub(super) fn has_room(&self) -> bool {
-        self.memory.has_room()
+    pub(super) fn exclude(&self, length: u64) -> bool {
+        usize::try_from(length).map_or(true, |length| length > self.per_call)
     }
 
     /// Takes `bytes` of the memory.
@@ -107,14 +159,20 @@ impl ReplayLimits {
         self.memory.take(bytes).then(|| self.memory.clone())
     }
 
-    /// The allowance of one body.
-    pub(super) fn allowance(&self) -> Allowance {
-        Allowance::new(self.per_call, self.memory.clone())
+    /// The allowance of one streamed body of at least `length` bytes.
+    pub(super) fn allowance(&self, length: u64) -> Allowance {
+        let per_call = if self.exclude(length) { 0 } else { self.per_call };
+        Allowance::new(per_call, self.memory.clone())
+    }
+
+    /// The allowance of a body in memory: only the bound over all bodies.
+    pub(super) fn allowance_in_memory(&self) -> Allowance {
+        Allowance::new(usize::MAX, self.memory.clone())
     }
 }
 
 impl Default for ReplayLimits {
     fn default() -> Self {
-        Self { per_call: 64 * 1024, memory: ReplayMemory::default() }
+        Self { per_call: 64 * 1024, memory: ReplayMemory::default(), in_memory: Vec::new() }
     }
 }

@@ -119,15 +119,6 @@ impl ReplayMemory {
         }
     }
 
-    /// Whether anything is left.
-    pub(super) fn has_room(&self) -> bool {
-        let whole = match &self.0.kind {
-            Kind::Whole(_) => true,
-            Kind::Share(whole) => whole.has_room(),
-        };
-        whole && self.used() < self.limit()
-    }
-
     /// The bytes charged for frames that are kept now.
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
@@ -206,10 +197,16 @@ impl fmt::Debug for ReplayCharge {
     }
 }
 
-/// What a data frame of `length` bytes is charged with: at least about what the queue spends on it.
+/// The least charge of a frame: about what the queue spends on it.
+pub(super) const LEAST_CHARGE: usize = 32;
+
+/// The most bytes that a chunk has room for beyond the frame that it is made for.
+const LARGEST_CHUNK: usize = 16 * 1024;
+
+/// The charge of a data frame of `length` bytes that is kept by reference.
 #[inline]
 pub(super) fn least_charge(length: usize) -> usize {
-    length.max(32)
+    length.max(LEAST_CHARGE)
 }
 
 /// What one body may take of the memory, and has taken. What is not given back before is when it is
@@ -234,6 +231,16 @@ impl Allowance {
             self.left -= bytes;
         }
         granted
+    }
+
+    /// Takes the capacity of a chunk that `length` bytes are copied into. It doubles what was taken, so
+    /// that few chunks are made, but never passes a limit for more than these bytes.
+    pub(super) fn take_chunk(&mut self, length: usize) -> Option<usize> {
+        let ample = self.taken().clamp(LEAST_CHARGE, LARGEST_CHUNK).max(length).min(self.left);
+        if ample < length {
+            return None;
+        }
+        [ample, length].into_iter().find(|capacity| self.take(*capacity))
     }
 
     #[inline]

@@ -7,7 +7,6 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use super::frames::Other;
 use super::{BoxError, ReplayError};
 
 /// What a reader returns.
@@ -78,7 +77,7 @@ impl Progress {
 
 /// The length of a chunk.
 #[inline]
-fn length_of(data: &Bytes) -> u64 {
+pub(super) fn length_of(data: &Bytes) -> u64 {
     u64::try_from(data.len()).unwrap_or(u64::MAX)
 }
 
@@ -103,16 +102,11 @@ impl End {
         self.ended || self.is_done()
     }
 
-    /// Returns what is no data.
+    /// Returns an error that was kept.
     #[cold]
-    pub(super) fn give_other(&mut self, other: Other) -> Polled {
-        Poll::Ready(Some(match other {
-            Other::Trailers(trailers) => Ok(Frame::trailers(trailers)),
-            Other::Failed(error) => {
-                self.stage = Stage::Done;
-                Err(error.into())
-            }
-        }))
+    pub(super) fn fail(&mut self, error: ReplayError) -> Polled {
+        self.stage = Stage::Done;
+        Poll::Ready(Some(Err(error.into())))
     }
 
     /// Asks a body that this reader has for itself, and has its data counted.

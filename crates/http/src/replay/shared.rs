@@ -10,6 +10,7 @@ mod asking;
 mod own;
 mod reader;
 
+use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Waker;
@@ -18,13 +19,13 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::ReplayError;
 use super::ahead::Said;
-use super::frames::{Frames, Freed};
+use super::frames::{Frames, Freed, Next};
 use super::memory::Allowance;
 use super::progress::Length;
 use super::wakers::{Afterwards, ReaderId, Waiting, Wakers};
 use super::watch::Watched;
 
-pub(super) use reader::Reader;
+pub(super) use reader::{Keeping, Reader};
 
 /// The caller's body. Boxed, so that it can be handed to the last of the readers after it was
 /// polled.
@@ -40,7 +41,7 @@ struct Shared<B> {
 }
 
 struct State<B> {
-    /// `None` if it has said all, or the last reader has it to itself.
+    /// `None` once it has given all, or the last reader has it to itself.
     source: Option<Source<B>>,
     /// The source said that nothing follows its last frame.
     ended: bool,
@@ -55,6 +56,10 @@ struct State<B> {
     ahead_charge: usize,
     frames: Frames,
     allowance: Allowance,
+    /// Data frames below this length are copied.
+    copied_below: usize,
+    /// The lengths of a first frame that may be all of the source.
+    may_be_all: RangeInclusive<u64>,
     /// Readers that can go on, and those among them that have asked for fresh frames.
     readers: usize,
     asking: usize,
@@ -120,12 +125,36 @@ impl<B> State<B> {
         matches!(self.stage, Stage::Asking | Stage::Failed)
     }
 
+    /// The source was asked once more after the frame that `reader` has just read, and has answered this.
+    fn read_ahead(&mut self, answer: Option<Next>, reader: ReaderId, afterwards: &mut Afterwards) {
+        let Some(next) = answer else {
+            self.ended = true;
+            self.stage = Stage::Done;
+            return;
+        };
+        if !self.tell_later(Said::once(Some(next.copied(self.copied_below)))) && self.readers > 1 {
+            // It will not be kept either.
+            self.give_up(reader, afterwards);
+        }
+    }
+
+    /// The readers get this first. Returns `false` if the allowance does not suffice for it.
+    fn tell_later(&mut self, said: Said) -> bool {
+        let charge = said.charge();
+        let charged = self.allowance.take(charge);
+        self.ahead_charge = if charged { charge } else { 0 };
+        self.stage = if said.is_empty() { Stage::Open } else { Stage::Ahead };
+        self.ahead = said;
+        charged
+    }
+
     /// Keeps nothing any more: the reader that has just read a frame is from now on the only one.
     /// None of the others has read as much.
     #[cold]
     fn give_up(&mut self, reader: ReaderId, afterwards: &mut Afterwards) {
         self.leader = NOBODY;
         self.allowance.give_back_all();
+        self.ahead_charge = 0;
         self.readers = 1;
         self.asking = 1;
         let chores = afterwards.chores();

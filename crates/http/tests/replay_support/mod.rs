@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub(crate) mod course;
+
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -203,8 +205,30 @@ pub(crate) fn expected(steps: &[Step]) -> Vec<Seen> {
     seen
 }
 
+/// A reader of a body whose frames are kept by reference. It is in memory, but not ready when it is made.
 pub(crate) fn reader(steps: &[Step], limits: &ReplayLimits) -> Reader {
+    let steps: Vec<_> = std::iter::once(Step::Yield).chain(steps.iter().cloned()).collect();
+    Box::pin(ReplayBody::in_memory(Script::new(&steps).0, limits))
+}
+
+/// A reader of a body whose frames are copied.
+pub(crate) fn streamed(steps: &[Step], limits: &ReplayLimits) -> Reader {
     Box::pin(ReplayBody::new(Script::new(steps).0, limits))
+}
+
+/// The same without the framing: data in one piece, and none that is empty.
+pub(crate) fn joined(seen: &[Seen]) -> Vec<Seen> {
+    let mut joined: Vec<Seen> = Vec::new();
+    for seen in seen {
+        match (joined.last_mut(), seen) {
+            (_, Seen::Data(data)) if data.is_empty() => {}
+            (Some(Seen::Data(before)), Seen::Data(data)) => {
+                *before = [&before[..], &data[..]].concat().into();
+            }
+            _ => joined.push(seen.clone()),
+        }
+    }
+    joined
 }
 
 pub(crate) fn clone(reader: &Reader) -> Reader {

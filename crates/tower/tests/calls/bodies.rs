@@ -197,3 +197,50 @@ async fn an_error_of_the_callers_body_on_a_retry_ends_the_call_too() {
     client.oneshot(streamed(body)).await.unwrap_err();
     assert_eq!(*read.lock().unwrap(), 2);
 }
+
+/// A body of five bytes that can be polled in a runtime only.
+#[derive(Default)]
+struct InRuntime {
+    read: bool,
+}
+
+impl http_body::Body for InRuntime {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<io::Result<http_body::Frame<Bytes>>>> {
+        let _panics_outside = tokio::runtime::Handle::current();
+        let first = !std::mem::replace(&mut self.read, true);
+        std::task::Poll::Ready(first.then(|| Ok(http_body::Frame::data(Bytes::from("hello")))))
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        http_body::SizeHint::with_exact(if self.read { 0 } else { 5 })
+    }
+}
+
+// trap 41
+#[test]
+fn body_is_not_polled_by_call() {
+    use std::task::{Context, Waker};
+    use tower::Service;
+
+    let server = Server::statuses([503, 200]);
+    let mut client = RetryLayer::new(policy()).layer(server.clone());
+    assert!(
+        Service::<Request<InRuntime>>::poll_ready(
+            &mut client,
+            &mut Context::from_waker(Waker::noop())
+        )
+        .is_ready()
+    );
+    let call = client.call(streamed(InRuntime::default()));
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_time().start_paused(true);
+    assert_eq!(runtime.build().unwrap().block_on(call).unwrap().status(), 200);
+    let bodies: Vec<_> = server.seen().into_iter().map(|seen| seen.body.unwrap()).collect();
+    assert_eq!(bodies, ["hello"; 2]);
+}

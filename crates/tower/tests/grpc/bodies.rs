@@ -126,3 +126,50 @@ async fn observers_hear_of_an_answer_that_breaks_off() {
     let broken = "one.example: the answer to attempt 1 broke off with code 13";
     assert_eq!(*heard.lock().unwrap(), [succeeded, succeeded, broken]);
 }
+
+/// The only message of a call, encoded in a runtime only.
+struct InRuntime(Option<Bytes>);
+
+impl http_body::Body for InRuntime {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+        let _panics_outside = tokio::runtime::Handle::current();
+        std::task::Poll::Ready(self.0.take().map(|data| Ok(http_body::Frame::data(data))))
+    }
+}
+
+// trap 41
+#[test]
+fn message_is_not_encoded_by_call() {
+    use std::task::{Context, Waker};
+    use tower::Service;
+
+    let ended = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&ended);
+    let inner = tower::service_fn(move |request: http::Request<tonic::body::Body>| {
+        let noted = Arc::clone(&noted);
+        async move {
+            let mut body = request.into_body();
+            let data = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            noted.lock().unwrap().push((data, body.is_end_stream()));
+            Ok::<_, crate::support::Lost>(trailers_only(Code::Unavailable))
+        }
+    });
+    let mut client = RetryLayer::new(policy(0)).layer(inner);
+    assert!(client.poll_ready(&mut Context::from_waker(Waker::noop())).is_ready());
+    let message = Bytes::from_static(b"a message");
+    let request = call().map(|_| tonic::body::Body::new(InRuntime(Some(message.clone()))));
+    let call = client.call(request);
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_time().start_paused(true);
+    runtime.build().unwrap().block_on(call).unwrap();
+    // The end is known with the message, so that no empty frame is sent after it.
+    let ended = ended.lock().unwrap();
+    assert!(ended.len() > 1);
+    assert!(ended.iter().all(|(data, ended)| *data == message && *ended), "{ended:?}");
+}

@@ -12,7 +12,9 @@ use super::{NOBODY, Stage, State};
 use crate::replay::BoxError;
 use crate::replay::frames::Next;
 use crate::replay::memory::least_charge;
-use crate::replay::progress::{self, Polled, PolledFrom, Progress, data_of, is_data, panic_error};
+use crate::replay::progress::{
+    self, Polled, PolledFrom, Progress, data_of, is_data, length_of, panic_error,
+};
 use crate::replay::wakers::{Afterwards, ReaderId};
 
 /// Where a reader stands.
@@ -48,20 +50,25 @@ where
         state.ended = ended;
         std::mem::forget(unless_it_panics);
         // Asked by itself first, which leaves the frame where it is: half as many moves.
-        if !is_data(&polled) {
+        if ended || !is_data(&polled) {
             return self.led(guard, cx, polled);
         }
         let data = match data_of(polled) {
             Ok(data) => data,
             Err(other) => return self.led(guard, cx, other),
         };
-        if !state.allowance.take(least_charge(data.len())) {
+        if data.len() < state.copied_below {
+            if !state.frames.append(&data) {
+                return self.led(guard, cx, Poll::Ready(Some(Ok(Frame::data(data)))));
+            }
+        } else if state.allowance.take(least_charge(data.len())) {
+            state.frames.push_data(data.clone(), &mut state.allowance);
+            self.position += 1;
+        } else {
             return self.led(guard, cx, Poll::Ready(Some(Ok(Frame::data(data)))));
         }
         self.progress.count(&data);
         self.progress.end.ended = ended;
-        state.frames.push_data(data.clone());
-        self.position += 1;
         Poll::Ready(Some(Ok(Frame::data(data))))
     }
 
@@ -168,14 +175,25 @@ where
         let mut afterwards = Afterwards::default();
         let all = (state.asking > 1)
             .then(|| state.wait_with_others(self.id, cx.waker(), &mut afterwards));
+        let mut ahead = None;
         let next = match &mut state.source {
             Some(source) => {
                 let waker = all.as_ref().unwrap_or(cx.waker());
+                let context = &mut Context::from_waker(waker);
                 state.stage = Stage::Asking;
-                let polled = source.as_mut().poll_frame(&mut Context::from_waker(waker));
+                let next = source.as_mut().poll_frame(context).map(Next::of);
                 state.ended = source.is_end_stream();
+                if let Poll::Ready(Some(Next::Data(data))) = &next
+                    && !state.ended
+                    && state.readers > 1
+                    && state.frames.end() == 0
+                    && state.may_be_all.contains(&length_of(data))
+                    && let Poll::Ready(answer) = source.as_mut().poll_frame(context)
+                {
+                    ahead = Some(Next::of(answer));
+                }
                 state.stage = Stage::Open;
-                polled.map(Next::of)
+                next
             }
             // It had said all when it was asked ahead.
             None => Poll::Ready(None),
@@ -183,7 +201,7 @@ where
         if all.is_some() {
             state.tell_others(self.id, next.is_ready(), &mut afterwards);
         }
-        self.conclude(guard, cx, next, afterwards)
+        self.conclude(guard, cx, next, ahead, afterwards)
     }
 
     #[cold]
@@ -193,15 +211,16 @@ where
         cx: &Context<'_>,
         next: Poll<Option<Next>>,
     ) -> Polled {
-        self.conclude(guard, cx, next, Afterwards::default())
+        self.conclude(guard, cx, next, None, Afterwards::default())
     }
 
-    /// This reader, at the end, has heard what the source says.
+    /// This reader, at the end, has heard what the source says, and perhaps what it says after that.
     fn conclude(
         &mut self,
         mut guard: MutexGuard<'_, State<B>>,
         cx: &Context<'_>,
         next: Poll<Option<Next>>,
+        ahead: Option<Option<Next>>,
         mut afterwards: Afterwards,
     ) -> Polled {
         let state = &mut *guard;
@@ -216,10 +235,19 @@ where
                     state.stage = Stage::Failed;
                 }
                 state.keep(next, self.id, &mut afterwards);
-                self.position += 1;
-                self.progress.end.ended = state.ended && self.position == state.frames.end();
+                if let Some(answer) = ahead {
+                    state.read_ahead(answer, self.id, &mut afterwards);
+                }
+                self.position = state.frames.end();
+                self.progress.end.ended = state.ended;
+                if state.ended && state.stage == Stage::Open {
+                    state.stage = Stage::Done;
+                }
             }
         }
+        // What it still holds is not charged.
+        let over = matches!(state.stage, Stage::Done | Stage::Failed);
+        let spent = if over { state.source.take() } else { None };
         if state.stage == Stage::Open
             && state.asking == 1
             && state.readers > 1
@@ -228,6 +256,7 @@ where
             state.leader = self.id;
         }
         drop(guard);
+        drop(spent);
         afterwards.run();
         match next {
             Poll::Ready(next) => self.give(next),
@@ -268,9 +297,23 @@ impl<B> State<B> {
             self.frames.pass();
             return;
         }
-        match next.to_kept() {
-            Some(kept) if self.allowance.take(kept.charge()) => self.frames.push(kept),
-            _ => self.give_up(reader, afterwards),
+        let kept = match next {
+            Next::Data(data) if data.len() < self.copied_below => {
+                self.frames.push_copy(data, &mut self.allowance)
+            }
+            _ => self.keep_by_reference(next),
+        };
+        if !kept {
+            self.give_up(reader, afterwards);
         }
+    }
+
+    fn keep_by_reference(&mut self, next: &Next) -> bool {
+        let Some(kept) = next.to_kept() else { return false };
+        let room = self.allowance.take(kept.charge());
+        if room {
+            self.frames.push(kept, &mut self.allowance);
+        }
+        room
     }
 }

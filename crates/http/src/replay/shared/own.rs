@@ -7,8 +7,8 @@ use http_body::Body;
 
 use super::{Source, Stage, State};
 use crate::replay::BoxError;
-use crate::replay::frames::{Kept, Remaining};
-use crate::replay::memory::{Allowance, least_charge};
+use crate::replay::frames::{Next, Remaining};
+use crate::replay::memory::Allowance;
 use crate::replay::progress::{self, Polled, Progress};
 use crate::replay::wakers::ReaderId;
 
@@ -39,7 +39,7 @@ impl<B> State<B> {
         let following = if self.stage == Stage::Open { self.source.take() } else { None };
         Some(Box::new(Own {
             source: None,
-            frames: self.frames.hand_over(),
+            frames: self.frames.hand_over(&mut self.allowance),
             allowance: self.allowance.hand_over(),
             following,
             ended: self.ended,
@@ -73,14 +73,15 @@ where
         cx: &mut Context<'_>,
         failed: impl FnOnce(),
     ) -> Polled {
-        let Some(kept) = self.frames.next() else { return self.follow(progress, cx, failed) };
+        let Some((kept, charge)) = self.frames.next() else {
+            return self.follow(progress, cx, failed);
+        };
         progress.end.ended = self.ended && self.frames.is_empty();
-        match kept {
-            Kept::Data(data) => {
-                self.allowance.give_back(least_charge(data.len()));
-                progress.give(data)
-            }
-            Kept::Other(other) => progress.end.give_other(*other),
+        self.allowance.give_back(charge);
+        match Next::from(kept) {
+            Next::Data(data) => progress.give(data),
+            Next::Other(frame) => Poll::Ready(Some(Ok(*frame))),
+            Next::Failed(error) => progress.end.fail(error),
         }
     }
 

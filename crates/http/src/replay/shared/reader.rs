@@ -1,5 +1,6 @@
 //! One reader of a shared body: its place among the frames, its coming and its going.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::task::Context;
 
@@ -9,15 +10,26 @@ use parking_lot::Mutex;
 
 use super::asking::Place;
 use super::{NOBODY, Shared, Source, Stage, State};
+use crate::replay::BoxError;
 use crate::replay::ahead::Said;
 use crate::replay::frames::Frames;
+use crate::replay::memory::Allowance;
 use crate::replay::progress::{End, Length, Polled, Progress};
 use crate::replay::wakers::{ReaderId, wake_all};
 use crate::replay::watch::{ReplayWatch, Watched};
-use crate::replay::{BoxError, ReplayLimits};
 
 /// The id of the first reader.
 const FIRST: ReaderId = 0;
+
+/// How the frames of a body are kept.
+pub(in crate::replay) struct Keeping {
+    /// What the body gave before there was a reader.
+    pub(in crate::replay) ahead: Said,
+    /// Data frames below this length are copied.
+    pub(in crate::replay) copied_below: usize,
+    /// The lengths of a first frame that may be all.
+    pub(in crate::replay) may_be_all: RangeInclusive<u64>,
+}
 
 /// One reader of a shared body.
 pub(in crate::replay) struct Reader<B> {
@@ -26,27 +38,27 @@ pub(in crate::replay) struct Reader<B> {
 }
 
 impl<B> Reader<B> {
-    /// The first reader of a body that may have been polled, and what it said then.
+    /// The first reader of a body of this length.
     pub(in crate::replay) fn new(
         source: Option<Source<B>>,
-        ahead: Said,
         length: Length,
-        limits: &ReplayLimits,
+        allowance: Allowance,
+        keeping: Keeping,
     ) -> Self {
         let mut frames = Frames::default();
         frames.join();
-        let mut allowance = limits.allowance();
-        let charge = ahead.charge();
-        let ahead_charge = if charge > 0 && allowance.take(charge) { charge } else { 0 };
-        let state = State {
+        let Keeping { ahead, copied_below, may_be_all } = keeping;
+        let mut state = State {
             source,
             ended: false,
-            stage: if ahead.is_empty() { Stage::Open } else { Stage::Ahead },
+            stage: Stage::Open,
             leader: NOBODY,
-            ahead,
-            ahead_charge,
+            ahead: Said::default(),
+            ahead_charge: 0,
             frames,
             allowance,
+            copied_below,
+            may_be_all,
             readers: 1,
             asking: 0,
             next_id: FIRST + 1,
@@ -57,6 +69,7 @@ impl<B> Reader<B> {
             polled: false,
             watched: None,
         };
+        state.tell_later(ahead);
         Self::at_start(Arc::new(Shared { length, state: Mutex::new(state) }), FIRST)
     }
 
@@ -134,7 +147,8 @@ impl<B> Reader<B> {
             state.survivor = self.place.id;
             state.readers = 1;
             state.asking = usize::from(self.place.asked);
-            freed = state.frames.leave_all_but(self.place.position);
+            let frames = &mut *state;
+            freed = frames.frames.leave_all_but(self.place.position, &mut frames.allowance);
             state.give_back(freed.as_ref());
             if let Some(wakers) = &state.wakers {
                 wake = wakers.take_all_but(Some(self.place.id));
@@ -180,7 +194,8 @@ impl<B> Reader<B> {
             state.leader = NOBODY;
             state.readers -= 1;
             state.asking -= usize::from(self.place.asked);
-            freed = state.frames.leave(self.place.position);
+            let frames = &mut *state;
+            freed = frames.frames.leave(self.place.position, &mut frames.allowance);
             state.give_back(freed.as_ref());
             own = state.lone.take_if(|(id, _)| *id == self.place.id);
             // The source may hold no other waker than the one of this reader's task: those who wait

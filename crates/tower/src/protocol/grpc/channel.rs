@@ -71,8 +71,7 @@ impl Carry<Request<Body>> for Grpc {
         kept: &mut Option<Self::Kept>,
     ) -> Request<Body> {
         first(request.headers_mut(), added);
-        // Generated clients encode a single message when they are asked for it, and do not say that it
-        // is the only one.
+        // Generated clients encode a single message when they are asked for it, and do not give its length.
         let limits = self.http.limits_of(&request);
         let tee = |body| ReplayBody::read_ahead(body, &limits);
         boxed(KeptRequest::keep(request, added, kept, tee))
