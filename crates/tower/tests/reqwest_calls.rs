@@ -229,7 +229,8 @@ fn put(bytes: usize) -> Request {
 #[tokio::test]
 async fn trap_32_bodies_of_bytes_count_against_the_bound() {
     let memory = ReplayMemory::new(60_000);
-    let policy = policy().replay(ReplayLimits::default().memory(memory.clone()));
+    let limits = ReplayLimits::default().per_call(10_000).memory(memory.clone());
+    let policy = policy().replay(limits);
     // What is in use while each attempt is under way.
     let used = Arc::new(Mutex::new(Vec::new()));
     let (noted, bound) = (Arc::clone(&used), memory.clone());
@@ -240,7 +241,8 @@ async fn trap_32_bodies_of_bytes_count_against_the_bound() {
     let client = RetryLayer::new(policy).layer(inner);
     for (bytes, in_use, reason) in [
         (60_000, vec![60_000, 60_000, 0], StopReason::AttemptsExhausted),
-        (60_001, vec![0], StopReason::BodyNotKept),
+        // Nothing is kept of it, and nothing was read of it.
+        (60_001, vec![0, 0, 0], StopReason::AttemptsExhausted),
         (0, vec![0, 0, 0], StopReason::AttemptsExhausted),
     ] {
         let response = client.clone().oneshot(put(bytes)).await.unwrap();
@@ -249,6 +251,42 @@ async fn trap_32_bodies_of_bytes_count_against_the_bound() {
         assert_eq!(std::mem::take(&mut *used.lock().unwrap()), in_use, "{bytes}");
         assert_eq!(memory.used(), 0, "{bytes}");
     }
+}
+
+#[tokio::test]
+async fn bytes_past_the_bound_are_sent_once_if_read() {
+    let memory = ReplayMemory::new(60_000);
+    let policy = policy().replay(ReplayLimits::default().memory(memory.clone()));
+    let lengths = Mutex::new(Vec::new());
+    let inner = service_fn(|mut request: Request| {
+        let body = request.body_mut().take().unwrap();
+        lengths.lock().unwrap().push(http_body::Body::size_hint(&body).exact());
+        async {
+            let read = http_body_util::BodyExt::collect(body).await.unwrap();
+            assert_eq!(read.to_bytes().len(), 60_001);
+            refusing().oneshot(put(0)).await
+        }
+    });
+    let response = RetryLayer::new(policy).layer(inner).oneshot(put(60_001)).await.unwrap();
+    let report = response.extensions().get::<Report>().unwrap();
+    assert_eq!(report.stop_reason(), StopReason::BodyNotKept);
+    assert_eq!((memory.used(), lengths.into_inner().unwrap()), (0, vec![Some(60_001)]));
+}
+
+#[tokio::test]
+async fn bytes_over_the_cap_are_sent_again() {
+    let server = Server::start([answer("503 Busy"), answer("200 OK")]).await;
+    let body = "x".repeat(100_000);
+    let request = Client::new().put(server.url("/")).body(body).build().unwrap();
+    let response = straight().oneshot(request).await.unwrap();
+    assert_eq!((response.status().as_u16(), server.seen().len()), (200, 2));
+
+    let (_socket, url) = nobody();
+    let request = Client::new().post(url).body("x".repeat(100_000)).build().unwrap();
+    let slot = ReportSlot::default();
+    let options = CallOptions::new().report_to(&slot);
+    straight().with_options(options).oneshot(request).await.unwrap_err();
+    assert_eq!(slot.take().unwrap().retries(), 2);
 }
 
 #[tokio::test]

@@ -15,7 +15,8 @@ use crate::{CallOptions, RefusedResponse, Report};
 /// What is kept of a `reqwest::Request`.
 ///
 /// A body of bytes stays part of the request, for reqwest can then repeat it itself on a redirect
-/// (307, 308); only a stream goes through a replayable body.
+/// (307, 308). A stream goes through a replayable body, and so do bytes that the bound over all bodies has no
+/// room for: they can be sent again as long as none of them was read.
 pub struct KeptReqwest {
     request: Request,
     body: KeptBody,
@@ -148,12 +149,15 @@ impl Carry<Request> for Http {
         let source = request.body_mut().take();
         let copy = copy_of_bodiless(&request);
         let (body, kept_body) = match source {
-            Some(stream) if bytes.is_none() => {
-                let first = ReplayBody::new(stream, &limits);
+            Some(body) if !self.replay.keeps_nothing() => {
+                let first = match bytes {
+                    Some(_) => ReplayBody::in_memory(body, &limits),
+                    None => ReplayBody::new(body, &limits),
+                };
                 let kept = first.try_clone().map_or(KeptBody::Lost, KeptBody::Stream);
                 (Some(Body::wrap(first)), kept)
             }
-            too_large => (too_large, KeptBody::Lost),
+            unkept => (unkept, KeptBody::Lost),
         };
         *request.body_mut() = body;
         *kept = Some(KeptReqwest { request: copy, body: kept_body });
