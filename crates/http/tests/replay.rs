@@ -315,7 +315,8 @@ fn the_errors_read_well() {
     ];
     for (error, text) in texts {
         assert_eq!(error.to_string(), text);
-        assert_eq!(error.source().is_some(), matches!(error, ReplayError::Source(_)));
+        let of_the_caller = error.source().is_some_and(|source| source.is::<Boom>());
+        assert_eq!(of_the_caller, matches!(error, ReplayError::Source(_)));
     }
 }
 
