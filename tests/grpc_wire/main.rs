@@ -7,6 +7,7 @@ mod committing;
 mod configured;
 mod deadlines;
 mod ends;
+mod hostile;
 mod numbering;
 mod pushing_back;
 mod server;

@@ -486,8 +486,11 @@ async fn tr_1_tr_9_what_was_never_dispatched_is_replaced() {
     assert_eq!(read(third, &server).await, OK);
     let report = slot.take().unwrap();
     assert_eq!((report.retries(), report.replacements()), (0, 1), "{report}");
-    let first = calls.remove(0).await.unwrap().unwrap();
-    assert_eq!(read(first, &server).await, UNAVAILABLE, "that one may have been carried out");
+    // That one may have been carried out, and of the one in h2 nobody can tell.
+    for _ in 0..2 {
+        let lost = calls.remove(0).await.unwrap().unwrap();
+        assert_eq!(read(lost, &server).await, UNAVAILABLE);
+    }
     assert!(server.previous().iter().all(Option::is_none));
 }
 

@@ -20,7 +20,7 @@ use http_body_util::{BodyExt, StreamBody};
 use reattempt_core::StopReason;
 use reattempt_grpc::{Code, ServiceConfig, ServiceConfigHandle};
 use reattempt_tower::{
-    CallOptions, Configured, Deadline, GrpcBody, HedgeReport, Report, ReportSlot,
+    CallOptions, Configured, Deadline, GrpcBody, HedgeReport, Report, ReportSlot, RetryLayer,
     ServiceConfigLayer,
 };
 use tokio::time::{Instant, timeout};
@@ -593,4 +593,38 @@ async fn it_can_be_shared_and_shows_what_it_holds() {
     error.unwrap();
     let _ = client.get_ref();
     let _ = client.into_inner();
+}
+
+/// The table in the documentation of `RetryPolicy::grpc`.
+#[tokio::test(start_paused = true)]
+async fn call_1_grpc_beside_an_empty_config() {
+    async fn attempts<C>(client: C, server: &Server, request: Request<Body>) -> usize
+    where
+        C: Service<Request<Body>, Response = Response<GrpcBody<StreamBody<Frames>>>>,
+        C::Error: std::fmt::Debug,
+    {
+        drop(client.oneshot(request).await.unwrap());
+        server.count()
+    }
+    let codes = (1..=16).map(Code::from_number).map(|code| (Step::Only(code, None), Some(code)));
+    let steps = codes.chain([(Step::NoConnection, None), (Step::Lost, None)]);
+    for (step, code) in steps {
+        // (grpc(), the same if repeatable, an empty config)
+        let expected = match (step, code) {
+            (Step::NoConnection, _) => [3, 3, 3],
+            (_, Some(Code::Unavailable | Code::ResourceExhausted)) => [3, 3, 1],
+            (_, Some(Code::DeadlineExceeded) | None) => [1, 3, 1],
+            _ => [1, 1, 1],
+        };
+        let mut repeatable = call();
+        repeatable.extensions_mut().insert(CallOptions::new().repeatable(true));
+        let servers = [(); 3].map(|()| Server::of([step]));
+        let [plain, declared, empty] = &servers;
+        let seen = [
+            attempts(RetryLayer::grpc().layer(plain.clone()), plain, call()).await,
+            attempts(RetryLayer::grpc().layer(declared.clone()), declared, repeatable).await,
+            attempts(client("{}", empty), empty, call()).await,
+        ];
+        assert_eq!(seen, expected, "{code:?}");
+    }
 }

@@ -22,7 +22,8 @@ pub(super) type Hedges = HedgePolicy<Grpc, Throttle>;
 /// - **`timeout`**: the smaller of it and the caller's deadline counts (rule DL-1).
 /// - **neither policy, or no entry**: the call is not retried. What no server has seen is, all the
 ///   same: the transparent retries (rule CALL-2), and a connection that was not made, by the defaults
-///   of [`RetryPolicy::grpc`].
+///   of [`RetryPolicy::grpc`]. So an empty config retries less than that policy alone, which retries
+///   UNAVAILABLE too; its page has both side by side.
 /// - **`retryThrottling`**: the handle's one throttle stands before all retries and hedges; every call
 ///   that ends with OK earns its part (rules THR-1, THR-4).
 ///

@@ -113,6 +113,27 @@ impl RetryPolicy<Grpc> {
     /// A response whose headers are not its end commits the call (rule COM-1); what becomes of it then
     /// its [body](crate::GrpcBody) sees.
     ///
+    /// # What is retried
+    /// Beside it, what an empty service config retries by a
+    /// [`ServiceConfigLayer`](crate::ServiceConfigLayer). "Repeatable" is a call whose
+    /// [options](crate::CallOptions::repeatable) declare it so.
+    ///
+    /// | outcome before any response headers | `grpc()` | an empty service config |
+    /// |---|---|---|
+    /// | a request that no application has seen: REFUSED_STREAM, a GOAWAY below it, not dispatched | replaced at once, once; then retried | replaced at once, once |
+    /// | a connection that was not made | retried | retried |
+    /// | UNAVAILABLE or RESOURCE_EXHAUSTED from the server, HTTP status 429 | retried | not retried |
+    /// | DEADLINE_EXCEEDED from the server, a time limit below, a lost connection, HTTP status 502, 503 or 504 | retried if repeatable | not retried |
+    /// | every other code, an error of an unknown type | not retried | not retried |
+    ///
+    /// CANCELLED belongs to the caller: a call ends so because its caller has given it up. It is retried
+    /// only if [`on_code`](Self::on_code) or a service config lists it.
+    ///
+    /// # Errors
+    /// A connection that is lost is answered UNAVAILABLE, and a time limit below DEADLINE_EXCEEDED. The
+    /// message names the cause. A layer around this one judges such an answer like the error: it is no
+    /// answer of a server.
+    ///
     /// The message of a unary call, and up to two frames of a stream of messages, are encoded when the
     /// call is made, by the task that makes it. tonic's `CancellationHandle` ends a stream of messages;
     /// a unary call is cancelled by dropping it, for to its message nothing can happen any more.

@@ -224,6 +224,10 @@ impl<B: Body> Judge<Response<B>> for Grpc {
         }
     }
 
+    fn is_answered(&self, response: &Response<B>) -> bool {
+        response.extensions().get::<Unanswered>().is_none()
+    }
+
     /// UNAVAILABLE for a lost connection, and what else an error comes to.
     fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
         let (code, text, mark) = errors::in_terms_of_grpc(error)?;

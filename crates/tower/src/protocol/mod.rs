@@ -329,6 +329,13 @@ pub trait Judge<Response>: Protocol {
         })
     }
 
+    /// Returns `true` if a server has sent the response. A layer below may have made it in place of one.
+    #[inline]
+    fn is_answered(&self, response: &Response) -> bool {
+        let _ = response;
+        true
+    }
+
     /// What the caller gets in place of an error, if the protocol has an answer for it.
     fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
         let _ = (error, report);

@@ -20,6 +20,7 @@ mod calls;
 mod credentials;
 mod deadlines;
 mod hedged;
+mod hostile;
 mod inbound;
 mod lost;
 #[path = "../metrics/reset.rs"]

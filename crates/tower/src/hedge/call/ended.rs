@@ -104,7 +104,7 @@ where
         {
             stopwatch.answered();
         }
-        self.tell_budget(&sorted, result.is_ok());
+        self.tell_budget(&sorted, self.responded(&result));
         self.tell_failure(number, &sorted, &result);
         let stop = match sorted.event.ends() {
             Some(stop) => Some(stop),
@@ -160,11 +160,17 @@ where
             Verdict::Transient(_) | Verdict::Unprocessed(_) => {
                 Event::Failed(self.pushback(judgement.hint))
             }
-            _ if result.is_err() => Event::Errored,
+            _ if !self.responded(result) => Event::Errored,
             _ => Event::Fatal,
         };
         let failure = judgement.verdict.failure().copied();
         Sorted { event, failure, stop: judgement.hint == ServerHint::Stop }
+    }
+
+    /// Returns `true` if a server has responded.
+    fn responded(&self, result: &ResultOf<S, Req, K, M>) -> bool {
+        let protocol = &self.shared.policy.settings.protocol;
+        result.as_ref().is_ok_and(|response| protocol.is_answered(response))
     }
 
     /// An error that came of the request's own body rather than from the server: either the caller's

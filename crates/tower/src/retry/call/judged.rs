@@ -115,12 +115,19 @@ where
             None => match self.replaceable(result) {
                 Some(failure) => ControlFlow::Continue((judgement, failure)),
                 None => {
-                    self.failed_for_good(result.is_ok(), judgement.hint);
+                    self.failed_for_good(self.responded(result), judgement.hint);
                     ControlFlow::Break(StopReason::Permanent)
                 }
             },
             Some(failure) => ControlFlow::Continue((judgement, *failure)),
         }
+    }
+
+    /// Returns `true` if a server has responded.
+    #[cold]
+    fn responded(&self, result: &Result<S::Response, M::Error>) -> bool {
+        let protocol = &self.shared.policy.settings.protocol;
+        result.as_ref().is_ok_and(|response| protocol.is_answered(response))
     }
 
     /// How an attempt failed that may be replaced, whatever is said of its code (rule CALL-2).
@@ -212,7 +219,7 @@ where
         let granted = match replacement {
             Some(granted) => granted,
             None if judgement.verdict == Verdict::Permanent => {
-                self.failed_for_good(result.is_ok(), judgement.hint);
+                self.failed_for_good(self.responded(result), judgement.hint);
                 return Err(StopReason::Permanent);
             }
             None => progress.failed(policy, &self.setting, attempt)?,
