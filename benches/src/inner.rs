@@ -132,6 +132,49 @@ impl<B> Service<Request<B>> for Fails {
     }
 }
 
+/// Answers 200 at the second poll: as every client that has a network below it.
+#[cfg(feature = "peers")]
+#[derive(Debug, Clone)]
+pub(crate) struct AnswersLater;
+
+#[cfg(feature = "peers")]
+impl<B> Service<Request<B>> for AnswersLater {
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Later;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline(never)]
+    fn call(&mut self, request: Request<B>) -> Later {
+        drop(black_box(request));
+        Later { polled: false }
+    }
+}
+
+/// The future of [`AnswersLater`].
+#[cfg(feature = "peers")]
+#[derive(Debug)]
+pub(crate) struct Later {
+    polled: bool,
+}
+
+#[cfg(feature = "peers")]
+impl Future for Later {
+    type Output = Result<Answer, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.polled {
+            return Poll::Ready(Ok(answer(StatusCode::OK)));
+        }
+        self.polled = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
 /// Never answers, and holds the request meanwhile, as a client does that sends it.
 #[cfg(feature = "peers")]
 #[derive(Debug, Clone)]

@@ -57,14 +57,14 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "body-large",
-        title: "streamed body of 64 MiB, per chunk of 512 KiB",
+        title: "streamed body of 2 GiB, per chunk of 512 KiB",
         operations: 4096,
         counted: true,
         timed: false,
         contenders: &[
-            alone("bare", || each(128, LARGE, read)),
-            alone("ours-keeping", || each(128, LARGE, read_and_keep)),
-            alone("least-keeping", || each(128, LARGE, read_and_keep_no_more)),
+            alone("bare", || each(4096, LARGE, read)),
+            alone("ours-keeping", || each(4096, LARGE, read_and_keep)),
+            alone("least-keeping", || each(4096, LARGE, read_and_keep_no_more)),
         ],
     },
     Row {
@@ -117,9 +117,12 @@ fn read_each<B: Body<Data = Bytes> + Unpin>(mut body: B, each: impl Fn(Bytes)) -
     chunks
 }
 
-/// Limits that a body of 64 MiB fits into.
+/// More than the largest body.
+const ROOM: usize = 4 << 30;
+
+/// Limits that every body fits into.
 fn enough() -> ReplayLimits {
-    ReplayLimits::default().per_call(usize::MAX).memory(ReplayMemory::new(128 << 20))
+    ReplayLimits::default().per_call(usize::MAX).memory(ReplayMemory::new(ROOM))
 }
 
 /// Outgrows the usual 64 KiB with the fifth chunk.
@@ -174,7 +177,7 @@ impl Body for Least {
         let Poll::Ready(Some(Ok(frame))) = polled else { return Poll::Ready(None) };
         let Ok(data) = frame.into_data() else { return Poll::Ready(None) };
         let length = data.len();
-        let take = |used: usize| used.checked_add(length).filter(|sum| *sum <= 128 << 20);
+        let take = |used: usize| used.checked_add(length).filter(|sum| *sum <= ROOM);
         if length > kept.left
             || kept.memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err()
         {
