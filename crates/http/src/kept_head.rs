@@ -373,20 +373,10 @@ fn write(method: &Method, uri: &Uri, headers: &HeaderMap) -> (Vec<u8>, Option<Bo
     let mut pairs = Vec::with_capacity(headers.len() * USUAL + ROOM);
     let method = method.as_str().as_bytes();
     let authority = uri.authority().map_or("", |authority| authority.as_str());
-    let mut path = uri.path_and_query().map_or("", |path| path.as_str());
-    let whole = match uri.scheme_str() {
-        Some(scheme) => {
-            push(&mut pairs, method, scheme.as_bytes());
-            !authority.is_empty()
-        }
-        None => {
-            push_alone(&mut pairs, method);
-            // The path of a target without any part is empty, though its `PathAndQuery` is "/".
-            if uri.path().is_empty() {
-                path = "";
-            }
-            authority.is_empty() || path.is_empty()
-        }
+    let path = match uri.path_and_query() {
+        // The path of a target without any part is empty, though its `PathAndQuery` is "/".
+        Some(path) if !uri.path().is_empty() => path.as_str(),
+        _ => "",
     };
     push(&mut pairs, method, path.as_bytes());
     let scheme = uri.scheme_str().map(|scheme| [scheme.as_bytes(), SEPARATOR]).unwrap_or_default();
@@ -408,7 +398,8 @@ fn write(method: &Method, uri: &Uri, headers: &HeaderMap) -> (Vec<u8>, Option<Bo
     // Each string is restored by the type that it is from, so only the lengths and the parts of the
     // target together could be refused. Every length of a head below 4 GiB fits its half of a word.
     // `Uri::from_parts` takes a scheme with both other parts, or one of them alone.
-    if pairs.len() as u64 >= SHARED || !whole {
+    let whole = !authority.is_empty() && !path.is_empty();
+    if pairs.len() as u64 >= SHARED || uri.scheme_str().is_some() != whole {
         pairs.clear();
     }
     (pairs, shared)
