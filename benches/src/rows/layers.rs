@@ -14,7 +14,7 @@ use super::call::each as polled;
 use super::once::each as awaited;
 use super::{Row, Work, above, alone};
 use crate::contenders::CAP;
-use crate::inner::{Answers, AnswersLater};
+use crate::inner::{Answers, AnswersLater, FailsFirst};
 use crate::requests::{Body, fresh};
 
 pub(super) const ROWS: &[Row] = &[
@@ -73,9 +73,14 @@ const DELAY: Duration = Duration::from_millis(50);
 const OBSERVED: u64 = 300;
 
 fn hedged(policy: HedgePolicy) -> Work {
-    let mut work = awaited(HedgeLayer::new(policy).layer(AnswersLater), fresh);
+    let mut work = awaited(hedging(policy).layer(AnswersLater), fresh);
     work(OBSERVED);
     work
+}
+
+/// The layer with PUT hedged, as tower's policy has it.
+fn hedging(policy: HedgePolicy) -> HedgeLayer {
+    HedgeLayer::new(policy.idempotent_methods(true))
 }
 
 /// tower's hedge knows no fixed delay: its delay is always a percentile.
@@ -117,8 +122,11 @@ fn behind_a_server() -> Request<Body> {
     request
 }
 
-/// Every contender gets its calls through.
+/// Every contender gets its calls through, and ours sends a second attempt when the first fails.
 pub(super) fn check() {
+    let service = FailsFirst::default();
+    awaited(hedging(HedgePolicy::http().delay(DELAY)).layer(service.clone()), fresh)(1);
+    assert_eq!(service.calls(), 2, "the call is hedged");
     for contender in ROWS.iter().flat_map(|row| row.contenders) {
         (contender.prepare)()(10);
     }
