@@ -164,14 +164,14 @@ const NOW: Duration = Duration::from_secs(1);
 
 fn spend(budget: &RetryBudget, destination: &str, tokens: u32) {
     for _ in 0..tokens {
-        take(budget, destination).expect("there are more").spend();
+        drop(take(budget, destination).expect("there are more").spend());
     }
 }
 
 /// The credit of a success as a call makes it.
 fn credit(budget: &RetryBudget) {
     if !budget.is_full() {
-        budget.succeeded(black_box(DESTINATION), 0);
+        budget.on_success(black_box(DESTINATION), 0);
     }
 }
 
@@ -183,7 +183,7 @@ fn repeat(operation: impl Fn() + 'static) -> Work {
 fn credits(budget: RetryBudget, asked: bool) -> Work {
     match asked {
         true => repeat(move || credit(black_box(&budget))),
-        false => repeat(move || black_box(&budget).succeeded(black_box(DESTINATION), 0)),
+        false => repeat(move || black_box(&budget).on_success(black_box(DESTINATION), 0)),
     }
 }
 
@@ -191,7 +191,7 @@ fn takes(budget: RetryBudget, spent: bool) -> Work {
     repeat(move || {
         let permit = take(black_box(&budget), black_box(DESTINATION)).expect("there are more");
         if spent {
-            permit.spend();
+            drop(permit.spend());
         }
     })
 }

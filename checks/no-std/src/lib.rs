@@ -82,7 +82,7 @@ pub extern "C" fn reattempt_next_delay(attempts: u32) -> i64 {
     let delays: &mut dyn Delays = &mut schedule.delays();
     match decide(&Limits::default(), &failed, delays, random, &Unlimited) {
         Decision::Retry { after, permit } => {
-            permit.spend();
+            drop(permit.spend());
             i64::try_from(after.as_nanos()).unwrap_or(i64::MAX)
         }
         Decision::Return(_) => -1,

@@ -47,8 +47,8 @@ fn a_known_destination_costs_no_allocation() {
         for second in 0..100 {
             drop(acquire(Duration::from_secs(second)));
             acquire(Duration::from_secs(second)).map(|permit| permit.spend());
-            budget.succeeded("api:443", 0);
-            budget.succeeded("other:443", 0);
+            budget.on_success("api:443", 0);
+            budget.on_success("other:443", 0);
         }
         assert!(budget.refusals() > 0, "refusals cost nothing either");
         assert_eq!(ALLOCATIONS.get() - before, 0);

@@ -31,13 +31,13 @@ fn work(budget: &RetryBudget, destination: &str, thread: u64) -> Counts {
         let now = Duration::from_millis((step * 50).saturating_sub(random % 1000));
         match random >> 62 {
             0 | 1 => {
-                budget.succeeded(destination, 0);
+                budget.on_success(destination, 0);
                 counts.succeeded += 1;
             }
             2 => drop(budget.acquire(destination, &FAILURE, now)),
             _ => {
                 if let Some(permit) = budget.acquire(destination, &FAILURE, now) {
-                    permit.spend();
+                    drop(permit.spend());
                     counts.sent += 1;
                 }
             }
@@ -73,7 +73,7 @@ fn run(budget: &RetryBudget, destinations: u64) -> Vec<Counts> {
 fn drain(budget: &RetryBudget, destination: &str, now: Duration) -> u64 {
     let mut sent = 0;
     while let Some(permit) = budget.acquire(destination, &FAILURE, now) {
-        permit.spend();
+        drop(permit.spend());
         sent += 1;
     }
     sent
@@ -108,7 +108,7 @@ fn a_full_bucket_is_never_more_than_full() {
         // Capacity, ratio and trickle, in tenths of a token.
         assert!(10 * sent <= 100 + total.succeeded + 10);
         for _ in 0..100 {
-            budget.succeeded("host-0", 0);
+            budget.on_success("host-0", 0);
         }
         assert_eq!(budget.balance("host-0"), 10.0);
         assert!(budget.is_full(), "the count of buckets that are not full is back at zero");

@@ -19,7 +19,7 @@ use std::time::Duration;
 use bucket::{Bucket, Rule, TOKEN, Take};
 use loom::thread;
 use not_full::{NotFull, Slot};
-use reattempt_core::GiveBack;
+use reattempt_core::PermitIssuer;
 
 const START: Duration = Duration::ZERO;
 const HASH: u64 = 0;
@@ -42,7 +42,8 @@ fn bucket_counted(
     refill: u64,
     counted: Option<(Arc<NotFull>, Slot)>,
 ) -> Arc<Bucket> {
-    let rule = Rule { capacity: capacity * TOKEN, ratio: TOKEN / 2, refill: refill * TOKEN };
+    let (capacity_held, refill) = (capacity * TOKEN, refill * TOKEN);
+    let rule = Rule { capacity: capacity_held, ratio: TOKEN / 2, refill, refunds: true };
     let bucket = Arc::new(Bucket::new(rule, counted));
     for _ in held..capacity {
         assert_eq!(bucket.take(1, START), Take::Taken);
@@ -354,14 +355,14 @@ fn what_a_success_gives_back_is_neither_lost_nor_more_than_there_is_room_for() {
     loom::model(|| {
         let (bucket, not_full) = bucket(12, 2, 0);
         let succeeding = Arc::clone(&bucket);
-        let succeeding = thread::spawn(move || succeeding.succeeded(5));
-        bucket.succeeded(0);
+        let succeeding = thread::spawn(move || succeeding.on_retry_end(5, true));
+        bucket.credit();
         let taken = bucket.take(5, START) == Take::Taken;
         succeeding.join().unwrap();
         let balance = 2 * TOKEN + 5 * TOKEN + TOKEN / 2 - u64::from(taken) * 5 * TOKEN;
         assert_eq!((bucket.balance(), count(&not_full)), (Some(balance), 1));
-        bucket.succeeded(10);
-        bucket.succeeded(10);
+        bucket.on_retry_end(10, true);
+        bucket.on_retry_end(10, true);
         assert_eq!((bucket.balance(), count(&not_full)), (Some(12 * TOKEN), 0));
     });
 }
@@ -371,7 +372,7 @@ fn a_success_that_fills_the_bucket_and_a_dear_take_do_not_lose_each_other() {
     loom::model(|| {
         let (bucket, not_full) = bucket(10, 5, 0);
         let succeeding = Arc::clone(&bucket);
-        let succeeding = thread::spawn(move || succeeding.succeeded(5));
+        let succeeding = thread::spawn(move || succeeding.on_retry_end(5, true));
         let taken = bucket.take(10, START) == Take::Taken;
         succeeding.join().unwrap();
         let left = if taken { 0 } else { 10 };

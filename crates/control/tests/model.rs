@@ -148,7 +148,7 @@ fn two_million_refills_later_the_bucket_still_counts() {
     let failure = Failure::new(FailureKind::Network);
     for second in 1..=2_100_000 {
         let now = Duration::from_secs(second);
-        assert_eq!(budget.acquire("", &failure, now).map(Permit::spend), Some(1));
+        assert_eq!(budget.acquire("", &failure, now).map(|permit| permit.spend().cost()), Some(1));
         assert_eq!(budget.balance(""), 0.0);
     }
     assert_eq!(budget.refusals(), 0);
@@ -185,7 +185,7 @@ proptest! {
                     let permit = budget.acquire(NAMES[name], &failure, now);
                     prop_assert_eq!(permit.is_some(), model.acquire(bucket(name), now));
                     match permit {
-                        Some(permit) if spend => prop_assert_eq!(permit.spend(), 1),
+                        Some(permit) if spend => prop_assert_eq!(permit.spend().cost(), 1),
                         Some(permit) => held.push((bucket(name), permit)),
                         None => refusals += 1,
                     }
@@ -198,7 +198,7 @@ proptest! {
                     }
                 }
                 Step::Succeed { name } => {
-                    budget.succeeded(NAMES[name], 0);
+                    budget.on_success(NAMES[name], 0);
                     let ratio = model.ratio;
                     model.add(bucket(name), ratio);
                     model.bucket(bucket(name)).earned += ratio;
@@ -234,7 +234,7 @@ proptest! {
         ends.sort_unstable();
         for end in ends {
             let now = Duration::from_micros(end);
-            let granted = rate.acquire("", &failure, now).map(Permit::spend).is_some();
+            let granted = rate.acquire("", &failure, now).map(|permit| permit.spend().cost()).is_some();
             prop_assert_eq!(granted, model.acquire(0, now));
             prop_assert_eq!(rate.balance(""), model.bucket(0).balance as f64 / 1e6);
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use reattempt_control::RetryBudget;
-use reattempt_core::{Budget, ConfigError, Failure, FailureKind, Permit};
+use reattempt_core::{Budget, ConfigError, Failure, FailureKind, PaidRetry, Permit};
 
 const BUSY: Failure = Failure::new(FailureKind::Throttled);
 const TIMEOUT: Failure = Failure::new(FailureKind::Timeout);
@@ -23,7 +23,7 @@ fn acquire(budget: &RetryBudget, failure: &Failure) -> Option<Permit> {
 fn drain(budget: &RetryBudget, destination: &str, failure: &Failure) -> u32 {
     let mut sent = 0;
     while let Some(permit) = budget.acquire(destination, failure, START) {
-        permit.spend();
+        drop(permit.spend());
         sent += 1;
     }
     sent
@@ -52,10 +52,10 @@ fn five_hundred_tokens_are_a_hundred_retries_or_fifty_after_timeouts() {
 #[test]
 fn a_retry_that_is_too_dear_is_refused_and_takes_nothing() {
     let quota = RetryBudget::aws_quota().capacity(12.0).unwrap();
-    assert_eq!(acquire(&quota, &BUSY).unwrap().spend(), 5);
+    assert_eq!(acquire(&quota, &BUSY).unwrap().spend().cost(), 5);
     assert!(acquire(&quota, &TIMEOUT).is_none());
     assert_eq!((quota.balance("a"), quota.refusals()), (7.0, 1));
-    assert_eq!(acquire(&quota, &BUSY).unwrap().spend(), 5);
+    assert_eq!(acquire(&quota, &BUSY).unwrap().spend().cost(), 5);
     assert!(acquire(&quota, &BUSY).is_none());
     assert_eq!((quota.balance("a"), quota.refusals()), (2.0, 2));
 }
@@ -63,17 +63,23 @@ fn a_retry_that_is_too_dear_is_refused_and_takes_nothing() {
 #[test]
 fn a_success_gives_back_what_was_paid_and_one_at_once_gives_one() {
     for quota in [RetryBudget::aws_quota(), RetryBudget::aws_quota().shared()] {
-        let paid = [BUSY, TIMEOUT, BUSY].map(|failure| acquire(&quota, &failure).unwrap().spend());
-        assert_eq!(paid, [5, 10, 5]);
+        let [first, dear, last] =
+            [BUSY, TIMEOUT, BUSY].map(|failure| acquire(&quota, &failure).unwrap().spend());
+        assert_eq!([&first, &dear, &last].map(PaidRetry::cost), [5, 10, 5]);
         assert_eq!(quota.balance("a"), 480.0);
-        quota.succeeded("a", 10);
+        dear.succeed();
+        quota.on_success("a", 1);
         assert_eq!(quota.balance("a"), 490.0);
-        quota.succeeded("a", 0);
+        quota.on_success("a", 0);
         assert_eq!(quota.balance("a"), 491.0);
-        quota.succeeded("a", 5);
-        quota.succeeded("a", 5);
+        drop(first);
+        assert_eq!(quota.balance("a"), 491.0, "a retry that fails returns nothing");
+        last.succeed();
+        quota.on_success("a", 0);
+        quota.on_success("a", 0);
+        (0..3).for_each(|_| quota.on_success("a", 0));
         assert_eq!((quota.balance("a"), quota.is_full()), (500.0, true), "and never more");
-        quota.succeeded("a", u32::MAX);
+        quota.on_success("a", u32::MAX);
         assert_eq!(quota.balance("a"), 500.0);
     }
 }
@@ -85,10 +91,10 @@ fn nothing_comes_by_time_and_five_successes_pay_for_a_retry() {
     let late = Duration::from_secs(3600 * 24 * 365);
     assert!(quota.acquire("a", &BUSY, late).is_none());
     for _ in 0..4 {
-        quota.succeeded("a", 0);
+        quota.on_success("a", 0);
     }
     assert!(quota.acquire("a", &BUSY, late).is_none());
-    quota.succeeded("a", 0);
+    quota.on_success("a", 0);
     assert!(quota.acquire("a", &BUSY, late).is_some());
 }
 
@@ -96,7 +102,7 @@ fn nothing_comes_by_time_and_five_successes_pay_for_a_retry() {
 fn a_ratio_budget_gives_the_ratio_whatever_was_paid() {
     let budget = RetryBudget::ratio(0.1).unwrap();
     drain(&budget, "a", &TIMEOUT);
-    budget.succeeded("a", 7);
+    budget.on_success("a", 7);
     assert_eq!(budget.balance("a"), 0.1);
 }
 
@@ -170,7 +176,7 @@ fn trap_13_two_hundred_threads_with_dear_and_cheap_retries_do_not_overdraw() {
                         let failure = if thread % 2 == 0 { BUSY } else { TIMEOUT };
                         (0..50)
                             .filter_map(|_| acquire(quota, &failure))
-                            .map(Permit::spend)
+                            .map(|permit| permit.spend().cost())
                             .sum::<u32>()
                     })
                 })
@@ -188,7 +194,7 @@ fn trap_13_every_token_is_accounted_for_under_contention() {
     for quota in [build(), build().shared()] {
         drain(&quota, "a", &BUSY);
         for _ in 0..20_000 {
-            quota.succeeded("a", 0);
+            quota.on_success("a", 0);
         }
         let start = Barrier::new(200);
         let (spent, at_once): (u64, u64) = thread::scope(|scope| {
@@ -215,16 +221,20 @@ fn work(quota: &RetryBudget, thread: u64) -> (u64, u64) {
         let failure = if (thread + step).is_multiple_of(2) { BUSY } else { TIMEOUT };
         match (thread + step / 2) % 4 {
             0 => {
-                quota.succeeded("a", 0);
+                quota.on_success("a", 0);
                 at_once += 1;
             }
             1 => drop(acquire(quota, &failure)),
             2 => {
                 if let Some(permit) = acquire(quota, &failure) {
-                    quota.succeeded("a", permit.spend());
+                    permit.spend().succeed();
+                    quota.on_success("a", 1);
                 }
             }
-            _ => spent += u64::from(acquire(quota, &failure).map_or(0, Permit::spend)),
+            _ => {
+                spent +=
+                    u64::from(acquire(quota, &failure).map_or(0, |permit| permit.spend().cost()))
+            }
         }
     }
     (spent, at_once)
@@ -235,8 +245,7 @@ fn trap_14_a_total_outage_adds_next_to_no_load() {
     let quota = RetryBudget::aws_quota();
     let granted = (0..600_000_u64).filter(|call| {
         let now = Duration::from_millis(*call);
-        quota.failed("a", &BUSY);
-        quota.acquire("a", &BUSY, now).map(Permit::spend).is_some()
+        quota.acquire_after_failure("a", &BUSY, now).map(|permit| permit.spend().cost()).is_some()
     });
     assert_eq!(granted.count(), 100);
 }
@@ -251,7 +260,10 @@ fn trap_15_each_destination_has_a_quota_of_its_own_and_what_is_not_full_stays() 
     }
     assert_eq!(quota.refusals(), 101);
     assert_eq!((quota.balance("bad"), quota.balance("host-7")), (0.0, 0.0));
-    quota.succeeded("host-7", 10);
+    (0..10).for_each(|_| quota.on_success("host-7", 0));
+    assert_eq!((quota.balance("bad"), quota.balance("host-8")), (0.0, 10.0));
+    let retry = quota.acquire("host-9", &TIMEOUT, START).unwrap().spend();
+    retry.succeed();
     assert_eq!((quota.balance("bad"), quota.balance("host-8")), (0.0, 10.0));
 
     let quota = RetryBudget::aws_quota();
@@ -293,7 +305,7 @@ proptest! {
         let bucket = |name: usize| if shared { 0 } else { name };
         let mut model = HashMap::from([(0, capacity), (1, capacity)]);
         let mut held: Vec<(usize, u32, Permit)> = Vec::new();
-        let mut spent: Vec<u32> = Vec::new();
+        let mut spent: Vec<(usize, PaidRetry)> = Vec::new();
         let mut refusals = 0;
         for step in steps {
             match step {
@@ -309,8 +321,9 @@ proptest! {
                     };
                     *balance -= cost;
                     if spend {
-                        prop_assert_eq!(permit.spend(), cost);
-                        spent.push(cost);
+                        let retry = permit.spend();
+                        prop_assert_eq!(retry.cost(), cost);
+                        spent.push((bucket(name), retry));
                     } else {
                         held.push((bucket(name), cost, permit));
                     }
@@ -323,10 +336,17 @@ proptest! {
                     }
                 }
                 Step::Succeed { name, of_retry } => {
-                    let paid = spent.pop().filter(|_| of_retry).unwrap_or(0);
-                    quota.succeeded(names[name], paid);
-                    let balance = model.get_mut(&bucket(name)).unwrap();
-                    *balance = (*balance + paid.max(1)).min(capacity);
+                    let retry = spent.pop().filter(|_| of_retry);
+                    let (own, returned) = match &retry {
+                        Some((own, retry)) => (*own, retry.cost()),
+                        None => (bucket(name), 1),
+                    };
+                    quota.on_success(names[name], retry.is_some().into());
+                    if let Some((_, retry)) = retry {
+                        retry.succeed();
+                    }
+                    let balance = model.get_mut(&own).unwrap();
+                    *balance = (*balance + returned).min(capacity);
                 }
             }
             for (name, destination) in names.into_iter().enumerate() {

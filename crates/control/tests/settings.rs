@@ -170,7 +170,7 @@ fn a_rate_budget_earns_by_time_alone() {
     ] {
         assert_eq!(retry(&budget, "a", Duration::ZERO, 100), 5);
         assert!(budget.is_full(), "a success would change nothing");
-        budget.succeeded("a", 1);
+        budget.on_success("a", 1);
         assert_eq!(retry(&budget, "a", Duration::ZERO, 100), 0);
     }
     let budget = RetryBudget::rate(2.0, 5.0).unwrap();
@@ -187,11 +187,11 @@ fn a_ratio_budget_is_full_only_when_every_bucket_is() {
     assert!(budget.is_full());
     retry(&budget, "a", Duration::ZERO, 1);
     retry(&budget, "b", Duration::ZERO, 2);
-    budget.succeeded("a", 0);
-    budget.succeeded("b", 1);
+    budget.on_success("a", 0);
+    budget.on_success("b", 1);
     assert!(!budget.is_full());
     assert_eq!(budget.destinations(), [(Arc::from("a"), 10.0), (Arc::from("b"), 9.0)]);
-    budget.succeeded("b", 0);
+    budget.on_success("b", 0);
     assert!(budget.is_full());
 }
 
@@ -199,7 +199,7 @@ fn a_ratio_budget_is_full_only_when_every_bucket_is() {
 fn an_unlimited_budget_grants_and_counts_nothing() {
     let budget = RetryBudget::unlimited();
     assert_eq!(retry(&budget, "a", Duration::ZERO, 10_000), 10_000);
-    budget.succeeded("a", 0);
+    budget.on_success("a", 0);
     assert_eq!((budget.balance("a"), budget.refusals()), (f64::INFINITY, 0));
     assert!(budget.is_full() && budget.destinations().is_empty());
     assert_eq!(format!("{budget:?}"), "RetryBudget { kind: unlimited }");
@@ -212,7 +212,7 @@ fn at_night_the_emptiest_buckets_are_listed_first() {
     retry(&budget, "api.example:443", Duration::ZERO, 20);
     retry(&budget, "img.example:443", Duration::ZERO, 1);
     for _ in 0..10 {
-        budget.succeeded("img.example:443", 0);
+        budget.on_success("img.example:443", 0);
     }
     assert_eq!(
         format!("{budget:?}"),

@@ -26,7 +26,7 @@ fn drain(budget: &RetryBudget, destination: &str, now: Duration, most: u32) -> u
         let Some(permit) = acquire(budget, destination, now) else {
             break;
         };
-        permit.spend();
+        drop(permit.spend());
         sent += 1;
     }
     sent
@@ -41,10 +41,10 @@ fn without_trickle(ratio: f64, capacity: f64) -> RetryBudget {
 fn trap_10_clones_share_one_bucket_and_separate_builds_never() {
     for budget in [without_trickle(0.1, 3.0), without_trickle(0.1, 3.0).shared()] {
         let clone = budget.clone();
-        acquire(&budget, "a", START).unwrap().spend();
-        acquire(&clone, "a", START).unwrap().spend();
+        drop(acquire(&budget, "a", START).unwrap().spend());
+        drop(acquire(&clone, "a", START).unwrap().spend());
         assert_eq!((budget.balance("a"), clone.balance("a")), (1.0, 1.0));
-        clone.succeeded("a", 0);
+        clone.on_success("a", 0);
         assert_eq!((budget.balance("a"), clone.balance("a")), (1.1, 1.1));
         assert_eq!(drain(&clone, "a", START, 100), 1);
         assert!(acquire(&budget, "a", START).is_none());
@@ -78,7 +78,7 @@ fn trap_11_a_permit_that_is_dropped_unspent_gives_its_token_back() {
             assert_eq!(budget.balance("a"), 1.0);
             assert!(budget.is_full());
         }
-        assert_eq!(acquire(&budget, "a", START).unwrap().spend(), 1);
+        assert_eq!(acquire(&budget, "a", START).unwrap().spend().cost(), 1);
         assert_eq!(budget.balance("a"), 0.0, "a token that was spent stays spent");
     }
 }
@@ -89,7 +89,7 @@ fn trap_11_a_token_given_back_to_a_full_bucket_does_not_raise_it_above_its_capac
     for successes in [3, 100] {
         let permit = acquire(&budget, "a", START).unwrap();
         for _ in 0..successes {
-            budget.succeeded("a", 0);
+            budget.on_success("a", 0);
         }
         drop(permit);
         assert_eq!(budget.balance("a"), 2.0);
@@ -124,14 +124,14 @@ fn trap_13_a_ratio_is_exactly_what_it_says() {
         let budget = without_trickle(ratio, 100.0);
         assert_eq!(drain(&budget, "a", START, 1000), 100);
         for _ in 0..10 {
-            budget.succeeded("a", 0);
+            budget.on_success("a", 0);
         }
         assert_eq!(drain(&budget, "a", START, 1000), retries, "ten successes at {ratio}");
     }
     let budget = without_trickle(0.3, 1_000_000.0);
     drain(&budget, "a", START, 1_000_000);
     for _ in 0..100_000 {
-        budget.succeeded("a", 0);
+        budget.on_success("a", 0);
     }
     assert_eq!(budget.balance("a"), 30_000.0, "and does not drift");
 }
@@ -145,7 +145,7 @@ fn trap_13_the_balance_never_goes_below_zero() {
         assert_eq!((budget.balance("a"), budget.refusals()), (0.0, refusals));
     }
     for _ in 0..10 {
-        budget.succeeded("a", 0);
+        budget.on_success("a", 0);
     }
     assert_eq!(drain(&budget, "a", START, 10), 1, "and comes back at once");
 }
@@ -157,10 +157,10 @@ fn trap_14_a_total_outage_adds_next_to_no_load() {
     // A thousand calls a second for ten minutes, and every attempt of each fails.
     for call in 0..600_000_u64 {
         let now = Duration::from_millis(call);
-        budget.failed("a", &FAILURE);
+        budget.on_failure("a", &FAILURE, START);
         if let Some(permit) = acquire(&budget, "a", now) {
-            permit.spend();
-            budget.failed("a", &FAILURE);
+            drop(permit.spend());
+            budget.on_failure("a", &FAILURE, START);
             retries += 1;
         }
     }
@@ -231,7 +231,7 @@ fn trap_15_the_number_of_destinations_is_bounded() {
     assert_eq!(budget.balance("host-4999"), 0.0);
     assert_eq!(budget.refusals(), 5000 - 1034);
     for _ in 0..10 {
-        budget.succeeded("host-4999", 0);
+        budget.on_success("host-4999", 0);
     }
     assert_eq!(drain(&budget, "host-4998", START, 10), 1, "and a success of one pays for all");
 }
@@ -242,7 +242,7 @@ fn trap_15_a_success_alone_takes_no_place_in_the_table() {
     drain(&budget, "busy", START, 1);
     assert!(!budget.is_full());
     for name in 0..100 {
-        budget.succeeded(&format!("host-{name}"), 0);
+        budget.on_success(&format!("host-{name}"), 0);
     }
     assert_eq!(names(&budget), ["busy"]);
 }
@@ -259,7 +259,7 @@ fn trap_15_a_success_is_credited_whatever_other_destinations_there_are() {
         assert!(!budget.is_full());
         assert_eq!(budget.balance(name), 1.0);
         for balance in [1.5, 2.0, 2.0] {
-            budget.succeeded(name, 0);
+            budget.on_success(name, 0);
             assert_eq!(budget.balance(name), balance);
         }
     }
@@ -273,11 +273,11 @@ fn trap_15_a_success_of_one_without_a_place_is_credited_to_all_such() {
         drain(&budget, "first", START, 1);
         drain(&budget, "second", START, 1);
         let other = format!("host-{name}");
-        budget.succeeded(&other, 0);
+        budget.on_success(&other, 0);
         assert_eq!((budget.balance("first"), budget.balance("second")), (1.0, 1.5));
-        budget.succeeded(&other, 0);
-        budget.succeeded("first", 0);
-        budget.succeeded("first", 0);
+        budget.on_success(&other, 0);
+        budget.on_success("first", 0);
+        budget.on_success("first", 0);
         assert!(budget.is_full());
     }
 }

@@ -1,55 +1,110 @@
-//! The contract of a retry budget: a bucket of tokens that stands in front of every retry.
+//! The contract of a retry budget, which must grant every retry before it is made.
+
+mod both;
+mod permit;
+mod spend_only;
 
 use alloc::sync::Arc;
-use core::fmt;
 use core::time::Duration;
 
 use crate::{Failure, ServerHint};
 
-/// Decides whether one more retry can be afforded.
+pub use permit::{PaidRetry, Permit, PermitIssuer};
+pub use spend_only::SpendOnly;
+
+/// A limit on the retries of all calls of a client.
 ///
-/// `destination` names whom the request is for, so that one bad host cannot spend what the others
-/// need; an implementation with a single bucket ignores it. `now` is monotonic time since any fixed
-/// moment. Clones of a budget share its tokens, and all calls of a client share the budget, on
-/// whatever thread they are and for as long as an answer is read.
+/// One budget serves all calls, from any thread. Clones of a budget share its state.
+/// `destination` names the server that a request is for; a budget with a single bucket ignores it.
+/// `now` is monotonic time since a fixed moment.
+///
+/// # What a budget is given
+///
+/// | event | method |
+/// |---|---|
+/// | a call begins (only if [`counts_calls`](Budget::counts_calls)) | [`on_start`](Budget::on_start) |
+/// | an attempt failed in a way that a retry may mend, and a retry is asked for | [`acquire_after_failure`](Budget::acquire_after_failure) |
+/// | an attempt failed in such a way, and no retry follows for another reason | [`on_failure`](Budget::on_failure) |
+/// | an attempt is asked for beside those that are under way (a hedge) | [`acquire`](Budget::acquire) |
+/// | a paid retry ended, or was never sent | [`PermitIssuer`] |
+/// | a call ended with a success | [`on_success`](Budget::on_success) |
+/// | a call ended with a response that a retry would not mend | [`on_permanent_failure`](Budget::on_permanent_failure) |
+///
+/// Each failed attempt is reported once. An error earns nothing: a call that ends with one is not
+/// reported.
 pub trait Budget: Send + Sync + 'static {
-    /// Takes what a retry after `failure` costs, or returns `None` and takes nothing.
+    /// Takes what one more attempt costs after `failure`; `None` if it cannot be paid.
     ///
-    /// The last thing a decision does. The permit gives the tokens back when it is dropped unspent.
+    /// The permit returns the tokens if it is dropped unspent. A hedge that is sent because the first
+    /// attempt is slow gives a failure of the kind [`Timeout`](crate::FailureKind::Timeout).
     fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit>;
 
-    /// A call has succeeded. `paid` is the cost of the call's last retry, 0 when it had none.
-    fn succeeded(&self, destination: &str, paid: u32) {
-        let _ = (destination, paid);
-    }
-
-    /// A call has ended in a response that is a failure another attempt would not mend; `hint` is what the
-    /// server asked for beside it, [`Stop`](ServerHint::Stop) only where the call might have been retried.
-    /// Not called for a call that has ended in an error, for only a response earns credit.
+    /// Records a failed attempt and takes what its retry costs: the last step of a decision.
     ///
-    /// Counts as a success unless it is said otherwise: the server is there, and has answered.
-    fn failed_for_good(&self, destination: &str, hint: ServerHint, paid: u32) {
+    /// A budget whose answer depends on the failure overrides it to do both in one atomic step. Default:
+    /// [`on_failure`](Budget::on_failure), then [`acquire`](Budget::acquire).
+    fn acquire_after_failure(
+        &self,
+        destination: &str,
+        failure: &Failure,
+        now: Duration,
+    ) -> Option<Permit> {
+        self.on_failure(destination, failure, now);
+        self.acquire(destination, failure, now)
+    }
+
+    /// Records a failed attempt after which no retry is asked for.
+    ///
+    /// It is not called for calls that must not be retried at all.
+    fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
+        let _ = (destination, failure, now);
+    }
+
+    /// Records a call that ended with a success. `retries` is the number of its retries that were
+    /// granted by [`acquire`](Budget::acquire).
+    fn on_success(&self, destination: &str, retries: u32) {
+        let _ = (destination, retries);
+    }
+
+    /// Records a call that ended with a response that another attempt would not mend.
+    ///
+    /// `hint` is [`Stop`](ServerHint::Stop) only if the call could have been retried. Default: the same as
+    /// a success, because the server is there and has answered.
+    fn on_permanent_failure(&self, destination: &str, hint: ServerHint, retries: u32) {
         let _ = hint;
-        self.succeeded(destination, paid);
+        self.on_success(destination, retries);
     }
 
-    /// An attempt has failed with a failure that is worth a retry, whether or not one follows; of a
-    /// call that is not to be retried at all nothing is told.
-    fn failed(&self, destination: &str, failure: &Failure) {
-        let _ = (destination, failure);
+    /// Records the beginning of a call. The permit is dropped when the call ends, however it ends.
+    ///
+    /// Called only if [`counts_calls`](Budget::counts_calls) returns `true`.
+    fn on_start(&self, destination: &str) -> Permit {
+        let _ = destination;
+        Permit::free()
     }
 
-    /// True when [`succeeded`](Budget::succeeded) would change nothing for any destination, nor would
-    /// [`failed_for_good`](Budget::failed_for_good) without a hint, so that the caller need not even
-    /// find out which one it is.
+    /// Returns `true` if every call must be reported to [`on_start`](Budget::on_start).
+    ///
+    /// It is read once, when a policy is built. A first-time success then costs more: its destination is
+    /// computed. Default `false`.
+    #[inline]
+    fn counts_calls(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if recording a success would have no effect for any destination. Callers may then
+    /// skip computing the destination.
+    ///
+    /// [`on_permanent_failure`](Budget::on_permanent_failure) without a hint must have no effect either.
+    /// Default `false`, which is never wrong.
     #[inline]
     fn is_full(&self) -> bool {
         false
     }
 
-    /// True when nothing that it is told ever changes anything, now or later.
+    /// Returns `true` if no event ever has an effect. Default `false`, which is never wrong.
     #[inline]
-    fn is_indifferent(&self) -> bool {
+    fn is_noop(&self) -> bool {
         false
     }
 }
@@ -59,79 +114,45 @@ impl<B: Budget + ?Sized> Budget for Arc<B> {
         (**self).acquire(destination, failure, now)
     }
 
-    fn succeeded(&self, destination: &str, paid: u32) {
-        (**self).succeeded(destination, paid);
+    fn acquire_after_failure(
+        &self,
+        destination: &str,
+        failure: &Failure,
+        now: Duration,
+    ) -> Option<Permit> {
+        (**self).acquire_after_failure(destination, failure, now)
     }
 
-    fn failed_for_good(&self, destination: &str, hint: ServerHint, paid: u32) {
-        (**self).failed_for_good(destination, hint, paid);
+    fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
+        (**self).on_failure(destination, failure, now);
     }
 
-    fn failed(&self, destination: &str, failure: &Failure) {
-        (**self).failed(destination, failure);
+    fn on_success(&self, destination: &str, retries: u32) {
+        (**self).on_success(destination, retries);
+    }
+
+    fn on_permanent_failure(&self, destination: &str, hint: ServerHint, retries: u32) {
+        (**self).on_permanent_failure(destination, hint, retries);
+    }
+
+    fn on_start(&self, destination: &str) -> Permit {
+        (**self).on_start(destination)
+    }
+
+    fn counts_calls(&self) -> bool {
+        (**self).counts_calls()
     }
 
     fn is_full(&self) -> bool {
         (**self).is_full()
     }
 
-    fn is_indifferent(&self) -> bool {
-        (**self).is_indifferent()
+    fn is_noop(&self) -> bool {
+        (**self).is_noop()
     }
 }
 
-/// Where an unspent permit returns its tokens.
-pub trait GiveBack: Send + Sync {
-    /// Puts `cost` back, as if it had never been taken.
-    fn give_back(&self, cost: u32);
-}
-
-/// Tokens taken for one retry.
-///
-/// Dropped before the retry was sent, it gives them back; [`spend`](Permit::spend) keeps them.
-#[must_use = "an unspent permit gives its tokens back when it is dropped"]
-pub struct Permit {
-    source: Option<Arc<dyn GiveBack>>,
-    cost: u32,
-}
-
-impl Permit {
-    /// A permit that was paid for with `cost` tokens (in the budget's own unit) from `source`.
-    #[inline]
-    pub fn new(source: Arc<dyn GiveBack>, cost: u32) -> Self {
-        Self { source: Some(source), cost }
-    }
-
-    /// A permit that cost nothing.
-    #[inline]
-    pub const fn free() -> Self {
-        Self { source: None, cost: 0 }
-    }
-
-    /// The retry is being sent: the tokens are gone. Returns what was paid.
-    #[inline]
-    pub fn spend(mut self) -> u32 {
-        self.source = None;
-        self.cost
-    }
-}
-
-impl Drop for Permit {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(source) = &self.source {
-            source.give_back(self.cost);
-        }
-    }
-}
-
-impl fmt::Debug for Permit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permit").field("cost", &self.cost).finish_non_exhaustive()
-    }
-}
-
-/// No budget at all: every retry is granted.
+/// No budget: every retry is granted.
 ///
 /// Only for callers whose retries are bounded elsewhere.
 #[derive(Debug, Clone, Copy, Default)]
@@ -146,39 +167,7 @@ impl Budget for Unlimited {
         true
     }
 
-    fn is_indifferent(&self) -> bool {
-        true
-    }
-}
-
-/// A budget that is spent from, and not told how attempts and calls end.
-///
-/// For the second of two layers on the way of one call that share a budget: hedging beside retries,
-/// whichever of them is outside. Both would tell it of the same success and of the same failure; so the
-/// retry layer, which sees every call, is given the budget itself, and the hedge layer a clone in here. A
-/// retry and a hedge still take a token each.
-///
-/// ```
-/// use core::time::Duration;
-/// use reattempt_core::{Budget, Failure, FailureKind, SpendOnly, Unlimited};
-///
-/// let failure = Failure::new(FailureKind::Timeout);
-/// let hedges = SpendOnly(Unlimited);
-/// assert!(hedges.acquire("one.example", &failure, Duration::ZERO).is_some());
-/// ```
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SpendOnly<B>(pub B);
-
-impl<B: Budget> Budget for SpendOnly<B> {
-    fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
-        self.0.acquire(destination, failure, now)
-    }
-
-    fn is_full(&self) -> bool {
-        true
-    }
-
-    fn is_indifferent(&self) -> bool {
+    fn is_noop(&self) -> bool {
         true
     }
 }

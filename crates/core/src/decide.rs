@@ -39,42 +39,27 @@ impl Default for Limits {
 
 /// An attempt that has ended, and what is known of its call.
 #[derive(Debug, Clone, Copy)]
-pub struct Failed<'a> {
+pub(crate) struct Failed<'a> {
     /// How the attempt ended.
-    pub judgement: Judgement,
+    pub(crate) judgement: Judgement,
     /// The attempts made so far, this one included.
-    pub attempts: u32,
+    pub(crate) attempts: u32,
     /// Whether the request may be carried out twice.
-    pub repeatable: bool,
+    pub(crate) repeatable: bool,
     /// Whether the request is still at hand to be sent again.
-    pub at_hand: bool,
+    pub(crate) at_hand: bool,
     /// The delay used before this attempt; `None` for the first.
-    pub previous: Option<Duration>,
+    pub(crate) previous: Option<Duration>,
     /// What the schedule noted when this attempt was sent.
-    pub admission: Admission,
+    pub(crate) admission: Admission,
     /// Time since the call started.
-    pub elapsed: Duration,
+    pub(crate) elapsed: Duration,
     /// Time left until the call's deadline; `None` without one.
-    pub until_deadline: Option<Duration>,
+    pub(crate) until_deadline: Option<Duration>,
     /// Whom the request is for: the key of the budget.
-    pub destination: &'a str,
+    pub(crate) destination: &'a str,
     /// Monotonic time, for the budget.
-    pub now: Duration,
-}
-
-/// What to do after an attempt.
-#[derive(Debug)]
-#[must_use]
-pub enum Decision {
-    /// Hand the outcome to the caller.
-    Return(StopReason),
-    /// Send the request again.
-    Retry {
-        /// How long to wait first.
-        after: Duration,
-        /// The budget's permit, to be spent when the retry is sent.
-        permit: Permit,
-    },
+    pub(crate) now: Duration,
 }
 
 /// Why a call ended with the outcome it has.
@@ -153,23 +138,40 @@ impl fmt::Display for StopReason {
 /// counts the retry. The random part ends where the elapsed time or the deadline does: it never stops
 /// a retry that the server's figure alone allows. A figure of zero sets no minimum: the schedule's delay
 /// stands. One that is only a minimum ([`ServerHint::AtLeast`]) takes its place where it is the longer one.
-pub fn decide<B: Budget + ?Sized>(
+pub(crate) fn decide<B: Budget + ?Sized>(
     limits: &Limits,
     failed: &Failed<'_>,
     delays: &mut dyn Delays,
     random: &mut dyn Random,
     budget: &B,
-) -> Decision {
-    let failure = match permitted(limits, failed) {
-        Ok(failure) => failure,
-        Err(reason) => return Decision::Return(reason),
+) -> Result<(Duration, Permit), StopReason> {
+    let refused = match delay(limits, failed, delays, random) {
+        Ok((after, failure)) => {
+            let permit = budget.acquire_after_failure(failed.destination, &failure, failed.now);
+            return permit.map(|permit| (after, permit)).ok_or(StopReason::BudgetExhausted);
+        }
+        Err(reason) => reason,
     };
+    if let Some(failure) = failed.judgement.verdict.failure()
+        && limits.max_attempts > 1
+    {
+        budget.on_failure(failed.destination, failure, failed.now);
+    }
+    Err(refused)
+}
+
+/// The delay before a retry after this failure, or why there is none, before the budget is asked.
+fn delay(
+    limits: &Limits,
+    failed: &Failed<'_>,
+    delays: &mut dyn Delays,
+    random: &mut dyn Random,
+) -> Result<(Duration, Failure), StopReason> {
+    let failure = permitted(limits, failed)?;
     let retry = NextRetry::new(failed.attempts.saturating_sub(1), failure)
         .after(failed.previous)
         .admitted(failed.admission);
-    let Some(scheduled) = delays.next_delay(&retry, random) else {
-        return Decision::Return(StopReason::ScheduleEnded);
-    };
+    let scheduled = delays.next_delay(&retry, random).ok_or(StopReason::ScheduleEnded)?;
     let most = longest_wait(limits, failed);
     let scheduled_too_long = match delays.is_shared() {
         true => StopReason::IntervalTooLong,
@@ -179,7 +181,7 @@ pub fn decide<B: Budget + ?Sized>(
         ServerHint::After(asked) | ServerHint::AtLeast(asked)
             if asked > limits.max_server_delay =>
         {
-            return Decision::Return(StopReason::ServerDelayTooLong);
+            return Err(StopReason::ServerDelayTooLong);
         }
         // A figure of zero, or a date that has passed, sets no minimum.
         ServerHint::After(Duration::ZERO) | ServerHint::None | ServerHint::Stop => {
@@ -193,14 +195,11 @@ pub fn decide<B: Budget + ?Sized>(
         ServerHint::Exactly(asked) => (asked, StopReason::ElapsedExhausted),
     };
     if limits.max_elapsed.is_some_and(|most| failed.elapsed.saturating_add(after) > most) {
-        return Decision::Return(too_long);
-    }
-    if failed.until_deadline.is_some_and(|left| after >= left) {
-        return Decision::Return(StopReason::DeadlineExceeded);
-    }
-    match budget.acquire(failed.destination, &failure, failed.now) {
-        Some(permit) => Decision::Retry { after, permit },
-        None => Decision::Return(StopReason::BudgetExhausted),
+        Err(too_long)
+    } else if failed.until_deadline.is_some_and(|left| after >= left) {
+        Err(StopReason::DeadlineExceeded)
+    } else {
+        Ok((after, failure))
     }
 }
 
@@ -240,3 +239,10 @@ fn permitted(limits: &Limits, failed: &Failed<'_>) -> Result<Failure, StopReason
         Ok(failure)
     }
 }
+
+#[cfg(test)]
+mod scene;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod traps;

@@ -30,8 +30,11 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod budget;
+mod call;
 mod combinators;
 mod config_error;
 mod decide;
@@ -42,12 +45,13 @@ mod on_failure;
 mod random;
 mod schedule;
 
-pub use budget::{Budget, GiveBack, Permit, SpendOnly, Unlimited};
+pub use budget::{Budget, PaidRetry, Permit, PermitIssuer, SpendOnly, Unlimited};
+pub use call::{Account, Call, CallEnd, CallSchedule, Decision, FailedAttempt, Terms, Undone};
 pub use combinators::{
     Capped, Floor, ImmediateFirst, Jittered, ScheduleExt, Take, Then, ThenDelays,
 };
 pub use config_error::ConfigError;
-pub use decide::{Decision, Failed, Limits, StopReason, decide};
+pub use decide::{Limits, StopReason};
 pub use failure::{Failure, FailureKind};
 pub use jitter::Jitter;
 pub use judgement::{Classify, Judgement, ServerHint, Verdict};

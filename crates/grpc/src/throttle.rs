@@ -38,9 +38,8 @@ use crate::Throttling;
 ///
 /// # As a budget
 ///
-/// As a [`Budget`] it takes its token in [`failed`](Budget::failed), and
-/// [`acquire`](Budget::acquire) only asks: the permit is free. That is the order of the rules:
-/// the last attempt that is allowed costs a token as well (rule RET-1).
+/// As a [`Budget`] it takes its token when an attempt fails, and the permit of a retry is free. That is the
+/// order of the rules: the last attempt that is allowed costs a token as well (RET-1).
 ///
 /// A failure that no retry would mend earns nothing, for only status OK does (rule THR-4), and costs
 /// nothing, unless the server says stop beside it (rules THR-3, PB-8).
@@ -103,18 +102,23 @@ impl Budget for Throttle {
         (!self.is_throttled()).then(Permit::free)
     }
 
-    fn succeeded(&self, _: &str, _: u32) {
+    /// Takes the token and reads the level in one step.
+    fn acquire_after_failure(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
+        (!self.bucket.debit()).then(Permit::free)
+    }
+
+    fn on_failure(&self, _: &str, _: &Failure, _: Duration) {
+        self.bucket.debit();
+    }
+
+    fn on_success(&self, _: &str, _: u32) {
         self.bucket.credit();
     }
 
-    fn failed_for_good(&self, _: &str, hint: ServerHint, _: u32) {
+    fn on_permanent_failure(&self, _: &str, hint: ServerHint, _: u32) {
         if hint == ServerHint::Stop {
             self.bucket.debit();
         }
-    }
-
-    fn failed(&self, _: &str, _: &Failure) {
-        self.bucket.debit();
     }
 
     #[inline]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::{
-    Admission, Budget, Decision, Delays, Failed, Failure, FailureKind, Judgement, Limits,
-    NextRetry, Random, ServerHint, StopReason, Verdict, decide,
+    Budget, Call, Decision, Delays, FailedAttempt, Failure, FailureKind, Judgement, Limits,
+    NextRetry, Random, Schedule, ServerHint, StopReason, Terms, Verdict,
 };
 use reattempt_grpc::{ServiceConfig, Throttle, Throttling};
 
@@ -36,7 +36,7 @@ fn thr_1_clones_share_one_bucket_and_builds_do_not() {
 #[test]
 fn thr_1_as_a_budget_it_has_one_bucket_for_all_destinations() {
     let throttle = throttle(2.0, 1.0);
-    Budget::failed(&throttle, "a.example", &FAILURE);
+    throttle.on_failure("a.example", &FAILURE, Duration::ZERO);
     assert!(throttle.acquire("b.example", &FAILURE, Duration::ZERO).is_none());
 }
 
@@ -63,7 +63,7 @@ fn thr_3_a_failure_takes_one_token() {
     let throttle = throttle(10.0, 0.1);
     throttle.failed();
     assert_eq!(throttle.tokens_thousandths(), Some(9_000));
-    Budget::failed(&throttle, "", &FAILURE);
+    throttle.on_failure("", &FAILURE, Duration::ZERO);
     assert_eq!(throttle.tokens_thousandths(), Some(8_000));
 }
 
@@ -73,7 +73,7 @@ fn thr_4_a_success_adds_the_ratio_and_no_more_than_is_missing() {
     drain_to(&throttle, 8_000);
     throttle.succeeded();
     assert_eq!(throttle.tokens_thousandths(), Some(8_100));
-    Budget::succeeded(&throttle, "", 7);
+    throttle.on_success("", 7);
     assert_eq!(throttle.tokens_thousandths(), Some(8_200), "whatever was paid");
     let generous = self::throttle(1.0, 500_000.0);
     drain_to(&generous, 0);
@@ -114,7 +114,7 @@ fn trap_11_a_permit_costs_nothing_and_gives_nothing_back() {
     let throttle = throttle(10.0, 0.1);
     throttle.failed();
     drop(throttle.acquire("", &FAILURE, Duration::ZERO).unwrap());
-    assert_eq!(throttle.acquire("", &FAILURE, Duration::ZERO).unwrap().spend(), 0);
+    assert_eq!(throttle.acquire("", &FAILURE, Duration::ZERO).unwrap().spend().cost(), 0);
     assert_eq!(throttle.tokens_thousandths(), Some(9_000));
 }
 
@@ -204,6 +204,16 @@ fn it_is_shared_between_threads_and_shows_what_is_left() {
     assert_eq!(format!("{throttle:?}"), shown);
 }
 
+struct AtOnce;
+
+impl Schedule for AtOnce {
+    type Delays = NoDelay;
+
+    fn delays(&self) -> NoDelay {
+        NoDelay
+    }
+}
+
 struct NoDelay;
 
 impl Delays for NoDelay {
@@ -222,25 +232,19 @@ impl Random for NoRandom {
 
 /// An attempt has failed: what the retry engine does with the budget, and decides.
 fn after_failure(throttle: &Arc<Throttle>, attempts: u32, hint: ServerHint) -> Option<StopReason> {
-    Budget::failed(throttle, "", &FAILURE);
-    let failed = Failed {
-        judgement: Judgement { verdict: Verdict::Unprocessed(FAILURE), hint },
-        attempts,
-        repeatable: false,
-        at_hand: true,
-        previous: None,
-        admission: Admission::default(),
-        elapsed: Duration::ZERO,
-        until_deadline: None,
-        destination: "",
-        now: Duration::ZERO,
-    };
-    match decide(&Limits::default(), &failed, &mut NoDelay, &mut NoRandom, throttle) {
+    let schedule = AtOnce;
+    let mut call = Call::new(&schedule);
+    (1..attempts).for_each(|_| call.on_send());
+    let judgement = Judgement { verdict: Verdict::Unprocessed(FAILURE), hint };
+    let failed = FailedAttempt::new(judgement, "", Duration::ZERO);
+    let terms = Terms { repeatable: false, ..Terms::new(Limits::default()) };
+    match call.failed(&terms, &failed, &schedule, throttle, &mut NoRandom) {
         Decision::Return(reason) => Some(reason),
-        Decision::Retry { permit, .. } => {
-            permit.spend();
+        Decision::Retry { .. } => {
+            call.on_send();
             None
         }
+        other => panic!("nothing is resent here: {other:?}"),
     }
 }
 

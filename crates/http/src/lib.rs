@@ -19,4 +19,4 @@ pub use kept_head::KeptHead;
 pub use repeatable::is_repeatable;
 pub use replay::{ReplayBody, ReplayCharge, ReplayError, ReplayLimits, ReplayMemory, ReplayWatch};
 pub use status::verdict_of_status;
-pub use transport::{Undone, reset_reason, undone, verdict_of_error};
+pub use transport::{reset_reason, undone, verdict_of_error};

@@ -15,7 +15,7 @@ mod tonic;
 
 use std::error::Error;
 
-use reattempt_core::{Failure, FailureKind, Verdict};
+use reattempt_core::{Failure, FailureKind, Undone, Verdict};
 
 use crate::ReplayError;
 
@@ -70,18 +70,6 @@ use crate::ReplayError;
 #[must_use]
 pub fn verdict_of_error(error: &(dyn Error + 'static)) -> Option<Verdict> {
     walk(error, Place::Unknown)
-}
-
-/// What a connection that was there left undone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Undone {
-    /// The request was never handed to the connection (hyper's `is_canceled`, `is_closed`).
-    NotDispatched,
-    /// The server refused it before its application saw any of it: a GOAWAY that left the request out,
-    /// or a reset with REFUSED_STREAM. Some proxies send the latter after their backend has processed
-    /// the request.
-    Refused,
 }
 
 /// Whether a connection that was there left the request undone, and how far it had come.

@@ -51,8 +51,9 @@ struct Readme;
 
 pub use reattempt_control::RetryBudget;
 pub use reattempt_core::{
-    Budget, Classify, ConfigError, Decision, Failed, Failure, FailureKind, GiveBack, Judgement,
-    Limits, Permit, ServerHint, SpendOnly, StopReason, Unlimited, Verdict, decide,
+    Account, Budget, Call, CallEnd, Classify, ConfigError, Decision, FailedAttempt, Failure,
+    FailureKind, Judgement, Limits, PaidRetry, Permit, PermitIssuer, ServerHint, SpendOnly,
+    StopReason, Terms, Undone, Unlimited, Verdict,
 };
 pub use reattempt_grpc::Code as GrpcCode;
 pub use reattempt_http::{

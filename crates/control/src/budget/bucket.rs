@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt_core::GiveBack;
+use reattempt_core::PermitIssuer;
 
 use super::not_full::{NotFull, Slot};
 use crate::sync::{AtomicU64, Ordering};
@@ -52,6 +52,8 @@ pub(crate) struct Rule {
     pub(crate) ratio: u64,
     /// What a second adds; at most a million tokens.
     pub(crate) refill: u64,
+    /// Whether a retry that ends its call with a success returns what it cost.
+    pub(crate) refunds: bool,
 }
 
 /// How a take ended.
@@ -81,6 +83,7 @@ pub(crate) struct Bucket {
     /// full, or all but the retired one where nobody counts.
     plain: u64,
     refill: u64,
+    refunds: bool,
     /// Where it is counted while it is not full.
     counted: Option<(Arc<NotFull>, Slot)>,
 }
@@ -107,6 +110,7 @@ impl Bucket {
             creditable: if rule.ratio > 0 { full } else { 0 },
             plain: if counted.is_some() { full } else { RETIRED },
             refill: rule.refill,
+            refunds: rule.refunds,
             counted,
         }
     }
@@ -186,16 +190,6 @@ impl Bucket {
             return true;
         }
         state != RETIRED
-    }
-
-    /// A success, which gives back what its call has paid for a retry, or else is worth a credit.
-    #[inline]
-    pub(crate) fn succeeded(&self, paid: u32) {
-        if paid > 0 {
-            self.give_back(paid);
-        } else {
-            self.credit();
-        }
     }
 
     /// Whether a credit would change nothing.
@@ -315,13 +309,20 @@ impl Bucket {
     }
 }
 
-impl GiveBack for Bucket {
+impl PermitIssuer for Bucket {
     #[inline]
     fn give_back(&self, cost: u32) {
         let amount = u64::from(cost.min(MOST_TOKENS)) * TOKEN;
         let state = self.state.load(Ordering::Acquire);
         if state < self.full {
             self.add(state, amount << EPOCH_BITS);
+        }
+    }
+
+    #[inline]
+    fn on_retry_end(&self, cost: u32, succeeded: bool) {
+        if self.refunds && succeeded {
+            self.give_back(cost);
         }
     }
 }

@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hashbrown::{DefaultHashBuilder, HashTable};
-use reattempt_core::GiveBack;
 
 use super::bucket::{Bucket, Rule, Take};
 use super::not_full::{NotFull, Slot};
@@ -97,14 +96,12 @@ impl Destinations {
         self.take_as_newcomer(destination, tokens, now)
     }
 
-    /// Credits a success of `destination`, whose call has `paid` so much that comes back. One that
-    /// has no bucket of its own is one of those that share the bucket of the others.
+    /// Credits a success of `destination`. One that has no bucket of its own is one of those that share the
+    /// bucket of the others.
     #[inline]
-    pub(crate) fn succeeded(&self, destination: &str, paid: u32) {
-        match paid {
-            _ if self.are_full() => {}
-            0 => self.credit(destination),
-            _ => self.give_back(destination, paid),
+    pub(crate) fn on_success(&self, destination: &str) {
+        if !self.are_full() {
+            self.credit(destination);
         }
     }
 
@@ -135,14 +132,6 @@ impl Destinations {
     /// The balance of the bucket that the destinations without a place share, in millionths.
     pub(crate) fn balance_of_others(&self) -> u64 {
         self.others.balance().unwrap_or(self.rule.capacity)
-    }
-
-    #[inline(never)]
-    fn give_back(&self, destination: &str, paid: u32) {
-        let hash = self.hash(destination);
-        if self.not_full.count_for(hash) > 0 {
-            find(&self.table.load(), hash, destination).unwrap_or(&self.others).give_back(paid);
-        }
     }
 
     #[inline(never)]

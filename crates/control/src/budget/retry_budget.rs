@@ -80,7 +80,7 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 ///
 /// // Ten calls that succeed pay for one more.
 /// for _ in 0..10 {
-///     budget.succeeded("api:443", 0);
+///     budget.on_success("api:443", 0);
 /// }
 /// assert_eq!(budget.balance("api:443"), 1.0);
 /// # Ok::<(), reattempt_core::ConfigError>(())
@@ -165,9 +165,9 @@ impl RetryBudget {
     /// let quota = RetryBudget::aws_quota();
     /// let timeout = Failure::new(FailureKind::Timeout);
     /// let permit = quota.acquire("s3.example", &timeout, Duration::ZERO);
-    /// let paid = permit.map_or(0, |permit| permit.spend());
-    /// assert_eq!((paid, quota.balance("s3.example")), (10, 490.0));
-    /// quota.succeeded("s3.example", paid);
+    /// let retry = permit.expect("it is full").spend();
+    /// assert_eq!((retry.cost(), quota.balance("s3.example")), (10, 490.0));
+    /// retry.succeed();
     /// assert_eq!(quota.balance("s3.example"), 500.0);
     /// ```
     pub fn aws_quota() -> Self {
@@ -314,15 +314,16 @@ impl Budget for RetryBudget {
         }
     }
 
-    /// Adds the ratio to the bucket of `destination`, whatever was `paid`; under a quota what was
-    /// paid, or 1.
+    /// Adds the ratio to the bucket of `destination`. Under a quota a call that was retried adds nothing:
+    /// its last retry has returned what it cost.
     #[inline]
-    fn succeeded(&self, destination: &str, paid: u32) {
-        let comes_back = paid > 0 && self.state.settings.quota.is_some();
-        let paid = if comes_back { paid } else { 0 };
+    fn on_success(&self, destination: &str, retries: u32) {
+        if retries > 0 && self.state.settings.quota.is_some() {
+            return;
+        }
         match &self.state.buckets {
-            Buckets::One(bucket) => bucket.succeeded(paid),
-            Buckets::Each(destinations) => destinations.succeeded(destination, paid),
+            Buckets::One(bucket) => drop(bucket.credit()),
+            Buckets::Each(destinations) => destinations.on_success(destination),
             Buckets::None => {}
         }
     }
@@ -337,7 +338,7 @@ impl Budget for RetryBudget {
     }
 
     #[inline]
-    fn is_indifferent(&self) -> bool {
+    fn is_noop(&self) -> bool {
         matches!(self.state.buckets, Buckets::None)
     }
 }

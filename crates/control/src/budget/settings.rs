@@ -56,7 +56,7 @@ impl Quota {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self::of(Rule { capacity: 10 * TOKEN, ratio: TOKEN / 10, refill: TRICKLE })
+        Self::of(Rule { capacity: 10 * TOKEN, ratio: TOKEN / 10, refill: TRICKLE, refunds: false })
     }
 }
 
@@ -77,7 +77,7 @@ impl Settings {
         let allowed = (0.000_001, 1_000_000.0, "a number from 0.000001 to 1000000");
         let refill = millionths("per_second", per_second, allowed)?;
         let capacity = capacity("burst", burst)?;
-        Ok(Self::of(Rule { capacity, ratio: 0, refill }))
+        Ok(Self::of(Rule { capacity, ratio: 0, refill, refunds: false }))
     }
 
     pub(crate) fn quota(retry: u32, after_timeout: u32) -> Result<Self, ConfigError> {
@@ -85,7 +85,8 @@ impl Settings {
     }
 
     pub(crate) fn of_quota(quota: Quota) -> Self {
-        let rule = Rule { capacity: u64::from(Quota::CAPACITY) * TOKEN, ratio: TOKEN, refill: 0 };
+        let capacity = u64::from(Quota::CAPACITY) * TOKEN;
+        let rule = Rule { capacity, ratio: TOKEN, refill: 0, refunds: true };
         Self { quota: Some(quota), ..Self::of(rule) }
     }
 

@@ -1,193 +1,86 @@
-//! What the tests of the decision share: one scene, in which a retry would be made, to be spoiled by
-//! each test in its own way, and witnesses of what the decision asked, drew and took.
-
+//! A budget that tests can look into.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
-use reattempt_core::{
-    Admission, Budget, Decision, Delays, Failed, Failure, FailureKind, GiveBack, Judgement, Limits,
-    NextRetry, Permit, Random, ServerHint, StopReason, Verdict, decide,
-};
+use reattempt_core::{Budget, Failure, FailureKind, Permit, PermitIssuer, ServerHint};
 
 pub(crate) const FAILURE: Failure = Failure::new(FailureKind::Server).with_code(503);
-pub(crate) const TICK: Duration = Duration::from_nanos(1);
 
-/// A failed first attempt at a repeatable request, and all that is asked about it.
-#[derive(Debug, Clone)]
-pub(crate) struct Scene {
-    pub(crate) limits: Limits,
-    pub(crate) failed: Failed<'static>,
-    /// What the schedule says.
-    pub(crate) scheduled: Option<Duration>,
-    /// Whether that is an interval that all calls share.
-    pub(crate) shared: bool,
-    /// Every random number drawn.
-    pub(crate) draw: u64,
-    /// Shared by clones of the scene.
-    pub(crate) bucket: Bucket,
-}
-
-/// What came of a decision.
-#[derive(Debug)]
-pub(crate) struct Seen {
-    pub(crate) decision: Decision,
-    /// What the schedule was asked.
-    pub(crate) asked: Vec<NextRetry>,
-    /// How many random numbers were drawn, of which the schedule draws none.
-    pub(crate) drawn: u32,
-}
-
-impl Scene {
-    /// Three attempts within 30 s, a schedule that says 1 s, ten tokens.
-    pub(crate) fn new() -> Self {
-        let failed = Failed {
-            judgement: Judgement::new(Verdict::Transient(FAILURE)),
-            attempts: 1,
-            repeatable: true,
-            at_hand: true,
-            previous: None,
-            admission: Admission(0),
-            elapsed: Duration::ZERO,
-            until_deadline: None,
-            destination: "example.com",
-            now: secs(1000),
-        };
-        Self {
-            limits: Limits::default(),
-            failed,
-            scheduled: Some(secs(1)),
-            shared: false,
-            draw: 0,
-            bucket: Bucket::of(10),
-        }
-    }
-
-    /// This scene, changed.
-    pub(crate) fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
-    /// This scene, with a server that asks for this delay.
-    pub(crate) fn asking(self, delay: Duration) -> Self {
-        self.with(|scene| scene.failed.judgement.hint = ServerHint::After(delay))
-    }
-
-    pub(crate) fn decide(&self) -> Seen {
-        let mut delays = Says { delay: self.scheduled, shared: self.shared, asked: Vec::new() };
-        let mut random = Counted { number: self.draw, drawn: 0 };
-        let decision = decide(&self.limits, &self.failed, &mut delays, &mut random, &self.bucket);
-        Seen { decision, asked: delays.asked, drawn: random.drawn }
-    }
-
-    /// The delay before the retry, whose token is kept, or why there is none.
-    pub(crate) fn outcome(&self) -> Result<Duration, StopReason> {
-        match self.decide().decision {
-            Decision::Return(reason) => Err(reason),
-            Decision::Retry { after, permit } => {
-                permit.spend();
-                Ok(after)
-            }
-        }
-    }
-}
-
-/// One scene for each refusal that a limit, a property of the request or the server causes, with
-/// everything else in favour of a retry. In the order of judgement.
-pub(crate) fn refusals() -> Vec<(StopReason, Scene)> {
-    let scene = |change: fn(&mut Scene)| Scene::new().with(change);
-    vec![
-        (StopReason::AttemptsExhausted, scene(|s| s.limits.max_attempts = s.failed.attempts)),
-        (StopReason::NotRepeatable, scene(|s| s.failed.repeatable = false)),
-        (StopReason::BodyNotKept, scene(|s| s.failed.at_hand = false)),
-        (StopReason::ServerSaidStop, scene(|s| s.failed.judgement.hint = ServerHint::Stop)),
-        (StopReason::ScheduleEnded, scene(|s| s.scheduled = None)),
-        (StopReason::ServerDelayTooLong, Scene::new().asking(secs(61))),
-        (StopReason::ElapsedExhausted, scene(|s| s.failed.elapsed = secs(29) + TICK)),
-        (StopReason::DeadlineExceeded, scene(|s| s.failed.until_deadline = Some(secs(1)))),
-        (StopReason::BudgetExhausted, scene(|s| s.bucket = Bucket::of(0))),
-    ]
-}
-
-/// A schedule that always says the same.
-struct Says {
-    delay: Option<Duration>,
-    shared: bool,
-    asked: Vec<NextRetry>,
-}
-
-impl Delays for Says {
-    fn next_delay(&mut self, retry: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
-        self.asked.push(*retry);
-        self.delay
-    }
-
-    fn is_shared(&self) -> bool {
-        self.shared
-    }
-}
-
-/// Draws the same number again and again, and counts.
-struct Counted {
-    number: u64,
-    drawn: u32,
-}
-
-impl Random for Counted {
-    fn next_u64(&mut self) -> u64 {
-        self.drawn += 1;
-        self.number
-    }
-}
-
-/// A budget that takes one token a retry and writes down what it was asked. Clones are the same one.
+/// A budget of tokens, one a retry, that writes down every event. Clones are the same one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bucket {
     tokens: Arc<Tokens>,
-    asked: Arc<Mutex<Vec<(String, Failure, Duration)>>>,
+    pub(crate) name: &'static str,
+    log: Log,
 }
 
+/// What happened, in order.
+pub(crate) type Log = Arc<Mutex<Vec<String>>>;
+
 #[derive(Debug, Default)]
-struct Tokens(Mutex<u32>);
+struct Tokens {
+    left: Mutex<u32>,
+    name: &'static str,
+    log: Log,
+}
 
 impl Bucket {
     pub(crate) fn of(tokens: u32) -> Self {
-        let bucket = Self::default();
-        *bucket.tokens.0.lock().unwrap() = tokens;
-        bucket
+        Self::named("", tokens, &Log::default())
+    }
+
+    /// A budget that writes into `log`, under a name.
+    pub(crate) fn named(name: &'static str, tokens: u32, log: &Log) -> Self {
+        let log = Arc::clone(log);
+        let tokens = Tokens { left: Mutex::new(tokens), name, log: Arc::clone(&log) };
+        Self { tokens: Arc::new(tokens), name, log }
     }
 
     pub(crate) fn tokens(&self) -> u32 {
-        *self.tokens.0.lock().unwrap()
+        *self.tokens.left.lock().unwrap()
     }
 
-    pub(crate) fn asked(&self) -> Vec<(String, Failure, Duration)> {
-        self.asked.lock().unwrap().clone()
+    /// What happened since the last look.
+    pub(crate) fn log(&self) -> Vec<String> {
+        std::mem::take(&mut *self.log.lock().unwrap())
+    }
+
+    fn write(&self, event: String) {
+        self.log.lock().unwrap().push(format!("{}{event}", self.name));
     }
 }
 
 impl Budget for Bucket {
-    fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
-        self.asked.lock().unwrap().push((destination.to_owned(), *failure, now));
-        let tokens = &mut *self.tokens.0.lock().unwrap();
-        *tokens = tokens.checked_sub(1)?;
+    fn acquire(&self, destination: &str, failure: &Failure, _: Duration) -> Option<Permit> {
+        self.write(format!("acquire {destination} {failure}"));
+        let left = &mut *self.tokens.left.lock().unwrap();
+        *left = left.checked_sub(1)?;
         Some(Permit::new(self.tokens.clone(), 1))
     }
-}
 
-impl GiveBack for Tokens {
-    fn give_back(&self, cost: u32) {
-        *self.0.lock().unwrap() += cost;
+    fn on_failure(&self, destination: &str, failure: &Failure, _: Duration) {
+        self.write(format!("on_failure {destination} {failure}"));
+    }
+
+    fn on_success(&self, destination: &str, retries: u32) {
+        self.write(format!("on_success {destination} {retries}"));
+    }
+
+    fn on_permanent_failure(&self, destination: &str, hint: ServerHint, retries: u32) {
+        self.write(format!("on_permanent_failure {destination} {hint:?} {retries}"));
     }
 }
 
-pub(crate) fn ms(milliseconds: u64) -> Duration {
-    Duration::from_millis(milliseconds)
-}
+impl PermitIssuer for Tokens {
+    fn give_back(&self, cost: u32) {
+        *self.left.lock().unwrap() += cost;
+        self.log.lock().unwrap().push(format!("{}give_back {cost}", self.name));
+    }
 
-pub(crate) fn secs(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
+    fn on_retry_end(&self, cost: u32, succeeded: bool) {
+        self.log.lock().unwrap().push(format!("{}on_retry_end {cost} {succeeded}", self.name));
+    }
 }

@@ -29,8 +29,9 @@ use http_body_util::{BodyExt, Empty};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use reattempt_core::Undone;
 use reattempt_core::{Failure, FailureKind, Verdict};
-use reattempt_http::{Undone, reset_reason, undone, verdict_of_error};
+use reattempt_http::{reset_reason, undone, verdict_of_error};
 
 const NOT_CONNECTED: Verdict = Verdict::Unprocessed(Failure::new(FailureKind::Connect));
 const REFUSED: Verdict = Verdict::Unprocessed(Failure::new(FailureKind::Network));

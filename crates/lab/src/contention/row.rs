@@ -9,10 +9,10 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand_distr::{Distribution, Normal};
-use reattempt::schedule::{Delays, Schedule, SharedSchedule};
+use reattempt::schedule::{Schedule, SharedSchedule};
 use reattempt::{
-    CallRandom, Decision, Failed, Failure, FailureKind, Judgement, Limits, Unlimited, Verdict,
-    decide,
+    Call, CallRandom, Decision, FailedAttempt, Failure, FailureKind, Limits, Terms, Unlimited,
+    Verdict,
 };
 
 use crate::error::LabError;
@@ -81,9 +81,7 @@ enum Step {
 /// What the engine has to know of a call.
 struct Client {
     random: CallRandom,
-    delays: Option<<SharedSchedule as Schedule>::Delays>,
-    attempts: u32,
-    previous: Option<Duration>,
+    call: Option<Call<<SharedSchedule as Schedule>::Delays>>,
 }
 
 impl<'a> Row<'a> {
@@ -97,12 +95,8 @@ impl<'a> Row<'a> {
     ) -> Self {
         // Each run has calls of its own, numbered from its first.
         let first = u64::from(run) << 32;
-        let client = |number| Client {
-            random: CallRandom::of_call(seed, first + number),
-            delays: None,
-            attempts: 0,
-            previous: None,
-        };
+        let client =
+            |number| Client { random: CallRandom::of_call(seed, first + number), call: None };
         let clients: Vec<_> = (1..=u64::from(clients)).map(client).collect();
         let mut queue = EventQueue::new();
         (0..clients.len()).for_each(|client| queue.after(0, (client, Step::Begin)));
@@ -145,29 +139,21 @@ impl<'a> Row<'a> {
         const LIMITS: Limits =
             Limits { max_attempts: u32::MAX, max_elapsed: None, max_server_delay: Duration::ZERO };
         let Some(client) = self.clients.get_mut(number) else { return };
-        client.attempts = client.attempts.saturating_add(1);
         let now = Duration::from_nanos(self.queue.now());
         // A write that was refused has changed nothing.
-        let judgement = Judgement::new(Verdict::Unprocessed(Failure::new(FailureKind::Other)));
-        let failed = Failed {
-            judgement,
-            attempts: client.attempts,
-            repeatable: true,
-            at_hand: true,
-            previous: client.previous,
-            admission: self.schedule.admit(),
-            elapsed: now,
-            until_deadline: None,
-            destination: "row",
-            now,
-        };
-        let delays = client.delays.get_or_insert_with(|| self.schedule.delays());
-        let delays: &mut dyn Delays = delays;
-        if let Decision::Retry { after, permit } =
-            decide(&LIMITS, &failed, delays, &mut client.random, &Unlimited)
-        {
-            permit.spend();
-            client.previous = Some(after);
+        let verdict = Verdict::Unprocessed(Failure::new(FailureKind::Other));
+        let failed =
+            FailedAttempt::new(verdict, "row", now).elapsed(now).admitted(self.schedule.admit());
+        let call = client.call.get_or_insert_with(|| Call::new(self.schedule));
+        let decision = call.failed(
+            &Terms::new(LIMITS),
+            &failed,
+            self.schedule,
+            &Unlimited,
+            &mut client.random,
+        );
+        if let Decision::Retry { after } = decision {
+            call.on_send();
             self.queue.after(nanoseconds(after), (number, Step::Begin));
         }
     }

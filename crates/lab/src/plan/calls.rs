@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use reattempt::schedule::{Delays, Schedule};
+use reattempt::schedule::Schedule;
 use reattempt::{
-    CallRandom, Decision, Failed, Failure, Judgement, StopReason, Unlimited, Verdict, decide,
+    Call, CallRandom, Decision, FailedAttempt, Failure, StopReason, Terms, Unlimited, Verdict,
 };
 use serde::Serialize;
 
@@ -86,36 +86,25 @@ impl Case<'_> {
     }
 
     /// The retries of one call, its time, and why it ended; `None` where it does not.
-    fn call(&self, call: u32) -> (usize, Duration, Option<StopReason>) {
-        let limits = self.policy.limits();
-        let mut random = self.random(call);
-        let mut delays = self.policy.profile.schedule.delays();
-        let delays: &mut dyn Delays = &mut delays;
+    fn call(&self, number: u32) -> (usize, Duration, Option<StopReason>) {
+        let terms = Terms::new(self.policy.limits());
+        let schedule = &self.policy.profile.schedule;
+        let mut random = self.random(number);
+        let mut call = Call::new(schedule);
         let mut elapsed = Duration::ZERO;
-        let mut previous = None;
         for attempt in 1..=MOST_ATTEMPTS {
             elapsed = elapsed.saturating_add(self.attempt_time);
-            let failed = Failed {
-                judgement: Judgement::new(Verdict::Unprocessed(self.failure)),
-                attempts: attempt,
-                repeatable: true,
-                at_hand: true,
-                previous,
-                admission: self.policy.profile.schedule.admit(),
-                elapsed,
-                until_deadline: None,
-                destination: "lab",
-                now: elapsed,
-            };
+            let failed = FailedAttempt::new(Verdict::Unprocessed(self.failure), "lab", elapsed)
+                .elapsed(elapsed)
+                .admitted(schedule.admit());
             // A budget is shared by all calls, so it has no place in what one call does.
-            match decide(&limits, &failed, delays, &mut random, &Unlimited) {
+            match call.failed(&terms, &failed, schedule, &Unlimited, &mut random) {
                 Decision::Return(reason) => return (attempt as usize - 1, elapsed, Some(reason)),
-                Decision::Retry { after, permit } => {
-                    permit.spend();
-                    previous = Some(after);
-                    elapsed = elapsed.saturating_add(after);
-                }
+                Decision::Retry { after } => elapsed = elapsed.saturating_add(after),
+                // Only transports know of attempts that came nowhere.
+                _ => {}
             }
+            call.on_send();
         }
         (MOST_ATTEMPTS as usize, elapsed, None)
     }

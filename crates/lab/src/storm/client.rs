@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use reattempt::schedule::{Admission, Delays, Random, Schedule};
-use reattempt::{Budget, CallRandom, Decision, Failed, Judgement, StopReason, Verdict, decide};
+use reattempt::schedule::{Random, Schedule, SharedSchedule};
+use reattempt::{Account, Call, CallRandom, Decision, FailedAttempt, StopReason, Terms, Verdict};
 
 use super::policy::{ClientBudget, Policy};
 use super::server::fraction;
@@ -72,60 +72,46 @@ impl Arrivals {
     }
 }
 
-/// What the engine has to know of a call once an attempt has failed.
+/// A call of which an attempt has failed.
 pub(super) struct Retrying {
     random: CallRandom,
-    delays: Box<dyn Delays + Send>,
-    previous: Option<Duration>,
-    /// What the last retry cost the budget.
-    pub(super) paid: u32,
+    call: Call<<SharedSchedule as Schedule>::Delays>,
 }
 
 impl Retrying {
     pub(super) fn new(policy: &Policy, seed: u64, call: u32) -> Self {
-        Self {
-            random: CallRandom::of_call(seed, call.into()),
-            delays: policy.schedule.delays(),
-            previous: None,
-            paid: 0,
-        }
+        let random = CallRandom::of_call(seed, call.into());
+        Self { random, call: Call::new(&policy.schedule) }
     }
 
-    /// Attempt `attempts` of a call, which began at `started`, has failed: how long until the next
-    /// one, or why there is none.
+    /// Records a failed attempt of a call that began at `started`. Returns the time until the next one, or
+    /// why there is none.
     pub(super) fn failed(
         &mut self,
         policy: &Policy,
         budget: &ClientBudget,
         verdict: Verdict,
-        attempts: u32,
         (started, now): (u64, u64),
     ) -> Result<Duration, StopReason> {
-        if let Some(failure) = verdict.failure() {
-            budget.failed(DESTINATION, failure);
-        }
-        let failed = Failed {
-            judgement: Judgement::new(verdict),
-            attempts,
-            repeatable: true,
-            at_hand: true,
-            previous: self.previous,
-            admission: Admission::default(),
-            elapsed: time(now - started),
-            until_deadline: None,
-            destination: DESTINATION,
-            now: time(now),
-        };
-        let delays: &mut dyn Delays = &mut self.delays;
-        match decide(&policy.limits, &failed, delays, &mut self.random, budget) {
+        let terms = Terms::new(policy.limits);
+        let failed =
+            FailedAttempt::new(verdict, DESTINATION, time(now)).elapsed(time(now - started));
+        match self.call.failed(&terms, &failed, &policy.schedule, budget, &mut self.random) {
             Decision::Return(reason) => Err(reason),
-            Decision::Retry { after, permit } => {
-                // Nobody here drops a call, so each retry that is granted is sent.
-                self.paid = permit.spend();
-                self.previous = Some(after);
-                Ok(after)
-            }
+            Decision::Retry { after } => Ok(after),
+            // Only transports know of attempts that came nowhere.
+            _ => Ok(Duration::ZERO),
         }
+    }
+
+    /// Records that the retry is sent.
+    pub(super) fn on_send(&mut self) {
+        self.call.on_send();
+    }
+
+    /// Takes what the budget must be given at the end of the call.
+    pub(super) fn end(&mut self) -> Account {
+        self.call.end()
     }
 }
 

@@ -8,7 +8,9 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use reattempt::{Budget, CallRandom, Failure, FailureKind, StopReason, Verdict, verdict_of_status};
+use reattempt::{
+    CallEnd, CallRandom, Failure, FailureKind, StopReason, Verdict, verdict_of_status,
+};
 
 use super::client::{Arrivals, Client, DESTINATION, Retrying, ticks};
 use super::policy::Policy;
@@ -217,10 +219,17 @@ impl<'a, W: Watch> Simulation<'a, W> {
         self.queue.after(patience, Event { kind: Kind::Timeout, ..attempt });
     }
 
+    fn send_retry(&mut self, slot: usize, attempt: Event) {
+        if let Some(retrying) = &mut self.calls[slot].retrying {
+            retrying.on_send();
+        }
+        self.send(attempt);
+    }
+
     /// A call that waits is told something.
     fn told(&mut self, slot: usize, event: Event) {
         let verdict = match event.kind {
-            Kind::RetryDue => return self.send(event),
+            Kind::RetryDue => return self.send_retry(slot, event),
             Kind::Refusal => verdict_of_status(StatusCode::SERVICE_UNAVAILABLE),
             Kind::Timeout => Verdict::Transient(Failure::new(FailureKind::Timeout)),
             _ => Verdict::Success,
@@ -230,10 +239,9 @@ impl<'a, W: Watch> Simulation<'a, W> {
         let failure = verdict.failure().copied();
         let then = match failure {
             None => {
-                if !client.budget.is_full() {
-                    let paid = call.retrying.as_ref().map_or(0, |retrying| retrying.paid);
-                    client.budget.succeeded(DESTINATION, paid);
-                }
+                let account = call.retrying.as_mut().map(|retrying| retrying.end());
+                let end = CallEnd::Succeeded;
+                account.unwrap_or_default().settle(end, DESTINATION, &client.budget);
                 Err(StopReason::Succeeded)
             }
             Some(_) => {
@@ -241,8 +249,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
                     Box::new(Retrying::new(self.policy, client.seed, event.call))
                 });
                 let times = (call.started, now);
-                let attempts = event.attempt.into();
-                retrying.failed(self.policy, &client.budget, verdict, attempts, times)
+                retrying.failed(self.policy, &client.budget, verdict, times)
             }
         };
         let (at, started, attempt) = (now, call.started, event.attempt.into());
@@ -264,7 +271,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
         self.calls[slot].attempt = attempt;
         let due = Event { attempt, kind: Kind::RetryDue, ..event };
         match ticks(after) {
-            0 => self.send(due),
+            0 => self.send_retry(slot, due),
             delay => self.queue.after(delay, due),
         }
     }

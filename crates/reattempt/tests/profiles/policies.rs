@@ -131,7 +131,7 @@ fn each_profile_of_aws_has_a_quota_of_its_own_which_its_clones_share() {
     let budget = one.clone().budget.unwrap();
     let failure = Failure::new(FailureKind::Timeout);
     let permit = reattempt::Budget::acquire(&budget, "a", &failure, Duration::ZERO);
-    permit.unwrap().spend();
+    drop(permit.unwrap().spend());
     assert_eq!(one.budget.unwrap().balance("a"), 490.0);
     assert_eq!(other.budget.unwrap().balance("a"), 500.0);
 }

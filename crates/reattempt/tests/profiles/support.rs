@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use reattempt::profile::Profile;
-use reattempt::schedule::{Admission, Delays, NextRetry, Random, Schedule};
+use reattempt::schedule::{Delays, NextRetry, Random, Schedule};
 use reattempt::{
-    Budget, Decision, Failed, Failure, FailureKind, Judgement, Limits, StopReason, Verdict, decide,
+    Budget, Call, Decision, FailedAttempt, Failure, FailureKind, Limits, StopReason, Terms, Verdict,
 };
 
 pub(crate) const FAILURE: Failure = Failure::new(FailureKind::Server).with_code(503);
@@ -63,30 +63,22 @@ pub(crate) fn fail_for_good<S: Schedule>(
         max_elapsed: profile.max_elapsed,
         ..Limits::default()
     };
-    let mut delays = profile.schedule.delays();
-    let (mut retries, mut elapsed, mut previous) = (0, Duration::ZERO, None);
+    let terms = Terms::new(limits);
+    let mut call = Call::new(&profile.schedule);
+    let mut elapsed = Duration::ZERO;
     loop {
         elapsed += attempt;
-        let failed = Failed {
-            judgement: Judgement::new(Verdict::Transient(FAILURE)),
-            attempts: retries + 1,
-            repeatable: true,
-            at_hand: true,
-            previous,
-            admission: Admission::default(),
-            elapsed,
-            until_deadline: None,
-            destination: "example.com",
-            now: elapsed,
-        };
-        match decide(&limits, &failed, &mut delays, random, budget) {
-            Decision::Return(reason) => return Ended { retries, elapsed, reason },
-            Decision::Retry { after, permit } => {
-                permit.spend();
-                retries += 1;
-                elapsed += after;
-                previous = Some(after);
+        let failed = FailedAttempt::new(Verdict::Transient(FAILURE), "example.com", elapsed)
+            .elapsed(elapsed);
+        match call.failed(&terms, &failed, &profile.schedule, budget, random) {
+            Decision::Return(reason) => {
+                return Ended { retries: call.attempt() - 1, elapsed, reason };
             }
+            Decision::Retry { after } => {
+                call.on_send();
+                elapsed += after;
+            }
+            other => panic!("nothing is resent here: {other:?}"),
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use reattempt_core::{Failure, Permit};
-use reattempt_http::{ReplayWatch, Undone};
+use reattempt_core::{Account, Failure, PaidRetry, Permit, Undone};
+use reattempt_http::ReplayWatch;
 
 use crate::RefusedResponse;
 
@@ -28,8 +28,10 @@ pub(super) struct Running<S, A, F, R> {
     pub(super) alone: bool,
     /// The failure that the next hedge answers; none if it answers slowness.
     pub(super) failure: Option<Failure>,
-    /// The last hedge whose cost is known, and that cost.
-    paid: (u32, u32),
+    /// The hedge that ended last, of those that were paid for.
+    paid: Option<(u32, PaidRetry)>,
+    /// How many were paid for and have ended.
+    retries: u32,
     /// The attempts whose replacements are not sent yet.
     pub(super) replacing: Vec<Replacing<S, R>>,
     /// What was replaced of this call: the numbers of attempts, and how far they had come.
@@ -64,14 +66,14 @@ struct Hedged<F> {
 struct Sent(Option<Permit>);
 
 impl Sent {
-    fn spend(&mut self) -> Option<u32> {
+    fn spend(&mut self) -> Option<PaidRetry> {
         self.0.take().map(Permit::spend)
     }
 }
 
 impl Drop for Sent {
     fn drop(&mut self) {
-        self.spend();
+        drop(self.spend());
     }
 }
 
@@ -86,7 +88,8 @@ impl<S, A, F, R> Running<S, A, F, R> {
             refused: None,
             alone: false,
             failure: None,
-            paid: (0, 0),
+            paid: None,
+            retries: 0,
             ended: None,
             replacing: Vec::new(),
             replaced: Vec::new(),
@@ -105,25 +108,20 @@ impl<S, A, F, R> Running<S, A, F, R> {
         let Some((number, mut permit)) = self.ended.take() else { return };
         if refused {
             drop(permit.0.take());
-        } else {
-            self.pay(number, permit);
+        } else if let Some(paid) = permit.spend() {
+            self.paid = Some((number, paid));
+            self.retries = self.retries.saturating_add(1);
         }
     }
 
-    /// Spends the permits of the hedges in flight. Returns what the last hedge cost the budget.
-    pub(super) fn spend(&mut self) -> u32 {
-        for place in 0..self.hedges.len() {
-            let hedged = &mut self.hedges[place];
-            let (number, permit) = (hedged.number, Sent(hedged.permit.0.take()));
-            self.pay(number, permit);
-        }
-        self.paid.1
-    }
-
-    fn pay(&mut self, number: u32, mut permit: Sent) {
-        if let Some(cost) = permit.spend().filter(|_| number > self.paid.0) {
-            self.paid = (number, cost);
-        }
+    /// Spends the permits of the hedges in flight, which have lost. Returns what the budget must be given at
+    /// the end of a call that ends with the attempt `winner`.
+    pub(super) fn account(&mut self, winner: u32) -> Account {
+        let lost = self.hedges.iter_mut().filter_map(|hedged| hedged.permit.spend()).count();
+        let lost = u32::try_from(lost).unwrap_or(u32::MAX);
+        let won = self.paid.take().filter(|(number, _)| *number == winner);
+        let retries = std::mem::take(&mut self.retries).saturating_add(lost);
+        Account::new(won.map(|(_, paid)| paid).unwrap_or_default(), retries)
     }
 
     /// Returns `true` if an attempt in flight may yet be cut off from the request's body.

@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use reattempt_core::{Admission, Budget, Judgement, Permit, Schedule, StopReason, Verdict};
+use reattempt_core::{Admission, Budget, CallEnd, Judgement, Schedule, StopReason, Verdict};
 use tokio::time::Instant;
 
 use super::{Operations, RetryError};
@@ -27,7 +27,6 @@ pub(super) struct Tries<D: Schedule, B, J, N> {
     number: u32,
     admission: Admission,
     progress: Option<Box<Progress<D::Delays>>>,
-    permit: Option<Permit>,
 }
 
 impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
@@ -48,7 +47,6 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
             number: 0,
             admission: Admission::default(),
             progress: None,
-            permit: None,
         }
     }
 
@@ -69,8 +67,8 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
     /// The next attempt begins.
     pub(super) fn attempt(&mut self) {
         self.number = self.number.saturating_add(1);
-        if let (Some(permit), Some(progress)) = (self.permit.take(), &mut self.progress) {
-            progress.sending(permit);
+        if let Some(progress) = &mut self.progress {
+            progress.on_send();
         }
         self.admission = self.setting.admit(&self.policy.settings.schedule);
     }
@@ -103,6 +101,8 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
                     now,
                     judgement: Judgement::new(verdict),
                     failure: *failure,
+                    undone: None,
+                    source_failed: false,
                     at_hand: true,
                     admission: self.admission,
                     error: None,
@@ -116,7 +116,6 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
                         progress.tell_retry(policy, self.number.saturating_add(1));
                         let wait =
                             granted.due.map(|due| due.saturating_duration_since(granted.now));
-                        self.permit = Some(granted.permit);
                         (self.notify)(&error, wait.unwrap_or_default());
                         return ControlFlow::Continue(granted.due);
                     }
@@ -142,16 +141,27 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
     where
         B: Budget,
     {
-        let settings = &self.policy.settings;
-        self.setting.succeeded(settings, self.admission);
-        // Nothing else earns credit: an error never does.
-        let paid = self.progress.as_ref().map_or(0, |progress| progress.paid);
-        settings.budget.succeeded(DESTINATION, paid);
+        self.setting.succeeded(&self.policy.settings, self.admission);
+        self.settled(StopReason::Succeeded);
         if let Some(slot) = self.slot() {
             slot.put(self.report(StopReason::Succeeded));
-        } else if settings.observer.is_some() {
+        } else if self.policy.settings.observer.is_some() {
             drop(self.report(StopReason::Succeeded));
         }
+    }
+
+    /// Reports the end of the call to the budget.
+    fn settled(&mut self, stop: StopReason)
+    where
+        B: Budget,
+    {
+        let account = self.progress.as_mut().map(|progress| progress.account());
+        // An error earns nothing, also one that is permanent.
+        let end = match stop {
+            StopReason::Succeeded => CallEnd::Succeeded,
+            _ => CallEnd::Failed,
+        };
+        account.unwrap_or_default().settle(end, DESTINATION, &self.policy.settings.budget);
     }
 
     /// Tells the observer how the call ended, and what happened on the way.

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::Request;
 use http_body::Body;
 use pin_project_lite::pin_project;
-use reattempt_core::{Admission, Budget, Permit, Schedule, ServerHint, StopReason, Verdict};
+use reattempt_core::{Admission, Budget, CallEnd, Schedule, ServerHint, StopReason, Verdict};
 use reattempt_http::ReplayBody;
 use sync_wrapper::SyncWrapper;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -33,7 +33,6 @@ pub(crate) struct StockCall<D> {
     /// not always.
     progress: SyncWrapper<Option<Box<Progress<D>>>>,
     admission: Admission,
-    permit: Option<Permit>,
 }
 
 impl<D> Default for StockCall<D> {
@@ -43,7 +42,6 @@ impl<D> Default for StockCall<D> {
             number: 1,
             progress: SyncWrapper::new(None),
             admission: Admission::default(),
-            permit: None,
         }
     }
 }
@@ -92,9 +90,7 @@ where
         match call.progress.get_mut() {
             // A retry is being sent.
             Some(progress) => {
-                if let Some(permit) = call.permit.take() {
-                    progress.sending(permit);
-                }
+                progress.on_send();
             }
             // A call begins.
             None => {
@@ -162,6 +158,8 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                     now,
                     judgement,
                     failure: *failure,
+                    undone: None,
+                    source_failed: false,
                     at_hand: at_hand(request.body()),
                     admission: call.admission,
                     error: result.as_ref().err().map(|error| chain(error)),
@@ -174,6 +172,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                     Ok(granted) => {
                         request.body().cancel_others();
                         if !at_hand(request.body()) {
+                            progress.revoke();
                             let end = (StopReason::BodyNotKept, judgement.hint);
                             self.end_stock(call, result, &destination, end);
                             return None;
@@ -181,7 +180,6 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                         call.number = call.number.saturating_add(1);
                         progress.tell_retry(self, call.number);
                         request.extensions_mut().insert(AttemptNumber(call.number));
-                        call.permit = Some(granted.permit);
                         return Some(StockDelay { sleep: granted.due.map(sleep_until) });
                     }
                     Err(stop) => stop,
@@ -208,17 +206,16 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         if stop == StopReason::Succeeded {
             setting.succeeded(settings, call.admission);
         }
-        let paid = call.progress.get_mut().as_ref().map_or(0, |progress| progress.paid);
-        match stop {
-            // Only a response earns credit.
-            _ if result.is_err() => {}
-            StopReason::Succeeded => settings.budget.succeeded(destination, paid),
-            StopReason::Permanent => {
-                let wish = setting.wish(&settings.limits, hint);
-                settings.budget.failed_for_good(destination, wish, paid);
+        let account = call.progress.get_mut().as_mut().map(|progress| progress.account());
+        let end = match stop {
+            StopReason::Succeeded => CallEnd::Succeeded,
+            // An error earns nothing.
+            StopReason::Permanent if result.is_ok() => {
+                CallEnd::Permanent(setting.wish(&settings.limits, hint))
             }
-            _ => {}
-        }
+            _ => CallEnd::Failed,
+        };
+        account.unwrap_or_default().settle(end, destination, &settings.budget);
         let mut progress = call.progress.get_mut().take();
         let error = result.as_ref().err().map(|error| error as &(dyn Error + 'static));
         let end = (call.number, stop);

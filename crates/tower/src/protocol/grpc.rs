@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
+use reattempt_core::Undone;
 use reattempt_core::{Judgement, ServerHint, Verdict};
 use reattempt_grpc::{
     Code, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, retry_info, verdict_of_head,
 };
-use reattempt_http::{Undone, undone};
+use reattempt_http::undone;
 use tower::BoxError;
 
 use super::{DiscardBody, Http, Judge, Outcome, Protocol};

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{HeaderMap, StatusCode};
+use reattempt_core::Undone;
 use reattempt_core::{Judgement, StopReason, Verdict};
-use reattempt_http::{ReplayWatch, Undone};
+use reattempt_http::ReplayWatch;
 use tokio::time::Instant;
 
 use crate::error_mode::ErrorMode;

@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
-use reattempt_core::Permit;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_service::Service;
 
@@ -52,7 +51,6 @@ pin_project! {
         hooked: Option<Box<Hooked<H, T>>>,
         // One instance sends all retries of a call.
         service: Option<S>,
-        permit: Option<Permit>,
     }
 }
 
@@ -100,7 +98,6 @@ impl<S, R, H, T> Course<S, R, H, T> {
             discard: None,
             hooked: None,
             service: None,
-            permit: None,
         }
     }
 
@@ -117,12 +114,6 @@ impl<S, R, H, T> Course<S, R, H, T> {
         *this.due = granted.due;
         *this.discard_by = Some(bounds.discard);
         *this.ready_by = bounds.ready;
-        *this.permit = Some(granted.permit);
-    }
-
-    /// Takes the permit of the retry that is being sent.
-    pub(super) fn permit(self: Pin<&mut Self>) -> Option<Permit> {
-        self.project().permit.take()
     }
 
     /// The attempt is to start by `ready`, if there is a limit: for one that did not begin with a

@@ -5,6 +5,7 @@ mod course;
 mod future;
 mod layer;
 mod progress;
+mod schedule;
 mod service;
 mod setting;
 

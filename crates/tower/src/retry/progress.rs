@@ -7,68 +7,43 @@ use std::error::Error;
 use std::time::Duration;
 
 use reattempt_core::{
-    Admission, Budget, Decision, Delays, Failed, Failure, Judgement, Permit, Schedule, ServerHint,
-    StopReason, decide,
+    Account, Admission, Budget, Call, Decision, Delays, Failure, Judgement, Schedule, StopReason,
+    Undone,
 };
-use reattempt_http::Undone;
-use reattempt_schedule_exponential::ExponentialDelays;
 use tokio::time::Instant;
 
 use super::Setting;
-use crate::configured::OfMethod;
+use super::schedule::{CallDelays, ChosenSchedule};
 use crate::protocol::{Protocol, chain};
 use crate::random::CallRandom;
 use crate::report::{AttemptOutcome, AttemptReport, Report};
 use crate::{CallOptions, Event, RetryPolicy, clock};
 
-/// The delays of the policy's schedule, of the call's own, or of its method's service config.
-enum CallDelays<D> {
-    Policy(D),
-    Call(Box<dyn Delays + Send>),
-    Method(ExponentialDelays),
-}
-
-impl<D: Delays> CallDelays<D> {
-    fn new<T: Schedule<Delays = D>>(of_policy: &T, options: Option<&CallOptions>) -> Self {
-        if let Some(own) = options.and_then(CallOptions::get_schedule) {
-            return CallDelays::Call(own.delays());
-        }
-        match options.and_then(CallOptions::method).and_then(OfMethod::delays) {
-            Some(delays) => CallDelays::Method(delays),
-            None => CallDelays::Policy(of_policy.delays()),
-        }
-    }
-}
-
 /// A call of which an attempt has failed.
 pub(crate) struct Progress<D> {
+    call: Call<CallDelays<D>>,
     started: Instant,
     destination: Box<str>,
-    delays: CallDelays<D>,
     random: CallRandom,
-    previous: Option<Duration>,
-    /// What the last retry cost the budget.
-    pub(crate) paid: u32,
     attempts: Vec<AttemptReport>,
     omitted: u32,
     /// Whether how the attempt under way ended is among them; so before one is sent.
     noted: bool,
-    /// Whether the attempt under way takes the place of another.
-    replacement: bool,
-    /// What was replaced of this call: each kind is once.
-    replaced: Vec<Undone>,
 }
 
 /// The most attempts that a report lists: a call without limits may go on for days.
 const MOST_REPORTED: usize = 64;
 
-/// An attempt that failed in a way a retry may mend.
+/// An attempt that failed in a way a retry may mend, or that may be resent.
 pub(crate) struct FailedAttempt {
     pub(crate) number: u32,
     /// When it ended.
     pub(crate) now: Instant,
     pub(crate) judgement: Judgement,
+    /// How it failed, for the report.
     pub(crate) failure: Failure,
+    pub(crate) undone: Option<Undone>,
+    pub(crate) source_failed: bool,
     pub(crate) at_hand: bool,
     pub(crate) admission: Admission,
     pub(crate) error: Option<Box<str>>,
@@ -80,7 +55,6 @@ pub(crate) struct Granted {
     pub(crate) now: Instant,
     /// When the retry is due; `None` for at once.
     pub(crate) due: Option<Instant>,
-    pub(crate) permit: Permit,
     /// Whether it only takes the place of the attempt that failed.
     pub(crate) replaces: bool,
 }
@@ -97,18 +71,14 @@ impl<D: Delays> Progress<D> {
         T: Schedule<Delays = D>,
     {
         Self {
+            call: Call::new(&ChosenSchedule::of(&policy.settings.schedule, setting)),
             started,
             destination: destination.into(),
-            delays: CallDelays::new(&policy.settings.schedule, setting.options.as_ref()),
             random: setting.random(&policy.settings),
-            previous: None,
-            paid: 0,
             // Most retries succeed.
             attempts: Vec::with_capacity(2),
             omitted: 0,
             noted: false,
-            replacement: false,
-            replaced: Vec::new(),
         }
     }
 
@@ -127,7 +97,7 @@ impl<D: Delays> Progress<D> {
         latest.into_iter().chain(setting.deadline).min()
     }
 
-    /// Tells what failed, decides what follows, and tells that.
+    /// Decides what follows a failed attempt, and notifies the observer of both.
     pub(crate) fn failed<K, T, B, M>(
         &mut self,
         policy: &RetryPolicy<K, T, B, M>,
@@ -142,119 +112,93 @@ impl<D: Delays> Progress<D> {
         let settings = &*policy.settings;
         let now = attempt.now;
         let elapsed = now.saturating_duration_since(self.started);
-        self.record(
-            elapsed,
-            attempt.number,
-            AttemptOutcome::Failed { failure: attempt.failure, error: attempt.error },
-        );
-        self.tell_failure(policy);
-        let limits = setting.limits(&settings.limits);
-        if setting.forbidden.is_none() && limits.max_attempts > 1 {
-            settings.budget.failed(&self.destination, &attempt.failure);
-        }
-        match setting.options.as_ref().and_then(CallOptions::get_schedule) {
-            Some(own) => own.failed(attempt.admission, &attempt.failure, &mut self.random),
-            None => settings.schedule.failed(attempt.admission, &attempt.failure, &mut self.random),
-        }
-        if let Some(reason) = setting.forbidden {
-            return Err(reason);
-        }
-        let failed = Failed {
-            judgement: attempt.judgement,
-            attempts: attempt.number,
-            repeatable: setting.repeatable,
-            at_hand: attempt.at_hand,
-            previous: self.previous,
+        let deadline = setting.deadline;
+        let failed = reattempt_core::FailedAttempt {
+            undone: attempt.undone,
+            source_failed: attempt.source_failed,
+            replayable: attempt.at_hand,
             admission: attempt.admission,
             elapsed,
-            until_deadline: setting
-                .deadline
-                .map(|deadline| deadline.saturating_duration_since(now)),
-            destination: &self.destination,
-            now: clock::since_epoch(now),
+            until_deadline: deadline.map(|deadline| deadline.saturating_duration_since(now)),
+            ..reattempt_core::FailedAttempt::new(
+                attempt.judgement,
+                &self.destination,
+                clock::since_epoch(now),
+            )
         };
-        let delays: &mut dyn Delays = match &mut self.delays {
-            CallDelays::Policy(delays) => delays,
-            CallDelays::Call(delays) => delays,
-            CallDelays::Method(delays) => delays,
-        };
-        match decide(&limits, &failed, delays, &mut self.random, &settings.budget) {
+        let replaced = self.call.resends();
+        let decision = self.call.failed(
+            &setting.terms(&settings.limits),
+            &failed,
+            &ChosenSchedule::of(&settings.schedule, setting),
+            &settings.budget,
+            &mut self.random,
+        );
+        if decision == Decision::Return(StopReason::Permanent) {
+            return Err(StopReason::Permanent);
+        }
+        let (failure, error) = (attempt.failure, attempt.error);
+        let outcome = AttemptOutcome::Failed { failure, error };
+        self.record(elapsed, (attempt.number, replaced), outcome);
+        self.tell_failure(policy);
+        match decision {
             Decision::Return(reason) => Err(reason),
-            Decision::Retry { after, .. }
+            Decision::Retry { after }
                 if !after.is_zero() && !setting.blocking && !clock::has_timer() =>
             {
+                self.call.revoke();
                 Err(StopReason::NoTimer)
             }
-            Decision::Retry { after, permit } => {
-                self.previous = Some(after);
-                if let ServerHint::Exactly(_) = attempt.judgement.hint {
-                    // Rule PB-5
-                    self.delays = CallDelays::new(&settings.schedule, setting.options.as_ref());
-                }
+            Decision::Retry { after } => {
                 if let Some(last) = self.attempts.last_mut() {
                     last.delay = Some(after);
                 }
                 let due = (!after.is_zero()).then(|| clock::later(now, after));
-                Ok(Granted { now, due, permit, replaces: false })
+                Ok(Granted { now, due, replaces: false })
+            }
+            _ => {
+                if let Some(observer) = &settings.observer {
+                    let event = Event::WillReplace { attempt: attempt.number };
+                    observer.on_event(&self.destination, &event);
+                }
+                Ok(Granted { now, due: None, replaces: true })
             }
         }
     }
 
-    /// Whether an attempt that came so far and no further is replaced at once, as each kind is once for
-    /// a call (rules TR-1, TR-2, TR-4): no limit, no schedule and no budget has to do with that.
-    pub(crate) fn replace<K, T, B, M>(
-        &mut self,
-        policy: &RetryPolicy<K, T, B, M>,
-        setting: &Setting,
-        attempt: &mut FailedAttempt,
-        undone: Undone,
-    ) -> Option<Granted>
-    where
-        K: Protocol,
-        T: Schedule<Delays = D>,
-    {
-        let now = attempt.now;
-        let late = setting.deadline.is_some_and(|deadline| deadline <= now);
-        let again = self.replaced.contains(&undone);
-        if late || again || !attempt.at_hand || setting.forbidden.is_some() {
-            return None;
-        }
-        self.replaced.push(undone);
-        let outcome =
-            AttemptOutcome::Failed { failure: attempt.failure, error: attempt.error.take() };
-        let ended = now.saturating_duration_since(self.started);
-        self.record(ended, attempt.number, outcome);
-        self.tell_failure(policy);
-        self.replacement = true;
-        if let Some(observer) = &policy.settings.observer {
-            let event = Event::WillReplace { attempt: attempt.number };
-            observer.on_event(&self.destination, &event);
-        }
-        Some(Granted { now, due: None, permit: Permit::free(), replaces: true })
-    }
-
     /// Whether the attempt that is next, or under way, takes the place of another.
     pub(crate) fn replaces(&self) -> bool {
-        self.replacement
+        self.call.resends()
     }
 
-    /// An attempt is being sent, with this leave.
-    pub(crate) fn sending(&mut self, permit: Permit) {
+    /// Records that an attempt is being sent: its permit is spent.
+    pub(crate) fn on_send(&mut self) {
         self.noted = false;
-        let paid = permit.spend();
-        if !self.replacement {
-            self.paid = paid;
-        }
+        self.call.on_send();
+    }
+
+    /// Takes a granted retry back, for its request is lost.
+    pub(crate) fn revoke(&mut self) {
+        self.call.revoke();
+    }
+
+    /// Takes what the budget must be given at the end of the call.
+    pub(crate) fn account(&mut self) -> Account {
+        self.call.end()
     }
 
     /// Notes how an attempt ended.
-    fn record(&mut self, ended: Duration, number: u32, outcome: AttemptOutcome) {
+    fn record(
+        &mut self,
+        ended: Duration,
+        (number, replacement): (u32, bool),
+        outcome: AttemptOutcome,
+    ) {
         if self.attempts.len() == MOST_REPORTED {
             // Of the beginning and the end there is most to be learnt.
             self.attempts.remove(MOST_REPORTED / 2);
             self.omitted = self.omitted.saturating_add(1);
         }
-        let replacement = std::mem::take(&mut self.replacement);
         self.attempts.push(AttemptReport { number, replacement, ended, outcome, delay: None });
         self.noted = true;
     }
@@ -276,7 +220,7 @@ impl<D: Delays> Progress<D> {
         number: u32,
     ) {
         if let Some(observer) = &policy.settings.observer {
-            let after = self.previous.unwrap_or_default();
+            let after = self.call.last_delay().unwrap_or_default();
             observer.on_event(&self.destination, &Event::WillRetry { attempt: number, after });
         }
     }
@@ -304,7 +248,7 @@ impl<D: Delays> Progress<D> {
                 (_, error) => AttemptOutcome::FailedForGood { error: error.map(chain) },
             };
             let ended = Instant::now().saturating_duration_since(self.started);
-            self.record(ended, number, outcome);
+            self.record(ended, (number, self.call.resends()), outcome);
             if stop != StopReason::Succeeded {
                 self.tell_failure(policy);
             }

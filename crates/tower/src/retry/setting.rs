@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use reattempt_core::{Admission, Limits, Schedule, ServerHint, StopReason};
+use reattempt_core::{Admission, Limits, Schedule, ServerHint, StopReason, Terms};
 use tokio::time::Instant;
 
 use crate::configured::OfMethod;
@@ -136,6 +136,13 @@ impl Setting {
             Some(own) => own.succeeded(admission, &mut random),
             None => settings.schedule.succeeded(admission, &mut random),
         }
+    }
+
+    /// What holds for the call from its beginning.
+    pub(crate) fn terms(&self, policy: &Limits) -> Terms {
+        let mut terms = Terms::new(self.limits(policy));
+        (terms.repeatable, terms.forbidden) = (self.repeatable, self.forbidden);
+        terms
     }
 
     /// The policy's limits with the call's overrides.

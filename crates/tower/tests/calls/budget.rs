@@ -74,14 +74,14 @@ async fn error_of_any_verdict_earns_no_credit() {
         let budget = tokens(10.0);
         let policy = policy().max_attempts(2).classify(move |_| Some(verdict));
         let client = RetryLayer::new(policy.budget(budget.clone())).layer(server);
-        budget.acquire("one.example", &server_failure(503), ms(0)).unwrap().spend();
+        drop(budget.acquire("one.example", &server_failure(503), ms(0)).unwrap().spend());
         client.oneshot(get()).await.unwrap_err();
         assert!(budget.balance("one.example") <= 9.0, "{verdict:?}");
     }
     let budget = tokens(10.0);
     let server = Server::statuses([200]);
     let client = RetryLayer::new(policy().budget(budget.clone())).layer(server);
-    budget.acquire("one.example", &server_failure(503), ms(0)).unwrap().spend();
+    drop(budget.acquire("one.example", &server_failure(503), ms(0)).unwrap().spend());
     let put = Request::put(ONE).body(failing()).unwrap();
     client.oneshot(put).await.unwrap_err();
     assert_eq!(budget.balance("one.example"), 9.0);

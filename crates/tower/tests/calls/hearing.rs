@@ -123,27 +123,30 @@ async fn a_schedule_hears_of_calls_that_are_not_retried() {
 impl Budget for Diary {
     fn acquire(&self, destination: &str, failure: &Failure, _: Duration) -> Option<Permit> {
         self.note(format!("acquire {destination} {failure}"));
-        struct Nowhere;
-        impl reattempt_core::GiveBack for Nowhere {
+        struct Issuer(Diary);
+        impl reattempt_core::PermitIssuer for Issuer {
             fn give_back(&self, cost: u32) {
                 panic!("{cost} given back, though every retry was sent");
             }
+            fn on_retry_end(&self, cost: u32, succeeded: bool) {
+                self.0.note(format!("retry ended {cost} {succeeded}"));
+            }
         }
         let cost = if failure.code().is_some() { 5 } else { 10 };
-        Some(Permit::new(Arc::new(Nowhere), cost))
+        Some(Permit::new(Arc::new(Issuer(self.clone())), cost))
     }
 
-    fn succeeded(&self, destination: &str, paid: u32) {
-        self.note(format!("succeeded {destination} {paid}"));
+    fn on_success(&self, destination: &str, retries: u32) {
+        self.note(format!("succeeded {destination} {retries}"));
     }
 
-    fn failed(&self, destination: &str, failure: &Failure) {
+    fn on_failure(&self, destination: &str, failure: &Failure, _: Duration) {
         self.note(format!("failed {destination} {failure}"));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_hears_of_failures_and_of_the_end_and_what_the_last_retry_cost() {
+async fn budget_is_given_each_failure_and_each_end() {
     let diary = Diary::default();
     let client = RetryLayer::new(policy().budget(diary.clone())).layer(server());
     client.clone().oneshot(get()).await.unwrap();
@@ -152,9 +155,11 @@ async fn a_budget_hears_of_failures_and_of_the_end_and_what_the_last_retry_cost(
         [
             "failed one.example server (503)",
             "acquire one.example server (503)",
+            "retry ended 5 false",
             "failed one.example network",
             "acquire one.example network",
-            "succeeded one.example 10",
+            "retry ended 10 true",
+            "succeeded one.example 2",
         ]
     );
     client.oneshot(get()).await.unwrap();
@@ -184,9 +189,11 @@ async fn the_budget_under_the_stock_layer_hears_the_same() {
         [
             "failed one.example server (503)",
             "acquire one.example server (503)",
+            "retry ended 5 false",
             "failed one.example network",
             "acquire one.example network",
-            "succeeded one.example 10",
+            "retry ended 10 true",
+            "succeeded one.example 2",
         ]
     );
 }

@@ -255,15 +255,15 @@ impl Budget for Diary {
         Some(Permit::free())
     }
 
-    fn succeeded(&self, destination: &str, paid: u32) {
-        self.note(format!("succeeded {destination} {paid}"));
+    fn on_success(&self, destination: &str, retries: u32) {
+        self.note(format!("succeeded {destination} {retries}"));
     }
 
-    fn failed_for_good(&self, destination: &str, hint: ServerHint, paid: u32) {
-        self.note(format!("failed for good {destination} {hint:?} {paid}"));
+    fn on_permanent_failure(&self, destination: &str, hint: ServerHint, retries: u32) {
+        self.note(format!("failed for good {destination} {hint:?} {retries}"));
     }
 
-    fn failed(&self, destination: &str, failure: &Failure) {
+    fn on_failure(&self, destination: &str, failure: &Failure, _: Duration) {
         self.note(format!("failed {destination} {failure}"));
     }
 }

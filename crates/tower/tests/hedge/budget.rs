@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use reattempt_core::{Budget, Failure, GiveBack, Permit};
+use reattempt_core::{Budget, Failure, Permit, PermitIssuer};
 use reattempt_tower::HedgeLayer;
 use tower::{Layer, ServiceExt};
 
@@ -34,7 +34,8 @@ async fn trap_16_it_is_asked_when_a_hedge_is_due_and_not_before() {
     let server = Server::by(|_, _| Act::from(200).later(ms(150)));
     let client = HedgeLayer::new(policy().budget(heard.clone())).layer(server.clone());
     client.clone().oneshot(get()).await.unwrap();
-    assert_eq!(heard.lines(), ["asked for timeout", "credited 7"]);
+    // The hedge has lost.
+    assert_eq!(heard.lines(), ["asked for timeout", "hedge ended 7 false", "credited 1"]);
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(503).later(ms(20)),
         _ => 200.into(),
@@ -42,7 +43,8 @@ async fn trap_16_it_is_asked_when_a_hedge_is_due_and_not_before() {
     let heard = Heard::default();
     let client = HedgeLayer::new(policy().budget(heard.clone())).layer(server.clone());
     client.oneshot(get()).await.unwrap();
-    assert_eq!(heard.lines(), ["failed with server (503)", "asked for server (503)", "credited 7"]);
+    let asked = ["failed with server (503)", "asked for server (503)"];
+    assert_eq!(heard.lines(), [&asked[..], &["hedge ended 7 true", "credited 1"]].concat());
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,9 +82,13 @@ impl Heard {
     }
 }
 
-impl GiveBack for Heard {
+impl PermitIssuer for Heard {
     fn give_back(&self, cost: u32) {
         self.note(format!("given back {cost}"));
+    }
+
+    fn on_retry_end(&self, cost: u32, succeeded: bool) {
+        self.note(format!("hedge ended {cost} {succeeded}"));
     }
 }
 
@@ -93,11 +99,11 @@ impl Budget for Heard {
         Some(Permit::new(Arc::new(self.clone()), 7))
     }
 
-    fn succeeded(&self, _: &str, paid: u32) {
-        self.note(format!("credited {paid}"));
+    fn on_success(&self, _: &str, retries: u32) {
+        self.note(format!("credited {retries}"));
     }
 
-    fn failed(&self, _: &str, failure: &Failure) {
+    fn on_failure(&self, _: &str, failure: &Failure, _: Duration) {
         self.note(format!("failed with {failure}"));
     }
 }

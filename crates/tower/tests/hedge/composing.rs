@@ -75,8 +75,10 @@ async fn thr_4_a_budget_of_retries_and_the_hedges_within_hears_of_each_end_once(
     let client = RetryLayer::new(retries().budget(heard.clone())).layer(hedged);
     assert_eq!(client.oneshot(get()).await.unwrap().status(), 200);
     assert_eq!(server.count(), 4);
-    let hedge_and_retry = [ASKED, FAILED, ASKED, ASKED];
-    assert_eq!(heard.lines(), [&hedge_and_retry[..], &["credited 7"]].concat());
+    let hedge_and_retry = [ASKED, "hedge ended 7 false", FAILED, ASKED, ASKED];
+    // The hedge that has the answer, and the retry that it belongs to.
+    let won = ["hedge ended 7 true", "hedge ended 7 true", "credited 1"];
+    assert_eq!(heard.lines(), [&hedge_and_retry[..], &won].concat());
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,7 +94,8 @@ async fn thr_3_a_budget_of_hedges_and_the_retries_within_hears_of_each_end_once(
     let policy = policy().max_attempts(2).budget(SpendOnly(heard.clone()));
     let client = HedgeLayer::new(policy).layer(retried);
     assert_eq!(client.oneshot(get()).await.unwrap().status(), 200);
-    assert_eq!(heard.lines(), ["asked for timeout", FAILED, ASKED, "credited 7"]);
+    let won = ["hedge ended 7 true", "credited 1", "hedge ended 7 true"];
+    assert_eq!(heard.lines(), [&["asked for timeout", FAILED, ASKED][..], &won].concat());
 }
 
 #[tokio::test(start_paused = true)]

@@ -119,7 +119,8 @@ async fn sent_hedge_that_fails_keeps_its_token() {
         let server = Server::by(|_, _| Act::from(200).later(ms(150)));
         let client = HedgeLayer::new(policy().boxed_errors().budget(heard.clone()));
         client.layer(only_first(server, error)).oneshot(get()).await.unwrap();
-        assert_eq!(heard.lines(), ["asked for timeout", "credited 7"]);
+        let lost = ["asked for timeout", "hedge ended 7 false", "credited 1"];
+        assert_eq!(heard.lines(), lost);
     }
 }
 
@@ -179,7 +180,7 @@ async fn fatal_response_is_told_what_was_paid() {
     let heard = Heard::default();
     let client = HedgeLayer::new(policy().budget(heard.clone())).layer(server);
     client.oneshot(get()).await.unwrap();
-    assert_eq!(heard.lines(), ["asked for timeout", "credited 7"]);
+    assert_eq!(heard.lines(), ["asked for timeout", "hedge ended 7 false", "credited 1"]);
 }
 
 #[tokio::test(start_paused = true)]

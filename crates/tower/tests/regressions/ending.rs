@@ -63,7 +63,7 @@ impl Budget for Credited {
         None
     }
 
-    fn succeeded(&self, destination: &str, _: u32) {
+    fn on_success(&self, destination: &str, _: u32) {
         self.destinations.lock().unwrap().push(destination.to_owned());
     }
 

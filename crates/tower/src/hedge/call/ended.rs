@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
-use reattempt_core::{Budget, Failure, Random, ServerHint, StopReason, Verdict};
+use reattempt_core::{Account, Budget, CallEnd, Failure, Random, ServerHint, StopReason, Verdict};
 use reattempt_http::ReplayError;
 use tokio::time::Instant;
 use tower_service::Service;
@@ -21,7 +21,7 @@ use crate::hedge::policy::Settings;
 use crate::hedge::{Extended, HedgeReport};
 use crate::protocol::{Carry, Committed, Judge, Kept, chain, is_refused_here, unanswered};
 use crate::random::CallRandom;
-use crate::{AttemptOutcome, CallOptions, Deadline, RefusedResponse, TimeLimit, TimedOut};
+use crate::{AttemptOutcome, CallOptions, Deadline, RefusedResponse, TimeLimit, TimedOut, clock};
 
 /// A call that is over.
 pub(in crate::hedge) struct Over<R, A> {
@@ -104,7 +104,7 @@ where
         {
             stopwatch.answered();
         }
-        self.tell_budget(&sorted, self.responded(&result));
+        self.tell_budget(number, &sorted, self.responded(&result));
         self.tell_failure(number, &sorted, &result);
         let stop = match sorted.event.ends() {
             Some(stop) => Some(stop),
@@ -211,23 +211,24 @@ where
 
     /// Records a failure that is worth a retry, or a fatal response (rules THR-3, PB-8), with the
     /// budget. An error without a failure changes nothing: no server has answered.
-    fn tell_budget(&mut self, sorted: &Sorted, answered: bool) {
-        let paid = match sorted.event {
-            Event::Fatal => self.spend(),
-            _ => 0,
-        };
+    fn tell_budget(&mut self, number: u32, sorted: &Sorted, answered: bool) {
+        let fatal = sorted.event == Event::Fatal;
+        let account = fatal.then(|| self.account(number)).unwrap_or_default();
         let budget = &self.shared.policy.settings.budget;
         if let Some(failure) = sorted.failure {
-            self.with_destination(|destination| budget.failed(destination, &failure));
-        } else if answered && sorted.event == Event::Fatal && (sorted.stop || !budget.is_full()) {
+            let now = clock::since_epoch(Instant::now());
+            self.with_destination(|destination| budget.on_failure(destination, &failure, now));
+        } else if answered && fatal && (sorted.stop || !budget.is_full()) {
             let hint = if sorted.stop { ServerHint::Stop } else { ServerHint::None };
-            self.with_destination(|destination| budget.failed_for_good(destination, hint, paid));
+            let end = CallEnd::Permanent(hint);
+            self.with_destination(|destination| account.settle(end, destination, budget));
         }
     }
 
-    /// Spends the permits of the hedges in flight. Returns what the last hedge cost the budget.
-    fn spend(&mut self) -> u32 {
-        self.running.as_mut().map_or(0, |running| running.spend())
+    /// Spends the permits of the hedges in flight. Returns what the budget must be given at the end of a call
+    /// that ends with the attempt `winner`.
+    fn account(&mut self, winner: u32) -> Account {
+        self.running.as_mut().map(|running| running.account(winner)).unwrap_or_default()
     }
 
     fn tell_failure(&self, number: u32, sorted: &Sorted, result: &ResultOf<S, Req, K, M>) {
@@ -402,7 +403,11 @@ where
         cx: &mut Context<'_>,
     ) -> AnswerOf<S, Req, K, M> {
         let Over { mut outcome, stop } = over;
-        let paid = self.spend();
+        let winner = match &outcome {
+            Outcome::Of(number, _) => *number,
+            _ => 0,
+        };
+        let mut account = self.account(winner);
         let settings = &self.shared.policy.settings;
         let response = match &outcome {
             Outcome::Of(_, Ok(response)) => Some(response),
@@ -410,11 +415,14 @@ where
         };
         let succeeded = stop == StopReason::Succeeded;
         let open = response.is_some_and(|response| settings.protocol.is_open(response, succeeded));
-        let credited = succeeded && response.is_some() && !open && !settings.budget.is_full();
+        let concerned = account.has_paid() || !settings.budget.is_full();
+        let credited = succeeded && response.is_some() && !open && concerned;
         self.stopwatch = None;
         let attempts = self.attempts.map_or(1, |attempts| attempts.sent);
         if credited {
-            self.with_any_destination(|destination| settings.budget.succeeded(destination, paid));
+            let (account, end) = (std::mem::take(&mut account), CallEnd::Succeeded);
+            let budget = &settings.budget;
+            self.with_any_destination(|destination| account.settle(end, destination, budget));
         }
         if let Some(observer) = &settings.observer {
             let event = match stop {
@@ -445,7 +453,7 @@ where
             options: self.options.take(),
             // Its failure has been told already if it was taken for one.
             retryable: succeeded && self.rules.max_attempts > 1,
-            paid,
+            account,
             attempts,
             deadline: self.deadline.map(Deadline::instant),
             sleep: None,

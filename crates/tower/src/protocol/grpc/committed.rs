@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::HeaderMap;
-use reattempt_core::{Budget, Schedule, ServerHint, Verdict};
+use reattempt_core::{Account, Budget, CallEnd, Schedule, ServerHint, Verdict};
 use reattempt_grpc::{Code, GRPC_STATUS};
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -28,8 +28,8 @@ pub struct Committed {
     pub(crate) options: Option<CallOptions>,
     /// Whether the call's retries were not ruled out from the beginning.
     pub(crate) retryable: bool,
-    /// What its last retry cost the budget.
-    pub(crate) paid: u32,
+    /// What the budget must be given at its end.
+    pub(crate) account: Account,
     /// The number of its last attempt.
     pub(crate) attempts: u32,
     pub(crate) deadline: Option<Instant>,
@@ -112,8 +112,8 @@ impl Committed {
 
     /// It is credited, if that would change anything.
     fn succeeded(self) {
-        if !self.client.budget().is_full() {
-            self.client.budget().succeeded(&self.destination, self.paid);
+        if self.account.has_paid() || !self.client.budget().is_full() {
+            self.account.settle(CallEnd::Succeeded, &self.destination, self.client.budget());
         }
     }
 
@@ -128,18 +128,20 @@ impl Committed {
     /// what the server has `responded` earns credit.
     #[cold]
     fn broken(self, code: Code, trailers: &HeaderMap, responded: bool) {
-        let budget = self.client.budget();
-        match self.client.judge_trailers(trailers, self.options.as_ref()) {
+        self.tell(code);
+        let (budget, destination) = (self.client.budget(), self.destination.as_str());
+        let end = match self.client.judge_trailers(trailers, self.options.as_ref()) {
             Verdict::Transient(failure) | Verdict::Unprocessed(failure) => {
                 if self.retryable {
-                    budget.failed(&self.destination, &failure);
+                    budget.on_failure(destination, &failure, clock::since_epoch(Instant::now()));
                 }
+                CallEnd::Failed
             }
-            _ if !responded => {}
-            Verdict::Success => budget.succeeded(&self.destination, self.paid),
-            _ => budget.failed_for_good(&self.destination, ServerHint::None, self.paid),
-        }
-        self.tell(code);
+            _ if !responded => CallEnd::Failed,
+            Verdict::Success => CallEnd::Succeeded,
+            _ => CallEnd::Permanent(ServerHint::None),
+        };
+        self.account.settle(end, destination, budget);
     }
 
     fn tell(&self, code: Code) {

@@ -185,9 +185,8 @@ where
         if let Some(retrying) = &mut self.retrying {
             let retrying = retrying.as_mut().project();
             *retrying.last_error = None;
-            let permit = retrying.course.permit();
-            if let (Some(permit), Some(progress)) = (permit, retrying.progress) {
-                progress.sending(permit);
+            if let Some(progress) = retrying.progress {
+                progress.on_send();
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use reattempt_core::{Budget, Schedule, ServerHint, StopReason};
+use reattempt_core::{Account, Budget, CallEnd, Schedule, ServerHint, StopReason};
 use tower_service::Service;
 
 use super::{Call, destination};
@@ -11,6 +11,7 @@ use crate::Report;
 use crate::error_mode::ErrorMode;
 use crate::policy::Settings;
 use crate::protocol::{Carry, Committed, Judge, unanswered};
+use crate::retry::Progress;
 use crate::retry::progress::conclude;
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
@@ -37,7 +38,7 @@ where
         let watched = open
             && (self.setting.deadline.is_some()
                 || settings.observer.is_some()
-                || !settings.budget.is_indifferent());
+                || !settings.budget.is_noop());
         if watched {
             return self.end_watched(result, stop);
         }
@@ -73,13 +74,15 @@ where
         stop: StopReason,
         open: bool,
     ) -> Option<Report> {
-        let settings = &*self.shared.policy.settings;
         if stop == StopReason::Succeeded {
+            let settings = &*self.shared.policy.settings;
             self.setting.succeeded(settings, self.admission);
-            if !open && result.is_ok() && !settings.budget.is_full() {
-                self.earn(|destination, paid| settings.budget.succeeded(destination, paid));
+            let concerned = self.retrying.is_some() || !settings.budget.is_full();
+            if !open && result.is_ok() && concerned {
+                self.settle_budget(CallEnd::Succeeded);
             }
         }
+        let settings = &*self.shared.policy.settings;
         let silent = settings.observer.is_none()
             && self.setting.options.as_ref().is_none_or(|options| options.slot().is_none())
             && self.setting.outer.is_none();
@@ -120,20 +123,18 @@ where
     }
 
     /// What is to be told of the call when its answer ends: all but whom it was for.
-    fn committed(&self, succeeded: bool) -> Committed {
+    fn committed(&mut self, succeeded: bool) -> Committed {
+        let account = self.take_account();
         let settings = &self.shared.policy.settings;
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
-        let (destination, paid) = match progress {
-            Some(progress) => (progress.destination().into(), progress.paid),
-            None => (String::new(), 0),
-        };
+        let destination = progress.map(Progress::destination).unwrap_or_default().into();
         Committed {
             client: Arc::<Settings<K, D, B>>::clone(settings),
             destination,
             options: self.setting.options.clone(),
             // Its failure has been told already if it was taken for one.
             retryable: succeeded && self.setting.keeps(&settings.limits),
-            paid,
+            account,
             attempts: self.number,
             deadline: self.setting.deadline,
             sleep: None,
@@ -153,31 +154,36 @@ where
         Committed { destination, ..committed }
     }
 
-    /// A failure that another attempt would not mend ends the call. Only a response earns credit, so of an
-    /// error the budget is not told.
+    /// Records a response that ends the call and that another attempt would not mend.
     #[cold]
-    pub(super) fn failed_for_good(&self, responded: bool, hint: ServerHint) {
-        if !responded {
-            return;
-        }
+    pub(super) fn on_permanent_failure(&mut self, hint: ServerHint) {
         let settings = &self.shared.policy.settings;
         let wish = self.setting.wish(&settings.limits, hint);
         if wish == ServerHint::Stop || !settings.budget.is_full() {
-            self.earn(|destination, paid| {
-                settings.budget.failed_for_good(destination, wish, paid);
-            });
+            self.settle_budget(CallEnd::Permanent(wish));
         }
     }
 
-    /// Puts the end of the call to the account of its destination.
-    fn earn(&self, account: impl FnOnce(&str, u32)) {
-        let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
-        match progress {
-            Some(progress) => account(progress.destination(), progress.paid),
-            // With neither, the budget was full when the call began, and nobody noted whom it was for.
-            None if self.kept.is_some() || self.target.is_some() => account(&self.destination(), 0),
+    /// Reports the end of the call to the budget of its destination.
+    fn settle_budget(&mut self, end: CallEnd) {
+        let account = self.take_account();
+        let retrying = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
+        let budget = &self.shared.policy.settings.budget;
+        match retrying {
+            Some(progress) => account.settle(end, progress.destination(), budget),
+            // With neither, the budget was full when the call began, and its destination is not known.
+            None if self.kept.is_some() || self.target.is_some() => {
+                account.settle(end, &self.destination(), budget);
+            }
             None => {}
         }
+    }
+
+    /// Takes what the budget must be given at the end of the call.
+    fn take_account(&mut self) -> Account {
+        let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
+        let progress = retrying.and_then(|retrying| retrying.progress.as_mut());
+        progress.map(Progress::account).unwrap_or_default()
     }
 
     /// Tells everybody who wants to know how the call ended. Returns the report for the answer.

@@ -96,7 +96,7 @@ where
     /// Judges an attempt that has ended: either the call ends with it, or a retry may mend it.
     #[inline]
     pub(in crate::retry) fn settle(
-        &self,
+        &mut self,
         result: &Result<S::Response, M::Error>,
         interrupted: Option<TimeLimit>,
     ) -> ControlFlow<StopReason, (Judgement, Failure)> {
@@ -115,7 +115,9 @@ where
             None => match self.replaceable(result) {
                 Some(failure) => ControlFlow::Continue((judgement, failure)),
                 None => {
-                    self.failed_for_good(self.responded(result), judgement.hint);
+                    if self.responded(result) {
+                        self.on_permanent_failure(judgement.hint);
+                    }
                     ControlFlow::Break(StopReason::Permanent)
                 }
             },
@@ -185,23 +187,23 @@ where
     ) -> Result<Granted, StopReason> {
         let now = Instant::now();
         self.takes_time(|| now);
-        if result.is_err() && self.kept.as_ref().is_some_and(Kept::source_failed) {
-            // However the client puts it: it was the caller's own body that failed.
-            return Err(StopReason::Permanent);
-        }
         if self.marker.as_ref().is_some_and(NestedMarker::take_given_up) {
             self.setting.forbidden = Some(StopReason::Nested);
         }
-        let mut attempt = FailedAttempt {
+        let responded = self.responded(result);
+        let policy = &self.shared.policy;
+        let error = result.as_ref().err().map(M::view);
+        let attempt = FailedAttempt {
             number: self.number,
             now,
             judgement,
             failure,
+            undone: error.and_then(|error| policy.settings.protocol.undone(error)),
+            source_failed: error.is_some() && self.kept.as_ref().is_some_and(Kept::source_failed),
             at_hand: self.kept.as_ref().is_some_and(Kept::at_hand),
             admission: self.admission,
-            error: result.as_ref().err().map(|error| chain(M::view(error))),
+            error: error.map(chain),
         };
-        let policy = &self.shared.policy;
         if let (1, Some(kept)) = (self.number, &self.kept) {
             self.setting.admitted(policy.settings.protocol.admit(kept));
         }
@@ -212,22 +214,20 @@ where
             let started = self.setting.started.unwrap_or(now);
             Progress::new(policy, &self.setting, started, destination)
         });
-        let error = result.as_ref().err().map(M::view);
-        let undone = error.and_then(|error| policy.settings.protocol.undone(error));
-        let replacement =
-            undone.and_then(|undone| progress.replace(policy, &self.setting, &mut attempt, undone));
-        let granted = match replacement {
-            Some(granted) => granted,
-            None if judgement.verdict == Verdict::Permanent => {
-                self.failed_for_good(self.responded(result), judgement.hint);
-                return Err(StopReason::Permanent);
+        let granted = match progress.failed(policy, &self.setting, attempt) {
+            Ok(granted) => granted,
+            Err(stop) => {
+                if stop == StopReason::Permanent && responded {
+                    self.on_permanent_failure(judgement.hint);
+                }
+                return Err(stop);
             }
-            None => progress.failed(policy, &self.setting, attempt)?,
         };
         if let Some(kept) = &self.kept {
             // What still reads the body for the attempt that is over could use up what is kept.
             kept.supersede();
             if !kept.at_hand() {
+                progress.revoke();
                 return Err(StopReason::BodyNotKept);
             }
         }

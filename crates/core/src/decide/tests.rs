@@ -1,13 +1,10 @@
 //! The decision as a table: each reason to stop, their order, and the delay of what goes on.
 
-#![allow(missing_docs, reason = "tests")]
-
-mod support;
-
 use core::time::Duration;
+use std::borrow::ToOwned;
 
-use reattempt_core::{Admission, Limits, NextRetry, ServerHint, StopReason, Verdict};
-use support::{Bucket, FAILURE, Scene, TICK, ms, refusals, secs};
+use super::scene::{Bucket, FAILURE, Scene, TICK, ms, refusals, secs};
+use crate::{Admission, Limits, NextRetry, ServerHint, StopReason, Verdict};
 
 #[test]
 fn an_untroubled_scene_is_a_retry_after_what_the_schedule_says() {

@@ -1,0 +1,70 @@
+//! Two budgets of which both must grant a retry.
+
+use core::time::Duration;
+
+use super::{Budget, Permit};
+use crate::{Failure, ServerHint};
+
+/// A pair of budgets. A retry needs a permit of each, and every event is reported to both.
+///
+/// Each is given back exactly what it charged. If the second refuses, the first gets its tokens back. A
+/// retry that is granted allocates once; nothing else does.
+impl<A: Budget, B: Budget> Budget for (A, B) {
+    fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
+        let first = self.0.acquire(destination, failure, now)?;
+        let second = self.1.acquire(destination, failure, now)?;
+        Some(first.and(second))
+    }
+
+    fn acquire_after_failure(
+        &self,
+        destination: &str,
+        failure: &Failure,
+        now: Duration,
+    ) -> Option<Permit> {
+        let Some(first) = self.0.acquire_after_failure(destination, failure, now) else {
+            self.1.on_failure(destination, failure, now);
+            return None;
+        };
+        let second = self.1.acquire_after_failure(destination, failure, now)?;
+        Some(first.and(second))
+    }
+
+    fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
+        self.0.on_failure(destination, failure, now);
+        self.1.on_failure(destination, failure, now);
+    }
+
+    fn on_success(&self, destination: &str, retries: u32) {
+        self.0.on_success(destination, retries);
+        self.1.on_success(destination, retries);
+    }
+
+    fn on_permanent_failure(&self, destination: &str, hint: ServerHint, retries: u32) {
+        self.0.on_permanent_failure(destination, hint, retries);
+        self.1.on_permanent_failure(destination, hint, retries);
+    }
+
+    fn on_start(&self, destination: &str) -> Permit {
+        match (self.0.counts_calls(), self.1.counts_calls()) {
+            (true, true) => self.0.on_start(destination).and(self.1.on_start(destination)),
+            (true, false) => self.0.on_start(destination),
+            (false, true) => self.1.on_start(destination),
+            (false, false) => Permit::free(),
+        }
+    }
+
+    fn counts_calls(&self) -> bool {
+        self.0.counts_calls() || self.1.counts_calls()
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.0.is_full() && self.1.is_full()
+    }
+
+    #[inline]
+    fn is_noop(&self) -> bool {
+        self.0.is_noop() && self.1.is_noop()
+    }
+}

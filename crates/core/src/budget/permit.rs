@@ -1,0 +1,140 @@
+//! The tokens of one retry, from the decision to the end of that retry.
+
+use alloc::sync::Arc;
+use core::{fmt, mem};
+
+/// The side of a budget that a permit reports to.
+pub trait PermitIssuer: Send + Sync {
+    /// Returns `cost`: the retry was never sent.
+    fn give_back(&self, cost: u32);
+
+    /// Records the end of a retry that was sent, however it ended: also when its call was dropped.
+    ///
+    /// `succeeded` is `true` if the retry was the last attempt of a call that ended with a success.
+    fn on_retry_end(&self, cost: u32, succeeded: bool) {
+        let _ = (cost, succeeded);
+    }
+}
+
+/// Tokens taken for one retry that has not been sent.
+///
+/// Dropped, it returns them. [`spend`](Permit::spend) keeps them taken.
+#[must_use = "an unspent permit returns its tokens when it is dropped"]
+#[derive(Default)]
+pub struct Permit(Tokens);
+
+/// A retry that was paid for and is under way.
+///
+/// Its issuer is notified of the retry's end when this value is dropped or [succeeds](PaidRetry::succeed).
+#[must_use = "the retry ends when this value is dropped"]
+#[derive(Default)]
+pub struct PaidRetry(Tokens);
+
+#[derive(Default)]
+struct Tokens {
+    issuer: Option<Arc<dyn PermitIssuer>>,
+    cost: u32,
+}
+
+/// What two issuers charged for one retry.
+struct Both(Tokens, Tokens);
+
+impl PermitIssuer for Both {
+    fn give_back(&self, _: u32) {
+        self.0.give_back();
+        self.1.give_back();
+    }
+
+    fn on_retry_end(&self, _: u32, succeeded: bool) {
+        self.0.on_retry_end(succeeded);
+        self.1.on_retry_end(succeeded);
+    }
+}
+
+impl Tokens {
+    #[inline]
+    fn give_back(&self) {
+        if let Some(issuer) = &self.issuer {
+            issuer.give_back(self.cost);
+        }
+    }
+
+    #[inline]
+    fn on_retry_end(&self, succeeded: bool) {
+        if let Some(issuer) = &self.issuer {
+            issuer.on_retry_end(self.cost, succeeded);
+        }
+    }
+}
+
+impl Permit {
+    /// Creates a permit that was paid for with `cost` tokens (in the budget's own unit) from `issuer`.
+    #[inline]
+    pub fn new(issuer: Arc<dyn PermitIssuer>, cost: u32) -> Self {
+        Self(Tokens { issuer: Some(issuer), cost })
+    }
+
+    /// Creates a permit that cost nothing.
+    #[inline]
+    pub const fn free() -> Self {
+        Self(Tokens { issuer: None, cost: 0 })
+    }
+
+    /// Joins two permits for the same retry. Each issuer is notified with what it charged.
+    ///
+    /// The cost of the joined permit is the sum. Allocates only if both have an issuer.
+    pub fn and(mut self, mut other: Self) -> Self {
+        let (first, second) = (mem::take(&mut self.0), mem::take(&mut other.0));
+        let cost = first.cost.saturating_add(second.cost);
+        match (&first.issuer, &second.issuer) {
+            (Some(_), Some(_)) => Self::new(Arc::new(Both(first, second)), cost),
+            (Some(_), None) => Self(first),
+            (None, _) => Self(second),
+        }
+    }
+
+    /// Records that the retry is being sent: the tokens are gone.
+    #[inline]
+    pub fn spend(mut self) -> PaidRetry {
+        PaidRetry(mem::take(&mut self.0))
+    }
+}
+
+impl PaidRetry {
+    /// Returns what was paid, in the budget's own unit.
+    pub fn cost(&self) -> u32 {
+        self.0.cost
+    }
+
+    /// Records that the retry ended its call with a success.
+    #[inline]
+    pub fn succeed(mut self) {
+        mem::take(&mut self.0).on_retry_end(true);
+    }
+}
+
+impl Drop for Permit {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.give_back();
+    }
+}
+
+impl Drop for PaidRetry {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.on_retry_end(false);
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit").field("cost", &self.0.cost).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for PaidRetry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PaidRetry").field("cost", &self.0.cost).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,249 @@
+//! The state of one call, from its first failed attempt to its end.
+//!
+//! Every driver of the engine keeps one: the retry layer, the stock `tower::retry::Policy`, plain
+//! operations, and simulations. The driver sends attempts and waits; everything else happens here.
+
+mod account;
+mod failed_attempt;
+mod schedule;
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::decide::{Failed, decide};
+use crate::{Budget, Delays, Limits, Permit, Random, ServerHint, StopReason, Verdict};
+
+pub use account::{Account, CallEnd};
+pub use failed_attempt::{FailedAttempt, Undone};
+pub use schedule::CallSchedule;
+
+/// What holds for a call from its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// The limits of the call.
+    pub limits: Limits,
+    /// Whether the request may be carried out twice.
+    pub repeatable: bool,
+    /// Why the call must not be retried at all, if so.
+    pub forbidden: Option<StopReason>,
+}
+
+impl Terms {
+    /// Creates the terms of a call whose request may be repeated within `limits`.
+    pub const fn new(limits: Limits) -> Self {
+        Self { limits, repeatable: true, forbidden: None }
+    }
+}
+
+/// What follows a failed attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Decision {
+    /// Hand the outcome to the caller.
+    Return(StopReason),
+    /// Send the request again after this long. The call holds the budget's permit meanwhile.
+    Retry {
+        /// How long to wait first.
+        after: Duration,
+    },
+    /// Send the request again at once: it was not processed, and this is not counted as a retry.
+    Resend,
+}
+
+/// The state of a call of which an attempt has failed.
+///
+/// It alone asks the schedule and the budget. Dropped between two attempts, it returns the permit of the
+/// retry that was not sent; dropped during a retry, it reports the end of that retry.
+///
+/// ```
+/// use core::time::Duration;
+/// use reattempt_core::{
+///     Call, Decision, FailedAttempt, Failure, FailureKind, Limits, ServerHint, StopReason, Terms,
+///     Unlimited, Verdict,
+/// };
+/// # use reattempt_core::{Delays, NextRetry, Random, Schedule};
+/// # #[derive(Clone)] struct Second;
+/// # impl Schedule for Second { type Delays = Self; fn delays(&self) -> Self { Second } }
+/// # impl Delays for Second {
+/// #     fn next_delay(&mut self, _: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
+/// #         Some(Duration::from_secs(1))
+/// #     }
+/// # }
+/// # struct Zero;
+/// # impl Random for Zero { fn next_u64(&mut self) -> u64 { 0 } }
+/// # let (schedule, mut random) = (Second, Zero);
+///
+/// let mut limits = Limits::default();
+/// limits.max_attempts = 2;
+/// let (terms, budget) = (Terms::new(limits), Unlimited);
+/// let verdict = Verdict::Transient(Failure::new(FailureKind::Timeout));
+/// let failed = FailedAttempt::new(verdict, "api.example", Duration::ZERO);
+///
+/// let mut call = Call::new(&schedule);
+/// let decision = call.failed(&terms, &failed, &schedule, &budget, &mut random);
+/// assert_eq!(decision, Decision::Retry { after: Duration::from_secs(1) });
+/// call.on_send();
+/// assert_eq!(call.attempt(), 2);
+/// let decision = call.failed(&terms, &failed, &schedule, &budget, &mut random);
+/// assert_eq!(decision, Decision::Return(StopReason::AttemptsExhausted));
+/// ```
+pub struct Call<D> {
+    delays: D,
+    attempt: u32,
+    previous: Option<Duration>,
+    /// The permit of a retry that was granted and not sent yet.
+    permit: Option<Permit>,
+    account: Account,
+    /// Whether the attempt that is next, or under way, takes the place of another.
+    resends: bool,
+    /// The kinds of attempt that were resent: each is once.
+    resent: [bool; 2],
+}
+
+impl<D: Delays> Call<D> {
+    /// Creates the state of a call whose first attempt is under way, or has failed.
+    pub fn new<S: CallSchedule<Delays = D>>(schedule: &S) -> Self {
+        Self {
+            delays: schedule.fresh_delays(),
+            attempt: 1,
+            previous: None,
+            permit: None,
+            account: Account::default(),
+            resends: false,
+            resent: [false; 2],
+        }
+    }
+
+    /// Records that the attempt under way has failed, and decides what follows.
+    ///
+    /// The order of judgement: the caller's own body → a resend → the verdict → attempts left → safe to
+    /// repeat → delay (the server's or the schedule's) → elapsed time and deadline → budget.
+    pub fn failed<S, B>(
+        &mut self,
+        terms: &Terms,
+        failed: &FailedAttempt<'_>,
+        schedule: &S,
+        budget: &B,
+        random: &mut dyn Random,
+    ) -> Decision
+    where
+        S: CallSchedule<Delays = D>,
+        B: Budget + ?Sized,
+    {
+        self.resends = false;
+        if failed.source_failed {
+            // However the client reports it: the caller's own body has failed.
+            return Decision::Return(StopReason::Permanent);
+        }
+        if self.may_resend(terms, failed) {
+            self.resends = true;
+            return Decision::Resend;
+        }
+        self.account.retry_failed();
+        let verdict = failed.judgement.verdict;
+        let Some(failure) = verdict.failure() else {
+            return Decision::Return(match verdict {
+                Verdict::Success => StopReason::Succeeded,
+                _ => StopReason::Permanent,
+            });
+        };
+        schedule.on_failure(failed.admission, failure, random);
+        if let Some(reason) = terms.forbidden {
+            return Decision::Return(reason);
+        }
+        let state = Failed {
+            judgement: failed.judgement,
+            attempts: self.attempt,
+            repeatable: terms.repeatable,
+            at_hand: failed.replayable,
+            previous: self.previous,
+            admission: failed.admission,
+            elapsed: failed.elapsed,
+            until_deadline: failed.until_deadline,
+            destination: failed.destination,
+            now: failed.now,
+        };
+        match decide(&terms.limits, &state, &mut self.delays, random, budget) {
+            Ok((after, permit)) => {
+                self.permit = Some(permit);
+                self.previous = Some(after);
+                if let ServerHint::Exactly(_) = failed.judgement.hint {
+                    // A pushback starts the backoff anew (PB-5).
+                    self.delays = schedule.fresh_delays();
+                }
+                Decision::Retry { after }
+            }
+            Err(reason) => Decision::Return(reason),
+        }
+    }
+
+    /// Returns `true` if an attempt that came so far and no further is sent again at once: once per call
+    /// for each kind (TR-1, TR-2, TR-4). Limits, schedule and budget do not apply.
+    fn may_resend(&mut self, terms: &Terms, failed: &FailedAttempt<'_>) -> bool {
+        let Some(kind) = failed.undone else { return false };
+        let late = failed.until_deadline == Some(Duration::ZERO);
+        if late || !failed.replayable || terms.forbidden.is_some() {
+            return false;
+        }
+        let resent = match kind {
+            Undone::NotDispatched => &mut self.resent[0],
+            Undone::Refused => &mut self.resent[1],
+        };
+        !core::mem::replace(resent, true)
+    }
+}
+
+impl<D> Call<D> {
+    /// Records that the next attempt is being sent: its permit is spent.
+    pub fn on_send(&mut self) {
+        if !self.resends {
+            self.attempt = self.attempt.saturating_add(1);
+            let permit = self.permit.take().unwrap_or_default();
+            self.account.paid(permit.spend());
+        }
+    }
+
+    /// Takes a granted retry back, because the driver cannot wait for it or has lost the request: its permit
+    /// is returned.
+    pub fn revoke(&mut self) {
+        self.permit = None;
+        self.resends = false;
+    }
+
+    /// Returns the number of the attempt that was sent last, from 1. A resent attempt keeps its number.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Returns the delay that was decided last.
+    pub fn last_delay(&self) -> Option<Duration> {
+        self.previous
+    }
+
+    /// Returns `true` if the attempt that is next, or under way, takes the place of another.
+    pub fn resends(&self) -> bool {
+        self.resends
+    }
+
+    /// Sets the permit that a budget issued at the beginning of the call.
+    pub fn on_start(&mut self, permit: Permit) {
+        self.account.started(permit);
+    }
+
+    /// Takes what the budget must be given at the end of the call. A permit that was not spent is returned
+    /// at once.
+    pub fn end(&mut self) -> Account {
+        self.permit = None;
+        core::mem::take(&mut self.account)
+    }
+}
+
+impl<D> fmt::Debug for Call<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("attempt", &self.attempt)
+            .field("last_delay", &self.previous)
+            .field("resends", &self.resends)
+            .finish_non_exhaustive()
+    }
+}

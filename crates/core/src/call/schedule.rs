@@ -1,0 +1,30 @@
+//! The part of a schedule that a call asks.
+
+use crate::{Admission, Delays, Failure, Random, Schedule};
+
+/// The schedule of one call.
+///
+/// Every [`Schedule`] is one. A driver whose calls choose between schedules of different types implements
+/// it for its choice, which may borrow them.
+pub trait CallSchedule {
+    /// The state of one call.
+    type Delays: Delays;
+
+    /// Creates fresh state: when the call first fails, and after a delay that the server set exactly.
+    fn fresh_delays(&self) -> Self::Delays;
+
+    /// Records a failed attempt, before its delay is asked for.
+    fn on_failure(&self, admission: Admission, failure: &Failure, random: &mut dyn Random);
+}
+
+impl<S: Schedule + ?Sized> CallSchedule for S {
+    type Delays = S::Delays;
+
+    fn fresh_delays(&self) -> Self::Delays {
+        self.delays()
+    }
+
+    fn on_failure(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
+        self.failed(admission, failure, random);
+    }
+}

@@ -1,0 +1,193 @@
+//! What the tests of the decision share: one scene, in which a retry would be made, to be spoiled by
+//! each test in its own way, and witnesses of what the decision asked, drew and took.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use core::time::Duration;
+use std::borrow::ToOwned;
+use std::string::String;
+use std::sync::{Arc, Mutex};
+use std::vec;
+use std::vec::Vec;
+
+use super::{Failed, decide};
+use crate::{
+    Admission, Budget, Delays, Failure, FailureKind, Judgement, Limits, NextRetry, Permit,
+    PermitIssuer, Random, ServerHint, StopReason, Verdict,
+};
+
+pub(crate) const FAILURE: Failure = Failure::new(FailureKind::Server).with_code(503);
+pub(crate) const TICK: Duration = Duration::from_nanos(1);
+
+/// A failed first attempt at a repeatable request, and all that is asked about it.
+#[derive(Debug, Clone)]
+pub(crate) struct Scene {
+    pub(crate) limits: Limits,
+    pub(crate) failed: Failed<'static>,
+    /// What the schedule says.
+    pub(crate) scheduled: Option<Duration>,
+    /// Whether that is an interval that all calls share.
+    pub(crate) shared: bool,
+    /// Every random number drawn.
+    pub(crate) draw: u64,
+    /// Shared by clones of the scene.
+    pub(crate) bucket: Bucket,
+}
+
+/// What came of a decision.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) decision: Result<(Duration, Permit), StopReason>,
+    /// What the schedule was asked.
+    pub(crate) asked: Vec<NextRetry>,
+    /// How many random numbers were drawn, of which the schedule draws none.
+    pub(crate) drawn: u32,
+}
+
+impl Scene {
+    /// Three attempts within 30 s, a schedule that says 1 s, ten tokens.
+    pub(crate) fn new() -> Self {
+        let failed = Failed {
+            judgement: Judgement::new(Verdict::Transient(FAILURE)),
+            attempts: 1,
+            repeatable: true,
+            at_hand: true,
+            previous: None,
+            admission: Admission(0),
+            elapsed: Duration::ZERO,
+            until_deadline: None,
+            destination: "example.com",
+            now: secs(1000),
+        };
+        Self {
+            limits: Limits::default(),
+            failed,
+            scheduled: Some(secs(1)),
+            shared: false,
+            draw: 0,
+            bucket: Bucket::of(10),
+        }
+    }
+
+    /// This scene, changed.
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    /// This scene, with a server that asks for this delay.
+    pub(crate) fn asking(self, delay: Duration) -> Self {
+        self.with(|scene| scene.failed.judgement.hint = ServerHint::After(delay))
+    }
+
+    pub(crate) fn decide(&self) -> Seen {
+        let mut delays = Says { delay: self.scheduled, shared: self.shared, asked: Vec::new() };
+        let mut random = Counted { number: self.draw, drawn: 0 };
+        let decision = decide(&self.limits, &self.failed, &mut delays, &mut random, &self.bucket);
+        Seen { decision, asked: delays.asked, drawn: random.drawn }
+    }
+
+    /// The delay before the retry, whose token is kept, or why there is none.
+    pub(crate) fn outcome(&self) -> Result<Duration, StopReason> {
+        let (after, permit) = self.decide().decision?;
+        drop(permit.spend());
+        Ok(after)
+    }
+}
+
+/// One scene for each refusal that a limit, a property of the request or the server causes, with
+/// everything else in favour of a retry. In the order of judgement.
+pub(crate) fn refusals() -> Vec<(StopReason, Scene)> {
+    let scene = |change: fn(&mut Scene)| Scene::new().with(change);
+    vec![
+        (StopReason::AttemptsExhausted, scene(|s| s.limits.max_attempts = s.failed.attempts)),
+        (StopReason::NotRepeatable, scene(|s| s.failed.repeatable = false)),
+        (StopReason::BodyNotKept, scene(|s| s.failed.at_hand = false)),
+        (StopReason::ServerSaidStop, scene(|s| s.failed.judgement.hint = ServerHint::Stop)),
+        (StopReason::ScheduleEnded, scene(|s| s.scheduled = None)),
+        (StopReason::ServerDelayTooLong, Scene::new().asking(secs(61))),
+        (StopReason::ElapsedExhausted, scene(|s| s.failed.elapsed = secs(29) + TICK)),
+        (StopReason::DeadlineExceeded, scene(|s| s.failed.until_deadline = Some(secs(1)))),
+        (StopReason::BudgetExhausted, scene(|s| s.bucket = Bucket::of(0))),
+    ]
+}
+
+/// A schedule that always says the same.
+struct Says {
+    delay: Option<Duration>,
+    shared: bool,
+    asked: Vec<NextRetry>,
+}
+
+impl Delays for Says {
+    fn next_delay(&mut self, retry: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
+        self.asked.push(*retry);
+        self.delay
+    }
+
+    fn is_shared(&self) -> bool {
+        self.shared
+    }
+}
+
+/// Draws the same number again and again, and counts.
+struct Counted {
+    number: u64,
+    drawn: u32,
+}
+
+impl Random for Counted {
+    fn next_u64(&mut self) -> u64 {
+        self.drawn += 1;
+        self.number
+    }
+}
+
+/// A budget that takes one token a retry and writes down what it was asked. Clones are the same one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bucket {
+    tokens: Arc<Tokens>,
+    asked: Arc<Mutex<Vec<(String, Failure, Duration)>>>,
+}
+
+#[derive(Debug, Default)]
+struct Tokens(Mutex<u32>);
+
+impl Bucket {
+    pub(crate) fn of(tokens: u32) -> Self {
+        let bucket = Self::default();
+        *bucket.tokens.0.lock().unwrap() = tokens;
+        bucket
+    }
+
+    pub(crate) fn tokens(&self) -> u32 {
+        *self.tokens.0.lock().unwrap()
+    }
+
+    pub(crate) fn asked(&self) -> Vec<(String, Failure, Duration)> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl Budget for Bucket {
+    fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
+        self.asked.lock().unwrap().push((destination.to_owned(), *failure, now));
+        let tokens = &mut *self.tokens.0.lock().unwrap();
+        *tokens = tokens.checked_sub(1)?;
+        Some(Permit::new(self.tokens.clone(), 1))
+    }
+}
+
+impl PermitIssuer for Tokens {
+    fn give_back(&self, cost: u32) {
+        *self.0.lock().unwrap() += cost;
+    }
+}
+
+pub(crate) fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+pub(crate) fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
