@@ -134,7 +134,7 @@ impl ReplayMemory {
     pub(super) fn take(&self, bytes: usize) -> bool {
         match &self.0.kind {
             Kind::Whole(shares) => self.0.take(bytes, |used| {
-                used >= self.0.quarter() && shares.required.load(Ordering::Relaxed)
+                bytes > 0 && used >= self.0.quarter() && shares.required.load(Ordering::Relaxed)
             }),
             Kind::Share(whole) => {
                 let taken = self.0.take(bytes, |_| false);
