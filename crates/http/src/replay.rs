@@ -213,6 +213,22 @@ where
         Self { inner: Inner::Shared { reader } }
     }
 
+    /// Makes the readers of this body note whether they are polled, for
+    /// [`was_polled`](ReplayBody::was_polled). To be called before the first clone is made.
+    ///
+    /// Readers of a body that is one buffer in memory otherwise share nothing. For them it costs an
+    /// allocation.
+    pub fn noting_polls(self, limits: &ReplayLimits) -> Self {
+        let Inner::Held { held } = &self.inner else { return self };
+        let Some(data) = held.data().cloned() else { return self };
+        let hint = held.size_hint();
+        // It gives back what it has taken of the memory, for the new reader to take.
+        drop(self);
+        let ahead = Said::once(Some(Next::Data(data)));
+        let keeping = Keeping { ahead, copied_below: 0, may_be_all: NONE };
+        Self::shared(None, &hint, limits.allowance_in_memory(), keeping)
+    }
+
     /// The only reader of `body`, which is never kept. Allocates nothing.
     #[inline]
     pub fn passthrough(body: B) -> Self {
@@ -262,30 +278,20 @@ impl<B> ReplayBody<B> {
         }
     }
 
-    /// Notes from now on whether a reader of this body is polled. To be called before the first clone is
-    /// made.
-    ///
-    /// It costs an allocation for a body that is one buffer in memory, and nothing for any other.
-    pub fn note_polls(&mut self) {
-        if let Inner::Held { held } = &mut self.inner {
-            held.note_polls();
-        }
-    }
-
     /// Returns `true` if a reader of this body, this one or another, has been polled since
     /// [`forget_polls`](ReplayBody::forget_polls) was called last.
     ///
     /// A client that failed to connect has not polled the body, unless an earlier connection carried it.
-    /// `false` for an empty body, and for one that is one buffer in memory unless
-    /// [`note_polls`](ReplayBody::note_polls) was called.
+    /// `false` for an empty body, and for one that is one buffer in memory unless it was made by
+    /// [`noting_polls`](ReplayBody::noting_polls).
     ///
     /// ```
     /// # use http_body_util::{BodyExt, Full};
     /// # use reattempt_http::{ReplayBody, ReplayLimits};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    /// let mut first = ReplayBody::new(Full::from("hello"), &ReplayLimits::default());
-    /// first.note_polls();
+    /// let limits = ReplayLimits::default();
+    /// let first = ReplayBody::new(Full::from("hello"), &limits).noting_polls(&limits);
     /// let kept = first.try_clone().expect("nothing was read yet");
     /// assert!(!kept.was_polled());
     /// first.collect().await?;
@@ -295,18 +301,15 @@ impl<B> ReplayBody<B> {
     /// ```
     pub fn was_polled(&self) -> bool {
         match &self.inner {
-            Inner::Held { held } => held.was_polled(),
-            Inner::Once { .. } => false,
+            Inner::Held { .. } | Inner::Once { .. } => false,
             Inner::Shared { reader } => reader.was_polled(),
         }
     }
 
     /// Forgets that a reader has been polled, for another attempt.
     pub fn forget_polls(&self) {
-        match &self.inner {
-            Inner::Held { held } => held.forget_polls(),
-            Inner::Once { .. } => {}
-            Inner::Shared { reader } => reader.forget_polls(),
+        if let Inner::Shared { reader } = &self.inner {
+            reader.forget_polls();
         }
     }
 

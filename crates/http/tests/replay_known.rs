@@ -44,7 +44,7 @@ fn exact(steps: &[Step], memory: &ReplayMemory) -> (Reader, Arc<Control>) {
 fn a_reader_is_small_for_it_is_moved_with_its_request() {
     type Streamed = StreamBody<Pin<Box<dyn Send>>>;
     // A client moves its request more than twenty times.
-    assert_eq!(size_of::<ReplayBody<Full<Bytes>>>(), size_of::<Full<Bytes>>() + 32);
+    assert_eq!(size_of::<ReplayBody<Full<Bytes>>>(), size_of::<Full<Bytes>>() + 24);
     assert!(size_of::<ReplayBody<Streamed>>() <= 56);
     assert_eq!(size_of::<Option<ReplayBody<Full<Bytes>>>>(), size_of::<ReplayBody<Full<Bytes>>>());
 }

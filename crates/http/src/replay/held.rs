@@ -5,7 +5,6 @@
 //! A buffer is charged to the memory once, to the reader that was made last: a clone takes the
 //! charge over from the reader it was made of, since one of the two is sent and the other set aside.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
@@ -39,25 +38,11 @@ impl Held {
         }
     }
 
-    /// Notes from now on whether a reader is polled.
-    pub(super) fn note_polls(&mut self) {
-        if let Held::Whole(whole) = self {
-            whole.polled = Some(Arc::default());
-        }
-    }
-
-    pub(super) fn was_polled(&self) -> bool {
+    /// The buffer, if there is one and it was not given out.
+    pub(super) fn data(&self) -> Option<&Bytes> {
         match self {
-            Held::Empty(_) => false,
-            Held::Whole(whole) => {
-                whole.polled.as_ref().is_some_and(|polled| polled.load(Ordering::Relaxed))
-            }
-        }
-    }
-
-    pub(super) fn forget_polls(&self) {
-        if let Held::Whole(Whole { polled: Some(polled), .. }) = self {
-            polled.store(false, Ordering::Relaxed);
+            Held::Empty(_) => None,
+            Held::Whole(whole) => whole.data.as_ref(),
         }
     }
 
@@ -102,8 +87,6 @@ pub(super) struct Whole {
     memory: ReplayMemory,
     /// This reader holds the charge, and so the buffer. Guards no other data, hence `Relaxed`.
     charged: AtomicBool,
-    /// A reader was polled. Present only if that is noted, and shared by all readers.
-    polled: Option<Arc<AtomicBool>>,
 }
 
 impl Whole {
@@ -112,8 +95,7 @@ impl Whole {
     pub(super) fn new(data: Bytes, told: bool, limits: &ReplayLimits) -> Result<Self, Bytes> {
         match limits.take(least_charge(data.len())) {
             Some(memory) => {
-                let charged = AtomicBool::new(true);
-                Ok(Self { data: Some(data), told, memory, charged, polled: None })
+                Ok(Self { data: Some(data), told, memory, charged: AtomicBool::new(true) })
             }
             None => Err(data),
         }
@@ -132,7 +114,6 @@ impl Whole {
             told: self.told,
             memory: self.memory.clone(),
             charged: AtomicBool::new(charged),
-            polled: self.polled.clone(),
         })
     }
 
@@ -149,9 +130,6 @@ impl Whole {
     #[inline]
     fn give_out(&mut self) -> Option<Bytes> {
         self.give_charge_back();
-        if let Some(polled) = &self.polled {
-            polled.store(true, Ordering::Relaxed);
-        }
         self.data.take()
     }
 

@@ -268,11 +268,8 @@ where
             && !is_repeatable(request.method(), request.headers());
         let limits = self.limits_of(&request);
         KeptRequest::keep(request, added, kept, |body| {
-            let mut body = ReplayBody::new(body, &limits);
-            if notes_polls {
-                body.note_polls();
-            }
-            body
+            let body = ReplayBody::new(body, &limits);
+            if notes_polls { body.noting_polls(&limits) } else { body }
         })
     }
 
