@@ -18,6 +18,8 @@ mod bodies;
 mod budget;
 mod cancelling;
 mod composing;
+#[cfg(feature = "tonic")]
+mod connection;
 mod deadlines;
 #[cfg(feature = "tonic")]
 mod grpc;

@@ -12,7 +12,7 @@ use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full};
 use reattempt_core::{Budget, Failure, Permit, StopReason};
-use reattempt_http::ReplayBody;
+use reattempt_http::{ReplayBody, ReplayLimits, ReplayMemory};
 use reattempt_tower::{Deadline, Event, HedgeLayer, HedgeReport, TimeLimit, TimedOut};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, advance};
@@ -365,4 +365,51 @@ async fn replacement_never_ready_ends_the_call() {
     let error = assert_ready!(call.poll()).unwrap_err();
     assert!(error.is::<Error>(), "what there is: {error}");
     assert_eq!(policy.get_budget().balance("one.example"), 5.0);
+}
+
+/// Refuses two attempts, the second with a wait, and then takes its time.
+fn slow() -> Server {
+    Server::by(|arrival, _| match arrival {
+        1 => Act::from(503).later(ms(25)),
+        2 => Act::from(503).header("retry-after", "1").later(ms(25)),
+        _ => Act::from(200).later(ms(250)),
+    })
+}
+
+// trap 11, trap 38
+#[tokio::test(start_paused = true)]
+async fn dropped_anywhere_leaves_nothing_behind() {
+    let mut points = 0;
+    for polls in 0.. {
+        let server = slow();
+        let bulkhead = Bulkhead::new(2, &server);
+        let places = Arc::clone(&bulkhead.places);
+        let memory = ReplayMemory::new(1 << 16);
+        let limits = ReplayLimits::default().memory(memory.clone());
+        let policy = policy().max_attempts(5).replay(limits).budget(tokens(5.0));
+        let client = HedgeLayer::new(policy.clone()).layer(bulkhead);
+        let upload = of_frames([Ok::<_, Error>("one"), Ok("two"), Ok("three")]);
+        let request = Request::put(ONE).body(upload).unwrap().with(options().repeatable(true));
+        let mut call = task::spawn(client.clone().oneshot(request));
+        let mut answer = None;
+        for _ in 0..polls {
+            if let Poll::Ready(ended) = call.poll() {
+                answer = Some(ended.unwrap());
+                break;
+            }
+            advance(ms(10)).await;
+        }
+        let ended = answer.is_some();
+        let sent = server.count().saturating_sub(1) as f64;
+        drop((call, answer));
+        let left = policy.get_budget().balance("one.example");
+        let credit = if ended { 0.1 } else { 0.0 };
+        assert!((left - (5.0 - sent + credit)).abs() < 1e-6, "{polls}: {left} after {sent}");
+        assert_eq!((places.available_permits(), memory.used()), (2, 0), "{polls}");
+        if ended {
+            break;
+        }
+        points += 1;
+    }
+    assert!(points > 100, "{points}");
 }
