@@ -10,9 +10,9 @@
 //! | 3 | a limit on calls (`ConcurrencyLimit`, `LoadShed`) | a waiting retry keeps its place |
 //! | 4 | following redirects (tower-http's `FollowRedirect`) | each hop is a call of its own, and a POST is not repeated for what became of a later hop |
 //! | 5 | a limit on the time between two frames of a response body | the body is the caller's once the retry layer has returned the response ([below](#servers-that-stall)) |
-//! | 6 | hedging | each hedge is retried, or give hedging the retries' place |
-//! | 7 | **the retry layer** | |
-//! | 8 | a circuit breaker | it sees every attempt, and its refusal ends the call at once |
+//! | 6 | **the retry layer** | |
+//! | 7 | hedging ([`HedgeLayer`](crate::HedgeLayer)), or it takes the retry layer's place | a retry follows once all hedged attempts have failed, and a backoff is no slowness that is hedged |
+//! | 8 | a circuit breaker | it sees every attempt, and its refusal ends the call at once; a hedge that it refuses leaves the attempts in flight running |
 //! | 9 | pacing ([`PaceLayer`](crate::PaceLayer)) | every attempt waits its turn, and holds meanwhile the place that limits and `Buffer` have given it; a breaker's refusal does not wait |
 //! | 10 | `Buffer` | its clones share one worker; its error is a `BoxError`: use [`RetryPolicy::boxed_errors`](crate::RetryPolicy::boxed_errors) |
 //! | 11 | a limit on what the server gets (`RateLimit`, `ConcurrencyLimit`) | retries count |
