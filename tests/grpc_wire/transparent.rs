@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use reattempt::service_config::{ServiceConfig, Throttle, Throttling};
-use reattempt::{HedgeReport, RetryBudget, ServiceConfigLayer};
+use reattempt::{HedgeLayer, HedgePolicy, HedgeReport, RetryBudget, ServiceConfigLayer};
 use tokio::sync::Notify;
 use tonic::body::Body;
 use tower::{Layer, Service};
@@ -93,6 +93,46 @@ async fn a_replacement_waits_until_its_service_is_ready() {
         let before = hesitated.load(Ordering::SeqCst);
         client.say(Text::new("hello")).await.unwrap();
         assert_eq!((server.calls(), hesitated.load(Ordering::SeqCst) - before), (2, 1));
+    }
+}
+
+/// A channel whose clones never become ready.
+struct Stuck(Option<Channel>);
+
+impl Clone for Stuck {
+    fn clone(&self) -> Self {
+        Self(None)
+    }
+}
+
+impl Service<http::Request<Body>> for Stuck {
+    type Response = http::Response<Body>;
+    type Error = tonic::transport::Error;
+    type Future = <Channel as Service<http::Request<Body>>>::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.0.as_mut().map_or(Poll::Pending, |channel| channel.poll_ready(cx))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        self.0.as_mut().unwrap().call(request)
+    }
+}
+
+// trap 09
+#[tokio::test(start_paused = true)]
+async fn hedge_replacement_never_ready_ends() {
+    for script in unprocessed() {
+        for most in [1, 2] {
+            let server = Server::in_memory([script.clone()]);
+            let policy = HedgePolicy::grpc().max_attempts(most).delay(Duration::from_secs(3600));
+            let stuck = Stuck(Some(server.channel()));
+            let mut client = EchoClient::new(HedgeLayer::new(policy).layer(stuck));
+            let call = client.say(Text::new("hello"));
+            let ended = tokio::time::timeout(Duration::from_secs(31), call).await;
+            ended.expect("it waits without end").unwrap_err();
+            assert_eq!(server.calls(), 1, "{script:?}");
+        }
     }
 }
 
