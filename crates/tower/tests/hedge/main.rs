@@ -21,6 +21,7 @@ mod composing;
 #[cfg(feature = "tonic")]
 mod connection;
 mod deadlines;
+mod edges;
 #[cfg(feature = "tonic")]
 mod grpc;
 mod local;
