@@ -28,6 +28,7 @@ mod pace;
 mod responsive;
 mod rule;
 mod sync;
+mod turns;
 
 pub use metrics::ResponsiveMetrics;
 pub use responsive::Responsive;

@@ -9,37 +9,46 @@
 //! when the call was sent; then to change the interval; then to count the move and clear the bit.
 //! Whoever comes in between has old news and leaves: nobody waits. The two directions do not exclude
 //! each other, and need not: each changes the interval by compare-and-swap, and bounds what it writes.
+//!
+//! Where the interval is that between turns, another rule moves it ([`turns`](crate::turns)).
 
 use reattempt_core::Random;
 
 use crate::rule::Rule;
 use crate::sync::{AtomicU64, Ordering};
+use crate::turns::Turns;
 
 /// In both words: a move is being made.
-const MOVING: u64 = 1;
+pub(crate) const MOVING: u64 = 1;
 
 /// In the word of the moves up, the count is above that bit.
-const UPS: u32 = 1;
+pub(crate) const UPS: u32 = 1;
 
 /// In the word of the moves down, the run of successes is above that bit, and the count above it.
-const ONE_SUCCESS: u64 = 1 << 1;
-const DOWNS: u32 = 24;
-const RUN: u64 = (1 << DOWNS) - 1 - MOVING;
+pub(crate) const ONE_SUCCESS: u64 = 1 << 1;
+pub(crate) const DOWNS: u32 = 24;
+pub(crate) const RUN: u64 = (1 << DOWNS) - 1 - MOVING;
 
 /// How much of each count a note has room for. A note would be taken for a newer one if four billion
 /// moves were made during one call.
-const NOTED: u64 = u32::MAX as u64;
+pub(crate) const NOTED: u64 = u32::MAX as u64;
 
 pub(crate) struct Pace {
     /// In nanoseconds: 0, or from `initial` to `max`.
-    interval: AtomicU64,
-    up: AtomicU64,
-    down: AtomicU64,
+    pub(crate) interval: AtomicU64,
+    pub(crate) up: AtomicU64,
+    pub(crate) down: AtomicU64,
+    pub(crate) turns: Turns,
 }
 
 impl Pace {
     pub(crate) fn new() -> Self {
-        Self { interval: AtomicU64::new(0), up: AtomicU64::new(0), down: AtomicU64::new(0) }
+        Self {
+            interval: AtomicU64::new(0),
+            up: AtomicU64::new(0),
+            down: AtomicU64::new(0),
+            turns: Turns::new(),
+        }
     }
 
     #[inline]
@@ -127,11 +136,11 @@ impl Pace {
     }
 }
 
-fn replace(word: &AtomicU64, seen: u64, next: u64) -> bool {
+pub(crate) fn replace(word: &AtomicU64, seen: u64, next: u64) -> bool {
     word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
 }
 
 /// The random bits of a move; none are asked for where none are needed.
-fn drawn(rule: &Rule, random: &mut dyn Random) -> u64 {
+pub(crate) fn drawn(rule: &Rule, random: &mut dyn Random) -> u64 {
     if rule.draws() { random.next_u64() } else { 0 }
 }

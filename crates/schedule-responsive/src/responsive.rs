@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
 use reattempt_core::{
@@ -11,7 +12,7 @@ use reattempt_core::{
 use crate::ResponsiveMetrics;
 use crate::metrics::Counters;
 use crate::pace::Pace;
-use crate::rule::{LONGEST_RUN, Rule, nanos};
+use crate::rule::{INITIAL_OF_TURNS, LONGEST_RUN, RANDOMISATION_OF_TURNS, Rule, nanos};
 
 /// The longest interval that can be asked for: what 64 bits hold in nanoseconds.
 const LONGEST: Duration = Duration::from_nanos(u64::MAX);
@@ -72,6 +73,20 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// Successes of calls that need no retry bring the interval down again: ten for each step, and some
 /// 320 from 15 min to 30 s.
 ///
+/// # As turns
+///
+/// A layer (`PaceLayer` in `reattempt-tower`) admits each call one interval after the one before it,
+/// across all callers, so that the rate falls to 1/interval however many there are. The interval then
+/// moves so, that it settles near what the service can take:
+///
+/// | event | what happens |
+/// |---|---|
+/// | a call is throttled | as above; but if its call was admitted after a step down, that step is undone and nothing more |
+/// | a call succeeds | counts only if its call was admitted after the last move in either direction |
+/// | ... after several refusals | the interval is halved, down to `up` times that at which the refusals began |
+///
+/// Two defaults differ, unless they are set: `initial` is 10 µs and `randomisation` 0.1.
+///
 /// # Sharing
 ///
 /// Clones share their interval, separate builds never do. A setter makes a *new* one, with an
@@ -108,19 +123,41 @@ pub struct Responsive {
 
 struct Shared {
     rule: Rule,
+    /// The rule where the interval is that between turns.
+    rule_of_turns: Rule,
+    by_turns: AtomicBool,
     pace: Pace,
     counters: Counters,
+}
+
+impl Shared {
+    fn is_by_turns(&self) -> bool {
+        self.by_turns.load(Ordering::Relaxed)
+    }
 }
 
 impl Responsive {
     /// Every setting at its default, and an interval of 0.
     pub fn new() -> Self {
-        Self::build(Rule::DEFAULT)
+        let rule = Rule::DEFAULT;
+        let initial = INITIAL_OF_TURNS;
+        Self::build(rule, Rule { initial, randomisation: RANDOMISATION_OF_TURNS, ..rule })
     }
 
-    fn build(rule: Rule) -> Self {
-        let (pace, counters) = (Pace::new(), Counters::default());
-        Self { shared: Arc::new(Shared { rule, pace, counters }) }
+    fn build(rule: Rule, rule_of_turns: Rule) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                rule,
+                rule_of_turns,
+                by_turns: AtomicBool::new(false),
+                pace: Pace::new(),
+                counters: Counters::default(),
+            }),
+        }
+    }
+
+    fn set(self, change: impl Fn(Rule) -> Rule) -> Self {
+        Self::build(change(self.shared.rule), change(self.shared.rule_of_turns))
     }
 
     /// The interval after a first refusal, and the shortest but 0. Default 500 ms.
@@ -134,7 +171,7 @@ impl Responsive {
             let allowed = "above 0 and at most `max`";
             return Err(ConfigError::new("initial", format_args!("{initial:?}"), allowed));
         }
-        Ok(Self::build(Rule { initial: nanos(initial), ..rule }))
+        Ok(self.set(|rule| Rule { initial: nanos(initial), ..rule }))
     }
 
     /// The longest interval. Default 15 min.
@@ -148,7 +185,7 @@ impl Responsive {
             let allowed = "from `initial` to 584 years";
             return Err(ConfigError::new("max", format_args!("{max:?}"), allowed));
         }
-        Ok(Self::build(Rule { max: nanos(max), ..rule }))
+        Ok(self.set(|rule| Rule { max: nanos(max), ..rule }))
     }
 
     /// By what a refusal multiplies the interval. Default 1.5.
@@ -158,7 +195,7 @@ impl Responsive {
     /// `up` must be a finite number, 1 or above.
     pub fn up(self, up: f64) -> Result<Self, ConfigError> {
         if up.is_finite() && up >= 1.0 {
-            Ok(Self::build(Rule { up, ..self.shared.rule }))
+            Ok(self.set(|rule| Rule { up, ..rule }))
         } else {
             Err(ConfigError::new("up", up, "a finite number, 1 or above"))
         }
@@ -171,7 +208,7 @@ impl Responsive {
     /// `down` must be above 0 and below 1.
     pub fn down(self, down: f64) -> Result<Self, ConfigError> {
         if down > 0.0 && down < 1.0 {
-            Ok(Self::build(Rule { down, ..self.shared.rule }))
+            Ok(self.set(|rule| Rule { down, ..rule }))
         } else {
             Err(ConfigError::new("down", down, "a number above 0 and below 1"))
         }
@@ -185,7 +222,7 @@ impl Responsive {
     /// `randomisation` (`r`) must lie within 0 and 1, both allowed.
     pub fn randomisation(self, randomisation: f64) -> Result<Self, ConfigError> {
         if (0.0..=1.0).contains(&randomisation) {
-            Ok(Self::build(Rule { randomisation, ..self.shared.rule }))
+            Ok(self.set(|rule| Rule { randomisation, ..rule }))
         } else {
             Err(ConfigError::new("randomisation", randomisation, "a number from 0 to 1"))
         }
@@ -194,7 +231,7 @@ impl Responsive {
     /// The longest way that a move is scattered to either side. Default 2 min.
     #[must_use = "the setting is in the one that is returned"]
     pub fn max_randomisation(self, longest: Duration) -> Self {
-        Self::build(Rule { max_randomisation: nanos(longest), ..self.shared.rule })
+        self.set(|rule| Rule { max_randomisation: nanos(longest), ..rule })
     }
 
     /// How many successes in a row shorten the interval. Default 10.
@@ -204,7 +241,7 @@ impl Responsive {
     /// `threshold` must be from 1 to 8388607.
     pub fn threshold(self, threshold: u32) -> Result<Self, ConfigError> {
         if (1..=LONGEST_RUN).contains(&threshold) {
-            Ok(Self::build(Rule { threshold, ..self.shared.rule }))
+            Ok(self.set(|rule| Rule { threshold, ..rule }))
         } else {
             Err(ConfigError::new("threshold", threshold, "a number from 1 to 8388607"))
         }
@@ -214,6 +251,31 @@ impl Responsive {
     #[inline]
     pub fn interval(&self) -> Duration {
         Duration::from_nanos(self.shared.pace.interval())
+    }
+
+    /// Makes the interval that between turns, for this pace and all its clones.
+    ///
+    /// A layer that admits calls one interval apart calls this when it is built. The rule of turns then
+    /// moves the interval, and a call is admitted by [`take_turn`](Self::take_turn).
+    pub fn give_turns(&self) {
+        self.shared.by_turns.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the turn behind those of `ahead` waiting callers.
+    ///
+    /// `now` is any monotonic time, the same clock for all callers. A turn is one interval after the one
+    /// before it. It may be taken up to 2 ms late without delaying the next.
+    ///
+    /// # Errors
+    ///
+    /// Returns when the turn is due, if it is not yet. The interval may move before that.
+    pub fn take_turn(&self, now: Duration, ahead: usize) -> Result<(), Duration> {
+        self.shared.pace.take_turn(nanos(now), count(ahead)).map_err(Duration::from_nanos)
+    }
+
+    /// Returns when the turn behind those of `ahead` waiting callers is due, by the interval as it is.
+    pub fn turn_due(&self, now: Duration, ahead: usize) -> Duration {
+        Duration::from_nanos(self.shared.pace.turn_due(nanos(now), count(ahead)))
     }
 
     /// What has happened so far.
@@ -227,6 +289,10 @@ impl Responsive {
     pub fn slept(&self, wait: Duration) {
         self.shared.counters.slept(wait);
     }
+}
+
+fn count(ahead: usize) -> u64 {
+    u64::try_from(ahead).unwrap_or(u64::MAX)
 }
 
 /// [`Responsive::new`].
@@ -251,12 +317,21 @@ impl Schedule for Responsive {
 
     #[inline]
     fn succeeded(&self, admission: Admission, random: &mut dyn Random) {
-        self.shared.pace.accepted(admission.0, &self.shared.rule, random);
+        let shared = &*self.shared;
+        match shared.is_by_turns() {
+            true => shared.pace.accepted_in_turn(admission.0, &shared.rule_of_turns, random),
+            false => shared.pace.accepted(admission.0, &shared.rule, random),
+        }
     }
 
     fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
-        if failure.kind() == FailureKind::Throttled {
-            self.shared.pace.refused(admission.0, &self.shared.rule, random);
+        if failure.kind() != FailureKind::Throttled {
+            return;
+        }
+        let shared = &*self.shared;
+        match shared.is_by_turns() {
+            true => shared.pace.refused_in_turn(admission.0, &shared.rule_of_turns, random),
+            false => shared.pace.refused(admission.0, &shared.rule, random),
         }
     }
 }
@@ -276,7 +351,8 @@ impl Delays for Responsive {
 /// The interval, what was counted, and the settings.
 impl fmt::Debug for Responsive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rule = &self.shared.rule;
+        let shared = &*self.shared;
+        let rule = if shared.is_by_turns() { &shared.rule_of_turns } else { &shared.rule };
         f.debug_struct("Responsive")
             .field("interval", &self.interval())
             .field("metrics", &self.metrics())

@@ -18,6 +18,14 @@ pub(crate) struct Rule {
     pub(crate) threshold: u32,
 }
 
+/// The defaults that differ where the interval is that between turns.
+///
+/// With 500 ms no rate between 2/s and unpaced exists, and with 1 ms none between 1,000/s and unpaced.
+/// Moves are scattered less, for all callers share one order of turns: with 0.3 the rate served by a
+/// service that takes 1/s is as low as 65 % in some minutes, with 0.1 it is 80 % or more.
+pub(crate) const INITIAL_OF_TURNS: u64 = 10_000;
+pub(crate) const RANDOMISATION_OF_TURNS: f64 = 0.1;
+
 impl Rule {
     pub(crate) const DEFAULT: Self = Self {
         initial: 500_000_000,
@@ -46,6 +54,11 @@ impl Rule {
     pub(crate) fn moved_down(&self, interval: u64, drawn: u64) -> u64 {
         let next = self.randomise(times(interval, self.down), drawn).min(self.max);
         if next < self.initial { 0 } else { next }
+    }
+
+    /// The interval above which a success shortens it at once: one move up from where the refusals began.
+    pub(crate) fn recovered(&self, start: u64) -> u64 {
+        times(start, self.up).min(self.max)
     }
 
     /// `x − d + U[0, 2d]`, where `d` is `r · x` but at most the longest randomisation; `drawn` is the

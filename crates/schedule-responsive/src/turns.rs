@@ -1,0 +1,163 @@
+//! The interval as that between turns: who may be sent next, and the rule that moves it.
+//!
+//! All callers share one order of turns, so the rate really falls to one call an interval. The rule of
+//! the schedule then serves a service that takes 1/s at 50 % to 85 % of what it could, and one that
+//! counts calls by the second at 4 %. Three changes keep a token bucket, a bounded queue and a window of
+//! a second at 80 % or more. A service that demands exact spacing at 5,000/s is not met by any rule, for
+//! timers count in milliseconds. It was served at 15 % to 20 %.
+//!
+//! - A success counts only if its call was admitted after the last move in *either* direction. Otherwise
+//!   successes of an earlier, slower interval shorten one that is refused.
+//! - A step down is a probe. A refusal of a call admitted after it undoes it, and does no more. The
+//!   interval before had been accepted for a whole run, so a move up from there would be too much.
+//! - Refusals with no success between them go on lengthening the interval, but they are one piece of
+//!   news. Once a call succeeds, each further success halves the interval, until it is one move up from
+//!   where the refusals began.
+//!
+//! One claim, the bit in the word of the moves up, stands for both directions here. An outcome that
+//! comes while a move is being made is old news, as in the schedule's rule.
+
+use reattempt_core::Random;
+
+use crate::pace::{DOWNS, MOVING, NOTED, ONE_SUCCESS, Pace, RUN, UPS, drawn, replace};
+use crate::rule::Rule;
+use crate::sync::{AtomicU64, Ordering};
+
+/// How late a turn may be taken without delaying the next, in nanoseconds. Timers count in
+/// milliseconds, and intervals may be shorter.
+const LATE: u64 = 2_000_000;
+
+/// What the rule of turns remembers; written under the claim, but for `refused` and `last`.
+pub(crate) struct Turns {
+    /// The interval before the last move, if that was a step down; else 0.
+    before: AtomicU64,
+    /// The interval at which the last run of refusals began.
+    start: AtomicU64,
+    /// 1 while no call has succeeded since the last refusal.
+    refused: AtomicU64,
+    /// When the last turn was, in nanoseconds; 0 before the first.
+    last: AtomicU64,
+}
+
+impl Turns {
+    pub(crate) fn new() -> Self {
+        Self {
+            before: AtomicU64::new(0),
+            start: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            last: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Pace {
+    /// When the turn after those of `ahead` other callers is due; `now` where there is no interval.
+    pub(crate) fn turn_due(&self, now: u64, ahead: u64) -> u64 {
+        match (self.interval(), self.turns.last.load(Ordering::Acquire)) {
+            (0, _) => now,
+            (interval, 0) => due(now, interval, ahead),
+            (interval, last) => due(last, interval, ahead),
+        }
+    }
+
+    /// Takes that turn, or returns when it is due. The first after a time without an interval waits
+    /// for one.
+    pub(crate) fn take_turn(&self, now: u64, ahead: u64) -> Result<(), u64> {
+        loop {
+            let interval = self.interval();
+            if interval == 0 {
+                return Ok(());
+            }
+            let last = self.turns.last.load(Ordering::Acquire);
+            if last == 0 {
+                replace(&self.turns.last, 0, now.max(1));
+                continue;
+            }
+            let due = due(last, interval, ahead);
+            if due > now {
+                return Err(due);
+            }
+            if replace(&self.turns.last, last, due.max(now.saturating_sub(LATE))) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A call was refused.
+    pub(crate) fn refused_in_turn(&self, note: u64, rule: &Rule, random: &mut dyn Random) {
+        let up = self.up.load(Ordering::Acquire);
+        if up & MOVING != 0 || (up >> UPS) & NOTED != note >> 32 {
+            return;
+        }
+        // Before the claim: the generator is the caller's, and one that panics must leave no claim.
+        let drawn = if self.interval() == 0 { 0 } else { drawn(rule, random) };
+        if !replace(&self.up, up, up | MOVING) {
+            return;
+        }
+        let interval = self.interval();
+        let before = self.turns.before.swap(0, Ordering::AcqRel);
+        let from = if before == 0 { interval } else { before };
+        if self.turns.refused.swap(1, Ordering::AcqRel) == 0 {
+            self.turns.start.store(from.max(rule.initial), Ordering::Release);
+        }
+        if interval == 0 {
+            self.turns.last.store(0, Ordering::Release);
+        }
+        let was_probe = before != 0 && self.downs() & NOTED == note & NOTED;
+        let next = if was_probe { from } else { rule.moved_up(from, drawn) };
+        self.interval.store(next, Ordering::Release);
+        self.down.fetch_and(!RUN, Ordering::AcqRel);
+        self.up.fetch_add((1 << UPS) - MOVING, Ordering::AcqRel);
+    }
+
+    /// A call has succeeded.
+    #[inline]
+    pub(crate) fn accepted_in_turn(&self, note: u64, rule: &Rule, random: &mut dyn Random) {
+        if self.interval() != 0 {
+            self.accepted_while_paced(note, rule, random);
+        }
+    }
+
+    fn accepted_while_paced(&self, note: u64, rule: &Rule, random: &mut dyn Random) {
+        loop {
+            let (up, down) = (self.up.load(Ordering::Acquire), self.down.load(Ordering::Acquire));
+            let moved_up = up & MOVING != 0 || (up >> UPS) & NOTED != note >> 32;
+            if moved_up || (down >> DOWNS) & NOTED != note & NOTED {
+                return;
+            }
+            if self.turns.refused.load(Ordering::Acquire) != 0 {
+                self.turns.refused.store(0, Ordering::Release);
+            }
+            let interval = self.interval();
+            let recovered = rule.recovered(self.turns.start.load(Ordering::Acquire));
+            let recovering = interval > recovered;
+            if !recovering && (down & RUN) + ONE_SUCCESS < u64::from(rule.threshold) * ONE_SUCCESS {
+                if replace(&self.down, down, down + ONE_SUCCESS) {
+                    return;
+                }
+                continue;
+            }
+            let drawn = if recovering { 0 } else { drawn(rule, random) };
+            if !replace(&self.up, up, up | MOVING) {
+                return;
+            }
+            // Whoever else counted a success meanwhile belongs to the run that ends here.
+            if (self.down.load(Ordering::Acquire) ^ down) >> DOWNS == 0 {
+                let (before, next) = match recovering {
+                    true => (0, (interval / 2).max(recovered)),
+                    false => (interval, rule.moved_down(interval, drawn)),
+                };
+                self.turns.before.store(before, Ordering::Release);
+                self.interval.store(next, Ordering::Release);
+                self.down.fetch_and(!RUN, Ordering::AcqRel);
+                self.down.fetch_add(1 << DOWNS, Ordering::AcqRel);
+            }
+            self.up.fetch_sub(MOVING, Ordering::AcqRel);
+            return;
+        }
+    }
+}
+
+fn due(last: u64, interval: u64, ahead: u64) -> u64 {
+    last.saturating_add(interval.saturating_mul(ahead.saturating_add(1)))
+}
