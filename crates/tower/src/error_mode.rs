@@ -10,7 +10,7 @@ use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower::BoxError;
 
-use crate::{TimedOut, clock};
+use crate::{PaceRefused, TimedOut, clock};
 
 /// The inner service's own error type; no time limit interrupts an attempt. The
 /// default, but for gRPC.
@@ -90,6 +90,13 @@ pub trait ErrorMode<E> {
     /// Forgets the timer: another attempt begins.
     #[doc(hidden)]
     fn reset(timer: Pin<&mut Self::Timer>);
+
+    /// The caller's error for a call that was not admitted; none where the type has no room for it.
+    #[doc(hidden)]
+    fn refused(error: PaceRefused) -> Option<Self::Error> {
+        let _ = error;
+        None
+    }
 
     /// The caller's error for an interrupted attempt; none where the protocol has to answer.
     #[doc(hidden)]
@@ -213,6 +220,10 @@ impl<E: Into<BoxError>> ErrorMode<E> for BoxedError {
 
     fn reset(mut timer: Pin<&mut AttemptTimer>) {
         timer.set(AttemptTimer::default());
+    }
+
+    fn refused(error: PaceRefused) -> Option<BoxError> {
+        Some(Box::new(error))
     }
 
     fn timed_out((): (), error: TimedOut) -> Option<BoxError> {

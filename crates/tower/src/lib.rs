@@ -46,7 +46,7 @@ pub use operation::{
     is_transient_sqlstate, retry, retry_blocking,
 };
 pub use options::CallOptions;
-pub use pace::{Pace, PaceFuture, PaceLayer};
+pub use pace::{Pace, PaceFuture, PaceLayer, PaceRefusal, PaceRefused, Paced};
 pub use policy::{Profile, RetryPolicy, StockDelay};
 #[cfg(feature = "tower-http")]
 pub use protocol::ClassifyWith;

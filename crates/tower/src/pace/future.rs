@@ -1,27 +1,29 @@
-//! The future of a call: it waits, sends, and tells the pace how the call ended.
+//! The future of a call: it waits for its turn, sends, and reports to the pace how the call ended.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_service::Service;
 
+use super::queue::{Place, Step};
+use super::refused::PaceRefused;
 use super::settings::{Sent, Settings};
-use crate::clock;
 use crate::error_mode::ErrorMode;
 use crate::protocol::Judge;
+use crate::{Deadline, clock};
 
 pin_project! {
     /// A call that is paced.
     ///
     /// # Cancel safety
-    /// Dropped while it waits, it lets go of the inner service, and nothing was sent or counted.
-    /// Dropped afterwards, it cancels the call, whose outcome nobody then knows: it moves nothing.
+    /// Dropped while it waits, it gives its turn back to the calls behind it and lets go of the inner
+    /// service; nothing was sent or counted. Dropped afterwards, it cancels the call, whose outcome
+    /// nobody then knows: it moves nothing.
     #[must_use = "futures do nothing unless polled"]
     pub struct PaceFuture<S, Req, K, M>
     where
@@ -39,10 +41,11 @@ pin_project! {
     #[project = StateProjection]
     enum State<S, Req, F> {
         Waiting {
-            interval: Duration,
+            deadline: Option<Deadline>,
+            // Taken at the first poll.
+            place: Option<Place>,
             // The service is the one that was readied.
             call: Option<(S, Req)>,
-            // Made at the first poll.
             #[pin]
             sleep: Option<Sleep>,
         },
@@ -64,14 +67,15 @@ where
         Self { settings, sent, state: State::Sent { attempt }, mode: PhantomData }
     }
 
-    /// A call that `readied` is to send after `interval`.
+    /// A call that `readied` is to send when its turn has come.
     pub(super) fn waiting(
         settings: Arc<Settings<K>>,
-        interval: Duration,
+        deadline: Option<Deadline>,
         readied: S,
         request: Req,
     ) -> Self {
-        let state = State::Waiting { interval, call: Some((readied, request)), sleep: None };
+        let call = Some((readied, request));
+        let state = State::Waiting { deadline, place: None, call, sleep: None };
         Self { settings, sent: Sent::default(), state, mode: PhantomData }
     }
 }
@@ -82,20 +86,43 @@ where
     K: Judge<S::Response>,
     M: ErrorMode<S::Error>,
 {
-    type Output = Result<S::Response, M::Error>;
+    type Output = Result<K::Answer, M::Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         loop {
             match this.state.as_mut().project() {
-                StateProjection::Waiting { interval, call, mut sleep } => {
-                    if sleep.is_none() && clock::has_timer() {
-                        let until = clock::later(Instant::now(), *interval);
-                        sleep.set(Some(sleep_until(until)));
-                    }
-                    if let Some(sleep) = sleep.as_mut().as_pin_mut() {
-                        ready!(sleep.poll(cx));
-                        this.settings.pace.slept(*interval);
+                StateProjection::Waiting { deadline, place, call, mut sleep } => {
+                    let now = Instant::now();
+                    match this.settings.turn(
+                        place,
+                        *deadline,
+                        can_refuse::<M, _>(),
+                        now,
+                        cx.waker(),
+                    ) {
+                        Step::Waiting(due) => {
+                            let until =
+                                clock::later(now, due.saturating_sub(clock::since_epoch(now)));
+                            sleep.set(Some(sleep_until(until)));
+                            if let Some(sleep) = sleep.as_pin_mut() {
+                                ready!(sleep.poll(cx));
+                            }
+                            continue;
+                        }
+                        Step::Admitted(waited) => {
+                            if !waited.is_zero() {
+                                this.settings.pace.slept(waited);
+                            }
+                        }
+                        Step::Refused(refused) => {
+                            if let Some(answer) =
+                                refusal::<K, M, _, _>(&this.settings.protocol, refused)
+                            {
+                                this.state.set(State::Over);
+                                return Poll::Ready(answer);
+                            }
+                        }
                     }
                     let Some((mut service, request)) = call.take() else { return Poll::Pending };
                     *this.sent = this.settings.admit();
@@ -106,11 +133,28 @@ where
                     let result = ready!(attempt.poll(cx)).map_err(M::own);
                     this.state.set(State::Over);
                     this.settings.tell(*this.sent, result.as_ref().map_err(M::view));
-                    return Poll::Ready(result);
+                    return Poll::Ready(result.map(|response| K::answer(response, true)));
                 }
                 StateProjection::Over => return Poll::Pending,
             }
         }
+    }
+}
+
+/// Whether a call can be turned away in the types of its layer.
+pub(super) const fn can_refuse<M: ErrorMode<E>, E>() -> bool {
+    M::INTERRUPTS || M::ANSWERS
+}
+
+/// What the caller of a call gets that was turned away.
+fn refusal<K, M, T, E>(protocol: &K, refused: PaceRefused) -> Option<Result<K::Answer, M::Error>>
+where
+    K: Judge<T>,
+    M: ErrorMode<E>,
+{
+    match M::ANSWERS {
+        true => protocol.not_admitted(refused).map(Ok),
+        false => M::refused(refused).map(Err),
     }
 }
 
@@ -119,10 +163,7 @@ where
     S: Service<Req>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let waiting = match &self.state {
-            State::Waiting { interval, .. } => Some(interval),
-            State::Sent { .. } | State::Over => None,
-        };
+        let waiting = matches!(self.state, State::Waiting { .. });
         f.debug_struct("PaceFuture").field("waiting", &waiting).finish_non_exhaustive()
     }
 }

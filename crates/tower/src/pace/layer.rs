@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::StatusCode;
 use reattempt_core::Verdict;
@@ -12,17 +13,34 @@ use reattempt_schedule_responsive::Responsive;
 use tower_layer::Layer;
 
 use super::Pace;
+use super::queue::{Bounds, Queue};
 use super::settings::Settings;
-use crate::error_mode::{BoxedError, OwnError};
-use crate::protocol::{Cloned, Grpc, Http, Messages, Outcome};
+use crate::error_mode::BoxedError;
+use crate::protocol::{Cloned, Grpc, Http, Messages, Outcome, Protocol};
 use crate::random::Seed;
 
-/// Wraps a client so that each call waits first, as long as the pace that it shares with all others
-/// says.
+/// Paces the calls of a client: each is sent one interval after the one before it.
 ///
-/// While nothing is throttled the interval is 0, and a call costs a few counts: no timer is made and
-/// nothing is allocated. See [`Responsive`] for how the interval moves and for its settings. The
-/// timer counts in whole milliseconds and rounds up.
+/// All callers that share the pace share one order of turns, so the rate falls to 1/interval however
+/// many they are. While nothing is throttled the interval is 0, and a call costs a few counts: no timer
+/// is made and nothing is allocated. See [`Responsive`] for how the interval moves and for its settings;
+/// as turns, its `initial` is 10 µs unless it is set. The timer counts in whole milliseconds and rounds
+/// up; several turns that are due at once are taken at once.
+///
+/// # The queue
+///
+/// Calls are sent in the order in which they came. At most 1024 wait
+/// ([`max_waiting`](Self::max_waiting)), each at most 30 s ([`max_wait`](Self::max_wait)). What happens to
+/// one call more, or to one whose deadline is before its turn, depends on the types:
+///
+/// | errors | a call that cannot wait |
+/// |---|---|
+/// | boxed ([`boxed_errors`](Self::boxed_errors)) | ends at once with a [`PaceRefused`](crate::PaceRefused) that names the reason |
+/// | gRPC's | is answered at once: RESOURCE_EXHAUSTED, or DEADLINE_EXCEEDED for a deadline; the answer's extensions hold the [`PaceRefused`](crate::PaceRefused) |
+/// | the inner service's own | cannot be turned away: services are not ready while the queue is full, and deadlines are not looked at. `LoadShed` outside makes that an error |
+///
+/// A call that is dropped while it waits gives its turn back. Under an open load of twice what a service
+/// can take, the service is sent about what it can take (`lab responsive --turns`).
 ///
 /// # What moves the interval
 ///
@@ -31,7 +49,7 @@ use crate::random::Seed;
 /// | outcome | what it does |
 /// |---|---|
 /// | HTTP 429; gRPC RESOURCE_EXHAUSTED in a response that is nothing but trailers; what a classifier calls a [`Throttled`](reattempt_core::FailureKind::Throttled) failure | up |
-/// | a success: 1xx to 3xx; gRPC OK, or a response whose status is yet to come | a step towards down |
+/// | a success: 1xx to 3xx; gRPC OK, or a response whose status is yet to come | a step towards down; after several refusals, down |
 /// | everything else: 503 and UNAVAILABLE, other 5xx, 408, 425, lost connections, timeouts; 404 and whatever else no retry mends | nothing |
 ///
 /// 503 and UNAVAILABLE are left out because they tell of an outage at least as often as of too much
@@ -78,7 +96,8 @@ use crate::random::Seed;
 ///
 /// It holds the inner service that was made ready for it, and with it the place in a
 /// `ConcurrencyLimit` or a `Buffer` inside of this layer. A limit outside counts it as well, for it is
-/// under way. So the most calls under way bound how many wait.
+/// under way. So the most calls under way bound how many wait. A call that is turned away lets go of the
+/// inner service at once.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -98,7 +117,7 @@ use crate::random::Seed;
 ///     Ok::<_, Infallible>(response)
 /// });
 ///
-/// let pace = Responsive::new().randomisation(0.0)?;
+/// let pace = Responsive::new().initial(Duration::from_millis(500))?.randomisation(0.0)?;
 /// let mut client = PaceLayer::http(pace.clone()).layer(server);
 /// let began = Instant::now();
 /// for _ in 0..3 {
@@ -111,10 +130,16 @@ use crate::random::Seed;
 /// # Ok(())
 /// # }
 /// ```
-pub struct PaceLayer<K = Http, M = OwnError> {
+pub struct PaceLayer<K = Http, M = <K as Protocol>::Mode>
+where
+    K: Protocol,
+{
     settings: Settings<K>,
     mode: PhantomData<fn() -> M>,
 }
+
+/// 30 s is the default limit on elapsed time; 1024 calls wait a fifth of a second at 5,000/s.
+const DEFAULT_BOUNDS: Bounds = Bounds { waiting: 1024, wait: Duration::from_secs(30) };
 
 impl PaceLayer {
     /// Paces HTTP requests: throttled is 429.
@@ -131,7 +156,7 @@ impl PaceLayer<Grpc> {
     }
 }
 
-impl<C> PaceLayer<Cloned<C>> {
+impl<C: Send + Sync + 'static> PaceLayer<Cloned<C>> {
     /// Paces the calls of any service, judged by `judge`: throttled is a failure of the kind
     /// [`Throttled`](reattempt_core::FailureKind::Throttled).
     ///
@@ -158,9 +183,11 @@ impl<C> PaceLayer<Cloned<C>> {
 }
 
 /// Settings of every protocol.
-impl<K, M> PaceLayer<K, M> {
+impl<K: Protocol, M> PaceLayer<K, M> {
     fn with_protocol(pace: Responsive, protocol: K) -> Self {
-        Self::of(Settings { pace, protocol, tells: true, seed: None })
+        pace.give_turns();
+        let queue = Arc::new(Queue::new(DEFAULT_BOUNDS));
+        Self::of(Settings { pace, protocol, tells: true, seed: None, queue })
     }
 
     fn of(settings: Settings<K>) -> Self {
@@ -179,6 +206,32 @@ impl<K, M> PaceLayer<K, M> {
         self.set(|settings| settings.tells = false)
     }
 
+    /// The most calls that may wait for their turns. Default 1024.
+    ///
+    /// One call more is turned away with [`PaceRefused`](crate::PaceRefused), where the error type has
+    /// room for that. Where it has none, services are not ready while so many calls wait; each handle
+    /// that was ready before may still add one.
+    pub fn max_waiting(self, calls: usize) -> Self {
+        self.bound(|bounds| bounds.waiting = calls)
+    }
+
+    /// The longest that a call may wait for its turn. Default 30 s.
+    ///
+    /// A call that would have to wait longer is turned away at once; one whose turn moves further
+    /// away, as soon as that is known. Where the error type has no room for that, services are not ready
+    /// while another call would have to wait longer.
+    pub fn max_wait(self, wait: Duration) -> Self {
+        self.bound(|bounds| bounds.wait = wait)
+    }
+
+    fn bound(self, change: impl FnOnce(&mut Bounds)) -> Self {
+        self.set(|settings| {
+            let mut bounds = settings.queue.bounds;
+            change(&mut bounds);
+            settings.queue = Arc::new(Queue::new(bounds));
+        })
+    }
+
     /// Makes every move of the interval reproducible: the calls, in the order in which they are
     /// made, draw from streams of their own. For tests and simulations.
     pub fn seed(self, seed: u64) -> Self {
@@ -194,7 +247,7 @@ impl<K, M> PaceLayer<K, M> {
 }
 
 /// Settings of HTTP and gRPC alike.
-impl<K: Messages, M> PaceLayer<K, M> {
+impl<K: Protocol + Messages, M> PaceLayer<K, M> {
     /// Adds a classifier. It is asked before the table, after those added before it; `None` from it
     /// leaves an outcome to the next in line. A failure of the kind
     /// [`Throttled`](reattempt_core::FailureKind::Throttled) moves the interval up, whether transient
@@ -236,7 +289,7 @@ impl<M> PaceLayer<Grpc, M> {
     }
 }
 
-impl<S, K: Clone, M> Layer<S> for PaceLayer<K, M> {
+impl<S, K: Protocol + Clone, M> Layer<S> for PaceLayer<K, M> {
     type Service = Pace<S, K, M>;
 
     fn layer(&self, inner: S) -> Self::Service {
@@ -244,13 +297,13 @@ impl<S, K: Clone, M> Layer<S> for PaceLayer<K, M> {
     }
 }
 
-impl<K: Clone, M> Clone for PaceLayer<K, M> {
+impl<K: Protocol + Clone, M> Clone for PaceLayer<K, M> {
     fn clone(&self) -> Self {
         Self::of(self.settings.clone())
     }
 }
 
-impl<K: fmt::Debug, M> fmt::Debug for PaceLayer<K, M> {
+impl<K: Protocol + fmt::Debug, M> fmt::Debug for PaceLayer<K, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PaceLayer").field("settings", &self.settings).finish()
     }

@@ -1,15 +1,19 @@
-//! Pacing: each call waits first, as long as the calls before it have shown that the service needs.
+//! Pacing: each call waits for its turn, one interval after the call before it.
 //!
-//! What flows in: a call. What flows out: the same call, sent when the interval has passed, and its
-//! outcome, untouched. What the outcome does to the interval is said by
-//! [`Responsive`](reattempt_schedule_responsive::Responsive), which any number of clients share; the
-//! layer waits, and tells.
+//! [`Responsive`](reattempt_schedule_responsive::Responsive), which any number of clients share, decides
+//! how long the interval is and when a turn may be taken. The layer keeps the order of the calls that
+//! wait, bounds how many they are, and reports how each call ended.
 
 mod future;
 mod layer;
+mod queue;
+mod refused;
+mod request;
 mod service;
 mod settings;
 
 pub use future::PaceFuture;
 pub use layer::PaceLayer;
+pub use refused::{PaceRefusal, PaceRefused};
+pub use request::Paced;
 pub use service::Pace;

@@ -6,30 +6,37 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use reattempt_schedule_responsive::Responsive;
+use tokio::time::Instant;
 use tower_service::Service;
 
 use super::PaceFuture;
+use super::future::can_refuse;
+use super::request::Paced;
 use super::settings::Settings;
+use crate::clock;
 use crate::error_mode::{ErrorMode, OwnError};
 use crate::protocol::{Http, Judge};
 
 /// A client whose calls are paced, made by [`PaceLayer`](crate::PaceLayer).
 ///
-/// Response and error types are the inner service's own, unless errors are boxed. Clones share the
-/// pace; a clone costs a clone of the inner service. So does a call that has to wait, for it takes the
-/// readied instance with it.
+/// The error type is the inner service's own, unless errors are boxed. So is the response type, but over
+/// gRPC its body is wrapped, for the layer may answer in place of the server. Clones share the pace and
+/// the queue; a clone costs a clone of the inner service. So does a call that has to wait, for it takes
+/// the readied instance with it.
 ///
 /// Waiting needs a tokio runtime with its time driver on. Where there is no runtime calls work and do
 /// not wait.
 pub struct Pace<S, K = Http, M = OwnError> {
     inner: S,
     settings: Arc<Settings<K>>,
+    /// This handle among those that are not ready, once it was one.
+    blocked: Option<u64>,
     mode: PhantomData<fn() -> M>,
 }
 
 impl<S, K, M> Pace<S, K, M> {
     pub(super) fn new(settings: Arc<Settings<K>>, inner: S) -> Self {
-        Self { inner, settings, mode: PhantomData }
+        Self { inner, settings, blocked: None, mode: PhantomData }
     }
 
     /// The pace, to read its interval and what it has counted.
@@ -51,29 +58,38 @@ impl<S, K, M> Pace<S, K, M> {
 impl<S, Req, K, M> Service<Req> for Pace<S, K, M>
 where
     S: Service<Req> + Clone,
-    K: Judge<S::Response>,
+    K: Judge<S::Response> + Paced<Req>,
     M: ErrorMode<S::Error>,
 {
-    type Response = S::Response;
+    type Response = K::Answer;
     type Error = M::Error;
     type Future = PaceFuture<S, Req, K, M>;
 
+    /// Ready when the inner service is. Where a call cannot be turned away, it is also not ready while
+    /// as many calls wait as may.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), M::Error>> {
+        let settings = &*self.settings;
+        if !can_refuse::<M, _>() && !settings.pace.interval().is_zero() && clock::has_timer() {
+            let now = clock::since_epoch(Instant::now());
+            if !settings.queue.has_room(&settings.pace, now, &mut self.blocked, cx.waker()) {
+                return Poll::Pending;
+            }
+        }
         self.inner.poll_ready(cx).map_err(M::own)
     }
 
-    /// Sends the request by the readied inner service: at once, or after the interval that stands at
-    /// this moment, from the first poll of the future on.
+    /// Sends the request by the readied inner service: at once if its turn is due and no other call
+    /// waits. Else the call enters the queue when the future is first polled.
     fn call(&mut self, request: Req) -> Self::Future {
         let settings = Arc::clone(&self.settings);
-        let interval = settings.pace.interval();
-        if interval.is_zero() {
+        if settings.is_turn() {
             let sent = settings.admit();
             return PaceFuture::sent(settings, sent, self.inner.call(request));
         }
+        let deadline = settings.protocol.deadline(&request);
         let spare = self.inner.clone();
         let readied = std::mem::replace(&mut self.inner, spare);
-        PaceFuture::waiting(settings, interval, readied, request)
+        PaceFuture::waiting(settings, deadline, readied, request)
     }
 }
 

@@ -1,12 +1,18 @@
-//! What a call does at its two ends: it is noted when it is sent, and its outcome is judged and told.
+//! The steps of a call: it waits for its turn, it is noted when it is sent, and its outcome is judged.
 
 use std::error::Error;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
 
 use reattempt_core::{Admission, Schedule, Verdict};
 use reattempt_schedule_responsive::Responsive;
+use tokio::time::Instant;
 
+use super::queue::{Place, Queue, Step};
 use crate::protocol::Judge;
 use crate::random::{CallRandom, Seed};
+use crate::{Deadline, clock};
 
 /// What a layer and the services it makes go by.
 #[derive(Debug, Clone)]
@@ -16,6 +22,7 @@ pub(super) struct Settings<K> {
     /// Whether outcomes are told to the pace.
     pub(super) tells: bool,
     pub(super) seed: Option<Seed>,
+    pub(super) queue: Arc<Queue>,
 }
 
 /// A call that was sent: the pace's note of it, and the stream of its random numbers.
@@ -27,6 +34,41 @@ pub(super) struct Sent {
 
 /// What a call does with them.
 impl<K> Settings<K> {
+    /// Takes a turn for a call that need not wait, if there is one.
+    #[inline]
+    pub(super) fn is_turn(&self) -> bool {
+        self.pace.interval().is_zero()
+            || self.queue.try_turn(&self.pace, clock::since_epoch(Instant::now()))
+    }
+
+    /// Asks for the turn of a call that waits, and enters it into the queue at first.
+    ///
+    /// Where there is no runtime nothing can wait, and the call is admitted.
+    pub(super) fn turn(
+        &self,
+        place: &mut Option<Place>,
+        deadline: Option<Deadline>,
+        refuses: bool,
+        now: Instant,
+        waker: &Waker,
+    ) -> Step {
+        if !clock::has_timer() {
+            return Step::Admitted(Duration::ZERO);
+        }
+        let now = clock::since_epoch(now);
+        if place.is_none() {
+            let deadline = deadline.map(|deadline| clock::since_epoch(deadline.instant()));
+            match self.queue.enter(&self.pace, now, deadline, refuses) {
+                Ok(entered) => *place = Some(entered),
+                Err(refused) => return Step::Refused(refused),
+            }
+        }
+        match place {
+            Some(place) => place.poll(&self.pace, now, waker),
+            None => Step::Admitted(Duration::ZERO),
+        }
+    }
+
     /// The call is sent.
     #[inline]
     pub(super) fn admit(&self) -> Sent {
@@ -49,7 +91,11 @@ impl<K> Settings<K> {
         let verdict = self.protocol.judge(outcome, None, || false).verdict;
         let mut random = CallRandom::unseeded(sent.stream);
         if verdict == Verdict::Success {
+            let interval = self.pace.interval();
             self.pace.succeeded(sent.admission, &mut random);
+            if !interval.is_zero() && self.pace.interval() < interval {
+                self.queue.wake_first();
+            }
         } else if let Some(failure) = verdict.failure() {
             self.pace.failed(sent.admission, failure, &mut random);
         }

@@ -5,11 +5,14 @@ use std::error::Error;
 use reattempt_core::{Failure, FailureKind, Verdict};
 
 use crate::redact::redacted;
-use crate::{TimeLimit, TimedOut};
+use crate::{PaceRefusal, PaceRefused, TimeLimit, TimedOut};
 
 /// Asks what HTTP makes of it, then looks for tower's and tokio's own timeouts, which HTTP does not
 /// know. What a layer on this side turned away was not sent. An error that nobody knows is not retried.
 pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
+    if is_past_deadline(error) {
+        return Verdict::Permanent;
+    }
     if is_refused_here(error) {
         return Verdict::Unprocessed(Failure::new(FailureKind::Other));
     }
@@ -34,7 +37,15 @@ pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
 
 /// Returns `true` if a layer on this side turned the attempt away, so that nothing of it was sent.
 pub(crate) fn is_refused_here(error: &(dyn Error + 'static)) -> bool {
-    causes(error).any(|error| error.is::<tower::load_shed::error::Overloaded>())
+    causes(error)
+        .any(|error| error.is::<tower::load_shed::error::Overloaded>() || error.is::<PaceRefused>())
+}
+
+/// Returns `true` if a pace turned the attempt away because its turn was due after the deadline.
+fn is_past_deadline(error: &(dyn Error + 'static)) -> bool {
+    causes(error)
+        .filter_map(|error| error.downcast_ref::<PaceRefused>())
+        .any(|refused| refused.reason() == PaceRefusal::DeadlineTooSoon)
 }
 
 /// The error and its causes, from the outside in.

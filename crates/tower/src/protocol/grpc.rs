@@ -16,7 +16,7 @@ use tower::BoxError;
 
 use super::{DiscardBody, Http, Judge, Outcome, Protocol};
 use crate::error_mode::Answered;
-use crate::{CallOptions, RefusedResponse, Report};
+use crate::{CallOptions, PaceRefusal, PaceRefused, RefusedResponse, Report};
 
 mod body;
 #[cfg(feature = "tonic")]
@@ -208,6 +208,19 @@ impl<B: Body> Judge<Response<B>> for Grpc {
 
     fn refused(&self, head: &RefusedResponse) -> Option<Self::Answer> {
         Some(GrpcBody::of_head(head))
+    }
+
+    /// A limit of the caller's own, and marked as one.
+    fn not_admitted(&self, refused: PaceRefused) -> Option<Self::Answer> {
+        let (code, mark) = match refused.reason() {
+            PaceRefusal::DeadlineTooSoon => (Code::DeadlineExceeded, Unanswered::LATE),
+            PaceRefusal::QueueFull | PaceRefusal::WaitTooLong => {
+                (Code::ResourceExhausted, Unanswered::TURNED_AWAY)
+            }
+        };
+        let mut answer = GrpcBody::answering(code, &refused.to_string(), mark);
+        answer.extensions_mut().insert(refused);
+        Some(answer)
     }
 
     fn too_late(&self, text: &str, report: Option<Report>) -> Option<Self::Answer> {

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::error_mode::ErrorMode;
 use crate::redact::{Names, Redacted};
-use crate::{CallOptions, Deadline, RefusedResponse, Report, clock};
+use crate::{CallOptions, Deadline, PaceRefused, RefusedResponse, Report, clock};
 
 mod cloned;
 mod errors;
@@ -340,6 +340,12 @@ pub trait Judge<Response>: Protocol {
     /// What the caller gets in place of an error, if the protocol has an answer for it.
     fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
         let _ = (error, report);
+        None
+    }
+
+    /// What the caller gets of a call that was not admitted, if the protocol has an answer for it.
+    fn not_admitted(&self, refused: PaceRefused) -> Option<Self::Answer> {
+        let _ = refused;
         None
     }
 

@@ -12,16 +12,16 @@ use super::support::{Answer, Server, answer, begin, call, ms, pace};
 async fn readiness_is_that_of_the_inner_service() {
     let layer = PaceLayer::http(pace()).boxed_errors();
     let (mut client, mut handle) =
-        mock::spawn_with(|inner: mock::Mock<u32, Answer>| layer.layer(inner));
+        mock::spawn_with(|inner: mock::Mock<http::Request<u32>, Answer>| layer.layer(inner));
     handle.allow(0);
     assert_pending!(client.poll_ready());
     handle.allow(1);
     assert!(client.is_woken());
     assert_ready_ok!(client.poll_ready());
-    let mut answered = task::spawn(client.call(7));
+    let mut answered = task::spawn(client.call(http::Request::new(7)));
     assert_pending!(answered.poll());
     let (request, respond) = assert_ready!(task::spawn(handle.next_request()).poll()).unwrap();
-    assert_eq!(request, 7);
+    assert_eq!(*request.body(), 7);
     respond.send_response(answer(200));
     assert_ready_ok!(answered.poll());
     handle.send_error("broken");

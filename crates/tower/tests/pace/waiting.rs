@@ -8,21 +8,21 @@ use tower::Layer;
 use super::support::{Answer, Server, answer, begin, call, ms, pace};
 
 #[tokio::test(start_paused = true)]
-async fn each_call_waits_the_interval_that_stands_when_it_is_made() {
+async fn each_call_is_one_interval_after_the_last() {
     let server = Server::statuses([429, 429, 429, 200]);
     let pace = pace();
     let mut client = PaceLayer::http(pace.clone()).layer(server.watch());
-    for expected in [100, 200, 400, 400, 200, 200, 100, 100, 0, 0, 0] {
+    for expected in [100, 200, 400, 200, 200, 100, 100, 0, 0, 0, 0] {
         call(&mut client).await.unwrap();
         assert_eq!(pace.interval(), ms(expected));
     }
-    let at = [0, 100, 300, 700, 1100, 1300, 1500, 1600, 1700, 1700, 1700];
+    let at = [0, 100, 300, 700, 900, 1100, 1200, 1300, 1300, 1300, 1300];
     assert_eq!(server.arrivals(), at.map(ms), "successes are paced, too");
 
     let metrics = client.pace().metrics();
     assert_eq!(metrics.invocations, 11);
     assert_eq!((metrics.times_up, metrics.times_down), (3, 3));
-    assert_eq!((metrics.times_slept, metrics.total_slept), (8, ms(1700)));
+    assert_eq!((metrics.times_slept, metrics.total_slept), (7, ms(1300)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -48,20 +48,29 @@ async fn a_service_that_takes_what_comes_slower_than_60_ms_is_called_about_as_of
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_wait_begins_when_the_future_is_first_polled_and_the_interval_is_of_the_call() {
-    let server = Server::statuses([429, 200, 429, 200]);
+async fn a_call_enters_the_queue_when_first_polled() {
+    let server = Server::statuses([429, 429, 200]);
+    let mut client = PaceLayer::http(pace()).layer(server.watch());
+    call(&mut client).await.unwrap();
+    let early = begin(&mut client).await;
+    call(&mut client).await.unwrap();
+    // Its turn is one interval, now of 200 ms, after the last call, though it was made before that.
+    early.await.unwrap();
+    assert_eq!(server.arrivals(), [0, 100, 300].map(ms));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_turn_is_due_does_not_wait() {
+    let server = Server::statuses([429, 429, 200]);
     let pace = pace();
     let mut client = PaceLayer::http(pace.clone()).layer(server.watch());
     call(&mut client).await.unwrap();
-    let early = begin(&mut client).await;
+    call(&mut client).await.unwrap();
     tokio::time::advance(ms(1000)).await;
-    // Meanwhile the interval goes up.
+    let (clones, waits) = (server.clones(), pace.metrics().times_slept);
     call(&mut client).await.unwrap();
-    call(&mut client).await.unwrap();
-    assert_eq!(pace.interval(), ms(200));
-    assert_eq!(server.arrivals(), [0, 1100, 1200].map(ms));
-    early.await.unwrap();
-    assert_eq!(server.arrivals()[3], ms(1300));
+    assert_eq!(server.arrivals(), [0, 100, 1100].map(ms));
+    assert_eq!((server.clones(), pace.metrics().times_slept), (clones, waits));
 }
 
 #[tokio::test(start_paused = true)]

@@ -35,6 +35,15 @@ impl Unanswered {
         ),
     };
 
+    /// Nothing was sent, for a limit of the caller's own turned the call away. No service config's list
+    /// is about such limits.
+    pub(crate) const TURNED_AWAY: Self = Self {
+        code: None,
+        verdict: Verdict::Unprocessed(
+            Failure::new(FailureKind::Other).with_code(Code::ResourceExhausted.number()),
+        ),
+    };
+
     /// The meaning of an error.
     ///
     /// A connection that was not made, or that left the request undone, is UNAVAILABLE and known not to

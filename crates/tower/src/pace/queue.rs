@@ -1,0 +1,238 @@
+//! The calls that wait for their turns, first come first served, with time as an argument.
+//!
+//! Only the pace decides when a turn may be taken; here is the order. The first call in the queue is
+//! woken when the one before it leaves. Every other one wakes by itself when its turn should have come.
+//! So a call that is not polled when its turn comes costs those behind it one interval, and never
+//! blocks them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use reattempt_schedule_responsive::Responsive;
+
+use super::refused::{PaceRefusal, PaceRefused};
+
+/// How many calls may wait, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Bounds {
+    pub(super) waiting: usize,
+    pub(super) wait: Duration,
+}
+
+/// The queue of a layer and of all services that it makes.
+pub(super) struct Queue {
+    pub(super) bounds: Bounds,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The number of the next place.
+    next: u64,
+    /// By number.
+    waiting: VecDeque<Waiting>,
+    /// The handles that are not ready because too many calls wait, by a number of their own.
+    blocked: BTreeMap<u64, Waker>,
+}
+
+struct Waiting {
+    number: u64,
+    waker: Option<Waker>,
+}
+
+/// Those to be woken once the lock is released.
+#[derive(Default)]
+struct Wakers {
+    first: Option<Waker>,
+    blocked: BTreeMap<u64, Waker>,
+}
+
+/// A place in the queue, which is left when it is dropped.
+pub(super) struct Place {
+    queue: Arc<Queue>,
+    number: u64,
+    terms: Terms,
+}
+
+/// How long a call waits.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    since: Duration,
+    deadline: Option<Duration>,
+    /// The longest wait; `None` where the call cannot be turned away.
+    most: Option<Duration>,
+}
+
+/// What becomes of a waiting call.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It is to be sent, after so long a wait.
+    Admitted(Duration),
+    /// It is woken, or asks again at this time.
+    Waiting(Duration),
+    Refused(PaceRefused),
+}
+
+impl Queue {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self { bounds, state: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a turn at once, if one is due and nobody waits.
+    pub(super) fn try_turn(&self, pace: &Responsive, now: Duration) -> bool {
+        let state = self.lock();
+        state.waiting.is_empty() && pace.take_turn(now, 0).is_ok()
+    }
+
+    /// Enters the queue; a call that `refuses` to wait longer than it may is turned away at once.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        pace: &Responsive,
+        now: Duration,
+        deadline: Option<Duration>,
+        refuses: bool,
+    ) -> Result<Place, PaceRefused> {
+        let mut state = self.lock();
+        let waiting = state.waiting.len();
+        let due = pace.turn_due(now, waiting);
+        if refuses && waiting >= self.bounds.waiting {
+            let wait = due.saturating_sub(now);
+            return Err(PaceRefused { reason: PaceRefusal::QueueFull, wait });
+        }
+        let terms = Terms { since: now, deadline, most: refuses.then_some(self.bounds.wait) };
+        if let Some(refused) = terms.refused(due, now) {
+            return Err(refused);
+        }
+        let number = state.next;
+        state.next += 1;
+        state.waiting.push_back(Waiting { number, waker: None });
+        Ok(Place { queue: Arc::clone(self), number, terms })
+    }
+
+    /// Returns `true` if another call may wait. If not, `waker` is woken when there is room for many.
+    ///
+    /// Where nobody waits there is always room, so that somebody leaves the queue while others are
+    /// blocked.
+    pub(super) fn has_room(
+        &self,
+        pace: &Responsive,
+        now: Duration,
+        handle: &mut Option<u64>,
+        waker: &Waker,
+    ) -> bool {
+        let mut state = self.lock();
+        let waiting = state.waiting.len();
+        let too_long = || pace.turn_due(now, waiting) > now.saturating_add(self.bounds.wait);
+        if waiting == 0 || (waiting < self.bounds.waiting && !too_long()) {
+            return true;
+        }
+        let number = *handle.get_or_insert(state.next);
+        if number == state.next {
+            state.next += 1;
+        }
+        state.blocked.insert(number, waker.clone());
+        false
+    }
+
+    /// Wakes the first in the queue: the interval has become shorter.
+    pub(super) fn wake_first(&self) {
+        let first = self.lock().first();
+        first.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl State {
+    fn place_of(&self, number: u64) -> Option<usize> {
+        self.waiting.binary_search_by_key(&number, |waiting| waiting.number).ok()
+    }
+
+    fn first(&mut self) -> Option<Waker> {
+        self.waiting.front_mut().and_then(|first| first.waker.take())
+    }
+
+    /// Removes a place; those behind it move up.
+    fn leave(&mut self, place: usize, bounds: Bounds) -> Wakers {
+        self.waiting.remove(place);
+        let mut wakers = Wakers::default();
+        if place == 0 {
+            wakers.first = self.first();
+        }
+        if self.waiting.len() <= bounds.waiting / 2 {
+            wakers.blocked = std::mem::take(&mut self.blocked);
+        }
+        wakers
+    }
+}
+
+impl Wakers {
+    fn wake(self) {
+        self.first.into_iter().chain(self.blocked.into_values()).for_each(Waker::wake);
+    }
+}
+
+impl Place {
+    /// Takes the turn if it is due.
+    pub(super) fn poll(&self, pace: &Responsive, now: Duration, waker: &Waker) -> Step {
+        let mut state = self.queue.lock();
+        let place = state.place_of(self.number);
+        match pace.take_turn(now, place.unwrap_or(0)) {
+            Ok(()) => {
+                let wakers = place.map(|place| state.leave(place, self.queue.bounds));
+                drop(state);
+                wakers.unwrap_or_default().wake();
+                Step::Admitted(now.saturating_sub(self.terms.since))
+            }
+            Err(due) => match self.terms.refused(due, now) {
+                Some(refused) => Step::Refused(refused),
+                None => {
+                    if let Some(waiting) = place.and_then(|place| state.waiting.get_mut(place)) {
+                        waiting.waker = Some(waker.clone());
+                    }
+                    Step::Waiting(due)
+                }
+            },
+        }
+    }
+}
+
+impl Terms {
+    /// Why a turn that is due then is not worth waiting for.
+    fn refused(&self, due: Duration, now: Duration) -> Option<PaceRefused> {
+        let most = self.most?;
+        let reason = if self.deadline.is_some_and(|deadline| due >= deadline) {
+            PaceRefusal::DeadlineTooSoon
+        } else if due > self.since.saturating_add(most) {
+            PaceRefusal::WaitTooLong
+        } else {
+            return None;
+        };
+        Some(PaceRefused { reason, wait: due.saturating_sub(now) })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.queue.lock();
+        if let Some(place) = state.place_of(self.number) {
+            let wakers = state.leave(place, self.queue.bounds);
+            drop(state);
+            wakers.wake();
+        }
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue")
+            .field("bounds", &self.bounds)
+            .field("waiting", &self.lock().waiting.len())
+            .finish()
+    }
+}

@@ -1,0 +1,46 @@
+//! The deadline of a request, which may come before its turn.
+
+use http::Request;
+
+use crate::protocol::{Cloned, Grpc, Http, Protocol};
+use crate::{CallOptions, Deadline};
+
+/// A protocol whose requests of type `Request` can be paced. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "this `PaceLayer` cannot pace a request of type `{Request}`",
+    note = "`PaceLayer::http(…)` paces `http::Request<B>`, and `reqwest::Request` with the feature `reqwest`; `PaceLayer::grpc(…)` paces `http::Request<B>`; `PaceLayer::judged(…)` paces any request"
+)]
+pub trait Paced<Request>: Protocol {
+    /// The deadline that travels with the request.
+    #[doc(hidden)]
+    fn deadline(&self, request: &Request) -> Option<Deadline>;
+}
+
+impl<B> Paced<Request<B>> for Http {
+    fn deadline(&self, request: &Request<B>) -> Option<Deadline> {
+        let extensions = request.extensions();
+        let of_options = extensions.get().and_then(CallOptions::get_deadline);
+        extensions.get().copied().into_iter().chain(of_options).min()
+    }
+}
+
+impl<B> Paced<Request<B>> for Grpc {
+    fn deadline(&self, request: &Request<B>) -> Option<Deadline> {
+        let told = Deadline::from_headers(request.headers());
+        self.http.deadline(request).into_iter().chain(told).min()
+    }
+}
+
+#[cfg(feature = "reqwest")]
+impl Paced<reqwest::Request> for Http {
+    /// A reqwest request has no extensions.
+    fn deadline(&self, _: &reqwest::Request) -> Option<Deadline> {
+        None
+    }
+}
+
+impl<Request, C: Send + Sync + 'static> Paced<Request> for Cloned<C> {
+    fn deadline(&self, _: &Request) -> Option<Deadline> {
+        None
+    }
+}
