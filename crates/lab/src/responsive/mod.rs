@@ -6,6 +6,7 @@
 
 mod figure;
 mod service;
+mod turns;
 mod workers;
 
 use std::io::Write;
@@ -19,7 +20,8 @@ use serde::Serialize;
 use crate::cli::Common;
 use crate::error::{Found, LabError};
 use crate::text;
-use service::{Gate, Service, Table};
+use service::{Gate, Service, Table, Window};
+use turns::{Course, Load, Turns};
 use workers::{Call, Workers};
 
 /// The delay of each call of a paced client against a service that accepts only slow enough callers.
@@ -29,7 +31,7 @@ pub(crate) struct Responsive {
     /// What is called
     #[arg(long, value_enum, default_value_t = Kind::Gate)]
     service: Kind,
-    /// How many calls are made [default: 300; table: as many as there is time for]
+    /// How many calls are made [default: 300; table and window: as many as there is time for]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CALLS)))]
     calls: Option<u32>,
     /// The gate's: a call is accepted if more than this has passed since the one before [default: 60ms]
@@ -38,7 +40,7 @@ pub(crate) struct Responsive {
     /// The gate's: it refuses so many calls first, whatever their gaps [default: 15]
     #[arg(long, value_name = "NUMBER")]
     closed: Option<u32>,
-    /// The table's: calls a second that it can take at first [default: 50]
+    /// The table's and the window's: calls a second that it can take, a table at first [default: 50]
     #[arg(long, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     capacity: Option<u32>,
@@ -50,22 +52,30 @@ pub(crate) struct Responsive {
     /// down if it used less than half [default: 15s]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     adapts: Option<Duration>,
-    /// How many workers come, each with a pace of its own [default: 1; table: 4]
+    /// How many workers come, each with a pace of its own [default: 1; table and window: 4]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     workers: Option<u32>,
     /// One pace for all workers
     #[arg(long)]
     shared: bool,
+    /// One pace for all workers, which take turns as behind a `PaceLayer`: each call is sent one
+    /// interval after the one before it
+    #[arg(long, conflicts_with = "shared")]
+    turns: bool,
+    /// With turns: so many calls a second, at random, instead of workers that wait for their answers
+    #[arg(long, value_name = "NUMBER", requires = "turns", conflicts_with_all = ["workers", "apart"],
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    load: Option<u32>,
     /// From one worker's coming to the next's
     #[arg(long, default_value = "1m", value_parser = humantime::parse_duration, value_name = "TIME")]
     apart: Duration,
-    /// How long each worker stays [default: for ever; table: 5 min]
+    /// How long each worker stays, or the load lasts [default: for ever; table and window: 5 min]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     stay: Option<Duration>,
-    /// How long the service takes for an answer [default: 0 s; table: 5 ms]
+    /// How long the service takes for an answer [default: 0 s; table and window: 5 ms]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     latency: Option<Duration>,
-    /// The pace's interval after a first refusal [default: 1 ms; table: 10 ms]
+    /// The pace's interval after a first refusal [default: 1 ms; table and window: 10 ms; turns: 10 µs]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     initial: Option<Duration>,
     /// The pace's longest interval
@@ -74,13 +84,13 @@ pub(crate) struct Responsive {
     /// By what a refusal multiplies the interval
     #[arg(long, default_value_t = 1.5, value_name = "FACTOR")]
     up: f64,
-    /// By what a run of successes multiplies it [default: 0.6; table: 0.9]
+    /// By what a run of successes multiplies it [default: 0.6; table, window and turns: 0.9]
     #[arg(long, value_name = "FACTOR")]
     down: Option<f64>,
-    /// How far each move is scattered [default: 0; table: 0.3]
+    /// How far each move is scattered [default: 0; table and window: 0.3; turns: 0.1]
     #[arg(long, value_name = "SHARE")]
     randomisation: Option<f64>,
-    /// How many successes are a run [default: 5; table: 10]
+    /// How many successes are a run [default: 5; table, window and turns: 10]
     #[arg(long, value_name = "NUMBER")]
     threshold: Option<u32>,
 }
@@ -95,12 +105,15 @@ enum Kind {
     Gate,
     /// Takes so many calls a second, and more when it has to refuse some
     Table,
+    /// Takes so many calls in each second of its clock
+    Window,
 }
 
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     seed: u64,
     calls: &'a [Call],
+    turned_away: u64,
     times_up: u64,
     times_down: u64,
     times_slept: u64,
@@ -109,7 +122,7 @@ struct Document<'a> {
 
 impl Responsive {
     pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
-        let (calls, paces) = self.calls(common.seed())?;
+        let (Course { calls, turned_away }, paces) = self.course(common.seed())?;
         let metrics: Vec<_> = paces.iter().map(Pace::metrics).collect();
         let sum = |figure: fn(&reattempt::schedule::ResponsiveMetrics) -> u64| {
             metrics.iter().map(figure).sum::<u64>()
@@ -121,6 +134,7 @@ impl Responsive {
             let document = Document {
                 seed: common.seed(),
                 calls: &calls,
+                turned_away,
                 times_up: up,
                 times_down: down,
                 times_slept: waits,
@@ -129,6 +143,9 @@ impl Responsive {
             text::json(out, &document)?;
         } else {
             print(&calls, out)?;
+            if self.turns {
+                print_minutes(&calls, out)?;
+            }
             let accepted = calls.iter().filter(|call| call.accepted).count();
             writeln!(
                 out,
@@ -138,13 +155,16 @@ impl Responsive {
                 text::brief(text::seconds(slept)),
                 1e3 * calls.iter().map(|call| call.delay).fold(0.0, f64::max),
             )?;
+            if turned_away > 0 {
+                writeln!(out, "{turned_away} calls were turned away and not sent.")?;
+            }
             if calls.len() == MOST_CALLS as usize {
                 writeln!(out, "No more than that many calls are kept; it would have gone on.")?;
             }
         }
         common.draw(|| match self.service {
             Kind::Gate => figure::of_gate(&calls, self.gap().as_secs_f64()),
-            Kind::Table => figure::of_table(&calls),
+            Kind::Table | Kind::Window => figure::of_table(&calls),
         })?;
         Ok(Found::Fine)
     }
@@ -167,6 +187,15 @@ impl Responsive {
             Kind::Table => {
                 ("gate", &[("gap", self.gap.is_some()), ("closed", self.closed.is_some())][..])
             }
+            Kind::Window => (
+                "gate or table",
+                &[
+                    ("gap", self.gap.is_some()),
+                    ("closed", self.closed.is_some()),
+                    ("largest", self.largest.is_some()),
+                    ("adapts", self.adapts.is_some()),
+                ][..],
+            ),
         };
         match options.iter().find(|(_, given)| *given) {
             Some((option, _)) => {
@@ -177,9 +206,9 @@ impl Responsive {
     }
 
     /// Every call, and the paces by which they went.
-    fn calls(&self, seed: u64) -> Result<(Vec<Call>, Vec<Pace>), LabError> {
+    fn course(&self, seed: u64) -> Result<(Course, Vec<Pace>), LabError> {
         self.refuse_the_others()?;
-        let table = self.service == Kind::Table;
+        let table = self.service != Kind::Gate;
         let usual =
             |gate: u64, table_ms: u64| Duration::from_millis(if table { table_ms } else { gate });
         let service = match self.service {
@@ -189,39 +218,51 @@ impl Responsive {
                 self.largest.unwrap_or(400),
                 self.adapts.unwrap_or(Duration::from_secs(15)),
             )?),
+            Kind::Window => Service::Window(Window::new(self.capacity.unwrap_or(50))),
         };
         let workers = self.workers.unwrap_or(if table { 4 } else { 1 });
         let stay = self.stay.or(table.then_some(Duration::from_secs(300)));
         let most = self.calls.unwrap_or(if table { MOST_CALLS } else { 300 });
+        let latency = self.latency.unwrap_or(usual(0, 5));
         let pace = self.pace(usual(1, 10))?;
+        if self.turns {
+            let load = match self.load {
+                Some(rate) => Load::Open(f64::from(rate)),
+                None => Load::Closed { workers: workers as usize, apart: self.apart },
+            };
+            pace.give_turns();
+            let course = Turns { pace: &pace, load, stay, latency, most }.course(service, seed);
+            return Ok((course, vec![pace]));
+        }
         let paces: Vec<_> = (0..workers)
             .map(|_| if self.shared { Ok(pace.clone()) } else { self.pace(usual(1, 10)) })
             .collect::<Result<_, _>>()?;
-        let calls = Workers {
-            paces: &paces,
-            apart: self.apart,
-            stay,
-            latency: self.latency.unwrap_or(usual(0, 5)),
-            most,
-        }
-        .calls(service, seed);
-        Ok((calls, if self.shared { vec![pace] } else { paces }))
+        let calls =
+            Workers { paces: &paces, apart: self.apart, stay, latency, most }.calls(service, seed);
+        let course = Course { calls, turned_away: 0 };
+        Ok((course, if self.shared { vec![pace] } else { paces }))
     }
 
     fn pace(&self, initial: Duration) -> Result<Pace, ConfigError> {
-        let table = self.service == Kind::Table;
-        let initial = self.initial.unwrap_or(initial);
+        let table = self.service != Kind::Gate;
+        // Turns have defaults of their own, which hold unless they are set.
+        let initial = self.initial.or((!self.turns).then_some(initial));
+        let usual_randomisation = (!self.turns).then_some(if table { 0.3 } else { 0.0 });
         // Each of the two bounds the other, so the one that widens the range is set first.
-        let widens = initial > Duration::from_secs(15 * 60);
-        let pace = if widens {
-            Pace::new().max(self.max)?.initial(initial)?
-        } else {
-            Pace::new().initial(initial)?.max(self.max)?
+        let mut pace = match initial {
+            Some(initial) if initial > Duration::from_secs(15 * 60) => {
+                Pace::new().max(self.max)?.initial(initial)?
+            }
+            Some(initial) => Pace::new().initial(initial)?.max(self.max)?,
+            None => Pace::new().max(self.max)?,
         };
+        if let Some(randomisation) = self.randomisation.or(usual_randomisation) {
+            pace = pace.randomisation(randomisation)?;
+        }
+        let slow = table || self.turns;
         pace.up(self.up)?
-            .down(self.down.unwrap_or(if table { 0.9 } else { 0.6 }))?
-            .randomisation(self.randomisation.unwrap_or(if table { 0.3 } else { 0.0 }))?
-            .threshold(self.threshold.unwrap_or(if table { 10 } else { 5 }))
+            .down(self.down.unwrap_or(if slow { 0.9 } else { 0.6 }))?
+            .threshold(self.threshold.unwrap_or(if slow { 10 } else { 5 }))
     }
 }
 
@@ -248,6 +289,20 @@ fn print(calls: &[Call], out: &mut dyn Write) -> Result<(), LabError> {
             time(delays().sum::<f64>() / part.len() as f64),
         ]);
     }
+    text::print_table(out, &table)
+}
+
+/// What was served of each minute, beside what was sent.
+fn print_minutes(calls: &[Call], out: &mut dyn Write) -> Result<(), LabError> {
+    let mut table = text::table(["minute", "sent a second", "served a second"]);
+    let minute = |call: &Call| text::seconds(call.at).as_secs() / 60;
+    for calls in calls.chunk_by(|one, next| minute(one) == minute(next)) {
+        let served = calls.iter().filter(|call| call.accepted).count();
+        let a_second = |count: usize| format!("{:.2}", count as f64 / 60.0);
+        let number = calls.first().map_or(0, minute) + 1;
+        table.add_row([number.to_string(), a_second(calls.len()), a_second(served)]);
+    }
+    writeln!(out)?;
     text::print_table(out, &table)
 }
 

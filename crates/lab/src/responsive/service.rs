@@ -10,6 +10,7 @@ use crate::events::nanoseconds;
 pub(super) enum Service {
     Gate(Gate),
     Table(Table),
+    Window(Window),
 }
 
 impl Service {
@@ -18,6 +19,7 @@ impl Service {
         match self {
             Service::Gate(gate) => gate.accepts(now),
             Service::Table(table) => table.accepts(now),
+            Service::Window(window) => window.accepts(now),
         }
     }
 
@@ -26,6 +28,7 @@ impl Service {
         match self {
             Service::Gate(_) => None,
             Service::Table(table) => Some(table.capacity),
+            Service::Window(window) => Some(f64::from(window.capacity)),
         }
     }
 }
@@ -116,5 +119,29 @@ impl Table {
             self.capacity = (self.capacity * 0.8).max(self.least);
         }
         (self.used, self.refused) = (0.0, false);
+    }
+}
+
+/// Takes so many calls in each second of its clock.
+#[derive(Debug)]
+pub(super) struct Window {
+    capacity: u32,
+    second: u64,
+    taken: u32,
+}
+
+impl Window {
+    pub(super) fn new(capacity: u32) -> Self {
+        Self { capacity, second: 0, taken: 0 }
+    }
+
+    fn accepts(&mut self, now: u64) -> bool {
+        let second = Duration::from_nanos(now).as_secs();
+        if second > self.second {
+            (self.second, self.taken) = (second, 0);
+        }
+        let accepted = self.taken < self.capacity;
+        self.taken += u32::from(accepted);
+        accepted
     }
 }

@@ -12,7 +12,8 @@ struct Line {
 
 fn calls(arguments: &[&str]) -> (Vec<Call>, Vec<Pace>) {
     let line = Line::try_parse_from([&["responsive"], arguments].concat()).unwrap();
-    line.responsive.calls(1).unwrap()
+    let (course, paces) = line.responsive.course(1).unwrap();
+    (course.calls, paces)
 }
 
 /// From 1 ms by a half each time: after the 15th refusal in a row 291.929 ms are waited; and then it
@@ -91,8 +92,57 @@ fn one_pace_for_all() {
 fn the_seed_decides() {
     let of_seed = |seed| {
         let line = Line::try_parse_from(["responsive", "--service", "table", "--stay", "20s"]);
-        line.unwrap().responsive.calls(seed).unwrap().0
+        line.unwrap().responsive.course(seed).unwrap().0
     };
     assert_eq!(of_seed(1), of_seed(1));
     assert_ne!(of_seed(1), of_seed(2));
+}
+
+/// The calls of the second minute, a second: how many were sent, and how many served.
+fn second_minute(arguments: &[&str]) -> (f64, f64) {
+    let settled = ["--turns", "--stay", "2min"];
+    let (calls, _) = calls(&[arguments, &settled].concat());
+    let calls: Vec<_> = calls.iter().filter(|call| (60.0..120.0).contains(&call.at)).collect();
+    let served = calls.iter().filter(|call| call.accepted).count();
+    (calls.len() as f64 / 60.0, served as f64 / 60.0)
+}
+
+/// Turns settle near what a service takes: 80 % to 120 % of it is served, and not much more is sent.
+/// The window is the hardest to follow, for it refuses all calls until its second is over.
+// trap 37
+#[test]
+fn turns_serve_the_capacity_of_any_service() {
+    let fast = ["--latency", "100us"];
+    for capacity in ["1", "50", "5000"] {
+        let number: f64 = capacity.parse().unwrap();
+        let double = (2.0 * number).to_string();
+        for kind in ["table", "window"] {
+            let service: &[&str] = match kind {
+                "table" => &["--service", "table", "--capacity", capacity, "--largest", capacity],
+                _ => &["--service", "window", "--capacity", capacity],
+            };
+            let workers =
+                ["1", "10", "200"].map(|workers| vec!["--apart", "0s", "--workers", workers]);
+            for load in [vec!["--load", &*double]].into_iter().chain(workers) {
+                let (sent, served) = second_minute(&[service, &load, &fast].concat());
+                let (sent, served) = (sent / number, served / number);
+                assert!((0.8..=1.2).contains(&served), "{kind} {capacity} {load:?}: {served}");
+                assert!(sent < 1.5, "{kind} {capacity} {load:?}: {sent}");
+            }
+        }
+    }
+}
+
+/// Slower answers: many calls are under way, and news of them is late.
+#[test]
+fn turns_serve_the_capacity_with_late_news() {
+    for (capacity, load) in [("1", "2"), ("50", "100"), ("5000", "10000")] {
+        let number: f64 = capacity.parse().unwrap();
+        for kind in ["table", "window"] {
+            let service = ["--service", kind, "--capacity", capacity, "--latency", "50ms"];
+            let largest: &[&str] = if kind == "table" { &["--largest", capacity] } else { &[] };
+            let (_, served) = second_minute(&[&service[..], largest, &["--load", load]].concat());
+            assert!((0.8..=1.2).contains(&(served / number)), "{kind} {capacity}: {served}");
+        }
+    }
 }
