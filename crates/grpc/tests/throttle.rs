@@ -240,11 +240,11 @@ fn after_failure(throttle: &Arc<Throttle>, attempts: u32, hint: ServerHint) -> O
     let terms = Terms { repeatable: false, ..Terms::new(Limits::default()) };
     match call.failed(&terms, &failed, &schedule, throttle, &mut NoRandom) {
         Decision::Return(reason) => Some(reason),
-        Decision::Retry { .. } => {
+        decision => {
+            assert_ne!(decision, Decision::Resend);
             call.on_send();
             None
         }
-        other => panic!("nothing is resent here: {other:?}"),
     }
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn fail_for_good<S: Schedule>(
                 call.on_send();
                 elapsed += after;
             }
-            other => panic!("nothing is resent here: {other:?}"),
+            other => unreachable!("nothing is resent here: {other:?}"),
         }
     }
 }
