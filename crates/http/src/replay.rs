@@ -45,7 +45,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Data frames of streamed bodies are copied below this length. The read buffer of hyper's HTTP/1 server grows
 /// to 408 KiB, and any frame may be a part of it.
-const COPIED_BELOW: usize = 200 * 1024;
+const COPIED_BELOW: usize = 256 * 1024;
 
 /// No length.
 #[allow(clippy::reversed_empty_ranges, reason = "an empty range is what is meant")]

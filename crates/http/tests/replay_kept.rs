@@ -259,3 +259,15 @@ fn source_is_dropped_when_it_has_ended() {
         assert_eq!(joined(&read_all(&mut clone(&kept))), joined(&expected(steps)));
     }
 }
+
+/// The chunk itself takes the rest of what a body without a share may have.
+// trap 33
+#[test]
+fn copied_frame_that_fills_the_bound_is_kept() {
+    let memory = ReplayMemory::new(100);
+    let limits = ReplayLimits::default().memory(memory.clone()).by_destination();
+    let mut first = streamed(&[Step::Data(&[7; 60])], &limits);
+    let kept = clone(&first);
+    assert!(poll(&mut first, Waker::noop()).is_ready());
+    assert_eq!((memory.used(), kept.is_replayable()), (60, true));
+}
