@@ -48,8 +48,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 const COPIED_BELOW: usize = 256 * 1024;
 
 /// No length.
-#[allow(clippy::reversed_empty_ranges, reason = "an empty range is what is meant")]
-const NONE: RangeInclusive<u64> = 1..=0;
+const NONE: RangeInclusive<u64> = RangeInclusive::new(1, 0);
 
 /// Any length.
 const ANY: RangeInclusive<u64> = 1..=u64::MAX;

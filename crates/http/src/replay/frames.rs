@@ -387,7 +387,7 @@ impl Frames {
                 // The first frame in a chunk is paid for by the chunk.
                 let further = std::mem::replace(&mut chunk.begun, true);
                 let charge = if further { CHARGE_OF_PLACE } else { 0 };
-                if further && !allowance.take(wide(charge)) {
+                if !allowance.take(wide(charge)) {
                     return false;
                 }
                 self.place(Kept::Filling, charge);

@@ -141,8 +141,7 @@ impl<B> State<B> {
     /// The readers get this first. Returns `false` if the allowance does not suffice for it.
     fn tell_later(&mut self, said: Said) -> bool {
         let charge = said.charge();
-        // Nothing is taken for nothing, which is refused once the memory is full.
-        let charged = charge == 0 || self.allowance.take(charge);
+        let charged = self.allowance.take(charge);
         self.ahead_charge = if charged { charge } else { 0 };
         self.stage = if said.is_empty() { Stage::Open } else { Stage::Ahead };
         self.ahead = said;

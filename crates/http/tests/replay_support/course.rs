@@ -15,6 +15,7 @@ use super::*;
 const LONG: usize = 300_000;
 
 /// No part is the same as another one nearby.
+#[allow(clippy::cast_possible_truncation, reason = "both remainders are below 256")]
 static PATTERN: [u8; LONG + 256] = {
     let mut pattern = [0; LONG + 256];
     let mut at = 0;
@@ -60,6 +61,7 @@ pub(crate) fn check(bytes: &[u8]) {
 }
 
 /// The frames of the body, up to a byte that ends them.
+#[allow(clippy::while_let_on_iterator, reason = "the caller reads what the loop leaves")]
 fn steps(bytes: &mut impl Iterator<Item = u8>) -> Vec<Step> {
     let mut steps = Vec::new();
     while let Some(byte) = bytes.next() {

@@ -86,7 +86,8 @@ async fn overloaded_is_retried_as_not_sent() {
     let shed = Arc::new(AtomicUsize::new(0));
     let inner = server.clone();
     let service = service_fn(move |request: Request<ReplayBody<Body>>| {
-        let (inner, turned_away) = (inner.clone(), shed.fetch_add(1, Ordering::SeqCst) % 2 == 0);
+        let (inner, turned_away) =
+            (inner.clone(), shed.fetch_add(1, Ordering::SeqCst).is_multiple_of(2));
         async move {
             match turned_away {
                 true => Err(BoxError::from(Overloaded::new())),

@@ -158,7 +158,8 @@ async fn out_2_lost_answer_earns_nothing() {
 #[tokio::test(start_paused = true)]
 async fn st_5_hostile_trailers_reach_the_caller() {
     let garbage = || with(streaming([]), "grpc-status-details-bin", "not base64!");
-    let rows: [(fn() -> Vec<Step>, Code); 5] = [
+    type Row = (fn() -> Vec<Step>, Code);
+    let rows: [Row; 5] = [
         (|| vec![Step::Trailers(field("grpc-status", "300"))], Code::Unknown),
         (|| vec![Step::Trailers(field("grpc-status", ""))], Code::Unknown),
         (|| vec![Step::Data(""), Step::Trailers(status(Code::NotFound))], Code::NotFound),

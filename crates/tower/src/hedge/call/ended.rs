@@ -213,7 +213,7 @@ where
     /// budget. An error without a failure changes nothing: no server has answered.
     fn tell_budget(&mut self, number: u32, sorted: &Sorted, answered: bool) {
         let fatal = sorted.event == Event::Fatal;
-        let account = fatal.then(|| self.account(number)).unwrap_or_default();
+        let account = if fatal { self.account(number) } else { Account::default() };
         let budget = &self.shared.policy.settings.budget;
         if let Some(failure) = sorted.failure {
             let now = clock::since_epoch(Instant::now());
