@@ -77,7 +77,8 @@ pub trait Budget: Send + Sync + 'static {
 
     /// Records the beginning of a call. The permit is dropped when the call ends, however it ends.
     ///
-    /// Called only if [`counts_calls`](Budget::counts_calls) returns `true`.
+    /// Called only if [`counts_calls`](Budget::counts_calls) returns `true`, and by the retry layer only: the
+    /// hedge layer, plain operations and the stock `tower::retry::Policy` do not report it.
     fn on_start(&self, destination: &str) -> Permit {
         let _ = destination;
         Permit::free()

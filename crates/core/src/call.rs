@@ -227,7 +227,7 @@ impl<D> Call<D> {
 
     /// Sets the permit that a budget issued at the beginning of the call.
     pub fn on_start(&mut self, permit: Permit) {
-        self.account.started(permit);
+        self.account.on_start(permit);
     }
 
     /// Takes what the budget must be given at the end of the call. A permit that was not spent is returned

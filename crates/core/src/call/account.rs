@@ -32,7 +32,8 @@ impl Account {
         Self { call: Permit::default(), last, retries }
     }
 
-    pub(super) fn started(&mut self, permit: Permit) {
+    /// Sets the permit that a budget issued at the beginning of the call: it is dropped at the end.
+    pub fn on_start(&mut self, permit: Permit) {
         self.call = permit;
     }
 

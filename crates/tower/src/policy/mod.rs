@@ -85,6 +85,8 @@ pub(crate) struct Settings<K: Protocol, D, B> {
     pub(crate) seed: Option<Seed>,
     pub(crate) nested: bool,
     pub(crate) clone_per_call: bool,
+    /// Whether the budget is given the beginning of each call.
+    pub(crate) counts_calls: bool,
     /// Whether nothing is asked for that has to be seen to before the first attempt of each call.
     pub(crate) plain: bool,
 }
@@ -198,6 +200,7 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
             seed: None,
             nested: false,
             clone_per_call: false,
+            counts_calls: false,
             plain: true,
         })
     }
@@ -208,6 +211,7 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
             && settings.seed.is_none()
             && !settings.nested
             && !settings.clone_per_call
+            && !settings.counts_calls
             && settings.protocol.is_plain();
         Self { settings: Arc::new(settings), stock: StockCall::default(), mode: PhantomData }
     }
@@ -237,7 +241,9 @@ where
 
     /// The budget that stands in front of every retry.
     pub fn budget<T: Budget>(self, budget: T) -> RetryPolicy<K, D, T, M> {
-        RetryPolicy::of(self.into_settings().map(|schedule, _| (schedule, budget)))
+        let mut settings = self.into_settings();
+        settings.counts_calls = budget.counts_calls();
+        RetryPolicy::of(settings.map(|schedule, _| (schedule, budget)))
     }
 
     /// The most attempts in all, the first included; 0 and 1 both mean never to retry. Default 3.
@@ -413,6 +419,7 @@ impl<K: Protocol, D, B> Settings<K, D, B> {
             seed: self.seed,
             nested: self.nested,
             clone_per_call: self.clone_per_call,
+            counts_calls: self.counts_calls,
             plain: self.plain,
         }
     }
@@ -432,6 +439,7 @@ impl<K: Protocol + Clone, D: Clone, B: Clone> Clone for Settings<K, D, B> {
             seed: self.seed.clone(),
             nested: self.nested,
             clone_per_call: self.clone_per_call,
+            counts_calls: self.counts_calls,
             plain: self.plain,
         }
     }

@@ -197,7 +197,7 @@ where
         let attempt = if opening.keeps {
             protocol.keep(request, opening.added(), &mut kept)
         } else {
-            if settings.observer.is_some() || !settings.budget.is_full() {
+            if settings.observer.is_some() || settings.counts_calls || !settings.budget.is_full() {
                 target = Some(protocol.target(&request).into());
             }
             protocol.pass(request, opening.added())
@@ -217,7 +217,7 @@ where
             let retrying = clones.then(|| Retrying::sent_by(self.inner.clone()));
             (admission, Some(attempt), retrying)
         };
-        let call = Call {
+        let mut call = Call {
             shared,
             kept,
             target,
@@ -228,6 +228,9 @@ where
             marker: opening.marker,
             retrying,
         };
+        if settings.counts_calls {
+            call.count();
+        }
         RetryFuture { timer: M::Timer::default(), attempt, call: Some(call) }
     }
 

@@ -2,10 +2,13 @@
 
 use std::io;
 use std::io::ErrorKind::ConnectionReset;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use http::Request;
 use http_body_util::BodyExt;
-use reattempt_core::{Budget, StopReason, Unlimited, Verdict};
+use reattempt_core::{Budget, Failure, Permit, PermitIssuer, StopReason, Unlimited, Verdict};
 use reattempt_tower::RetryLayer;
 use tokio::task::JoinSet;
 use tokio_test::{assert_ready, task};
@@ -229,4 +232,72 @@ async fn a_success_is_credited_though_its_call_was_never_to_be_retried() {
     client.clone().oneshot(get()).await.unwrap();
     client.oneshot(get().with(options().never_retry())).await.unwrap();
     assert!((budget.balance("one.example") - 8.1).abs() < 1e-9);
+}
+
+/// Counts the calls under way and the retries under way.
+#[derive(Clone, Default)]
+struct InFlight(Arc<[AtomicU32; 2]>);
+
+struct Place(InFlight, usize);
+
+impl PermitIssuer for Place {
+    fn give_back(&self, _: u32) {
+        self.0.0[self.1].fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn on_retry_end(&self, cost: u32, _: bool) {
+        self.give_back(cost);
+    }
+}
+
+impl InFlight {
+    fn permit(&self, of: usize) -> Permit {
+        self.0[of].fetch_add(1, Ordering::Relaxed);
+        Permit::new(Arc::new(Place(self.clone(), of)), 1)
+    }
+
+    fn counts(&self) -> [u32; 2] {
+        [0, 1].map(|of| self.0[of].load(Ordering::Relaxed))
+    }
+}
+
+impl Budget for InFlight {
+    fn acquire(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
+        Some(self.permit(1))
+    }
+
+    fn on_start(&self, destination: &str) -> Permit {
+        assert_eq!(destination, "one.example");
+        self.permit(0)
+    }
+
+    fn counts_calls(&self) -> bool {
+        true
+    }
+}
+
+/// SPEC §7: a budget can count the calls and the retries under way, however they end.
+#[tokio::test(start_paused = true)]
+async fn budget_counts_what_is_under_way() {
+    let budget = InFlight::default();
+    let policy = policy().budget(budget.clone());
+    let server = |status: u16| Server::by(move |_, _| Act::from(status).later(ms(10)));
+    for (status, options) in [(200, options()), (503, options()), (404, options().never_retry())] {
+        let mut call = task::spawn(
+            RetryLayer::new(policy.clone()).layer(server(status)).oneshot(get().with(options)),
+        );
+        assert!(call.poll().is_pending());
+        assert_eq!(budget.counts(), [1, 0], "{status}");
+        if status == 503 {
+            tokio::time::advance(ms(10)).await;
+            assert!(call.poll().is_pending());
+            assert_eq!(budget.counts(), [1, 1], "its retry waits");
+        }
+        call.await.unwrap();
+        assert_eq!(budget.counts(), [0, 0], "{status}");
+    }
+    let mut dropped = task::spawn(RetryLayer::new(policy).layer(server(200)).oneshot(get()));
+    assert!(dropped.poll().is_pending());
+    drop(dropped);
+    assert_eq!(budget.counts(), [0, 0]);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use reattempt_core::{Account, Budget, CallEnd, Schedule, ServerHint, StopReason};
 use tower_service::Service;
 
-use super::{Call, destination};
+use super::{Call, Retrying, destination};
 use crate::Report;
 use crate::error_mode::ErrorMode;
 use crate::policy::Settings;
@@ -181,9 +181,21 @@ where
 
     /// Takes what the budget must be given at the end of the call.
     fn take_account(&mut self) -> Account {
-        let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
-        let progress = retrying.and_then(|retrying| retrying.progress.as_mut());
-        progress.map(Progress::account).unwrap_or_default()
+        let Some(retrying) = &mut self.retrying else { return Account::default() };
+        let retrying = retrying.as_mut().project();
+        let progress = retrying.progress.as_mut();
+        let mut account = progress.map(Progress::account).unwrap_or_default();
+        if let Some(permit) = retrying.counted.take() {
+            account.on_start(permit);
+        }
+        account
+    }
+
+    /// Records the beginning of the call with a budget that counts calls.
+    #[cold]
+    pub(in crate::retry) fn count(&mut self) {
+        let permit = self.shared.policy.settings.budget.on_start(&self.destination());
+        self.retrying.get_or_insert_with(Retrying::new).as_mut().count(permit);
     }
 
     /// Tells everybody who wants to know how the call ended. Returns the report for the answer.

@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use pin_project_lite::pin_project;
-use reattempt_core::{Admission, Budget, Schedule};
+use reattempt_core::{Admission, Budget, Permit, Schedule};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -76,6 +76,8 @@ pin_project! {
         last_error: Option<E>,
         // The head of the response that was refused last, where a hook or an error may want it.
         refused: Option<RefusedResponse>,
+        // The permit of the call itself, from a budget that counts calls.
+        counted: Option<Permit>,
         #[pin]
         course: Course<S, R, H, T>,
     }
@@ -83,7 +85,8 @@ pin_project! {
 
 impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
     pub(in crate::retry) fn new() -> Pin<Box<Self>> {
-        Box::pin(Self { progress: None, last_error: None, refused: None, course: Course::new() })
+        let course = Course::new();
+        Box::pin(Self { progress: None, last_error: None, refused: None, counted: None, course })
     }
 
     /// With the service that has just sent an attempt and is to send all that follow.
@@ -91,6 +94,11 @@ impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
         let mut retrying = Self::new();
         retrying.as_mut().project().course.sent(service);
         retrying
+    }
+
+    /// Holds the permit of the call to its end.
+    pub(in crate::retry) fn count(self: Pin<&mut Self>, permit: Permit) {
+        *self.project().counted = Some(permit);
     }
 
     /// Gives the attempt's head to the hook, and has `service` readied for the attempt.
@@ -191,6 +199,7 @@ impl Opening {
         settings.hook.is_none()
             && settings.observer.is_none()
             && settings.budget.is_full()
+            && !settings.counts_calls
             && self.setting.is_stateless(&settings.schedule)
             && self.setting.options.as_ref().is_none_or(|options| options.slot().is_none())
     }
