@@ -10,8 +10,8 @@ use core::panic::PanicInfo;
 use core::time::Duration;
 
 use reattempt_core::{
-    Admission, Decision, Delays, Failed, Failure, FailureKind, Jitter, Judgement, Limits, Random,
-    Schedule, ScheduleExt, SharedSchedule, Unlimited, Verdict, decide,
+    Call, Decision, FailedAttempt, Failure, FailureKind, Jitter, Limits, Random, Schedule,
+    ScheduleExt, SharedSchedule, Terms, Unlimited, Verdict,
 };
 use reattempt_schedule_exponential::{Exponential, TruncatedExponential};
 use reattempt_schedule_fixed::{Constant, Iterated, Linear, List};
@@ -66,25 +66,16 @@ pub extern "C" fn reattempt_next_delay(attempts: u32) -> i64 {
 
     let random = &mut Steps(0);
     let failure = Failure::new(FailureKind::Server).with_code(503);
-    let failed = Failed {
-        judgement: Judgement::new(Verdict::Transient(failure)),
-        attempts,
-        repeatable: true,
-        at_hand: true,
-        previous: None,
-        admission: schedule.admit(),
-        elapsed: Duration::ZERO,
-        until_deadline: None,
-        destination: "",
-        now: Duration::ZERO,
-    };
-    schedule.failed(Admission::default(), &failure, random);
-    let delays: &mut dyn Delays = &mut schedule.delays();
-    match decide(&Limits::default(), &failed, delays, random, &Unlimited) {
-        Decision::Retry { after, permit } => {
-            drop(permit.spend());
+    let mut call = Call::new(&schedule);
+    (1..attempts).for_each(|_| call.on_send());
+    let failed = FailedAttempt::new(Verdict::Transient(failure), "", Duration::ZERO)
+        .admitted(schedule.admit());
+    let terms = Terms::new(Limits::default());
+    match call.failed(&terms, &failed, &schedule, &Unlimited, random) {
+        Decision::Retry { after } => {
+            call.on_send();
             i64::try_from(after.as_nanos()).unwrap_or(i64::MAX)
         }
-        Decision::Return(_) => -1,
+        _ => -1,
     }
 }
