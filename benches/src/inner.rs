@@ -7,6 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
+#[cfg(feature = "peers")]
+use std::time::Duration;
 
 use bytes::Bytes;
 #[cfg(feature = "peers")]
@@ -16,6 +18,8 @@ use http_body::Body;
 use http_body_util::Empty;
 #[cfg(feature = "peers")]
 use reqwest_middleware::{Middleware, Next};
+#[cfg(feature = "peers")]
+use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
 /// What the inner services answer with.
@@ -132,10 +136,22 @@ impl<B> Service<Request<B>> for Fails {
     }
 }
 
-/// Answers 200 at the second poll: as every client that has a network below it.
+/// Answers 200 at the second poll, as a client with a network below it does; the first calls take
+/// [`SLOW`](Self::SLOW), for whoever observes latencies.
 #[cfg(feature = "peers")]
 #[derive(Debug, Clone)]
-pub(crate) struct AnswersLater;
+pub(crate) struct AnswersLater {
+    slow_calls: Arc<AtomicU64>,
+}
+
+#[cfg(feature = "peers")]
+impl AnswersLater {
+    pub(crate) const SLOW: Duration = Duration::from_millis(50);
+
+    pub(crate) fn new(slow_calls: u64) -> Self {
+        Self { slow_calls: Arc::new(AtomicU64::new(slow_calls)) }
+    }
+}
 
 #[cfg(feature = "peers")]
 impl<B> Service<Request<B>> for AnswersLater {
@@ -150,15 +166,22 @@ impl<B> Service<Request<B>> for AnswersLater {
     #[inline(never)]
     fn call(&mut self, request: Request<B>) -> Later {
         drop(black_box(request));
-        Later { polled: false }
+        let one_less = |calls: u64| calls.checked_sub(1);
+        let slow = self.slow_calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+        match slow {
+            Ok(_) => Later::Asleep(Box::pin(sleep(Self::SLOW))),
+            Err(_) => Later::NotPolled,
+        }
     }
 }
 
 /// The future of [`AnswersLater`].
 #[cfg(feature = "peers")]
 #[derive(Debug)]
-pub(crate) struct Later {
-    polled: bool,
+pub(crate) enum Later {
+    Asleep(Pin<Box<Sleep>>),
+    NotPolled,
+    Polled,
 }
 
 #[cfg(feature = "peers")]
@@ -166,12 +189,15 @@ impl Future for Later {
     type Output = Result<Answer, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.polled {
-            return Poll::Ready(Ok(answer(StatusCode::OK)));
+        match &mut *self {
+            Self::Asleep(sleep) => sleep.as_mut().poll(cx).map(|()| Ok(answer(StatusCode::OK))),
+            Self::Polled => Poll::Ready(Ok(answer(StatusCode::OK))),
+            Self::NotPolled => {
+                *self = Self::Polled;
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
         }
-        self.polled = true;
-        cx.waker().wake_by_ref();
-        Poll::Pending
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) const ROWS: &[Row] = &[
         counted: true,
         timed: false,
         contenders: &[
-            alone("bare", || awaited(AnswersLater, fresh)),
+            alone("bare", || awaited(AnswersLater::new(0), fresh)),
             above("ours-fixed", "bare", || hedged(HedgePolicy::http().delay(DELAY))),
             above("ours-quantile", "bare", || {
                 hedged(HedgePolicy::http().delay_quantile(0.95).unwrap())
@@ -67,13 +67,14 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
-const DELAY: Duration = Duration::from_millis(50);
+const DELAY: Duration = AnswersLater::SLOW;
 
-/// Enough calls for a quantile.
+/// Enough calls for a quantile, each of which takes [`DELAY`]. tower's histogram also needs time to pass:
+/// it reads what was observed in the period before.
 const OBSERVED: u64 = 300;
 
 fn hedged(policy: HedgePolicy) -> Work {
-    let mut work = awaited(hedging(policy).layer(AnswersLater), fresh);
+    let mut work = awaited(hedging(policy).layer(AnswersLater::new(OBSERVED)), fresh);
     work(OBSERVED);
     work
 }
@@ -85,7 +86,7 @@ fn hedging(policy: HedgePolicy) -> HedgeLayer {
 
 /// tower's hedge knows no fixed delay: its delay is always a percentile.
 fn by_tower() -> Work {
-    let service = hedge::Hedge::new(AnswersLater, Repeats, 10, 0.95, CAP);
+    let service = hedge::Hedge::new(AnswersLater::new(OBSERVED), Repeats, 10, 0.95, CAP);
     let mut work = awaited(service, fresh);
     work(OBSERVED);
     work
