@@ -280,14 +280,14 @@ pub(crate) const LINES: &[Line] = &[
         row: "hedge",
         title: "hedged call, first attempt succeeds at its second poll, fixed delay",
         ours: "ours-fixed",
-        goals: &[missed(Instructions, Times(0.31, &["tower-hedge"]), 1.16)],
+        goals: &[missed(Instructions, Times(0.31, &["tower-hedge"]), 0.81)],
     },
     Line {
         part: LAYERS,
         row: "hedge",
         title: "the same, delay by quantile",
         ours: "ours-quantile",
-        goals: &[missed(Instructions, Times(0.37, &["tower-hedge"]), 1.30)],
+        goals: &[missed(Instructions, Times(0.37, &["tower-hedge"]), 0.92)],
     },
     Line {
         part: LAYERS,
