@@ -17,12 +17,12 @@ pub use account::{Account, CallEnd};
 pub use failed_attempt::{FailedAttempt, Undone};
 pub use schedule::CallSchedule;
 
-/// What holds for a call from its beginning.
+/// The limits and permissions of a call, fixed at its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
     /// The limits of the call.
     pub limits: Limits,
-    /// Whether the request may be carried out twice.
+    /// `true` if the request may be carried out twice.
     pub repeatable: bool,
     /// Why the call must not be retried at all, if so.
     pub forbidden: Option<StopReason>,
@@ -35,7 +35,7 @@ impl Terms {
     }
 }
 
-/// What follows a failed attempt.
+/// The decision after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
@@ -43,7 +43,7 @@ pub enum Decision {
     Return(StopReason),
     /// Send the request again after this long. The call holds the budget's permit meanwhile.
     Retry {
-        /// How long to wait first.
+        /// The time to wait first.
         after: Duration,
     },
     /// Send the request again at once: it was not processed, and this is not counted as a retry.
@@ -94,7 +94,7 @@ pub struct Call<D> {
     /// The permit of a retry that was granted and not sent yet.
     permit: Option<Permit>,
     account: Account,
-    /// Whether the attempt that is next, or under way, takes the place of another.
+    /// `true` if the attempt that is next, or under way, takes the place of another.
     resends: bool,
     /// The kinds of attempt that were resent: each is once.
     resent: [bool; 2],

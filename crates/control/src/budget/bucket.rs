@@ -52,7 +52,7 @@ pub(crate) struct Rule {
     pub(crate) ratio: u64,
     /// What a second adds; at most a million tokens.
     pub(crate) refill: u64,
-    /// Whether a retry that ends its call with a success returns what it cost.
+    /// `true` if a retry that ends its call with a success returns what it cost.
     pub(crate) refunds: bool,
 }
 

@@ -36,7 +36,7 @@ struct Tokens {
     cost: u32,
 }
 
-/// What two issuers charged for one retry.
+/// The tokens of two issuers for one retry.
 struct Both(Tokens, Tokens);
 
 impl PermitIssuer for Both {

@@ -2,7 +2,7 @@
 
 use crate::{Budget, PaidRetry, Permit, ServerHint};
 
-/// How a call ended, as far as a budget is concerned.
+/// The end of a call, as far as a budget is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallEnd {
@@ -14,7 +14,8 @@ pub enum CallEnd {
     Failed,
 }
 
-/// What a call owes its budget a report of: the retry under way and the number of paid retries.
+/// The payments of a call that its budget is given at the end: the retry under way and the number of paid
+/// retries.
 ///
 /// It outlives the state of the call where the call ends after its response began, as in gRPC. Dropped,
 /// it reports the end of the retry under way and nothing else. A call that was never retried has the
