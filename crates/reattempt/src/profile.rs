@@ -49,7 +49,7 @@ use reattempt_core::{
 use reattempt_schedule_exponential::{Exponential, TruncatedExponential};
 use reattempt_schedule_fixed::Linear;
 
-pub use reattempt_tower::Profile;
+pub use crate::Profile;
 
 /// What [`RetryPolicy::http`](crate::RetryPolicy::http) does by itself.
 ///

@@ -63,7 +63,7 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 ///
 /// A retry waits as long as the interval then is, but never less than `initial`: after a failure
 /// that is not throttled it may be 0, and no retry goes at once. Calls that succeed are not paced;
-/// the layer that waits before each call (`PaceLayer` in `reattempt-tower`) does that.
+/// the layer that waits before each call (`PaceLayer` in `reattempt`) does that.
 ///
 /// **Set [`max`](Self::max) below the call's limit on elapsed time** (30 s by default). Only retries
 /// wait here, so a longer interval does not lower the rate of first attempts. If more than one call in
@@ -75,7 +75,7 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 ///
 /// # As turns
 ///
-/// A layer (`PaceLayer` in `reattempt-tower`) admits each call one interval after the one before it,
+/// A layer (`PaceLayer` in `reattempt`) admits each call one interval after the one before it,
 /// across all callers, so that the rate falls to 1/interval however many there are. The interval then
 /// moves so, that it settles near what the service can take:
 ///

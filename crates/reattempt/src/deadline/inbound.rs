@@ -1,0 +1,77 @@
+//! The deadline of an inbound call, put where a handler finds it.
+//!
+//! What flows in: a server's requests. What flows out: the same, with a [`Deadline`] in the extensions
+//! of those that came with a `grpc-timeout`.
+
+use std::task::{Context, Poll};
+
+use http::Request;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::Deadline;
+
+/// For servers: reads the `grpc-timeout` of each request when it comes, and puts the [`Deadline`] into
+/// its extensions, from which a handler [hands it on](Deadline::hand_on) to its own outbound calls, in one
+/// line.
+///
+/// Works with any server that is a tower `Service` of `http::Request`s: on axum's `Router::layer`, where
+/// a handler takes the inbound `http::Extensions` as an argument, and on tonic's
+/// `Server::builder().layer(…)`, where they are `request.extensions()`. The time counts from here on: put
+/// it outermost. A request without the field, or with one that cannot be read, has no deadline.
+///
+/// ```
+/// use std::convert::Infallible;
+/// use http::{Request, Response};
+/// use reattempt::{Deadline, InboundDeadlineLayer};
+/// use tower::{Layer, ServiceExt, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// let handler = service_fn(|inbound: Request<()>| async move {
+///     let mut outbound = Request::new(());
+///     Deadline::hand_on(inbound.extensions(), outbound.extensions_mut());
+///     // … send it with a retrying client, whose attempts are told what is left.
+///     Ok::<_, Infallible>(Response::new(outbound.extensions().get::<Deadline>().is_some()))
+/// });
+/// let server = InboundDeadlineLayer.layer(handler);
+/// let inbound = Request::builder().header("grpc-timeout", "1500m").body(()).unwrap();
+/// assert!(server.oneshot(inbound).await.unwrap().into_body());
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InboundDeadlineLayer;
+
+impl<S> Layer<S> for InboundDeadlineLayer {
+    type Service = InboundDeadline<S>;
+
+    fn layer(&self, inner: S) -> InboundDeadline<S> {
+        InboundDeadline { inner }
+    }
+}
+
+/// The service of [`InboundDeadlineLayer`].
+#[derive(Debug, Clone)]
+pub struct InboundDeadline<S> {
+    inner: S,
+}
+
+impl<S, B> Service<Request<B>> for InboundDeadline<S>
+where
+    S: Service<Request<B>>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> S::Future {
+        if let Some(deadline) = Deadline::from_headers(request.headers()) {
+            request.extensions_mut().insert(deadline);
+        }
+        self.inner.call(request)
+    }
+}

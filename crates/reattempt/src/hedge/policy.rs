@@ -1,0 +1,340 @@
+//! What a user sets: protocol, attempts, delay, limits, budget, observers.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{StatusCode, Uri};
+use reattempt_control::RetryBudget;
+use reattempt_core::{Budget, ConfigError, Limits, Verdict};
+use reattempt_http::ReplayLimits;
+
+use super::latencies::Latencies;
+use crate::error_mode::BoxedError;
+use crate::protocol::{Grpc, Http, Messages, Outcome, Protocol};
+use crate::{Event, Observer};
+
+/// The most attempts that a policy allows, whatever it is told: the cap of gRPC clients (rule CALL-8).
+pub(super) const MOST_ATTEMPTS: u32 = 5;
+
+/// How calls are hedged.
+///
+/// **Hedging multiplies load and carries requests out more than once**: see the hazards of
+/// [`HedgeLayer`](crate::HedgeLayer).
+///
+/// The first attempt goes at once; while it has not answered, another goes each `delay`, up to
+/// `max_attempts` in all. The first response that is not worth another attempt wins: a 200 does, and so
+/// does a 404. A 503 does not win. A failure that another attempt may mend brings the next one forward to
+/// that very moment. Only a response ends the call while others are in flight: an error ends its own
+/// attempt (a failure of the request's own body ends the call). When all have failed the caller gets what
+/// came last. The losers are dropped before the winner is handed out.
+///
+/// A server that asks for a wait (gRPC's pushback, HTTP's `Retry-After`) puts the next attempt off for
+/// that long; one that asks for no retry stops all further ones, and those under way go on.
+///
+/// A refused response is thrown away before anything is waited for, because the next attempt may need the
+/// place that it holds. The budget is asked before that, so a hedge that it refuses leaves the caller
+/// that response.
+///
+/// Waiting needs a tokio runtime with its time driver on. Where there is no runtime calls work and are
+/// not hedged.
+///
+/// A clone shares the budget and the latencies observed with its original; policies that are built
+/// separately share nothing.
+///
+/// | setting | default | why |
+/// |---|---|---|
+/// | delay | the 95th percentile of observed latencies | at most one call in twenty is slow enough to be hedged |
+/// | `max_attempts` | 2 | so that this is all the load that slowness adds |
+/// | `max_elapsed` | 30 s | past that nobody waits for the answer |
+/// | `max_server_delay` | 60 s | a server that asks for more is better left alone |
+/// | budget | HTTP: for each destination 10 tokens, 0.1 for a success, 0.01 a second; gRPC: none | errors bring hedges forward, and the quantile does not bound those |
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt_control::RetryBudget;
+/// use reattempt::HedgePolicy;
+///
+/// # fn main() -> Result<(), reattempt_core::ConfigError> {
+/// let by_quantile = HedgePolicy::http().delay_quantile(0.99)?.budget(RetryBudget::ratio(0.02)?);
+/// let by_the_clock = HedgePolicy::http().delay(Duration::from_millis(250)).max_attempts(3);
+/// # Ok(())
+/// # }
+/// ```
+pub struct HedgePolicy<K: Protocol = Http, B = RetryBudget, M = <K as Protocol>::Mode> {
+    pub(super) settings: Arc<Settings<K, B>>,
+    mode: PhantomData<fn() -> M>,
+}
+
+/// What all clones of a policy share.
+pub(crate) struct Settings<K, B> {
+    pub(crate) protocol: K,
+    pub(crate) budget: B,
+    pub(super) limits: Limits,
+    pub(super) delay: HedgeDelay,
+    pub(super) idempotent: bool,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+}
+
+/// The time from one attempt to the next.
+#[derive(Debug, Clone)]
+pub(super) enum HedgeDelay {
+    Fixed(Duration),
+    Quantile(Arc<Latencies>),
+}
+
+impl HedgePolicy {
+    /// Hedging of HTTP requests with a safe method.
+    pub fn http() -> Self {
+        Self::with_protocol(Http::default(), RetryBudget::default())
+    }
+}
+
+/// [`HedgePolicy::http`].
+impl Default for HedgePolicy {
+    fn default() -> Self {
+        Self::http()
+    }
+}
+
+impl HedgePolicy<Grpc> {
+    /// Hedging of gRPC calls: **of every method** that is called through it (rule HG-14).
+    ///
+    /// The codes that leave the other attempts running are UNAVAILABLE, RESOURCE_EXHAUSTED and
+    /// DEADLINE_EXCEEDED, unless [`non_fatal_codes`](Self::non_fatal_codes) says otherwise. No budget
+    /// unless one is given; up to 256 KiB of each request kept. A response whose headers are not its
+    /// end wins, whatever status its trailers will bring (rules COM-1, HG-3).
+    pub fn grpc() -> Self {
+        let policy = Self::with_protocol(Grpc::default(), RetryBudget::unlimited());
+        policy.replay(ReplayLimits::default().per_call(256 * 1024))
+    }
+}
+
+impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
+    fn with_protocol(protocol: K, budget: B) -> Self {
+        Self::of(Settings {
+            protocol,
+            budget,
+            limits: Limits { max_attempts: 2, ..Limits::default() },
+            delay: HedgeDelay::Quantile(Arc::new(Latencies::usual())),
+            idempotent: false,
+            observer: None,
+        })
+    }
+
+    fn of(settings: Settings<K, B>) -> Self {
+        Self { settings: Arc::new(settings), mode: PhantomData }
+    }
+
+    /// The budget, to read its balance.
+    pub fn get_budget(&self) -> &B {
+        &self.settings.budget
+    }
+
+    /// The delay before the next hedge, as it is now; `None` while too little is known of latencies.
+    pub fn current_delay(&self) -> Option<Duration> {
+        match &self.settings.delay {
+            HedgeDelay::Fixed(delay) => Some(*delay),
+            HedgeDelay::Quantile(latencies) => latencies.quantile(),
+        }
+    }
+}
+
+/// Settings of every protocol.
+impl<K, B, M> HedgePolicy<K, B, M>
+where
+    K: Protocol + Clone,
+    B: Clone,
+{
+    /// The most attempts in all, the first included; 0 and 1 both mean never to hedge, and more than 5
+    /// act as 5 (rule CALL-8). Default 2.
+    pub fn max_attempts(self, attempts: u32) -> Self {
+        self.set(|settings| settings.limits.max_attempts = attempts)
+    }
+
+    /// The time from one attempt to the next, always the same. Zero sends all at once (rule HG-2):
+    /// `max_attempts` times the load.
+    pub fn delay(self, delay: Duration) -> Self {
+        self.set(|settings| settings.delay = HedgeDelay::Fixed(delay))
+    }
+
+    /// Makes the delay the running quantile of how long first attempts take: 0.95 hedges those that
+    /// are slower than 95 of 100. Slowness then adds at most 1 − q to the load for each hedge a call
+    /// may have (with two attempts: 5 %).
+    ///
+    /// Nothing is hedged before there are samples enough: 100, or as many as it takes for ten to lie
+    /// beyond the quantile (0.95: 200; 0.99: 1000). The estimate is at most 6.25 % above the true
+    /// quantile of the samples, never below it, and the timer that waits for it counts in whole
+    /// milliseconds. Older samples count for less: half after ten times as many as it took. It is one
+    /// for all calls of the policy: give calls of a different kind a policy of their own.
+    ///
+    /// Every first attempt that outlasts the delay is counted, whatever becomes of it; one that fails
+    /// sooner is not. Hedges that answer a failure rather than slowness are not bounded by the
+    /// quantile, only by the budget.
+    ///
+    /// # Errors
+    /// Unless `quantile` is from 0.5 to 0.9999.
+    pub fn delay_quantile(self, quantile: f64) -> Result<Self, ConfigError> {
+        let latencies = Arc::new(Latencies::new(quantile)?);
+        Ok(self.set(|settings| settings.delay = HedgeDelay::Quantile(latencies)))
+    }
+
+    /// The time from the start of a call after which no further attempt is sent; `None` for no limit.
+    /// Default 30 s. It interrupts nothing, but it also ends the wait for a service that does not
+    /// become ready for a hedge. With the inner service's own errors one such wait has no end: that of a
+    /// call whose only response was refused and is gone, for it has nothing else to end with.
+    pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
+        let elapsed = elapsed.into();
+        self.set(|settings| settings.limits.max_elapsed = elapsed)
+    }
+
+    /// The longest delay a server may ask for by `Retry-After`; asked for more, no further attempt is
+    /// made. Default 60 s. gRPC's pushback has no such limit (rule PB-4).
+    pub fn max_server_delay(self, delay: Duration) -> Self {
+        self.set(|settings| settings.limits.max_server_delay = delay)
+    }
+
+    /// The budget that stands in front of every hedge. A hedge that it refuses is not sent; those in
+    /// flight go on, and the call has no further one (rule HG-8).
+    ///
+    /// A call that is hedged for taking long asks it as for a failure of the kind
+    /// [`Timeout`](reattempt_core::FailureKind::Timeout). One that a retry layer has as well goes in here
+    /// as [`SpendOnly`](reattempt_core::SpendOnly).
+    pub fn budget<T: Budget>(self, budget: T) -> HedgePolicy<K, T, M> {
+        let Settings { protocol, limits, delay, idempotent, observer, .. } = self.into_settings();
+        HedgePolicy::of(Settings { protocol, budget, limits, delay, idempotent, observer })
+    }
+
+    /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) end the
+    /// whole call with a [`TimedOut`](crate::TimedOut) (rule HG-11). A call whose deadline has passed
+    /// already is not sent. Without it a deadline over HTTP only
+    /// keeps further attempts from being sent, for the error type is the inner service's; over gRPC it
+    /// ends the call with an answer that says so. Needed for inner services whose error is a `BoxError`
+    /// already.
+    pub fn boxed_errors(self) -> HedgePolicy<K, B, BoxedError> {
+        HedgePolicy::of(self.into_settings())
+    }
+
+    /// Is told of every event of every call that may be hedged, after the observers added before it;
+    /// of none while the quantile is not known yet, for then calls only pass through.
+    ///
+    /// Here [`WillRetry`](Event::WillRetry) tells of a hedge that is being sent, with the time since
+    /// the attempt before it was.
+    pub fn observer<O: Observer + 'static>(self, observer: O) -> Self {
+        self.set(|settings| {
+            settings.observer = Some(match settings.observer.take() {
+                None => Arc::new(observer),
+                Some(first) => Arc::new(move |destination: &str, event: &Event<'_>| {
+                    first.on_event(destination, event);
+                    observer.on_event(destination, event);
+                }),
+            });
+        })
+    }
+
+    /// The same for a closure.
+    pub fn observe<F>(self, observer: F) -> Self
+    where
+        F: Fn(&str, &Event<'_>) + Send + Sync + 'static,
+    {
+        self.observer(observer)
+    }
+
+    pub(super) fn set(self, change: impl FnOnce(&mut Settings<K, B>)) -> Self {
+        let mut settings = self.into_settings();
+        change(&mut settings);
+        Self::of(settings)
+    }
+
+    fn into_settings(self) -> Settings<K, B> {
+        Arc::try_unwrap(self.settings).unwrap_or_else(|shared| (*shared).clone())
+    }
+}
+
+/// Settings of HTTP and gRPC alike.
+impl<K, B, M> HedgePolicy<K, B, M>
+where
+    K: Messages + Protocol + Clone,
+    B: Clone,
+{
+    /// How much of request bodies is kept, for one call and in all. Default 64 KiB (gRPC: 256 KiB) and
+    /// 64 MiB. Of a call whose body outgrows it, the attempt that has read most goes on alone: no
+    /// further one is sent, and the others are cancelled at once (rule BUF-8). Should that attempt have
+    /// ended before, so has the call, with its outcome.
+    pub fn replay(self, limits: ReplayLimits) -> Self {
+        self.set(|settings| settings.protocol.messages().replay = limits.by_destination())
+    }
+
+    /// Adds a classifier. It is asked before the table, after those added before it; `None` from it
+    /// leaves an outcome to the next in line. A transient or unprocessed verdict is what rule HG-4
+    /// calls non-fatal, a permanent one is fatal.
+    ///
+    /// Only a response is ever fatal. An error with a permanent verdict, or of an unknown type, ends its
+    /// own attempt and leaves the others running; it is the call's outcome if it comes last. tower's
+    /// `Overloaded` is not classified: a hedge that it turns away was not sent. The hedge's token goes
+    /// back to the budget, and the call has no further hedge.
+    pub fn classify<C>(self, classifier: C) -> Self
+    where
+        C: for<'a> Fn(Outcome<'a>) -> Option<Verdict> + Send + Sync + 'static,
+    {
+        self.set(|settings| settings.protocol.messages().add_classifier(Arc::new(classifier)))
+    }
+
+    /// Whom a request counts for in the budget; see
+    /// [`RetryPolicy::destination`](crate::RetryPolicy::destination).
+    pub fn destination<F>(self, destination: F) -> Self
+    where
+        F: for<'a> Fn(&'a Uri) -> Cow<'a, str> + Send + Sync + 'static,
+    {
+        self.set(|settings| settings.protocol.messages().destination = Some(Arc::new(destination)))
+    }
+}
+
+/// Settings of HTTP.
+impl<B: Clone, M> HedgePolicy<Http, B, M> {
+    /// Whether PUT and DELETE are hedged as well. Off by default: what is right to repeat one after
+    /// the other may still clash when it runs side by side.
+    ///
+    /// An `Idempotency-Key` is not enough: servers refuse a second request with a key while the first
+    /// is under way.
+    pub fn idempotent_methods(self, hedged: bool) -> Self {
+        self.set(|settings| settings.idempotent = hedged)
+    }
+
+    /// Gives one status a verdict of its own, in place of the table's.
+    pub fn on_status(self, status: StatusCode, verdict: Verdict) -> Self {
+        self.set(|settings| settings.protocol.set_status(status, verdict))
+    }
+}
+
+impl<K: Clone, B: Clone> Clone for Settings<K, B> {
+    fn clone(&self) -> Self {
+        Self {
+            protocol: self.protocol.clone(),
+            budget: self.budget.clone(),
+            limits: self.limits,
+            delay: self.delay.clone(),
+            idempotent: self.idempotent,
+            observer: self.observer.clone(),
+        }
+    }
+}
+
+impl<K: Protocol, B, M> Clone for HedgePolicy<K, B, M> {
+    fn clone(&self) -> Self {
+        Self { settings: Arc::clone(&self.settings), mode: PhantomData }
+    }
+}
+
+impl<K: Protocol + fmt::Debug, B: fmt::Debug, M> fmt::Debug for HedgePolicy<K, B, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HedgePolicy")
+            .field("protocol", &self.settings.protocol)
+            .field("budget", &self.settings.budget)
+            .field("limits", &self.settings.limits)
+            .field("delay", &self.settings.delay)
+            .finish_non_exhaustive()
+    }
+}

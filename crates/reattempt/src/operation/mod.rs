@@ -1,0 +1,270 @@
+//! Retries of any operation, asynchronous or blocking, by the same engine.
+//!
+//! What flows in: a schedule or a policy, and a closure that begins the operation anew. What flows
+//! out: its first success, or a [`RetryError`] with its last error.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use reattempt_control::RetryBudget;
+use reattempt_core::{Budget, Failure, FailureKind, Schedule, Unlimited, Verdict};
+
+use crate::error_mode::OwnError;
+use crate::protocol::Protocol;
+use crate::{CallOptions, Profile, RetryPolicy};
+
+mod blocking;
+mod error;
+mod future;
+mod transient;
+mod tries;
+
+pub use error::RetryError;
+pub use future::RetryingFuture;
+pub use transient::{is_transient_io_error, is_transient_sqlstate};
+
+use tries::Tries;
+
+/// Retries an asynchronous operation until it succeeds, or there is reason to stop.
+///
+/// `policy` is a [`RetryPolicy::operations`], a [`Profile`], which brings its own limits, or just a
+/// schedule, which then goes with the default limits of a policy (three attempts, 30 s); neither of
+/// these two has a budget unless the profile names one. `operation` is called once for each
+/// attempt; every error counts as worth a retry unless [`when`](Retrying::when) or
+/// [`judge`](Retrying::judge) says otherwise, and every operation as one that may be repeated: an
+/// operation that must not run twice is not to be given here.
+///
+/// # Errors
+/// A [`RetryError`] with the operation's last error, and why no further attempt was made.
+///
+/// # Cancel safety
+/// Dropping the future drops the attempt under way or the wait, and gives an unspent token of the
+/// budget back.
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt_schedule_exponential::Exponential;
+/// use reattempt::retry;
+///
+/// # async fn connect() -> std::io::Result<u32> { Ok(7) }
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let connection = retry(Exponential::full_jitter(Duration::from_millis(100)), connect)
+///     .when(|error| error.kind() != std::io::ErrorKind::PermissionDenied)
+///     .notify(|error, delay| eprintln!("{error}; again in {delay:?}"))
+///     .await?;
+/// # assert_eq!(connection, 7);
+/// # Ok::<(), reattempt::RetryError<std::io::Error>>(())
+/// # }).unwrap();
+/// ```
+pub fn retry<P, F, Fut, T, E>(policy: P, operation: F) -> Retrying<F, E, P::Schedule, P::Budget>
+where
+    P: IntoOperationPolicy,
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+{
+    Retrying::new(policy, operation)
+}
+
+/// The same for an operation that blocks its thread; [`call`](Retrying::call) runs it.
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt_schedule_fixed::Constant;
+/// use reattempt::retry_blocking;
+///
+/// let mut tries = 0;
+/// let text = retry_blocking(Constant::new(Duration::from_millis(1)), || {
+///     tries += 1;
+///     if tries < 3 { Err("not there yet") } else { Ok("here") }
+/// })
+/// .call();
+/// assert_eq!(text.unwrap(), "here");
+/// ```
+pub fn retry_blocking<P, F, T, E>(policy: P, operation: F) -> Retrying<F, E, P::Schedule, P::Budget>
+where
+    P: IntoOperationPolicy,
+    F: FnMut() -> Result<T, E>,
+{
+    Retrying::new(policy, operation)
+}
+
+/// An operation that is to be retried: awaited, or [called](Retrying::call) if it blocks.
+#[must_use = "nothing happens before it is awaited or called"]
+pub struct Retrying<F, E, D: Schedule, B, J = fn(&E) -> Verdict, N = fn(&E, Duration)> {
+    operation: F,
+    policy: RetryPolicy<Operations, D, B>,
+    options: Option<CallOptions>,
+    judge: J,
+    notify: N,
+    error: PhantomData<fn(E)>,
+}
+
+impl<F, E, D: Schedule, B> Retrying<F, E, D, B> {
+    fn new<P>(policy: P, operation: F) -> Self
+    where
+        P: IntoOperationPolicy<Schedule = D, Budget = B>,
+    {
+        Self {
+            operation,
+            policy: policy.into_operation_policy(),
+            options: None,
+            judge: |_| Verdict::Transient(Failure::new(FailureKind::Other)),
+            notify: |_, _| {},
+            error: PhantomData,
+        }
+    }
+}
+
+impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
+    /// Which errors are worth a retry; any other is permanent and ends the call. All by default.
+    ///
+    /// Takes the place of a [`judge`](Self::judge) given before.
+    pub fn when<W>(
+        self,
+        worth_it: W,
+    ) -> Retrying<F, E, D, B, impl Fn(&E) -> Verdict + use<F, E, D, B, J, N, W>, N>
+    where
+        W: Fn(&E) -> bool,
+    {
+        self.judge(move |error: &E| match worth_it(error) {
+            true => Verdict::Transient(Failure::new(FailureKind::Other)),
+            false => Verdict::Permanent,
+        })
+    }
+
+    /// What each error means, where its kind matters: to a schedule for each kind of failure, or to
+    /// a budget that charges more for some. An error that is no failure in either way is permanent.
+    pub fn judge<W>(self, judge: W) -> Retrying<F, E, D, B, W, N>
+    where
+        W: Fn(&E) -> Verdict,
+    {
+        Retrying {
+            operation: self.operation,
+            policy: self.policy,
+            options: self.options,
+            judge,
+            notify: self.notify,
+            error: PhantomData,
+        }
+    }
+
+    /// Is called with the error and the delay before each retry.
+    pub fn notify<W>(self, notify: W) -> Retrying<F, E, D, B, J, W>
+    where
+        W: FnMut(&E, Duration),
+    {
+        Retrying {
+            operation: self.operation,
+            policy: self.policy,
+            options: self.options,
+            judge: self.judge,
+            notify,
+            error: PhantomData,
+        }
+    }
+
+    /// What this call overrides of the policy: limits, deadline, schedule, where its report goes. A
+    /// deadline keeps a retry from being begun after it, and interrupts nothing.
+    pub fn with_options(self, options: CallOptions) -> Self {
+        Self { options: Some(options), ..self }
+    }
+
+    /// The operation, and the state of its call.
+    fn begin(self) -> (F, Tries<D, B, J, N>) {
+        let Self { operation, policy, options, judge, notify, .. } = self;
+        (operation, Tries::new(policy, options.as_ref(), judge, notify))
+    }
+}
+
+impl<F, E, D, B, J, N> fmt::Debug for Retrying<F, E, D, B, J, N>
+where
+    D: Schedule + fmt::Debug,
+    B: fmt::Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Retrying").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+/// Operations that are no requests of a service: [`retry`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Operations;
+
+impl Protocol for Operations {
+    /// There is none, and no hook to change it: an operation prepares itself.
+    type Head = Infallible;
+    type Mode = OwnError;
+}
+
+impl RetryPolicy<Operations> {
+    /// Retries of any operation with [`retry`] and [`retry_blocking`].
+    ///
+    /// Attempts are not timed out by the policy, and a `before_attempt` hook is not run: the
+    /// operation itself can do both.
+    ///
+    /// ```
+    /// use reattempt::{RetryPolicy, retry};
+    ///
+    /// # async fn load() -> Result<(), std::io::Error> { Ok(()) }
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// // One policy for all calls of a database, and with it one budget.
+    /// let policy = RetryPolicy::operations().max_attempts(5);
+    /// retry(&policy, load).await?;
+    /// # Ok::<(), reattempt::RetryError<std::io::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn operations() -> Self {
+        Self::with_protocol(Operations, Default::default(), RetryBudget::default())
+    }
+}
+
+/// What operations can be retried by: a [`RetryPolicy::operations`], a reference to one, a
+/// [`Profile`], or any schedule.
+pub trait IntoOperationPolicy {
+    /// Where the delays come from.
+    type Schedule: Schedule;
+    /// What stands in front of every retry.
+    type Budget: Budget;
+
+    /// The policy.
+    fn into_operation_policy(self) -> RetryPolicy<Operations, Self::Schedule, Self::Budget>;
+}
+
+impl<D: Schedule, B: Budget> IntoOperationPolicy for RetryPolicy<Operations, D, B, OwnError> {
+    type Schedule = D;
+    type Budget = B;
+
+    fn into_operation_policy(self) -> Self {
+        self
+    }
+}
+
+impl<D: Schedule, B: Budget> IntoOperationPolicy for &RetryPolicy<Operations, D, B, OwnError> {
+    type Schedule = D;
+    type Budget = B;
+
+    fn into_operation_policy(self) -> RetryPolicy<Operations, D, B> {
+        self.clone()
+    }
+}
+
+/// With the budget of the profile, or none.
+impl<S: Schedule> IntoOperationPolicy for Profile<S> {
+    type Schedule = S;
+    type Budget = RetryBudget;
+
+    fn into_operation_policy(self) -> RetryPolicy<Operations, S, RetryBudget> {
+        RetryPolicy::operations().budget(RetryBudget::unlimited()).profile(self)
+    }
+}
+
+impl<D: Schedule> IntoOperationPolicy for D {
+    type Schedule = D;
+    type Budget = Unlimited;
+
+    fn into_operation_policy(self) -> RetryPolicy<Operations, D, Unlimited> {
+        RetryPolicy::with_protocol(Operations, self, Unlimited)
+    }
+}

@@ -1,0 +1,522 @@
+//! What a protocol has to say: how a request is carried over a retry, and what an outcome means.
+//!
+//! A policy holds a protocol marker ([`Http`], [`Grpc`], [`Cloned`]). [`Carry`] turns a request into
+//! the first attempt and what is kept of it, and what is kept into further attempts; [`Origin`] is
+//! its inverse, by which the compiler finds the request type from the inner service; [`Judge`] reads
+//! outcomes.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::{HeaderMap, StatusCode};
+use reattempt_core::Undone;
+use reattempt_core::{Judgement, StopReason, Verdict};
+use reattempt_http::ReplayWatch;
+use tokio::time::Instant;
+
+use crate::error_mode::ErrorMode;
+use crate::redact::{Names, Redacted};
+use crate::{CallOptions, Deadline, PaceRefused, RefusedResponse, Report, clock};
+
+mod cloned;
+mod errors;
+mod grpc;
+mod message;
+mod redirects;
+mod settings;
+
+#[cfg(feature = "reqwest")]
+mod reqwest;
+
+#[cfg(feature = "tower-http")]
+mod tower_http;
+
+#[cfg(feature = "reqwest")]
+pub use self::reqwest::KeptReqwest;
+#[cfg(feature = "tower-http")]
+pub use self::tower_http::ClassifyWith;
+pub use cloned::{Cloned, KeptClone};
+pub(crate) use errors::{chain, is_refused_here};
+#[cfg(feature = "opentelemetry")]
+pub(crate) use grpc::code_of_error;
+pub(crate) use grpc::{Committed, Unanswered};
+pub use grpc::{Grpc, GrpcBody};
+pub use message::{DiscardBody, KeptRequest};
+pub(crate) use message::{host, wishes_of};
+pub use settings::Http;
+
+/// A protocol marker: [`Http`], [`Grpc`] or [`Cloned`]. Sealed, as are [`Carry`] and [`Judge`].
+pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
+    /// The head of a request, as a `before_attempt` hook may change it.
+    type Head: Send + 'static;
+
+    /// Whose error a call ends with unless the policy says otherwise: an
+    /// [`ErrorMode`](crate::ErrorMode).
+    type Mode;
+
+    /// Whether what is set about the protocol asks for nothing to be done to each new request.
+    #[doc(hidden)]
+    fn is_plain(&self) -> bool {
+        true
+    }
+
+    /// What stands behind a time limit's error, where the protocol has a status of its own for it.
+    fn source_of_time_limit() -> Option<tower::BoxError> {
+        None
+    }
+
+    /// Whether the success of a call that is not to be hedged is put to the budget's credit.
+    #[doc(hidden)]
+    fn credits_every_call(&self) -> bool {
+        false
+    }
+
+    /// Whether the protocol replaces attempts that were not processed, outside of all limits.
+    #[doc(hidden)]
+    fn replaces(&self) -> bool {
+        false
+    }
+
+    /// How far an attempt came that is to be replaced, if it is.
+    #[doc(hidden)]
+    fn undone(&self, error: &(dyn Error + 'static)) -> Option<Undone> {
+        let _ = error;
+        None
+    }
+
+    /// Returns the boxed error that a call ends with, with the protocol's own words for it in front.
+    #[doc(hidden)]
+    fn explained(error: tower::BoxError) -> tower::BoxError {
+        error
+    }
+
+    /// Writes what is left of the deadline into the head of an attempt that is about to be sent.
+    #[doc(hidden)]
+    fn write_deadline(head: &mut Self::Head, deadline: Deadline) {
+        let _ = (head, deadline);
+    }
+
+    /// The verdict on an answer that has ended with these trailers.
+    #[doc(hidden)]
+    fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
+        let _ = (trailers, options);
+        Verdict::Success
+    }
+}
+
+/// A protocol whose calls are messages of HTTP.
+pub trait Messages: sealed::Sealed {
+    /// What a policy may set about them.
+    #[doc(hidden)]
+    fn messages(&mut self) -> &mut Http;
+}
+
+impl Messages for Http {
+    fn messages(&mut self) -> &mut Http {
+        self
+    }
+}
+
+impl Messages for Grpc {
+    fn messages(&mut self) -> &mut Http {
+        &mut self.http
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+
+    impl Sealed for super::Http {}
+    impl Sealed for super::Grpc {}
+    impl<C> Sealed for super::Cloned<C> {}
+    impl Sealed for crate::Operations {}
+}
+
+/// Carries requests of type `Request` over retries.
+#[diagnostic::on_unimplemented(
+    message = "this retry policy cannot carry a request of type `{Request}`",
+    note = "`RetryPolicy::http()` carries `http::Request<B>` where `B: http_body::Body<Data = Bytes> + Send`, and `reqwest::Request` with the feature `reqwest`; `RetryPolicy::grpc()` carries tonic's requests with the feature `tonic`; `RetryPolicy::cloned(…)` carries any `Clone` request"
+)]
+pub trait Carry<Request>: Protocol {
+    /// What the inner service is called with.
+    type Attempt;
+    /// What is kept for further attempts.
+    type Kept: Kept;
+    /// What is left of an attempt without its head.
+    type Rest;
+
+    /// Whether a new request may be kept as it is, and its caller wants nothing special.
+    fn wants_nothing(&self, request: &Request) -> bool;
+
+    /// Whether a new request is not to be retried and its caller wants nothing else.
+    fn only_forbids(&self, request: &Request) -> bool {
+        let _ = request;
+        false
+    }
+
+    /// What the caller wants of this call.
+    fn wishes(&self, request: &Request) -> Wishes {
+        let _ = request;
+        Wishes::default()
+    }
+
+    /// Why a new request cannot be kept, if so.
+    fn cannot_keep(&self, request: &Request) -> Option<StopReason> {
+        let _ = request;
+        None
+    }
+
+    /// Whether anything may be added to a new request.
+    fn may_change(&self, request: &Request) -> bool {
+        let _ = request;
+        true
+    }
+
+    /// Whether a new request that is kept is to be given an idempotency key.
+    fn needs_key(&self, request: &Request) -> bool {
+        let _ = request;
+        false
+    }
+
+    /// Whether a kept request may be retried, and repeated: asked after the first failure.
+    fn admit(&self, kept: &Self::Kept) -> Admitted;
+
+    /// The path that names the method of a new request, where a protocol has such a thing.
+    fn path<'a>(&self, request: &'a Request) -> &'a str {
+        let _ = request;
+        ""
+    }
+
+    /// Whom a request is for, before anything of it is kept.
+    fn target<'a>(&self, request: &'a Request) -> Cow<'a, str>;
+
+    /// The only attempt of a request of which nothing is kept.
+    fn pass(&self, request: Request, added: Added<'_>) -> Self::Attempt;
+
+    /// The first attempt, and what is kept. That is large, so it goes straight to its place.
+    fn keep(
+        &self,
+        request: Request,
+        added: Added<'_>,
+        kept: &mut Option<Self::Kept>,
+    ) -> Self::Attempt;
+
+    /// The `next` attempt, after which what a further one needs is left. `None` if what was kept was
+    /// not at hand.
+    fn again(&self, kept: &mut Option<Self::Kept>, next: NextAttempt) -> Option<Self::Attempt>;
+
+    /// Whom the request is for: the key of the budget.
+    fn destination<'a>(&self, kept: &'a Self::Kept) -> Cow<'a, str>;
+
+    /// The same, when nothing else of what was kept is needed any more.
+    fn last_destination(&self, kept: Self::Kept) -> String {
+        self.destination(&kept).into_owned()
+    }
+
+    /// Takes the head off an attempt, for a hook.
+    fn split(&self, attempt: Self::Attempt) -> (Self::Head, Self::Rest);
+
+    /// Puts the head back.
+    fn join(&self, head: Self::Head, rest: Self::Rest) -> Self::Attempt;
+}
+
+/// What is kept of a request.
+pub trait Kept {
+    /// Whether it can still be sent again, to its end.
+    fn at_hand(&self) -> bool {
+        true
+    }
+
+    /// Whether the caller's own body has failed.
+    fn source_failed(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if the body of the latest attempt is known to have been polled.
+    fn was_polled(&self) -> bool {
+        false
+    }
+
+    /// The earlier attempts are over: whatever of them still reads the kept body is stopped.
+    fn supersede(&self) {}
+
+    /// Watches whether the next attempt that is made of this can go on reading the body; `None` where
+    /// nothing cuts it off. To be asked before the attempt is made, for then its body is gone.
+    fn watch_next(&self) -> Option<ReplayWatch> {
+        None
+    }
+
+    /// The same for the first attempt, while this is [at hand](Kept::at_hand).
+    fn watch_first(&self) -> Option<ReplayWatch> {
+        None
+    }
+}
+
+/// The inverse of [`Carry`]: the request type that becomes attempts of type `Attempt`.
+pub trait Origin<Attempt> {
+    /// The caller's request type.
+    type Request;
+}
+
+/// Judges outcomes whose response is a `Response`.
+#[diagnostic::on_unimplemented(
+    message = "this retry policy cannot judge a response of type `{Response}`",
+    note = "`RetryPolicy::http()` and `RetryPolicy::grpc()` judge `http::Response<B>` where `B: http_body::Body`"
+)]
+pub trait Judge<Response>: Protocol {
+    /// Throws a refused response away so that its connection can be used again.
+    type Discard: Future<Output = ()>;
+
+    /// What the caller gets in place of the response: for HTTP the response itself.
+    type Answer;
+
+    /// What an outcome means. `was_polled` returns whether the attempt's body has been polled.
+    fn judge(
+        &self,
+        outcome: Result<&Response, &(dyn Error + 'static)>,
+        options: Option<&CallOptions>,
+        was_polled: impl FnOnce() -> bool,
+    ) -> Judgement;
+
+    /// Begins to throw `response` away, and returns what remains of it.
+    fn discard(&self, response: Response) -> (Self::Discard, Option<RefusedResponse>);
+
+    /// Puts the report into the response.
+    fn attach(&self, response: &mut Response, report: Report);
+
+    /// Whether the response commits the call while its end, which decides over the success, is still to
+    /// come; `succeeded` says what it was judged to be.
+    #[inline]
+    fn is_open(&self, response: &Response, succeeded: bool) -> bool {
+        let _ = (response, succeeded);
+        false
+    }
+
+    /// What the caller gets of a response that is open or not, of which nobody wants to know more.
+    fn answer(response: Response, open: bool) -> Self::Answer;
+
+    /// What the caller gets of an open response, with what is to be told of the call at its end.
+    fn watched(response: Response, committed: Committed) -> Self::Answer {
+        drop(committed);
+        Self::answer(response, true)
+    }
+
+    /// What the caller gets of a response that was thrown away, if its head is all that matters of it.
+    fn refused(&self, head: &RefusedResponse) -> Option<Self::Answer> {
+        let _ = head;
+        None
+    }
+
+    /// Whether an outcome may come of a timer, below or at the server, that keeps the call's own deadline.
+    fn is_timer(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
+        let _ = outcome;
+        false
+    }
+
+    /// Whether an outcome is the call's own deadline: it comes of a timer, and it is time, or was when
+    /// `started` (rule TN-4). Whoever keeps the deadline first, the call ends alike.
+    fn is_own_deadline(
+        &self,
+        outcome: Result<&Response, &(dyn Error + 'static)>,
+        deadline: Option<Instant>,
+        started: Option<Instant>,
+    ) -> bool {
+        deadline.is_some_and(|deadline| {
+            let now = Instant::now();
+            clock::is_due(deadline, started.unwrap_or(now), now) && self.is_timer(outcome)
+        })
+    }
+
+    /// Returns `true` if a server has sent the response. A layer below may have made it in place of one.
+    #[inline]
+    fn is_answered(&self, response: &Response) -> bool {
+        let _ = response;
+        true
+    }
+
+    /// What the caller gets in place of an error, if the protocol has an answer for it.
+    fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
+        let _ = (error, report);
+        None
+    }
+
+    /// What the caller gets of a call that was not admitted, if the protocol has an answer for it.
+    fn not_admitted(&self, refused: PaceRefused) -> Option<Self::Answer> {
+        let _ = refused;
+        None
+    }
+
+    /// What the caller gets when a deadline has passed, if the protocol has an answer for it.
+    fn too_late(&self, text: &str, report: Option<Report>) -> Option<Self::Answer> {
+        let _ = (text, report);
+        None
+    }
+}
+
+/// What the caller gets of an error: the protocol's answer for it, where that is how a call ends, or the
+/// error in the protocol's words, where its type allows that.
+#[cold]
+pub(crate) fn unanswered<K, R, E, M>(
+    error: M::Error,
+    report: Option<Report>,
+) -> Result<K::Answer, M::Error>
+where
+    K: Judge<R>,
+    M: ErrorMode<E>,
+{
+    if !M::ANSWERS {
+        return Err(M::explained(error, K::explained));
+    }
+    K::unanswered(M::view(&error), report).ok_or(error)
+}
+
+/// Why there is an attempt beside the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptKind {
+    /// One before it has failed.
+    Retry,
+    /// The one before it was not processed at all, and it counts as the same (gRPC's transparent retry).
+    Replacement,
+    /// Those before it have not answered, or not well.
+    Hedge,
+}
+
+/// The attempt that is to be made of what was kept.
+#[derive(Debug, Clone, Copy)]
+pub struct NextAttempt {
+    /// Its number; a replacement has that of the attempt it replaces.
+    pub number: u32,
+    /// Why it is made.
+    pub kind: AttemptKind,
+    /// Whether no further one is allowed, so that nothing has to be kept for it.
+    pub last: bool,
+    /// The call's deadline.
+    pub deadline: Option<Deadline>,
+}
+
+/// Whether a request may be retried.
+#[derive(Debug, Clone, Copy)]
+pub struct Admitted {
+    /// Whether it may be retried at all.
+    pub carry: bool,
+    /// Whether it may be carried out twice.
+    pub repeatable: bool,
+    /// Whether only an idempotency key makes it so.
+    pub keyed: bool,
+}
+
+/// What a layer adds to a request. On most calls it is nothing, and then the request is not touched.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Added<'a> {
+    /// An idempotency key.
+    pub key: bool,
+    /// A deadline that the request does not carry yet.
+    pub deadline: Option<Deadline>,
+    /// This layer's marker.
+    pub marker: Option<&'a NestedMarker>,
+    /// Whether it has fields that its protocol sets itself, which are to go.
+    pub strip: bool,
+}
+
+/// What is found in the extensions and headers of a new request.
+#[derive(Debug, Default)]
+pub struct Wishes {
+    /// The caller's overrides.
+    pub options: Option<CallOptions>,
+    /// The call's deadline.
+    pub deadline: Option<Deadline>,
+    /// The one that the request carries to whoever it is sent to.
+    pub told: Option<Deadline>,
+    /// An outer retry layer's marker.
+    pub outer: Option<NestedMarker>,
+    /// Whether the request has fields that its protocol sets itself.
+    pub strip: bool,
+}
+
+/// How an attempt ended, as a classifier sees it.
+///
+/// Its debug output has the names of the headers only, and URLs in errors without user information and
+/// query.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub enum Outcome<'a> {
+    /// The head of a response.
+    Response {
+        /// Its status.
+        status: StatusCode,
+        /// Its headers.
+        headers: &'a HeaderMap,
+    },
+    /// An error of the inner service; its causes are in its `source()` chain.
+    Error(&'a (dyn Error + 'static)),
+}
+
+impl<'a> Outcome<'a> {
+    /// The status, when there is a response.
+    pub fn status(&self) -> Option<StatusCode> {
+        match self {
+            Outcome::Response { status, .. } => Some(*status),
+            Outcome::Error(_) => None,
+        }
+    }
+
+    /// The headers, when there is a response.
+    pub fn headers(&self) -> Option<&'a HeaderMap> {
+        match self {
+            Outcome::Response { headers, .. } => Some(headers),
+            Outcome::Error(_) => None,
+        }
+    }
+
+    /// The first error of type `T` in the chain of causes.
+    pub fn find_error<T: Error + 'static>(&self) -> Option<&'a T> {
+        match self {
+            Outcome::Error(error) => errors::causes(*error).find_map(|error| error.downcast_ref()),
+            Outcome::Response { .. } => None,
+        }
+    }
+}
+
+impl fmt::Debug for Outcome<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Response { status, headers } => f
+                .debug_struct("Response")
+                .field("status", status)
+                .field("headers", &Names(headers))
+                .finish(),
+            Outcome::Error(error) => f.debug_tuple("Error").field(&Redacted(error)).finish(),
+        }
+    }
+}
+
+/// The number of the attempt that carries it, in the extensions of every attempt from the second on
+/// (not reqwest's, whose extensions are private).
+///
+/// ```
+/// # use reattempt::AttemptNumber;
+/// fn number_of(request: &http::Request<()>) -> u32 {
+///     request.extensions().get::<AttemptNumber>().map_or(1, |number| number.0)
+/// }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AttemptNumber(pub u32);
+
+/// In the extensions of a request: an outer layer retries it already.
+#[derive(Debug, Clone, Default)]
+pub struct NestedMarker(Arc<AtomicBool>);
+
+impl NestedMarker {
+    /// The inner layer tells that it has given up.
+    pub(crate) fn give_up(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether an inner layer gave up since the last look.
+    pub(crate) fn take_given_up(&self) -> bool {
+        self.0.swap(false, Ordering::AcqRel)
+    }
+}

@@ -1,0 +1,67 @@
+//! Classifiers written for tower-http, taken as they are.
+
+use std::fmt;
+
+use http::{HeaderMap, Response, StatusCode};
+use reattempt_core::{Classify, Failure, FailureKind, Verdict};
+use reattempt_http::verdict_of_status;
+use tower_http::classify::{ClassifiedResponse, ClassifyResponse};
+
+use super::Outcome;
+
+/// Asks a [`ClassifyResponse`] of tower-http about responses: what it calls a failure is retried, as
+/// the table says or, where the table would not, if the request may be repeated.
+///
+/// Everything else is left to the table: what it calls a success, what it cannot judge before the
+/// end of the response, and errors. The headers
+/// are copied for each response it is asked about.
+///
+/// ```
+/// use reattempt::{ClassifyWith, RetryPolicy};
+/// use tower_http::classify::{ServerErrorsAsFailures, StatusInRangeAsFailures};
+///
+/// let policy = RetryPolicy::http().classify_with(ClassifyWith::new(StatusInRangeAsFailures::new(500..=599)));
+/// ```
+#[derive(Clone)]
+pub struct ClassifyWith<C>(C);
+
+impl<C> ClassifyWith<C> {
+    /// Takes a classifier of tower-http.
+    pub fn new(classifier: C) -> Self {
+        Self(classifier)
+    }
+}
+
+impl<C: ClassifyResponse + Clone> ClassifyWith<C> {
+    fn of_head(&self, status: StatusCode, headers: &HeaderMap) -> Option<Verdict> {
+        let mut response = Response::new(());
+        *response.status_mut() = status;
+        *response.headers_mut() = headers.clone();
+        match self.0.clone().classify_response(&response) {
+            ClassifiedResponse::Ready(Err(_)) => Some(match verdict_of_status(status) {
+                Verdict::Success | Verdict::Permanent => {
+                    Verdict::Transient(Failure::new(FailureKind::Server).with_code(status.as_u16()))
+                }
+                worth_a_retry => worth_a_retry,
+            }),
+            // It may look at one part of the table only: 429 is no failure to one for 5xx.
+            ClassifiedResponse::Ready(Ok(())) => None,
+            ClassifiedResponse::RequiresEos(_) => None,
+        }
+    }
+}
+
+impl<'a, C: ClassifyResponse + Clone> Classify<Outcome<'a>> for ClassifyWith<C> {
+    fn classify(&self, outcome: Outcome<'a>) -> Option<Verdict> {
+        match outcome {
+            Outcome::Response { status, headers } => self.of_head(status, headers),
+            Outcome::Error(_) => None,
+        }
+    }
+}
+
+impl<C> fmt::Debug for ClassifyWith<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClassifyWith").finish_non_exhaustive()
+    }
+}

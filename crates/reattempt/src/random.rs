@@ -1,0 +1,90 @@
+//! The generator behind the jitter: nothing is seeded or drawn before a first retry needs it.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand::rngs::{SmallRng, SysRng};
+use rand::{Rng, SeedableRng};
+use reattempt_core::Random;
+
+/// A seed that gives each call a stream of its own, by the order in which calls are made.
+#[derive(Debug, Clone)]
+pub(crate) struct Seed {
+    seed: u64,
+    calls: Arc<AtomicU64>,
+}
+
+impl Seed {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { seed, calls: Arc::default() }
+    }
+
+    /// The seed of the next call's stream.
+    pub(crate) fn next_stream(&self) -> u64 {
+        stream(self.seed, self.calls.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// The seed of the stream of the call with this number, from 0.
+fn stream(seed: u64, call: u64) -> u64 {
+    // An odd constant keeps the streams of one seed apart; the generator's own seeding mixes.
+    const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+    seed.wrapping_add(call.wrapping_mul(STEP))
+}
+
+/// One call's random numbers: a stream of its own, seeded when it is first asked for one.
+///
+/// Simulations that drive the engine themselves draw from it what calls through a layer would draw.
+///
+/// ```
+/// use reattempt_core::Random;
+/// use reattempt::CallRandom;
+///
+/// let (mut one, mut again) = (CallRandom::of_call(7, 0), CallRandom::of_call(7, 0));
+/// let mut next = CallRandom::of_call(7, 1);
+/// let drawn = one.next_u64();
+/// assert_eq!(drawn, again.next_u64());
+/// assert_ne!(drawn, next.next_u64());
+/// ```
+#[derive(Debug)]
+pub struct CallRandom(State);
+
+#[derive(Debug)]
+enum State {
+    /// To be seeded: with this number, or by the operating system.
+    Unseeded(Option<u64>),
+    Seeded(SmallRng),
+}
+
+impl CallRandom {
+    /// What the call with this number, from 0, draws under a policy with
+    /// [`RetryPolicy::seed`](crate::RetryPolicy::seed).
+    pub fn of_call(seed: u64, call: u64) -> Self {
+        Self::unseeded(Some(stream(seed, call)))
+    }
+
+    pub(crate) const fn unseeded(stream: Option<u64>) -> Self {
+        Self(State::Unseeded(stream))
+    }
+}
+
+impl Random for CallRandom {
+    fn next_u64(&mut self) -> u64 {
+        loop {
+            match &mut self.0 {
+                State::Seeded(generator) => return generator.next_u64(),
+                State::Unseeded(seed) => self.0 = State::Seeded(generator(*seed)),
+            }
+        }
+    }
+}
+
+fn generator(seed: Option<u64>) -> SmallRng {
+    match seed {
+        Some(seed) => SmallRng::seed_from_u64(seed),
+        // Jitter needs no secrecy: a hasher's random keys will do should the system have no numbers.
+        None => SmallRng::try_from_rng(&mut SysRng)
+            .unwrap_or_else(|_| SmallRng::seed_from_u64(RandomState::new().hash_one(0))),
+    }
+}

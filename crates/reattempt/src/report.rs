@@ -1,0 +1,153 @@
+//! The report of a call: what happened on each attempt, and why it stopped.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use reattempt_core::{Failure, StopReason};
+
+/// What happened to one call, attempt by attempt.
+///
+/// A response that came after a failed attempt, or is itself a failure that might have been
+/// retried, carries its report in its extensions. For errors, and for calls whose response type has
+/// no extensions, put a [`ReportSlot`] into the call's [options](crate::CallOptions), or set an
+/// [observer](crate::Observer).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    pub(crate) attempts: Vec<AttemptReport>,
+    pub(crate) omitted: u32,
+    pub(crate) stop: StopReason,
+}
+
+/// One attempt of a [`Report`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AttemptReport {
+    /// The attempt's number, from 1.
+    pub number: u32,
+    /// Whether it took the place of one with the same number that was not processed at all (gRPC's
+    /// transparent retry).
+    pub replacement: bool,
+    /// When it ended, counted from the moment the call was first found to need time: from its first
+    /// poll, for all that waits for a server.
+    pub ended: Duration,
+    /// How it ended.
+    pub outcome: AttemptOutcome,
+    /// The delay chosen before the next attempt; `None` for the last.
+    pub delay: Option<Duration>,
+}
+
+/// How one attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AttemptOutcome {
+    /// The caller has its answer.
+    Succeeded,
+    /// It failed in a way that a retry may mend.
+    Failed {
+        /// The kind of failure and the protocol's code.
+        failure: Failure,
+        /// The error with its causes, where there was no response.
+        error: Option<Box<str>>,
+    },
+    /// It failed in a way that a retry would not mend.
+    FailedForGood {
+        /// The error with its causes, where there was no response.
+        error: Option<Box<str>>,
+    },
+}
+
+impl Report {
+    /// The attempts in order: all of them, or of more than 64 the first and the last 32.
+    pub fn attempts(&self) -> &[AttemptReport] {
+        &self.attempts
+    }
+
+    /// Why the call ended as it did.
+    pub fn stop_reason(&self) -> StopReason {
+        self.stop
+    }
+
+    /// The number of attempts after the first.
+    pub fn retries(&self) -> u32 {
+        self.attempts.last().map_or(0, |last| last.number.saturating_sub(1))
+    }
+
+    /// The number of attempts listed that took the place of one that was not processed; they count for
+    /// no retries.
+    pub fn replacements(&self) -> usize {
+        self.attempts.iter().filter(|attempt| attempt.replacement).count()
+    }
+
+    /// How many attempts are left out of [`attempts`](Self::attempts).
+    pub fn omitted(&self) -> u32 {
+        self.omitted
+    }
+
+    /// The time spent waiting between the attempts listed.
+    pub fn total_delay(&self) -> Duration {
+        self.attempts
+            .iter()
+            .filter_map(|attempt| attempt.delay)
+            .fold(Duration::ZERO, Duration::saturating_add)
+    }
+}
+
+impl fmt::Display for Report {
+    /// One line for each attempt, then why it stopped.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for attempt in &self.attempts {
+            let again = if attempt.replacement { " again" } else { "" };
+            let (number, ended) = (attempt.number, attempt.ended);
+            write!(f, "attempt {number}{again} at {ended:?}: {}", attempt.outcome)?;
+            match attempt.delay {
+                Some(delay) => writeln!(f, ", next in {delay:?}")?,
+                None => writeln!(f)?,
+            }
+        }
+        if self.omitted > 0 {
+            writeln!(f, "({} attempts in the middle are left out)", self.omitted)?;
+        }
+        write!(f, "stopped: {}", self.stop)
+    }
+}
+
+impl fmt::Display for AttemptOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AttemptOutcome::Succeeded => f.write_str("succeeded"),
+            AttemptOutcome::Failed { failure, error: None } => write!(f, "{failure}"),
+            AttemptOutcome::Failed { failure, error: Some(error) } => {
+                write!(f, "{failure}: {error}")
+            }
+            AttemptOutcome::FailedForGood { error: None } => f.write_str("failed for good"),
+            AttemptOutcome::FailedForGood { error: Some(error) } => {
+                write!(f, "failed for good: {error}")
+            }
+        }
+    }
+}
+
+/// Where a caller finds the [`Report`] of a call, whether it ended in a response or an error.
+///
+/// ```
+/// use reattempt::{CallOptions, ReportSlot};
+///
+/// let slot = ReportSlot::default();
+/// let options = CallOptions::new().report_to(&slot);
+/// // … send a request with these options in its extensions, then:
+/// assert!(slot.take().is_none(), "no call has ended yet");
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ReportSlot(Arc<Mutex<Option<Report>>>);
+
+impl ReportSlot {
+    /// Takes the report of the call that ended last.
+    pub fn take(&self) -> Option<Report> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn put(&self, report: Report) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+    }
+}

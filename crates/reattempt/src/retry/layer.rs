@@ -1,0 +1,58 @@
+//! The layer.
+
+use tower_layer::Layer;
+
+use super::Retry;
+use crate::RetryPolicy;
+use crate::protocol::Grpc;
+
+/// Wraps a client in retries. A wait needs a tokio runtime with its time driver on
+/// ([`RetryPolicy`]).
+///
+/// Every service it makes shares the policy's budget. It goes outside of anything that must happen
+/// once for each attempt (authentication, a timeout for each attempt, a breaker, load balancing) and
+/// inside of what must happen once for each call (a trace of the whole call, an overall limit).
+///
+/// ```
+/// use reattempt::RetryLayer;
+/// use tower::ServiceBuilder;
+///
+/// let builder = ServiceBuilder::new().layer(RetryLayer::http());
+/// ```
+#[derive(Debug, Clone)]
+pub struct RetryLayer<P = RetryPolicy> {
+    policy: P,
+}
+
+impl RetryLayer {
+    /// Retries of HTTP requests with every default ([`RetryPolicy::http`]).
+    pub fn http() -> Self {
+        Self::new(RetryPolicy::http())
+    }
+}
+
+impl RetryLayer<RetryPolicy<Grpc>> {
+    /// Retries of gRPC calls with every default ([`RetryPolicy::grpc`]).
+    pub fn grpc() -> Self {
+        Self::new(RetryPolicy::grpc())
+    }
+}
+
+impl<P> RetryLayer<P> {
+    /// Retries as `policy` says.
+    pub fn new(policy: P) -> Self {
+        Self { policy }
+    }
+}
+
+impl<S, P> Layer<S> for RetryLayer<P>
+where
+    S: Clone,
+    P: Clone,
+{
+    type Service = Retry<S, P>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Retry::new(self.policy.clone(), inner)
+    }
+}

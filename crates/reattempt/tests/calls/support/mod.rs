@@ -1,0 +1,105 @@
+//! What the tests of whole calls share: a scripted server, requests, bodies and a log of events.
+
+mod bodies;
+mod server;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
+use reattempt::{CallOptions, Event, Http, Observer, Report, RetryPolicy};
+use reattempt_control::RetryBudget;
+use reattempt_core::{Failure, FailureKind, Verdict};
+use reattempt_schedule_fixed::Constant;
+
+pub(crate) use bodies::{AnswerBody, Watch, endless, failing, of_frames, watched};
+pub(crate) use server::{Act, Answer, Broken, Server, answer};
+
+pub(crate) type Body = Full<Bytes>;
+pub(crate) type Policy = RetryPolicy<Http, Constant>;
+
+pub(crate) const ONE: &str = "http://one.example/";
+pub(crate) const TWO: &str = "http://two.example/";
+
+pub(crate) fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// The defaults, but for a delay of exactly 100 ms.
+pub(crate) fn policy() -> Policy {
+    RetryPolicy::http().schedule(Constant::new(ms(100))).seed(1)
+}
+
+/// A bucket of so many tokens for each destination that nothing but a success refills.
+pub(crate) fn tokens(capacity: f64) -> RetryBudget {
+    RetryBudget::ratio(0.1).unwrap().trickle(0.0).unwrap().capacity(capacity).unwrap()
+}
+
+pub(crate) fn request(method: &str, uri: &str, body: &'static str) -> Request<Body> {
+    Request::builder().method(method).uri(uri).body(Body::from(body)).unwrap()
+}
+
+pub(crate) fn get() -> Request<Body> {
+    request("GET", ONE, "")
+}
+
+pub(crate) fn put() -> Request<Body> {
+    request("PUT", ONE, "hello")
+}
+
+pub(crate) fn post() -> Request<Body> {
+    request("POST", ONE, "hello")
+}
+
+pub(crate) trait With {
+    /// The same request with a value in its extensions.
+    fn with<T: Clone + Send + Sync + 'static>(self, value: T) -> Self;
+    /// The same request with a header.
+    fn header(self, name: &'static str, value: &'static str) -> Self;
+}
+
+impl<B> With for Request<B> {
+    fn with<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.extensions_mut().insert(value);
+        self
+    }
+
+    fn header(mut self, name: &'static str, value: &'static str) -> Self {
+        self.headers_mut().insert(name, value.parse().unwrap());
+        self
+    }
+}
+
+pub(crate) fn options() -> CallOptions {
+    CallOptions::new()
+}
+
+pub(crate) fn server_failure(code: u16) -> Failure {
+    Failure::new(FailureKind::Server).with_code(code)
+}
+
+pub(crate) fn transient(code: u16) -> Verdict {
+    Verdict::Transient(server_failure(code))
+}
+
+pub(crate) fn report_of(answer: &Answer) -> &Report {
+    answer.extensions().get::<Report>().expect("a report in the response")
+}
+
+/// Every event in words, after the destination.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Observer for Log {
+    fn on_event(&self, destination: &str, event: &Event<'_>) {
+        self.0.lock().unwrap().push(format!("{destination}: {event}"));
+    }
+}

@@ -1,0 +1,257 @@
+//! A server that acts by a script and notes what it sees.
+//!
+//! It panics when it is called without having been readied, and a clone of it is never ready.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use reattempt::AttemptNumber;
+use reattempt_http::ReplayBody;
+use tokio::time::Instant;
+use tower::{BoxError, Service};
+
+use super::bodies::AnswerBody;
+
+pub(crate) type Answer = Response<AnswerBody>;
+
+/// An answer with this status and body.
+pub(crate) fn answer(status: u16, body: &'static str) -> Answer {
+    let body = Full::from(body).map_err(|never| match never {}).boxed();
+    Response::builder().status(status).body(body).unwrap()
+}
+
+/// What the server does about an attempt.
+pub(crate) enum Act {
+    Answer(Answer),
+    /// Fails, the request's body read.
+    Fail(io::ErrorKind),
+    /// The same with an error of its own.
+    Error(io::Error),
+    /// Answers nothing, ever.
+    Hang,
+    /// Does so after a while.
+    Later(Duration, Box<Act>),
+}
+
+impl Act {
+    pub(crate) fn later(self, wait: Duration) -> Self {
+        Act::Later(wait, Box::new(self))
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: &'static str) -> Self {
+        if let Act::Answer(answer) = &mut self {
+            answer.headers_mut().insert(name, value.parse().unwrap());
+        }
+        self
+    }
+}
+
+impl From<u16> for Act {
+    fn from(status: u16) -> Self {
+        Act::Answer(answer(status, ""))
+    }
+}
+
+impl From<io::ErrorKind> for Act {
+    fn from(kind: io::ErrorKind) -> Self {
+        Act::Fail(kind)
+    }
+}
+
+/// The server's own error type. It names the attempt that it ended.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    pub(crate) attempt: usize,
+    source: BoxError,
+}
+
+impl Broken {
+    pub(crate) fn new(attempt: usize, source: impl Into<BoxError>) -> Self {
+        Self { attempt, source: source.into() }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "arrival {} broke", self.attempt)
+    }
+}
+
+impl Error for Broken {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.source)
+    }
+}
+
+/// An attempt as the server saw it.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    /// When it came, counted from the server's start.
+    pub(crate) at: Duration,
+    pub(crate) head: Parts,
+    /// The body, once it has been read to its end.
+    pub(crate) body: Option<Bytes>,
+}
+
+impl Seen {
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.head.extensions.get::<AttemptNumber>().map(|number| number.0)
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+}
+
+type Script = Box<dyn Fn(usize, &Parts) -> Act + Send + Sync>;
+
+struct State {
+    began: Instant,
+    script: Script,
+    seen: Mutex<Vec<Seen>>,
+    cancelled: AtomicUsize,
+    unused: AtomicUsize,
+}
+
+pub(crate) struct Server {
+    state: Arc<State>,
+    ready: bool,
+}
+
+impl Server {
+    /// Acts by `script`, which sees the arrival's number, from 1, and its head.
+    pub(crate) fn by(script: impl Fn(usize, &Parts) -> Act + Send + Sync + 'static) -> Self {
+        let state = State {
+            began: Instant::now(),
+            script: Box::new(script),
+            seen: Mutex::default(),
+            cancelled: AtomicUsize::new(0),
+            unused: AtomicUsize::new(0),
+        };
+        Self { state: Arc::new(state), ready: false }
+    }
+
+    /// Answers with these statuses in order, and goes on with the last.
+    pub(crate) fn statuses<const N: usize>(statuses: [u16; N]) -> Self {
+        Self::by(move |arrival, _| statuses[arrival.min(N) - 1].into())
+    }
+
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.state.seen.lock().unwrap().clone()
+    }
+
+    /// How many attempts came.
+    pub(crate) fn count(&self) -> usize {
+        self.state.seen.lock().unwrap().len()
+    }
+
+    /// When they came, in whole milliseconds from the start.
+    pub(crate) fn times(&self) -> Vec<u128> {
+        self.seen().iter().map(|seen| seen.at.as_millis()).collect()
+    }
+
+    /// How many attempts were dropped before they ended.
+    pub(crate) fn cancelled(&self) -> usize {
+        self.state.cancelled.load(Ordering::SeqCst)
+    }
+
+    /// How many instances were made ready and then dropped without a call.
+    pub(crate) fn unused(&self) -> usize {
+        self.state.unused.load(Ordering::SeqCst)
+    }
+}
+
+impl Clone for Server {
+    fn clone(&self) -> Self {
+        Self { state: Arc::clone(&self.state), ready: false }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.ready {
+            self.state.unused.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl<B> Service<Request<ReplayBody<B>>> for Server
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Answer;
+    type Error = Broken;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer, Broken>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        self.ready = true;
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<ReplayBody<B>>) -> Self::Future {
+        assert!(std::mem::take(&mut self.ready), "called without having been readied");
+        let state = Arc::clone(&self.state);
+        let (head, body) = request.into_parts();
+        let mut seen = state.seen.lock().unwrap();
+        seen.push(Seen { at: state.began.elapsed(), head: head.clone(), body: None });
+        let arrival = seen.len();
+        drop(seen);
+        Box::pin(async move {
+            let mut under_way = UnderWay { state: &state, over: false };
+            let act = (state.script)(arrival, &head);
+            let result = match body.collect().await {
+                Ok(body) => {
+                    state.seen.lock().unwrap()[arrival - 1].body = Some(body.to_bytes());
+                    perform(act).await.map_err(|error| Broken::new(arrival, error))
+                }
+                Err(error) => Err(Broken::new(arrival, error)),
+            };
+            under_way.over = true;
+            result
+        })
+    }
+}
+
+async fn perform(mut act: Act) -> Result<Answer, io::Error> {
+    loop {
+        match act {
+            Act::Answer(answer) => return Ok(answer),
+            Act::Fail(kind) => return Err(kind.into()),
+            Act::Error(error) => return Err(error),
+            // Where there is a clock, a test that would wait for ever fails instead.
+            Act::Hang if tokio::runtime::Handle::try_current().is_ok() => {
+                tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
+                panic!("nobody interrupted it");
+            }
+            Act::Hang => std::future::pending().await,
+            Act::Later(wait, then) => {
+                tokio::time::sleep(wait).await;
+                act = *then;
+            }
+        }
+    }
+}
+
+struct UnderWay<'a> {
+    state: &'a State,
+    over: bool,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            self.state.cancelled.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! A server in memory that answers by a script, with bodies that come when the script says.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use http::{HeaderMap, Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use reattempt::{Grpc, GrpcBody, RetryPolicy};
+use reattempt_core::{Budget, Failure, Permit, ServerHint};
+use reattempt_grpc::{Code, Throttle, Throttling};
+use reattempt_schedule_fixed::Constant;
+use tokio::time::{Instant, sleep};
+use tonic::body::Body;
+use tower::{BoxError, Service};
+
+type Frames = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, BoxError>> + Send>>;
+pub(crate) type ScriptedBody = StreamBody<Frames>;
+pub(crate) type Answer = Response<ScriptedBody>;
+pub(crate) type Reply = Response<GrpcBody<ScriptedBody>>;
+
+/// What a body does next.
+pub(crate) enum Step {
+    Data(&'static str),
+    Trailers(HeaderMap),
+    Wait(u64),
+    Fail(BoxError),
+    /// Neither more nor an end ever comes.
+    Hang,
+}
+
+pub(crate) fn body(steps: impl IntoIterator<Item = Step>) -> ScriptedBody {
+    let steps: VecDeque<Step> = steps.into_iter().collect();
+    let frames = stream::unfold(steps, |mut steps| async move {
+        loop {
+            let frame = match steps.pop_front()? {
+                Step::Data(data) => Ok(Frame::data(Bytes::from_static(data.as_bytes()))),
+                Step::Trailers(trailers) => Ok(Frame::trailers(trailers)),
+                Step::Fail(error) => Err(error),
+                Step::Hang => std::future::pending().await,
+                Step::Wait(milliseconds) => {
+                    sleep(ms(milliseconds)).await;
+                    continue;
+                }
+            };
+            return Some((frame, steps));
+        }
+    });
+    StreamBody::new(Box::pin(frames))
+}
+
+/// Headers that are not the end, then these frames.
+pub(crate) fn streaming(steps: impl IntoIterator<Item = Step>) -> Answer {
+    Response::builder().header("content-type", "application/grpc").body(body(steps)).unwrap()
+}
+
+/// An answer with one message and this status in its trailers.
+pub(crate) fn ends_with(code: Code) -> Answer {
+    streaming([Step::Data("message"), Step::Trailers(status(code))])
+}
+
+/// An answer that ends with its head.
+pub(crate) fn trailers_only(code: Code) -> Answer {
+    let mut answer = Response::new(body([]));
+    *answer.headers_mut() = status(code);
+    answer
+}
+
+/// A status, as headers or trailers.
+pub(crate) fn status(code: Code) -> HeaderMap {
+    field("grpc-status", &code.number().to_string())
+}
+
+pub(crate) fn field(name: &'static str, value: &str) -> HeaderMap {
+    HeaderMap::from_iter([(http::HeaderName::from_static(name), value.parse().unwrap())])
+}
+
+pub(crate) fn with(mut answer: Answer, name: &'static str, value: &str) -> Answer {
+    answer.headers_mut().append(name, value.parse().unwrap());
+    answer
+}
+
+/// The error of a client whose connection is lost.
+#[derive(Debug)]
+pub(crate) struct Lost(pub(crate) BoxError);
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("lost")
+    }
+}
+
+impl Error for Lost {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.0)
+    }
+}
+
+pub(crate) fn lost(error: impl Into<BoxError>) -> Lost {
+    Lost(error.into())
+}
+
+/// Makes, by the number of the attempt from 1, how long it takes and how it ends.
+type Script = dyn Fn(usize) -> (u64, Result<Answer, Lost>) + Send + Sync;
+
+#[derive(Clone)]
+pub(crate) struct Server(Arc<State>);
+
+struct State {
+    began: Instant,
+    script: Box<Script>,
+    seen: Mutex<Vec<(Duration, HeaderMap)>>,
+}
+
+impl Server {
+    /// Answers by this script.
+    pub(crate) fn by(
+        script: impl Fn(usize) -> (u64, Result<Answer, Lost>) + Send + Sync + 'static,
+    ) -> Self {
+        let (began, script, seen) = (Instant::now(), Box::new(script), Mutex::default());
+        Self(Arc::new(State { began, script, seen }))
+    }
+
+    /// Answers at once.
+    pub(crate) fn at_once(script: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Self {
+        Self::by(move |number| (0, Ok(script(number))))
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.seen.lock().unwrap().len()
+    }
+
+    /// When each attempt came, in milliseconds.
+    pub(crate) fn times(&self) -> Vec<u128> {
+        self.0.seen.lock().unwrap().iter().map(|(at, _)| at.as_millis()).collect()
+    }
+
+    /// This field of each attempt.
+    pub(crate) fn fields(&self, name: &str) -> Vec<Option<String>> {
+        let seen = self.0.seen.lock().unwrap();
+        let read = |value: &http::HeaderValue| value.to_str().unwrap().to_owned();
+        seen.iter().map(|(_, headers)| headers.get(name).map(read)).collect()
+    }
+}
+
+impl Service<Request<Body>> for Server {
+    type Response = Answer;
+    type Error = Lost;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer, Lost>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Lost>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let mut seen = self.0.seen.lock().unwrap();
+        seen.push((self.0.began.elapsed(), request.headers().clone()));
+        let (wait, outcome) = (self.0.script)(seen.len());
+        Box::pin(async move {
+            if wait > 0 {
+                sleep(ms(wait)).await;
+            }
+            outcome
+        })
+    }
+}
+
+pub(crate) fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+pub(crate) fn call() -> Request<Body> {
+    Request::post("http://one.example/service/method").body(Body::empty()).unwrap()
+}
+
+pub(crate) fn call_with<T: Clone + Send + Sync + 'static>(value: T) -> Request<Body> {
+    let mut call = call();
+    call.extensions_mut().insert(value);
+    call
+}
+
+/// A call whose own client has set a timeout, as tonic does it.
+pub(crate) fn call_within(timeout: &str) -> Request<Body> {
+    let mut call = call();
+    call.headers_mut().insert("grpc-timeout", timeout.parse().unwrap());
+    call
+}
+
+/// The defaults, but for a delay of exactly so much.
+pub(crate) fn policy(delay: u64) -> RetryPolicy<Grpc, Constant> {
+    RetryPolicy::grpc().schedule(Constant::new(ms(delay)))
+}
+
+/// The status that the caller of a generated client sees, and what it has read of the answer.
+pub(crate) async fn read<B>(reply: Response<B>) -> (Option<Code>, String)
+where
+    B: http_body::Body<Data = Bytes>,
+{
+    let code = |headers: &HeaderMap| {
+        headers.get("grpc-status").map(|value| Code::from_bytes(value.as_bytes()))
+    };
+    let head = code(reply.headers());
+    let (mut text, mut trailers) = (String::new(), None);
+    let mut body = Box::pin(reply.into_body());
+    // An answer that nobody ends is to fail its test, not to hang it.
+    while let Some(frame) = tokio::time::timeout(Duration::from_secs(3600), body.frame())
+        .await
+        .expect("the answer ends")
+    {
+        let Ok(frame) = frame else { break };
+        match frame.into_data() {
+            Ok(data) => text.push_str(std::str::from_utf8(&data).unwrap()),
+            Err(frame) => trailers = code(frame.trailers_ref().unwrap()),
+        }
+    }
+    (head.or(trailers), text)
+}
+
+/// A throttle of ten tokens, one of which is gone: it shows credits, and throttles nothing yet.
+pub(crate) fn throttle() -> Throttle {
+    let throttle = Throttle::new(Some(Throttling::new(10.0, 0.1).unwrap()));
+    throttle.failed();
+    throttle
+}
+
+/// What it has above the nine tokens that it began with, in thousandths.
+pub(crate) fn change(throttle: &Throttle) -> i64 {
+    i64::from(throttle.tokens_thousandths().unwrap()) - 9000
+}
+
+/// A budget that writes down what it hears.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Diary(Arc<Mutex<Vec<String>>>);
+
+impl Diary {
+    fn note(&self, line: String) {
+        self.0.lock().unwrap().push(line);
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Budget for Diary {
+    fn acquire(&self, destination: &str, _: &Failure, _: Duration) -> Option<Permit> {
+        self.note(format!("acquire {destination}"));
+        Some(Permit::free())
+    }
+
+    fn on_success(&self, destination: &str, retries: u32) {
+        self.note(format!("succeeded {destination} {retries}"));
+    }
+
+    fn on_permanent_failure(&self, destination: &str, hint: ServerHint, retries: u32) {
+        self.note(format!("failed for good {destination} {hint:?} {retries}"));
+    }
+
+    fn on_failure(&self, destination: &str, failure: &Failure, _: Duration) {
+        self.note(format!("failed {destination} {failure}"));
+    }
+}

@@ -1,0 +1,22 @@
+//! The types go wherever the service goes that they measure.
+
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use reattempt::{
+    BoxedError, GrpcMetrics, GrpcMetricsLayer, Measured, MeasuredBody, MeasuredFuture, RetryMetric,
+};
+use std::fmt::Debug;
+
+fn all<T: Send + Sync + Unpin + Clone + Debug>() {}
+fn send_unpin<T: Send + Unpin + Debug>() {}
+
+#[test]
+fn they_are_send_and_sync_and_clone() {
+    all::<GrpcMetrics>();
+    all::<GrpcMetricsLayer<BoxedError>>();
+    all::<Measured<()>>();
+    all::<RetryMetric>();
+    send_unpin::<MeasuredBody<()>>();
+    send_unpin::<MeasuredFuture<std::future::Ready<()>>>();
+    let metrics = GrpcMetrics::new(&SdkMeterProvider::default(), "dns:///one");
+    assert_eq!(format!("{metrics:?}"), r#"GrpcMetrics { target: "dns:///one", .. }"#);
+}

@@ -1,0 +1,116 @@
+//! Reads what was measured.
+
+use opentelemetry::KeyValue;
+use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData, ResourceMetrics};
+use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
+use reattempt::GrpcMetrics;
+
+pub(crate) const TARGET: &str = "dns:///one.example";
+
+/// A provider of instruments, and what they have measured.
+pub(crate) struct Reader {
+    pub(crate) provider: SdkMeterProvider,
+    exporter: InMemoryMetricExporter,
+}
+
+impl Reader {
+    pub(crate) fn new() -> Self {
+        let exporter = InMemoryMetricExporter::default();
+        let reader = PeriodicReader::builder(exporter.clone()).build();
+        Self { provider: SdkMeterProvider::builder().with_reader(reader).build(), exporter }
+    }
+
+    pub(crate) fn metrics(&self) -> GrpcMetrics {
+        GrpcMetrics::new(&self.provider, TARGET)
+    }
+
+    /// All that was measured until now.
+    pub(crate) fn all(&self) -> ResourceMetrics {
+        self.exporter.reset();
+        self.provider.force_flush().unwrap();
+        self.exporter.get_finished_metrics().unwrap().pop().unwrap()
+    }
+
+    fn points(&self) -> Vec<Point> {
+        let all = self.all();
+        let metrics = all.scope_metrics().flat_map(|scope| scope.metrics());
+        metrics.flat_map(points_of).collect()
+    }
+
+    /// The names of the instruments that have measured anything.
+    pub(crate) fn names(&self) -> Vec<String> {
+        distinct(self.points().into_iter().map(|point| point.name))
+    }
+
+    /// The label `key` of everything that was measured; "none" where there is no such label.
+    pub(crate) fn labels(&self, key: &str) -> Vec<String> {
+        distinct(
+            self.points().into_iter().map(|point| point.label(key).unwrap_or("none".to_owned())),
+        )
+    }
+
+    /// What the instrument `grpc.client.{name}` has measured: for each set of labels the status, if it is one
+    /// of them, the number of measurements and their sum, a number of seconds in milliseconds.
+    pub(crate) fn of(&self, name: &str) -> Vec<(String, u64, u64)> {
+        let name = format!("grpc.client.{name}");
+        let points = self.points().into_iter().filter(|point| point.name == name);
+        sorted(points.map(|point| {
+            let status = point.label("grpc.status").unwrap_or_default();
+            (status, point.count, point.sum)
+        }))
+    }
+}
+
+/// What an instrument has measured under one set of labels.
+struct Point {
+    name: String,
+    labels: Vec<KeyValue>,
+    count: u64,
+    sum: u64,
+}
+
+impl Point {
+    fn label(&self, key: &str) -> Option<String> {
+        let label = self.labels.iter().find(|label| label.key.as_str() == key);
+        label.map(|label| label.value.to_string())
+    }
+}
+
+fn points_of(metric: &Metric) -> Vec<Point> {
+    let point = |labels, count, sum| Point { name: metric.name().to_owned(), labels, count, sum };
+    match metric.data() {
+        AggregatedMetrics::U64(MetricData::Sum(sum)) => sum
+            .data_points()
+            .map(|data| point(data.attributes().cloned().collect(), data.value(), data.value()))
+            .collect(),
+        AggregatedMetrics::U64(MetricData::Histogram(histogram)) => histogram
+            .data_points()
+            .map(|data| point(data.attributes().cloned().collect(), data.count(), data.sum()))
+            .collect(),
+        AggregatedMetrics::F64(MetricData::Histogram(histogram)) => histogram
+            .data_points()
+            .map(|data| {
+                let milliseconds = format!("{:.0}", data.sum() * 1000.0).parse().unwrap();
+                point(data.attributes().cloned().collect(), data.count(), milliseconds)
+            })
+            .collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<_> = all.collect();
+    all.sort();
+    all
+}
+
+fn distinct<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all = sorted(all);
+    all.dedup();
+    all
+}
+
+/// One line of [`Reader::of`].
+pub(crate) fn line(status: &str, count: u64, sum: u64) -> (String, u64, u64) {
+    (status.to_owned(), count, sum)
+}

@@ -1,0 +1,66 @@
+//! Which public types can be sent to another thread, and shared with it.
+
+use std::convert::Infallible;
+use std::future::Ready;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Empty;
+use reattempt::{BoxedError, Cloned, Grpc, Http, OwnError, Pace, PaceFuture, PaceLayer};
+use tower::Service;
+
+fn send<T: Send>() {}
+fn send_sync_unpin<T: Send + Sync + Unpin>() {}
+
+/// A service that is `Send` and nothing more.
+#[derive(Clone)]
+struct SendOnly(std::cell::Cell<u8>);
+
+impl Service<Request<Empty<Bytes>>> for SendOnly {
+    type Response = Response<Empty<Bytes>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Empty<Bytes>>, Infallible>>;
+
+    fn poll_ready(
+        &mut self,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Result<(), Infallible>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<Empty<Bytes>>) -> Self::Future {
+        self.0.set(self.0.get() + 1);
+        std::future::ready(Ok(Response::new(Empty::new())))
+    }
+}
+
+#[test]
+fn what_users_hold_is_send_and_sync() {
+    send_sync_unpin::<PaceLayer>();
+    send_sync_unpin::<PaceLayer<Grpc>>();
+    send_sync_unpin::<PaceLayer<Http, BoxedError>>();
+    send_sync_unpin::<PaceLayer<Cloned<fn()>>>();
+    send_sync_unpin::<Pace<fn()>>();
+    send_sync_unpin::<Pace<fn(), Grpc, BoxedError>>();
+}
+
+#[test]
+fn a_client_of_a_service_that_is_only_send_can_be_sent() {
+    send::<Pace<SendOnly>>();
+    send::<PaceFuture<SendOnly, Request<Empty<Bytes>>, Http, OwnError>>();
+    send::<PaceFuture<SendOnly, Request<Empty<Bytes>>, Http, BoxedError>>();
+}
+
+#[cfg(feature = "reqwest")]
+#[test]
+fn a_reqwest_client_can_be_paced() {
+    fn service<S: Service<reqwest::Request>>() {}
+    service::<Pace<reqwest::Client>>();
+}
+
+#[cfg(feature = "tonic")]
+#[test]
+fn a_tonic_channel_can_be_paced() {
+    fn service<S: Service<Request<tonic::body::Body>>>() {}
+    service::<Pace<tonic::transport::Channel, Grpc>>();
+}

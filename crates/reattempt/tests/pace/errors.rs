@@ -1,0 +1,39 @@
+//! Whose error a call ends with.
+
+use std::io;
+
+use reattempt::PaceLayer;
+use tower::{BoxError, Layer, ServiceExt};
+
+use super::support::{Answer, Server, call, ms, pace, request};
+
+#[tokio::test(start_paused = true)]
+async fn trap_30_the_error_is_the_inner_services_own() {
+    let server = Server::<Answer, io::Error>::by(|_| Err(io::ErrorKind::BrokenPipe.into()));
+    let error: io::Error = call(&mut PaceLayer::http(pace()).layer(server)).await.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_box_error_goes_through_the_boxed_choice_and_stays_what_it_is() {
+    let server = Server::<Answer, BoxError>::by(|_| Err(io::Error::other("lost").into()));
+    let layer = PaceLayer::http(pace()).boxed_errors();
+    let error = layer.layer(server).oneshot(request()).await.unwrap_err();
+    assert_eq!(error.downcast_ref::<io::Error>().unwrap().to_string(), "lost");
+}
+
+#[tokio::test(start_paused = true)]
+async fn behind_a_timeout_and_a_buffer_the_interval_moves_as_well() {
+    let server = Server::statuses([429, 200]);
+    let pace = pace();
+    let inner = tower::ServiceBuilder::new()
+        .layer(PaceLayer::http(pace.clone()).boxed_errors())
+        .buffer(4)
+        .timeout(ms(10))
+        .service(server.watch());
+    let mut client = inner;
+    call(&mut client).await.unwrap();
+    call(&mut client).await.unwrap();
+    assert_eq!(pace.interval(), ms(100));
+    assert_eq!(server.arrivals(), [0, 100].map(ms));
+}

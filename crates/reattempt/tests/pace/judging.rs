@@ -1,0 +1,158 @@
+//! Which outcomes move the interval.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use http::{HeaderValue, StatusCode};
+use reattempt::{Outcome, PaceLayer};
+use reattempt_core::{Failure, FailureKind, Verdict};
+use reattempt_grpc::Code;
+use tower::Layer;
+
+use super::support::{Answer, Server, answer, call, ms, pace};
+
+const THROTTLED: Failure = Failure::new(FailureKind::Throttled);
+
+/// The interval after two calls that end so, at first from 0; and after two more from 400 ms.
+async fn moved(layer: PaceLayer, status: u16) -> (Duration, Duration) {
+    let server = Server::<Answer>::by(move |number| {
+        let status = if (3..=5).contains(&number) { 429 } else { status };
+        Ok(answer(status))
+    });
+    let mut client = layer.layer(server);
+    let mut intervals = Vec::new();
+    for _ in 0..7 {
+        call(&mut client).await.unwrap();
+        intervals.push(client.pace().interval());
+    }
+    (intervals[1], intervals[6])
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_the_statuses_only_429_is_throttled_and_only_success_is_success() {
+    let untouched = (ms(0), ms(400));
+    let success = (ms(0), ms(200));
+    for status in 200..600 {
+        // Two before, three between, two after.
+        let expected = match status {
+            429 => (ms(200), ms(100 << 6)),
+            200..=399 => success,
+            _ => untouched,
+        };
+        let found = moved(PaceLayer::http(pace()), status).await;
+        assert_eq!(found, expected, "{status}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_can_be_made_to_count() {
+    let up = (ms(200), ms(100 << 6));
+    for verdict in [Verdict::Unprocessed(THROTTLED), Verdict::Transient(THROTTLED)] {
+        let layer = PaceLayer::http(pace()).on_status(StatusCode::SERVICE_UNAVAILABLE, verdict);
+        assert_eq!(moved(layer.clone(), 503).await, up);
+        let layer = PaceLayer::http(pace())
+            .classify(move |outcome: Outcome<'_>| (outcome.status()? == 503).then_some(verdict));
+        assert_eq!(moved(layer, 503).await, up);
+    }
+    let layer = PaceLayer::http(pace()).on_status(StatusCode::NOT_FOUND, Verdict::Success);
+    assert_eq!(moved(layer, 404).await, (ms(0), ms(200)));
+}
+
+fn grpc_answer(code: Option<u16>) -> Answer {
+    let mut answer = answer(200);
+    answer.headers_mut().insert("content-type", HeaderValue::from_static("application/grpc"));
+    if let Some(code) = code {
+        answer.headers_mut().insert("grpc-status", code.into());
+    }
+    answer
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_the_grpc_codes_only_resource_exhausted_is_throttled() {
+    for code in 0..=16 {
+        let pace = pace();
+        let server = Server::<Answer>::by(move |number| {
+            Ok(if number <= 2 { grpc_answer(Some(8)) } else { grpc_answer(Some(code)) })
+        });
+        let mut client = PaceLayer::grpc(pace.clone()).layer(server);
+        for _ in 0..4 {
+            call(&mut client).await.unwrap();
+        }
+        let expected = match code {
+            0 => ms(100),
+            8 => ms(800),
+            _ => ms(200),
+        };
+        assert_eq!(pace.interval(), expected, "{code}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grpc_response_whose_status_is_yet_to_come_counts_as_a_success() {
+    let pace = pace();
+    let server = Server::<Answer>::by(|number| Ok(grpc_answer((number <= 2).then_some(8))));
+    let mut client = PaceLayer::grpc(pace.clone()).layer(server);
+    for _ in 0..4 {
+        call(&mut client).await.unwrap();
+    }
+    assert_eq!(pace.interval(), ms(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grpc_code_can_be_made_to_count() {
+    let pace = pace();
+    let server = Server::<Answer>::by(|_| Ok(grpc_answer(Some(Code::Unavailable.number()))));
+    let layer =
+        PaceLayer::grpc(pace.clone()).on_code(Code::Unavailable, Verdict::Unprocessed(THROTTLED));
+    call(&mut layer.layer(server)).await.unwrap();
+    assert_eq!(pace.interval(), ms(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grpc_status_that_no_document_defines_is_not_the_code_that_its_caller_gets() {
+    let pace = pace();
+    let server = Server::<Answer>::by(|_| Ok(grpc_answer(Some(17))));
+    let layer =
+        PaceLayer::grpc(pace.clone()).on_code(Code::Unknown, Verdict::Unprocessed(THROTTLED));
+    call(&mut layer.layer(server)).await.unwrap();
+    assert_eq!(pace.interval(), ms(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_move_nothing_unless_a_classifier_says_so() {
+    let kinds = [io::ErrorKind::ConnectionRefused, io::ErrorKind::TimedOut, io::ErrorKind::Other];
+    for kind in kinds {
+        let failing = || Server::<Answer, io::Error>::by(move |_| Err(kind.into()));
+        let untouched = pace();
+        let mut client = PaceLayer::http(untouched.clone()).layer(failing());
+        assert_eq!(call(&mut client).await.unwrap_err().kind(), kind);
+        assert_eq!((untouched.interval(), untouched.metrics().invocations), (ms(0), 1));
+
+        let moved = pace();
+        let layer = PaceLayer::http(moved.clone()).classify(move |outcome: Outcome<'_>| {
+            let error: &io::Error = outcome.find_error()?;
+            (error.kind() == kind).then_some(Verdict::Transient(THROTTLED))
+        });
+        call(&mut layer.layer(failing())).await.unwrap_err();
+        assert_eq!(moved.interval(), ms(100));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_service_can_be_paced() {
+    let pace = pace();
+    let layer = PaceLayer::judged(pace.clone(), |outcome: Result<&u32, &(dyn Error + 'static)>| {
+        match outcome {
+            Ok(0) => Verdict::Unprocessed(THROTTLED),
+            Ok(_) => Verdict::Success,
+            Err(_) => Verdict::Permanent,
+        }
+    });
+    let server = Server::<u32>::by(|number| Ok(u32::from(number > 2)));
+    let mut client = layer.layer(server);
+    for expected in [100, 200, 200, 100, 100, 0] {
+        call(&mut client).await.unwrap();
+        assert_eq!(pace.interval(), ms(expected));
+    }
+}

@@ -1,0 +1,103 @@
+//! When calls are sent.
+
+use reattempt::PaceLayer;
+use reattempt_schedule_responsive::Responsive;
+use tokio::time::Instant;
+use tower::Layer;
+
+use super::support::{Answer, Server, answer, begin, call, ms, pace};
+
+#[tokio::test(start_paused = true)]
+async fn each_call_is_one_interval_after_the_last() {
+    let server = Server::statuses([429, 429, 429, 200]);
+    let pace = pace();
+    let mut client = PaceLayer::http(pace.clone()).layer(server.watch());
+    for expected in [100, 200, 400, 200, 200, 100, 100, 0, 0, 0, 0] {
+        call(&mut client).await.unwrap();
+        assert_eq!(pace.interval(), ms(expected));
+    }
+    let at = [0, 100, 300, 700, 900, 1100, 1200, 1300, 1300, 1300, 1300];
+    assert_eq!(server.arrivals(), at.map(ms), "successes are paced, too");
+
+    let metrics = client.pace().metrics();
+    assert_eq!(metrics.invocations, 11);
+    assert_eq!((metrics.times_up, metrics.times_down), (3, 3));
+    assert_eq!((metrics.times_slept, metrics.total_slept), (7, ms(1300)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_takes_what_comes_slower_than_60_ms_is_called_about_as_often() {
+    let pace = Responsive::new().initial(ms(1)).unwrap().randomisation(0.0).unwrap();
+    let pace = pace.down(0.6).unwrap().threshold(5).unwrap();
+    let last = std::sync::Mutex::new(Instant::now());
+    let server = Server::<Answer>::by(move |_| {
+        let now = Instant::now();
+        let since = now - std::mem::replace(&mut *last.lock().unwrap(), now);
+        Ok(answer(if since > ms(60) { 200 } else { 429 }))
+    });
+    let mut client = PaceLayer::http(pace.clone()).layer(server.watch());
+    for _ in 0..300 {
+        call(&mut client).await.unwrap();
+    }
+    let arrivals = server.arrivals();
+    let settled: Vec<_> = arrivals[20..].windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // A step up from just below, a step down from just above; the timer rounds up.
+    assert!(settled.iter().all(|gap| (ms(36)..=ms(91)).contains(gap)), "{settled:?}");
+    let metrics = pace.metrics();
+    assert!(metrics.times_up > 50 && metrics.times_down > 40, "{metrics:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_enters_the_queue_when_first_polled() {
+    let server = Server::statuses([429, 429, 200]);
+    let mut client = PaceLayer::http(pace()).layer(server.watch());
+    call(&mut client).await.unwrap();
+    let early = begin(&mut client).await;
+    call(&mut client).await.unwrap();
+    // Its turn is one interval, now of 200 ms, after the last call, though it was made before that.
+    early.await.unwrap();
+    assert_eq!(server.arrivals(), [0, 100, 300].map(ms));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_turn_is_due_does_not_wait() {
+    let server = Server::statuses([429, 429, 200]);
+    let pace = pace();
+    let mut client = PaceLayer::http(pace.clone()).layer(server.watch());
+    call(&mut client).await.unwrap();
+    call(&mut client).await.unwrap();
+    tokio::time::advance(ms(1000)).await;
+    let (clones, waits) = (server.clones(), pace.metrics().times_slept);
+    call(&mut client).await.unwrap();
+    assert_eq!(server.arrivals(), [0, 100, 1100].map(ms));
+    assert_eq!((server.clones(), pace.metrics().times_slept), (clones, waits));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_interval_is_waited_for_and_not_shortened() {
+    let server = Server::statuses([429, 200]);
+    let longest = std::time::Duration::from_secs(15 * 60);
+    let pace = Responsive::new().initial(longest).unwrap();
+    let mut client = PaceLayer::http(pace).layer(server.watch());
+    call(&mut client).await.unwrap();
+    call(&mut client).await.unwrap();
+    assert_eq!(server.arrivals()[1], longest);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_seed_makes_every_move_reproducible() {
+    let moved = async |layer: PaceLayer| {
+        let mut client = layer.layer(Server::statuses([429]));
+        let mut intervals = Vec::new();
+        for _ in 0..8 {
+            call(&mut client).await.unwrap();
+            intervals.push(client.pace().interval());
+        }
+        intervals
+    };
+    let layer = || PaceLayer::http(Responsive::new());
+    let first = moved(layer().seed(7)).await;
+    assert_eq!(first, moved(layer().seed(7)).await);
+    assert_ne!(first, moved(layer().seed(8)).await);
+    assert_ne!(first, moved(layer()).await);
+}
