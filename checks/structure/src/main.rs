@@ -1,0 +1,142 @@
+//! Checks of the structure of the sources: `.ci/run` runs them, so that what the renovation reached stays.
+//!
+//! ```text
+//! structure [--root FOLDER] [--update | --figures]
+//! ```
+//!
+//! Without an option it checks, and prints each broken rule with its place and remedy. `--update`
+//! writes the lists anew: `api/CRATE.txt`, and `known.txt`, which only becomes shorter.
+//! The lists that the rules work by are in `rules.rs`.
+
+mod api;
+mod figures;
+mod graph;
+mod imports;
+mod modules;
+mod report;
+mod rules;
+mod source;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{env, fs};
+
+use crate::modules::Modules;
+use crate::report::{KNOWN, UPDATE, Violation};
+use crate::source::Sources;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(text) => {
+            eprintln!("{text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
+    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (mut update, mut figures) = (false, false);
+    let mut arguments = env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--root" => root = arguments.next().ok_or("--root needs a folder")?.into(),
+            "--update" => update = true,
+            "--figures" => figures = true,
+            other => return Err(format!("{other}: not an option")),
+        }
+    }
+    let mut sources = source::read(&root)?;
+    let crates = crates(&mut sources)?;
+    if figures {
+        print!("{}", figures::figures(&sources, &crates));
+        return Ok(());
+    }
+    let mut violations = text::violations(&sources);
+    violations.extend(crates.iter().flat_map(|(_, modules)| cycles(modules)));
+    let known = report::parse_known(&read_or_empty(&root.join(KNOWN))?)?;
+    let mut texts = vec![];
+    if update {
+        if root.join(KNOWN).exists() {
+            report::refuse_growth(&violations, &known)?;
+        }
+        write(&root.join(KNOWN), &report::list(&violations))?;
+    } else {
+        texts = report::compare(&violations, &known);
+    }
+    for (folder, modules) in &crates {
+        texts.extend(api(&root, folder, modules, update)?);
+    }
+    if texts.is_empty() { Ok(()) } else { Err(texts.join("\n\n")) }
+}
+
+/// Reads the modules of each crate, by its folder.
+fn crates(sources: &mut Sources) -> Result<Vec<(String, Modules)>, String> {
+    let folder = |path: &str| {
+        let folder = path.strip_suffix("/src/lib.rs").or(path.strip_suffix("/src/main.rs"))?;
+        folder.starts_with(rules::CRATES).then(|| folder.to_owned())
+    };
+    let roots: Vec<_> =
+        sources.keys().filter_map(|path| Some((folder(path)?, path.clone()))).collect();
+    let modules =
+        roots.into_iter().map(|(folder, root)| Ok((folder, Modules::of_crate(sources, &root)?)));
+    modules.collect()
+}
+
+/// Finds the cycles of a crate, at its root and inside each module.
+fn cycles(modules: &Modules) -> Vec<Violation> {
+    let graphs = graph::graphs(&imports::references(modules));
+    graphs.values().flat_map(graph::Graph::violations).collect()
+}
+
+/// Compares the public API of a crate with its list, or writes the list.
+fn api(
+    root: &Path,
+    folder: &str,
+    modules: &Modules,
+    update: bool,
+) -> Result<Option<String>, String> {
+    let manifest = read_or_empty(&root.join(folder).join("Cargo.toml"))?;
+    if manifest.contains("publish = false") {
+        return Ok(None);
+    }
+    let named = manifest.lines().find_map(|line| line.strip_prefix("name = "));
+    let name = named.ok_or_else(|| format!("{folder}/Cargo.toml: no name"))?.trim_matches('"');
+    let list = api::list(modules, &name.replace('-', "_"));
+    let path = format!("api/{name}.txt");
+    if update {
+        write(&root.join(&path), &list)?;
+        return Ok(None);
+    }
+    let listed = read_or_empty(&root.join(&path))?;
+    let missing = |these: &str, those: &str, mark: &str| -> String {
+        let those: std::collections::BTreeSet<_> = those.lines().collect();
+        these
+            .lines()
+            .filter(|line| !those.contains(line))
+            .map(|line| format!("{mark} {line}\n"))
+            .collect()
+    };
+    let changes = missing(&listed, &list, "-") + &missing(&list, &listed, "+");
+    Ok((!changes.is_empty()).then(|| {
+        format!("{path}: api: the public API is another\n{changes}  remedy: if it is meant, {UPDATE} and review the list")
+    }))
+}
+
+fn read_or_empty(path: &Path) -> Result<String, String> {
+    match fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        read => read.map_err(|error| format!("{}: {error}", path.display())),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+    folder
+        .and_then(|()| fs::write(path, text))
+        .map_err(|error| format!("{}: {error}", path.display()))
+}

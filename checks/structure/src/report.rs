@@ -1,0 +1,147 @@
+//! Violations, and the list of those that are known and only become fewer.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// A rule that the sources keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rule {
+    Cycle,
+    Grpc,
+    Opening,
+    Copy,
+    TestName,
+    FileLength,
+}
+
+impl Rule {
+    const ALL: [Rule; 6] =
+        [Rule::Cycle, Rule::Grpc, Rule::Opening, Rule::Copy, Rule::TestName, Rule::FileLength];
+
+    fn name(self) -> &'static str {
+        match self {
+            Rule::Cycle => "cycle",
+            Rule::Grpc => "grpc",
+            Rule::Opening => "opening",
+            Rule::Copy => "copy",
+            Rule::TestName => "test-name",
+            Rule::FileLength => "file-length",
+        }
+    }
+
+    fn remedy(self) -> &'static str {
+        match self {
+            Rule::Cycle => "move what both need into a module below them",
+            Rule::Grpc => {
+                "move it to crates/reattempt/src/grpc; generic code knows a trait or a value"
+            }
+            Rule::Opening => "open with a noun phrase (type) or a third-person verb (function)",
+            Rule::Copy => "move the shared lines into one function",
+            Rule::TestName => "name it subject_condition_result; the rest is a doc line above it",
+            Rule::FileLength => "find the second thing in the file and give it one of its own",
+        }
+    }
+}
+
+/// A place where a rule is broken.
+#[derive(Clone, Debug)]
+pub(crate) struct Violation {
+    pub(crate) rule: Rule,
+    pub(crate) file: String,
+    pub(crate) line: usize,
+    pub(crate) what: String,
+}
+
+/// The number of known violations of a rule in a file.
+pub(crate) type Known = BTreeMap<(Rule, String), usize>;
+
+/// The file of known violations.
+pub(crate) const KNOWN: &str = "checks/structure/known.txt";
+
+/// The command that writes the lists.
+pub(crate) const UPDATE: &str = "run `cargo run -p reattempt-structure -- --update`";
+
+/// Reads the list of known violations: a rule, a file and a number on each line.
+pub(crate) fn parse_known(text: &str) -> Result<Known, String> {
+    let mut known = Known::new();
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
+        let entry = || {
+            let mut words = line.split_whitespace();
+            let name = words.next()?;
+            let rule = Rule::ALL.into_iter().find(|rule| rule.name() == name)?;
+            Some(((rule, words.next()?.to_owned()), words.next()?.parse().ok()?))
+        };
+        let (key, count) =
+            entry().ok_or_else(|| format!("{KNOWN}:{}: not a rule, file and number", index + 1))?;
+        known.insert(key, count);
+    }
+    Ok(known)
+}
+
+/// Counts the violations of each rule in each file.
+pub(crate) fn count(violations: &[Violation]) -> Known {
+    let mut known = Known::new();
+    for violation in violations {
+        *known.entry((violation.rule, violation.file.clone())).or_default() += 1;
+    }
+    known
+}
+
+/// Returns one text for each rule and file whose violations are not those that are known.
+pub(crate) fn compare(violations: &[Violation], known: &Known) -> Vec<String> {
+    let found = count(violations);
+    let mut texts = vec![];
+    for key in known.keys().chain(found.keys().filter(|key| !known.contains_key(key))) {
+        let (rule, file) = key;
+        let (now, listed) = (found.get(key).unwrap_or(&0), known.get(key).unwrap_or(&0));
+        if now > listed {
+            let mut text = String::new();
+            for violation in violations.iter().filter(|it| it.rule == *rule && it.file == *file) {
+                let (line, what) = (violation.line, &violation.what);
+                let _ = writeln!(text, "{file}:{line}: {}: {what}", rule.name());
+            }
+            if *listed > 0 {
+                let _ = writeln!(text, "  {listed} of these are known, {} too many", now - listed);
+            }
+            let _ = write!(text, "  remedy: {}", rule.remedy());
+            texts.push(text);
+        } else if now < listed {
+            texts.push(format!(
+                "{file}: {}: {now} now, {listed} in {KNOWN}\n  remedy: {UPDATE}",
+                rule.name()
+            ));
+        }
+    }
+    texts
+}
+
+/// Refuses a list on which a rule is broken more often than before.
+pub(crate) fn refuse_growth(violations: &[Violation], known: &Known) -> Result<(), String> {
+    let found = count(violations);
+    let total = |known: &Known, rule| -> usize {
+        known.iter().filter(|((of, _), _)| *of == rule).map(|(_, count)| count).sum()
+    };
+    for rule in Rule::ALL {
+        let (now, listed) = (total(&found, rule), total(known, rule));
+        if now > listed {
+            return Err(format!(
+                "{}: {now} places now, {listed} listed; the list only becomes shorter\n{}",
+                rule.name(),
+                compare(violations, known).join("\n")
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Writes the list of known violations.
+pub(crate) fn list(violations: &[Violation]) -> String {
+    let mut text = String::from(
+        "# Violations that were there before the rule: rule, file, number. the command\n\
+         # `cargo run -p reattempt-structure -- --update` writes this list, and only makes it shorter.\n",
+    );
+    for ((rule, file), count) in count(violations) {
+        let _ = writeln!(text, "{} {file} {count}", rule.name());
+    }
+    text
+}

@@ -1,0 +1,39 @@
+//! The lists that the checks work by, in one place.
+
+/// The crates whose public API is listed and whose figures are printed, by folder.
+pub(crate) const CRATES: &str = "crates";
+
+/// The most lines of a source file outside tests.
+pub(crate) const FILE_LINES: usize = 400;
+
+/// The most characters in the name of a test.
+pub(crate) const TEST_NAME: usize = 40;
+
+/// The number of equal lines in two files that counts as a copy.
+pub(crate) const EQUAL_LINES: usize = 12;
+
+/// The words that no doc comment opens with.
+pub(crate) const OPENINGS: &[&str] =
+    &["What", "Whether", "Whom", "Whose", "Who", "How", "When", "The same"];
+
+/// The folder in which nothing mentions gRPC: a new module is generic until it is listed below.
+pub(crate) const GENERIC: &str = "crates/reattempt/src/";
+
+/// The files and folders below [`GENERIC`] that may mention gRPC, each with its reason.
+pub(crate) const GRPC_ALLOWED: &[(&str, &str)] = &[
+    ("crates/reattempt/src/grpc/", "the module of everything that is gRPC's"),
+    ("crates/reattempt/src/lib.rs", "the features and the re-exports"),
+    ("crates/reattempt/src/order.rs", "the page on the order of layers, gRPC's among them"),
+];
+
+/// The layers inside `reattempt`, from the ground up; a module that no line names counts as ground.
+pub(crate) const LAYERS: &[&[&str]] = &[
+    &["call"],
+    &["protocol"],
+    &["retry", "policy", "hedge", "pace", "guard", "operation"],
+    &["profile", "order"],
+    &["grpc", "configured", "service_config", "metrics", "trailers_only"],
+];
+
+/// The crates that have these layers.
+pub(crate) const LAYERED: &[&str] = &["crates/reattempt", "crates/tower"];

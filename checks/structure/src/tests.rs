@@ -1,0 +1,237 @@
+//! Each rule on small planted sources.
+
+use crate::graph::graphs;
+use crate::imports::references;
+use crate::modules::Modules;
+use crate::report::{Rule, compare, count, list, parse_known, refuse_growth};
+use crate::source::{Sources, parse_all};
+use crate::{api, cycles, text};
+
+fn sources(files: &[(&str, &str)]) -> Sources {
+    let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
+    parse_all(files.collect()).unwrap()
+}
+
+fn modules(files: &[(&str, &str)]) -> Modules {
+    Modules::of_crate(&mut sources(files), "src/lib.rs").unwrap()
+}
+
+/// The module `a`, and `b`, which imports it.
+fn beside_b(root: &str, a: &str) -> Modules {
+    let root = format!("mod a;\nmod b;\n{root}");
+    let b = "pub use crate::a::A;\npub struct B;\npub trait T {}\npub mod inner { pub struct C; }";
+    modules(&[("src/lib.rs", &root), ("src/a.rs", a), ("src/b.rs", b)])
+}
+
+#[test]
+fn each_form_of_path_closes_a_cycle() {
+    let forms = [
+        ("import", "use crate::b::B;"),
+        ("import of the module", "use crate::b;"),
+        ("renamed", "use crate::b as other;\nfn f() { other::f() }"),
+        ("renamed root", "use crate as root;\nfn f() { root::b::f() }"),
+        ("grouped", "use crate::{b::{inner::C}, other};"),
+        ("grouped self", "use crate::b::{self};"),
+        ("glob", "use crate::b::*;"),
+        ("glob of the root", "use crate::*;\nstruct A(b::B);"),
+        ("super", "use super::b::B;"),
+        ("self and super", "use self::super::b::B;"),
+        ("super in an inline module", "mod inner { fn f() { super::super::b::f() } }"),
+        ("inside a function", "fn f() { use crate::b::B; }"),
+        ("inside a closure", "const F: fn() = || { use super::b::f; };"),
+        ("inline", "fn f() { crate::b::f() }"),
+        ("pattern", "fn f() { if let crate::b::B = g() {} }"),
+        ("signature", "fn f(b: &crate::b::B) {}"),
+        ("field", "struct A { b: Vec<crate::b::B> }"),
+        ("bound", "struct A<T>(T) where T: crate::b::T;"),
+        ("qualified", "type X = <u8 as crate::b::T>::X;"),
+        ("impl", "impl crate::b::T for u8 {}"),
+        ("hidden", "#[doc(hidden)]\npub fn f() -> super::b::B {}"),
+        ("other feature", "#[cfg(feature = \"x\")]\nuse crate::b::B;"),
+        ("re-export", "pub use crate::b::B;"),
+        ("macro around items", "pin_project! { pub struct A { #[pin] b: crate::b::B } }"),
+        ("macro call", "fn f() { assert!(matches!(g(), Some(crate::b::B))) }"),
+        ("macro definition", "macro_rules! m { () => { $crate::b::B }; }"),
+    ];
+    for (form, a) in forms {
+        assert_eq!(cycles(&beside_b("pub struct A;", a)).len(), 2, "{form}: {a}");
+    }
+}
+
+/// The root's own re-exports are no imports; what they lead to is.
+#[test]
+fn root_reexport_counts_as_its_definer() {
+    let root = "pub use a::A;\npub use b::{B, inner as deep};\npub(crate) use b::*;";
+    for a in
+        ["use crate::B;", "use crate::deep::C;", "fn f() -> crate::T {}", "use super::{B as X};"]
+    {
+        assert_eq!(cycles(&beside_b(root, a)).len(), 2, "{a}");
+    }
+    assert!(cycles(&beside_b(root, "use crate::A as Own;")).is_empty());
+}
+
+#[test]
+fn item_of_the_root_makes_the_root_a_module() {
+    let root = "use b::B;\npub struct Own(B);";
+    assert_eq!(cycles(&beside_b(root, "use crate::Own;")).len(), 3);
+}
+
+#[test]
+fn other_crates_and_tests_close_no_cycle() {
+    let harmless = [
+        "#[cfg(test)]\nmod tests { use crate::b::B; }",
+        "#[cfg(all(test, feature = \"x\"))]\nuse crate::b::B;",
+        "#[cfg(test)]\nfn f() { crate::b::f() }",
+        "impl A { #[cfg(test)] fn f() { crate::b::f() } }",
+        "use ::b::B;",
+        "use other::b::B;",
+        "fn f() { let b = 1; b.f(); g!(b) }",
+        "fn f() { println!(\"crate::b::f\") } // crate::b::f",
+        "/// [`crate::b::B`]\nfn f() {}",
+        "pub(in crate::b) fn f() {}",
+    ];
+    for a in harmless {
+        assert!(cycles(&beside_b("", a)).is_empty(), "{a}");
+    }
+}
+
+#[test]
+fn modules_in_files_of_both_forms_are_found() {
+    let modules = modules(&[
+        ("src/lib.rs", "mod a; mod b;"),
+        ("src/a/mod.rs", "mod x; mod y;"),
+        ("src/a/x.rs", "use super::y::Y;"),
+        ("src/a/y.rs", "mod z;"),
+        ("src/a/y/z.rs", "use crate::a::x::X;"),
+        ("src/b.rs", "use crate::a::y::Y;"),
+    ]);
+    let found = cycles(&modules);
+    assert_eq!(found[0].file, "src/a/x.rs");
+    assert_eq!((found[1].file.as_str(), found[1].line, found.len()), ("src/a/y/z.rs", 1, 2));
+    assert_eq!(graphs(&references(&modules))[&vec![]].edges.len(), 1);
+}
+
+#[test]
+fn missing_file_of_a_module_is_an_error() {
+    let error = Modules::of_crate(&mut sources(&[("src/lib.rs", "mod a;")]), "src/lib.rs");
+    assert!(error.is_err_and(|text| text.starts_with("src/lib.rs: no file for `mod a`")));
+}
+
+fn lines_of(rule: Rule, path: &str, text: &str) -> Vec<usize> {
+    let found = text::violations(&sources(&[(path, text)]));
+    found.iter().filter(|it| it.rule == rule).map(|it| it.line).collect()
+}
+
+#[test]
+fn grpc_is_found_in_generic_modules_only() {
+    let text = "/// As gRPC does.\nfn f() { x::Grpc }\n#[cfg(test)]\nmod tests { use x::Grpc; }";
+    assert_eq!(lines_of(Rule::Grpc, "crates/reattempt/src/retry/a.rs", text), [1, 2]);
+    assert!(lines_of(Rule::Grpc, "crates/reattempt/src/grpc/a.rs", text).is_empty());
+    assert!(lines_of(Rule::Grpc, "crates/grpc/src/a.rs", text).is_empty());
+}
+
+#[test]
+fn doc_opening_is_the_first_line_only() {
+    let text = "//! Whether it is.\n\n/// A thing.\n/// What it is.\nfn f() {}\n    /// The same.\n    /// How.\n    fn g() {}\n/// Whatever.\n/// Who";
+    assert_eq!(lines_of(Rule::Opening, "tests/a.rs", text), [1, 6]);
+}
+
+#[test]
+fn test_name_is_measured_inside_macros_too() {
+    let long = "x".repeat(41);
+    let text = format!(
+        "#[tokio::test(start_paused = true)]\nasync fn {long}() {{}}\nproptest! {{\n    #[test]\n    \
+         fn {long}(x in 0..1) {{}}\n}}\nfn {long}() {{}}\n#[test]\nfn f() {{}}"
+    );
+    assert_eq!(lines_of(Rule::TestName, "tests/a.rs", &text), [2, 5]);
+}
+
+#[test]
+fn long_file_is_named_unless_it_is_a_test() {
+    let text = "\n".repeat(401);
+    assert_eq!(lines_of(Rule::FileLength, "src/a.rs", &text), [401]);
+    assert!(lines_of(Rule::FileLength, "src/a.rs", &text[1..]).is_empty());
+    assert!(lines_of(Rule::FileLength, "tests/a.rs", &text).is_empty());
+}
+
+#[test]
+fn twelve_equal_lines_are_one_copy() {
+    let lines = |count: usize, gap| -> String {
+        (0..count).map(|number| format!("const C{number}: u8 = 0;\n{gap}")).collect()
+    };
+    let copies = |a: &str, b: &str| {
+        let found = text::violations(&sources(&[("a/src/a.rs", a), ("b/src/b.rs", b)]));
+        found
+            .into_iter()
+            .filter(|it| it.rule == Rule::Copy)
+            .map(|it| (it.file, it.line))
+            .collect::<Vec<_>>()
+    };
+    let b = format!("fn f() {{}}\n{}", lines(14, "\n  // why\n"));
+    assert_eq!(copies(&lines(14, ""), &b), [("b/src/b.rs".to_owned(), 2)]);
+    assert!(copies(&lines(11, ""), &b).is_empty());
+    assert!(copies(&lines(14, ""), &format!("#[cfg(test)]\nmod tests {{\n{b}}}")).is_empty());
+}
+
+#[test]
+fn known_list_only_becomes_shorter() {
+    let of = |count: usize| {
+        let text = "/// What.\nfn f() {}\n".repeat(count);
+        text::violations(&sources(&[("src/a.rs", &text)]))
+    };
+    let known = parse_known(&list(&of(2))).unwrap();
+    assert_eq!(known, count(&of(2)));
+    assert!(compare(&of(2), &known).is_empty());
+    assert!(
+        compare(&of(3), &known)[0]
+            .contains("src/a.rs:5: opening: a doc comment opens with `What.`")
+    );
+    assert!(compare(&of(1), &known)[0].starts_with("src/a.rs: opening: 1 now, 2 in"));
+    assert!(refuse_growth(&of(1), &known).is_ok());
+    assert!(refuse_growth(&of(3), &known).is_err_and(|text| text.contains("remedy: open with")));
+    assert!(parse_known("opening src/a.rs many").is_err());
+}
+
+#[test]
+fn api_lists_what_users_can_name() {
+    let modules = modules(&[
+        (
+            "src/lib.rs",
+            "mod a;\npub mod b;\npub use a::{A, Shown as Renamed};\n#[cfg(feature = \"x\")]\npub use other::X;",
+        ),
+        (
+            "src/a.rs",
+            "#[derive(Clone)]\n#[non_exhaustive]\npub struct A<T: Copy> { pub t: T, u: u8 }\npub struct Hidden;\n\
+                      pub trait Shown: Send { /// Doc.\n type Out; fn f(&self) -> &'static str { \"\" } }\ntrait Private {}\n\
+                      impl<T: Copy> A<T> { pub fn new(t: T) -> Self where T: Into<u8> { } fn own() {} #[doc(hidden)] pub fn h() {} }\n\
+                      impl<T: Copy> Iterator for A<T> { type Item = T; }\nimpl<T: Copy> Private for A<T> {}\nimpl Shown for Hidden {}\nimpl Shown for (u8, u8) {}",
+        ),
+        (
+            "src/b.rs",
+            "pub enum E { One(u8), #[cfg(x)] Two { a: u8 } }\npub use crate::a::A as Again;\n\
+                      pub const fn f<'a>(x: &'a mut [u8; 2]) -> Option<&'a (u8, u8)> {}",
+        ),
+    ]);
+    let expected = "\
+krate: mod
+krate::A.t: T
+krate::A: #[derive(Clone)] #[non_exhaustive] struct<T: Copy>
+krate::A: impl<T: Copy> A<T> { fn new(t: T) -> Self where T: Into<u8> }
+krate::A: impl<T: Copy> Iterator for A<T>
+krate::A: impl<T: Copy> Iterator for A<T> { type Item = T }
+krate::Renamed: impl Shown for (u8, u8)
+krate::Renamed: trait { provided fn f(&self) -> &'static str }
+krate::Renamed: trait { type Out }
+krate::Renamed: trait: Send
+krate::X: #[cfg(feature = \"x\")] use other::X
+krate::b: mod
+krate::b::Again: use krate::A
+krate::b::E: enum
+krate::b::E::One.0: u8
+krate::b::E::One: variant
+krate::b::E::Two.a: u8
+krate::b::E::Two: #[cfg(x)] variant
+krate::b::f: const fn f<'a>(x: &'a mut [u8; 2]) -> Option<&'a (u8, u8)>
+";
+    assert_eq!(api::list(&modules, "krate"), expected);
+}

@@ -1,0 +1,112 @@
+//! The rules about lines: gRPC in generic code, doc openings, copies, lengths.
+
+use std::collections::BTreeMap;
+
+use crate::report::{Rule, Violation};
+use crate::rules::{EQUAL_LINES, FILE_LINES, GENERIC, GRPC_ALLOWED, OPENINGS, TEST_NAME};
+use crate::source::{Source, Sources};
+
+/// Checks the lines of all sources.
+pub(crate) fn violations(sources: &Sources) -> Vec<Violation> {
+    let mut found = copies(sources);
+    for source in sources.values() {
+        let mut add = |rule, line, what| {
+            found.push(Violation { rule, file: source.path.clone(), line, what });
+        };
+        grpc(source).for_each(|(line, text)| add(Rule::Grpc, line, format!("`{text}`")));
+        for (line, text) in openings(source).filter(|(_, text)| is_bad_opening(text)) {
+            add(Rule::Opening, line, format!("a doc comment opens with `{text}`"));
+        }
+        for (line, name) in test_names(source).filter(|(_, name)| name.len() > TEST_NAME) {
+            add(Rule::TestName, line, format!("`{name}` has {} characters", name.len()));
+        }
+        let length = source.lines().count();
+        if !source.is_test && length > FILE_LINES {
+            add(Rule::FileLength, length, format!("{length} lines, at most {FILE_LINES}"));
+        }
+    }
+    found
+}
+
+/// Finds the lines of generic modules that mention gRPC.
+fn grpc(source: &Source) -> impl Iterator<Item = (usize, &str)> {
+    let generic = source.path.starts_with(GENERIC)
+        && !GRPC_ALLOWED.iter().any(|(allowed, _)| source.path.starts_with(allowed));
+    let mentions = |line: &str| line.to_ascii_lowercase().contains("grpc");
+    let lines = source.lines_outside_tests().filter(move |(_, line)| generic && mentions(line));
+    lines.map(|(number, line)| (number, line.trim()))
+}
+
+/// Finds the first line of each doc comment.
+pub(crate) fn openings(source: &Source) -> impl Iterator<Item = (usize, &str)> {
+    let mut before = None;
+    source.lines().filter_map(move |(number, line)| {
+        let doc = |mark| Some((mark, line.trim_start().strip_prefix(mark)?.trim()));
+        let Some((mark, text)) = doc("///").or_else(|| doc("//!")) else {
+            before = None;
+            return None;
+        };
+        let opens = before != Some(mark) && !text.starts_with('/');
+        before = Some(mark);
+        opens.then_some((number, text))
+    })
+}
+
+pub(crate) fn is_bad_opening(text: &str) -> bool {
+    let follows = |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric());
+    OPENINGS.iter().any(|opening| text.strip_prefix(opening).is_some_and(follows))
+}
+
+/// Finds the names of test functions, those inside macro calls too.
+fn test_names(source: &Source) -> impl Iterator<Item = (usize, &str)> {
+    let mut test = false;
+    source.lines().filter_map(move |(number, line)| {
+        let line = line.trim();
+        if line.starts_with("#[test]") || line.starts_with("#[") && line.contains("::test") {
+            test = true;
+            return None;
+        }
+        let rest = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ")?;
+        let name = rest.split(['(', '<']).next()?;
+        std::mem::take(&mut test).then_some((number, name))
+    })
+}
+
+/// Finds runs of equal lines in two files; one violation for each run.
+fn copies(sources: &Sources) -> Vec<Violation> {
+    let shipped = |path: &str| path.contains("/src/") && !path.starts_with("examples/");
+    let files: Vec<(&str, Vec<(usize, &str)>)> = sources
+        .values()
+        .filter(|it| shipped(&it.path))
+        .map(|source| {
+            let counted =
+                |line: &str| line.contains(char::is_alphanumeric) && !line.starts_with("//");
+            let lines = source.lines_outside_tests().map(|(number, line)| (number, line.trim()));
+            (source.path.as_str(), lines.filter(|(_, line)| counted(line)).collect())
+        })
+        .collect();
+    let mut seen = BTreeMap::<Vec<&str>, (usize, usize)>::new();
+    let mut found = vec![];
+    for (index, (path, lines)) in files.iter().enumerate() {
+        let mut run_ends = 0;
+        for (at, window) in lines.windows(EQUAL_LINES).enumerate() {
+            let key: Vec<_> = window.iter().map(|(_, line)| *line).collect();
+            let (other, place) = *seen.entry(key).or_insert((index, at));
+            if other == index {
+                continue;
+            }
+            if at >= run_ends {
+                let (other, line) = (files[other].0, files[other].1[place].0);
+                let what = format!("{EQUAL_LINES} lines or more as in {other}:{line}");
+                found.push(Violation {
+                    rule: Rule::Copy,
+                    file: (*path).to_owned(),
+                    line: window[0].0,
+                    what,
+                });
+            }
+            run_ends = at + EQUAL_LINES;
+        }
+    }
+    found
+}
