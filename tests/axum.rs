@@ -115,6 +115,7 @@ async fn a_handler_calls_through_the_client_in_its_state() {
     assert_eq!((report.retries(), report.stop_reason()), (2, StopReason::Succeeded));
 }
 
+// trap 20
 #[tokio::test]
 async fn trap_20_a_refusal_that_outlasts_the_inbound_deadline_is_handed_on_at_once() {
     let server = Server::http1([refused(20), refused(20), refused(20)]).await;

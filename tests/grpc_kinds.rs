@@ -241,6 +241,7 @@ fn fed() -> (mpsc::UnboundedSender<&'static str>, impl Stream<Item = Text> + Sen
     (feed, stream::poll_fn(move |cx| fed.poll_recv(cx)).map(Text::new))
 }
 
+// RPH-1, TN-1
 #[tokio::test]
 async fn rph_1_a_unary_call_is_sent_again_whole() {
     let server = Running::start([fails(1, busy()), fails(1, busy())]).await;
@@ -252,6 +253,7 @@ async fn rph_1_a_unary_call_is_sent_again_whole() {
     assert_eq!(server.seen(), expected);
 }
 
+// TN-2
 #[tokio::test]
 async fn tn_2_a_message_of_many_frames_is_sent_again_whole() {
     let server = Running::start([fails(1, busy())]).await;
@@ -263,6 +265,7 @@ async fn tn_2_a_message_of_many_frames_is_sent_again_whole() {
     assert_eq!(server.seen(), [sent(None, [&*long]), sent(Some(1), [&*long])]);
 }
 
+// TN-1
 #[tokio::test]
 async fn tn_1_a_server_stream_is_asked_for_again_and_comes_through() {
     let server = Running::start([fails(1, busy())]).await;
@@ -274,6 +277,7 @@ async fn tn_1_a_server_stream_is_asked_for_again_and_comes_through() {
     assert_eq!(slot.take().unwrap().retries(), 1);
 }
 
+// TN-1, TN-2
 #[tokio::test]
 async fn tn_2_a_client_stream_is_replayed_and_goes_on() {
     let server = Running::start([fails(2, busy()), fails(1, busy())]).await;
@@ -317,6 +321,7 @@ async fn a_stream_of_messages_can_be_cancelled_by_its_handle() {
     assert_eq!(server.seen(), [sent(None, ["one"])]);
 }
 
+// BUF-11, TN-1
 #[tokio::test]
 async fn buf_11_a_conversation_is_replayed_and_goes_on() {
     let server = Running::start([fails(2, busy())]).await;
@@ -338,6 +343,7 @@ async fn buf_11_a_conversation_is_replayed_and_goes_on() {
     assert_eq!(server.seen(), attempts);
 }
 
+// BUF-11
 #[tokio::test]
 async fn buf_11_a_conversation_that_fails_before_it_was_begun_loses_nothing() {
     let server = Running::start([fails(0, busy()), fails(0, busy())]).await;
@@ -348,6 +354,7 @@ async fn buf_11_a_conversation_that_fails_before_it_was_begun_loses_nothing() {
     assert_eq!(server.seen().len(), 3);
 }
 
+// COM-1
 #[tokio::test]
 async fn com_1_once_it_answers_a_stream_fails_for_good() {
     for answered in [1, 2] {
@@ -364,6 +371,7 @@ async fn com_1_once_it_answers_a_stream_fails_for_good() {
     }
 }
 
+// BUF-2, BUF-7
 #[tokio::test]
 async fn buf_2_a_stream_that_outgrows_its_buffer_is_sent_once() {
     let chunk: &str = &"x".repeat(64 * 1024);
@@ -383,6 +391,7 @@ async fn buf_2_a_stream_that_outgrows_its_buffer_is_sent_once() {
     }
 }
 
+// RET-2
 #[tokio::test]
 async fn ret_2_each_kind_ends_with_the_last_status() {
     let script = || ["one", "two", "three"].map(|text| fails(1, Status::unavailable(text)));

@@ -165,6 +165,7 @@ fn busy() -> Status {
     Status::unavailable("busy")
 }
 
+// OBS-2, OBS-4
 #[tokio::test]
 async fn obs_2_obs_4_a_unary_call_that_is_retried() {
     let mut server = Running::start([busy(), busy()]).await;
@@ -186,6 +187,7 @@ async fn obs_2_obs_4_a_unary_call_that_is_retried() {
     assert_eq!(server.measured(), lines(expected));
 }
 
+// OBS-2
 #[tokio::test]
 async fn obs_2_streams_of_messages_are_measured_as_a_whole() {
     let mut server = Running::start([busy()]).await;
@@ -227,6 +229,7 @@ fn ends(server: &Running) -> Vec<String> {
     server.measured().into_keys().filter(|line| line.contains("duration")).collect()
 }
 
+// OBS-2
 #[tokio::test]
 async fn obs_2_a_stream_ends_as_its_trailers_say_or_where_it_is_left() {
     let mut server = Running::start([busy()]).await;
@@ -246,6 +249,7 @@ async fn obs_2_a_stream_ends_as_its_trailers_say_or_where_it_is_left() {
     );
 }
 
+// OBS-2
 #[tokio::test]
 async fn obs_2_a_server_that_is_not_there_is_unavailable() {
     let mut server = Running::start([]).await;
@@ -259,6 +263,7 @@ async fn obs_2_a_server_that_is_not_there_is_unavailable() {
 }
 
 /// Whoever looks at the clock first, the channel or the layer.
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_a_deadline_that_the_channel_keeps_too_is_one() {
     let mut server = Running::start([]).await;
@@ -270,6 +275,7 @@ async fn obs_2_a_deadline_that_the_channel_keeps_too_is_one() {
     assert_eq!(ends(&server), both);
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_a_time_limit_of_the_channel_is_a_deadline() {
     let limit = |endpoint: Endpoint| endpoint.timeout(Duration::from_secs(5));

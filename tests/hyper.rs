@@ -116,6 +116,7 @@ async fn the_report_is_in_the_response_and_attempts_are_framed_alike() {
     }
 }
 
+// trap 07
 #[tokio::test]
 async fn trap_07_a_drained_connection_is_used_again() {
     // A page that hyper does not read to its end by itself.
@@ -126,6 +127,7 @@ async fn trap_07_a_drained_connection_is_used_again() {
     assert_eq!(connections(&server), [1, 1, 1]);
 }
 
+// trap 07
 #[tokio::test]
 async fn trap_07_a_connection_with_a_huge_refused_body_is_closed() {
     let huge = Answer::Reply(response(503, vec![b'x'; 4 << 20]));
@@ -135,6 +137,7 @@ async fn trap_07_a_connection_with_a_huge_refused_body_is_closed() {
     assert_eq!(connections(&server), [1, 2, 3]);
 }
 
+// trap 24
 #[tokio::test]
 async fn trap_24_after_a_reset_only_what_is_repeatable_is_sent_again() {
     let server = Server::http1([Answer::Reset]).await;
@@ -191,6 +194,7 @@ async fn early_refusal(server: Server, http2: bool) -> Server {
     server
 }
 
+// trap 02
 #[tokio::test]
 async fn trap_02_an_upload_refused_early_is_sent_again_whole() {
     let script = || [Answer::Early(response(503, "")), status(200)];
@@ -204,6 +208,7 @@ async fn trap_02_an_upload_refused_early_is_sent_again_whole() {
     }
 }
 
+// trap 04
 #[tokio::test]
 async fn trap_04_a_body_over_the_cap_is_sent_once() {
     let server = Server::http1([status(503)]).await;

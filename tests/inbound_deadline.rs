@@ -130,6 +130,7 @@ fn check(left: &Told, told: &Told) {
     assert_eq!((&left[1], none, and_none), (&None, &None, &None));
 }
 
+// DL-2
 #[tokio::test]
 async fn dl_2_from_a_tonic_server() {
     let (upstream, told) = upstream().await;
@@ -148,6 +149,7 @@ async fn dl_2_from_a_tonic_server() {
     check(&left, &told);
 }
 
+// DL-2
 #[tokio::test]
 async fn dl_2_from_an_axum_server() {
     async fn handler(State(app): State<App>, inbound: Extensions) -> String {

@@ -120,6 +120,7 @@ async fn reqwest_still_follows_a_redirect_with_a_body_of_bytes() {
     assert_eq!(server.bodies(), ["bytes"; 5]);
 }
 
+// trap 07
 #[tokio::test]
 async fn trap_07_a_drained_connection_is_used_again() {
     // A page that hyper does not read to its end by itself.
@@ -130,6 +131,7 @@ async fn trap_07_a_drained_connection_is_used_again() {
     assert_eq!(connections, [1, 1, 1]);
 }
 
+// trap 30
 #[tokio::test]
 async fn trap_30_an_error_keeps_its_type_and_leaves_its_report_in_the_slot() {
     let server = Server::http1([Answer::Reset, Answer::Reset, Answer::Reset]).await;
@@ -161,6 +163,7 @@ async fn a_refused_connection_is_retried_and_reported() {
     assert_eq!((report.retries(), report.stop_reason()), (2, StopReason::AttemptsExhausted));
 }
 
+// trap 24
 #[tokio::test]
 async fn trap_24_a_post_is_retried_only_where_reqwest_cannot_have_redirected_it() {
     let refused = || Server::http1([status(429)]);

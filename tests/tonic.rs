@@ -100,6 +100,7 @@ fn unavailable(pushback: &'static str) -> Status {
     status
 }
 
+// TN-1
 #[tokio::test]
 async fn tn_1_the_default_layer_fits_under_a_generated_client() {
     let server =
@@ -124,6 +125,7 @@ async fn the_message_is_sent_again_whole() {
     assert_eq!(server.calls(), 2);
 }
 
+// RET-2, trap 30
 #[tokio::test]
 async fn trap_30_the_caller_sees_the_last_real_status() {
     let script = ["one", "two"].map(Status::unavailable).into_iter();
@@ -163,6 +165,7 @@ async fn a_passed_deadline_is_retried_only_where_the_call_may_be_repeated() {
     assert_eq!(server.calls(), 3);
 }
 
+// PB-12
 #[tokio::test]
 async fn pb_12_pushback_that_a_tonic_server_sets_takes_the_place_of_the_schedule() {
     let server = Server::start([unavailable("1")]).await;
@@ -172,6 +175,7 @@ async fn pb_12_pushback_that_a_tonic_server_sets_takes_the_place_of_the_schedule
     assert!((1_000..=1_100).contains(&delay.as_micros()), "{delay:?}");
 }
 
+// PB-3, trap 29
 #[tokio::test]
 async fn pb_3_trap_29_negative_or_unreadable_pushback_ends_the_call() {
     for pushback in ["-1", "soon"] {
@@ -220,6 +224,7 @@ async fn a_refused_connection_is_retried_once_the_server_listens() {
     assert_eq!(server.recv().await.unwrap().calls(), 1);
 }
 
+// trap 30
 #[tokio::test]
 async fn trap_30_a_status_made_of_an_error_is_the_one_the_bare_channel_gives() {
     let socket = TcpSocket::new_v4().unwrap();
@@ -236,6 +241,7 @@ async fn trap_30_a_status_made_of_an_error_is_the_one_the_bare_channel_gives() {
     assert!(is_transport(&bare) && is_transport(&wrapped));
 }
 
+// DL-3
 #[tokio::test]
 async fn dl_3_a_stream_that_is_being_read_ends_with_deadline_exceeded() {
     let server = Server::start([]).await;
@@ -251,6 +257,7 @@ async fn dl_3_a_stream_that_is_being_read_ends_with_deadline_exceeded() {
     assert_eq!((status.code(), status.message()), (Code::DeadlineExceeded, message));
 }
 
+// DL-3
 #[tokio::test]
 async fn dl_3_a_call_that_is_not_answered_ends_with_deadline_exceeded() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

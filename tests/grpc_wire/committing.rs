@@ -16,6 +16,7 @@ async fn is_committed(script: Vec<Step>) {
     assert_eq!((server.calls(), stop), (1, StopReason::Succeeded), "{shown}");
 }
 
+// ST-1
 #[tokio::test]
 async fn st_1_one_headers_frame_that_ends_the_stream_is_trailers_only() {
     let (server, answer, _) = call([refused()]).await;
@@ -23,6 +24,7 @@ async fn st_1_one_headers_frame_that_ends_the_stream_is_trailers_only() {
     assert_eq!(server.calls(), 2);
 }
 
+// ST-1, TN-6
 #[tokio::test]
 async fn st_1_a_status_among_the_headers_is_trailers_only_whatever_ends_the_stream() {
     let head = || Step::Head(head(&[("grpc-status", b"14")]));
@@ -34,6 +36,7 @@ async fn st_1_a_status_among_the_headers_is_trailers_only_whatever_ends_the_stre
     }
 }
 
+// COM-1
 #[tokio::test]
 async fn com_1_headers_and_then_a_message_commit() {
     is_committed(vec![
@@ -45,12 +48,14 @@ async fn com_1_headers_and_then_a_message_commit() {
     .await;
 }
 
+// COM-1
 #[tokio::test]
 async fn com_1_headers_alone_commit() {
     is_committed(vec![Step::Read, Step::Head(head(&[])), unavailable()]).await;
     is_committed(vec![Step::Head(head(&[("x-of-the-server", b"1")])), unavailable()]).await;
 }
 
+// COM-1
 #[tokio::test]
 async fn com_1_part_of_a_message_commits() {
     let part = message("a message that is cut").slice(..7);
@@ -62,6 +67,7 @@ async fn com_1_part_of_a_message_commits() {
     }
 }
 
+// COM-1, TR-5
 #[tokio::test]
 async fn tr_5_com_1_nothing_is_retried_once_headers_have_come() {
     let reasons = [
@@ -83,6 +89,7 @@ async fn tr_5_com_1_nothing_is_retried_once_headers_have_come() {
     }
 }
 
+// ST-2, ST-3
 #[tokio::test]
 async fn st_2_st_3_a_response_without_any_status_is_committed_and_unknown() {
     let script = vec![Step::Read, Step::Head(head(&[])), Step::End];
@@ -91,6 +98,7 @@ async fn st_2_st_3_a_response_without_any_status_is_committed_and_unknown() {
     assert_eq!(server.calls(), 1);
 }
 
+// ST-4
 #[tokio::test]
 async fn st_4_the_details_do_not_decide() {
     // google.rpc.Status with code 14.
@@ -107,6 +115,7 @@ async fn st_4_the_details_do_not_decide() {
     assert_eq!(server.calls(), 2);
 }
 
+// RET-4
 #[tokio::test]
 async fn ret_4_ok_is_not_retried_whatever_it_asks_for() {
     let pushback = ("grpc-retry-pushback-ms", &b"0"[..]);
@@ -116,6 +125,7 @@ async fn ret_4_ok_is_not_retried_whatever_it_asks_for() {
     assert_eq!((server.calls(), stop), (1, StopReason::Succeeded));
 }
 
+// RET-5
 #[tokio::test]
 async fn ret_5_a_status_that_is_none_is_unknown_and_is_not_retried() {
     for status in [&b"17"[..], b"300", b"-1", b"", b"14 14", b"UNAVAILABLE", b"\xff", b"014x"] {
@@ -126,6 +136,7 @@ async fn ret_5_a_status_that_is_none_is_unknown_and_is_not_retried() {
     }
 }
 
+// OUT-1
 #[tokio::test]
 async fn out_1_an_answer_that_is_not_grpc_is_judged_by_its_http_status() {
     // (status, code, whether it is retried)

@@ -27,6 +27,7 @@ fn configured(server: &Server) -> (EchoClient<Configured<Channel>>, ServiceConfi
     (EchoClient::new(ServiceBuilder::new().layer(layer).service(server.channel())), handle)
 }
 
+// SC-18
 #[tokio::test(start_paused = true)]
 async fn sc_18_a_reset_is_retried_if_the_code_it_stands_for_is_listed() {
     // (how the server resets the stream, how often it is called)
@@ -49,6 +50,7 @@ async fn sc_18_a_reset_is_retried_if_the_code_it_stands_for_is_listed() {
     }
 }
 
+// HG-3
 #[tokio::test(start_paused = true)]
 async fn hg_3_the_first_answer_wins_and_the_losers_are_cancelled() {
     let server = Server::in_memory([
@@ -71,6 +73,7 @@ async fn hg_3_the_first_answer_wins_and_the_losers_are_cancelled() {
     assert_eq!(told, ["3000000u", "2500000u", "2000000u"]);
 }
 
+// HG-11
 #[tokio::test(start_paused = true)]
 async fn hg_11_the_deadline_ends_all_attempts() {
     let server = Server::in_memory(std::iter::repeat_n(vec![Step::Read, Step::Hang], 3));
@@ -81,6 +84,7 @@ async fn hg_11_the_deadline_ends_all_attempts() {
     server.until(|seen| seen.iter().all(|seen| seen.given_up)).await;
 }
 
+// CALL-6
 #[tokio::test(start_paused = true)]
 async fn call_6_a_config_is_replaced_while_a_call_waits() {
     let server = Server::in_memory([refused(), refused(), refused()]);

@@ -14,6 +14,7 @@ fn within(timeout: Duration) -> Request<Text> {
     request
 }
 
+// DL-2
 #[tokio::test(start_paused = true)]
 async fn dl_2_each_attempt_says_how_much_time_is_left() {
     let server = Server::in_memory([refused_for(b"250"), refused_for(b"700")]);
@@ -23,6 +24,7 @@ async fn dl_2_each_attempt_says_how_much_time_is_left() {
     assert_eq!(told, ["1000000u", "750000u", "50000000n"]);
 }
 
+// DL-4
 #[tokio::test(start_paused = true)]
 async fn dl_4_a_deadline_that_passed_at_the_server_is_an_ordinary_failure() {
     let script = vec![Step::Read, Step::Only(head(&[("grpc-status", b"4")]))];
@@ -33,6 +35,7 @@ async fn dl_4_a_deadline_that_passed_at_the_server_is_an_ordinary_failure() {
     assert_eq!(server.calls(), 2);
 }
 
+// DL-8
 #[tokio::test(start_paused = true)]
 async fn dl_8_a_call_that_is_dropped_while_it_waits_makes_no_further_attempt() {
     let server = Server::in_memory([refused_for(b"5000")]);
@@ -44,6 +47,7 @@ async fn dl_8_a_call_that_is_dropped_while_it_waits_makes_no_further_attempt() {
     assert!(slot.take().is_none());
 }
 
+// DL-8
 #[tokio::test(start_paused = true)]
 async fn dl_8_a_call_that_is_dropped_cancels_its_attempt() {
     let server = Server::in_memory([refused(), vec![Step::Read, Step::Hang]]);
@@ -61,6 +65,7 @@ async fn dl_8_a_call_that_is_dropped_cancels_its_attempt() {
     server.until(|seen| seen[1].given_up).await;
 }
 
+// DL-3, TN-4
 #[tokio::test(start_paused = true)]
 async fn dl_3_tn_4_a_server_that_never_answers_is_cancelled_and_the_deadline_exceeded() {
     for begin in [vec![], vec![Step::Read]] {
@@ -78,6 +83,7 @@ async fn dl_3_tn_4_a_server_that_never_answers_is_cancelled_and_the_deadline_exc
     }
 }
 
+// DL-3
 #[tokio::test(start_paused = true)]
 async fn dl_3_a_second_attempt_has_what_the_first_one_left() {
     let server = Server::in_memory([refused_for(b"400"), vec![Step::Read, Step::Hang]]);
@@ -90,6 +96,7 @@ async fn dl_3_a_second_attempt_has_what_the_first_one_left() {
     server.until(|seen| seen[1].given_up).await;
 }
 
+// RET-3, DL-3
 #[tokio::test(start_paused = true)]
 async fn dl_3_ret_3_a_wait_that_the_deadline_cuts_short_ends_with_it() {
     let server = Server::in_memory([refused_for(b"1500")]);
@@ -100,6 +107,7 @@ async fn dl_3_ret_3_a_wait_that_the_deadline_cuts_short_ends_with_it() {
     assert_eq!(server.calls(), 1);
 }
 
+// DL-3
 #[tokio::test(start_paused = true)]
 async fn dl_3_an_answer_that_stops_in_the_middle_is_ended_by_the_deadline() {
     let head = Step::Head(head(&[]));
@@ -174,7 +182,7 @@ where
 }
 
 /// tonic's channel times the same field, and is polled first.
-// trap 44
+// TN-4, trap 44
 #[tokio::test(start_paused = true)]
 async fn tn_4_warm_channel_exceeds_the_deadline() {
     for warm in [false, true] {

@@ -15,6 +15,7 @@ async fn calls(script: &[Step]) -> (usize, usize) {
     (repeatable.0, once.0)
 }
 
+// TR-2
 #[tokio::test]
 async fn tr_2_a_refused_stream_was_not_processed() {
     let refused = Step::Reset(Reason::REFUSED_STREAM);
@@ -22,6 +23,7 @@ async fn tr_2_a_refused_stream_was_not_processed() {
     assert_eq!(calls(&[Step::Read, refused]).await, (2, 2));
 }
 
+// TR-2
 #[tokio::test]
 async fn tr_2_a_goaway_below_the_stream_says_that_it_was_not_processed() {
     let reasons = [Reason::NO_ERROR, Reason::ENHANCE_YOUR_CALM, Reason::INTERNAL_ERROR];
@@ -30,6 +32,7 @@ async fn tr_2_a_goaway_below_the_stream_says_that_it_was_not_processed() {
     }
 }
 
+// TR-7
 #[tokio::test]
 async fn tr_7_a_goaway_above_the_stream_leaves_it_alone() {
     let begin = [Step::Read, Step::GoAwayAbove(Reason::NO_ERROR)];
@@ -45,12 +48,14 @@ async fn tr_7_a_goaway_above_the_stream_leaves_it_alone() {
     assert_eq!(connections, [1, 2], "the retry goes to a connection that takes new streams");
 }
 
+// OUT-2
 #[tokio::test]
 async fn out_2_a_connection_lost_before_headers_may_have_processed_the_call() {
     assert_eq!(calls(&[Step::Cut]).await, (2, 1));
     assert_eq!(calls(&[Step::Read, Step::Cut]).await, (2, 1));
 }
 
+// RET-5
 #[tokio::test]
 async fn ret_5_a_reset_before_headers_proves_nothing() {
     // (reason, the code the caller sees, whether another attempt may mend it)

@@ -27,7 +27,7 @@ async fn twenty(client: &Client, options: &CallOptions) -> Vec<Result<String, Co
     ends
 }
 
-// trap 45
+// OUT-2, trap 45
 #[tokio::test]
 async fn out_2_twenty_calls_outlive_the_server() {
     let server = Server::start(all_at_once(Step::Cut)).await;
@@ -39,6 +39,7 @@ async fn out_2_twenty_calls_outlive_the_server() {
 
 /// Calls that must not be carried out twice reach the server once each, and their callers get UNAVAILABLE:
 /// no other code, from no other end.
+// OUT-2
 #[tokio::test]
 async fn out_2_twenty_lost_calls_are_unavailable() {
     let server = Server::start(all_at_once(Step::Cut)).await;
@@ -49,6 +50,7 @@ async fn out_2_twenty_lost_calls_are_unavailable() {
 }
 
 /// Calls that are dropped while they wait for their turn leave nothing behind.
+// TR-9
 #[tokio::test]
 async fn tr_9_dropped_while_waiting_for_its_turn() {
     let server = Server::start([succeeds(), vec![Step::Read, Step::Hang]]).await;

@@ -4,6 +4,7 @@ use tonic::metadata::MetadataValue;
 
 use super::*;
 
+// RPH-1
 #[tokio::test]
 async fn rph_1_each_attempt_after_the_first_says_how_many_came_before() {
     let (server, answer, _) = call([refused(), refused()]).await;
@@ -12,6 +13,7 @@ async fn rph_1_each_attempt_after_the_first_says_how_many_came_before() {
     assert_eq!(previous, [None, Some("1".to_owned()), Some("2".to_owned())]);
 }
 
+// RET-6
 #[tokio::test]
 async fn ret_6_each_attempt_carries_what_the_call_came_with() {
     let server = Server::start([refused(), refused()]).await;
@@ -35,6 +37,7 @@ async fn ret_6_each_attempt_carries_what_the_call_came_with() {
 }
 
 /// tonic takes some names out of a caller's metadata, and this is none of them.
+// RPH-4, TN-5
 #[tokio::test]
 async fn tn_5_rph_4_a_number_of_the_callers_own_reaches_no_server() {
     let server = Server::start([refused()]).await;
@@ -45,6 +48,7 @@ async fn tn_5_rph_4_a_number_of_the_callers_own_reaches_no_server() {
     assert_eq!(server.fields("grpc-previous-rpc-attempts"), [None, Some("1".to_owned())]);
 }
 
+// RPH-5
 #[tokio::test]
 async fn rph_5_the_response_does_not_tell_of_it() {
     let own = ("grpc-previous-rpc-attempts", &b"7"[..]);
@@ -63,6 +67,7 @@ async fn rph_5_the_response_does_not_tell_of_it() {
 }
 
 /// The message is read before it is sent, but nobody learns from that how long it is.
+// TN-2
 #[tokio::test]
 async fn tn_2_an_attempt_has_the_fields_of_a_call_without_retries() {
     let server = Server::start([]).await;

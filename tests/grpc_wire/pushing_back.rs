@@ -12,6 +12,7 @@ fn pushed_back(code: &[u8], values: &[&'static [u8]]) -> Vec<Step> {
     vec![Step::Read, Step::Only(only)]
 }
 
+// PB-3, PB-9, PB-10
 #[tokio::test]
 async fn pb_3_pb_9_pb_10_what_is_no_plain_number_stops_the_call() {
     let rows: [&[&'static [u8]]; 11] = [
@@ -34,12 +35,14 @@ async fn pb_3_pb_9_pb_10_what_is_no_plain_number_stops_the_call() {
     }
 }
 
+// PB-4
 #[tokio::test]
 async fn pb_4_zero_is_at_once() {
     let (server, answer, _) = call([pushed_back(b"14", &[b"0"])]).await;
     assert_eq!((answer.unwrap(), server.calls()), ("hello".to_owned(), 2));
 }
 
+// PB-7
 #[tokio::test]
 async fn pb_7_pushback_makes_no_code_retryable() {
     for code in [&b"3"[..], b"13", b"1"] {
@@ -49,6 +52,7 @@ async fn pb_7_pushback_makes_no_code_retryable() {
     }
 }
 
+// PB-11
 #[tokio::test]
 async fn pb_11_in_the_trailers_of_a_committed_call_it_is_nothing() {
     for value in [&b"0"[..], b"-1", b"\xff"] {
@@ -62,6 +66,7 @@ async fn pb_11_in_the_trailers_of_a_committed_call_it_is_nothing() {
 
 /// A tonic server puts a status with metadata into one block of headers; metadata of a response goes out
 /// with its headers, where it means nothing.
+// PB-12
 #[tokio::test]
 async fn pb_12_beside_the_headers_of_an_answer_it_is_nothing() {
     for value in [&b"0"[..], b"-1"] {

@@ -16,6 +16,7 @@ fn unprocessed() -> [Vec<Step>; 2] {
     [vec![Step::Reset(Reason::REFUSED_STREAM)], vec![Step::GoAwayBelow(Reason::NO_ERROR)]]
 }
 
+// TR-2
 #[tokio::test]
 async fn tr_2_only_one_is_replaced_and_the_next_is_an_ordinary_failure() {
     for script in unprocessed() {
@@ -28,6 +29,7 @@ async fn tr_2_only_one_is_replaced_and_the_next_is_an_ordinary_failure() {
     }
 }
 
+// TR-4, RPH-2
 #[tokio::test]
 async fn tr_4_rph_2_a_replacement_is_no_attempt_of_the_calls() {
     for script in unprocessed() {
@@ -136,6 +138,7 @@ async fn hedge_replacement_never_ready_ends() {
     }
 }
 
+// THR-8
 #[tokio::test]
 async fn thr_8_an_empty_bucket_does_not_stop_a_replacement() {
     let throttle = Throttle::from(Throttling::new(1.0, 0.001).unwrap());
@@ -146,6 +149,7 @@ async fn thr_8_an_empty_bucket_does_not_stop_a_replacement() {
     assert_eq!(server.calls(), 2);
 }
 
+// TR-8
 #[tokio::test]
 async fn tr_8_each_of_the_two_switches_does_its_own() {
     let script = || vec![Step::Reset(Reason::REFUSED_STREAM)];
@@ -163,6 +167,7 @@ async fn tr_8_each_of_the_two_switches_does_its_own() {
     assert_eq!(server.calls(), 1);
 }
 
+// CALL-2
 #[tokio::test]
 async fn call_2_a_method_without_a_policy_has_its_attempt_replaced_all_the_same() {
     for script in unprocessed() {
@@ -179,6 +184,7 @@ async fn call_2_a_method_without_a_policy_has_its_attempt_replaced_all_the_same(
     }
 }
 
+// CALL-2
 #[tokio::test]
 async fn call_2_a_policy_that_does_not_list_unavailable_is_not_asked() {
     let text = r#"{"methodConfig": [{"name": [{}], "retryPolicy": {
@@ -226,6 +232,7 @@ async fn hedged(
     (answer, server.fields("grpc-previous-rpc-attempts"))
 }
 
+// TR-6
 #[tokio::test(start_paused = true)]
 async fn tr_6_a_hedge_that_was_not_processed_is_replaced_in_its_place() {
     let (none, one) = (None, Some("1".to_owned()));
@@ -249,6 +256,7 @@ async fn tr_6_a_hedge_that_was_not_processed_is_replaced_in_its_place() {
     }
 }
 
+// TR-8
 #[tokio::test(start_paused = true)]
 async fn tr_8_the_two_switches_of_hedges_too() {
     for script in unprocessed() {
@@ -261,6 +269,7 @@ async fn tr_8_the_two_switches_of_hedges_too() {
     }
 }
 
+// TR-9
 #[tokio::test]
 async fn tr_9_a_call_that_waits_for_its_turn_outlives_the_connection() {
     let cut = Arc::new(Notify::new());
@@ -295,6 +304,7 @@ async fn whatever_this_process_can_do() {
     }
 }
 
+// TR-8
 #[tokio::test]
 async fn tr_8_hedging_that_the_client_has_switched_off_leaves_replacements_on() {
     let config = ServiceConfig::parse(

@@ -23,12 +23,14 @@ fn answered(status: &'static [u8]) -> Vec<Step> {
     vec![Step::Read, Step::Head(head(&[])), Step::Echo, trailers]
 }
 
+// THR-4
 #[tokio::test]
 async fn thr_4_a_success_is_credited_by_its_trailers() {
     let (answer, tokens) = left(answered(b"0")).await;
     assert_eq!((answer.unwrap(), tokens), ("hello".to_owned(), Some(3_500)));
 }
 
+// THR-3
 #[tokio::test]
 async fn thr_3_a_failure_after_the_commit_costs_a_token_if_its_code_is_one_that_is_retried() {
     for (status, expected) in [(&b"14"[..], 2_000), (b"8", 2_000), (b"13", 3_000), (b"17", 3_000)] {
@@ -45,6 +47,7 @@ async fn thr_3_a_failure_after_the_commit_costs_a_token_if_its_code_is_one_that_
     }
 }
 
+// TN-7
 #[tokio::test]
 async fn tn_7_details_that_cannot_be_read_are_left_out() {
     for details in [&b"!"[..], b"====", b"A", b"\xff\xfe", b"CA4=CA4="] {
@@ -65,6 +68,7 @@ async fn tn_7_details_that_cannot_be_read_are_left_out() {
     }
 }
 
+// TN-7
 #[tokio::test]
 async fn tn_7_details_that_can_be_read_are_left_alone() {
     for details in [&b"CA4"[..], b"CA4=", b""] {
@@ -75,6 +79,7 @@ async fn tn_7_details_that_can_be_read_are_left_alone() {
     }
 }
 
+// ST-5
 #[tokio::test]
 async fn st_5_headers_and_then_trailers_are_trailers_only_where_that_is_asked_for() {
     let script = || {

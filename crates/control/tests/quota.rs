@@ -144,6 +144,7 @@ fn what_it_says_of_itself() {
     );
 }
 
+// trap 10
 #[test]
 fn trap_10_clones_share_one_quota_and_separate_builds_never() {
     let quota = RetryBudget::aws_quota();
@@ -152,6 +153,7 @@ fn trap_10_clones_share_one_quota_and_separate_builds_never() {
     assert_eq!((quota.balance("a"), other.balance("a")), (0.0, 500.0));
 }
 
+// trap 11
 #[test]
 fn trap_11_a_permit_that_is_dropped_unspent_gives_all_of_it_back() {
     let quota = RetryBudget::aws_quota().capacity(10.0).unwrap();
@@ -163,6 +165,7 @@ fn trap_11_a_permit_that_is_dropped_unspent_gives_all_of_it_back() {
     }
 }
 
+// trap 13
 #[test]
 fn trap_13_two_hundred_threads_with_dear_and_cheap_retries_do_not_overdraw() {
     for quota in [RetryBudget::aws_quota(), RetryBudget::aws_quota().shared()] {
@@ -187,6 +190,7 @@ fn trap_13_two_hundred_threads_with_dear_and_cheap_retries_do_not_overdraw() {
     }
 }
 
+// trap 13
 #[test]
 fn trap_13_every_token_is_accounted_for_under_contention() {
     // As much as is paid comes back, so the capacity is never reached and nothing is cut off at it.
@@ -240,6 +244,7 @@ fn work(quota: &RetryBudget, thread: u64) -> (u64, u64) {
     (spent, at_once)
 }
 
+// trap 14
 #[test]
 fn trap_14_a_total_outage_adds_next_to_no_load() {
     let quota = RetryBudget::aws_quota();
@@ -250,6 +255,7 @@ fn trap_14_a_total_outage_adds_next_to_no_load() {
     assert_eq!(granted.count(), 100);
 }
 
+// trap 15
 #[test]
 fn trap_15_each_destination_has_a_quota_of_its_own_and_what_is_not_full_stays() {
     let quota = RetryBudget::aws_quota().max_destinations(1).unwrap();

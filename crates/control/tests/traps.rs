@@ -37,6 +37,7 @@ fn without_trickle(ratio: f64, capacity: f64) -> RetryBudget {
     RetryBudget::ratio(ratio).unwrap().capacity(capacity).unwrap().trickle(0.0).unwrap()
 }
 
+// trap 10
 #[test]
 fn trap_10_clones_share_one_bucket_and_separate_builds_never() {
     for budget in [without_trickle(0.1, 3.0), without_trickle(0.1, 3.0).shared()] {
@@ -56,6 +57,7 @@ fn trap_10_clones_share_one_bucket_and_separate_builds_never() {
     assert_eq!((other.balance("a"), other.refusals()), (3.0, 0));
 }
 
+// trap 10
 #[test]
 fn trap_10_a_setter_makes_a_budget_of_its_own_and_leaves_clones_as_they_are() {
     let first = without_trickle(0.1, 3.0).shared();
@@ -67,6 +69,7 @@ fn trap_10_a_setter_makes_a_budget_of_its_own_and_leaves_clones_as_they_are() {
     assert_eq!(clone.balance("a"), 1.0);
 }
 
+// trap 11
 #[test]
 fn trap_11_a_permit_that_is_dropped_unspent_gives_its_token_back() {
     for budget in [without_trickle(0.1, 1.0), without_trickle(0.1, 1.0).shared()] {
@@ -83,6 +86,7 @@ fn trap_11_a_permit_that_is_dropped_unspent_gives_its_token_back() {
     }
 }
 
+// trap 11
 #[test]
 fn trap_11_a_token_given_back_to_a_full_bucket_does_not_raise_it_above_its_capacity() {
     let budget = without_trickle(0.3, 2.0);
@@ -97,6 +101,7 @@ fn trap_11_a_token_given_back_to_a_full_bucket_does_not_raise_it_above_its_capac
     assert_eq!(drain(&budget, "a", START, 100), 2);
 }
 
+// trap 13
 #[test]
 fn trap_13_two_hundred_threads_do_not_overdraw() {
     for budget in [without_trickle(0.1, 1000.0), without_trickle(0.1, 1000.0).shared()] {
@@ -117,6 +122,7 @@ fn trap_13_two_hundred_threads_do_not_overdraw() {
     }
 }
 
+// trap 13
 #[test]
 fn trap_13_a_ratio_is_exactly_what_it_says() {
     let rows = [(0.1, 1), (0.3, 3), (0.6, 6), (0.29, 2), (0.7, 7), (1.0, 10)];
@@ -136,6 +142,7 @@ fn trap_13_a_ratio_is_exactly_what_it_says() {
     assert_eq!(budget.balance("a"), 30_000.0, "and does not drift");
 }
 
+// trap 13
 #[test]
 fn trap_13_the_balance_never_goes_below_zero() {
     let budget = without_trickle(0.1, 1.0);
@@ -150,6 +157,7 @@ fn trap_13_the_balance_never_goes_below_zero() {
     assert_eq!(drain(&budget, "a", START, 10), 1, "and comes back at once");
 }
 
+// trap 14
 #[test]
 fn trap_14_a_total_outage_adds_next_to_no_load() {
     let budget = RetryBudget::default();
@@ -169,6 +177,7 @@ fn trap_14_a_total_outage_adds_next_to_no_load() {
     assert_eq!(budget.refusals(), 600_000 - retries);
 }
 
+// trap 15
 #[test]
 fn trap_15_a_bucket_that_is_not_full_is_not_dropped() {
     let budget = without_trickle(0.1, 2.0).max_destinations(2).unwrap();
@@ -182,6 +191,7 @@ fn trap_15_a_bucket_that_is_not_full_is_not_dropped() {
     assert_eq!(drain(&budget, "b", START, 10), 1);
 }
 
+// trap 15
 #[test]
 fn trap_15_a_bucket_that_is_full_makes_room_for_a_newcomer() {
     let budget = RetryBudget::default().max_destinations(2).unwrap();
@@ -195,6 +205,7 @@ fn trap_15_a_bucket_that_is_full_makes_room_for_a_newcomer() {
     assert_eq!(drain(&budget, "a", later, 100), 10, "full when it was dropped");
 }
 
+// trap 15
 #[test]
 fn trap_15_a_permit_that_outlives_its_bucket_makes_no_token() {
     let budget = RetryBudget::default().max_destinations(1).unwrap();
@@ -209,6 +220,7 @@ fn trap_15_a_permit_that_outlives_its_bucket_makes_no_token() {
     assert!(acquire(&budget, "a", later).is_none());
 }
 
+// trap 15
 #[test]
 fn trap_15_one_bad_host_does_not_starve_the_others() {
     let budget = RetryBudget::default();
@@ -220,6 +232,7 @@ fn trap_15_one_bad_host_does_not_starve_the_others() {
     }
 }
 
+// trap 15
 #[test]
 fn trap_15_the_number_of_destinations_is_bounded() {
     let budget = RetryBudget::default();
@@ -236,6 +249,7 @@ fn trap_15_the_number_of_destinations_is_bounded() {
     assert_eq!(drain(&budget, "host-4998", START, 10), 1, "and a success of one pays for all");
 }
 
+// trap 15
 #[test]
 fn trap_15_a_success_alone_takes_no_place_in_the_table() {
     let budget = RetryBudget::default();
@@ -247,6 +261,7 @@ fn trap_15_a_success_alone_takes_no_place_in_the_table() {
     assert_eq!(names(&budget), ["busy"]);
 }
 
+// trap 15
 #[test]
 fn trap_15_a_success_is_credited_whatever_other_destinations_there_are() {
     // Many more than there are slots to count them in, so that some are counted together.
@@ -266,6 +281,7 @@ fn trap_15_a_success_is_credited_whatever_other_destinations_there_are() {
     assert!(budget.is_full());
 }
 
+// trap 15
 #[test]
 fn trap_15_a_success_of_one_without_a_place_is_credited_to_all_such() {
     for name in 0..16 {
@@ -282,6 +298,7 @@ fn trap_15_a_success_of_one_without_a_place_is_credited_to_all_such() {
     }
 }
 
+// trap 15
 #[test]
 fn trap_15_a_destination_never_called_again_does_not_keep_the_budget_from_being_full() {
     let a_token_in_ten_seconds = || RetryBudget::default().trickle(0.1).unwrap();
@@ -311,6 +328,7 @@ fn trap_15_a_destination_never_called_again_does_not_keep_the_budget_from_being_
     assert_eq!((budget.balance("busy"), budget.balance("once")), (9.0, 10.0));
 }
 
+// trap 21
 #[test]
 fn trap_21_a_moment_before_the_last_makes_no_token() {
     let budget = RetryBudget::rate(1.0, 5.0).unwrap();
@@ -327,6 +345,7 @@ fn trap_21_a_moment_before_the_last_makes_no_token() {
     assert!(acquire(&budget, "b", late).is_none());
 }
 
+// trap 21
 #[test]
 fn trap_21_the_far_end_of_time_does_not_overflow() {
     for (rate, burst) in [(0.000_001, 1.0), (0.1, 5.0), (1_000_000.0, 10_000.0)] {
@@ -347,6 +366,7 @@ fn trap_21_the_far_end_of_time_does_not_overflow() {
     }
 }
 
+// trap 21
 #[test]
 fn trap_21_a_stretch_of_time_whose_tokens_wrap_to_zero_fills_the_bucket() {
     // 2^24 millionths a second for 2^40 seconds.

@@ -184,6 +184,7 @@ fn jittered_means_over_a_hundred_thousand_draws() {
     }
 }
 
+// trap 17
 #[test]
 fn trap_17_a_cap_before_the_jitter_does_not_bunch_and_one_after_it_does() {
     let on_cap = |delays: Vec<Duration>| delays.iter().filter(|delay| **delay == secs(5)).count();
@@ -193,6 +194,7 @@ fn trap_17_a_cap_before_the_jitter_does_not_bunch_and_one_after_it_does() {
     assert!(on_cap(first(10_000, &after, &mut Weyl(1))) > 9_900, "as its documentation says");
 }
 
+// trap 22
 #[test]
 fn trap_22_jitter_of_the_longest_durations_stays_in_its_range() {
     for interval in [Duration::ZERO, Duration::from_nanos(1), Duration::from_nanos(u64::MAX)]
@@ -223,6 +225,7 @@ fn a_randomisation_out_of_range_is_refused_by_name() {
 }
 
 /// State shared by many calls works through every adapter, the erased type and the pointer included.
+// trap 10
 #[test]
 fn trap_10_every_adapter_passes_admissions_and_outcomes_on() {
     let inner = Recorder { admission: Admission(42), ..Recorder::default() };

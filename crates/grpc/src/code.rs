@@ -145,6 +145,7 @@ mod tests {
         }
     }
 
+    // RET-5
     #[test]
     fn ret_5_what_is_not_a_code_is_unknown() {
         for value in
@@ -154,6 +155,7 @@ mod tests {
         }
     }
 
+    // RET-5
     #[test]
     fn ret_5_a_reset_has_the_code_of_its_reason() {
         let rows = [

@@ -112,6 +112,7 @@ mod tests {
             .collect()
     }
 
+    // ST-1
     #[test]
     fn st_1_a_status_among_the_headers_settles_the_call() {
         let head = headers("grpc-status", &[b"14"]);
@@ -121,6 +122,7 @@ mod tests {
         assert_eq!(code_of_head(StatusCode::OK, &garbage), Some(Code::Unknown));
     }
 
+    // OUT-1
     #[test]
     fn out_1_a_response_that_is_not_grpc_is_mapped() {
         let rows = [
@@ -141,6 +143,7 @@ mod tests {
         }
     }
 
+    // OUT-1
     #[test]
     fn out_1_so_is_one_of_another_content_type() {
         let code = |value: &[u8]| code_of_head(StatusCode::OK, &headers("content-type", &[value]));
@@ -152,6 +155,7 @@ mod tests {
         }
     }
 
+    // RET-5
     #[test]
     fn ret_5_no_list_has_a_status_that_nobody_defined() {
         let listed =
@@ -169,6 +173,7 @@ mod tests {
         assert_eq!(listed_code_of_head(unavailable, &HeaderMap::new()), Some(Code::Unavailable));
     }
 
+    // trap 24
     #[test]
     fn trap_24_what_a_proxy_answers_is_no_proof_that_nothing_was_done() {
         let verdict = |status, headers: &HeaderMap| {
@@ -185,6 +190,7 @@ mod tests {
         assert_eq!(verdict(200, &HeaderMap::new()), None);
     }
 
+    // PB-2, PB-3, PB-9, PB-10, trap 29
     #[test]
     fn pb_2_pb_3_pb_9_pb_10_trap_29_pushback_that_is_negative_or_unreadable_means_stop() {
         let after = |milliseconds| ServerHint::Exactly(Duration::from_millis(milliseconds));

@@ -33,6 +33,7 @@ pub fn parse_grpc_timeout(value: &[u8]) -> Option<Duration> {
 mod tests {
     use super::*;
 
+    // DL-9
     #[test]
     fn dl_9_the_six_units_are_read_and_nothing_else() {
         let rows: [(&[u8], Option<Duration>); 13] = [

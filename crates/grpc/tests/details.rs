@@ -57,6 +57,7 @@ fn asked(status: &[u8]) -> Option<Duration> {
     padded
 }
 
+// RI-1
 #[test]
 fn ri_1_the_delay_is_found_among_the_details() {
     let debug = any("type.googleapis.com/google.rpc.DebugInfo", &field(2, b"detail"));
@@ -79,6 +80,7 @@ fn ri_1_the_delay_is_found_among_the_details() {
     }
 }
 
+// RI-4
 #[test]
 fn ri_4_a_message_that_ends_in_the_middle_is_no_message() {
     let whole = status(&[info(1, 0)]);
@@ -91,6 +93,7 @@ fn ri_4_a_message_that_ends_in_the_middle_is_no_message() {
     }
 }
 
+// RI-4
 #[test]
 fn ri_4_fields_of_other_types_are_passed_over() {
     let fixed = [vec![0x21], vec![1; 8], vec![0x2d], vec![1; 4]].concat();
@@ -98,6 +101,7 @@ fn ri_4_fields_of_other_types_are_passed_over() {
     assert_eq!(asked(&whole), Some(Duration::from_secs(1)));
 }
 
+// TN-7
 #[test]
 fn tn_7_only_what_is_not_base64_is_removed() {
     for (value, stays) in
@@ -118,6 +122,7 @@ proptest! {
     #![proptest_config(config())]
 
     /// Whatever the bytes, nothing panics.
+    // RI-4
     #[test]
     fn ri_4_any_bytes_at_all(bytes in proptest::collection::vec(any_byte(), 0..200)) {
         let _ = asked(&bytes);

@@ -31,6 +31,7 @@ fn entry(config: &ServiceConfig, path: &str) -> Option<u64> {
     config.for_method(path).map(|method| method.timeout.unwrap().as_secs())
 }
 
+// SC-1
 #[test]
 fn sc_1_the_most_specific_entry_wins() {
     let names = [
@@ -65,6 +66,7 @@ fn sc_1_the_most_specific_entry_wins() {
     }
 }
 
+// SC-1
 #[test]
 fn sc_1_the_entry_that_wins_wins_whole() {
     let text = r#"{"methodConfig": [
@@ -79,6 +81,7 @@ fn sc_1_the_entry_that_wins_wins_whole() {
     assert_eq!(service.max_request_message_bytes, Some(5));
 }
 
+// SC-2
 #[test]
 fn sc_2_an_entry_without_names_applies_to_nothing_but_is_read() {
     for names in ["", r#""name": [],"#, r#""name": null,"#] {
@@ -96,6 +99,7 @@ fn sc_2_an_entry_without_names_applies_to_nothing_but_is_read() {
     }
 }
 
+// SC-3
 #[test]
 fn sc_3_the_spellings_of_the_default_entry_and_of_a_whole_service() {
     let whole = [
@@ -122,6 +126,7 @@ fn sc_3_the_spellings_of_the_default_entry_and_of_a_whole_service() {
     }
 }
 
+// SC-3
 #[test]
 fn sc_3_a_method_needs_a_service() {
     let names = [
@@ -138,6 +143,7 @@ fn sc_3_a_method_needs_a_service() {
     }
 }
 
+// SC-3
 #[test]
 fn sc_3_names_that_are_no_names() {
     assert_eq!(
@@ -153,6 +159,7 @@ fn sc_3_names_that_are_no_names() {
     );
 }
 
+// SC-4
 #[test]
 fn sc_4_the_same_name_twice_makes_the_config_invalid() {
     let same = [
@@ -178,12 +185,14 @@ fn sc_4_the_same_name_twice_makes_the_config_invalid() {
     }
 }
 
+// SC-5
 #[test]
 fn sc_5_one_bad_field_makes_the_whole_config_invalid() {
     let text = r#"{"methodConfig": [{"name": [{}]}, {"waitForReady": 1}]}"#;
     assert_eq!(errors(text), ["methodConfig[1].waitForReady must be true or false, but it is 1"]);
 }
 
+// SC-5
 #[test]
 fn sc_5_unknown_fields_are_ignored_whatever_they_hold() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
@@ -206,6 +215,7 @@ fn sc_5_unknown_fields_are_ignored_whatever_they_hold() {
     assert!(config.retry_throttling().is_some());
 }
 
+// SC-5
 #[test]
 fn sc_5_null_is_as_good_as_no_field() {
     let text = r#"{"methodConfig": [{
@@ -223,6 +233,7 @@ fn sc_5_null_is_as_good_as_no_field() {
     );
 }
 
+// SC-6
 #[test]
 fn sc_6_a_config_that_says_nothing_is_valid() {
     let config = ServiceConfig::parse(" {} ").unwrap();
@@ -231,6 +242,7 @@ fn sc_6_a_config_that_says_nothing_is_valid() {
     assert_eq!("{}".parse::<ServiceConfig>().unwrap(), config);
 }
 
+// SC-7
 #[test]
 fn sc_7_an_empty_text_is_invalid() {
     let rows = [
@@ -253,6 +265,7 @@ fn sc_7_an_empty_text_is_invalid() {
     }
 }
 
+// SC-8
 #[test]
 fn sc_8_a_key_that_comes_twice_is_refused_at_every_level() {
     let text = r#"{
@@ -283,12 +296,14 @@ fn sc_8_a_key_that_comes_twice_is_refused_at_every_level() {
     assert_eq!(errors(text), paths.map(|path| format!("{path} must not be given twice")));
 }
 
+// SC-9
 #[test]
 fn sc_9_load_balancing_is_not_looked_at() {
     let text = r#"{"loadBalancingPolicy": "no_such", "loadBalancingConfig": [{"no_such": {}}, 1]}"#;
     assert_eq!(ServiceConfig::parse(text).unwrap(), ServiceConfig::default());
 }
 
+// SC-10
 #[test]
 fn sc_10_a_list_of_choices_is_no_service_config() {
     let reason = "the document must be an object, its keys Unicode text, but it is";
@@ -301,6 +316,7 @@ fn sc_10_a_list_of_choices_is_no_service_config() {
     }
 }
 
+// SC-23
 #[test]
 fn sc_23_all_that_is_wrong_is_told_at_once() {
     let text = r#"{

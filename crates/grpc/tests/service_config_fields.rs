@@ -96,6 +96,7 @@ const ABOVE: &str = r#"a duration like "1.5s", above 0"#;
 const ATTEMPTS: &str = "a whole number above 1";
 const CODE: &str = "a status code other than OK, by its name or number";
 
+// DL-7, SC-11
 #[test]
 fn sc_11_wait_for_ready_is_true_or_false() {
     for (text, expected) in [("true", Some(true)), ("false", Some(false)), ("null", None)] {
@@ -109,6 +110,7 @@ fn sc_11_wait_for_ready_is_true_or_false() {
     }
 }
 
+// SC-12
 #[test]
 fn sc_12_the_timeout_is_a_duration_and_may_be_0() {
     let rows = [
@@ -123,6 +125,7 @@ fn sc_12_the_timeout_is_a_duration_and_may_be_0() {
     }
 }
 
+// DL-1
 #[test]
 fn dl_1_a_negative_timeout_is_refused() {
     for reader in [STRICT, LENIENT] {
@@ -131,6 +134,7 @@ fn dl_1_a_negative_timeout_is_refused() {
     }
 }
 
+// SC-13
 #[test]
 fn sc_13_the_limits_on_messages_are_unsigned_and_may_be_0() {
     let read = |text: &str| {
@@ -155,6 +159,7 @@ fn sc_13_the_limits_on_messages_are_unsigned_and_may_be_0() {
     assert_eq!(quoted.max_request_message_bytes, Some(7));
 }
 
+// CALL-1, SC-14
 #[test]
 fn sc_14_call_1_both_policies_are_an_error_and_neither_is_none() {
     let (retry, hedging) = (policy(&RETRY, "", ""), policy(&HEDGING, "", ""));
@@ -182,6 +187,7 @@ fn a_whole_retry_policy() {
     assert_eq!(read.retryable_codes(), CodeSet::from_iter([Code::Unavailable]));
 }
 
+// CALL-7, SC-15
 #[test]
 fn sc_15_call_7_max_attempts_is_a_whole_number_above_1() {
     let rows = [("2", 2), ("4.0", 4), ("5e0", 5), ("0.3e1", 3), ("6", 6), ("4294967295", u32::MAX)];
@@ -200,6 +206,7 @@ fn sc_15_call_7_max_attempts_is_a_whole_number_above_1() {
     }
 }
 
+// CALL-8
 #[test]
 fn call_8_any_large_number_of_attempts_is_taken_for_the_cap_to_lower() {
     for text in ["4294967296", "1e30", "1e999999999999", &"9".repeat(1000)] {
@@ -207,6 +214,7 @@ fn call_8_any_large_number_of_attempts_is_taken_for_the_cap_to_lower() {
     }
 }
 
+// SC-15
 #[test]
 fn sc_15_numbers_in_quotes_only_leniently() {
     for text in [r#""4""#, r#""4.0""#, r#""\u0034""#] {
@@ -227,6 +235,7 @@ fn sc_15_numbers_in_quotes_only_leniently() {
     }
 }
 
+// SC-16
 #[test]
 fn sc_16_both_backoffs_are_above_0() {
     for field in ["initialBackoff", "maxBackoff"] {
@@ -238,6 +247,7 @@ fn sc_16_both_backoffs_are_above_0() {
     }
 }
 
+// SC-17
 #[test]
 fn sc_17_the_multiplier_is_a_number_above_0() {
     let rows = [("1", 1.0), ("0.5", 0.5), ("1.6", 1.6), ("1e-3", 0.001), ("1e300", 1e300)];
@@ -252,6 +262,7 @@ fn sc_17_the_multiplier_is_a_number_above_0() {
     }
 }
 
+// SC-18
 #[test]
 fn sc_18_codes_are_names_in_any_case_or_numbers() {
     let names = (1..=16).map(Code::from_number).map(|code| code.to_string());
@@ -268,6 +279,7 @@ fn sc_18_codes_are_names_in_any_case_or_numbers() {
     assert!(read.iter().eq(expected), "{read:?}");
 }
 
+// SC-18
 #[test]
 fn sc_18_the_codes_are_required_and_a_list_that_is_not_empty() {
     let path = "methodConfig[0].retryPolicy.retryableStatusCodes";
@@ -282,6 +294,7 @@ fn sc_18_the_codes_are_required_and_a_list_that_is_not_empty() {
     }
 }
 
+// RET-5, SC-18
 #[test]
 fn sc_18_ret_5_what_is_no_code_is_refused() {
     let path = "methodConfig[0].retryPolicy.retryableStatusCodes[1]";
@@ -311,6 +324,7 @@ fn sc_18_ret_5_what_is_no_code_is_refused() {
     }
 }
 
+// SC-19
 #[test]
 fn sc_19_cancelled_has_two_l_and_ok_is_refused() {
     let codes = |text: &str| Ok(retry(STRICT, "retryableStatusCodes", text)?.retryable_codes());
@@ -321,12 +335,14 @@ fn sc_19_cancelled_has_two_l_and_ok_is_refused() {
     }
 }
 
+// SC-20
 #[test]
 fn sc_20_a_code_may_be_listed_twice() {
     let read = retry(STRICT, "retryableStatusCodes", r#"["UNAVAILABLE", 14, "unavailable"]"#);
     assert_eq!(read.unwrap().retryable_codes(), CodeSet::from_iter([Code::Unavailable]));
 }
 
+// BK-5, SC-21
 #[test]
 fn sc_21_bk_5_the_first_backoff_may_be_above_the_cap_and_waits_may_shrink() {
     let read = retry(STRICT, "initialBackoff", r#""9s""#).unwrap();
@@ -334,6 +350,7 @@ fn sc_21_bk_5_the_first_backoff_may_be_above_the_cap_and_waits_may_shrink() {
     assert!(retry(STRICT, "backoffMultiplier", "0.001").is_ok());
 }
 
+// HG-13, SC-22
 #[test]
 fn sc_22_hg_13_a_hedging_policy_needs_only_its_attempts() {
     let read = hedging(STRICT, "", "").unwrap();
@@ -352,6 +369,7 @@ fn sc_22_hg_13_a_hedging_policy_needs_only_its_attempts() {
     assert_eq!(method(STRICT, "hedgingPolicy", "{}"), Err(missing));
 }
 
+// HG-13
 #[test]
 fn hg_13_a_negative_delay_and_bad_codes_are_refused() {
     let path = "methodConfig[0].hedgingPolicy.hedgingDelay";
@@ -366,6 +384,7 @@ fn hg_13_a_negative_delay_and_bad_codes_are_refused() {
     assert_eq!(hedging(STRICT, "nonFatalStatusCodes", "[0]"), refused(&path, CODE, "0"));
 }
 
+// THR-9, SC-22
 #[test]
 fn sc_22_thr_9_the_bounds_of_the_throttle_and_its_three_decimals() {
     let max = |text: &str| Ok(throttling(STRICT, "maxTokens", text)?.max_tokens_thousandths());
@@ -409,6 +428,7 @@ fn sc_22_thr_9_the_bounds_of_the_throttle_and_its_three_decimals() {
     }
 }
 
+// SC-23
 #[test]
 fn sc_23_what_is_required_of_the_throttle_is_missed_by_name() {
     let errors = ServiceConfig::parse(r#"{"retryThrottling": {}}"#).unwrap_err();
@@ -424,6 +444,7 @@ fn sc_23_what_is_required_of_the_throttle_is_missed_by_name() {
     );
 }
 
+// THR-9
 #[test]
 fn thr_9_the_same_bounds_hold_for_settings_made_in_code() {
     let read = |max, ratio| {
@@ -447,6 +468,7 @@ fn thr_9_the_same_bounds_hold_for_settings_made_in_code() {
     assert_eq!(default, Throttling::new(10.0, 0.1).unwrap());
 }
 
+// SC-24
 #[test]
 fn sc_24_durations_of_go_only_leniently() {
     for (text, nanoseconds) in [(r#"".5s""#, 500_000_000), (r#""1.s""#, 1_000_000_000)] {
@@ -461,6 +483,7 @@ fn sc_24_durations_of_go_only_leniently() {
     assert_eq!(read.hedging_delay(), Duration::from_millis(10));
 }
 
+// SC-24
 #[test]
 fn sc_24_what_no_reader_takes_for_a_duration() {
     let bad = [
@@ -489,6 +512,7 @@ fn sc_24_what_no_reader_takes_for_a_duration() {
     }
 }
 
+// DL-6
 #[test]
 fn dl_6_a_timeout_for_each_attempt_does_not_stand_in_for_codes() {
     let text = r#"{"methodConfig": [{"retryPolicy": {

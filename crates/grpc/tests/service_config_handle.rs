@@ -61,6 +61,7 @@ fn refused(handle: &ServiceConfigHandle, text: &str) -> String {
 const BAD: &str = r#"{"methodConfig": [{"name": [{}], "timeout": "1s"}, {"waitForReady": 1}]}"#;
 const WHY: &str = "methodConfig[1].waitForReady must be true or false, but it is 1";
 
+// SC-6
 #[test]
 fn sc_6_an_invalid_config_leaves_the_last_valid_one_in_force() {
     let handle = ServiceConfigHandle::new(ServiceConfig::parse(&within(1)).unwrap());
@@ -74,6 +75,7 @@ fn sc_6_an_invalid_config_leaves_the_last_valid_one_in_force() {
     assert_eq!(seconds(&handle), Some(3));
 }
 
+// SC-6
 #[test]
 fn sc_6_an_invalid_config_leaves_the_outcome_that_none_is_supplied() {
     let handle = ServiceConfigHandle::new(ServiceConfig::parse(&within(1)).unwrap());
@@ -87,6 +89,7 @@ fn sc_6_an_invalid_config_leaves_the_outcome_that_none_is_supplied() {
     assert_eq!(seconds(&ServiceConfigHandle::default()), None);
 }
 
+// SC-6
 #[test]
 fn sc_6_the_default_does_not_stand_in_for_an_invalid_config() {
     let handle = ServiceConfigHandle::unresolved(ServiceConfig::parse(&within(1)).unwrap());
@@ -114,6 +117,7 @@ fn sc_6_the_default_does_not_stand_in_for_an_invalid_config() {
     assert_eq!(seconds(&other), Some(2), "from the first choice on there always is one");
 }
 
+// SC-6
 #[test]
 fn sc_6_an_empty_config_is_a_choice_and_not_the_absence_of_one() {
     let handle = ServiceConfigHandle::new(ServiceConfig::parse(&within(1)).unwrap());
@@ -122,6 +126,7 @@ fn sc_6_an_empty_config_is_a_choice_and_not_the_absence_of_one() {
     assert_eq!(*handle.current().unwrap(), ServiceConfig::default());
 }
 
+// CALL-6
 #[test]
 fn call_6_a_call_under_way_keeps_what_it_was_given() {
     let handle = ServiceConfigHandle::default();
@@ -132,6 +137,7 @@ fn call_6_a_call_under_way_keeps_what_it_was_given() {
     assert_eq!(seconds(&handle), Some(2));
 }
 
+// THR-1
 #[test]
 fn thr_1_a_new_config_is_no_free_refill() {
     let handle = ServiceConfigHandle::new(ServiceConfig::parse(&throttled(10, 0.5)).unwrap());
@@ -159,6 +165,7 @@ fn thr_1_a_new_config_is_no_free_refill() {
     assert_eq!(throttle.tokens_thousandths(), Some(8_000), "the default's own bucket, as full");
 }
 
+// THR-1
 #[test]
 fn thr_1_there_is_no_throttle_before_there_is_a_config() {
     let default = ServiceConfig::parse(&throttled(10, 0.5)).unwrap();

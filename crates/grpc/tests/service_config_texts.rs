@@ -285,6 +285,7 @@ proptest! {
         let _ = ServiceConfig::read(&bytes[..]);
     }
 
+    // SC-23
     #[test]
     fn any_json_gives_errors_or_a_config(text in document()) {
         look(&text);
@@ -293,6 +294,7 @@ proptest! {
         prop_assert!(known, "it is JSON: {text}");
     }
 
+    // SC-23
     #[test]
     fn sc_23_every_error_of_a_document_is_told_once_and_with_its_path(chance in vec(any::<u8>(), 256)) {
         let mut broken = Broken::default();

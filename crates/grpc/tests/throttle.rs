@@ -24,6 +24,7 @@ fn drain_to(throttle: &Throttle, tokens: u32) {
     assert_eq!(throttle.tokens_thousandths(), Some(tokens));
 }
 
+// THR-1
 #[test]
 fn thr_1_clones_share_one_bucket_and_builds_do_not() {
     let throttle = throttle(4.0, 1.0);
@@ -33,6 +34,7 @@ fn thr_1_clones_share_one_bucket_and_builds_do_not() {
     assert_eq!(other.tokens_thousandths(), Some(4_000));
 }
 
+// THR-1
 #[test]
 fn thr_1_as_a_budget_it_has_one_bucket_for_all_destinations() {
     let throttle = throttle(2.0, 1.0);
@@ -40,6 +42,7 @@ fn thr_1_as_a_budget_it_has_one_bucket_for_all_destinations() {
     assert!(throttle.acquire("b.example", &FAILURE, Duration::ZERO).is_none());
 }
 
+// THR-2
 #[test]
 fn thr_2_it_starts_full_and_stays_within_its_bounds() {
     let throttle = throttle(2.5, 0.7);
@@ -58,6 +61,7 @@ fn thr_2_it_starts_full_and_stays_within_its_bounds() {
     assert!(gained.iter().all(|(is, expected)| is == expected), "{gained:?}");
 }
 
+// THR-3
 #[test]
 fn thr_3_a_failure_takes_one_token() {
     let throttle = throttle(10.0, 0.1);
@@ -67,6 +71,7 @@ fn thr_3_a_failure_takes_one_token() {
     assert_eq!(throttle.tokens_thousandths(), Some(8_000));
 }
 
+// THR-4
 #[test]
 fn thr_4_a_success_adds_the_ratio_and_no_more_than_is_missing() {
     let throttle = throttle(10.0, 0.1);
@@ -81,6 +86,7 @@ fn thr_4_a_success_adds_the_ratio_and_no_more_than_is_missing() {
     assert_eq!(generous.tokens_thousandths(), Some(1_000));
 }
 
+// THR-5
 #[test]
 fn thr_5_half_of_the_tokens_throttles_and_a_thousandth_more_does_not() {
     let throttle = throttle(4.0, 0.001);
@@ -99,6 +105,7 @@ fn thr_5_half_of_the_tokens_throttles_and_a_thousandth_more_does_not() {
     assert!(!odd.is_throttled(), "2 of 3");
 }
 
+// THR-6
 #[test]
 fn thr_6_while_throttled_every_retry_is_refused_and_nothing_is_taken() {
     let throttle = throttle(2.0, 1.0);
@@ -109,6 +116,7 @@ fn thr_6_while_throttled_every_retry_is_refused_and_nothing_is_taken() {
     assert_eq!(throttle.tokens_thousandths(), Some(1_000));
 }
 
+// trap 11
 #[test]
 fn trap_11_a_permit_costs_nothing_and_gives_nothing_back() {
     let throttle = throttle(10.0, 0.1);
@@ -118,6 +126,7 @@ fn trap_11_a_permit_costs_nothing_and_gives_nothing_back() {
     assert_eq!(throttle.tokens_thousandths(), Some(9_000));
 }
 
+// THR-10
 #[test]
 fn thr_10_a_thousand_credits_of_a_tenth_are_a_hundred_tokens() {
     let throttle = throttle(1000.0, 0.1);
@@ -126,6 +135,7 @@ fn thr_10_a_thousand_credits_of_a_tenth_are_a_hundred_tokens() {
     assert_eq!(throttle.tokens_thousandths(), Some(100_000));
 }
 
+// THR-11
 #[test]
 fn thr_11_without_settings_nothing_is_throttled() {
     let config = ServiceConfig::parse("{}").unwrap();
@@ -151,6 +161,7 @@ fn it_is_full_only_while_a_success_would_change_nothing() {
     assert!(throttle.is_full());
 }
 
+// SC-6
 #[test]
 fn sc_6_the_same_settings_keep_the_bucket_as_it_is() {
     let settings = Throttling::new(7.0, 0.3).unwrap();
@@ -165,6 +176,7 @@ fn sc_6_the_same_settings_keep_the_bucket_as_it_is() {
     assert_eq!(throttle.tokens_thousandths(), Some(6_800));
 }
 
+// SC-6
 #[test]
 fn sc_6_other_settings_keep_the_level_and_handles_go_over_at_once() {
     let throttle = throttle(10.0, 0.1);
@@ -182,6 +194,7 @@ fn sc_6_other_settings_keep_the_level_and_handles_go_over_at_once() {
     assert_eq!(throttle.tokens_thousandths(), Some(100));
 }
 
+// SC-6
 #[test]
 fn sc_6_throttling_is_switched_off_and_on() {
     let throttle = throttle(4.0, 1.0);
@@ -248,6 +261,7 @@ fn after_failure(throttle: &Arc<Throttle>, attempts: u32, hint: ServerHint) -> O
     }
 }
 
+// RET-1
 #[test]
 fn ret_1_the_last_attempt_and_a_pushback_that_says_stop_cost_a_token_each() {
     let throttle = Arc::new(throttle(8.0, 0.1));

@@ -18,6 +18,7 @@ fn spawn<T: 'static>(
     thread::spawn(move || act(&throttle))
 }
 
+// THR-3
 #[test]
 fn thr_3_no_debit_is_lost_and_one_thread_sees_the_half() {
     loom::model(|| {
@@ -30,6 +31,7 @@ fn thr_3_no_debit_is_lost_and_one_thread_sees_the_half() {
     });
 }
 
+// THR-4
 #[test]
 fn thr_4_no_credit_is_lost_and_none_goes_past_the_most() {
     loom::model(|| {
@@ -42,6 +44,7 @@ fn thr_4_no_credit_is_lost_and_none_goes_past_the_most() {
     });
 }
 
+// THR-2
 #[test]
 fn thr_2_a_debit_and_a_credit_at_the_bottom() {
     loom::model(|| {
@@ -55,6 +58,7 @@ fn thr_2_a_debit_and_a_credit_at_the_bottom() {
     });
 }
 
+// SC-6
 #[test]
 fn sc_6_new_settings_lose_no_debit_and_no_credit() {
     // Three threads: every order with up to three preemptions.
@@ -75,6 +79,7 @@ fn sc_6_new_settings_lose_no_debit_and_no_credit() {
     });
 }
 
+// SC-6
 #[test]
 fn sc_6_tokens_are_never_seen_under_settings_that_are_not_theirs() {
     loom::model(|| {

@@ -71,6 +71,7 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
+    // THR-2, THR-3, THR-4, THR-5, THR-10
     #[test]
     fn thr_2_thr_3_thr_4_thr_5_thr_10_whatever_happens_it_agrees_with_the_rules(
         first in settings(),

@@ -33,6 +33,7 @@ fn ready<B: http_body::Body>(body: B, limit: u64) -> Poll<bool> {
     pin!(Discard::new(body, limit)).poll(&mut Context::from_waker(Waker::noop()))
 }
 
+// trap 07
 #[test]
 fn trap_07_a_short_body_is_read_to_its_end() {
     let steps = [Step::Data(b"12345"), Step::Data(b""), Step::Data(b"67890"), Step::Trailers("t")];
@@ -41,12 +42,14 @@ fn trap_07_a_short_body_is_read_to_its_end() {
     assert_eq!(ready(Full::<Bytes>::from("1234567890"), 10), Poll::Ready(true));
 }
 
+// trap 07
 #[test]
 fn trap_07_a_body_past_the_limit_is_given_up() {
     let steps = [Step::Data(b"12345"), Step::Data(b"678901"), Step::Data(b"never read")];
     assert_eq!(discard(&steps, 10), (Poll::Ready(false), 2));
 }
 
+// trap 07
 #[test]
 fn trap_07_a_body_that_announces_too_much_is_not_even_begun() {
     let (script, control) = Script::new(&[Step::Data(b"12345678901")]);
@@ -54,12 +57,14 @@ fn trap_07_a_body_that_announces_too_much_is_not_even_begun() {
     assert_eq!(control.polls.load(Ordering::SeqCst), 0);
 }
 
+// trap 07
 #[test]
 fn trap_07_endless_empty_frames_do_not_keep_it() {
     let steps = vec![Step::Data(b""); 5000];
     assert_eq!(discard(&steps, Discard::<Script>::DEFAULT_LIMIT), (Poll::Ready(false), 512));
 }
 
+// trap 07
 #[test]
 fn trap_07_a_body_that_trickles_leaves_the_time_to_the_caller() {
     let (script, control) = Script::new(&[Step::Data(b"1"), Step::Wait, Step::Data(b"2")]);

@@ -34,6 +34,7 @@ fn next(reader: &mut Reader) -> Seen {
     }
 }
 
+// trap 01
 #[test]
 fn trap_01_a_retry_before_the_first_byte_repeats_nothing() {
     let mut first = reader(&THREE, &unlimited());
@@ -47,6 +48,7 @@ fn trap_01_a_retry_before_the_first_byte_repeats_nothing() {
     assert_eq!(read_all(&mut third), expected(&THREE));
 }
 
+// trap 02
 #[test]
 fn trap_02_two_readers_take_turns_and_both_see_all() {
     let mut first = reader(&THREE, &unlimited());
@@ -59,6 +61,7 @@ fn trap_02_two_readers_take_turns_and_both_see_all() {
     assert_eq!(next(&mut second), Seen::End);
 }
 
+// trap 03
 #[test]
 fn trap_03_the_size_hint_is_what_is_still_to_come_for_each_reader() {
     for tells_end in [true, false] {
@@ -82,6 +85,7 @@ fn trap_03_the_size_hint_is_what_is_still_to_come_for_each_reader() {
     }
 }
 
+// trap 03
 #[test]
 fn trap_03_an_exact_hint_does_not_end_a_body_that_has_trailers() {
     let steps = [Step::Data(b"all"), Step::Trailers("c0ffee")];
@@ -109,6 +113,7 @@ fn a_hint_that_lies_saturates() {
     }
 }
 
+// trap 04
 #[test]
 fn trap_04_a_body_over_the_cap_is_sent_once_and_is_no_error() {
     static LARGE: [u8; 60] = [7; 60];
@@ -129,6 +134,7 @@ fn trap_04_a_body_over_the_cap_is_sent_once_and_is_no_error() {
     assert_eq!(read_all(&mut kept), [Seen::NotKept, Seen::End]);
 }
 
+// trap 04
 #[test]
 fn trap_04_a_cap_of_nothing_passes_bodies_through() {
     let limits = ReplayLimits::default().per_call(0);
@@ -139,6 +145,7 @@ fn trap_04_a_cap_of_nothing_passes_bodies_through() {
     assert!(ReplayBody::new(Empty::<Bytes>::new(), &limits).is_replayable());
 }
 
+// trap 05
 #[test]
 fn trap_05_an_unlimited_cap_does_not_overflow() {
     let mut first = reader(&THREE, &unlimited());
@@ -147,6 +154,7 @@ fn trap_05_an_unlimited_cap_does_not_overflow() {
     assert_eq!(read_all(&mut kept), expected(&THREE));
 }
 
+// trap 05
 #[test]
 fn trap_05_empty_chunks_trailers_alone_and_errors_come_as_they_came() {
     let cases: [&[Step]; 6] = [
@@ -178,6 +186,7 @@ fn trap_05_empty_chunks_trailers_alone_and_errors_come_as_they_came() {
     }
 }
 
+// trap 32
 #[test]
 fn trap_32_what_many_bodies_keep_is_bounded() {
     static CHUNK: [u8; 100] = [1; 100];
@@ -202,6 +211,7 @@ fn trap_32_what_many_bodies_keep_is_bounded() {
     assert_eq!(memory.used(), 0);
 }
 
+// trap 32
 #[test]
 fn trap_32_endless_empty_frames_hold_nothing() {
     let memory = ReplayMemory::new(10_000);
@@ -215,6 +225,7 @@ fn trap_32_endless_empty_frames_hold_nothing() {
     assert!(kept.is_replayable());
 }
 
+// trap 32
 #[test]
 fn trap_32_empty_frames_in_memory_are_bounded() {
     let memory = ReplayMemory::new(3200);

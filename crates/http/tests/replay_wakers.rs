@@ -29,6 +29,7 @@ fn gated() -> (Reader, Arc<Control>) {
     (Box::pin(ReplayBody::new(script, &unlimited())), control)
 }
 
+// trap 02
 #[test]
 fn trap_02_a_reader_dropped_while_it_waits_wakes_the_others() {
     let (mut first, control) = gated();
@@ -45,6 +46,7 @@ fn trap_02_a_reader_dropped_while_it_waits_wakes_the_others() {
     assert_eq!(poll(&mut second, &wakes_second.waker()), one());
 }
 
+// trap 02
 #[test]
 fn trap_02_a_reader_that_is_woken_and_never_polls_again_starves_nobody() {
     let (mut first, control) = gated();

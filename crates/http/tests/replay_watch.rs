@@ -39,6 +39,7 @@ fn read(reader: &mut Reader, frames: usize) {
     }
 }
 
+// BUF-8
 #[test]
 fn buf_8_on_overflow_all_but_the_reader_of_most_are_told_at_once() {
     for ahead in 0..3 {

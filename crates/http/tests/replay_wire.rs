@@ -138,6 +138,7 @@ fn with_trailers() -> Vec<Step> {
     [DATA.as_slice(), &[Step::Yield, Step::Trailers("c0ffee")]].concat()
 }
 
+// trap 03
 #[tokio::test]
 async fn trap_03_a_known_length_is_sent_on_each_attempt() {
     for version in [Version::HTTP_11, Version::HTTP_2] {
@@ -152,6 +153,7 @@ async fn trap_03_a_known_length_is_sent_on_each_attempt() {
     }
 }
 
+// trap 03
 #[tokio::test]
 async fn trap_03_an_unknown_length_stays_unknown() {
     for version in [Version::HTTP_11, Version::HTTP_2] {
@@ -162,6 +164,7 @@ async fn trap_03_an_unknown_length_stays_unknown() {
     }
 }
 
+// trap 03
 #[tokio::test]
 async fn trap_03_request_trailers_are_sent_on_each_attempt() {
     for (version, exact) in
@@ -186,6 +189,7 @@ async fn whole_and_empty_bodies_are_framed_alike_on_each_attempt() {
     }
 }
 
+// trap 02
 #[tokio::test]
 async fn trap_02_a_second_attempt_starts_while_the_first_still_uploads() {
     let steps =

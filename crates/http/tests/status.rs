@@ -115,6 +115,7 @@ fn every_code_there_is_has_an_outcome_of_its_class() {
 
 /// A 503 may be a proxy's, given after the origin has carried the request out; and a Retry-After
 /// beside it is the proxy's own invention.
+// trap 24
 #[test]
 fn trap_24_a_503_is_no_proof_that_nothing_was_done_whatever_it_says_of_coming_back() {
     let mut headers = http::HeaderMap::new();

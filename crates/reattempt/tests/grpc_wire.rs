@@ -357,6 +357,7 @@ const OK: Ended = Ended::Status(Code::Ok);
 const UNAVAILABLE: Ended = Ended::Status(Code::Unavailable);
 const REFUSED: Act = Act::Reset(Reason::REFUSED_STREAM);
 
+// TR-2, TR-4
 #[tokio::test]
 async fn tr_2_tr_4_a_refused_stream_is_replaced_at_once_and_counts_for_nothing() {
     let server = Server::start([REFUSED, Act::Answer(Code::Ok)]).await;
@@ -371,6 +372,7 @@ async fn tr_2_tr_4_a_refused_stream_is_replaced_at_once_and_counts_for_nothing()
     assert_eq!(report.stop_reason(), StopReason::Succeeded);
 }
 
+// TR-2
 #[tokio::test]
 async fn tr_2_a_further_one_is_an_ordinary_failure() {
     let server = Server::start([REFUSED]).await;
@@ -381,6 +383,7 @@ async fn tr_2_a_further_one_is_an_ordinary_failure() {
     assert_eq!((report.retries(), report.stop_reason()), (2, StopReason::AttemptsExhausted));
 }
 
+// TR-3
 #[tokio::test]
 async fn tr_3_once_at_any_attempt_of_the_call() {
     let script = [Act::TrailersOnly(Code::Unavailable), REFUSED, REFUSED, Act::Answer(Code::Ok)];
@@ -390,6 +393,7 @@ async fn tr_3_once_at_any_attempt_of_the_call() {
     assert_eq!((report.retries(), report.replacements()), (2, 1));
 }
 
+// TR-4
 #[tokio::test]
 async fn tr_4_the_schedule_and_the_attempts_do_not_notice() {
     let script = [REFUSED, Act::TrailersOnly(Code::Unavailable), Act::Answer(Code::Ok)];
@@ -402,6 +406,7 @@ async fn tr_4_the_schedule_and_the_attempts_do_not_notice() {
     assert_eq!((ended, server.previous()), (OK, numbers(&[0, 0, 1])));
 }
 
+// THR-8
 #[tokio::test]
 async fn thr_8_a_replacement_is_not_throttled() {
     let throttle = Throttle::new(Some(Throttling::new(2.0, 0.1).unwrap()));
@@ -412,6 +417,7 @@ async fn thr_8_a_replacement_is_not_throttled() {
     assert_eq!((ended, server.count()), (OK, 2));
 }
 
+// TR-8
 #[tokio::test]
 async fn tr_8_two_switches() {
     let script = || [REFUSED, Act::Answer(Code::Ok)];
@@ -437,6 +443,7 @@ async fn tr_8_two_switches() {
     }
 }
 
+// TR-5
 #[tokio::test]
 async fn tr_5_not_after_the_commit() {
     let server = Server::start([Act::HeadersReset(Reason::REFUSED_STREAM)]).await;
@@ -444,6 +451,7 @@ async fn tr_5_not_after_the_commit() {
     assert_eq!((ended, server.count()), (Ended::BodyError(tonic::Code::Unavailable), 1));
 }
 
+// TR-2, TN-12
 #[tokio::test]
 async fn tr_2_tn_12_a_goaway_that_leaves_the_stream_out_is_replaced() {
     let server = Server::with(Some(Goaway::Below), u32::MAX, [Act::Answer(Code::Ok)]).await;
@@ -452,6 +460,7 @@ async fn tr_2_tn_12_a_goaway_that_leaves_the_stream_out_is_replaced() {
     assert_eq!((report.retries(), report.replacements()), (0, 1));
 }
 
+// TR-7
 #[tokio::test]
 async fn tr_7_a_goaway_above_the_stream_leaves_it_alive() {
     let server = Server::with(Some(Goaway::Above), u32::MAX, [Act::Answer(Code::Internal)]).await;
@@ -461,6 +470,7 @@ async fn tr_7_a_goaway_above_the_stream_leaves_it_alive() {
 
 /// One stream is all that the server takes at a time: the second call lies in h2, the third in hyper,
 /// when the connection is cut.
+// TR-1, TR-9
 #[tokio::test]
 async fn tr_1_tr_9_what_was_never_dispatched_is_replaced() {
     let server = Server::with(None, 1, [Act::Cut, Act::Answer(Code::Ok)]).await;
@@ -494,6 +504,7 @@ async fn tr_1_tr_9_what_was_never_dispatched_is_replaced() {
     assert!(server.previous().iter().all(Option::is_none));
 }
 
+// TR-1, trap 31
 #[tokio::test]
 async fn trap_31_a_server_that_is_not_there_is_tried_again_by_the_schedule_only() {
     let socket = TcpSocket::new_v4().unwrap();
@@ -514,6 +525,7 @@ async fn trap_31_a_server_that_is_not_there_is_tried_again_by_the_schedule_only(
     assert_eq!(change(&throttle), -3000, "an ordinary UNAVAILABLE");
 }
 
+// OUT-2
 #[tokio::test]
 async fn out_2_a_lost_connection_is_unavailable_and_may_have_been_served() {
     for (call, streams) in [(call(), 1), (repeatable(), 2)] {
@@ -529,7 +541,7 @@ async fn out_2_a_lost_connection_is_unavailable_and_may_have_been_served() {
 }
 
 /// With tonic's feature `server` or without it, before the headers and in the answer.
-// trap 29
+// OUT-2, trap 29
 #[tokio::test]
 async fn out_2_lost_is_unavailable_everywhere() {
     for (act, expected) in [
@@ -550,7 +562,7 @@ async fn out_2_lost_is_unavailable_everywhere() {
 
 /// A layer in a layer: what no server has answered is no refusal to the outer one, so that a call which must
 /// not be carried out twice is sent once.
-// trap 28
+// OUT-2, trap 28
 #[tokio::test]
 async fn out_2_two_layers_send_a_lost_call_once() {
     let server = Server::start([Act::Cut]).await;
@@ -560,6 +572,7 @@ async fn out_2_two_layers_send_a_lost_call_once() {
     assert_eq!((reply.headers()["grpc-status"].as_bytes(), server.count()), (&b"14"[..], 1));
 }
 
+// RET-5, TN-10
 #[tokio::test]
 async fn ret_5_a_reset_before_any_header_has_the_code_of_its_reason() {
     let rows = [
@@ -581,6 +594,7 @@ async fn ret_5_a_reset_before_any_header_has_the_code_of_its_reason() {
     assert_eq!(server.count(), 1, "which it may have been served before");
 }
 
+// ST-1
 #[tokio::test]
 async fn st_1_trailers_only_in_one_block_or_with_an_empty_frame() {
     for act in [Act::TrailersOnly(Code::Unavailable), Act::EmptyData(Code::Unavailable)] {
@@ -590,6 +604,7 @@ async fn st_1_trailers_only_in_one_block_or_with_an_empty_frame() {
     }
 }
 
+// COM-1
 #[tokio::test]
 async fn com_1_headers_then_trailers_commit() {
     let server = Server::start([Act::HeadersTrailers(Code::Unavailable)]).await;
@@ -599,6 +614,7 @@ async fn com_1_headers_then_trailers_commit() {
     assert_eq!(change(&throttle), -1000, "but they cost a token");
 }
 
+// ST-5
 #[tokio::test]
 async fn st_5_unless_they_are_looked_at() {
     let server =
@@ -609,6 +625,7 @@ async fn st_5_unless_they_are_looked_at() {
     assert_eq!(server.previous(), numbers(&[0, 1]));
 }
 
+// ST-3, TN-9
 #[tokio::test]
 async fn st_3_tn_9_an_end_without_a_status_earns_nothing() {
     let acts =
@@ -622,6 +639,7 @@ async fn st_3_tn_9_an_end_without_a_status_earns_nothing() {
     }
 }
 
+// DL-3
 #[tokio::test(start_paused = true)]
 async fn dl_3_the_server_sees_a_late_call_cancelled() {
     let mut server = Server::start([Act::Hang]).await;

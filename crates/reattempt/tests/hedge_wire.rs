@@ -61,6 +61,7 @@ async fn write(stream: &TcpStream, text: &str) {
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n";
 
+// HG-3
 #[tokio::test]
 async fn hg_3_the_losers_connection_is_closed_and_the_winners_body_streams_on() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -89,6 +90,7 @@ async fn hg_3_the_losers_connection_is_closed_and_the_winners_body_streams_on() 
     assert!(response.chunk().await.unwrap().is_none());
 }
 
+// HG-10
 #[tokio::test]
 async fn hg_10_every_attempt_sends_the_body_and_a_refusal_does_not_win() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

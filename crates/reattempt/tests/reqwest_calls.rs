@@ -224,6 +224,7 @@ fn put(bytes: usize) -> Request {
     Client::new().put("http://one.example/").body(vec![0; bytes]).build().unwrap()
 }
 
+// trap 32
 #[tokio::test]
 async fn trap_32_bodies_of_bytes_count_against_the_bound() {
     let memory = ReplayMemory::new(60_000);

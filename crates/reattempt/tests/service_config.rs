@@ -225,6 +225,7 @@ async fn ends(client: &Configured<Server>, code: Code, stop: StopReason) {
     assert_eq!((ended.unwrap(), why), (code, stop));
 }
 
+// SC-1
 #[tokio::test(start_paused = true)]
 async fn sc_1_each_call_is_retried_as_its_method_is_configured() {
     let entry = |name: &str, attempts, codes| {
@@ -255,6 +256,7 @@ async fn sc_1_each_call_is_retried_as_its_method_is_configured() {
     }
 }
 
+// CALL-1, TR-1
 #[tokio::test(start_paused = true)]
 async fn call_1_without_a_policy_nothing_is_retried_that_a_server_has_seen() {
     for text in ["{}", r#"{"methodConfig": [{"name": [{}], "timeout": "20s"}]}"#] {
@@ -277,6 +279,7 @@ async fn call_1_without_a_policy_nothing_is_retried_that_a_server_has_seen() {
     }
 }
 
+// TR-1
 #[tokio::test(start_paused = true)]
 async fn tr_1_a_connection_that_is_not_made_is_unavailable_to_a_policy() {
     for step in [Step::NoConnection, Step::Lost] {
@@ -290,6 +293,7 @@ async fn tr_1_a_connection_that_is_not_made_is_unavailable_to_a_policy() {
     }
 }
 
+// BK-1, BK-2, BK-3
 #[tokio::test(start_paused = true)]
 async fn bk_1_bk_2_bk_3_the_delays_are_the_configs_give_or_take_a_fifth() {
     let text = retried(5, "1s", "[14]").replace("10s", "3s");
@@ -310,6 +314,7 @@ async fn bk_1_bk_2_bk_3_the_delays_are_the_configs_give_or_take_a_fifth() {
     }
 }
 
+// PB-5
 #[tokio::test(start_paused = true)]
 async fn pb_5_after_pushback_the_backoff_begins_anew() {
     let text = retried(5, "1s", "[14]");
@@ -322,6 +327,7 @@ async fn pb_5_after_pushback_the_backoff_begins_anew() {
     assert!((800..=1201).contains(&delays[3]), "{delays:?}");
 }
 
+// CALL-6
 #[tokio::test(start_paused = true)]
 async fn call_6_a_call_under_way_goes_on_by_the_config_that_it_began_with() {
     let server = Server::of([UNAVAILABLE]);
@@ -337,6 +343,7 @@ async fn call_6_a_call_under_way_goes_on_by_the_config_that_it_began_with() {
     assert_eq!(server.count(), 5, "the next call has no policy any more");
 }
 
+// CALL-8
 #[tokio::test(start_paused = true)]
 async fn call_8_the_clients_cap_lowers_the_attempts() {
     // (the config's attempts, the client's cap, how often the server is called)
@@ -352,6 +359,7 @@ async fn call_8_the_clients_cap_lowers_the_attempts() {
     }
 }
 
+// DL-1
 #[tokio::test(start_paused = true)]
 async fn dl_1_the_smaller_of_the_configs_timeout_and_the_callers_counts() {
     let text = r#"{"methodConfig": [{"name": [{}], "timeout": "2s"}]}"#;
@@ -377,6 +385,7 @@ async fn dl_1_the_smaller_of_the_configs_timeout_and_the_callers_counts() {
     assert_eq!(began.elapsed().as_millis(), 500);
 }
 
+// SC-12
 #[tokio::test(start_paused = true)]
 async fn sc_12_a_timeout_of_0_is_over_before_it_begins() {
     let server = Server::of([OK]);
@@ -385,6 +394,7 @@ async fn sc_12_a_timeout_of_0_is_over_before_it_begins() {
     assert_eq!((code.unwrap(), server.count()), (Code::DeadlineExceeded, 0));
 }
 
+// THR-1, THR-4
 #[tokio::test(start_paused = true)]
 async fn thr_1_thr_4_all_methods_draw_on_one_bucket_and_fill_it() {
     let text = throttled(&retried(2, "0.01s", "[14]"), 4.0, 0.5);
@@ -404,6 +414,7 @@ async fn thr_1_thr_4_all_methods_draw_on_one_bucket_and_fill_it() {
     }
 }
 
+// THR-4
 #[tokio::test(start_paused = true)]
 async fn thr_4_a_success_earns_when_its_trailers_have_come_whatever_its_method() {
     let text = throttled("{}", 4.0, 0.5);
@@ -419,6 +430,7 @@ async fn thr_4_a_success_earns_when_its_trailers_have_come_whatever_its_method()
     assert_eq!(throttle.tokens_thousandths(), Some(3_500));
 }
 
+// THR-3
 #[tokio::test(start_paused = true)]
 async fn thr_3_what_no_policy_lists_costs_nothing_and_what_it_lists_costs_a_token_when_committed() {
     // (the config, how the call ends, what is left of four tokens)
@@ -441,6 +453,7 @@ async fn thr_3_what_no_policy_lists_costs_nothing_and_what_it_lists_costs_a_toke
     }
 }
 
+// THR-1
 #[tokio::test(start_paused = true)]
 async fn thr_1_a_new_config_keeps_the_bucket_of_the_calls() {
     let text = throttled(&retried(2, "0.01s", "[14]"), 4.0, 0.5);
@@ -453,6 +466,7 @@ async fn thr_1_a_new_config_keeps_the_bucket_of_the_calls() {
     assert_eq!(client.handle().throttle().tokens_thousandths(), Some(1_000));
 }
 
+// HG-1
 #[tokio::test(start_paused = true)]
 async fn hg_1_a_hedged_method_sends_attempts_by_the_configs_delay() {
     let server = Server::of([Step::Hang, Step::Hang, OK]);
@@ -464,6 +478,7 @@ async fn hg_1_a_hedged_method_sends_attempts_by_the_configs_delay() {
     assert_eq!(code_of(answer).await, Code::Ok);
 }
 
+// HG-4, HG-5
 #[tokio::test(start_paused = true)]
 async fn hg_4_hg_5_the_configs_codes_leave_the_others_running() {
     // (how the first attempt fails, when the attempts are sent)
@@ -476,6 +491,7 @@ async fn hg_4_hg_5_the_configs_codes_leave_the_others_running() {
     }
 }
 
+// CALL-8, HG-2
 #[tokio::test(start_paused = true)]
 async fn hg_2_call_8_all_at_once_and_no_more_than_the_cap() {
     for (cap, count) in [(5, 5), (2, 2), (1, 1)] {
@@ -487,6 +503,7 @@ async fn hg_2_call_8_all_at_once_and_no_more_than_the_cap() {
     }
 }
 
+// HG-8, HG-11
 #[tokio::test(start_paused = true)]
 async fn hg_8_hg_11_hedges_draw_on_the_same_bucket_and_end_with_the_timeout() {
     let text = throttled(&hedged(5, "0.1s", "[14]"), 4.0, 0.5);
@@ -504,6 +521,7 @@ async fn hg_8_hg_11_hedges_draw_on_the_same_bucket_and_end_with_the_timeout() {
     assert_eq!(began.elapsed().as_secs(), 2);
 }
 
+// SC-6
 #[tokio::test(start_paused = true)]
 async fn sc_6_as_long_as_nothing_has_been_chosen_calls_are_unavailable() {
     let server = Server::of([OK]);
@@ -554,6 +572,7 @@ async fn late_call_releases_its_place() {
     other.expect("the idle handle holds the place").unwrap();
 }
 
+// CALL-3
 #[tokio::test(start_paused = true)]
 async fn call_3_what_the_caller_says_goes_before_the_config() {
     let config = retried(4, "0.01s", "[14]");
@@ -596,6 +615,7 @@ async fn it_can_be_shared_and_shows_what_it_holds() {
 }
 
 /// The table in the documentation of `RetryPolicy::grpc`.
+// CALL-1
 #[tokio::test(start_paused = true)]
 async fn call_1_grpc_beside_an_empty_config() {
     async fn attempts<C>(client: C, server: &Server, request: Request<Body>) -> usize

@@ -19,6 +19,7 @@ fn every_jitter(base: Duration) -> Result<[Exponential; 3], ConfigError> {
     ])
 }
 
+// trap 10
 #[test]
 fn trap_10_calls_of_one_schedule_share_no_delay_state() -> Result<(), ConfigError> {
     for schedule in [
@@ -39,6 +40,7 @@ fn trap_10_calls_of_one_schedule_share_no_delay_state() -> Result<(), ConfigErro
     Ok(())
 }
 
+// trap 10
 #[test]
 fn trap_10_interleaved_decorrelated_calls_keep_their_own_previous_delay() -> Result<(), ConfigError>
 {
@@ -52,6 +54,7 @@ fn trap_10_interleaved_decorrelated_calls_keep_their_own_previous_delay() -> Res
     Ok(())
 }
 
+// trap 17
 #[test]
 fn trap_17_jitter_does_not_vanish_at_the_cap() -> Result<(), ConfigError> {
     for schedule in every_jitter(ms(100))? {
@@ -64,6 +67,7 @@ fn trap_17_jitter_does_not_vanish_at_the_cap() -> Result<(), ConfigError> {
     Ok(())
 }
 
+// trap 17
 #[test]
 fn trap_17_no_form_heaps_its_delays_on_the_cap() -> Result<(), ConfigError> {
     let cap = secs(5);
@@ -82,6 +86,7 @@ fn on(cap: Duration, delays: &[Duration]) -> usize {
     delays.iter().filter(|delay| **delay == cap).count()
 }
 
+// trap 17
 #[test]
 fn trap_17_a_jittered_delay_is_not_the_base_of_the_next() -> Result<(), ConfigError> {
     for schedule in every_jitter(ms(100))? {
@@ -96,6 +101,7 @@ fn trap_17_a_jittered_delay_is_not_the_base_of_the_next() -> Result<(), ConfigEr
     Ok(())
 }
 
+// trap 22
 #[test]
 fn trap_22_doubling_never_wraps() {
     // Past retries 63 and 64, and far beyond what a float's exponent holds.
@@ -113,6 +119,7 @@ fn trap_22_doubling_never_wraps() {
     }
 }
 
+// trap 22
 #[test]
 fn trap_22_the_longest_durations_are_as_good_as_any() -> Result<(), ConfigError> {
     let edges = [

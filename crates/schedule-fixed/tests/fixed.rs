@@ -63,6 +63,7 @@ fn debug_output_reads_well() -> Result<(), ConfigError> {
     Ok(())
 }
 
+// trap 22
 #[test]
 fn trap_22_linear_saturates_where_a_product_or_a_sum_would_overflow() {
     for (base, step) in [

@@ -53,6 +53,7 @@ fn any_iterator_will_do() {
     assert_eq!(format!("{squares:?}"), "Iterated { .. }");
 }
 
+// trap 10
 #[test]
 fn trap_10_calls_of_one_schedule_share_no_iterator() {
     let backon = ExponentialBuilder::new().with_min_delay(secs(1)).with_max_times(3);

@@ -71,6 +71,7 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
+    // trap 22
     #[test]
     fn trap_22_the_interval_is_0_or_within_its_bounds(
         (pace, initial, max) in settings(),

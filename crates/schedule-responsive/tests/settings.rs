@@ -88,6 +88,7 @@ fn the_longest_run_that_can_be_asked_for_is_counted() {
     assert_eq!(pace.metrics().times_down, 1);
 }
 
+// trap 10
 #[test]
 fn trap_10_clones_share_one_interval_and_separate_builds_do_not() {
     let pace = Responsive::new();

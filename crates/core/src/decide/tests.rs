@@ -120,6 +120,7 @@ fn an_exact_delay_is_neither_jittered_nor_bounded_by_the_limit_on_server_delays(
     assert_eq!(late.outcome(), Err(StopReason::ElapsedExhausted));
 }
 
+// RI-4
 #[test]
 fn ri_4_a_least_delay_counts_where_it_is_longer_than_the_schedules() {
     let at_least = |asked, scheduled| {
@@ -198,6 +199,7 @@ fn a_server_delay_is_cut_at_the_time_limits() {
 }
 
 /// Bounded before the draw: no delay is likelier than another.
+// trap 17
 #[test]
 fn trap_17_a_cut_server_delay_stays_spread() {
     let scene = Scene::new().asking(secs(28));
@@ -219,6 +221,7 @@ fn shared_interval_past_elapsed_has_its_reason() {
     assert_eq!(shared.with(|s| s.scheduled = Some(secs(30))).outcome(), Ok(secs(30)));
 }
 
+// trap 22
 #[test]
 fn trap_22_the_longest_durations_neither_overflow_nor_wrap() {
     let most = Duration::MAX;

@@ -5,6 +5,7 @@ use core::time::Duration;
 use super::scene::{Bucket, FAILURE, Scene, TICK, ms, refusals, secs};
 use crate::{ServerHint, StopReason, Verdict};
 
+// trap 16
 #[test]
 fn trap_16_a_call_refused_for_another_reason_has_not_asked_the_budget() {
     for (reason, scene) in refusals() {
@@ -16,6 +17,7 @@ fn trap_16_a_call_refused_for_another_reason_has_not_asked_the_budget() {
     }
 }
 
+// trap 16
 #[test]
 fn trap_16_the_decision_to_wait_already_holds_the_token() {
     let scene = Scene::new().with(|s| s.bucket = Bucket::of(1));
@@ -28,6 +30,7 @@ fn trap_16_the_decision_to_wait_already_holds_the_token() {
     assert_eq!(scene.outcome(), Ok(secs(1)));
 }
 
+// trap 18
 #[test]
 fn trap_18_jitter_never_returns_sooner_than_the_server_asked() {
     let hints = [TICK, TICK * 9, ms(1), ms(250), ms(999), ms(1500), secs(20)];
@@ -41,6 +44,7 @@ fn trap_18_jitter_never_returns_sooner_than_the_server_asked() {
     }
 }
 
+// trap 18
 #[test]
 fn trap_18_hints_below_a_second_are_not_cut_to_zero() {
     for asked in [TICK, ms(1), ms(250), ms(999)] {
@@ -49,6 +53,7 @@ fn trap_18_hints_below_a_second_are_not_cut_to_zero() {
     assert_eq!(Scene::new().asking(ms(1500)).outcome(), Ok(ms(1500)));
 }
 
+// trap 20
 #[test]
 fn trap_20_never_past_the_deadline_or_the_elapsed_limit_and_never_a_clipped_delay() {
     let delays = [Duration::ZERO, ms(1), secs(5), secs(20)];
@@ -73,6 +78,7 @@ fn trap_20_never_past_the_deadline_or_the_elapsed_limit_and_never_a_clipped_dela
     }
 }
 
+// trap 20
 #[test]
 fn trap_20_a_hint_beyond_the_limit_stops_its_call_and_no_later_one() {
     let scene = Scene::new().with(|s| s.bucket = Bucket::of(1));
@@ -85,6 +91,7 @@ fn trap_20_a_hint_beyond_the_limit_stops_its_call_and_no_later_one() {
     assert_eq!(scene.outcome(), Ok(secs(1)));
 }
 
+// trap 24
 #[test]
 fn trap_24_no_hint_makes_an_unrepeatable_request_repeatable() {
     for hint in [
@@ -102,6 +109,7 @@ fn trap_24_no_hint_makes_an_unrepeatable_request_repeatable() {
     }
 }
 
+// trap 24
 #[test]
 fn trap_24_no_hint_makes_a_permanent_failure_transient() {
     let scene = Scene::new().asking(ms(1));
@@ -109,6 +117,7 @@ fn trap_24_no_hint_makes_a_permanent_failure_transient() {
     assert_eq!(scene.outcome(), Err(StopReason::Permanent));
 }
 
+// trap 26
 #[test]
 fn trap_26_every_check_is_made_before_the_first_retry_and_before_all_others() {
     for attempts in [1, 2, 7] {

@@ -41,6 +41,7 @@ pub(super) fn parse(text: &str, lenient: bool) -> Option<Duration> {
 mod tests {
     use super::*;
 
+    // SC-24
     #[test]
     fn sc_24_the_table_of_durations() {
         let most = Duration::new(MOST_SECONDS, 999_999_999);

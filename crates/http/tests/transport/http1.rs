@@ -22,6 +22,7 @@ async fn no_such_name() {
     assert_verdict(result, NOT_CONNECTED);
 }
 
+// trap 24
 #[tokio::test]
 async fn trap_24_reset_before_the_request_was_read_is_no_proof() {
     let server = serve(async |connection| {
@@ -32,6 +33,7 @@ async fn trap_24_reset_before_the_request_was_read_is_no_proof() {
     assert_verdict(http1_client().request(get(&uri)).await, LOST);
 }
 
+// trap 24
 #[tokio::test]
 async fn trap_24_reset_after_the_request_was_read_is_no_proof() {
     let server = serve(async |mut connection| {
@@ -42,6 +44,7 @@ async fn trap_24_reset_after_the_request_was_read_is_no_proof() {
     assert_verdict(http1_client().request(get(&uri)).await, LOST);
 }
 
+// trap 24
 #[tokio::test]
 async fn trap_24_incomplete_message_is_no_proof() {
     for sent in ["", "HTTP/1.1 200 OK\r\ncontent-le"] {
@@ -86,6 +89,7 @@ async fn a_request_that_meets_a_connection_closed_while_idle() {
     assert_not_dispatched(&error);
 }
 
+// trap 24
 #[tokio::test]
 async fn trap_24_a_reused_connection_that_closes_is_no_proof() {
     let server = serve(async |mut connection| {

@@ -43,6 +43,7 @@ async fn refused_stream() {
     assert_verdict(call(resets_streams(Reason::REFUSED_STREAM).await).await, REFUSED);
 }
 
+// trap 24
 #[tokio::test]
 async fn trap_24_other_resets_are_no_proof() {
     for reason in [Reason::CANCEL, Reason::INTERNAL_ERROR, Reason::ENHANCE_YOUR_CALM] {
@@ -62,6 +63,7 @@ async fn goaway_that_leaves_the_stream_out() {
     }
 }
 
+// trap 24
 #[tokio::test]
 async fn trap_24_goaway_that_includes_the_stream_is_no_proof() {
     for reason in [Reason::NO_ERROR, Reason::INTERNAL_ERROR] {
@@ -70,6 +72,7 @@ async fn trap_24_goaway_that_includes_the_stream_is_no_proof() {
 }
 
 /// A frame of data for stream 0 breaks the connection's rules: our own side answers with GOAWAY.
+// trap 24
 #[tokio::test]
 async fn trap_24_goaway_that_our_own_side_raised_is_no_proof() {
     let server = serve(async |mut connection| {
@@ -84,6 +87,7 @@ async fn trap_24_goaway_that_our_own_side_raised_is_no_proof() {
 }
 
 /// A head without a status breaks the stream's rules: our own side answers with RST_STREAM.
+// trap 24
 #[tokio::test]
 async fn trap_24_reset_that_our_own_side_raised_is_no_proof() {
     let server = serve(async |mut connection| {

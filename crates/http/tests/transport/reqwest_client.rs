@@ -78,6 +78,7 @@ async fn no_answer_in_time() {
     assert_verdict(client.get(silent().await).send().await, TIMED_OUT);
 }
 
+// trap 24
 #[tokio::test]
 async fn trap_24_reset_after_the_request_was_sent_is_no_proof() {
     let server = serve(async |mut connection| {
@@ -101,6 +102,7 @@ async fn refused_stream_again_and_again() {
     assert_verdict(client.post(uri).send().await, REFUSED);
 }
 
+// trap 24
 #[tokio::test]
 async fn trap_24_the_callers_own_body_times_out() {
     #[derive(Debug)]

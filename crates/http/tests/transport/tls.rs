@@ -25,6 +25,7 @@ fn client() -> Client<HttpsConnector<HttpConnector>, Body> {
     builder().build(https.build())
 }
 
+// trap 24
 #[tokio::test]
 async fn trap_24_a_certificate_that_is_refused_stays_refused() {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();

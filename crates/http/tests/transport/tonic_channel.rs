@@ -34,6 +34,7 @@ async fn no_such_name() {
     assert_verdict(call(channel, Body::empty()).await, NOT_CONNECTED);
 }
 
+// TN-10
 #[tokio::test]
 async fn tn_10_refused_stream() {
     let server = serve(async |connection| {
@@ -46,6 +47,7 @@ async fn tn_10_refused_stream() {
     assert_verdict(call(channel, Body::empty()).await, REFUSED);
 }
 
+// TN-10
 #[tokio::test]
 async fn tn_10_goaway_that_leaves_the_stream_out() {
     let server = serve(async |mut connection| {
@@ -56,6 +58,7 @@ async fn tn_10_goaway_that_leaves_the_stream_out() {
     assert_verdict(call(channel, Body::empty()).await, REFUSED);
 }
 
+// trap 24
 #[tokio::test]
 async fn trap_24_a_cancel_is_no_proof() {
     let server = serve(async |connection| {

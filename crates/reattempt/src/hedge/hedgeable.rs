@@ -43,6 +43,7 @@ fn by_method(method: &Method, headers: &HeaderMap, idempotent: bool) -> bool {
 mod tests {
     use super::*;
 
+    // HG-14
     #[test]
     fn hg_14_safe_methods_by_default_and_idempotent_ones_on_request() {
         let none = HeaderMap::new();

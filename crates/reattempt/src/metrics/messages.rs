@@ -39,6 +39,7 @@ impl Messages {
 mod tests {
     use super::*;
 
+    // OBS-2
     #[test]
     fn obs_2_only_messages_are_counted_however_the_body_is_cut() {
         let long = [7; 300];
@@ -51,6 +52,7 @@ mod tests {
         }
     }
 
+    // OBS-2
     #[test]
     fn obs_2_what_was_there_of_a_message_that_breaks_off_counts() {
         let mut messages = Messages::default();

@@ -60,6 +60,7 @@ async fn the_length_of_a_body_is_known_on_every_attempt() {
     assert_eq!(lengths.lock().unwrap()[3..], [(Some(0), true); 3]);
 }
 
+// trap 04
 #[tokio::test(start_paused = true)]
 async fn trap_04_a_body_over_the_cap_is_sent_once_and_its_outcome_handed_back() {
     let server = Server::statuses([503]);
@@ -74,6 +75,7 @@ async fn trap_04_a_body_over_the_cap_is_sent_once_and_its_outcome_handed_back() 
     assert_eq!(server.count(), 4);
 }
 
+// trap 04
 #[tokio::test(start_paused = true)]
 async fn trap_04_where_no_body_is_kept_requests_without_one_are_retried() {
     let server = Server::statuses([503]);
@@ -126,6 +128,7 @@ async fn a_retry_before_any_byte_was_read_duplicates_nothing() {
     assert_eq!(server.seen()[0].body.as_deref(), Some(&b"one two three"[..]));
 }
 
+// trap 02
 #[tokio::test(start_paused = true)]
 async fn trap_02_an_early_answer_cancels_the_upload_and_the_retry_sends_all() {
     let (send, mut receive) = tokio::sync::mpsc::unbounded_channel::<&'static str>();

@@ -47,6 +47,7 @@ async fn behind_a_buffer() {
     assert_eq!(server.times(), [0, 100, 200]);
 }
 
+// trap 09
 #[tokio::test(start_paused = true)]
 async fn trap_09_a_buffer_of_one_place_serves_many_calls_that_wait() {
     // Each call in backoff would hold the only place, were readiness taken before the wait.

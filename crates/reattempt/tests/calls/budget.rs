@@ -32,6 +32,7 @@ async fn a_retry_takes_a_token_and_a_success_adds_a_tenth() {
     assert!((budget.balance("one.example") - 8.6).abs() < 1e-9);
 }
 
+// trap 14
 #[tokio::test(start_paused = true)]
 async fn trap_14_failures_add_nothing_and_permanent_ones_do() {
     let server = Server::by(|arrival, _| match arrival {
@@ -90,6 +91,7 @@ async fn error_of_any_verdict_earns_no_credit() {
     assert_eq!(budget.balance("one.example"), 9.0);
 }
 
+// trap 15
 #[tokio::test(start_paused = true)]
 async fn trap_15_one_destination_does_not_starve_another() {
     let server = Server::statuses([503]);
@@ -125,6 +127,7 @@ async fn a_request_without_an_authority_counts_for_its_host_header() {
     assert_eq!(budget.balance("three.example"), 8.0);
 }
 
+// trap 16
 #[tokio::test(start_paused = true)]
 async fn trap_16_with_no_token_left_the_outcome_is_handed_back_at_once() {
     let server = Server::by(|_, _| Act::Answer(answer(503, "the last word")));
@@ -139,6 +142,7 @@ async fn trap_16_with_no_token_left_the_outcome_is_handed_back_at_once() {
     assert_eq!(client.policy().get_budget().refusals(), 2);
 }
 
+// trap 16
 #[tokio::test(start_paused = true)]
 async fn trap_16_an_error_is_handed_back_at_once_too() {
     let server = Server::by(|_, _| ConnectionReset.into());
@@ -158,6 +162,7 @@ async fn a_call_that_is_refused_for_another_reason_takes_no_token() {
     assert_eq!((budget.balance("one.example"), budget.refusals()), (10.0, 0));
 }
 
+// trap 13
 #[tokio::test(start_paused = true)]
 async fn trap_13_two_hundred_calls_at_once_spend_exactly_what_there_is() {
     let server = Server::statuses([503]);
@@ -172,6 +177,7 @@ async fn trap_13_two_hundred_calls_at_once_spend_exactly_what_there_is() {
     assert_eq!(budget.balance("one.example"), 0.0);
 }
 
+// trap 13
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn trap_13_on_several_threads_too() {
     for _ in 0..20 {

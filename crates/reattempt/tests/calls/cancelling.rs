@@ -20,6 +20,7 @@ fn balance(budget: &RetryBudget) -> f64 {
     budget.balance("one.example")
 }
 
+// trap 11
 #[tokio::test(start_paused = true)]
 async fn trap_11_a_call_dropped_in_the_wait_gives_its_token_back() {
     let server = Server::statuses([503]);
@@ -36,6 +37,7 @@ async fn trap_11_a_call_dropped_in_the_wait_gives_its_token_back() {
     assert_eq!(server.count(), 1);
 }
 
+// trap 11
 #[tokio::test(start_paused = true)]
 async fn trap_11_a_token_is_kept_once_the_retry_was_sent() {
     let server = Server::by(|arrival, _| if arrival == 1 { 503.into() } else { Act::Hang });
@@ -50,6 +52,7 @@ async fn trap_11_a_token_is_kept_once_the_retry_was_sent() {
     assert_eq!((balance(&budget), server.cancelled()), (9.0, 1));
 }
 
+// trap 11
 #[tokio::test(start_paused = true)]
 async fn trap_11_a_call_dropped_while_its_hook_runs_gives_its_token_back() {
     let server = Server::statuses([503]);
@@ -106,6 +109,7 @@ fn once(server: &Server, fails: bool) -> Once {
     Once { server: server.clone(), used: Arc::default(), fails }
 }
 
+// trap 11
 #[tokio::test(start_paused = true)]
 async fn trap_11_a_call_dropped_while_it_waits_for_readiness_gives_its_token_back() {
     let server = Server::statuses([503]);
@@ -120,6 +124,7 @@ async fn trap_11_a_call_dropped_while_it_waits_for_readiness_gives_its_token_bac
     assert_eq!((balance(&budget), server.count()), (10.0, 1));
 }
 
+// trap 11
 #[tokio::test(start_paused = true)]
 async fn trap_11_a_call_whose_service_fails_to_become_ready_gives_its_token_back_at_once() {
     for act in [|| Act::from(503), || Act::Fail(ConnectionReset)] {
@@ -134,6 +139,7 @@ async fn trap_11_a_call_whose_service_fails_to_become_ready_gives_its_token_back
     }
 }
 
+// trap 11
 #[tokio::test(start_paused = true)]
 async fn trap_11_a_call_that_waited_too_long_for_readiness_gives_its_token_back_at_once() {
     let server = Server::by(|_, _| ConnectionReset.into());
@@ -191,6 +197,7 @@ async fn dropped_after(polls: usize) -> bool {
     ended
 }
 
+// trap 11
 #[tokio::test(start_paused = true)]
 async fn trap_11_a_call_dropped_at_any_moment_leaves_nothing_behind() {
     let mut polls = 0;

@@ -9,6 +9,7 @@ use tower::{Layer, ServiceExt};
 
 use crate::support::{Act, Server, With, endless, get, ms, options, policy, report_of};
 
+// trap 20
 #[tokio::test(start_paused = true)]
 async fn trap_20_a_retry_whose_delay_would_pass_the_deadline_is_not_begun() {
     let server = Server::statuses([503]);
@@ -19,6 +20,7 @@ async fn trap_20_a_retry_whose_delay_would_pass_the_deadline_is_not_begun() {
     assert_eq!(report_of(&response).stop_reason(), StopReason::DeadlineExceeded);
 }
 
+// trap 20
 #[tokio::test(start_paused = true)]
 async fn trap_20_a_retry_at_the_deadline_itself_is_too_late() {
     let server = Server::statuses([503]);
@@ -27,6 +29,7 @@ async fn trap_20_a_retry_at_the_deadline_itself_is_too_late() {
     assert_eq!(server.times(), [0, 100]);
 }
 
+// trap 20
 #[tokio::test(start_paused = true)]
 async fn trap_20_a_hint_longer_than_the_limit_ends_the_call_and_says_so_but_no_other_call() {
     let server = Server::by(|arrival, _| match arrival {
@@ -42,6 +45,7 @@ async fn trap_20_a_hint_longer_than_the_limit_ends_the_call_and_says_so_but_no_o
     assert_eq!((response.status().as_u16(), server.count()), (200, 3), "the next is retried");
 }
 
+// trap 20
 #[tokio::test(start_paused = true)]
 async fn trap_20_draining_a_refused_response_does_not_pass_the_deadline() {
     let server = Server::by(|arrival, _| match arrival {

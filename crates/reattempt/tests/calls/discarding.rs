@@ -33,6 +33,7 @@ fn full(length: usize) -> AnswerBody {
     Full::from(Bytes::from(vec![0; length])).map_err(|never| match never {}).boxed()
 }
 
+// trap 07
 #[tokio::test(start_paused = true)]
 async fn trap_07_a_refused_response_is_drained() {
     let (server, watch) = refusing(of_frames::<io::Error>([Ok("a"), Ok("b"), Ok("c")]).boxed());
@@ -42,6 +43,7 @@ async fn trap_07_a_refused_response_is_drained() {
     assert_eq!(server.times(), [0, 100]);
 }
 
+// trap 07
 #[tokio::test(start_paused = true)]
 async fn trap_07_a_body_that_trickles_for_ever_is_given_up() {
     let (server, watch) = refusing(endless(ms(10)));
@@ -52,6 +54,7 @@ async fn trap_07_a_body_that_trickles_for_ever_is_given_up() {
     assert_eq!(server.times(), [0, 100], "the draining is part of the delay");
 }
 
+// trap 07
 #[tokio::test(start_paused = true)]
 async fn trap_07_draining_without_a_delay_ends_after_a_short_while_too() {
     let (server, _) = refusing(endless(ms(10)));
@@ -60,6 +63,7 @@ async fn trap_07_draining_without_a_delay_ends_after_a_short_while_too() {
     assert_eq!(server.times(), [0, 50]);
 }
 
+// trap 07
 #[tokio::test(start_paused = true)]
 async fn trap_07_the_time_for_draining_can_be_set() {
     let (server, watch) = refusing(endless(ms(10)));
@@ -69,6 +73,7 @@ async fn trap_07_the_time_for_draining_can_be_set() {
     assert_eq!(server.times(), [0, 100]);
 }
 
+// trap 07
 #[tokio::test(start_paused = true)]
 async fn trap_07_too_large_a_body_is_dropped_unread() {
     let (server, watch) = refusing(full(16 * 1024 + 1));
@@ -76,6 +81,7 @@ async fn trap_07_too_large_a_body_is_dropped_unread() {
     assert_eq!(watch.polls(), 0);
 }
 
+// trap 07
 #[tokio::test(start_paused = true)]
 async fn trap_07_as_much_as_is_allowed_is_read() {
     let (server, watch) = refusing(full(16 * 1024));
@@ -112,6 +118,7 @@ async fn the_response_that_is_handed_back_is_untouched() {
     }
 }
 
+// trap 08
 #[tokio::test(start_paused = true)]
 async fn trap_08_a_success_whose_body_fails_later_is_not_retried() {
     let server = Server::by(|_, _| Act::Answer(Response::new(failing())));

@@ -14,6 +14,7 @@ use tower::{BoxError, Layer, ServiceExt, service_fn};
 
 use crate::support::{Act, Answer, Body, Broken, ONE, Server, answer, get, policy, post, request};
 
+// trap 30
 #[tokio::test(start_paused = true)]
 async fn trap_30_the_error_is_of_the_inner_type_and_the_last_one() {
     let server = Server::by(|_, _| ConnectionReset.into());
@@ -25,6 +26,7 @@ async fn trap_30_the_error_is_of_the_inner_type_and_the_last_one() {
     assert_eq!(cause.kind(), ConnectionReset);
 }
 
+// trap 30
 #[tokio::test(start_paused = true)]
 async fn trap_30_a_response_after_errors_and_an_error_after_responses() {
     let server = Server::by(|arrival, _| match arrival {

@@ -129,13 +129,13 @@ macro_rules! late_call_frees_its_place {
     }};
 }
 
-// traps 20 and 38
+// trap 20, trap 38
 #[tokio::test(start_paused = true)]
 async fn late_call_releases_the_concurrency_limit() {
     late_call_frees_its_place!(ConcurrencyLimitLayer::new(1));
 }
 
-// traps 20 and 38
+// trap 20, trap 38
 #[tokio::test(start_paused = true)]
 async fn late_call_releases_the_buffer() {
     late_call_frees_its_place!(BufferLayer::<Attempt>::new(1));

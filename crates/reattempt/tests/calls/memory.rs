@@ -19,6 +19,7 @@ fn hundred() -> http::Request<crate::support::Body> {
     request("PUT", ONE, BODY)
 }
 
+// trap 32
 #[tokio::test(start_paused = true)]
 async fn trap_32_past_the_bound_calls_are_sent_but_not_kept() {
     let memory = ReplayMemory::new(500);
@@ -48,6 +49,7 @@ async fn trap_32_past_the_bound_calls_are_sent_but_not_kept() {
     assert_pending!(task::spawn(client.oneshot(hundred())).poll(), "there is room again");
 }
 
+// trap 32
 #[tokio::test(start_paused = true)]
 async fn trap_32_a_thousand_calls_in_backoff_hold_no_more_than_the_bound() {
     let memory = ReplayMemory::new(5_000);
@@ -85,6 +87,7 @@ async fn the_default_bound_is_shared_by_the_clones_of_a_layer_alone() {
     assert_pending!(apart.poll());
 }
 
+// COM-5
 #[tokio::test(start_paused = true)]
 async fn the_last_attempt_keeps_nothing() {
     let memory = ReplayMemory::new(1000);

@@ -14,6 +14,7 @@ fn four(nested: bool) -> RetryLayer<Policy> {
     RetryLayer::new(policy().max_attempts(4).budget(budget).nested(nested))
 }
 
+// trap 28
 #[tokio::test(start_paused = true)]
 async fn trap_28_three_nested_layers_of_four_attempts_make_four_in_all() {
     let server = Server::statuses([503]);
@@ -25,6 +26,7 @@ async fn trap_28_three_nested_layers_of_four_attempts_make_four_in_all() {
     assert_eq!(server.times(), [0, 100, 200, 300]);
 }
 
+// trap 28
 #[tokio::test(start_paused = true)]
 async fn trap_28_errors_nest_as_responses_do() {
     let server = Server::by(|_, _| ConnectionReset.into());
@@ -32,6 +34,7 @@ async fn trap_28_errors_nest_as_responses_do() {
     assert_eq!(client.oneshot(get()).await.unwrap_err().attempt, 4);
 }
 
+// trap 28
 #[tokio::test(start_paused = true)]
 async fn trap_28_without_the_setting_attempts_multiply() {
     // What the setting is there for.
@@ -41,6 +44,7 @@ async fn trap_28_without_the_setting_attempts_multiply() {
     assert_eq!(server.count(), 64);
 }
 
+// trap 28
 #[tokio::test(start_paused = true)]
 async fn trap_28_an_inner_layer_that_gave_up_stops_the_outer_one() {
     let server = Server::statuses([503]);
@@ -51,6 +55,7 @@ async fn trap_28_an_inner_layer_that_gave_up_stops_the_outer_one() {
     assert_eq!((report.attempts().len(), report.stop_reason()), (1, StopReason::Nested));
 }
 
+// trap 28
 #[tokio::test(start_paused = true)]
 async fn trap_28_the_news_of_giving_up_passes_through_a_layer_between() {
     for between in [true, false] {
@@ -71,6 +76,7 @@ async fn an_inner_layer_whose_retries_succeed_is_no_reason_to_stop() {
     assert_eq!(server.count(), 2);
 }
 
+// trap 28
 #[tokio::test(start_paused = true)]
 async fn trap_28_an_inner_layer_that_never_retries_has_given_nothing_up() {
     let server = Server::statuses([503]);
@@ -79,6 +85,7 @@ async fn trap_28_an_inner_layer_that_never_retries_has_given_nothing_up() {
     assert_eq!(server.count(), 4, "the outer layer's attempts");
 }
 
+// trap 28
 #[tokio::test(start_paused = true)]
 async fn trap_28_an_inner_handle_that_never_retries_has_given_nothing_up() {
     let server = Server::statuses([503]);
@@ -97,6 +104,7 @@ async fn each_call_of_a_nested_client_stands_for_itself() {
     assert_eq!(server.count(), 6, "that the call before gave up is forgotten");
 }
 
+// trap 26
 #[tokio::test(start_paused = true)]
 async fn trap_26_nesting_is_looked_at_before_the_first_retry() {
     let server = Server::statuses([503]);
@@ -107,6 +115,7 @@ async fn trap_26_nesting_is_looked_at_before_the_first_retry() {
     assert_eq!(server.times(), [0]);
 }
 
+// trap 26
 #[tokio::test(start_paused = true)]
 async fn trap_26_a_call_that_must_never_be_retried_is_not_even_once() {
     let server = Server::statuses([503]);
@@ -117,6 +126,7 @@ async fn trap_26_a_call_that_must_never_be_retried_is_not_even_once() {
     assert_eq!(server.count(), 2);
 }
 
+// trap 28
 #[tokio::test(start_paused = true)]
 async fn trap_28_the_number_of_an_attempt_is_seen_from_the_second_on() {
     let server = Server::statuses([503]);

@@ -21,6 +21,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
+// trap 23
 #[test]
 fn trap_23_a_call_that_succeeds_needs_no_runtime() {
     let server = Server::statuses([200]);
@@ -31,6 +32,7 @@ fn trap_23_a_call_that_succeeds_needs_no_runtime() {
     assert_eq!(server.count(), 3);
 }
 
+// trap 23
 #[test]
 fn trap_23_nor_where_time_limits_are_set() {
     let server = Server::statuses([200]);
@@ -39,6 +41,7 @@ fn trap_23_nor_where_time_limits_are_set() {
     assert_eq!(now(client.oneshot(request)).unwrap().status(), 200);
 }
 
+// trap 23
 #[test]
 fn trap_23_an_attempt_that_is_not_ready_at_once_needs_none_either() {
     let server = Server::by(|_, _| Act::Hang);
@@ -49,6 +52,7 @@ fn trap_23_an_attempt_that_is_not_ready_at_once_needs_none_either() {
     assert!(call.as_mut().poll(&mut cx).is_pending());
 }
 
+// trap 23
 #[test]
 fn trap_23_a_call_that_would_have_to_wait_gets_its_outcome_instead() {
     let server = Server::by(|_, _| Act::Answer(answer(503, "busy")));
@@ -59,6 +63,7 @@ fn trap_23_a_call_that_would_have_to_wait_gets_its_outcome_instead() {
     assert_eq!(client.policy().get_budget().balance("one.example"), 10.0, "no token is lost");
 }
 
+// trap 23
 #[test]
 fn trap_23_retries_without_a_delay_need_no_runtime() {
     let server = Server::statuses([503, 503, 200]);
@@ -68,6 +73,7 @@ fn trap_23_retries_without_a_delay_need_no_runtime() {
     assert_eq!(server.count(), 3);
 }
 
+// trap 23
 #[test]
 fn trap_23_what_cannot_be_drained_at_once_is_dropped_where_nothing_can_wait() {
     struct Stalled;

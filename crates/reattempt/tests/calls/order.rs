@@ -104,6 +104,7 @@ async fn retry_after_is_obeyed_and_lengthened_by_a_tenth_at_most() {
     }
 }
 
+// trap 18
 #[tokio::test(start_paused = true)]
 async fn trap_18_no_jitter_makes_a_client_come_sooner_than_the_server_asked() {
     let seconds: Vec<_> = {
@@ -225,6 +226,7 @@ async fn the_cap_on_server_delays_can_be_raised() {
     assert!((61_000..=67_101).contains(&server.times()[1]));
 }
 
+// trap 19
 #[tokio::test(start_paused = true)]
 async fn trap_19_a_wait_of_billions_of_seconds_ends_the_call_at_once() {
     for value in ["99999999999999999999999999", "18446744073709551615", "1700000000"] {

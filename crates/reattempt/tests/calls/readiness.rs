@@ -32,6 +32,7 @@ fn mocked(status: u16) -> Mocked {
     Response::builder().status(status).body(Empty::new()).unwrap()
 }
 
+// trap 09
 #[tokio::test(start_paused = true)]
 async fn trap_09_the_instance_that_was_readied_is_the_one_that_is_called() {
     // The server panics if it is not, and counts what was readied in vain.
@@ -44,6 +45,7 @@ async fn trap_09_the_instance_that_was_readied_is_the_one_that_is_called() {
     assert_eq!((server.count(), server.unused()), (3, 0));
 }
 
+// trap 09
 #[tokio::test(start_paused = true)]
 async fn trap_09_retries_ready_their_own_clone() {
     let server = Server::statuses([503, 503, 200]);
@@ -65,6 +67,7 @@ async fn hook_instance_is_readied_after_it() {
     assert_eq!((server.times(), server.unused()), (vec![10, 120], 1));
 }
 
+// trap 09
 #[tokio::test(start_paused = true)]
 async fn trap_09_readiness_is_not_reserved_during_the_wait() {
     let (service, mut handle) = mock::pair::<Attempt, Mocked>();
@@ -139,6 +142,7 @@ fn not_ready() -> Poll<Result<(), Broken>> {
     Poll::Ready(Err(Broken::new(0, "no longer there")))
 }
 
+// trap 09
 #[tokio::test(start_paused = true)]
 async fn trap_09_a_readiness_error_after_an_error_gives_the_error_of_the_attempt() {
     let server = Server::by(|_, _| ConnectionReset.into());
@@ -152,6 +156,7 @@ async fn trap_09_a_readiness_error_after_an_error_gives_the_error_of_the_attempt
     assert_eq!(budget.balance("one.example"), 10.0, "the retry was never sent");
 }
 
+// trap 09
 #[tokio::test(start_paused = true)]
 async fn trap_09_a_readiness_error_after_a_refusal_is_the_error_with_the_status_in_the_report() {
     let server = Server::statuses([503]);
@@ -165,6 +170,7 @@ async fn trap_09_a_readiness_error_after_a_refusal_is_the_error_with_the_status_
     );
 }
 
+// trap 09
 #[tokio::test(start_paused = true)]
 async fn trap_09_waiting_for_readiness_ends_with_the_elapsed_time_where_an_error_is_left() {
     let server = Server::by(|_, _| ConnectionReset.into());
@@ -176,6 +182,7 @@ async fn trap_09_waiting_for_readiness_ends_with_the_elapsed_time_where_an_error
     assert_eq!((error.attempt, server.count(), began.elapsed().as_millis()), (1, 1, 700));
 }
 
+// trap 09
 #[tokio::test(start_paused = true)]
 async fn trap_09_waiting_for_readiness_ends_with_the_deadline() {
     let server = Server::by(|_, _| ConnectionReset.into());
@@ -187,6 +194,7 @@ async fn trap_09_waiting_for_readiness_ends_with_the_deadline() {
     assert_eq!((error.attempt, began.elapsed().as_millis()), (1, 300));
 }
 
+// trap 09
 #[tokio::test(start_paused = true)]
 async fn trap_09_boxed_errors_say_which_limit_ended_the_wait_for_readiness() {
     let cases = [(None, 700, TimeLimit::Elapsed), (Some(300), 300, TimeLimit::Deadline)];

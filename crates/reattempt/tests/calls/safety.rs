@@ -20,6 +20,7 @@ fn keyed() -> Request<Body> {
     post().header("idempotency-key", "\"k\"")
 }
 
+// trap 24
 #[tokio::test(start_paused = true)]
 async fn trap_24_a_post_is_not_repeated_after_a_503_with_retry_after() {
     let made_up: fn() -> Act = || Act::from(503).header("retry-after", "1");
@@ -29,6 +30,7 @@ async fn trap_24_a_post_is_not_repeated_after_a_503_with_retry_after() {
     assert_eq!(attempts(policy(), get(), made_up).await, 3);
 }
 
+// trap 24
 #[tokio::test(start_paused = true)]
 async fn trap_24_no_hint_makes_a_post_repeatable() {
     let insisting: fn() -> Act = || Act::from(503).header("x-should-retry", "true");
@@ -38,6 +40,7 @@ async fn trap_24_no_hint_makes_a_post_repeatable() {
     assert_eq!(attempts(policy(), keyed(), insisting).await, 3);
 }
 
+// trap 24
 #[tokio::test(start_paused = true)]
 async fn trap_24_a_post_that_was_refused_before_any_work_is_repeated() {
     assert_eq!(attempts(policy(), post(), || 429.into()).await, 3);
@@ -45,6 +48,7 @@ async fn trap_24_a_post_that_was_refused_before_any_work_is_repeated() {
     assert_eq!(attempts(policy(), post(), || Act::from(429).header("retry-after", "1")).await, 3);
 }
 
+// trap 24
 #[tokio::test(start_paused = true)]
 async fn trap_24_a_lost_connection_is_no_proof() {
     let lost: fn() -> Act = || Act::Fail(std::io::ErrorKind::UnexpectedEof);
@@ -73,6 +77,7 @@ async fn every_idempotent_method_is_repeated_and_no_other() {
     }
 }
 
+// trap 25
 #[tokio::test(start_paused = true)]
 async fn trap_25_a_custom_classifier_keeps_the_defaults() {
     let policy = policy().classify(|outcome: Outcome<'_>| {
@@ -87,6 +92,7 @@ async fn trap_25_a_custom_classifier_keeps_the_defaults() {
     assert_eq!(attempts(policy, get(), reset).await, 3, "errors are none of its business");
 }
 
+// trap 25
 #[tokio::test(start_paused = true)]
 async fn trap_25_a_second_classifier_keeps_the_first() {
     let on = |wanted: u16| {
@@ -101,6 +107,7 @@ async fn trap_25_a_second_classifier_keeps_the_first() {
     }
 }
 
+// trap 25
 #[tokio::test(start_paused = true)]
 async fn trap_25_the_hints_are_kept_with_a_custom_classifier() {
     let policy = policy().classify(|outcome: Outcome<'_>| {

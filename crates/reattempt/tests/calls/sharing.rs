@@ -8,6 +8,7 @@ use tower::{Layer, ServiceExt};
 
 use crate::support::{Server, get, ms, policy, tokens};
 
+// trap 10
 #[tokio::test(start_paused = true)]
 async fn trap_10_concurrent_calls_have_their_own_delays_and_attempts() {
     let server = Server::statuses([503]);
@@ -36,6 +37,7 @@ async fn trap_10_concurrent_calls_have_their_own_delays_and_attempts() {
     assert_eq!(server.count(), 6, "three attempts each");
 }
 
+// trap 10
 #[tokio::test(start_paused = true)]
 async fn trap_10_clones_of_a_layer_a_policy_and_a_client_share_one_budget() {
     let server = Server::statuses([503]);
@@ -50,6 +52,7 @@ async fn trap_10_clones_of_a_layer_a_policy_and_a_client_share_one_budget() {
     assert_eq!(server.count(), 3 + 3 + 1);
 }
 
+// trap 10
 #[tokio::test(start_paused = true)]
 async fn trap_10_layers_that_are_built_separately_share_nothing() {
     let server = Server::statuses([503]);

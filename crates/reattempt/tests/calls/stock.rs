@@ -51,6 +51,7 @@ async fn three_attempts_and_the_last_real_outcome() {
     assert_eq!(client.oneshot(replayable(get())).await.unwrap_err().attempt, 3);
 }
 
+// trap 24
 #[tokio::test(start_paused = true)]
 async fn trap_24_a_post_is_repeated_only_where_that_is_safe() {
     let server = Server::statuses([503]);
@@ -95,6 +96,7 @@ async fn the_budget_is_shared_and_a_success_credited() {
     assert_eq!(report_of(&response).stop_reason(), StopReason::BudgetExhausted);
 }
 
+// trap 11
 #[tokio::test(start_paused = true)]
 async fn trap_11_a_call_dropped_in_the_wait_gives_its_token_back_and_one_that_was_sent_does_not() {
     let server = Server::by(|arrival, _| if arrival == 1 { 503.into() } else { Act::Hang });
@@ -117,6 +119,7 @@ async fn trap_11_a_call_dropped_in_the_wait_gives_its_token_back_and_one_that_wa
     assert_eq!(budget.balance("one.example"), 9.0);
 }
 
+// trap 10
 #[tokio::test(start_paused = true)]
 async fn trap_10_calls_do_not_share_their_state() {
     let server = Server::statuses([503]);
@@ -146,6 +149,7 @@ where
     client.ready().await.unwrap().call(request).await.unwrap()
 }
 
+// trap 10
 #[tokio::test(start_paused = true)]
 async fn trap_10_one_client_used_call_after_call_starts_afresh_each_time() {
     let server = Server::statuses([503]);
@@ -194,6 +198,7 @@ async fn a_success_at_once_has_no_report_but_an_event_and_a_filled_slot() {
     assert_eq!(slot.take().unwrap().retries(), 0);
 }
 
+// trap 04
 #[tokio::test(start_paused = true)]
 async fn trap_04_a_body_over_the_cap_is_sent_once() {
     let server = Server::statuses([503]);
@@ -215,6 +220,7 @@ async fn connect_and_upgrades_pass() {
     assert!(server.seen()[0].head.extensions.get::<AttemptNumber>().is_none());
 }
 
+// trap 23
 #[test]
 fn trap_23_without_a_runtime_the_outcome_is_handed_back() {
     let server = Server::statuses([503]);

@@ -47,6 +47,7 @@ async fn a_post_that_hangs_is_not_retried() {
     assert_eq!(error.to_string(), "the attempt timed out after 50ms");
 }
 
+// trap 30
 #[tokio::test(start_paused = true)]
 async fn trap_30_the_error_of_a_timeout_names_the_limit_and_holds_the_refused_head() {
     let server = Server::by(|arrival, _| match arrival {

@@ -188,6 +188,7 @@ fn quick() -> RetryPolicy<Grpc, Constant> {
     policy(5).max_elapsed(None).max_server_delay(ms(u64::MAX)).retry_info(true)
 }
 
+// TN-7
 #[tokio::test(start_paused = true)]
 async fn under_retries_the_last_answer_is_the_callers_and_all_before_it_were_refusals() {
     for seed in 0..4000 {

@@ -46,6 +46,7 @@ impl Service<Request<Body>> for Balanced {
     }
 }
 
+// CALL-4
 #[tokio::test(start_paused = true)]
 async fn call_4_every_attempt_is_sent_by_a_fresh_pick() {
     let balanced = || Balanced { picks: Arc::default(), picked: None, called: Arc::default() };
@@ -72,6 +73,7 @@ async fn end_of(
     (server.count(), slot.take().unwrap().stop_reason())
 }
 
+// PB-6
 #[tokio::test(start_paused = true)]
 async fn pb_6_pushback_beats_neither_attempts_nor_deadline_nor_commit_nor_throttle() {
     let pushed = || with(trailers_only(Code::Unavailable), "grpc-retry-pushback-ms", "10");
@@ -92,6 +94,7 @@ async fn pb_6_pushback_beats_neither_attempts_nor_deadline_nor_commit_nor_thrott
 
 /// Beside the headers of an answer it is none: not where they commit the call, and not where trailers
 /// that follow them are looked at.
+// PB-1
 #[tokio::test(start_paused = true)]
 async fn pb_1_pushback_is_read_from_trailers_and_not_from_the_headers_before_them() {
     for value in ["-1", "700"] {
@@ -115,6 +118,7 @@ async fn pb_1_pushback_is_read_from_trailers_and_not_from_the_headers_before_the
 }
 
 /// What stands below the layer may rewrite a status; the layer knows of no other.
+// OUT-4
 #[tokio::test(start_paused = true)]
 async fn out_4_the_status_that_the_layer_sees_decides() {
     for (sent, seen, attempts) in
@@ -140,6 +144,7 @@ struct Method(&'static str);
 
 /// Extensions are cloned for each attempt, the method's name that a generated client puts there among
 /// them, and what one attempt does to its own the next one does not see.
+// TN-3
 #[tokio::test(start_paused = true)]
 async fn tn_3_each_attempt_has_the_extensions_of_the_call() {
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -157,6 +162,7 @@ async fn tn_3_each_attempt_has_the_extensions_of_the_call() {
 
 /// No attempt has a time limit of its own unless one is asked for, in code; then it is an attempt that
 /// failed, and not the end of the call.
+// DL-5, DL-6
 #[tokio::test(start_paused = true)]
 async fn dl_5_dl_6_an_attempt_takes_as_long_as_it_likes_unless_the_client_limits_it() {
     const DAYS: u64 = 10 * 24 * 3_600_000;

@@ -34,6 +34,7 @@ fn are_about(delays: &[u128], usual: [u128; 4]) {
     }
 }
 
+// BK-4, SC-21
 #[tokio::test(start_paused = true)]
 async fn bk_4_sc_21_the_first_delay_is_capped_as_well() {
     for _ in 0..50 {
@@ -42,6 +43,7 @@ async fn bk_4_sc_21_the_first_delay_is_capped_as_well() {
 }
 
 /// From the first delay as it was configured, not as it was capped.
+// BK-5
 #[tokio::test(start_paused = true)]
 async fn bk_5_with_a_multiplier_below_1_delays_shrink() {
     for _ in 0..50 {
@@ -49,6 +51,7 @@ async fn bk_5_with_a_multiplier_below_1_delays_shrink() {
     }
 }
 
+// BK-6
 #[tokio::test(start_paused = true)]
 async fn bk_6_no_multiplier_and_no_duration_overflows() {
     for _ in 0..50 {
@@ -63,6 +66,7 @@ async fn bk_6_no_multiplier_and_no_duration_overflows() {
 }
 
 /// Two calls of one client at a time: each begins with the first delay.
+// BK-7
 #[tokio::test(start_paused = true)]
 async fn bk_7_each_call_has_delays_of_its_own() {
     let (client, server) = client("1s", "100s", "10");

@@ -15,6 +15,7 @@ use crate::support::{
     throttle, trailers_only, with,
 };
 
+// ST-2
 #[tokio::test(start_paused = true)]
 async fn st_2_every_frame_comes_as_it_was_sent() {
     let answer = |_| {
@@ -33,6 +34,7 @@ async fn st_2_every_frame_comes_as_it_was_sent() {
     assert!(next().await.is_none());
 }
 
+// ST-3
 #[tokio::test(start_paused = true)]
 async fn st_3_an_answer_without_any_status_is_unknown_to_the_budget() {
     for steps in [|| vec![Step::Data("a")], || vec![Step::Trailers(HeaderMap::new())], Vec::new] {
@@ -46,6 +48,7 @@ async fn st_3_an_answer_without_any_status_is_unknown_to_the_budget() {
     }
 }
 
+// COM-1
 #[tokio::test(start_paused = true)]
 async fn com_1_what_fails_after_the_headers_goes_to_the_caller() {
     let ended: [(fn() -> Answer, _); 3] = [
@@ -62,6 +65,7 @@ async fn com_1_what_fails_after_the_headers_goes_to_the_caller() {
     }
 }
 
+// COM-7
 #[tokio::test(start_paused = true)]
 async fn com_7_the_caller_sees_the_frames_of_one_attempt_only() {
     let server = Server::at_once(|number| match number {
@@ -83,6 +87,7 @@ async fn an_error_of_the_body_is_the_callers_own_with_its_causes() {
 }
 
 /// tonic panics over such a field, in the head and in trailers.
+// TN-7
 #[tokio::test(start_paused = true)]
 async fn tn_7_details_that_are_not_base64_do_not_reach_the_client() {
     for (value, stays) in [("CAUaAA", true), ("CAUaAA==", true), ("", true), ("not base64!", false)]

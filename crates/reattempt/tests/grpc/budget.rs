@@ -19,6 +19,7 @@ async fn cost(answer: impl Fn(usize) -> crate::support::Answer + Send + Sync + '
     change(&throttle)
 }
 
+// THR-4
 #[tokio::test(start_paused = true)]
 async fn thr_4_only_status_ok_is_credited_and_once_for_a_call() {
     assert_eq!(cost(|_| ends_with(Code::Ok)).await, 100);
@@ -28,6 +29,7 @@ async fn thr_4_only_status_ok_is_credited_and_once_for_a_call() {
     assert_eq!(cost(|_| streaming([Step::Data("no status")])).await, 0, "which is UNKNOWN");
 }
 
+// THR-4
 #[tokio::test(start_paused = true)]
 async fn thr_4_it_is_credited_when_the_status_is_read_and_not_before() {
     let throttle = throttle();
@@ -42,6 +44,7 @@ async fn thr_4_it_is_credited_when_the_status_is_read_and_not_before() {
     assert_eq!(change(&throttle), 100);
 }
 
+// THR-4
 #[tokio::test(start_paused = true)]
 async fn thr_4_a_call_that_is_not_to_be_retried_is_credited_as_well() {
     for (attempts, options) in [(1, CallOptions::new()), (3, CallOptions::new().never_retry())] {
@@ -54,6 +57,7 @@ async fn thr_4_a_call_that_is_not_to_be_retried_is_credited_as_well() {
     }
 }
 
+// THR-3
 #[tokio::test(start_paused = true)]
 async fn thr_3_each_failure_with_a_listed_code_costs_a_token_and_no_other() {
     assert_eq!(cost(|_| trailers_only(Code::Unavailable)).await, -2000);
@@ -64,6 +68,7 @@ async fn thr_3_each_failure_with_a_listed_code_costs_a_token_and_no_other() {
     assert_eq!(cost(|_| trailers_only(Code::Unknown)).await, 0);
 }
 
+// CALL-7, RET-1
 #[tokio::test(start_paused = true)]
 async fn ret_1_the_failure_of_the_last_attempt_costs_a_token() {
     let server = Server::at_once(|_| trailers_only(Code::Unavailable));
@@ -73,6 +78,7 @@ async fn ret_1_the_failure_of_the_last_attempt_costs_a_token() {
     assert_eq!((server.count(), change(&throttle)), (3, -3000));
 }
 
+// THR-3
 #[tokio::test(start_paused = true)]
 async fn thr_3_a_failure_after_the_commit_costs_one_too() {
     assert_eq!(cost(|_| ends_with(Code::Unavailable)).await, -1000);
@@ -80,6 +86,7 @@ async fn thr_3_a_failure_after_the_commit_costs_one_too() {
     assert_eq!(cost(move |_| streaming([Step::Fail(broken().into())])).await, -1000);
 }
 
+// PB-11
 #[tokio::test(start_paused = true)]
 async fn pb_11_pushback_after_the_commit_is_not_looked_at() {
     let answer = |code| {
@@ -92,6 +99,7 @@ async fn pb_11_pushback_after_the_commit_is_not_looked_at() {
     assert_eq!(cost(move |_| answer(Code::Ok)).await, 100);
 }
 
+// PB-8
 #[tokio::test(start_paused = true)]
 async fn pb_8_a_pushback_that_says_stop_costs_a_token_whatever_the_code() {
     for code in [Code::NotFound, Code::Internal, Code::Unavailable] {
@@ -100,6 +108,7 @@ async fn pb_8_a_pushback_that_says_stop_costs_a_token_whatever_the_code() {
     }
 }
 
+// PB-8
 #[tokio::test(start_paused = true)]
 async fn pb_8_also_when_the_bucket_is_full() {
     let throttle = Throttle::new(Some(Throttling::new(10.0, 0.1).unwrap()));
@@ -109,6 +118,7 @@ async fn pb_8_also_when_the_bucket_is_full() {
     assert_eq!(throttle.tokens_thousandths(), Some(9000));
 }
 
+// PB-7
 #[tokio::test(start_paused = true)]
 async fn pb_7_a_wait_beside_a_code_that_is_not_listed_retries_nothing() {
     let server =
@@ -120,6 +130,7 @@ async fn pb_7_a_wait_beside_a_code_that_is_not_listed_retries_nothing() {
 }
 
 /// Steps 1 and 2 of the decision: where nothing is to be retried no failure costs anything.
+// CALL-1
 #[tokio::test(start_paused = true)]
 async fn call_1_without_retries_no_failure_costs_a_token() {
     for answer in [
@@ -139,6 +150,7 @@ async fn call_1_without_retries_no_failure_costs_a_token() {
     }
 }
 
+// THR-5, THR-6, THR-7
 #[tokio::test(start_paused = true)]
 async fn thr_5_thr_6_thr_7_half_of_the_tokens_is_too_few_and_the_failure_comes_back() {
     let throttle = Throttle::new(Some(Throttling::new(4.0, 0.5).unwrap()));
@@ -152,6 +164,7 @@ async fn thr_5_thr_6_thr_7_half_of_the_tokens_is_too_few_and_the_failure_comes_b
     assert_eq!((server.count(), throttle.tokens_thousandths()), (3, Some(1000)));
 }
 
+// THR-1
 #[tokio::test(start_paused = true)]
 async fn thr_1_all_clones_and_methods_share_the_bucket() {
     let throttle = throttle();

@@ -150,6 +150,7 @@ fn limits(per_call: usize) -> ReplayLimits {
 
 /// Strictly more than the limit is too much, and what counts is what goes out: a message with its
 /// prefix, as it was framed.
+// BUF-3, BUF-4
 #[tokio::test(start_paused = true)]
 async fn buf_3_buf_4_frames_count_with_their_prefix_and_only_more_than_the_limit_is_too_much() {
     for (message, retried) in [(995, true), (996, false)] {
@@ -162,6 +163,7 @@ async fn buf_3_buf_4_frames_count_with_their_prefix_and_only_more_than_the_limit
     }
 }
 
+// BUF-5
 #[tokio::test(start_paused = true)]
 async fn buf_5_256_kib_are_kept_unless_the_policy_says_otherwise() {
     const PART: usize = 64 * 1024;
@@ -178,6 +180,7 @@ async fn buf_5_256_kib_are_kept_unless_the_policy_says_otherwise() {
 }
 
 /// The limits are the client's own, on its policy; a config that speaks of them is not listened to.
+// BUF-1
 #[tokio::test(start_paused = true)]
 async fn buf_1_the_limits_are_the_clients_and_never_the_configs() {
     let text = r#"{"methodConfig": [{"name": [{}],
@@ -204,6 +207,7 @@ async fn buf_1_the_limits_are_the_clients_and_never_the_configs() {
 }
 
 /// What overflows goes out after all that was replayed, on the attempt that is under way.
+// COM-2, BUF-6
 #[tokio::test(start_paused = true)]
 async fn com_2_buf_6_what_does_not_fit_waits_its_turn_and_ends_the_keeping() {
     let (mut scene, memory) = Scene::new(policy(0), limits(100));
@@ -230,6 +234,7 @@ async fn com_2_buf_6_what_does_not_fit_waits_its_turn_and_ends_the_keeping() {
 
 /// In a wait nothing is read of the request, so that nothing can overflow; what the caller has ready by
 /// then does so on the attempt that follows, which is made all the same, and is the last.
+// BUF-7, BUF-12
 #[tokio::test(start_paused = true)]
 async fn buf_7_buf_12_in_a_wait_nothing_is_read_and_the_scheduled_attempt_is_made() {
     let (mut scene, memory) = Scene::new(policy(50), limits(100));
@@ -254,6 +259,7 @@ async fn buf_7_buf_12_in_a_wait_nothing_is_read_and_the_scheduled_attempt_is_mad
 
 /// Once an answer has come, what was kept is let go: at once what the attempt has sent, and the rest as
 /// it is replayed.
+// COM-6, BUF-9
 #[tokio::test(start_paused = true)]
 async fn com_6_buf_9_the_commit_gives_back_what_was_kept() {
     for replayed_before in [true, false] {
@@ -279,6 +285,7 @@ async fn com_6_buf_9_the_commit_gives_back_what_was_kept() {
 }
 
 /// A decision not to retry, the deadline, and the caller's loss of interest.
+// COM-4, BUF-9
 #[tokio::test(start_paused = true)]
 async fn com_4_buf_9_every_end_of_a_call_gives_back_what_was_kept() {
     for end in ["decision", "deadline", "cancel"] {
@@ -309,6 +316,7 @@ async fn com_4_buf_9_every_end_of_a_call_gives_back_what_was_kept() {
 }
 
 /// The last attempt needs nothing to be kept, unless it could still be replaced.
+// COM-5
 #[tokio::test(start_paused = true)]
 async fn com_5_the_last_attempt_keeps_nothing_where_it_cannot_be_replaced() {
     for (replaced, kept) in [(false, 0), (true, 1000)] {
@@ -326,6 +334,7 @@ async fn com_5_the_last_attempt_keeps_nothing_where_it_cannot_be_replaced() {
 }
 
 /// All calls of a layer share one bound, and a call for which there is no room is sent, and not retried.
+// BUF-2, BUF-5
 #[tokio::test(start_paused = true)]
 async fn buf_2_buf_5_past_the_bound_of_all_calls_one_is_sent_and_not_kept() {
     let bound = ReplayLimits::default().memory(ReplayMemory::new(100));

@@ -144,6 +144,7 @@ async fn a_timeout_of_the_callers_is_handed_on_whole_however_long_or_short() {
     }
 }
 
+// DL-1
 #[tokio::test(start_paused = true)]
 async fn dl_1_the_earlier_of_field_and_deadline_is_what_the_server_is_told() {
     for (field, told) in [("2S", "500000u"), ("100m", "100m")] {
@@ -155,6 +156,7 @@ async fn dl_1_the_earlier_of_field_and_deadline_is_what_the_server_is_told() {
     }
 }
 
+// RET-3, DL-3
 #[tokio::test(start_paused = true)]
 async fn ret_3_dl_3_no_retry_is_begun_past_the_timeout_that_the_call_came_with() {
     for (timeout, times) in [("50m", vec![0]), ("100m", vec![0]), ("150m", vec![0, 100])] {
@@ -191,6 +193,7 @@ async fn the_classifier_of_a_call_is_asked_before_the_table() {
 }
 
 /// Pushback is no hint but a command: no jitter is added to it, and no cap cuts the call off.
+// PB-4
 #[tokio::test(start_paused = true)]
 async fn pb_4_pushback_is_waited_for_exactly_and_however_long() {
     for (pushback, wait) in [("0", 0), ("10000", 10_000), ("600000", 600_000)] {

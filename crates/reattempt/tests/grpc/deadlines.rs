@@ -30,6 +30,7 @@ fn left(field: &Option<String>) -> u128 {
     parse_grpc_timeout(field.as_deref().unwrap().as_bytes()).unwrap().as_millis()
 }
 
+// DL-1
 #[tokio::test(start_paused = true)]
 async fn dl_1_the_smallest_of_all_counts() {
     let policy = || policy(0).timeout(ms(300));
@@ -62,6 +63,7 @@ async fn dl_1_the_smallest_of_all_counts() {
     }
 }
 
+// RET-6, DL-2
 #[tokio::test(start_paused = true)]
 async fn dl_2_ret_6_every_attempt_is_told_what_is_left() {
     let server = Server::by(|_| (50, Ok(trailers_only(Code::Unavailable))));
@@ -71,6 +73,7 @@ async fn dl_2_ret_6_every_attempt_is_told_what_is_left() {
     assert_eq!(told, [1000, 850, 700]);
 }
 
+// DL-2
 #[tokio::test(start_paused = true)]
 async fn dl_2_also_when_a_hook_has_taken_time() {
     let server = Server::at_once(|number| match number {
@@ -85,6 +88,7 @@ async fn dl_2_also_when_a_hook_has_taken_time() {
     assert_eq!(told, [800, 600]);
 }
 
+// DL-3
 #[tokio::test(start_paused = true)]
 async fn dl_3_it_ends_an_attempt_that_is_under_way_which_is_dropped() {
     struct Dropped(std::sync::Arc<std::sync::atomic::AtomicBool>);
@@ -113,6 +117,7 @@ async fn dl_3_it_ends_an_attempt_that_is_under_way_which_is_dropped() {
     assert_eq!((report.stop_reason(), report.attempts().len()), (StopReason::DeadlineExceeded, 1));
 }
 
+// DL-3
 #[tokio::test(start_paused = true)]
 async fn dl_3_a_call_whose_deadline_has_passed_is_not_sent() {
     let server = hangs();
@@ -127,6 +132,7 @@ async fn dl_3_a_call_whose_deadline_has_passed_is_not_sent() {
     assert_eq!((report.stop_reason(), report.attempts().len()), (StopReason::DeadlineExceeded, 0));
 }
 
+// RET-3
 #[tokio::test(start_paused = true)]
 async fn ret_3_it_ends_the_wait_for_a_service_that_does_not_become_ready() {
     let server = Server::at_once(|_| trailers_only(Code::Unavailable));
@@ -170,6 +176,7 @@ impl Service<Request<Body>> for OnlyOnce {
     }
 }
 
+// RET-3, DL-8
 #[tokio::test(start_paused = true)]
 async fn ret_3_dl_8_a_pushback_past_the_deadline_ends_the_call() {
     let server = Server::at_once(|_| {
@@ -180,6 +187,7 @@ async fn ret_3_dl_8_a_pushback_past_the_deadline_ends_the_call() {
     assert_eq!((&reply.headers()["grpc-status"], server.count()), (&"4".parse().unwrap(), 1));
 }
 
+// DL-8
 #[tokio::test(start_paused = true)]
 async fn dl_8_dropping_the_call_in_its_wait_sends_nothing_more() {
     let server = Server::at_once(|_| trailers_only(Code::Unavailable));
@@ -190,6 +198,7 @@ async fn dl_8_dropping_the_call_in_its_wait_sends_nothing_more() {
     assert_eq!(server.count(), 1);
 }
 
+// CALL-5, DL-3
 #[tokio::test(start_paused = true)]
 async fn call_5_dl_3_it_ends_an_answer_that_is_being_read() {
     for steps in [
@@ -216,6 +225,7 @@ async fn call_5_dl_3_it_ends_an_answer_that_is_being_read() {
 }
 
 /// The field says when, whoever reads late: what has come by then is the caller's, no message after it.
+// DL-3
 #[tokio::test(start_paused = true)]
 async fn dl_3_a_message_that_is_read_after_the_deadline_is_not_handed_out() {
     let answer =
@@ -229,6 +239,7 @@ async fn dl_3_a_message_that_is_read_after_the_deadline_is_not_handed_out() {
     assert!(body.frame().await.is_none());
 }
 
+// DL-3
 #[tokio::test(start_paused = true)]
 async fn dl_3_a_status_that_came_in_time_stands() {
     let answer = |_| streaming([Step::Data("a"), Step::Trailers(status(Code::Ok))]);
@@ -240,6 +251,7 @@ async fn dl_3_a_status_that_came_in_time_stands() {
     assert_eq!(trailers["grpc-status"], "0");
 }
 
+// DL-4
 #[tokio::test(start_paused = true)]
 async fn dl_4_the_servers_own_deadline_exceeded_is_a_code_like_others() {
     let server = Server::at_once(|number| match number {
@@ -254,6 +266,7 @@ async fn dl_4_the_servers_own_deadline_exceeded_is_a_code_like_others() {
 }
 
 /// tonic's channel reads the same field, and may be a moment ahead.
+// TN-4
 #[tokio::test(start_paused = true)]
 async fn tn_4_a_timer_of_the_channel_for_the_same_deadline_is_the_deadline() {
     let server = Server::by(|_| (249, Err(lost(tonic::TimeoutExpired(())))));
@@ -262,6 +275,7 @@ async fn tn_4_a_timer_of_the_channel_for_the_same_deadline_is_the_deadline() {
     assert_eq!((&reply.headers()["grpc-status"], server.count()), (&"4".parse().unwrap(), 1));
 }
 
+// TN-4
 #[tokio::test(start_paused = true)]
 async fn tn_4_a_timer_of_the_channel_before_that_is_a_failed_attempt() {
     let server = Server::by(|number| match number {
@@ -279,6 +293,7 @@ async fn tn_4_a_timer_of_the_channel_before_that_is_a_failed_attempt() {
     assert_eq!((code, server.count()), (Some(Code::DeadlineExceeded), 1));
 }
 
+// DL-9
 #[tokio::test(start_paused = true)]
 async fn dl_9_a_field_that_cannot_be_read_is_no_deadline() {
     for field in ["1", "S", "123456789S", "1s", "-1S", "1.5S", ""] {
@@ -290,6 +305,7 @@ async fn dl_9_a_field_that_cannot_be_read_is_no_deadline() {
 }
 
 /// Outside of any runtime a timer would panic.
+// trap 23
 #[test]
 fn trap_23_a_call_without_a_deadline_has_no_timer() {
     let server = Server::at_once(|_| ends_with(Code::Ok));

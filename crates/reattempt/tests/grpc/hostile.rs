@@ -31,6 +31,7 @@ const RETRIED: &str = r#", "retryPolicy": {"maxAttempts": 3, "initialBackoff": "
 
 /// The largest figures of each unit are waited for, and every attempt is told a figure that a server can
 /// read; no time at all is over before anything is sent.
+// DL-9
 #[tokio::test(start_paused = true)]
 async fn dl_9_extreme_timeouts_are_kept() {
     for unit in ["H", "M", "S", "m", "u", "n"] {
@@ -70,6 +71,7 @@ async fn one_byte_frames_come_as_they_were_sent() {
 }
 
 /// An answer that is dropped after any of its frames counts for nothing, and never twice.
+// THR-4
 #[tokio::test(start_paused = true)]
 async fn thr_4_dropped_body_counts_for_nothing() {
     for frames in 0..=4 {
@@ -113,7 +115,7 @@ async fn dropped_call_gives_its_token_back() {
 
 /// The answer that a layer gives in place of a server's is no server's answer to a layer around it: it ends
 /// no hedged call while another attempt is under way, and earns nothing.
-// trap 36
+// OUT-2, trap 36
 #[tokio::test(start_paused = true)]
 async fn out_2_lost_hedge_leaves_the_others() {
     let server = Server::by(|number| match number {
@@ -129,6 +131,7 @@ async fn out_2_lost_hedge_leaves_the_others() {
     assert!(server.count() > 1);
 }
 
+// OUT-2
 #[tokio::test(start_paused = true)]
 async fn out_2_lost_answer_earns_nothing() {
     for answered in [false, true] {
@@ -155,6 +158,7 @@ async fn out_2_lost_answer_earns_nothing() {
 }
 
 /// Trailers of every sort where headers should be, with a layer that looks at them.
+// ST-5
 #[tokio::test(start_paused = true)]
 async fn st_5_hostile_trailers_reach_the_caller() {
     let garbage = || with(streaming([]), "grpc-status-details-bin", "not base64!");
@@ -193,6 +197,7 @@ async fn st_5_hostile_trailers_reach_the_caller() {
 
 /// Configs that change their policies, their throttle and their methods, a thousand times while calls are
 /// under way: each call ends as the server says, and none panics.
+// CALL-6
 #[tokio::test(start_paused = true)]
 async fn call_6_config_swapped_while_calls_run() {
     let server = Server::by(|number| match number % 4 {
@@ -235,6 +240,7 @@ async fn call_6_config_swapped_while_calls_run() {
 }
 
 /// A hedged call whose attempts all end by the channel's timer has one answer.
+// HG-11
 #[tokio::test(start_paused = true)]
 async fn hg_11_never_retried_call_has_its_code() {
     let server = Server::by(|_| (20, Err(lost(tonic::TimeoutExpired(())))));

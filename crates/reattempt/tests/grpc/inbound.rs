@@ -12,6 +12,7 @@ use tower::{Layer, ServiceExt, service_fn};
 
 use crate::support::{Server, call, ends_with, ms, policy, trailers_only};
 
+// DL-2
 #[tokio::test(start_paused = true)]
 async fn dl_2_an_inbound_deadline_is_told_to_every_attempt_of_an_outbound_call() {
     let upstream = Server::at_once(|number| match number {
@@ -42,6 +43,7 @@ async fn dl_2_an_inbound_deadline_is_told_to_every_attempt_of_an_outbound_call()
     assert_eq!(told, [Some(ms(800)), Some(ms(700)), None]);
 }
 
+// DL-1
 #[tokio::test(start_paused = true)]
 async fn dl_1_of_two_deadlines_the_earlier_is_handed_on_and_none_is_made_up() {
     let [early, late] = [ms(100), ms(200)].map(Deadline::after);

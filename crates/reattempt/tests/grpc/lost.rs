@@ -70,7 +70,7 @@ fn config(codes: &str) -> ServiceConfig {
     ServiceConfig::parse(&format!(r#"{{"methodConfig": [{{"name": [{{}}]{policy}}}]}}"#)).unwrap()
 }
 
-// trap 29
+// OUT-2, trap 29
 #[tokio::test(start_paused = true)]
 async fn out_2_lost_connection_is_unavailable() {
     for (make, expected) in errors() {
@@ -99,6 +99,7 @@ async fn out_2_lost_connection_is_unavailable() {
     }
 }
 
+// OUT-2
 #[tokio::test(start_paused = true)]
 async fn out_2_boxed_error_is_the_status() {
     for (make, expected) in errors() {
@@ -116,6 +117,7 @@ async fn out_2_boxed_error_is_the_status() {
 }
 
 /// In the middle of an answer it is the error of the body, for its trailers have not come.
+// OUT-2
 #[tokio::test(start_paused = true)]
 async fn out_2_lost_in_the_body_is_unavailable() {
     for (make, expected) in errors() {
@@ -139,6 +141,7 @@ async fn out_2_lost_in_the_body_is_unavailable() {
     }
 }
 
+// RET-5
 #[tokio::test(start_paused = true)]
 async fn ret_5_reset_has_its_code_for_the_caller() {
     for (reason, code) in [
@@ -163,6 +166,7 @@ async fn ret_5_reset_has_its_code_for_the_caller() {
 
 /// Two layers: the outer one sees that no server has answered, so a call that must not be carried out
 /// twice is sent once.
+// OUT-2
 #[tokio::test(start_paused = true)]
 async fn out_2_outer_layer_does_not_repeat_a_loss() {
     for (make, _) in errors().into_iter().filter(|(make, code)| {
@@ -204,6 +208,7 @@ async fn out_2_outer_layer_does_not_repeat_a_loss() {
 }
 
 /// A deadline of the inner layer's own is no server's DEADLINE_EXCEEDED either: it ends the call.
+// DL-4
 #[tokio::test(start_paused = true)]
 async fn dl_4_outer_layer_does_not_repeat_it() {
     for boxed in [false, true] {
@@ -236,6 +241,7 @@ async fn dl_4_outer_layer_does_not_repeat_it() {
 }
 
 /// An error that nobody knows is UNKNOWN to a service config, not UNAVAILABLE.
+// OUT-3
 #[tokio::test(start_paused = true)]
 async fn out_3_unknown_error_is_unknown_to_a_list() {
     for (codes, sent) in [(r#"["UNAVAILABLE"]"#, 1), (r#"["UNKNOWN"]"#, 2)] {

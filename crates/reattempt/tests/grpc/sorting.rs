@@ -28,6 +28,7 @@ async fn attempts(answer: impl Fn() -> Answer + Send + Sync + 'static) -> usize 
     server.count()
 }
 
+// OUT-1, TN-8
 #[tokio::test(start_paused = true)]
 async fn out_1_what_is_not_grpc_has_the_code_of_its_http_status_and_does_not_commit() {
     let rows = [
@@ -56,6 +57,7 @@ async fn out_1_what_is_not_grpc_has_the_code_of_its_http_status_and_does_not_com
     }
 }
 
+// OUT-1
 #[tokio::test(start_paused = true)]
 async fn out_1_the_content_types_of_grpc() {
     let ours = ["application/grpc", "application/grpc+proto", "application/grpc;a=b"];
@@ -71,6 +73,7 @@ async fn out_1_the_content_types_of_grpc() {
     }
 }
 
+// ST-1
 #[tokio::test(start_paused = true)]
 async fn st_1_a_status_among_the_headers_settles_it_whatever_the_body_says() {
     let rows: [fn() -> Answer; 3] = [
@@ -92,6 +95,7 @@ async fn st_1_a_status_among_the_headers_settles_it_whatever_the_body_says() {
     }
 }
 
+// ST-4
 #[tokio::test(start_paused = true)]
 async fn st_4_the_status_field_decides_and_not_the_details() {
     // NOT_FOUND in the details.
@@ -100,6 +104,7 @@ async fn st_4_the_status_field_decides_and_not_the_details() {
     assert_eq!(attempts(move || details(trailers_only(Code::NotFound))).await, 1);
 }
 
+// RET-4
 #[tokio::test(start_paused = true)]
 async fn ret_4_ok_is_never_retried() {
     let pushed = || with(trailers_only(Code::Ok), "grpc-retry-pushback-ms", "0");
@@ -108,6 +113,7 @@ async fn ret_4_ok_is_never_retried() {
 
 /// A number that nobody has defined matches no list, not even one that has UNKNOWN; what cannot be read
 /// is UNKNOWN.
+// RET-5
 #[tokio::test(start_paused = true)]
 async fn ret_5_a_status_out_of_range_matches_no_list_and_an_unreadable_one_is_unknown() {
     let rows = [("17", 1), ("300", 1), ("99999999999999999999", 1), ("-1", 2), ("", 2), ("x", 2)];
@@ -128,6 +134,7 @@ async fn ret_5_a_status_out_of_range_matches_no_list_and_an_unreadable_one_is_un
     }
 }
 
+// OUT-3
 #[tokio::test(start_paused = true)]
 async fn out_3_a_status_that_the_service_below_made_itself_is_judged_as_such() {
     for (status, attempts) in
@@ -163,6 +170,7 @@ async fn waits(
     server.times()
 }
 
+// RI-4
 #[tokio::test(start_paused = true)]
 async fn ri_4_a_retry_info_is_a_minimum_where_it_is_read_at_all() {
     assert_eq!(waits(policy(100), || asks_for("1500")).await, [0, 100], "off by default");
@@ -176,6 +184,7 @@ async fn ri_4_a_retry_info_is_a_minimum_where_it_is_read_at_all() {
     }
 }
 
+// RI-4
 #[tokio::test(start_paused = true)]
 async fn ri_4_pushback_wins_and_presence_alone_retries_nothing() {
     let read = || policy(100).retry_info(true);
@@ -193,6 +202,7 @@ async fn ri_4_pushback_wins_and_presence_alone_retries_nothing() {
     assert_eq!(waits(capped, || asks_for("1500")).await, [0]);
 }
 
+// RPH-1, RPH-4
 #[tokio::test(start_paused = true)]
 async fn rph_1_rph_4_the_field_counts_the_attempts_before_whatever_the_caller_put_there() {
     let server = Server::at_once(|number| match number {

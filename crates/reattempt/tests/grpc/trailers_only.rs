@@ -26,6 +26,7 @@ async fn attempts(answer: impl Fn() -> Answer + Send + Sync + 'static) -> (usize
     (server.count(), elapsed)
 }
 
+// ST-5
 #[tokio::test(start_paused = true)]
 async fn st_5_headers_and_then_trailers_are_trailers_only() {
     let unavailable = || streaming([Step::Trailers(status(Code::Unavailable))]);
@@ -36,6 +37,7 @@ async fn st_5_headers_and_then_trailers_are_trailers_only() {
     assert_eq!(attempts(not_found).await, (1, 0));
 }
 
+// ST-5
 #[tokio::test(start_paused = true)]
 async fn st_5_without_the_layer_they_commit() {
     let server = Server::at_once(|_| streaming([Step::Trailers(status(Code::Unavailable))]));
@@ -43,6 +45,7 @@ async fn st_5_without_the_layer_they_commit() {
     assert_eq!((read(reply).await.0, server.count()), (Some(Code::Unavailable), 1));
 }
 
+// ST-5
 #[tokio::test(start_paused = true)]
 async fn st_5_pushback_among_them_is_obeyed() {
     let server = Server::at_once(|number| {
@@ -58,6 +61,7 @@ async fn st_5_pushback_among_them_is_obeyed() {
     assert_eq!(server.times(), [0, 70]);
 }
 
+// trap 06
 #[tokio::test(start_paused = true)]
 async fn trap_6_no_frame_is_lost_and_no_head_is_held_back_longer() {
     // The first message is there at once, late, or never within the time.
@@ -82,6 +86,7 @@ async fn trap_6_no_frame_is_lost_and_no_head_is_held_back_longer() {
     }
 }
 
+// ST-5
 #[tokio::test(start_paused = true)]
 async fn st_5_a_body_that_ends_or_fails_first_does_so_for_the_reader() {
     let server = Server::at_once(|_| streaming([]));
@@ -92,6 +97,7 @@ async fn st_5_a_body_that_ends_or_fails_first_does_so_for_the_reader() {
     assert!(reply.into_body().frame().await.unwrap().is_err());
 }
 
+// ST-5
 #[tokio::test(start_paused = true)]
 async fn st_5_a_head_with_a_status_is_not_held_back() {
     let server = Server::at_once(|_| {
@@ -104,6 +110,7 @@ async fn st_5_a_head_with_a_status_is_not_held_back() {
     assert_eq!(began.elapsed(), ms(0));
 }
 
+// ST-5
 #[tokio::test(start_paused = true)]
 async fn st_5_trailers_without_a_status_stay_trailers() {
     let server = Server::at_once(|_| streaming([Step::Trailers(field("x-own", "1"))]));
@@ -114,6 +121,7 @@ async fn st_5_trailers_without_a_status_stay_trailers() {
 }
 
 /// Where nothing can wait, nothing is held back.
+// ST-5
 #[test]
 fn st_5_it_works_without_a_runtime() {
     let server = Server::at_once(|_| streaming([Step::Hang]));
@@ -123,6 +131,7 @@ fn st_5_it_works_without_a_runtime() {
     assert!(future.as_mut().poll(&mut context).is_ready());
 }
 
+// COM-3
 #[tokio::test(start_paused = true)]
 async fn com_3_a_true_trailers_only_answer_passes_through() {
     let server = Server::at_once(|_| trailers_only(Code::Unavailable));

@@ -105,6 +105,7 @@ async fn two_in_flight(
     (call, first, arrived(handle))
 }
 
+// BUF-11, HG-10
 #[tokio::test(start_paused = true)]
 async fn hg_10_what_is_written_goes_to_all_and_a_new_one_gets_what_was_sent_before() {
     let (mut client, mut handle) = client(policy());
@@ -128,6 +129,7 @@ async fn hg_10_what_is_written_goes_to_all_and_a_new_one_gets_what_was_sent_befo
     assert_ready_ok!(call.poll());
 }
 
+// trap 27
 #[tokio::test(start_paused = true)]
 async fn trap_27_a_losers_reader_that_lingers_does_not_stall_the_winners_upload() {
     let (mut client, mut handle) = client(policy());
@@ -149,6 +151,7 @@ async fn trap_27_a_losers_reader_that_lingers_does_not_stall_the_winners_upload(
     drop(first);
 }
 
+// trap 27
 #[tokio::test(start_paused = true)]
 async fn trap_27_the_winners_body_streams_on_while_the_losers_are_gone() {
     let (mut client, mut handle) = client(policy());
@@ -171,6 +174,7 @@ async fn trap_27_the_winners_body_streams_on_while_the_losers_are_gone() {
     assert!(response.body_mut().frame().await.is_none());
 }
 
+// BUF-8, HG-12
 #[tokio::test(start_paused = true)]
 async fn hg_12_buf_8_a_body_that_outgrows_what_is_kept_is_sent_once_and_not_hedged() {
     let (mut client, mut handle) = client(policy().replay(ReplayLimits::default().per_call(64)));
@@ -189,6 +193,7 @@ async fn hg_12_buf_8_a_body_that_outgrows_what_is_kept_is_sent_once_and_not_hedg
     assert!(response.extensions().get::<HedgeReport>().is_none());
 }
 
+// BUF-8, HG-12
 #[tokio::test(start_paused = true)]
 async fn hg_12_buf_8_the_attempt_that_has_read_most_goes_on_alone() {
     let (mut client, mut handle) =
@@ -214,6 +219,7 @@ async fn hg_12_buf_8_the_attempt_that_has_read_most_goes_on_alone() {
     assert_eq!(response.extensions().get::<HedgeReport>().unwrap().winner(), 1);
 }
 
+// BUF-8
 #[tokio::test(start_paused = true)]
 async fn buf_8_an_error_in_the_very_poll_that_cut_its_attempt_off_is_no_outcome() {
     // The client reads the body within its own future, and says no more of its error than that.
@@ -241,6 +247,7 @@ async fn buf_8_an_error_in_the_very_poll_that_cut_its_attempt_off_is_no_outcome(
     assert_eq!(answer.extensions().get::<HedgeReport>().unwrap().winner(), 1);
 }
 
+// BUF-10, HG-12
 #[tokio::test(start_paused = true)]
 async fn hg_12_buf_10_a_real_failure_is_the_outcome_rather_than_waiting_for_one_that_was_cut_off() {
     let (mut client, mut handle) = client(policy().replay(ReplayLimits::default().per_call(64)));
@@ -252,6 +259,7 @@ async fn hg_12_buf_10_a_real_failure_is_the_outcome_rather_than_waiting_for_one_
     assert_eq!(assert_ready_ok!(call.poll()).status(), 503);
 }
 
+// BUF-10
 #[tokio::test(start_paused = true)]
 async fn buf_10_where_all_are_cut_off_one_is_left_to_bring_an_outcome() {
     let (mut client, mut handle) = client(policy());
@@ -266,6 +274,7 @@ async fn buf_10_where_all_are_cut_off_one_is_left_to_bring_an_outcome() {
     assert!(matches!(error.downcast_ref(), Some(ReplayError::Superseded)));
 }
 
+// BUF-9, HG-12
 #[tokio::test(start_paused = true)]
 async fn hg_12_buf_9_what_was_kept_is_given_back_when_the_winner_is_out() {
     let memory = ReplayMemory::new(1 << 20);

@@ -10,6 +10,7 @@ use tower::{Layer, ServiceExt};
 use crate::support::{Act, Server, get, ms, post, tokens};
 use crate::{policy, report};
 
+// THR-6, HG-8
 #[tokio::test(start_paused = true)]
 async fn hg_8_one_that_is_refused_is_not_sent_and_those_in_flight_go_on() {
     let server = Server::by(|_, _| Act::from(200).later(ms(700)));
@@ -20,6 +21,7 @@ async fn hg_8_one_that_is_refused_is_not_sent_and_those_in_flight_go_on() {
     assert!(policy.get_budget().balance("one.example") < 1.0, "it was spent");
 }
 
+// HG-8
 #[tokio::test(start_paused = true)]
 async fn hg_8_with_nothing_in_flight_the_failure_is_the_outcome() {
     let server = Server::statuses([503]);
@@ -28,6 +30,7 @@ async fn hg_8_with_nothing_in_flight_the_failure_is_the_outcome() {
     assert_eq!((answer.status().as_u16(), report(&answer), server.count()), (503, Some((2, 2)), 2));
 }
 
+// trap 16
 #[tokio::test(start_paused = true)]
 async fn trap_16_it_is_asked_when_a_hedge_is_due_and_not_before() {
     let heard = Heard::default();

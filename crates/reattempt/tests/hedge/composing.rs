@@ -65,6 +65,7 @@ async fn every_attempt_of_every_set_has_the_whole_body() {
 const FAILED: &str = "failed with server (503)";
 const ASKED: &str = "asked for server (503)";
 
+// THR-4
 #[tokio::test(start_paused = true)]
 async fn thr_4_a_budget_of_retries_and_the_hedges_within_hears_of_each_end_once() {
     // A set of two that fails, and one of which the second is the answer.
@@ -81,6 +82,7 @@ async fn thr_4_a_budget_of_retries_and_the_hedges_within_hears_of_each_end_once(
     assert_eq!(heard.lines(), [&hedge_and_retry[..], &won].concat());
 }
 
+// THR-3
 #[tokio::test(start_paused = true)]
 async fn thr_3_a_budget_of_hedges_and_the_retries_within_hears_of_each_end_once() {
     // The first attempt hangs; the hedge fails, and then has the answer.
@@ -98,6 +100,7 @@ async fn thr_3_a_budget_of_hedges_and_the_retries_within_hears_of_each_end_once(
     assert_eq!(heard.lines(), [&["asked for timeout", FAILED, ASKED][..], &won].concat());
 }
 
+// HG-8
 #[tokio::test(start_paused = true)]
 async fn hg_8_a_shared_throttle_stops_retries_and_the_hedges_within() {
     let throttle = Throttle::from(Throttling::new(4.0, 0.5).unwrap());

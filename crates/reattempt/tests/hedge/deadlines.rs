@@ -9,6 +9,7 @@ use tower::{Layer, Service, ServiceExt};
 use crate::policy;
 use crate::support::{Act, Body, Log, Server, With, get, ms, options};
 
+// HG-11
 #[tokio::test(start_paused = true)]
 async fn hg_11_the_deadline_ends_the_whole_set() {
     let server = Server::by(|_, _| Act::Hang);
@@ -21,6 +22,7 @@ async fn hg_11_the_deadline_ends_the_whole_set() {
     assert_eq!((server.times(), server.cancelled()), (vec![0, 100], 2));
 }
 
+// HG-11
 #[tokio::test(start_paused = true)]
 async fn hg_11_also_one_of_a_request_that_is_not_hedged() {
     let server = Server::by(|_, _| Act::Hang);
@@ -31,6 +33,7 @@ async fn hg_11_also_one_of_a_request_that_is_not_hedged() {
     assert_eq!((server.count(), server.cancelled()), (1, 1));
 }
 
+// HG-11
 #[tokio::test(start_paused = true)]
 async fn hg_11_it_names_the_answer_that_was_refused_before_it() {
     let server = Server::by(|arrival, _| match arrival {
@@ -43,6 +46,7 @@ async fn hg_11_it_names_the_answer_that_was_refused_before_it() {
     assert_eq!(refused.status, 503);
 }
 
+// HG-11
 #[tokio::test(start_paused = true)]
 async fn hg_11_with_the_services_own_errors_it_only_keeps_further_ones_from_being_sent() {
     let server = Server::by(|_, _| Act::from(200).later(ms(1000)));

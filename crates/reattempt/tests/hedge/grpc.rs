@@ -100,6 +100,7 @@ fn status(answer: &Reply) -> Option<&str> {
     answer.headers().get("grpc-status").map(|value| value.to_str().unwrap())
 }
 
+// HG-3
 #[tokio::test(start_paused = true)]
 async fn hg_3_headers_that_are_not_the_end_win() {
     let server = Server::by(|arrival| match arrival {
@@ -111,6 +112,7 @@ async fn hg_3_headers_that_are_not_the_end_win() {
     assert_eq!(answer.extensions().get::<HedgeReport>().unwrap().winner(), 2);
 }
 
+// HG-4
 #[tokio::test(start_paused = true)]
 async fn hg_4_a_code_that_is_not_fatal_sends_the_next_at_once() {
     for code in [Code::Unavailable, Code::ResourceExhausted, Code::DeadlineExceeded] {
@@ -123,6 +125,7 @@ async fn hg_4_a_code_that_is_not_fatal_sends_the_next_at_once() {
     }
 }
 
+// HG-5
 #[tokio::test(start_paused = true)]
 async fn hg_5_any_other_code_ends_the_call() {
     for code in [Code::InvalidArgument, Code::Internal, Code::Unknown, Code::Cancelled] {
@@ -136,6 +139,7 @@ async fn hg_5_any_other_code_ends_the_call() {
     }
 }
 
+// HG-5
 #[tokio::test(start_paused = true)]
 async fn hg_5_the_codes_can_be_chosen_and_without_any_every_error_is_fatal() {
     let server = |code| Server::by(move |_| (30, trailers_only(code)));
@@ -151,6 +155,7 @@ async fn hg_5_the_codes_can_be_chosen_and_without_any_every_error_is_fatal() {
     assert_eq!(server.times(), [0]);
 }
 
+// HG-6, trap 29
 #[tokio::test(start_paused = true)]
 async fn hg_6_trap_29_a_pushback_that_says_stop_leaves_those_in_flight() {
     for value in ["-1", "soon", ""] {
@@ -163,6 +168,7 @@ async fn hg_6_trap_29_a_pushback_that_says_stop_leaves_those_in_flight() {
     }
 }
 
+// HG-7
 #[tokio::test(start_paused = true)]
 async fn hg_7_a_pushback_is_waited_for_exactly() {
     let rows = [("700", [0, 720, 820]), ("0", [0, 20, 120]), ("5", [0, 25, 125])];
@@ -185,6 +191,7 @@ fn retry_info() -> Answer {
     answer
 }
 
+// HG-7, RI-4
 #[tokio::test(start_paused = true)]
 async fn hg_7_ri_4_retry_info_is_a_least_wait() {
     let server =
@@ -201,6 +208,7 @@ async fn hg_7_ri_4_retry_info_is_a_least_wait() {
     assert_eq!(capped.times(), [0]);
 }
 
+// DL-3
 #[tokio::test(start_paused = true)]
 async fn dl_3_late_call_is_not_sent() {
     for change in
@@ -217,6 +225,7 @@ async fn dl_3_late_call_is_not_sent() {
 }
 
 /// The response is gone when the wait for the service ends; its head is not.
+// HG-9
 #[tokio::test(start_paused = true)]
 async fn hg_9_refusal_is_the_outcome_without_its_body() {
     let (service, mut handle) = tower_test::mock::pair::<Request<Body>, Answer>();
@@ -234,6 +243,7 @@ async fn hg_9_refusal_is_the_outcome_without_its_body() {
     assert_eq!(status(&answer), Some("8"));
 }
 
+// HG-7
 #[tokio::test(start_paused = true)]
 async fn hg_7_a_plain_failure_does_not_shorten_it() {
     let server = Server::by(|arrival| match arrival {
@@ -245,6 +255,7 @@ async fn hg_7_a_plain_failure_does_not_shorten_it() {
     assert_eq!(server.times(), [0, 100, 520]);
 }
 
+// THR-7, HG-8
 #[tokio::test(start_paused = true)]
 async fn hg_8_a_throttled_channel_sends_no_hedges() {
     let throttle = Throttle::new(Some(Throttling::new(4.0, 0.5).unwrap()));
@@ -258,6 +269,7 @@ async fn hg_8_a_throttled_channel_sends_no_hedges() {
     assert_eq!(throttle.tokens_thousandths(), Some(1000));
 }
 
+// PB-8
 #[tokio::test(start_paused = true)]
 async fn pb_8_a_pushback_that_says_stop_takes_a_token_whatever_the_code() {
     let throttle = Throttle::new(Some(Throttling::new(10.0, 0.001).unwrap()));
@@ -267,6 +279,7 @@ async fn pb_8_a_pushback_that_says_stop_takes_a_token_whatever_the_code() {
     assert!(throttle.tokens_thousandths().unwrap() < 9_500);
 }
 
+// HG-11
 #[tokio::test(start_paused = true)]
 async fn hg_11_the_deadline_ends_the_whole_set_with_the_status_for_it() {
     let server = Server::by(|_| (60_000, headers()));
@@ -278,6 +291,7 @@ async fn hg_11_the_deadline_ends_the_whole_set_with_the_status_for_it() {
     assert_eq!((status.code(), server.times()), (tonic::Code::DeadlineExceeded, vec![0, 100]));
 }
 
+// HG-11
 #[tokio::test(start_paused = true)]
 async fn hg_11_with_the_services_own_errors_it_is_answered() {
     let server = Server::by(|_| (60_000, headers()));
@@ -286,6 +300,7 @@ async fn hg_11_with_the_services_own_errors_it_is_answered() {
     assert_eq!((status(&answer), server.times()), (Some("4"), vec![0, 100]));
 }
 
+// THR-4
 #[tokio::test(start_paused = true)]
 async fn thr_4_a_winner_without_a_status_and_a_failure_earn_nothing() {
     let throttle = Throttle::new(Some(Throttling::new(10.0, 0.1).unwrap()));
@@ -305,6 +320,7 @@ async fn thr_4_a_winner_without_a_status_and_a_failure_earn_nothing() {
     assert_eq!(throttle.tokens_thousandths(), Some(9000));
 }
 
+// THR-3
 #[tokio::test(start_paused = true)]
 async fn thr_3_a_head_that_was_taken_for_a_failure_is_not_charged_again_at_its_end() {
     let throttle = Throttle::new(Some(Throttling::new(10.0, 0.1).unwrap()));
@@ -318,6 +334,7 @@ async fn thr_3_a_head_that_was_taken_for_a_failure_is_not_charged_again_at_its_e
     assert_eq!(throttle.tokens_thousandths(), Some(8000));
 }
 
+// DL-2
 #[tokio::test(start_paused = true)]
 async fn dl_2_every_attempt_is_told_the_time_that_is_left() {
     let server = Server::by(|_| (150, headers()));
@@ -329,6 +346,7 @@ async fn dl_2_every_attempt_is_told_the_time_that_is_left() {
     assert_eq!(left, ms(900));
 }
 
+// RPH-3
 #[tokio::test(start_paused = true)]
 async fn rph_3_each_hedge_tells_its_index() {
     let server = Server::by(|_| (250, headers()));
@@ -337,6 +355,7 @@ async fn rph_3_each_hedge_tells_its_index() {
     assert_eq!(told, [None, Some("1".into()), Some("2".into())]);
 }
 
+// HG-14
 #[tokio::test(start_paused = true)]
 async fn hg_14_putting_the_layer_in_is_the_opt_in_for_every_method() {
     let server = Server::by(|_| (1000, headers()));
@@ -344,6 +363,7 @@ async fn hg_14_putting_the_layer_in_is_the_opt_in_for_every_method() {
     assert_eq!(server.times(), [0, 100, 200, 300]);
 }
 
+// CALL-8
 #[tokio::test(start_paused = true)]
 async fn call_8_a_service_configs_policy_is_taken_over_and_its_attempts_are_capped() {
     let text = r#"{"methodConfig": [{"name": [{}], "hedgingPolicy": {

@@ -75,7 +75,8 @@ async fn local_error_of_a_hedge_with_load_shed() {
     assert_eq!(report(&answer), None, "a hedge that was refused was not sent");
 }
 
-// trap 36: whatever a classifier makes of an error, it is not fatal to the others
+/// Whatever a classifier makes of an error, it is not fatal to the others.
+// trap 36
 #[tokio::test(start_paused = true)]
 async fn classified_permanent_error_leaves_the_first() {
     let server = Server::by(|arrival, _| match arrival {

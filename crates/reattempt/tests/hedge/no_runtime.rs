@@ -9,6 +9,7 @@ use tower::{Layer, ServiceExt};
 use crate::policy;
 use crate::support::{Act, Server, get, ms, post};
 
+// trap 23
 #[test]
 fn trap_23_calls_work_and_are_not_hedged() {
     for (policy, request) in
@@ -23,6 +24,7 @@ fn trap_23_calls_work_and_are_not_hedged() {
     }
 }
 
+// trap 23
 #[test]
 fn trap_23_neither_slowness_nor_a_failure_needs_a_timer() {
     for delay in [0, 100] {

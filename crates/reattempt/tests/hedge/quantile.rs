@@ -99,6 +99,7 @@ async fn what_may_not_be_hedged_is_not_measured() {
     assert_eq!(client.policy().current_delay(), None);
 }
 
+// trap 10
 #[tokio::test(start_paused = true)]
 async fn trap_10_clones_share_the_latencies_and_separate_builds_do_not() {
     let (one, other) = (policy(0.5), policy(0.5));

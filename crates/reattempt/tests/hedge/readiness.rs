@@ -24,6 +24,7 @@ fn mocked(status: u16) -> Mocked {
     Response::builder().status(status).body(Empty::new()).unwrap()
 }
 
+// trap 09
 #[tokio::test(start_paused = true)]
 async fn trap_09_every_attempt_is_sent_by_an_instance_that_was_readied_for_it() {
     // The server panics if it is not, and counts what was readied in vain.
@@ -36,6 +37,7 @@ async fn trap_09_every_attempt_is_sent_by_an_instance_that_was_readied_for_it() 
     assert_eq!((server.count(), server.unused()), (9, 0));
 }
 
+// trap 09
 #[tokio::test(start_paused = true)]
 async fn trap_09_a_hedge_waits_for_readiness_while_the_first_goes_on() {
     let (service, mut handle) = mock::pair::<Attempt, Mocked>();
@@ -55,6 +57,7 @@ async fn trap_09_a_hedge_waits_for_readiness_while_the_first_goes_on() {
     assert_eq!(policy.get_budget().balance("one.example"), 5.0, "trap 11: it was not");
 }
 
+// trap 11
 #[tokio::test(start_paused = true)]
 async fn trap_11_a_token_for_a_hedge_that_was_not_sent_goes_back_when_the_call_is_dropped() {
     let (service, mut handle) = mock::pair::<Attempt, Mocked>();
@@ -92,6 +95,7 @@ async fn it_goes_as_soon_as_there_is_a_place() {
     drop(first);
 }
 
+// trap 09
 #[tokio::test(start_paused = true)]
 async fn trap_09_a_service_that_never_gets_ready_is_not_waited_for_without_end() {
     let (service, mut handle) = mock::pair::<Attempt, Mocked>();
@@ -116,6 +120,7 @@ async fn trap_09_a_service_that_never_gets_ready_is_not_waited_for_without_end()
     assert_eq!(policy.get_budget().balance("one.example"), 5.0);
 }
 
+// trap 09
 #[tokio::test(start_paused = true)]
 async fn trap_09_a_readiness_error_hides_no_outcome() {
     let (service, mut handle) = mock::pair::<Attempt, Mocked>();

@@ -162,7 +162,7 @@ fn busy() -> (Server, crate::support::Watch) {
     (server, watch)
 }
 
-// trap 43, trap 16
+// trap 16, trap 43
 #[tokio::test(start_paused = true)]
 async fn refused_response_is_gone_during_the_wait() {
     let (server, watch) = busy();
@@ -299,7 +299,7 @@ async fn refused_response_stays_while_a_body_streams() {
     assert!(watch.is_dropped());
 }
 
-// SPEC §5, trap 38
+// trap 38
 #[tokio::test(start_paused = true)]
 async fn late_call_is_not_sent_and_frees_its_place() {
     let late = || get().with(Deadline::after(ms(0)));

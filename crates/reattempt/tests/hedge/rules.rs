@@ -13,6 +13,7 @@ use tower::{Layer, Service, ServiceExt};
 use crate::support::{Act, Body, Server, answer, get, ms};
 use crate::{policy, report};
 
+// HG-1
 #[tokio::test(start_paused = true)]
 async fn hg_1_one_more_each_delay_while_there_is_no_answer() {
     let server = Server::by(|arrival, _| match arrival {
@@ -27,6 +28,7 @@ async fn hg_1_one_more_each_delay_while_there_is_no_answer() {
     assert_eq!(numbers, [None, Some(2), Some(3)]);
 }
 
+// HG-1
 #[tokio::test(start_paused = true)]
 async fn hg_1_no_more_than_allowed_however_long_it_takes() {
     let server = Server::by(|_, _| Act::from(200).later(ms(60_000)));
@@ -34,6 +36,7 @@ async fn hg_1_no_more_than_allowed_however_long_it_takes() {
     assert_eq!((server.count(), report(&answer)), (3, Some((3, 1))));
 }
 
+// HG-1
 #[tokio::test(start_paused = true)]
 async fn hg_1_an_answer_before_the_delay_is_handed_on_untouched() {
     let server = Server::by(|_, _| Act::from(200).later(ms(99)));
@@ -42,6 +45,7 @@ async fn hg_1_an_answer_before_the_delay_is_handed_on_untouched() {
     assert!(answer.extensions().is_empty());
 }
 
+// HG-2
 #[tokio::test(start_paused = true)]
 async fn hg_2_without_a_delay_all_go_at_once() {
     let server = Server::by(|_, _| Act::Hang);
@@ -51,6 +55,7 @@ async fn hg_2_without_a_delay_all_go_at_once() {
     assert_eq!(server.count(), 3, "in a single turn");
 }
 
+// HG-3
 #[tokio::test(start_paused = true)]
 async fn hg_3_the_first_good_answer_wins_and_the_others_are_cancelled_before_it_is_out() {
     let server = Server::by(|arrival, _| match arrival {
@@ -67,6 +72,7 @@ async fn hg_3_the_first_good_answer_wins_and_the_others_are_cancelled_before_it_
     assert_eq!((server.count(), server.unused()), (3, 0), "nor does anything follow");
 }
 
+// trap 27
 #[tokio::test(start_paused = true)]
 async fn trap_27_a_fast_failure_does_not_beat_the_slow_good_answer() {
     for failure in [503, 429] {
@@ -85,6 +91,7 @@ async fn trap_27_a_fast_failure_does_not_beat_the_slow_good_answer() {
     assert_eq!((answer.status().as_u16(), report(&answer)), (200, Some((3, 1))));
 }
 
+// HG-4
 #[tokio::test(start_paused = true)]
 async fn hg_4_a_failure_sends_the_next_at_once_and_the_later_ones_count_from_there() {
     let server = Server::by(|arrival, _| match arrival {
@@ -95,6 +102,7 @@ async fn hg_4_a_failure_sends_the_next_at_once_and_the_later_ones_count_from_the
     assert_eq!((server.times(), report(&answer)), (vec![0, 30, 130], Some((3, 2))));
 }
 
+// HG-4
 #[tokio::test(start_paused = true)]
 async fn hg_4_each_failure_sends_one() {
     // The first two fail at the same moment.
@@ -109,6 +117,7 @@ async fn hg_4_each_failure_sends_one() {
     assert_eq!(server.times(), [0, 100, 150, 150]);
 }
 
+// HG-5
 #[tokio::test(start_paused = true)]
 async fn hg_5_a_fatal_answer_ends_the_call_and_cancels_the_others() {
     let server = Server::by(|arrival, _| match arrival {
@@ -120,6 +129,7 @@ async fn hg_5_a_fatal_answer_ends_the_call_and_cancels_the_others() {
     assert_eq!((server.times(), server.cancelled()), (vec![0, 100], 1));
 }
 
+// HG-6
 #[tokio::test(start_paused = true)]
 async fn hg_6_after_stop_there_are_no_new_ones_and_those_in_flight_go_on() {
     let stop = |status: u16| Act::from(status).header("x-should-retry", "false");
@@ -139,6 +149,7 @@ async fn hg_6_after_stop_there_are_no_new_ones_and_those_in_flight_go_on() {
     assert_eq!((answer.status().as_u16(), server.count()), (502, 2), "the last to come");
 }
 
+// HG-7
 #[tokio::test(start_paused = true)]
 async fn hg_7_a_server_that_asks_for_a_wait_gets_it_and_never_less() {
     let server = Server::by(|arrival, _| match arrival {
@@ -153,7 +164,7 @@ async fn hg_7_a_server_that_asks_for_a_wait_gets_it_and_never_less() {
     assert_eq!(times[2] - times[1], 100, "the later ones each delay after it");
 }
 
-// trap 18
+// HG-7, trap 18
 #[tokio::test(start_paused = true)]
 async fn hg_7_shorter_wait_of_another_shortens_none() {
     let server = Server::by(|arrival, _| match arrival {
@@ -165,6 +176,7 @@ async fn hg_7_shorter_wait_of_another_shortens_none() {
     assert!(server.times()[2] >= 10_150, "{:?}", server.times());
 }
 
+// HG-7
 #[tokio::test(start_paused = true)]
 async fn hg_7_the_tenth_is_cut_at_the_limit() {
     for _ in 0..100 {
@@ -178,6 +190,7 @@ async fn hg_7_the_tenth_is_cut_at_the_limit() {
     }
 }
 
+// HG-7
 #[tokio::test(start_paused = true)]
 async fn hg_7_a_wait_of_zero_is_no_wait() {
     let server = Server::by(|arrival, _| match arrival {
@@ -188,6 +201,7 @@ async fn hg_7_a_wait_of_zero_is_no_wait() {
     assert_eq!(server.times(), [0, 10]);
 }
 
+// HG-4
 #[tokio::test(start_paused = true)]
 async fn hg_4_should_retry_true_makes_a_failure_mendable() {
     let server = Server::by(|arrival, _| match arrival {
@@ -198,6 +212,7 @@ async fn hg_4_should_retry_true_makes_a_failure_mendable() {
     assert_eq!((client.oneshot(get()).await.unwrap().status().as_u16(), server.count()), (200, 2));
 }
 
+// HG-7
 #[tokio::test(start_paused = true)]
 async fn hg_7_a_wait_that_is_too_long_means_no_further_one() {
     let server = Server::by(|arrival, _| match arrival {
@@ -209,6 +224,7 @@ async fn hg_7_a_wait_that_is_too_long_means_no_further_one() {
     assert_eq!(server.count(), 1);
 }
 
+// HG-9
 #[tokio::test(start_paused = true)]
 async fn hg_9_when_all_have_failed_the_last_to_come_is_the_outcome() {
     let server = Server::by(|arrival, _| match arrival {
@@ -228,6 +244,7 @@ async fn hg_9_when_all_have_failed_the_last_to_come_is_the_outcome() {
     assert_eq!(broken.attempt, 3, "the inner service's own error");
 }
 
+// HG-13
 #[tokio::test(start_paused = true)]
 async fn hg_13_attempts_have_a_cap_and_a_quantile_its_range() {
     let server = Server::by(|_, _| Act::from(200).later(ms(10_000)));
@@ -244,6 +261,7 @@ async fn hg_13_attempts_have_a_cap_and_a_quantile_its_range() {
 
 /// A balancer's drop is an error from below. It ends the call only with the last attempt in flight: no
 /// error can be told from a failure of this side's own (trap 36).
+// HG-15
 #[tokio::test(start_paused = true)]
 async fn hg_15_dropped_hedge_leaves_the_first() {
     let server = Server::by(|arrival, _| match arrival {
@@ -257,6 +275,7 @@ async fn hg_15_dropped_hedge_leaves_the_first() {
     );
 }
 
+// HG-10, trap 11
 #[tokio::test(start_paused = true)]
 async fn trap_11_dropping_the_call_cancels_every_attempt_and_the_wait() {
     let server = Server::by(|_, _| Act::Hang);

@@ -19,6 +19,7 @@ async fn attempts(
     server.count()
 }
 
+// HG-14
 #[tokio::test(start_paused = true)]
 async fn hg_14_only_safe_methods_unless_the_caller_says_otherwise() {
     for method in ["GET", "HEAD", "OPTIONS", "TRACE"] {
@@ -29,6 +30,7 @@ async fn hg_14_only_safe_methods_unless_the_caller_says_otherwise() {
     }
 }
 
+// HG-14
 #[tokio::test(start_paused = true)]
 async fn hg_14_idempotent_methods_by_opt_in_and_no_others() {
     let policy = policy().idempotent_methods(true);
@@ -42,6 +44,7 @@ async fn hg_14_idempotent_methods_by_opt_in_and_no_others() {
     assert_eq!(attempts(policy, keyed).await, 1, "a key is no leave to run side by side");
 }
 
+// HG-14
 #[tokio::test(start_paused = true)]
 async fn hg_14_the_caller_decides_for_each_request() {
     assert_eq!(attempts(policy(), post().with(options().repeatable(true))).await, 3);

@@ -113,12 +113,14 @@ async fn upload(stalls: bool, chunk: usize) -> (Ended, String, u32) {
     (cut_off, status, answer.extensions().get::<HedgeReport>().unwrap().winner())
 }
 
+// BUF-8
 #[tokio::test]
 async fn buf_8_an_upload_that_stalls_behind_what_is_kept_is_cancelled_before_any_answer() {
     let (cut_off, status, winner) = upload(true, UPLOAD.len() / 12).await;
     assert_eq!((cut_off, &*status, winner), (Ended::Reset(Some(Reason::CANCEL)), "0", 2));
 }
 
+// BUF-8
 #[tokio::test]
 async fn buf_8_a_reset_that_comes_of_the_cut_does_not_end_the_call() {
     let (cut_off, status, _) = upload(false, UPLOAD.len()).await;

@@ -11,6 +11,7 @@ use crate::support::{
     Server, Step, call, call_with, ends_with, ms, policy, read, status, streaming, trailers_only,
 };
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_a_call_lasts_until_its_status_has_come_and_an_attempt_too() {
     let reader = Reader::new();
@@ -27,6 +28,7 @@ async fn obs_2_a_call_lasts_until_its_status_has_come_and_an_attempt_too() {
     assert_eq!(reader.of("call.duration"), [line("OK", 1, 250)]);
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_each_attempt_is_measured_and_the_call_once() {
     let reader = Reader::new();
@@ -44,6 +46,7 @@ async fn obs_2_each_attempt_is_measured_and_the_call_once() {
     assert_eq!(reader.of("call.duration"), [line("OK", 1, 270)]);
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_a_call_that_was_never_sent_has_no_attempt() {
     let reader = Reader::new();
@@ -56,6 +59,7 @@ async fn obs_2_a_call_that_was_never_sent_has_no_attempt() {
     assert_eq!(reader.of("call.duration"), [line("DEADLINE_EXCEEDED", 1, 0)]);
 }
 
+// OBS-6
 #[tokio::test(start_paused = true)]
 async fn obs_6_hedges_that_lose_end_as_cancelled() {
     let reader = Reader::new();
@@ -75,6 +79,7 @@ async fn obs_6_hedges_that_lose_end_as_cancelled() {
     assert_eq!(reader.of("call.duration"), [line("OK", 1, 140)]);
 }
 
+// OBS-2, OBS-6
 #[tokio::test(start_paused = true)]
 async fn obs_2_obs_6_calls_by_a_service_config_are_measured_whatever_it_says() {
     let config = |policy: &str| {
@@ -102,6 +107,7 @@ async fn obs_2_obs_6_calls_by_a_service_config_are_measured_whatever_it_says() {
     }
 }
 
+// ST-5, OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_st_5_trailers_that_are_made_part_of_the_head_end_the_attempt() {
     let script = |number| match number {
@@ -126,6 +132,7 @@ async fn obs_2_st_5_trailers_that_are_made_part_of_the_head_end_the_attempt() {
     }
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_two_providers_get_measurements_of_their_own() {
     let (inner, outer) = (Reader::new(), Reader::new());

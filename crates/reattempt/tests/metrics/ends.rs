@@ -43,6 +43,7 @@ async fn end_of(answer: impl Fn() -> Result<Answer, Lost> + Send + Sync + 'stati
     ended(&reader)
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_trailers_end_with_their_status() {
     for number in 0..=16 {
@@ -54,6 +55,7 @@ async fn obs_2_trailers_end_with_their_status() {
     }
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_without_a_status_that_can_be_read_it_is_unknown() {
     let silent = end_of(|| Ok(streaming([Step::Data("message")]))).await;
@@ -63,6 +65,7 @@ async fn obs_2_without_a_status_that_can_be_read_it_is_unknown() {
     assert_eq!([silent, without, unreadable], ["UNKNOWN"; 3]);
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_an_answer_without_anything_is_read_to_its_end() {
     let reader = Reader::new();
@@ -77,6 +80,7 @@ async fn obs_2_an_answer_without_anything_is_read_to_its_end() {
     assert_eq!(ended(&reader), "UNKNOWN");
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_what_is_not_grpc_has_the_code_of_its_http_status() {
     for (http, name) in [(503, "UNAVAILABLE"), (404, "UNIMPLEMENTED"), (302, "UNKNOWN")] {
@@ -89,6 +93,7 @@ async fn obs_2_what_is_not_grpc_has_the_code_of_its_http_status() {
     }
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_a_reset_has_the_code_of_its_reason_wherever_it_comes() {
     for (reason, name) in [
@@ -105,6 +110,7 @@ async fn obs_2_a_reset_has_the_code_of_its_reason_wherever_it_comes() {
     }
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_an_error_has_the_code_of_where_it_came_from() {
     let gone = || io::Error::from(io::ErrorKind::ConnectionReset);
@@ -116,6 +122,7 @@ async fn obs_2_an_error_has_the_code_of_where_it_came_from() {
     assert_eq!(end_of(|| Err(lost(fmt::Error))).await, "UNKNOWN");
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_what_is_dropped_is_cancelled() {
     let answer = || (100, Ok(streaming([Step::Data("message"), Step::Hang])));
@@ -136,6 +143,7 @@ async fn obs_2_what_is_dropped_is_cancelled() {
     }
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_a_deadline_ends_the_attempt_and_the_call_as_such() {
     // The deadline of the caller, of its client's field, and of the policy; in the wait for the head and
@@ -160,6 +168,7 @@ async fn obs_2_a_deadline_ends_the_attempt_and_the_call_as_such() {
     }
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_what_is_dropped_before_its_deadline_is_cancelled() {
     let reader = Reader::new();
@@ -169,6 +178,7 @@ async fn obs_2_what_is_dropped_before_its_deadline_is_cancelled() {
     assert_eq!(ended(&reader), "CANCELLED");
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_time_limits_of_other_layers_are_deadlines_too() {
     // One of tower's within the measured attempt, whose error is a `BoxError`.
@@ -186,6 +196,7 @@ async fn obs_2_time_limits_of_other_layers_are_deadlines_too() {
     assert_eq!(ended(&reader), "DEADLINE_EXCEEDED");
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_an_attempt_that_its_own_time_limit_ends_is_cancelled() {
     let reader = Reader::new();

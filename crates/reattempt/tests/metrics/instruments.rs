@@ -16,6 +16,7 @@ const LATENCIES: &str = "0 0.00001 0.00005 0.0001 0.0003 0.0006 0.0008 0.001 0.0
 const SIZES: &str = "0 1024 2048 4096 16384 65536 262144 1048576 4194304 16777216 67108864 268435456 \
     1073741824 4294967296";
 
+// OBS-2, OBS-3, OBS-4
 #[tokio::test(start_paused = true)]
 async fn obs_2_obs_3_obs_4_names_units_and_bounds_are_those_of_grpc() {
     let reader = Reader::new();
@@ -91,6 +92,7 @@ async fn method_of(reader: Reader, metrics: reattempt::GrpcMetrics, generated: b
     methods.concat()
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_only_methods_of_generated_clients_are_named_by_default() {
     let reader = Reader::new();
@@ -101,6 +103,7 @@ async fn obs_2_only_methods_of_generated_clients_are_named_by_default() {
     assert_eq!(method_of(reader, metrics, false).await, "other");
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_other_methods_are_named_if_they_are_let_through() {
     for (allowed, shown) in [("service/method", "service/method"), ("service/another", "other")] {
@@ -113,6 +116,7 @@ async fn obs_2_other_methods_are_named_if_they_are_let_through() {
     assert_eq!(method_of(reader, metrics, true).await, "own.Service/Method");
 }
 
+// OBS-4
 #[tokio::test(start_paused = true)]
 async fn obs_4_nothing_of_retries_is_measured_unless_it_is_switched_on() {
     let server = || {

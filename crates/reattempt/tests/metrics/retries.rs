@@ -45,12 +45,14 @@ fn unavailable() -> Result<Answer, Lost> {
     Ok(trailers_only(Code::Unavailable))
 }
 
+// OBS-4
 #[tokio::test(start_paused = true)]
 async fn obs_4_a_call_without_retries_tells_of_none_and_of_no_delay() {
     let told = call_under!(RetryLayer::new(policy(100)), |_| (50, ok()));
     assert_eq!(told, [(0, 0), (0, 0), (0, 0), (1, 0)]);
 }
 
+// OBS-4
 #[tokio::test(start_paused = true)]
 async fn obs_4_retries_are_counted_and_the_waits_before_them_added_up() {
     let told = call_under!(RetryLayer::new(policy(100)), move |number| match number {
@@ -60,12 +62,14 @@ async fn obs_4_retries_are_counted_and_the_waits_before_them_added_up() {
     assert_eq!(told, [(1, 2), (0, 0), (0, 0), (1, 200)]);
 }
 
+// OBS-4
 #[tokio::test(start_paused = true)]
 async fn obs_4_a_failure_after_the_last_retry_tells_the_same() {
     let told = call_under!(RetryLayer::new(policy(100).max_attempts(2)), |_| (50, unavailable()));
     assert_eq!(told, [(1, 1), (0, 0), (0, 0), (1, 100)]);
 }
 
+// OBS-4
 #[tokio::test(start_paused = true)]
 async fn obs_4_transparent_retries_are_no_retries() {
     let refused = refused().await;
@@ -85,6 +89,7 @@ async fn obs_4_transparent_retries_are_no_retries() {
     assert_eq!(told, [(1, 2), (1, 1), (0, 0), (1, 200)]);
 }
 
+// OBS-4
 #[tokio::test(start_paused = true)]
 async fn obs_4_a_hook_changes_nothing_of_that() {
     let refused = refused().await;
@@ -97,6 +102,7 @@ async fn obs_4_a_hook_changes_nothing_of_that() {
     assert_eq!(told, [(1, 1), (1, 1), (0, 0), (1, 120)]);
 }
 
+// OBS-4
 #[tokio::test(start_paused = true)]
 async fn obs_4_hedges_are_no_retries_and_what_runs_beside_them_is_no_delay() {
     let hedging = || HedgePolicy::grpc().delay(ms(10)).max_attempts(3);
@@ -112,6 +118,7 @@ async fn obs_4_hedges_are_no_retries_and_what_runs_beside_them_is_no_delay() {
     assert_eq!(told, [(0, 0), (0, 0), (0, 0), (1, 0)]);
 }
 
+// OBS-4
 #[tokio::test(start_paused = true)]
 async fn obs_4_a_pushback_between_hedges_is_delay() {
     let hedging = HedgePolicy::grpc().delay(ms(10)).max_attempts(2);
@@ -125,6 +132,7 @@ async fn obs_4_a_pushback_between_hedges_is_delay() {
     assert_eq!(told, [(0, 0), (0, 0), (1, 1), (1, 70)]);
 }
 
+// OBS-4
 #[tokio::test(start_paused = true)]
 async fn obs_4_retries_within_hedges_and_hedges_within_retries_are_told_apart() {
     let hedging = || HedgeLayer::new(HedgePolicy::grpc().delay(ms(20)).max_attempts(2));
@@ -147,6 +155,7 @@ async fn obs_4_retries_within_hedges_and_hedges_within_retries_are_told_apart() 
     assert_eq!(told, [(1, 1), (0, 0), (1, 2), (1, 1)]);
 }
 
+// OBS-4
 #[tokio::test(start_paused = true)]
 async fn obs_4_what_is_done_with_the_last_answer_is_no_delay() {
     let late = ServiceBuilder::new()
@@ -160,6 +169,7 @@ async fn obs_4_what_is_done_with_the_last_answer_is_no_delay() {
     assert_eq!(told, [(1, 1), (0, 0), (0, 0), (1, 100)]);
 }
 
+// OBS-4
 #[tokio::test(start_paused = true)]
 async fn obs_4_a_wait_that_is_cut_short_is_delay_as_far_as_it_went() {
     let reader = Reader::new();

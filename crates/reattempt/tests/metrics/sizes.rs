@@ -23,6 +23,7 @@ fn two_messages() -> Request<Body> {
     Request::post("http://one.example/service/method").body(Body::new(body)).unwrap()
 }
 
+// OBS-2
 #[tokio::test(start_paused = true)]
 async fn obs_2_sizes_are_those_of_the_messages_of_each_attempt() {
     let reader = Reader::new();

@@ -214,7 +214,7 @@ fn of_error(error: BoxError) -> Code {
     Code::from_number(i32::from(code).unsigned_abs())
 }
 
-// trap 44
+// TN-4, trap 44
 #[tokio::test(start_paused = true)]
 async fn tn_4_deadline_is_one_whoever_is_first() {
     for policy in POLICIES {
@@ -241,6 +241,7 @@ async fn tn_4_deadline_is_one_whoever_is_first() {
 
 /// `Endpoint::timeout` is shorter than the deadline, or there is none: DEADLINE_EXCEEDED for judgement,
 /// caller and metrics.
+// TN-4
 #[tokio::test(start_paused = true)]
 async fn tn_4_endpoint_timeout_has_one_code() {
     // (policy, attempts)
@@ -282,6 +283,7 @@ async fn tn_4_endpoint_timeout_has_one_code() {
 }
 
 /// However an answer ends at its deadline without a status, it is the deadline that has ended it.
+// TN-4
 #[tokio::test(start_paused = true)]
 async fn tn_4_body_broken_at_its_deadline() {
     let ends: [fn() -> Vec<Step>; 3] = [

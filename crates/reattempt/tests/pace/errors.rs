@@ -7,6 +7,7 @@ use tower::{BoxError, Layer, ServiceExt};
 
 use super::support::{Answer, Server, call, ms, pace, request};
 
+// trap 30
 #[tokio::test(start_paused = true)]
 async fn trap_30_the_error_is_the_inner_services_own() {
     let server = Server::<Answer, io::Error>::by(|_| Err(io::ErrorKind::BrokenPipe.into()));

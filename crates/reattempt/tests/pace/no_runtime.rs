@@ -22,6 +22,7 @@ fn call(client: &mut Pace<Server>) -> Answer {
     }
 }
 
+// trap 23
 #[test]
 fn trap_23_with_an_interval_of_0_no_timer_is_touched() {
     let pace = pace();
@@ -32,6 +33,7 @@ fn trap_23_with_an_interval_of_0_no_timer_is_touched() {
     assert_eq!((pace.metrics().invocations, pace.metrics().times_slept), (5, 0));
 }
 
+// trap 23
 #[test]
 fn trap_23_an_interval_is_not_waited_for_where_nothing_can_wait() {
     let pace = pace();

@@ -29,6 +29,7 @@ async fn readiness_is_that_of_the_inner_service() {
     assert_eq!(error.to_string(), "broken");
 }
 
+// trap 09
 #[tokio::test(start_paused = true)]
 async fn trap_09_the_instance_that_was_readied_is_called_after_the_wait() {
     // The server panics when another instance of it is called.

@@ -15,6 +15,7 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 
 use super::support::{Server, answer, call, ms, pace, request};
 
+// trap 10
 #[tokio::test(start_paused = true)]
 async fn trap_10_clones_and_layers_share_the_pace_they_were_given() {
     let refusing = Server::statuses([429]);

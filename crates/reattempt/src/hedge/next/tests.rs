@@ -42,6 +42,7 @@ fn pushed(milliseconds: u64) -> Event {
     Event::Failed(Pushback::Exactly(ms(milliseconds)))
 }
 
+// HG-1
 #[test]
 fn hg_1_one_attempt_each_delay_up_to_the_most() {
     let mut run = Run::new(rules(3));
@@ -51,6 +52,7 @@ fn hg_1_one_attempt_each_delay_up_to_the_most() {
     assert_eq!(run.at(900, Event::Answered), Err(StopReason::Succeeded));
 }
 
+// HG-2
 #[test]
 fn hg_2_without_a_delay_the_next_is_always_due() {
     let mut run = Run::new(Rules { delay: Duration::ZERO, ..rules(3) });
@@ -59,6 +61,7 @@ fn hg_2_without_a_delay_the_next_is_always_due() {
     assert_eq!(run.at(0, Event::Sent), Ok(None));
 }
 
+// HG-4
 #[test]
 fn hg_4_a_failure_brings_the_next_forward_and_the_later_ones_follow_it() {
     let mut run = Run::new(rules(4));
@@ -67,6 +70,7 @@ fn hg_4_a_failure_brings_the_next_forward_and_the_later_ones_follow_it() {
     assert_eq!(run.at(131, Event::Sent), Ok(Some(231)));
 }
 
+// HG-6
 #[test]
 fn hg_6_after_stop_those_in_flight_go_on_and_their_end_is_the_calls() {
     let mut run = Run::new(rules(4));
@@ -77,6 +81,7 @@ fn hg_6_after_stop_those_in_flight_go_on_and_their_end_is_the_calls() {
     assert_eq!(alone.at(20, STOP), Err(StopReason::ServerSaidStop));
 }
 
+// HG-7
 #[test]
 fn hg_7_a_pushback_sets_the_time_of_the_next() {
     let mut run = Run::new(rules(4));
@@ -86,6 +91,7 @@ fn hg_7_a_pushback_sets_the_time_of_the_next() {
     assert_eq!(sooner.at(10, pushed(5)), Ok(Some(15)), "it may be sooner than the delay");
 }
 
+// HG-7
 #[test]
 fn hg_7_a_pushback_is_not_shortened_by_a_plain_failure_but_by_a_later_one() {
     let mut run = Run::new(rules(5));
@@ -117,6 +123,7 @@ fn at_least_is_shortened_by_none_and_cut_at_the_end() {
     assert_eq!(beyond.at(10, at_least(290, 0)), Err(StopReason::ElapsedExhausted));
 }
 
+// HG-8
 #[test]
 fn hg_8_once_refused_no_other_is_sent() {
     let mut run = Run::new(rules(5));
@@ -149,6 +156,7 @@ fn refused_is_not_sent_and_no_other_follows() {
     assert_eq!(alone.attempts.sent, 1, "the first attempt counts");
 }
 
+// HG-9
 #[test]
 fn hg_9_when_all_have_failed_the_call_has() {
     let mut run = Run::new(rules(2));
@@ -157,6 +165,7 @@ fn hg_9_when_all_have_failed_the_call_has() {
     assert_eq!(run.at(120, pushed(5)), Err(StopReason::AttemptsExhausted));
 }
 
+// HG-11
 #[test]
 fn hg_11_none_is_due_at_the_deadline_or_after_it() {
     let mut run = Run::new(rules(5));
@@ -177,6 +186,7 @@ fn one_that_waits_to_be_sent_is_given_up_in_time() {
     assert_eq!(run.at(300, Event::Time), Err(StopReason::ElapsedExhausted));
 }
 
+// BUF-8
 #[test]
 fn buf_8_an_attempt_without_its_body_is_no_outcome_and_no_other_follows() {
     let mut run = Run::new(rules(5));
