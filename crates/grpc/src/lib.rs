@@ -5,7 +5,7 @@
 //! [`ServiceConfig`], and the [`Throttle`] that it may ask for. Nothing here sleeps, retries or decides.
 //! Neither peer data nor the text of a config ever panics.
 //!
-//! The ids of rules that the documentation names (`PB-4`, `SC-6`) are those of the table in [`rules`].
+//! The ids of rules that the documentation cites (`PB-4`, `SC-6`) are those of `docs/RULES.md` in the repository.
 
 #![forbid(unsafe_code)]
 
@@ -15,9 +15,6 @@ mod head;
 mod service_config;
 mod throttle;
 mod timeout;
-
-#[doc = include_str!("rules.md")]
-pub mod rules {}
 
 pub use code::{Code, verdict_of_code};
 pub use details::{GRPC_STATUS_DETAILS_BIN, remove_unreadable_details, retry_info};
