@@ -3,6 +3,8 @@
 //! What flows in: requests, response heads and transport errors. What flows out: verdicts, server
 //! hints, and bodies that can be sent again. Nothing here sleeps, retries or decides.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod discard;
 mod hints;
 mod idempotency;

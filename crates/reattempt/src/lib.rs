@@ -38,6 +38,7 @@
 //! others.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod clock;
 mod configured;
