@@ -7,6 +7,11 @@
 #[allow(dead_code, reason = "only what the models use")]
 #[path = "../src/budget/bucket.rs"]
 mod bucket;
+#[path = "loom/caution.rs"]
+mod caution;
+#[allow(dead_code, reason = "only what the models use")]
+#[path = "../src/budget/cautious.rs"]
+mod cautious;
 #[allow(dead_code, reason = "only what the models use")]
 #[path = "../src/budget/not_full.rs"]
 mod not_full;

@@ -4,8 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::RetryBudget;
+use super::destination_bucket::DestinationBucket;
 use super::retry_budget::Buckets;
-use super::settings::tokens;
+use super::settings::{Kind, tokens};
+use super::store::Store;
 
 /// How many destinations are listed, the emptiest first.
 const LISTED: usize = 16;
@@ -14,44 +16,62 @@ const LISTED: usize = 16;
 impl fmt::Debug for RetryBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("RetryBudget");
-        let Some(rule) = self.state.settings.rule else {
-            return debug.field("kind", &format_args!("unlimited")).finish();
+        let capacity = match self.state.settings.kind {
+            Kind::Unlimited => return debug.field("kind", &format_args!("unlimited")).finish(),
+            Kind::Cautious(caution) => {
+                debug.field("kind", &format_args!("cautious"));
+                debug.field("capacity", &tokens(caution.capacity));
+                caution.capacity
+            }
+            Kind::Quota(rule, quota) => {
+                debug.field("kind", &format_args!("quota"));
+                debug.field("retry", &quota.retry);
+                debug.field("after_timeout", &quota.after_timeout);
+                debug.field("capacity", &tokens(rule.capacity));
+                debug.field("trickle", &tokens(rule.refill));
+                rule.capacity
+            }
+            Kind::Tokens(rule) if rule.ratio > 0 => {
+                debug.field("kind", &format_args!("ratio"));
+                debug.field("ratio", &tokens(rule.ratio));
+                debug.field("capacity", &tokens(rule.capacity));
+                debug.field("trickle", &tokens(rule.refill));
+                rule.capacity
+            }
+            Kind::Tokens(rule) => {
+                debug.field("kind", &format_args!("rate"));
+                debug.field("per_second", &tokens(rule.refill));
+                debug.field("burst", &tokens(rule.capacity));
+                rule.capacity
+            }
         };
-        if let Some(quota) = self.state.settings.quota {
-            debug.field("kind", &format_args!("quota"));
-            debug.field("retry", &quota.retry);
-            debug.field("after_timeout", &quota.after_timeout);
-            debug.field("capacity", &tokens(rule.capacity));
-            debug.field("trickle", &tokens(rule.refill));
-        } else if rule.ratio > 0 {
-            debug.field("kind", &format_args!("ratio"));
-            debug.field("ratio", &tokens(rule.ratio));
-            debug.field("capacity", &tokens(rule.capacity));
-            debug.field("trickle", &tokens(rule.refill));
-        } else {
-            debug.field("kind", &format_args!("rate"));
-            debug.field("per_second", &tokens(rule.refill));
-            debug.field("burst", &tokens(rule.capacity));
-        }
         debug.field("refusals", &self.refusals());
         match &self.state.buckets {
             Buckets::None => {}
-            Buckets::One(_) => {
-                debug.field("balance", &self.balance(""));
-            }
-            Buckets::Each(destinations) => {
-                let mut balances = destinations.balances();
-                debug.field("destinations", &balances.len());
-                balances.retain(|(_, balance)| *balance < rule.capacity);
-                balances.sort_unstable_by(|(a, low), (b, high)| (low, a).cmp(&(high, b)));
-                debug.field("not_full", &Listed(&balances));
-                let others = destinations.balance_of_others();
-                if others < rule.capacity {
-                    debug.field("others", &tokens(others));
-                }
-            }
+            Buckets::Tokens(store) => balances(&mut debug, store, capacity),
+            Buckets::Cautious(store) => balances(&mut debug, store, capacity),
         }
         debug.finish()
+    }
+}
+
+fn balances<B: DestinationBucket>(
+    debug: &mut fmt::DebugStruct<'_, '_>,
+    store: &Store<B>,
+    capacity: u64,
+) {
+    let Some(destinations) = store.destinations() else {
+        debug.field("balance", &tokens(store.balance("")));
+        return;
+    };
+    let mut balances = destinations.balances();
+    debug.field("destinations", &balances.len());
+    balances.retain(|(_, balance)| *balance < capacity);
+    balances.sort_unstable_by(|(a, low), (b, high)| (low, a).cmp(&(high, b)));
+    debug.field("not_full", &Listed(&balances));
+    let others = destinations.balance_of_others();
+    if others < capacity {
+        debug.field("others", &tokens(others));
     }
 }
 

@@ -4,7 +4,8 @@
 //! tokens were taken from. The table is copied when it changes and read without any lock; only a
 //! destination that asks for its first token has to wait for another such newcomer.
 //!
-//! A destination that never asked for a token has a full bucket, so it needs none here. When the
+//! A destination that never asked for a token, and under a cautious budget never failed, has a full bucket,
+//! so it needs none here. When the
 //! table has no place left, the full buckets go, for the same reason. Each is *retired* first, by
 //! the same compare-and-swap that a take needs: a take that comes too late is told so, and looks
 //! again behind the lock, where the new table is in place. If no bucket is full, the newcomer shares
@@ -17,7 +18,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use super::bucket::{Bucket, Rule, Take};
+use super::bucket::Take;
+use super::destination_bucket::DestinationBucket;
 use super::not_full::{NotFull, Slot};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -27,41 +29,46 @@ const SECONDS_BETWEEN_SETTLEMENTS: u64 = 10;
 /// How many destinations a credit finds without the table: two kilobytes for each budget.
 const FIRSTS: usize = 64;
 
-type Table = HashTable<Place>;
+type Table<B> = HashTable<Place<B>>;
 
-#[derive(Clone)]
-struct Place {
+struct Place<B> {
     name: Arc<str>,
-    bucket: Arc<Bucket>,
+    bucket: Arc<B>,
 }
 
-pub(crate) struct Destinations {
-    table: ArcSwap<Table>,
+impl<B> Clone for Place<B> {
+    fn clone(&self) -> Self {
+        Self { name: Arc::clone(&self.name), bucket: Arc::clone(&self.bucket) }
+    }
+}
+
+pub(crate) struct Destinations<B: DestinationBucket> {
+    table: ArcSwap<Table<B>>,
     /// Of the destinations whose hashes end alike, the one that came into the table first: a credit
     /// that finds its bucket here need not look into the table. It stays when the bucket has left.
-    firsts: Box<[OnceLock<Place>]>,
+    firsts: Box<[OnceLock<Place<B>>]>,
     /// Held by whoever changes the table; a bucket is retired only under it.
     changing: Mutex<()>,
     /// The bucket of all who have no place in the table. It is never retired.
-    others: Arc<Bucket>,
+    others: Arc<B>,
     /// The buckets that a success would change: under a rule of time alone none.
     not_full: Arc<NotFull>,
     hashing: DefaultHashBuilder,
     /// From which second on a take settles the buckets.
     settle_at: AtomicU64,
     most: usize,
-    rule: Rule,
+    rule: B::Rule,
 }
 
-impl Destinations {
+impl<B: DestinationBucket> Destinations<B> {
     /// An empty table with room for `most` destinations.
-    pub(crate) fn new(most: usize, rule: Rule) -> Self {
+    pub(crate) fn new(most: usize, rule: B::Rule) -> Self {
         let not_full = Arc::new(NotFull::new());
         Self {
             table: ArcSwap::default(),
             firsts: (0..FIRSTS).map(|_| OnceLock::new()).collect(),
             changing: Mutex::new(()),
-            others: Arc::new(bucket(rule, &not_full, Slot::OTHERS)),
+            others: Arc::new(B::create(rule, Some((Arc::clone(&not_full), Slot::OTHERS)))),
             not_full,
             hashing: DefaultHashBuilder::default(),
             settle_at: AtomicU64::new(0),
@@ -70,30 +77,30 @@ impl Destinations {
         }
     }
 
-    /// Takes this many tokens for `destination` and returns the bucket that they came from.
-    #[inline(never)]
+    /// Takes from the bucket of `destination`, and returns it if the tokens were there.
+    #[inline]
     pub(crate) fn take(
         &self,
         destination: &str,
-        tokens: u32,
         now: Duration,
-    ) -> Option<Arc<Bucket>> {
+        take: impl Fn(&B) -> Take,
+    ) -> Option<Arc<B>> {
         let hash = self.hash(destination);
         let table = self.table.load();
         if now.as_secs() >= self.settle_at.load(Ordering::Relaxed) {
             self.settle(&table, now);
         }
         if let Some(bucket) = find(&table, hash, destination) {
-            match bucket.take(tokens, now) {
+            match take(bucket) {
                 Take::Taken => return Some(Arc::clone(bucket)),
                 Take::Refused => return None,
                 Take::Retired => {}
             }
         } else if table.len() >= self.most && !table.iter().any(|own| own.bucket.is_full_at(now)) {
-            return taken_from(&self.others, tokens, now);
+            return taken_from(&self.others, take);
         }
         drop(table);
-        self.take_as_newcomer(destination, tokens, now)
+        self.take_as_newcomer(destination, now, take)
     }
 
     /// Credits a success of `destination`. One that has no bucket of its own is one of those that share the
@@ -119,19 +126,19 @@ impl Destinations {
             None if table.len() < self.most => None,
             None => self.others.balance(),
         };
-        balance.unwrap_or(self.rule.capacity)
+        balance.unwrap_or(B::capacity(self.rule))
     }
 
     /// Every destination that has a bucket, with its balance in millionths, in no order.
     pub(crate) fn balances(&self) -> Vec<(Arc<str>, u64)> {
         let table = self.table.load();
-        let balance = |bucket: &Bucket| bucket.balance().unwrap_or(self.rule.capacity);
+        let balance = |bucket: &B| bucket.balance().unwrap_or(B::capacity(self.rule));
         table.iter().map(|place| (Arc::clone(&place.name), balance(&place.bucket))).collect()
     }
 
     /// The balance of the bucket that the destinations without a place share, in millionths.
     pub(crate) fn balance_of_others(&self) -> u64 {
-        self.others.balance().unwrap_or(self.rule.capacity)
+        self.others.balance().unwrap_or(B::capacity(self.rule))
     }
 
     #[inline(never)]
@@ -158,7 +165,7 @@ impl Destinations {
         find(&self.table.load(), hash, destination).unwrap_or(&self.others).credit();
     }
 
-    fn first(&self, hash: u64) -> &OnceLock<Place> {
+    fn first(&self, hash: u64) -> &OnceLock<Place<B>> {
         &self.firsts[usize::from(hash.to_le_bytes()[0]) % FIRSTS]
     }
 
@@ -166,7 +173,7 @@ impl Destinations {
     /// which a token was taken and never again would keep every success busy with looking for its
     /// own.
     #[cold]
-    fn settle(&self, table: &Table, now: Duration) {
+    fn settle(&self, table: &Table<B>, now: Duration) {
         let seconds = now.as_secs();
         let next = seconds.saturating_add(SECONDS_BETWEEN_SETTLEMENTS);
         let due = self.settle_at.load(Ordering::Relaxed);
@@ -182,29 +189,30 @@ impl Destinations {
     fn take_as_newcomer(
         &self,
         destination: &str,
-        tokens: u32,
         now: Duration,
-    ) -> Option<Arc<Bucket>> {
+        take: impl Fn(&B) -> Take,
+    ) -> Option<Arc<B>> {
         let hash = self.hash(destination);
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let table = self.table.load_full();
         // Another thread may have brought it in meanwhile.
         if let Some(bucket) = find(&table, hash, destination) {
-            return taken_from(bucket, tokens, now);
+            return taken_from(bucket, take);
         }
-        let mut changed = Table::clone(&table);
+        let mut changed = Table::<B>::clone(&table);
         if changed.len() >= self.most {
             changed.retain(|place| !place.bucket.retire(now));
         }
         if changed.len() >= self.most {
-            return taken_from(&self.others, tokens, now);
+            return taken_from(&self.others, take);
         }
-        let bucket = Arc::new(bucket(self.rule, &self.not_full, Slot::of(hash)));
+        let counted = (Arc::clone(&self.not_full), Slot::of(hash));
+        let bucket = Arc::new(B::create(self.rule, Some(counted)));
         let place = Place { name: destination.into(), bucket: Arc::clone(&bucket) };
         self.first(hash).get_or_init(|| place.clone());
         changed.insert_unique(hash, place, |place| self.hash(&place.name));
         self.table.store(Arc::new(changed));
-        taken_from(&bucket, tokens, now)
+        taken_from(&bucket, take)
     }
 
     /// The hash of a whole name. An adversary who chooses the names cannot know which ones collide,
@@ -219,16 +227,11 @@ impl Destinations {
 }
 
 #[inline]
-fn find<'a>(table: &'a Table, hash: u64, destination: &str) -> Option<&'a Arc<Bucket>> {
+fn find<'a, B>(table: &'a Table<B>, hash: u64, destination: &str) -> Option<&'a Arc<B>> {
     table.find(hash, |place| *place.name == *destination).map(|place| &place.bucket)
 }
 
-/// A full bucket, which is counted in that slot while a success would change it.
-fn bucket(rule: Rule, not_full: &Arc<NotFull>, slot: Slot) -> Bucket {
-    Bucket::new(rule, (rule.ratio > 0).then(|| (Arc::clone(not_full), slot)))
-}
-
 /// Tokens from a bucket that cannot be retired while this runs.
-fn taken_from(bucket: &Arc<Bucket>, tokens: u32, now: Duration) -> Option<Arc<Bucket>> {
-    (bucket.take(tokens, now) == Take::Taken).then(|| Arc::clone(bucket))
+fn taken_from<B>(bucket: &Arc<B>, take: impl Fn(&B) -> Take) -> Option<Arc<B>> {
+    (take(bucket) == Take::Taken).then(|| Arc::clone(bucket))
 }

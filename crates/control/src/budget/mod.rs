@@ -3,10 +3,13 @@
 //! destinations, the bucket itself and what it shows of itself have a file each.
 
 mod bucket;
+mod cautious;
 mod debug;
+mod destination_bucket;
 mod destinations;
 mod not_full;
 mod retry_budget;
 mod settings;
+mod store;
 
 pub use retry_budget::RetryBudget;

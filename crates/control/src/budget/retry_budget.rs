@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use reattempt_core::{Budget, ConfigError, Failure, FailureKind, Permit};
 
-use super::bucket::{Bucket, Take};
-use super::destinations::Destinations;
-use super::settings::{Quota, Settings, tokens};
+use super::bucket::Bucket;
+use super::cautious::{self, CautiousBucket, Event};
+use super::settings::{Kind, Quota, Settings, tokens};
+use super::store::Store;
 use crate::sync::{Apart, AtomicU64, Ordering};
 
 /// A bucket of tokens for each destination, in front of every retry.
@@ -98,9 +99,9 @@ pub(super) struct State {
 }
 
 pub(super) enum Buckets {
-    One(Arc<Bucket>),
-    Each(Destinations),
     None,
+    Tokens(Store<Bucket>),
+    Cautious(Store<CautiousBucket>),
 }
 
 impl RetryBudget {
@@ -183,6 +184,62 @@ impl RetryBudget {
         Settings::quota(retry, after_timeout).map(Self::build)
     }
 
+    /// A budget that grants next to every retry while retries help, and next to none in an outage.
+    ///
+    /// Each destination has tokens *T*, from 0 to 10, and doubt *r*, from 0 to 128.
+    ///
+    /// | event | tokens | doubt |
+    /// |---|---|---|
+    /// | an attempt fails | | + 1 |
+    /// | a hedge is sent | − 1 | + 1 |
+    /// | a retry is sent; it needs *r* ≤ 3 and *T* ≥ 1 | − 1 | |
+    /// | a call succeeds, or fails in a way that a retry would not mend | + 0.2 | − 2 |
+    /// | a retry or hedge succeeds, unless it was sent because the server throttled | + 1 | |
+    /// | no attempt has failed for 5 minutes | 10 | 0 |
+    ///
+    /// A retry that succeeds proves that retrying helps, so it returns its token. A failure adds doubt, and
+    /// successes remove it slowly: a budget that forgets on the first success keeps an overloaded server
+    /// down, for each success lets every client retry again. After a 429 no token comes back, because a server
+    /// that asks for fewer requests is overloaded.
+    ///
+    /// # Bounds
+    ///
+    /// Both hold for each destination, in any stretch of time without 5 minutes of quiet, under any
+    /// interleaving of threads. *S* is the number of its successes.
+    ///
+    /// * Retries and hedges ≤ 10 + 0.2 · *S* + the retries that succeed.
+    /// * Retries and hedges ≤ 3 + 2 · *S*: three in a total outage. A connection that is lost is the
+    ///   exception: calls that fail with it within 64 ms are one piece of news, and the first bound
+    ///   alone limits their retries.
+    ///
+    /// # Limits
+    ///
+    /// A client that calls less than once in 5 minutes is not limited: each of its calls finds a new bucket.
+    /// A server that fails more than two attempts of three closes the bucket.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reattempt_control::RetryBudget;
+    /// use reattempt_core::{Budget, Failure, FailureKind};
+    ///
+    /// let budget = RetryBudget::cautious();
+    /// let (busy, now) = (Failure::new(FailureKind::Server), Duration::ZERO);
+    /// let retry = || budget.acquire_after_failure("api:443", &busy, now).map(|permit| permit.spend());
+    ///
+    /// // In an outage three retries are sent.
+    /// let sent = (0..1000).filter(|_| retry().is_some()).count();
+    /// assert_eq!((sent, budget.balance("api:443")), (3, 7.0));
+    ///
+    /// // 63 successes remove the doubt of a thousand failures, of which 128 are counted.
+    /// (0..62).for_each(|_| budget.on_success("api:443", 0));
+    /// assert!(retry().is_none());
+    /// (0..2).for_each(|_| budget.on_success("api:443", 0));
+    /// assert!(retry().is_some());
+    /// ```
+    pub fn cautious() -> Self {
+        Self::build(Settings::CAUTIOUS)
+    }
+
     /// No limit: every retry is granted, nothing is counted.
     ///
     /// Only for callers whose retries are bounded elsewhere.
@@ -241,18 +298,20 @@ impl RetryBudget {
     pub fn balance(&self, destination: &str) -> f64 {
         match &self.state.buckets {
             Buckets::None => f64::INFINITY,
-            Buckets::One(bucket) => tokens(bucket.balance().unwrap_or_default()),
-            Buckets::Each(destinations) => tokens(destinations.balance(destination)),
+            Buckets::Tokens(store) => tokens(store.balance(destination)),
+            Buckets::Cautious(store) => tokens(store.balance(destination)),
         }
     }
 
     /// Every destination that has a bucket of its own, with its [`balance`](Self::balance), by
     /// name. Empty for a shared or an unlimited budget.
     pub fn destinations(&self) -> Vec<(Arc<str>, f64)> {
-        let Buckets::Each(destinations) = &self.state.buckets else {
-            return Vec::new();
-        };
-        let mut balances = destinations.balances();
+        let mut balances = match &self.state.buckets {
+            Buckets::None => None,
+            Buckets::Tokens(store) => store.destinations().map(|table| table.balances()),
+            Buckets::Cautious(store) => store.destinations().map(|table| table.balances()),
+        }
+        .unwrap_or_default();
         balances.sort_unstable();
         balances.into_iter().map(|(name, balance)| (name, tokens(balance))).collect()
     }
@@ -263,21 +322,46 @@ impl RetryBudget {
     }
 
     fn build(settings: Settings) -> Self {
-        let buckets = match (settings.rule, settings.max_destinations) {
-            (None, _) => Buckets::None,
-            (Some(rule), None) => Buckets::One(Arc::new(Bucket::new(rule, None))),
-            (Some(rule), Some(most)) => Buckets::Each(Destinations::new(most, rule)),
+        let most = settings.max_destinations;
+        let buckets = match settings.kind {
+            Kind::Unlimited => Buckets::None,
+            Kind::Tokens(rule) | Kind::Quota(rule, _) => Buckets::Tokens(Store::new(most, rule)),
+            Kind::Cautious(caution) => Buckets::Cautious(Store::new(most, caution)),
         };
         Self { state: Arc::new(State { settings, buckets, refusals: Apart::default() }) }
+    }
+
+    /// Takes tokens, or has a cautious budget record `event` and take one.
+    #[inline]
+    fn take(
+        &self,
+        destination: &str,
+        event: Event,
+        failure: &Failure,
+        now: Duration,
+    ) -> Option<Permit> {
+        let permit = match &self.state.buckets {
+            Buckets::None => return Some(Permit::free()),
+            Buckets::Tokens(store) => {
+                let cost = self.cost(failure);
+                store
+                    .take(destination, now, |bucket| bucket.take(cost, now))
+                    .map(|bucket| Permit::new(bucket, cost))
+            }
+            Buckets::Cautious(store) => store
+                .take(destination, now, |bucket| bucket.record(event, now))
+                .map(|bucket| cautious::permit(bucket, failure)),
+        };
+        permit.or_else(|| self.refuse())
     }
 
     /// What a retry after this failure costs.
     #[inline]
     fn cost(&self, failure: &Failure) -> u32 {
-        match self.state.settings.quota {
-            None => 1,
-            Some(quota) if failure.kind() == FailureKind::Timeout => quota.after_timeout,
-            Some(quota) => quota.retry,
+        match self.state.settings.kind {
+            Kind::Quota(_, quota) if failure.kind() == FailureKind::Timeout => quota.after_timeout,
+            Kind::Quota(_, quota) => quota.retry,
+            _ => 1,
         }
     }
 
@@ -298,19 +382,30 @@ impl Default for RetryBudget {
 impl Budget for RetryBudget {
     /// Takes one token, or what a quota says, from the bucket of `destination`. Allocates only for a
     /// destination that never asked before.
+    ///
+    /// A cautious budget takes this for a hedge: its doubt grows until the call succeeds.
     #[inline]
     fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
-        let cost = self.cost(failure);
-        let paid_from = match &self.state.buckets {
-            Buckets::One(bucket) => {
-                (bucket.take(cost, now) == Take::Taken).then(|| Arc::clone(bucket))
-            }
-            Buckets::Each(destinations) => destinations.take(destination, cost, now),
-            Buckets::None => return Some(Permit::free()),
-        };
-        match paid_from {
-            Some(bucket) => Some(Permit::new(bucket, cost)),
-            None => self.refuse(),
+        self.take(destination, Event::Hedge, failure, now)
+    }
+
+    #[inline]
+    fn acquire_after_failure(
+        &self,
+        destination: &str,
+        failure: &Failure,
+        now: Duration,
+    ) -> Option<Permit> {
+        self.take(destination, Event::FailureAndRetry(failure.kind()), failure, now)
+    }
+
+    /// Adds to the doubt of a cautious budget. No other kind counts failures.
+    #[inline]
+    fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
+        if let Buckets::Cautious(store) = &self.state.buckets {
+            store.take(destination, now, |bucket| {
+                bucket.record(Event::Failure(failure.kind()), now)
+            });
         }
     }
 
@@ -318,22 +413,23 @@ impl Budget for RetryBudget {
     /// its last retry has returned what it cost.
     #[inline]
     fn on_success(&self, destination: &str, retries: u32) {
-        if retries > 0 && self.state.settings.quota.is_some() {
-            return;
-        }
         match &self.state.buckets {
-            Buckets::One(bucket) => drop(bucket.credit()),
-            Buckets::Each(destinations) => destinations.on_success(destination),
             Buckets::None => {}
+            Buckets::Tokens(store) => {
+                if retries == 0 || !matches!(self.state.settings.kind, Kind::Quota(..)) {
+                    store.on_success(destination);
+                }
+            }
+            Buckets::Cautious(store) => store.on_success(destination),
         }
     }
 
     #[inline]
     fn is_full(&self) -> bool {
         match &self.state.buckets {
-            Buckets::One(bucket) => bucket.wants_no_credit(),
-            Buckets::Each(destinations) => destinations.are_full(),
             Buckets::None => true,
+            Buckets::Tokens(store) => store.is_full(),
+            Buckets::Cautious(store) => store.is_full(),
         }
     }
 

@@ -4,6 +4,7 @@
 use reattempt_core::ConfigError;
 
 use super::bucket::{MOST_TOKENS, Rule, TOKEN};
+use super::cautious::{self, Caution};
 
 /// The default table holds the destinations of a busy gateway in some hundred kilobytes.
 const MAX_DESTINATIONS: usize = 1024;
@@ -17,15 +18,25 @@ const RATIO: f64 = 0.1;
 /// such clients together keep a server down.
 const TRICKLE: u64 = TOKEN / 100;
 
+const UNSET_IF_UNLIMITED: &str = "left unset on an unlimited budget";
+
 /// What a budget was built from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// `None` when every retry is granted.
-    pub(crate) rule: Option<Rule>,
+    pub(crate) kind: Kind,
     /// `None` when all destinations share one bucket.
     pub(crate) max_destinations: Option<usize>,
-    /// `None` when each retry costs one token, and a success gives the ratio whatever its call paid.
-    pub(crate) quota: Option<Quota>,
+}
+
+/// The rule of every bucket of a budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Every retry is granted.
+    Unlimited,
+    Cautious(Caution),
+    /// Each retry costs one token, and a success gives the ratio whatever its call paid.
+    Tokens(Rule),
+    Quota(Rule, Quota),
 }
 
 /// What a retry costs, in tokens, which the success of its call gives back.
@@ -56,15 +67,27 @@ impl Quota {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self::of(Rule { capacity: 10 * TOKEN, ratio: TOKEN / 10, refill: TRICKLE, refunds: false })
+        Self::tokens(Rule {
+            capacity: 10 * TOKEN,
+            ratio: TOKEN / 10,
+            refill: TRICKLE,
+            refunds: false,
+        })
     }
 }
 
 impl Settings {
-    pub(crate) const UNLIMITED: Self = Self { rule: None, max_destinations: None, quota: None };
+    pub(crate) const UNLIMITED: Self = Self { kind: Kind::Unlimited, max_destinations: None };
 
-    fn of(rule: Rule) -> Self {
-        Self { rule: Some(rule), max_destinations: Some(MAX_DESTINATIONS), quota: None }
+    pub(crate) const CAUTIOUS: Self =
+        Self::of(Kind::Cautious(Caution { capacity: 10 * TOKEN, credit: TOKEN / 5 }));
+
+    const fn of(kind: Kind) -> Self {
+        Self { kind, max_destinations: Some(MAX_DESTINATIONS) }
+    }
+
+    const fn tokens(rule: Rule) -> Self {
+        Self::of(Kind::Tokens(rule))
     }
 
     pub(crate) fn ratio(ratio: f64) -> Result<Self, ConfigError> {
@@ -77,7 +100,7 @@ impl Settings {
         let allowed = (0.000_001, 1_000_000.0, "a number from 0.000001 to 1000000");
         let refill = millionths("per_second", per_second, allowed)?;
         let capacity = capacity("burst", burst)?;
-        Ok(Self::of(Rule { capacity, ratio: 0, refill, refunds: false }))
+        Ok(Self::tokens(Rule { capacity, ratio: 0, refill, refunds: false }))
     }
 
     pub(crate) fn quota(retry: u32, after_timeout: u32) -> Result<Self, ConfigError> {
@@ -86,8 +109,7 @@ impl Settings {
 
     pub(crate) fn of_quota(quota: Quota) -> Self {
         let capacity = u64::from(Quota::CAPACITY) * TOKEN;
-        let rule = Rule { capacity, ratio: TOKEN, refill: 0, refunds: true };
-        Self { quota: Some(quota), ..Self::of(rule) }
+        Self::of(Kind::Quota(Rule { capacity, ratio: TOKEN, refill: 0, refunds: true }, quota))
     }
 
     pub(crate) fn ratio_for(normal_rps: f64) -> Result<Self, ConfigError> {
@@ -100,23 +122,38 @@ impl Settings {
         Self::rate(rate, (2.0 * rate).max(1.0))
     }
 
-    pub(crate) fn capacity(self, tokens: f64) -> Result<Self, ConfigError> {
+    pub(crate) fn capacity(mut self, tokens: f64) -> Result<Self, ConfigError> {
         let capacity = capacity("capacity", tokens)?;
-        if self.quota.is_some_and(|quota| capacity < u64::from(quota.dearest()) * TOKEN) {
-            // A retry after a timeout, or any at all, would never be allowed.
-            return Err(ConfigError::new("capacity", tokens, "at least what a retry costs"));
+        match &mut self.kind {
+            Kind::Unlimited => {
+                return Err(ConfigError::new("capacity", tokens, UNSET_IF_UNLIMITED));
+            }
+            Kind::Cautious(_) if capacity > u64::from(cautious::MOST_TOKENS) * TOKEN => {
+                return Err(ConfigError::new("capacity", tokens, "a number from 1 to 1000"));
+            }
+            Kind::Quota(_, quota) if capacity < u64::from(quota.dearest()) * TOKEN => {
+                // A retry after a timeout, or any at all, would never be allowed.
+                return Err(ConfigError::new("capacity", tokens, "at least what a retry costs"));
+            }
+            Kind::Cautious(caution) => caution.capacity = capacity,
+            Kind::Tokens(rule) | Kind::Quota(rule, _) => rule.capacity = capacity,
         }
-        Ok(self.limited("capacity", tokens)?.with(|rule| rule.capacity = capacity))
+        Ok(self)
     }
 
     pub(crate) fn trickle(self, per_second: f64) -> Result<Self, ConfigError> {
         let allowed = (0.0, 1_000_000.0, "a number from 0 to 1000000");
         let refill = millionths("trickle", per_second, allowed)?;
-        if self.rule.is_some_and(|rule| rule.ratio == 0) {
+        let unset = match self.kind {
+            Kind::Unlimited => UNSET_IF_UNLIMITED,
+            Kind::Cautious(_) => "left unset on a cautious budget",
             // It would replace the rate, and at 0 leave nothing that refills the bucket.
-            return Err(ConfigError::new("trickle", per_second, "left unset on a rate budget"));
-        }
-        Ok(self.limited("trickle", per_second)?.with(|rule| rule.refill = refill))
+            Kind::Tokens(rule) if rule.ratio == 0 => "left unset on a rate budget",
+            Kind::Tokens(_) | Kind::Quota(..) => {
+                return Ok(self.with(|rule| rule.refill = refill));
+            }
+        };
+        Err(ConfigError::new("trickle", per_second, unset))
     }
 
     pub(crate) fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
@@ -130,16 +167,10 @@ impl Settings {
         Self { max_destinations: None, ..self }
     }
 
-    /// Refuses to set a field of a bucket where there is no bucket.
-    fn limited(self, field: &'static str, value: f64) -> Result<Self, ConfigError> {
-        match self.rule {
-            Some(_) => Ok(self),
-            None => Err(ConfigError::new(field, value, "left unset on an unlimited budget")),
-        }
-    }
-
     fn with(mut self, change: impl FnOnce(&mut Rule)) -> Self {
-        self.rule.as_mut().map(change);
+        if let Kind::Tokens(rule) | Kind::Quota(rule, _) = &mut self.kind {
+            change(rule);
+        }
         self
     }
 }

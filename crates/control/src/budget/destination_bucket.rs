@@ -1,0 +1,110 @@
+//! The interface between the table of destinations and the kinds of bucket in it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reattempt_core::PermitIssuer;
+
+use super::bucket::{Bucket, Rule};
+use super::cautious::{Caution, CautiousBucket};
+use super::not_full::{NotFull, Slot};
+
+/// A bucket that a table of destinations can hold.
+pub(crate) trait DestinationBucket: PermitIssuer + fmt::Debug + Sized + 'static {
+    /// The settings of such a bucket.
+    type Rule: Copy + Send + Sync;
+
+    /// Creates a full bucket, which is counted in that slot while a success would change it.
+    fn create(rule: Self::Rule, counted: Option<(Arc<NotFull>, Slot)>) -> Self;
+    /// Returns the most that the bucket holds, in millionths.
+    fn capacity(rule: Self::Rule) -> u64;
+    /// Records a success. Returns `false` if the bucket has left the table.
+    fn credit(&self) -> bool;
+    /// Returns `true` if a success would have no effect.
+    fn is_full(&self) -> bool;
+    /// Returns the tokens in millionths; `None` once the bucket has left the table.
+    fn balance(&self) -> Option<u64>;
+    /// Fills the bucket if time has filled it by `now`.
+    fn settle(&self, now: Duration);
+    /// Takes the bucket out of service if it is full at `now`. Returns `true` if it did.
+    fn retire(&self, now: Duration) -> bool;
+    /// Returns `true` if [`retire`](Self::retire) would find it full.
+    fn is_full_at(&self, now: Duration) -> bool;
+}
+
+impl DestinationBucket for Bucket {
+    type Rule = Rule;
+
+    fn create(rule: Rule, counted: Option<(Arc<NotFull>, Slot)>) -> Self {
+        Self::new(rule, counted.filter(|_| rule.ratio > 0))
+    }
+
+    fn capacity(rule: Rule) -> u64 {
+        rule.capacity
+    }
+
+    #[inline]
+    fn credit(&self) -> bool {
+        self.credit()
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.wants_no_credit()
+    }
+
+    fn balance(&self) -> Option<u64> {
+        self.balance()
+    }
+
+    fn settle(&self, now: Duration) {
+        self.settle(now);
+    }
+
+    fn retire(&self, now: Duration) -> bool {
+        self.retire(now)
+    }
+
+    fn is_full_at(&self, now: Duration) -> bool {
+        self.is_full_at(now)
+    }
+}
+
+impl DestinationBucket for CautiousBucket {
+    type Rule = Caution;
+
+    fn create(rule: Caution, counted: Option<(Arc<NotFull>, Slot)>) -> Self {
+        Self::new(rule, counted)
+    }
+
+    fn capacity(rule: Caution) -> u64 {
+        rule.capacity
+    }
+
+    #[inline]
+    fn credit(&self) -> bool {
+        self.credit()
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.is_full()
+    }
+
+    fn balance(&self) -> Option<u64> {
+        self.balance()
+    }
+
+    fn settle(&self, now: Duration) {
+        self.settle(now);
+    }
+
+    fn retire(&self, now: Duration) -> bool {
+        self.retire(now)
+    }
+
+    fn is_full_at(&self, now: Duration) -> bool {
+        self.is_full_at(now)
+    }
+}
