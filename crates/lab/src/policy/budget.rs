@@ -11,7 +11,7 @@ pub(super) fn of_fields(fields: &mut Fields<'_, '_>) -> Option<(RetryBudget, Str
         inner.finish();
         return budget;
     }
-    let word = fields.word("budget", &["default", "aws_quota", "none"])?;
+    let word = fields.word("budget", &["default", "cautious", "aws_quota", "none"])?;
     Some(named(word))
 }
 
@@ -19,6 +19,7 @@ fn named(word: &str) -> (RetryBudget, String) {
     match word {
         "none" => (RetryBudget::unlimited(), "no budget limits the retries".to_owned()),
         "aws_quota" => (RetryBudget::aws_quota(), aws_quota()),
+        "cautious" => (RetryBudget::cautious(), cautious()),
         _ => (RetryBudget::default(), ratio(0.1, 10.0, 0.01)),
     }
 }
@@ -36,6 +37,13 @@ pub(super) fn of_profile(name: &str) -> Option<String> {
 fn aws_quota() -> String {
     "a retry takes 5 tokens of 500, after a timeout 10; a retried call that succeeds gives back what \
      it paid, any other success 1"
+        .to_owned()
+}
+
+/// What the cautious budget does.
+fn cautious() -> String {
+    "three retries without a success, and two more for each success; a retry takes one of 10 tokens, which \
+     its success gives back, and a success gives 0.2"
         .to_owned()
 }
 

@@ -40,6 +40,9 @@ pub(crate) struct Budgets {
     #[arg(long, value_delimiter = ',', value_name = "SHARE,…", value_parser = share,
           default_values_t = [0.1, 0.3, 0.5, 1.0])]
     pub(super) failure_rates: Vec<f64>,
+    /// Failures come in bursts of this mean length, in which every request fails
+    #[arg(long, value_name = "TIME", value_parser = length)]
+    pub(super) burst: Option<Duration>,
     /// Calls a second of all clients
     #[arg(long, default_value_t = 10_000, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -99,6 +102,9 @@ impl Budgets {
         if seconds < 2 * AT_FIRST {
             return Err(LabError::new(format!("--duration must be at least {} s", 2 * AT_FIRST)));
         }
+        if self.burst.is_some_and(|burst| burst.is_zero()) {
+            return Err(LabError::new("--burst must be longer than 0 s"));
+        }
         if f64::from(self.calls) * self.duration.as_secs_f64() > super::settings::MOST_CALLS {
             return Err(LabError::new(super::settings::TOO_MANY));
         }
@@ -143,7 +149,16 @@ impl Budgets {
             end: duration + 30 * SECOND,
             timeout: SECOND,
             network: 1,
-            server: ServerSettings { workers: u64::MAX, service: 10, queue: 0, fault, faulty },
+            server: ServerSettings {
+                workers: u64::MAX,
+                service: 10,
+                queue: 0,
+                fault,
+                faulty,
+                burst: self.burst.map(ticks),
+                refusal_cost: 0.0,
+            },
+            drop_every: None,
             seed,
         }
     }

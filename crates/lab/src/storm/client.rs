@@ -31,20 +31,33 @@ pub(super) struct Client {
     /// How many calls it has made.
     pub(super) calls: u32,
     arrivals: Arrivals,
+    /// The moments at which its connection is lost.
+    pub(super) losses: Option<Arrivals>,
 }
 
 impl Client {
     pub(super) fn new(policy: &Policy, arrivals: Arrivals) -> Self {
-        Self { seed: arrivals.seed, budget: policy.budget_of_client(), calls: 0, arrivals }
+        Self {
+            seed: arrivals.seed,
+            budget: policy.budget_of_client(),
+            calls: 0,
+            arrivals,
+            losses: None,
+        }
     }
 
     /// When it makes its next call.
     pub(super) fn next_call(&mut self) -> u64 {
         self.arrivals.next()
     }
+
+    /// When its connection is lost next.
+    pub(super) fn next_loss(&mut self) -> u64 {
+        self.losses.as_mut().map_or(u64::MAX, Arrivals::next)
+    }
 }
 
-/// The moments at which a client calls.
+/// Random moments, such as those at which a client calls.
 pub(super) struct Arrivals {
     /// A number for the seed of the client's policy.
     pub(super) seed: u64,
@@ -55,9 +68,9 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Those of the client with this number, at `rate` calls a second.
-    pub(super) fn new(seed: u64, client: u32, rate: f64) -> Self {
-        let mut random = CallRandom::of_call(seed, client.into());
+    /// Those of the stream with this number, as clients have one each, at `rate` calls a second.
+    pub(super) fn new(seed: u64, client: u64, rate: f64) -> Self {
+        let mut random = CallRandom::of_call(seed, client);
         Self { seed: random.next_u64(), random, mean: 1000.0 / rate, at: 0.0 }
     }
 

@@ -36,8 +36,8 @@ use settings::{length, positive, share};
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, after_long_help = policy::HELP)]
 pub(crate) struct Storm {
-    /// What is compared: none, naive, unlimited, ours, for-rate, grpc-throttle, aws-quota, and policies
-    /// as of `lab plan`, such as standard:budget.capacity=2 [default: the first seven]
+    /// What is compared: none, naive, unlimited, ours, for-rate, grpc-throttle, aws-quota, cautious, and
+    /// policies as of `lab plan`, such as standard:budget.capacity=2 [default: the first eight]
     #[arg(value_name = "POLICY", value_parser = policy::parse)]
     policies: Vec<Choice>,
     /// A TOML file with a table for each policy
@@ -65,10 +65,21 @@ pub(crate) struct Storm {
     /// With `--fault slow`: a request takes this many times as long [default: 10]
     #[arg(long, value_name = "FACTOR", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     slowdown: Option<u32>,
-    /// With `--fault refuse`: the share of the requests that is refused [default: 1]
+    /// With `--fault refuse` or `lose`: the share of the requests that fails [default: 1]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     failure_rate: Option<f64>,
-    /// The load without retries, as a share of what the server can do
+    /// With `--fault refuse` or `lose`: failures come in bursts of this mean length, in which every
+    /// request fails
+    #[arg(long, value_name = "TIME", value_parser = length)]
+    burst: Option<Duration>,
+    /// The work that a refusal is for the server, as a share of that of an answer
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = settings::cost)]
+    refusal_cost: f64,
+    /// Mean time between two losses of a client's connection, which fail all its attempts under way
+    #[arg(long, value_name = "TIME", value_parser = length)]
+    drop_every: Option<Duration>,
+    /// The load without retries, as a share of what the server can do; its workers are whole, so the true
+    /// load may be lower, and is printed
     #[arg(long, default_value_t = 0.7, value_name = "SHARE", value_parser = settings::load)]
     load: f64,
     /// How long a worker of the server takes for a request
@@ -93,6 +104,8 @@ enum FaultKind {
     Slow,
     /// Requests are refused at once
     Refuse,
+    /// Requests are never answered
+    Lose,
 }
 
 #[derive(Debug, Serialize)]
@@ -102,6 +115,8 @@ struct Document<'a> {
     normal_load: f64,
     /// What the server can do in a second.
     capacity: f64,
+    /// The one over the other: workers are whole.
+    true_load: f64,
     outage: Range<f64>,
     storms: &'a [Course],
 }
@@ -140,7 +155,14 @@ impl Storm {
         let outage = seconds(start)..seconds(end);
         if common.json {
             let (seed, outage) = (common.seed(), outage.clone());
-            let document = Document { seed, normal_load, capacity, outage, storms: &courses };
+            let document = Document {
+                seed,
+                normal_load,
+                capacity,
+                true_load: normal_load / capacity,
+                outage,
+                storms: &courses,
+            };
             text::json(out, &document)?;
         } else {
             let looked_at = after.len();
@@ -159,14 +181,18 @@ impl Storm {
     ) -> Result<(), LabError> {
         writeln!(
             out,
-            "{} clients, {normal_load:.0} calls a second; the server can do {capacity:.0}, and for \
-             {} it {}\n",
+            "{} clients, {normal_load:.0} calls a second; the server can do {capacity:.0} (a load of \
+             {}), and for {} it {}\n",
             self.clients,
+            text::percent(normal_load / capacity),
             text::brief(self.outage),
             match self.fault {
                 FaultKind::Stall => "answers nothing".to_owned(),
                 FaultKind::Slow => format!("takes {} times as long", self.slowdown()),
                 FaultKind::Refuse => format!("refuses {}", text::percent(self.failure_rate())),
+                FaultKind::Lose => {
+                    format!("never answers {}", text::percent(self.failure_rate()))
+                }
             }
         )?;
         let mut table = text::table([

@@ -56,6 +56,7 @@ pub(super) enum Which {
     ForRate,
     GrpcThrottle,
     AwsQuota,
+    Cautious,
 }
 
 pub(super) const HELP: &str = "Policies:
@@ -66,6 +67,7 @@ pub(super) const HELP: &str = "Policies:
   for-rate       ours, with the budget for the client's rate of calls
   grpc-throttle  gRPC's delays and throttle
   aws-quota      the delays and the quota of AWS's clients
+  cautious       ours, with the cautious budget
   and profiles and schedules as of `lab plan`, with what differs from them, such as
   stripe, standard:budget.capacity=2, exponential:base=50ms,jitter=equal,budget=none";
 
@@ -129,6 +131,9 @@ impl Policy {
                 let budget = Kind::Bucket(RetryBudget::for_rate(rate)?);
                 Self::new("ours, for rate", standard(), budget)
             }
+            Which::Cautious => {
+                Self::new("cautious", standard(), Kind::Bucket(RetryBudget::cautious()))
+            }
             Which::GrpcThrottle => {
                 let schedule = Exponential::symmetric(Duration::from_millis(100), 0.2)?;
                 let profile = Profile::new(schedule.cap(Duration::from_secs(5))?).shared();
@@ -142,7 +147,7 @@ impl Policy {
     }
 
     /// Our schedule and limits with each kind of budget, for clients of `rate` calls a second.
-    pub(super) fn of_budgets(rate: f64) -> Result<[Self; 6], ConfigError> {
+    pub(super) fn of_budgets(rate: f64) -> Result<[Self; 7], ConfigError> {
         let ours = |name, budget| Self::new(name, profile::standard().shared(), budget);
         let bucket = |name, budget| ours(name, Kind::Bucket(budget));
         Ok([
@@ -150,6 +155,7 @@ impl Policy {
             bucket("ratio", RetryBudget::default()),
             bucket("ratio for rate", RetryBudget::for_rate(rate)?),
             bucket("rate", RetryBudget::rate_for_traffic(rate)?),
+            bucket("cautious", RetryBudget::cautious()),
             ours("gRPC throttle", throttle()?),
             bucket("AWS quota", RetryBudget::aws_quota()),
         ])

@@ -22,6 +22,10 @@ pub(super) struct ServerSettings {
     pub(super) fault: Fault,
     /// When the fault is there.
     pub(super) faulty: Range<u64>,
+    /// Mean length of a stretch in which every request fails, where failures come in bursts.
+    pub(super) burst: Option<u64>,
+    /// The work of a refusal, as a share of that of an answer.
+    pub(super) refusal_cost: f64,
 }
 
 /// What goes wrong.
@@ -33,6 +37,8 @@ pub(super) enum Fault {
     Slow(u32),
     /// This share of the requests is refused.
     Refuse(f64),
+    /// This share of the requests is never answered.
+    Lose(f64),
 }
 
 /// A server at work on requests of type `J`.
@@ -42,6 +48,9 @@ pub(super) struct Server<J> {
     busy: u64,
     waiting: VecDeque<J>,
     random: CallRandom,
+    bursts: Bursts,
+    /// Work on refusals that the next answers have to wait for, in ticks.
+    owed: f64,
 }
 
 /// What becomes of a request that arrives.
@@ -53,17 +62,23 @@ pub(super) enum Arrival<J> {
     Waits,
     /// It is answered with a failure at once.
     Refused(J),
+    /// It is never answered.
+    Lost,
 }
 
 impl<J> Server<J> {
-    pub(super) fn new(settings: ServerSettings, random: CallRandom) -> Self {
-        Self { settings, busy: 0, waiting: VecDeque::new(), random }
+    /// Creates an idle server. `random` has a stream for chance failures, and one for bursts of them.
+    pub(super) fn new(settings: ServerSettings, [random, bursts]: [CallRandom; 2]) -> Self {
+        let bursts = Bursts { random: bursts, until: 0, failing: true };
+        Self { settings, busy: 0, waiting: VecDeque::new(), random, bursts, owed: 0.0 }
     }
 
     /// A request arrives at the moment `now`.
     pub(super) fn arrive(&mut self, now: u64, job: J) -> Arrival<J> {
-        if self.refuses(now) {
-            Arrival::Refused(job)
+        if self.loses(now) {
+            Arrival::Lost
+        } else if self.refuses(now) {
+            self.refuse(job)
         } else if self.busy < self.settings.workers && self.waiting.is_empty() && !self.stalls(now)
         {
             self.busy += 1;
@@ -72,8 +87,13 @@ impl<J> Server<J> {
             self.waiting.push_back(job);
             Arrival::Waits
         } else {
-            Arrival::Refused(job)
+            self.refuse(job)
         }
+    }
+
+    fn refuse(&mut self, job: J) -> Arrival<J> {
+        self.owed += self.settings.refusal_cost * self.settings.service as f64;
+        Arrival::Refused(job)
     }
 
     /// A worker is done.
@@ -92,13 +112,21 @@ impl<J> Server<J> {
         Some((job, self.work(now)))
     }
 
-    fn work(&self, now: u64) -> u64 {
-        match self.settings.fault {
+    fn work(&mut self, now: u64) -> u64 {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "never below zero, and the cast saturates"
+        )]
+        let refusals = self.owed as u64;
+        self.owed -= refusals as f64;
+        let service = match self.settings.fault {
             Fault::Slow(factor) if self.is_faulty(now) => {
                 self.settings.service.saturating_mul(factor.into())
             }
             _ => self.settings.service,
-        }
+        };
+        service.saturating_add(refusals)
     }
 
     fn stalls(&self, now: u64) -> bool {
@@ -107,13 +135,58 @@ impl<J> Server<J> {
 
     fn refuses(&mut self, now: u64) -> bool {
         match self.settings.fault {
-            Fault::Refuse(share) if self.is_faulty(now) => fraction(&mut self.random) < share,
+            Fault::Refuse(share) if self.is_faulty(now) => self.fails(now, share),
             _ => false,
+        }
+    }
+
+    fn loses(&mut self, now: u64) -> bool {
+        match self.settings.fault {
+            Fault::Lose(share) if self.is_faulty(now) => self.fails(now, share),
+            _ => false,
+        }
+    }
+
+    fn fails(&mut self, now: u64, share: f64) -> bool {
+        match self.settings.burst {
+            None => fraction(&mut self.random) < share,
+            Some(mean) => self.bursts.is_failing(now, mean, share),
         }
     }
 
     fn is_faulty(&self, now: u64) -> bool {
         self.settings.faulty.contains(&now)
+    }
+}
+
+/// A chain of two states: everything fails, or nothing.
+#[derive(Debug)]
+struct Bursts {
+    random: CallRandom,
+    /// When the present state ends.
+    until: u64,
+    failing: bool,
+}
+
+impl Bursts {
+    /// Returns `true` if everything fails at `now`, where bursts of this mean length take `share` of the time.
+    fn is_failing(&mut self, now: u64, mean: u64, share: f64) -> bool {
+        if share == 0.0 || share == 1.0 {
+            return share == 1.0;
+        }
+        while self.until <= now {
+            self.failing = !self.failing;
+            let mean = mean as f64 * if self.failing { 1.0 } else { (1.0 - share) / share };
+            let length = -mean * (1.0 - fraction(&mut self.random)).ln();
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "never below zero, and the cast saturates"
+            )]
+            let length = (length.ceil() as u64).max(1);
+            self.until = self.until.saturating_add(length);
+        }
+        self.failing
     }
 }
 

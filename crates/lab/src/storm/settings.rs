@@ -36,6 +36,7 @@ impl Storm {
             FaultKind::Stall => Fault::Stall,
             FaultKind::Slow => Fault::Slow(self.slowdown()),
             FaultKind::Refuse => Fault::Refuse(self.failure_rate()),
+            FaultKind::Lose => Fault::Lose(self.failure_rate()),
         };
         let start = ticks(self.at);
         let faulty = start..start.saturating_add(ticks(self.outage));
@@ -47,7 +48,16 @@ impl Storm {
             end: ticks(self.duration.saturating_add(self.settling())),
             timeout: ticks(self.timeout),
             network: ticks(self.network),
-            server: ServerSettings { workers, service, queue, fault, faulty },
+            server: ServerSettings {
+                workers,
+                service,
+                queue,
+                fault,
+                faulty,
+                burst: self.burst.map(ticks),
+                refusal_cost: self.refusal_cost,
+            },
+            drop_every: self.drop_every.map(ticks),
             seed,
         })
     }
@@ -58,16 +68,20 @@ impl Storm {
             ("--service", self.service),
             ("--timeout", self.timeout),
             ("--outage", self.outage),
+            ("--burst", self.burst.unwrap_or(Duration::MAX)),
+            ("--drop-every", self.drop_every.unwrap_or(Duration::MAX)),
         ] {
             if duration.is_zero() {
                 return Err(LabError::new(format!("{name} must be longer than 0 s")));
             }
         }
-        for (name, is_set, fault) in [
-            ("--slowdown", self.slowdown.is_some(), FaultKind::Slow),
-            ("--failure-rate", self.failure_rate.is_some(), FaultKind::Refuse),
+        let by_chance = [FaultKind::Refuse, FaultKind::Lose];
+        for (name, is_set, faults) in [
+            ("--slowdown", self.slowdown.is_some(), &[FaultKind::Slow][..]),
+            ("--failure-rate", self.failure_rate.is_some(), &by_chance),
+            ("--burst", self.burst.is_some(), &by_chance),
         ] {
-            if is_set && self.fault != fault {
+            if is_set && !faults.contains(&self.fault) {
                 return Err(LabError::new(format!("{name} belongs to another --fault")));
             }
         }
@@ -152,10 +166,14 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     number(text, |number| (0.0..=1.0).contains(&number), "must be from 0 to 1")
 }
 
-/// The share of what a server can do that it has to do.
+/// The load as a share of what a server can do, on the command line.
 pub(super) fn load(text: &str) -> Result<f64, String> {
-    let rule = "must be from 0.0001 to below 1: what is overloaded at all times does not recover";
-    number(text, |number| (0.0001..1.0).contains(&number), rule)
+    number(text, |number| (0.0001..=2.0).contains(&number), "must be from 0.0001 to 2")
+}
+
+/// The work of a refusal, on the command line.
+pub(super) fn cost(text: &str) -> Result<f64, String> {
+    number(text, |number| (0.0..=100.0).contains(&number), "must be from 0 to 100")
 }
 
 fn number(text: &str, legal: fn(f64) -> bool, rule: &str) -> Result<f64, String> {

@@ -32,6 +32,8 @@ pub(super) struct Scene {
     /// How long a message takes, one way; at least 1.
     pub(super) network: u64,
     pub(super) server: ServerSettings,
+    /// Mean time between two losses of a client's connection, which fail all its attempts under way.
+    pub(super) drop_every: Option<u64>,
     pub(super) seed: u64,
 }
 
@@ -71,6 +73,9 @@ struct Event {
     kind: Kind,
 }
 
+/// Marks the random streams of lost connections.
+const LOSSES: u64 = 1 << 40;
+
 /// In the order in which they are taken within a tick: the server's first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
@@ -83,6 +88,8 @@ enum Kind {
     Timeout,
     RetryDue,
     CallDue,
+    /// A client's connection is lost.
+    ConnectionLost,
 }
 
 impl Event {
@@ -99,6 +106,8 @@ struct Call {
     number: u32,
     /// The attempt under way, or the next one while it is waited for; 0 when the place is free.
     attempt: u16,
+    /// The attempt has not been sent yet.
+    waits: bool,
     started: u64,
     retrying: Option<Box<Retrying>>,
 }
@@ -121,11 +130,21 @@ impl<'a, W: Watch> Simulation<'a, W> {
         let nobody = Event { slot: 0, client: 0, call: 0, attempt: 0, kind: Kind::FaultOver };
         queue.after(scene.server.faulty.end, nobody);
         for number in 0..scene.clients {
-            let arrivals = Arrivals::new(scene.seed, number, scene.rate);
+            let arrivals = Arrivals::new(scene.seed, number.into(), scene.rate);
             let mut client = Client::new(policy, arrivals);
             let first = client.next_call();
             if first < scene.duration {
                 queue.after(first, Event { client: number, kind: Kind::CallDue, ..nobody });
+            }
+            if let Some(mean) = scene.drop_every {
+                client.losses = Some(Arrivals::new(
+                    scene.seed,
+                    u64::from(number) | LOSSES,
+                    1000.0 / mean as f64,
+                ));
+                let first = client.next_loss();
+                let loss = Event { client: number, call: u32::MAX, ..nobody };
+                queue.after(first, Event { kind: Kind::ConnectionLost, ..loss });
             }
             clients.push(client);
         }
@@ -156,12 +175,13 @@ impl<'a, W: Watch> Simulation<'a, W> {
             }
             Kind::Arrives => match self.server.arrive(now, event) {
                 Arrival::Begun(job, work) => self.begun(job, work),
-                Arrival::Waits => {}
+                Arrival::Waits | Arrival::Lost => {}
                 Arrival::Refused(job) => {
                     self.queue.after(self.scene.network, Event { kind: Kind::Refusal, ..job });
                 }
             },
             Kind::CallDue => self.call(event),
+            Kind::ConnectionLost => self.lose_connection(event),
             Kind::Answer | Kind::Refusal | Kind::Timeout | Kind::RetryDue => {
                 // Of an attempt that nobody waits for any more, nobody learns anything.
                 let slot = event.slot as usize;
@@ -187,6 +207,23 @@ impl<'a, W: Watch> Simulation<'a, W> {
         self.queue.after(work, Event { kind: Kind::Done, ..job });
     }
 
+    /// All attempts of a client that are under way fail.
+    fn lose_connection(&mut self, event: Event) {
+        for slot in 0..self.calls.len() {
+            let Call { client, number: call, attempt, waits, .. } = self.calls[slot];
+            if client == event.client && attempt > 0 && !waits {
+                let slot_number = u32::try_from(slot).unwrap_or(u32::MAX);
+                self.told(slot, Event { slot: slot_number, call, attempt, ..event });
+            }
+        }
+        let now = self.queue.now();
+        let Some(client) = self.clients.get_mut(event.client as usize) else { return };
+        let next = client.next_loss();
+        if next < self.scene.duration {
+            self.queue.after(next.saturating_sub(now), event);
+        }
+    }
+
     /// A client makes a call.
     fn call(&mut self, due: Event) {
         let now = self.queue.now();
@@ -197,7 +234,14 @@ impl<'a, W: Watch> Simulation<'a, W> {
         if next < self.scene.duration {
             self.queue.after(next - now, due);
         }
-        let call = Call { client: due.client, number, attempt: 1, started: now, retrying: None };
+        let call = Call {
+            client: due.client,
+            number,
+            attempt: 1,
+            waits: false,
+            started: now,
+            retrying: None,
+        };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.calls[slot as usize] = call;
@@ -220,6 +264,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
     }
 
     fn send_retry(&mut self, slot: usize, attempt: Event) {
+        self.calls[slot].waits = false;
         if let Some(retrying) = &mut self.calls[slot].retrying {
             retrying.on_send();
         }
@@ -232,6 +277,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
             Kind::RetryDue => return self.send_retry(slot, event),
             Kind::Refusal => verdict_of_status(StatusCode::SERVICE_UNAVAILABLE),
             Kind::Timeout => Verdict::Transient(Failure::new(FailureKind::Timeout)),
+            Kind::ConnectionLost => Verdict::Transient(Failure::new(FailureKind::Network)),
             _ => Verdict::Success,
         };
         let now = self.queue.now();
@@ -269,6 +315,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
     fn retry(&mut self, slot: usize, event: Event, after: Duration) {
         let attempt = event.attempt.saturating_add(1);
         self.calls[slot].attempt = attempt;
+        self.calls[slot].waits = true;
         let due = Event { attempt, kind: Kind::RetryDue, ..event };
         match ticks(after) {
             0 => self.send_retry(slot, due),
@@ -277,7 +324,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
     }
 }
 
-/// A stream of the server's own.
-pub(super) fn server_random(scene: &Scene) -> CallRandom {
-    CallRandom::of_call(scene.seed, u64::from(u32::MAX) + 1)
+/// Streams of the server's own, for chance failures and for bursts.
+pub(super) fn server_random(scene: &Scene) -> [CallRandom; 2] {
+    [1, 2].map(|stream| CallRandom::of_call(scene.seed, u64::from(u32::MAX) + stream))
 }

@@ -21,10 +21,10 @@ fn row<'a>(text: &'a str, policy: &str) -> Vec<&'a str> {
 fn a_storm_in_a_table() {
     let (code, text, errors) = small(&[]);
     assert_eq!((code, &*errors), (0, ""));
-    let expected = "200 clients, 200 calls a second; the server can do 300, and for 5 s it answers \
-                    nothing\n";
+    let expected = "200 clients, 200 calls a second; the server can do 300 (a load of 66.7 %), and for \
+                    5 s it answers nothing\n";
     assert!(text.starts_with(expected), "{text}");
-    assert_eq!(text.lines().count(), 3 + 7, "{text}");
+    assert_eq!(text.lines().count(), 3 + 8, "{text}");
     for (policy, recovers) in
         [("no retry", true), ("three at once", false), ("ours, no budget", false), ("ours ", true)]
     {
@@ -64,6 +64,8 @@ fn a_storm_as_a_document() {
     let document: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["seed"], 3);
     assert_eq!(document["outage"]["end"], 10.0);
+    // Two workers would be busy all the time, so there are three.
+    assert_eq!(document["true_load"], 2.0 / 3.0);
     let naive = &document["storms"][1];
     assert_eq!(naive["policy"], "three at once");
     assert_eq!(naive["metastable"], true);
@@ -109,7 +111,7 @@ fn budgets_in_tables_and_in_a_document() {
     let (_, text, _) = run(&[&small[..], &["--json"]].concat());
     let document: Value = serde_json::from_str(&text).unwrap();
     let cases = document["cases"].as_array().unwrap();
-    assert_eq!(cases.len(), 2 * 7 * 2);
+    assert_eq!(cases.len(), 2 * 8 * 2);
     let (first, of_no_budget) = (&cases[0], &cases[1]);
     assert_eq!((&first["clients"], &first["failure_rate"]), (&1.into(), &0.5.into()));
     assert_eq!(of_no_budget["success_later"], 0.0);
@@ -136,12 +138,17 @@ fn what_cannot_be_is_refused() {
         ("storm --rate 0", "must be from 0.0001 to 1000000"),
         ("storm --rate -1", "must be from 0.0001 to 1000000"),
         ("storm --rate 1000000", "error: more than 4000 million calls: shorten --duration"),
-        ("storm --load NaN", "must be from 0.0001 to below 1"),
-        ("storm --load 1", "must be from 0.0001 to below 1"),
+        ("storm --load NaN", "must be from 0.0001 to 2"),
+        ("storm --load 2.1", "must be from 0.0001 to 2"),
+        ("storm --burst 1s", "error: --burst belongs to another --fault"),
+        ("storm --fault lose --burst 0s", "error: --burst must be longer than 0 s"),
+        ("storm --drop-every 0s", "error: --drop-every must be longer than 0 s"),
+        ("storm --refusal-cost -1", "must be from 0 to 100"),
+        ("budgets --burst 0s", "error: --burst must be longer than 0 s"),
         ("storm --queue 24h", "error: more than 50 million requests would be under way"),
         ("storm --duration 500years", "must be at most 24 h"),
         ("storm --duration 99999999999999years", "too large"),
-        ("storm --fault none", "[possible values: stall, slow, refuse]"),
+        ("storm --fault none", "[possible values: stall, slow, refuse, lose]"),
         ("storm worse", "\"worse\" is no kind of schedule"),
         ("storm worse", "nor is it one of none, naive, unlimited, ours, for-rate, grpc-throttle"),
         ("storm constant:base=x", "base must be"),
@@ -167,6 +174,9 @@ fn the_edges() {
         "storm --clients 10 --service 1ns --timeout 3ms --network 1ns --at 0s --outage 1ns",
         "storm --clients 10 --fault slow --slowdown 1000000 --load 0.9999",
         "storm --clients 10 --fault refuse --failure-rate 0",
+        "storm --clients 10 --load 2 --refusal-cost 100 --fault lose --failure-rate 1 --burst 24h",
+        "storm --clients 10 --drop-every 1ns",
+        "budgets --calls 2 --duration 20s --burst 1ns",
         "budgets --calls 2 --duration 20s --failure-rates 0,1 constant:max_attempts=none,budget=none",
     ] {
         let (code, text, errors) = run(&arguments.split(' ').collect::<Vec<_>>());

@@ -11,7 +11,8 @@ use super::super::budgets::{Budgets, Case};
 fn cases(calls: u32, seconds: u64) -> Vec<Case> {
     let failure_rates = vec![0.1, 0.3, 0.5, 1.0];
     let duration = Duration::from_secs(seconds);
-    let budgets = Budgets { policies: Vec::new(), file: None, failure_rates, calls, duration };
+    let budgets =
+        Budgets { policies: Vec::new(), file: None, failure_rates, burst: None, calls, duration };
     budgets.cases(1).unwrap()
 }
 
@@ -30,7 +31,9 @@ fn check(case: &Case, retries: f64, tolerance: f64) {
 
 /// Ratio: R = ratio · success. Rate: a tenth of the calls. Quota: 5 R = q + 5 q R, for a retry costs
 /// 5, a success at once gives 1, and one after retries 5. Throttle: failures take more than successes
-/// give from one in eleven on. And never more than is wanted.
+/// give from one in eleven on. Cautious: a retry that fails costs 1, a success gives 0.2, so
+/// p R = 0.2 success; of more than a few failures in a row some are not retried. And never more than is
+/// wanted.
 #[test]
 fn one_busy_client() {
     for case in cases(500, 60).into_iter().filter(|case| case.clients == 1) {
@@ -41,6 +44,12 @@ fn one_busy_client() {
             "ratio" | "ratio for rate" => 0.1 * q / (1.0 - 0.1 * q),
             "rate" => 0.1,
             "AWS quota" => q / (5.0 * p),
+            "cautious" if p == 0.3 => {
+                let load = case.load_later - 1.0;
+                assert!((0.9 * wanted(p)..wanted(p)).contains(&load), "{case:?}");
+                continue;
+            }
+            "cautious" => 0.2 * q / (p - 0.2 * q).max(0.0),
             "gRPC throttle" if p == 0.1 => continue,
             "gRPC throttle" => 0.0,
             budget => panic!("{budget}"),

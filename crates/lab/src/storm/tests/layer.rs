@@ -73,7 +73,7 @@ impl World {
         for job in arrived {
             match self.server.arrive(now, job) {
                 Arrival::Begun(job, work) => self.done.entry(now + work).or_default().push(job),
-                Arrival::Waits => {}
+                Arrival::Waits | Arrival::Lost => {}
                 Arrival::Refused(job) => self.answer(job, StatusCode::SERVICE_UNAVAILABLE, now),
             }
         }
@@ -119,7 +119,7 @@ type Open = (u32, u64, Pin<Box<dyn Future<Output = ()> + Send>>, ReportSlot);
 
 /// One client, from its first call to the end of its last.
 async fn client(number: u32, scene: Scene, policy: Policy, world: Arc<Mutex<World>>) -> Vec<Ended> {
-    let mut arrivals = Arrivals::new(scene.seed, number, scene.rate);
+    let mut arrivals = Arrivals::new(scene.seed, number.into(), scene.rate);
     let layers_policy = RetryPolicy::http()
         .schedule(policy.schedule.clone())
         .max_attempts(policy.limits.max_attempts)

@@ -1,6 +1,7 @@
 //! Storms against what can be worked out by hand: closed forms, bounds, conservation, the seed.
 
 mod budgets;
+mod faults;
 mod layer;
 
 use std::collections::HashMap;
@@ -22,7 +23,16 @@ fn scene(clients: u32, fault: Fault) -> Scene {
         end: 40_000,
         timeout: 1000,
         network: 1,
-        server: ServerSettings { workers: 15, service: 10, queue: 3000, fault, faulty: 5000..8000 },
+        server: ServerSettings {
+            workers: 15,
+            service: 10,
+            queue: 3000,
+            fault,
+            faulty: 5000..8000,
+            burst: None,
+            refusal_cost: 0.0,
+        },
+        drop_every: None,
         seed: 1,
     }
 }

@@ -1,0 +1,97 @@
+//! Bursts of failures, lost connections and refusals that cost work.
+
+use reattempt::FailureKind;
+
+use super::*;
+
+/// The share of the calls that fail in each second, without retries.
+fn lost_by_second(scene: &Scene) -> Vec<f64> {
+    let curves = run(scene, &policy("no retry"));
+    let share = |(good, calls): (&u64, &u64)| 1.0 - *good as f64 / *calls as f64;
+    curves.good.iter().zip(&curves.calls).map(share).collect()
+}
+
+#[test]
+fn bursts_take_the_share_of_the_time() {
+    let mut scene = failing(1000, 0.3);
+    (scene.duration, scene.end) = (400_000, 410_000);
+    scene.rate = 0.2;
+    let chance = lost_by_second(&scene);
+    scene.server.burst = Some(5000);
+    let bursts = lost_by_second(&scene);
+    for seconds in [&chance, &bursts] {
+        let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
+        assert!((mean - 0.3).abs() < 0.1, "{mean}");
+    }
+    let all_or_nothing = |seconds: &[f64]| {
+        seconds.iter().filter(|share| !(0.05..0.95).contains(*share)).count() * 100 / seconds.len()
+    };
+    assert_eq!(all_or_nothing(&chance), 0);
+    assert!(all_or_nothing(&bursts) > 75, "{}", all_or_nothing(&bursts));
+}
+
+/// The calls are those of a storm without bursts: the chain has a stream of its own.
+#[test]
+fn bursts_do_not_move_the_calls() {
+    let mut scene = failing(100, 0.3);
+    let calls = run(&scene, &policy("no retry")).calls;
+    scene.server.burst = Some(1000);
+    assert_eq!(run(&scene, &policy("no retry")).calls, calls);
+    assert_eq!(run(&scene, &policy("ours")).calls, calls);
+}
+
+#[test]
+fn requests_that_are_lost_time_out() {
+    let scene = Scene { duration: 5000, ..failing(100, 0.0) };
+    let scene =
+        Scene { server: ServerSettings { fault: Fault::Lose(0.4), ..scene.server }, ..scene };
+    let trace = Simulation::new(&scene, &policy("no retry"), Trace::default()).run();
+    let lost = trace.ended.iter().filter_map(|end| end.failure.map(|failure| (end, failure)));
+    let lost: Vec<_> = lost.collect();
+    assert!(lost.iter().all(|(end, failure)| {
+        failure.kind() == FailureKind::Timeout && end.at == end.started + scene.timeout
+    }));
+    let share = lost.len() as f64 / trace.begun as f64;
+    assert!((share - 0.4).abs() < 0.03, "{share}");
+}
+
+/// A client with a hundred calls under way loses all of them at one moment, and no other call.
+#[test]
+fn a_lost_connection_fails_what_is_under_way() {
+    let mut scene = scene(1, Fault::Stall);
+    scene.server = ServerSettings { workers: u64::MAX, service: 100, faulty: 0..0, ..scene.server };
+    scene.drop_every = Some(1000);
+    let trace = Simulation::new(&scene, &policy("no retry"), Trace::default()).run();
+    let mut losses: HashMap<u64, u64> = HashMap::new();
+    for end in trace.ended.iter().filter(|end| end.failure.is_some()) {
+        assert_eq!(end.failure.map(|failure| failure.kind()), Some(FailureKind::Network));
+        assert!(end.at - end.started <= 102);
+        *losses.entry(end.at).or_default() += 1;
+    }
+    assert!((6..=20).contains(&losses.len()), "{losses:?}");
+    let usual = losses.values().filter(|lost| (70..140).contains(*lost)).count();
+    assert!(usual * 10 >= losses.len() * 7, "{losses:?}");
+    // Ten of each hundred have a retry, which a new connection carries, unless it is lost as well.
+    let curves = run(&scene, &policy("cautious"));
+    let retries = total(&curves.attempts) - total(&curves.calls);
+    let most = 10 * losses.len() as u64;
+    assert!((most * 2 / 3..=most).contains(&retries), "{retries} of {most}");
+}
+
+/// At a load of 1.3 three requests of ten find the queue full.
+#[test]
+fn refusals_that_cost_leave_less_for_answers() {
+    let goodput = |cost: f64| {
+        let mut scene = scene(1000, Fault::Refuse(0.0));
+        scene.server.queue = 50;
+        scene.server.workers = 7;
+        scene.server.refusal_cost = cost;
+        let curves = run(&scene, &policy("no retry"));
+        total(&curves.goodput) as f64 / 12.0
+    };
+    let capacity = 700.0;
+    assert!((goodput(0.0) - capacity).abs() < 10.0, "{}", goodput(0.0));
+    // With x answers a second and 1000 − x refusals: x + (1000 − x) / 4 = 700.
+    let expected = (capacity - 250.0) / 0.75;
+    assert!((goodput(0.25) - expected).abs() < 20.0, "{}", goodput(0.25));
+}
