@@ -38,6 +38,7 @@ fn each_form_of_path_closes_a_cycle() {
         ("self and super", "use self::super::b::B;"),
         ("super in an inline module", "mod inner { fn f() { super::super::b::f() } }"),
         ("inside a function", "fn f() { use crate::b::B; }"),
+        ("renamed inside a function", "fn f() { use crate as root; root::b::f() }"),
         ("inside a closure", "const F: fn() = || { use super::b::f; };"),
         ("inline", "fn f() { crate::b::f() }"),
         ("pattern", "fn f() { if let crate::b::B = g() {} }"),
@@ -51,6 +52,7 @@ fn each_form_of_path_closes_a_cycle() {
         ("re-export", "pub use crate::b::B;"),
         ("macro around items", "pin_project! { pub struct A { #[pin] b: crate::b::B } }"),
         ("macro call", "fn f() { assert!(matches!(g(), Some(crate::b::B))) }"),
+        ("macro by path", "fn f() { crate::b::m!() }"),
         ("macro definition", "macro_rules! m { () => { $crate::b::B }; }"),
     ];
     for (form, a) in forms {
@@ -61,7 +63,8 @@ fn each_form_of_path_closes_a_cycle() {
 /// The root's own re-exports are no imports; what they lead to is.
 #[test]
 fn root_reexport_counts_as_its_definer() {
-    let root = "pub use a::A;\npub use b::{B, inner as deep};\npub(crate) use b::*;";
+    let root =
+        "pub use a::A;\npub use b::{B, inner as deep};\npub(crate) use b::*;\nfn f() { a::f() }";
     for a in
         ["use crate::B;", "use crate::deep::C;", "fn f() -> crate::T {}", "use super::{B as X};"]
     {
@@ -74,6 +77,7 @@ fn root_reexport_counts_as_its_definer() {
 fn item_of_the_root_makes_the_root_a_module() {
     let root = "use b::B;\npub struct Own(B);";
     assert_eq!(cycles(&beside_b(root, "use crate::Own;")).len(), 3);
+    assert!(cycles(&beside_b(root, "use crate as root;\nfn f() { use super::*; }")).is_empty());
 }
 
 #[test]
