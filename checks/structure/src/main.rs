@@ -58,16 +58,14 @@ fn run() -> Result<(), String> {
     }
     let mut violations = text::violations(&sources);
     violations.extend(crates.iter().flat_map(|(_, modules)| cycles(modules)));
-    let known = report::parse_known(&read_or_empty(&root.join(KNOWN))?)?;
-    let mut texts = vec![];
+    let mut known = report::parse_known(&read_or_empty(&root.join(KNOWN))?)?;
     if update {
-        if root.join(KNOWN).exists() {
-            report::refuse_growth(&violations, &known)?;
-        }
-        write(&root.join(KNOWN), &report::list(&violations))?;
-    } else {
-        texts = report::compare(&violations, &known);
+        let first = !root.join(KNOWN).exists();
+        known =
+            if first { report::count(&violations) } else { report::shorter(&violations, &known) };
+        write(&root.join(KNOWN), &report::list(&known))?;
     }
+    let mut texts = report::compare(&violations, &known);
     for (folder, modules) in &crates {
         texts.extend(api(&root, folder, modules, update)?);
     }

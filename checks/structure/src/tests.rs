@@ -3,7 +3,7 @@
 use crate::graph::graphs;
 use crate::imports::references;
 use crate::modules::Modules;
-use crate::report::{Rule, compare, count, list, parse_known, refuse_growth};
+use crate::report::{Rule, compare, count, list, parse_known, shorter};
 use crate::source::{Sources, parse_all};
 use crate::{api, cycles, text};
 
@@ -179,20 +179,24 @@ fn twelve_equal_lines_are_one_copy() {
 
 #[test]
 fn known_list_only_becomes_shorter() {
-    let of = |count: usize| {
+    let of = |file, count: usize| {
         let text = "/// What.\nfn f() {}\n".repeat(count);
-        text::violations(&sources(&[("src/a.rs", &text)]))
+        text::violations(&sources(&[(file, &text)]))
     };
-    let known = parse_known(&list(&of(2))).unwrap();
-    assert_eq!(known, count(&of(2)));
-    assert!(compare(&of(2), &known).is_empty());
-    assert!(
-        compare(&of(3), &known)[0]
-            .contains("src/a.rs:5: opening: a doc comment opens with `What.`")
-    );
-    assert!(compare(&of(1), &known)[0].starts_with("src/a.rs: opening: 1 now, 2 in"));
-    assert!(refuse_growth(&of(1), &known).is_ok());
-    assert!(refuse_growth(&of(3), &known).is_err_and(|text| text.contains("remedy: open with")));
+    let two = of("src/a.rs", 2);
+    let known = parse_known(&list(&count(&two))).unwrap();
+    assert_eq!(known, count(&two));
+    assert!(compare(&two, &known).is_empty());
+    let three = of("src/a.rs", 3);
+    let text = "src/a.rs:5: opening: a doc comment opens with `What.`";
+    assert!(compare(&three, &known)[0].contains(text));
+    assert_eq!(shorter(&three, &known), known);
+    let one = of("src/a.rs", 1);
+    assert!(compare(&one, &known)[0].starts_with("src/a.rs: opening: 1 now, 2 in"));
+    assert_eq!(shorter(&one, &known), count(&one));
+    let moved = of("src/b.rs", 2);
+    assert_eq!(shorter(&moved, &known), count(&moved));
+    assert_eq!(shorter(&of("src/b.rs", 3), &known), known);
     assert!(parse_known("opening src/a.rs many").is_err());
 }
 
