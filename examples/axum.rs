@@ -30,7 +30,7 @@ async fn price(State(app): State<App>, inbound: Extensions) -> Result<Response, 
     let outbound = Request::get(format!("http://{}/", app.stock)).body(Body::empty());
     let mut outbound = outbound.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
     // A retry that would come too late for our caller is not made.
-    Deadline::hand_on(&inbound, outbound.extensions_mut());
+    Deadline::propagate(&inbound, outbound.extensions_mut());
     let answer = app.client.oneshot(outbound).await.map_err(|_| StatusCode::BAD_GATEWAY)?;
     if let Some(report) = answer.extensions().get::<Report>() {
         println!("{report}");

@@ -63,7 +63,7 @@ async fn main() -> Result<(), BoxError> {
 /// Calls a server that always fails; in these calls only the delays are of interest.
 async fn call_in_vain(schedule: impl Schedule + Clone) -> Result<Report, BoxError> {
     let client = ServiceBuilder::new()
-        .layer(RetryLayer::new(RetryPolicy::http().schedule(schedule).max_attempts(6)))
+        .layer(RetryLayer::new(RetryPolicy::http().backoff(schedule).max_attempts(6)))
         .service(Client::builder(TokioExecutor::new()).build_http());
     let request = Request::get(format!("http://{}/", failing_server().await?));
     let response = client.oneshot(request.body(Empty::<bytes::Bytes>::new())?).await?;

@@ -175,7 +175,7 @@ async fn call(method: &str, body: Body, fates: Vec<Fate>, case: &str) -> Vec<Vec
     let server = tokio::spawn(accept(listener, fates, Arc::clone(&arrivals)));
     let memory = ReplayMemory::new(1024);
     let policy = RetryPolicy::http()
-        .schedule(Constant::new(Duration::ZERO))
+        .backoff(Constant::immediate())
         .replay(ReplayLimits::default().memory(memory.clone()));
     let client = ServiceBuilder::new()
         .layer(RetryLayer::new(policy))

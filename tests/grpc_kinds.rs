@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt, TryStreamExt};
@@ -213,7 +212,7 @@ type Client = EchoClient<Retry<Channel, RetryPolicy<Grpc, Constant>>>;
 fn client(server: &Running) -> (Client, ReportSlot) {
     let slot = ReportSlot::default();
     let channel = Endpoint::from_shared(format!("http://{}", server.address)).unwrap();
-    let policy = RetryPolicy::grpc().schedule(Constant::new(Duration::ZERO));
+    let policy = RetryPolicy::grpc().backoff(Constant::immediate());
     let retry =
         ServiceBuilder::new().layer(RetryLayer::new(policy)).service(channel.connect_lazy());
     let retry = retry.with_options(CallOptions::new().report_to(&slot));

@@ -77,7 +77,7 @@ struct App {
 
 impl App {
     fn of(upstream: &Running) -> Self {
-        let policy = RetryPolicy::grpc().schedule(Constant::new(std::time::Duration::ZERO));
+        let policy = RetryPolicy::grpc().backoff(Constant::immediate());
         let client = HealthClient::new(RetryLayer::new(policy).layer(upstream.channel()));
         Self { client, left: Told::default() }
     }
@@ -91,7 +91,7 @@ impl App {
         });
         self.left.lock().unwrap().push(left);
         let mut outbound = Request::new(HealthCheckRequest::default());
-        Deadline::hand_on(inbound, outbound.extensions_mut());
+        Deadline::propagate(inbound, outbound.extensions_mut());
         Ok(self.client.clone().check(outbound).await?.into_inner())
     }
 }

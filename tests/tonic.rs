@@ -77,7 +77,7 @@ fn channel(address: SocketAddr) -> Channel {
 
 /// All the defaults but the delay.
 fn quick() -> RetryPolicy<Grpc, Constant> {
-    RetryPolicy::grpc().schedule(Constant::new(Duration::from_millis(10)))
+    RetryPolicy::grpc().backoff(Constant::new(Duration::from_millis(10)))
 }
 
 type Quick = Retry<Channel, RetryPolicy<Grpc, Constant>>;

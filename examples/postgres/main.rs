@@ -22,7 +22,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // At its start a program waits for its database as long as it takes, within reason. Nothing
     // succeeds meanwhile that could fill a budget, so there is none.
     let patient = RetryPolicy::operations()
-        .schedule(Exponential::full_jitter(Duration::from_millis(100)).cap(Duration::from_secs(1))?)
+        .backoff(
+            Exponential::full_jitter(Duration::from_millis(100)).max_delay(Duration::from_secs(1)),
+        )
         .max_attempts(u32::MAX)
         .max_elapsed(Duration::from_secs(60))
         .budget(RetryBudget::unlimited());

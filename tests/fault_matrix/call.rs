@@ -86,7 +86,7 @@ impl Call {
 /// A client with the retry layer, and with nothing else that retries.
 pub(crate) fn client(exchange: &Arc<Exchange>) -> Calls {
     let policy = RetryPolicy::http()
-        .schedule(Constant::new(Duration::ZERO))
+        .backoff(Constant::immediate())
         .max_elapsed(None)
         .budget(Unlimited)
         .attempt_timeout(ATTEMPT_TIMEOUT);

@@ -40,7 +40,7 @@ type Client = EchoClient<Retry<Channel, RetryPolicy<Grpc, Constant>>>;
 
 /// All the defaults, but nothing is waited for.
 fn policy() -> RetryPolicy<Grpc, Constant> {
-    RetryPolicy::grpc().schedule(Constant::new(Duration::ZERO))
+    RetryPolicy::grpc().backoff(Constant::immediate())
 }
 
 /// A client of that server whose calls may be repeated, and where it leaves its reports.

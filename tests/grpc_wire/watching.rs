@@ -1,7 +1,7 @@
 //! What the end of an answer leads to: credit, debit, and trailers that a client can read.
 
 use rand::{RngExt, SeedableRng};
-use reattempt::TrailersOnlyLayer;
+use reattempt::PeekTrailersLayer;
 use reattempt::service_config::{Throttle, Throttling};
 
 use super::*;
@@ -96,7 +96,7 @@ async fn st_5_headers_and_then_trailers_are_trailers_only_where_that_is_asked_fo
         let server = Server::start(scripts).await;
         let channel = ServiceBuilder::new()
             .layer(RetryLayer::new(policy()))
-            .layer(TrailersOnlyLayer::new(Duration::from_secs(60)))
+            .layer(PeekTrailersLayer::new(Duration::from_secs(60)))
             .service(server.channel());
         let answer = EchoClient::new(channel).say(Text::new("hello")).await;
         assert_eq!((server.calls(), answer.is_ok()), (calls, calls > 1));

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use h2::Reason;
@@ -69,7 +68,7 @@ async fn grpc_calls(policy: RetryPolicy<Grpc, Constant>) -> usize {
 // trap 24
 #[tokio::test]
 async fn grpc_refused_stream_is_no_proof_if_set() {
-    let policy = || RetryPolicy::grpc().schedule(Constant::new(Duration::ZERO));
+    let policy = || RetryPolicy::grpc().backoff(Constant::immediate());
     assert_eq!(grpc_calls(policy()).await, 2);
     assert_eq!(grpc_calls(policy().refused_stream_is_proof(false)).await, 1);
 }

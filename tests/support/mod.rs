@@ -32,7 +32,7 @@ use tokio::task::{JoinHandle, JoinSet};
 /// All the defaults but the delay, which is long enough for a connection to return to its pool and
 /// too short to be noticed.
 pub(crate) fn quick() -> RetryPolicy<Http, Constant> {
-    RetryPolicy::http().schedule(Constant::new(Duration::from_millis(10)))
+    RetryPolicy::http().backoff(Constant::new(Duration::from_millis(10)))
 }
 
 /// What becomes of one request.

@@ -130,7 +130,7 @@ fn full() -> RetryBudget {
 
 /// Earns so little with a success that no measurement fills it.
 fn tiny_ratio() -> RetryBudget {
-    RetryBudget::ratio(0.000_001).unwrap().trickle(0.0).unwrap().capacity(2000.0).unwrap()
+    RetryBudget::ratio(0.000_001).unwrap().min_per_second(0.0).unwrap().capacity(2000.0).unwrap()
 }
 
 /// Tokens for more retries than a measurement makes.

@@ -101,9 +101,8 @@ fn retrying() -> ClientWithMiddleware {
 
 /// Ours without delay, and with a budget whose successes earn what a retry costs.
 fn ours<S: Clone>(inner: S) -> Retry<S, RetryPolicy<reattempt::Http, Constant>> {
-    let policy = RetryPolicy::http()
-        .schedule(Constant::new(Duration::ZERO))
-        .budget(RetryBudget::ratio(1.0).unwrap());
+    let policy =
+        RetryPolicy::http().backoff(Constant::immediate()).budget(RetryBudget::ratio(1.0).unwrap());
     Retry::new(policy, inner)
 }
 

@@ -120,7 +120,7 @@ async fn succeeds_once(_: &Turns) -> bool {
 }
 
 async fn ours_once(turns: &Turns) -> bool {
-    retry(Constant::new(Duration::ZERO), || turns.next()).await.is_ok()
+    retry(Constant::immediate(), || turns.next()).await.is_ok()
 }
 
 async fn backon_once(turns: &Turns) -> bool {

@@ -4,7 +4,6 @@
 
 use std::future::ready;
 use std::hint::black_box;
-use std::time::Duration;
 
 use http::Request;
 use reattempt::schedule::Constant;
@@ -58,11 +57,11 @@ pub(super) const ROWS: &[Row] = &[
 
 /// A budget whose successes earn so little that no measurement fills it.
 fn scant() -> RetryBudget {
-    RetryBudget::ratio(0.000_001).unwrap().trickle(0.0).unwrap()
+    RetryBudget::ratio(0.000_001).unwrap().min_per_second(0.0).unwrap()
 }
 
 fn policy(budget: RetryBudget) -> RetryPolicy<Http, Constant> {
-    RetryPolicy::http().schedule(Constant::new(Duration::ZERO)).budget(budget)
+    RetryPolicy::http().backoff(Constant::immediate()).budget(budget)
 }
 
 fn with_budget(budget: RetryBudget) -> Retry<Answers, RetryPolicy<Http, Constant>> {

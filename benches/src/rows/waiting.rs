@@ -67,7 +67,7 @@ fn roomy() -> RetryPolicy {
 
 fn ours() -> Retry<Fails> {
     let policy = roomy()
-        .schedule(Exponential::no_jitter(HOUR))
+        .backoff(Exponential::no_jitter(HOUR))
         .max_elapsed(None)
         .budget(RetryBudget::rate(1.0, 10_000_000.0).unwrap());
     Retry::new(policy, Fails)

@@ -69,7 +69,7 @@ pub extern "C" fn reattempt_next_delay(attempts: u32) -> i64 {
     let mut call = Call::new(&schedule);
     (1..attempts).for_each(|_| call.on_send());
     let failed = FailedAttempt::new(Verdict::Transient(failure), "", Duration::ZERO)
-        .admitted(schedule.admit());
+        .sent_at(schedule.on_send());
     let terms = Terms::new(Limits::default());
     match call.failed(&terms, &failed, &schedule, &Unlimited, random) {
         Decision::Retry { after } => {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reattempt_core::{Admission, Delays, Failure, NextRetry, Random, Schedule};
+use reattempt_core::{Delays, Failure, NextRetry, Random, Schedule, SentAt};
 
 /// The handle that the owner of a stream keeps: one run of failures, from call to call, until
 /// [`reset`](Self::reset).
@@ -19,7 +19,7 @@ use reattempt_core::{Admission, Delays, Failure, NextRetry, Random, Schedule};
 /// change nothing.
 ///
 /// Clones share the run. A schedule for [each kind of
-/// failure](reattempt_core::ScheduleExt::on_failure) inside keeps all its counts, and a reset takes
+/// failure](reattempt_core::ScheduleExt::for_failures) inside keeps all its counts, and a reset takes
 /// all of them back to their start.
 ///
 /// One handle is meant for one stream at a time: two that fail at once lengthen each other's delays.
@@ -112,16 +112,16 @@ where
         self.clone()
     }
 
-    fn admit(&self) -> Admission {
-        self.shared.schedule.admit()
+    fn on_send(&self) -> SentAt {
+        self.shared.schedule.on_send()
     }
 
-    fn succeeded(&self, admission: Admission, random: &mut dyn Random) {
-        self.shared.schedule.succeeded(admission, random);
+    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
+        self.shared.schedule.on_success(sent_at, random);
     }
 
-    fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
-        self.shared.schedule.failed(admission, failure, random);
+    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
+        self.shared.schedule.on_failure(sent_at, failure, random);
     }
 
     fn is_stateless(&self) -> bool {
@@ -146,8 +146,7 @@ impl<D: Delays> Run<D> {
         // The call knows what it has really waited; before its first retry only the run does.
         let previous = retry.previous.or(self.previous).filter(|_| number > 0);
         self.failures = number.saturating_add(1);
-        let of_run =
-            NextRetry::new(number, retry.failure).after(previous).admitted(retry.admission);
+        let of_run = NextRetry::new(number, retry.failure).after(previous).sent_at(retry.sent_at);
         let delay = self.delays.next_delay(&of_run, random)?;
         self.previous = Some(delay);
         Some(delay)

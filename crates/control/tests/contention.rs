@@ -82,7 +82,7 @@ fn drain(budget: &RetryBudget, destination: &str, now: Duration) -> u64 {
 #[test]
 fn every_token_is_accounted_for() {
     let build = || RetryBudget::ratio(0.3).unwrap().capacity(20_000.0).unwrap();
-    let build = || build().trickle(7.7).unwrap();
+    let build = || build().min_per_second(7.7).unwrap();
     for (budget, destinations) in [(build().shared(), 1), (build(), 1), (build(), 5)] {
         // The capacity is more than all that comes in, so that nothing is cut off at it.
         for destination in 0..destinations {
@@ -119,7 +119,8 @@ fn a_full_bucket_is_never_more_than_full() {
 fn buckets_that_come_and_go_under_contention_make_no_tokens() {
     // Two places for a hundred destinations, each with one token and no way to earn another. Every
     // bucket that has been used stays, so at most three tokens exist: two places and the others'.
-    let budget = RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().trickle(0.0).unwrap();
+    let budget =
+        RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap();
     let budget = budget.max_destinations(2).unwrap();
     let start = Barrier::new(100);
     let sent: u64 = thread::scope(|scope| {
@@ -150,7 +151,8 @@ fn a_take_that_races_with_the_end_of_its_bucket_makes_no_token() {
     // One place, and a full bucket in it. One thread takes from it while another one's newcomer
     // drives it out: whoever is first, two tokens exist, one in the place and one of the others'.
     for _ in 0..2000 {
-        let budget = RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().trickle(0.0).unwrap();
+        let budget =
+            RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap();
         let budget = budget.max_destinations(1).unwrap();
         drop(budget.acquire("old", &FAILURE, Duration::ZERO));
         let start = Barrier::new(2);

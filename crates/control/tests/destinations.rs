@@ -11,7 +11,7 @@ const FAILURE: Failure = Failure::new(FailureKind::Server);
 /// So many tokens for each destination, and a tenth for a success.
 fn budget(tokens: f64, destinations: usize) -> RetryBudget {
     let budget = RetryBudget::ratio(0.1).unwrap().capacity(tokens).unwrap();
-    budget.trickle(0.0).unwrap().max_destinations(destinations).unwrap()
+    budget.min_per_second(0.0).unwrap().max_destinations(destinations).unwrap()
 }
 
 fn spend(budget: &RetryBudget, destination: &str) -> PaidRetry {

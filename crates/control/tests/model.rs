@@ -165,7 +165,7 @@ proptest! {
     ) {
         let budget = RetryBudget::ratio(tokens(ratio)).unwrap();
         let budget = budget.capacity(tokens(capacity)).unwrap();
-        let budget = budget.trickle(tokens(refill)).unwrap();
+        let budget = budget.min_per_second(tokens(refill)).unwrap();
         let budget = if shared { budget.shared() } else { budget };
         let mut model = Model {
             capacity: capacity.into(),

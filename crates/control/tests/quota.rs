@@ -119,14 +119,17 @@ fn settings_are_refused_by_name() {
         ),
         (aws().capacity(9.99), "`capacity` must be at least what a retry costs, but it is 9.99"),
         (aws().capacity(f64::NAN), "`capacity` must be a number from 1 to 10000000, but it is NaN"),
-        (aws().trickle(-1.0), "`trickle` must be a number from 0 to 1000000, but it is -1"),
+        (
+            aws().min_per_second(-1.0),
+            "`min_per_second` must be a number from 0 to 1000000, but it is -1",
+        ),
     ];
     for (refused, text) in rows {
         assert_eq!(refused.unwrap_err().to_string(), text);
     }
     let quota = RetryBudget::quota(500, 1).unwrap();
     assert_eq!((drain(&quota, "a", &BUSY), drain(&quota, "b", &TIMEOUT)), (1, 500));
-    let quota = aws().capacity(10.0).unwrap().trickle(1.0).unwrap();
+    let quota = aws().capacity(10.0).unwrap().min_per_second(1.0).unwrap();
     assert_eq!(drain(&quota, "a", &TIMEOUT), 1);
     let second = Duration::from_secs(5);
     assert!(quota.acquire("a", &BUSY, second).is_some(), "a trickle that was asked for");
@@ -139,7 +142,7 @@ fn what_it_says_of_itself() {
     acquire(&RetryBudget::clone(&quota), &BUSY);
     assert_eq!(
         format!("{quota:?}"),
-        "RetryBudget { kind: quota, retry: 5, after_timeout: 10, capacity: 500.0, trickle: 0.0, \
+        "RetryBudget { kind: quota, retry: 5, after_timeout: 10, capacity: 500.0, min_per_second: 0.0, \
          refusals: 2, destinations: 1, not_full: {\"a\": 0.0} }"
     );
 }

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use reattempt_control::Reconnecting;
 use reattempt_core::{
-    Admission, Delays, Failure, FailureKind, NextRetry, Random, Schedule, ScheduleExt,
-    SharedSchedule,
+    Delays, Failure, FailureKind, NextRetry, Random, Schedule, ScheduleExt, SentAt, SharedSchedule,
 };
 
 const LOST: Failure = Failure::new(FailureKind::Network);
@@ -18,7 +17,7 @@ const BROKEN: Failure = Failure::new(FailureKind::Server).with_code(503);
 type Asked = (u32, Option<Duration>);
 
 /// An attempt that has ended, and how it failed if it did.
-type Heard = (Admission, Option<Failure>);
+type Heard = (SentAt, Option<Failure>);
 
 /// Waits 1 s, 2 s, 3 s, … and writes down what it is told of the retry.
 #[derive(Debug, Clone, Default)]
@@ -34,16 +33,16 @@ impl Schedule for Seconds {
         self.clone()
     }
 
-    fn admit(&self) -> Admission {
-        Admission(9)
+    fn on_send(&self) -> SentAt {
+        SentAt(9)
     }
 
-    fn succeeded(&self, admission: Admission, _: &mut dyn Random) {
-        self.heard.lock().unwrap().push((admission, None));
+    fn on_success(&self, sent_at: SentAt, _: &mut dyn Random) {
+        self.heard.lock().unwrap().push((sent_at, None));
     }
 
-    fn failed(&self, admission: Admission, failure: &Failure, _: &mut dyn Random) {
-        self.heard.lock().unwrap().push((admission, Some(*failure)));
+    fn on_failure(&self, sent_at: SentAt, failure: &Failure, _: &mut dyn Random) {
+        self.heard.lock().unwrap().push((sent_at, Some(*failure)));
     }
 }
 
@@ -97,7 +96,7 @@ fn the_success_of_a_call_alone_changes_nothing() {
     // A server that accepts each connection and drops it at once is not called again and again.
     let delays: Vec<_> = (0..4)
         .map(|_| {
-            handle.succeeded(handle.admit(), &mut Never);
+            handle.on_success(handle.on_send(), &mut Never);
             handle.after(LOST, &mut Never).unwrap().as_secs()
         })
         .collect();
@@ -107,7 +106,7 @@ fn the_success_of_a_call_alone_changes_nothing() {
 #[test]
 fn a_reset_takes_every_kind_back_to_its_start() {
     let by_kind = Seconds::default()
-        .on_failure(|failure: &Failure| failure.code().is_none(), Seconds::default());
+        .for_failures(|failure: &Failure| failure.code().is_none(), Seconds::default());
     let handle = Reconnecting::new(by_kind);
     assert_eq!(call(&handle, LOST, 2), [1, 2]);
     assert_eq!(call(&handle, BROKEN, 1), [1]);
@@ -167,11 +166,11 @@ fn no_failure_is_lost_between_threads() {
 fn what_is_inside_goes_on_hearing_of_attempts() {
     let inside = Seconds::default();
     let handle = Reconnecting::new(inside.clone());
-    assert_eq!(handle.admit(), Admission(9));
+    assert_eq!(handle.on_send(), SentAt(9));
     assert!(!handle.is_stateless());
-    handle.failed(Admission(9), &LOST, &mut Never);
-    handle.succeeded(Admission(8), &mut Never);
-    assert_eq!(*inside.heard.lock().unwrap(), [(Admission(9), Some(LOST)), (Admission(8), None)]);
+    handle.on_failure(SentAt(9), &LOST, &mut Never);
+    handle.on_success(SentAt(8), &mut Never);
+    assert_eq!(*inside.heard.lock().unwrap(), [(SentAt(9), Some(LOST)), (SentAt(8), None)]);
 }
 
 #[test]

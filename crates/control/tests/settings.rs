@@ -37,13 +37,16 @@ fn illegal_settings_are_refused_by_name() {
             "`capacity` must be a number from 1 to 10000000, but it is 100000000",
         ),
         (
-            default().trickle(f64::NAN),
-            "`trickle` must be a number from 0 to 1000000, but it is NaN",
+            default().min_per_second(f64::NAN),
+            "`min_per_second` must be a number from 0 to 1000000, but it is NaN",
         ),
-        (default().trickle(-1.0), "`trickle` must be a number from 0 to 1000000, but it is -1"),
         (
-            default().trickle(1e7),
-            "`trickle` must be a number from 0 to 1000000, but it is 10000000",
+            default().min_per_second(-1.0),
+            "`min_per_second` must be a number from 0 to 1000000, but it is -1",
+        ),
+        (
+            default().min_per_second(1e7),
+            "`min_per_second` must be a number from 0 to 1000000, but it is 10000000",
         ),
         (
             default().max_destinations(0),
@@ -99,16 +102,16 @@ fn illegal_settings_are_refused_by_name() {
             "`burst` must be a number from 1 to 10000000, but it is inf",
         ),
         (
-            RetryBudget::rate(1.0, 1.0).unwrap().trickle(2.0),
-            "`trickle` must be left unset on a rate budget, but it is 2",
+            RetryBudget::rate(1.0, 1.0).unwrap().min_per_second(2.0),
+            "`min_per_second` must be left unset on a rate budget, but it is 2",
         ),
         (
             RetryBudget::unlimited().capacity(20.0),
             "`capacity` must be left unset on an unlimited budget, but it is 20",
         ),
         (
-            RetryBudget::unlimited().trickle(0.0),
-            "`trickle` must be left unset on an unlimited budget, but it is 0",
+            RetryBudget::unlimited().min_per_second(0.0),
+            "`min_per_second` must be left unset on an unlimited budget, but it is 0",
         ),
     ];
     for (refused, text) in rows {
@@ -119,8 +122,8 @@ fn illegal_settings_are_refused_by_name() {
 #[test]
 fn the_ends_of_every_range_are_legal() {
     for budget in [
-        RetryBudget::ratio(0.000_001).unwrap().capacity(1.0).unwrap().trickle(0.0).unwrap(),
-        RetryBudget::ratio(1.0).unwrap().capacity(1e7).unwrap().trickle(1e6).unwrap(),
+        RetryBudget::ratio(0.000_001).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap(),
+        RetryBudget::ratio(1.0).unwrap().capacity(1e7).unwrap().min_per_second(1e6).unwrap(),
         RetryBudget::for_rate(0.000_01).unwrap(),
         RetryBudget::for_rate(1e7).unwrap(),
         RetryBudget::rate_for_traffic(0.000_01).unwrap(),
@@ -134,12 +137,12 @@ fn the_ends_of_every_range_are_legal() {
 
 #[test]
 fn the_defaults_are_those_of_the_table() {
-    let text = "RetryBudget { kind: ratio, ratio: 0.1, capacity: 10.0, trickle: 0.01, refusals: 0, \
+    let text = "RetryBudget { kind: ratio, ratio: 0.1, capacity: 10.0, min_per_second: 0.01, refusals: 0, \
                 destinations: 0, not_full: {} }";
     assert_eq!(format!("{:?}", RetryBudget::default()), text);
     assert_eq!(format!("{:?}", RetryBudget::ratio(0.1).unwrap()), text);
 
-    let text = "RetryBudget { kind: ratio, ratio: 0.1, capacity: 40.0, trickle: 0.01, refusals: 0, \
+    let text = "RetryBudget { kind: ratio, ratio: 0.1, capacity: 40.0, min_per_second: 0.01, refusals: 0, \
                 destinations: 0, not_full: {} }";
     assert_eq!(format!("{:?}", RetryBudget::for_rate(200.0).unwrap()), text);
     let text = "RetryBudget { kind: rate, per_second: 20.0, burst: 40.0, refusals: 0, \
@@ -216,7 +219,7 @@ fn at_night_the_emptiest_buckets_are_listed_first() {
     }
     assert_eq!(
         format!("{budget:?}"),
-        "RetryBudget { kind: ratio, ratio: 0.1, capacity: 10.0, trickle: 0.01, refusals: 1, \
+        "RetryBudget { kind: ratio, ratio: 0.1, capacity: 10.0, min_per_second: 0.01, refusals: 1, \
          destinations: 3, not_full: {\"api.example:443\": 0.0, \"pay.example:443\": 7.0} }"
     );
 

@@ -34,7 +34,7 @@ fn drain(budget: &RetryBudget, destination: &str, now: Duration, most: u32) -> u
 
 /// A budget without a trickle, so that only what the test does changes it.
 fn without_trickle(ratio: f64, capacity: f64) -> RetryBudget {
-    RetryBudget::ratio(ratio).unwrap().capacity(capacity).unwrap().trickle(0.0).unwrap()
+    RetryBudget::ratio(ratio).unwrap().capacity(capacity).unwrap().min_per_second(0.0).unwrap()
 }
 
 // trap 10
@@ -301,7 +301,7 @@ fn trap_15_a_success_of_one_without_a_place_is_credited_to_all_such() {
 // trap 15
 #[test]
 fn trap_15_a_destination_never_called_again_does_not_keep_the_budget_from_being_full() {
-    let a_token_in_ten_seconds = || RetryBudget::default().trickle(0.1).unwrap();
+    let a_token_in_ten_seconds = || RetryBudget::default().min_per_second(0.1).unwrap();
     let budget = a_token_in_ten_seconds();
     let retry_elsewhere = |second| drop(acquire(&budget, "busy", Duration::from_secs(second)));
     drain(&budget, "once", START, 1);

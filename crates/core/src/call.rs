@@ -116,7 +116,7 @@ impl<D: Delays> Call<D> {
 
     /// Records that the attempt under way has failed, and decides what follows.
     ///
-    /// The order of judgement: the caller's own body → a resend → the verdict → attempts left → safe to
+    /// The order of classification: the caller's own body → a resend → the verdict → attempts left → safe to
     /// repeat → delay (the server's or the schedule's) → elapsed time and deadline → budget.
     pub fn failed<S, B>(
         &mut self,
@@ -140,24 +140,24 @@ impl<D: Delays> Call<D> {
             return Decision::Resend;
         }
         self.account.retry_failed();
-        let verdict = failed.judgement.verdict;
+        let verdict = failed.classification.verdict;
         let Some(failure) = verdict.failure() else {
             return Decision::Return(match verdict {
                 Verdict::Success => StopReason::Succeeded,
                 _ => StopReason::Permanent,
             });
         };
-        schedule.on_failure(failed.admission, failure, random);
+        schedule.on_attempt_failure(failed.sent_at, failure, random);
         if let Some(reason) = terms.forbidden {
             return Decision::Return(reason);
         }
         let state = Failed {
-            judgement: failed.judgement,
+            classification: failed.classification,
             attempts: self.attempt,
             repeatable: terms.repeatable,
             at_hand: failed.replayable,
             previous: self.previous,
-            admission: failed.admission,
+            sent_at: failed.sent_at,
             elapsed: failed.elapsed,
             until_deadline: failed.until_deadline,
             destination: failed.destination,
@@ -167,7 +167,7 @@ impl<D: Delays> Call<D> {
             Ok((after, permit)) => {
                 self.permit = Some(permit);
                 self.previous = Some(after);
-                if let ServerHint::Exactly(_) = failed.judgement.hint {
+                if let ServerHint::Exactly(_) = failed.classification.hint {
                     // A pushback starts the backoff anew (PB-5).
                     self.delays = schedule.fresh_delays();
                 }

@@ -7,7 +7,7 @@
 
 use core::time::Duration;
 
-use crate::{Admission, Delays, Failure, Jitter, NextRetry, OnFailure, Random, Schedule};
+use crate::{Delays, Failure, ForFailures, Jitter, NextRetry, Random, Schedule, SentAt};
 
 /// What can be done with any [`Schedule`].
 ///
@@ -70,7 +70,7 @@ pub trait ScheduleExt: Schedule + Sized {
         ImmediateFirst { inner: self }
     }
 
-    /// Another `schedule` for the failures that match, with a count of its own. See [`OnFailure`].
+    /// Another `schedule` for the failures that match, with a count of its own. See [`ForFailures`].
     ///
     /// Added several times, the last one is asked first.
     ///
@@ -80,15 +80,15 @@ pub trait ScheduleExt: Schedule + Sized {
     ///
     /// /// Longer delays for a server that asks for fewer requests.
     /// fn gentle(usual: impl Schedule, longer: impl Schedule) -> impl Schedule {
-    ///     usual.on_failure(|failure: &Failure| failure.kind() == FailureKind::Throttled, longer)
+    ///     usual.for_failures(|failure: &Failure| failure.kind() == FailureKind::Throttled, longer)
     /// }
     /// ```
-    fn on_failure<F, S>(self, matches: F, schedule: S) -> OnFailure<F, S, Self>
+    fn for_failures<F, S>(self, matches: F, schedule: S) -> ForFailures<F, S, Self>
     where
         F: Fn(&Failure) -> bool + Clone,
         S: Schedule,
     {
-        OnFailure::new(matches, schedule, self)
+        ForFailures::new(matches, schedule, self)
     }
 
     /// Scatters every delay of this schedule. See [`Jittered`].
@@ -103,18 +103,18 @@ impl<S: Schedule> ScheduleExt for S {}
 macro_rules! tell_inner {
     () => {
         #[inline]
-        fn admit(&self) -> Admission {
-            self.inner.admit()
+        fn on_send(&self) -> SentAt {
+            self.inner.on_send()
         }
 
         #[inline]
-        fn succeeded(&self, admission: Admission, random: &mut dyn Random) {
-            self.inner.succeeded(admission, random);
+        fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
+            self.inner.on_success(sent_at, random);
         }
 
         #[inline]
-        fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
-            self.inner.failed(admission, failure, random);
+        fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
+            self.inner.on_failure(sent_at, failure, random);
         }
 
         #[inline]
@@ -286,7 +286,7 @@ impl<D: Delays> Delays for ImmediateFirst<D> {
 /// The second counts for itself: at its first retry it sees the number 0 and no delay before. Once
 /// the first has ended it is not asked again.
 ///
-/// An [`Admission`] has room for one schedule. At most one of the two may use it, that is, have
+/// An [`SentAt`] has room for one schedule. At most one of the two may use it, that is, have
 /// state that is shared by many calls and moved by their outcomes; two that do would read each
 /// other's.
 #[derive(Debug, Clone, Copy)]
@@ -311,19 +311,19 @@ impl<A: Schedule, B: Schedule> Schedule for Then<A, B> {
         ThenDelays { first: self.first.delays(), second: self.second.delays(), second_since: None }
     }
 
-    fn admit(&self) -> Admission {
+    fn on_send(&self) -> SentAt {
         // The one that does not use it gives 0.
-        Admission(self.first.admit().0.max(self.second.admit().0))
+        SentAt(self.first.on_send().0.max(self.second.on_send().0))
     }
 
-    fn succeeded(&self, admission: Admission, random: &mut dyn Random) {
-        self.first.succeeded(admission, random);
-        self.second.succeeded(admission, random);
+    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
+        self.first.on_success(sent_at, random);
+        self.second.on_success(sent_at, random);
     }
 
-    fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
-        self.first.failed(admission, failure, random);
-        self.second.failed(admission, failure, random);
+    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
+        self.first.on_failure(sent_at, failure, random);
+        self.second.on_failure(sent_at, failure, random);
     }
 
     fn is_stateless(&self) -> bool {

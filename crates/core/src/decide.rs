@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::{
-    Admission, Budget, Delays, Failure, Judgement, NextRetry, Permit, Random, ServerHint, Verdict,
+    Budget, Classification, Delays, Failure, NextRetry, Permit, Random, SentAt, ServerHint, Verdict,
 };
 
 /// The limits of one call.
@@ -41,7 +41,7 @@ impl Default for Limits {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failed<'a> {
     /// How the attempt ended.
-    pub(crate) judgement: Judgement,
+    pub(crate) classification: Classification,
     /// The attempts made so far, this one included.
     pub(crate) attempts: u32,
     /// Whether the request may be carried out twice.
@@ -51,7 +51,7 @@ pub(crate) struct Failed<'a> {
     /// The delay used before this attempt; `None` for the first.
     pub(crate) previous: Option<Duration>,
     /// What the schedule noted when this attempt was sent.
-    pub(crate) admission: Admission,
+    pub(crate) sent_at: SentAt,
     /// Time since the call started.
     pub(crate) elapsed: Duration,
     /// Time left until the call's deadline; `None` without one.
@@ -129,7 +129,7 @@ impl fmt::Display for StopReason {
 
 /// Decides what follows an attempt.
 ///
-/// The order of judgement: attempts left → safe to repeat → delay (the server's or the schedule's)
+/// The order of classification: attempts left → safe to repeat → delay (the server's or the schedule's)
 /// → elapsed time and deadline → budget. The budget comes last because only it has an effect; a
 /// call that is refused earlier takes no token.
 ///
@@ -152,7 +152,7 @@ pub(crate) fn decide<B: Budget + ?Sized>(
         }
         Err(reason) => reason,
     };
-    if let Some(failure) = failed.judgement.verdict.failure()
+    if let Some(failure) = failed.classification.verdict.failure()
         && limits.max_attempts > 1
     {
         budget.on_failure(failed.destination, failure, failed.now);
@@ -170,14 +170,14 @@ fn delay(
     let failure = permitted(limits, failed)?;
     let retry = NextRetry::new(failed.attempts.saturating_sub(1), failure)
         .after(failed.previous)
-        .admitted(failed.admission);
+        .sent_at(failed.sent_at);
     let scheduled = delays.next_delay(&retry, random).ok_or(StopReason::ScheduleEnded)?;
     let most = longest_wait(limits, failed);
     let scheduled_too_long = match delays.is_shared() {
         true => StopReason::IntervalTooLong,
         false => StopReason::ElapsedExhausted,
     };
-    let (after, too_long) = match failed.judgement.hint {
+    let (after, too_long) = match failed.classification.hint {
         ServerHint::After(asked) | ServerHint::AtLeast(asked)
             if asked > limits.max_server_delay =>
         {
@@ -221,7 +221,7 @@ fn spread(asked: Duration, most: Duration, random: &mut dyn Random) -> Duration 
 
 /// The failure to be retried, or why it must not be, as far as that can be told without a delay.
 fn permitted(limits: &Limits, failed: &Failed<'_>) -> Result<Failure, StopReason> {
-    let (failure, harmless) = match failed.judgement.verdict {
+    let (failure, harmless) = match failed.classification.verdict {
         Verdict::Success => return Err(StopReason::Succeeded),
         Verdict::Permanent => return Err(StopReason::Permanent),
         Verdict::Transient(failure) => (failure, failed.repeatable),
@@ -233,7 +233,7 @@ fn permitted(limits: &Limits, failed: &Failed<'_>) -> Result<Failure, StopReason
         Err(StopReason::NotRepeatable)
     } else if !failed.at_hand {
         Err(StopReason::BodyNotKept)
-    } else if failed.judgement.hint == ServerHint::Stop {
+    } else if failed.classification.hint == ServerHint::Stop {
         Err(StopReason::ServerSaidStop)
     } else {
         Ok(failure)

@@ -1,6 +1,6 @@
 //! The contracts of reattempt and the engine that decides.
 //!
-//! What flows in: how an attempt ended ([`Judgement`]), the [`Limits`] of the call, what a
+//! What flows in: how an attempt ended ([`Classification`]), the [`Limits`] of the call, what a
 //! [`Schedule`] proposes and what a [`Budget`] allows. What flows out: one [`Decision`]. Time and
 //! randomness are arguments; there is no clock, no socket, no runtime and no global generator here,
 //! so the same engine drives a tower layer, a plain future and a simulator.
@@ -35,26 +35,26 @@ extern crate std;
 
 mod budget;
 mod call;
+mod classification;
 mod combinators;
 mod config_error;
 mod decide;
 mod failure;
+mod for_failures;
 mod jitter;
-mod judgement;
-mod on_failure;
 mod random;
 mod schedule;
 
 pub use budget::{Budget, PaidRetry, Permit, PermitIssuer, SpendOnly, Unlimited};
 pub use call::{Account, Call, CallEnd, CallSchedule, Decision, FailedAttempt, Terms, Undone};
+pub use classification::{Classification, Classifier, ServerHint, Verdict};
 pub use combinators::{
     Capped, Floor, ImmediateFirst, Jittered, ScheduleExt, Take, Then, ThenDelays,
 };
 pub use config_error::ConfigError;
 pub use decide::{Limits, StopReason};
 pub use failure::{Failure, FailureKind};
+pub use for_failures::{ForFailures, OnFailureDelays};
 pub use jitter::Jitter;
-pub use judgement::{Classify, Judgement, ServerHint, Verdict};
-pub use on_failure::{OnFailure, OnFailureDelays};
 pub use random::Random;
-pub use schedule::{Admission, Delays, NextRetry, Schedule, SharedSchedule};
+pub use schedule::{Delays, NextRetry, Schedule, SentAt, SharedSchedule};

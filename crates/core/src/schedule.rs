@@ -17,14 +17,14 @@ pub struct NextRetry {
     pub previous: Option<Duration>,
     /// How the last attempt failed.
     pub failure: Failure,
-    /// What [`Schedule::admit`] gave when the failed attempt was sent.
-    pub admission: Admission,
+    /// What [`Schedule::on_send`] gave when the failed attempt was sent.
+    pub sent_at: SentAt,
 }
 
 impl NextRetry {
     /// The retry with this number after this failure, with no delay before it yet.
     pub const fn new(number: u32, failure: Failure) -> Self {
-        Self { number, previous: None, failure, admission: Admission(0) }
+        Self { number, previous: None, failure, sent_at: SentAt(0) }
     }
 
     /// The same, after `previous` was waited before the last attempt.
@@ -33,8 +33,8 @@ impl NextRetry {
     }
 
     /// The same, for an attempt that was admitted so.
-    pub const fn admitted(self, admission: Admission) -> Self {
-        Self { admission, ..self }
+    pub const fn sent_at(self, sent_at: SentAt) -> Self {
+        Self { sent_at, ..self }
     }
 }
 
@@ -43,7 +43,7 @@ impl NextRetry {
 /// Schedules whose state is shared by many calls tell old news from new by it; all others leave the
 /// default, which costs nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Admission(pub u64);
+pub struct SentAt(pub u64);
 
 /// How long to wait before each retry of a call.
 ///
@@ -58,24 +58,24 @@ pub trait Schedule: Send + Sync + 'static {
 
     /// Called when an attempt is sent; the value comes back with the attempt's outcome.
     #[inline]
-    fn admit(&self) -> Admission {
-        Admission::default()
+    fn on_send(&self) -> SentAt {
+        SentAt::default()
     }
 
     /// Called when a call succeeds, whether it was retried or not.
     #[inline]
-    fn succeeded(&self, admission: Admission, random: &mut dyn Random) {
-        let _ = (admission, random);
+    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
+        let _ = (sent_at, random);
     }
 
     /// Called when an attempt fails in a way that a retry may mend, whether or not one follows, and
     /// before its delay is asked for.
     #[inline]
-    fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
-        let _ = (admission, failure, random);
+    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
+        let _ = (sent_at, failure, random);
     }
 
-    /// True when [`admit`](Self::admit), [`succeeded`](Self::succeeded) and [`failed`](Self::failed)
+    /// True when [`on_send`](Self::on_send), [`succeeded`](Self::succeeded) and [`failed`](Self::failed)
     /// do nothing, so that the caller may leave them out. Default `false`, which is never wrong.
     #[inline]
     fn is_stateless(&self) -> bool {
@@ -117,16 +117,16 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
         (**self).delays()
     }
 
-    fn admit(&self) -> Admission {
-        (**self).admit()
+    fn on_send(&self) -> SentAt {
+        (**self).on_send()
     }
 
-    fn succeeded(&self, admission: Admission, random: &mut dyn Random) {
-        (**self).succeeded(admission, random);
+    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
+        (**self).on_success(sent_at, random);
     }
 
-    fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
-        (**self).failed(admission, failure, random);
+    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
+        (**self).on_failure(sent_at, failure, random);
     }
 
     fn is_stateless(&self) -> bool {
@@ -164,16 +164,16 @@ impl Schedule for SharedSchedule {
         self.0.boxed_delays()
     }
 
-    fn admit(&self) -> Admission {
-        self.0.admit()
+    fn on_send(&self) -> SentAt {
+        self.0.on_send()
     }
 
-    fn succeeded(&self, admission: Admission, random: &mut dyn Random) {
-        self.0.succeeded(admission, random);
+    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
+        self.0.on_success(sent_at, random);
     }
 
-    fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
-        self.0.failed(admission, failure, random);
+    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
+        self.0.on_failure(sent_at, failure, random);
     }
 
     fn is_stateless(&self) -> bool {
@@ -184,9 +184,9 @@ impl Schedule for SharedSchedule {
 /// The object-safe face of [`Schedule`].
 trait ErasedSchedule: Send + Sync {
     fn boxed_delays(&self) -> Box<dyn Delays + Send>;
-    fn admit(&self) -> Admission;
-    fn succeeded(&self, admission: Admission, random: &mut dyn Random);
-    fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random);
+    fn on_send(&self) -> SentAt;
+    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random);
+    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random);
     fn is_stateless(&self) -> bool;
 }
 
@@ -201,16 +201,16 @@ where
         Box::new(self.0.delays())
     }
 
-    fn admit(&self) -> Admission {
-        self.0.admit()
+    fn on_send(&self) -> SentAt {
+        self.0.on_send()
     }
 
-    fn succeeded(&self, admission: Admission, random: &mut dyn Random) {
-        self.0.succeeded(admission, random);
+    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
+        self.0.on_success(sent_at, random);
     }
 
-    fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
-        self.0.failed(admission, failure, random);
+    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
+        self.0.on_failure(sent_at, failure, random);
     }
 
     fn is_stateless(&self) -> bool {

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use reattempt_core::{
-    Admission, Budget, Call, CallEnd, Decision, Delays, FailedAttempt, Failure, Judgement, Limits,
-    NextRetry, Permit, PermitIssuer, Random, Schedule, ServerHint, StopReason, Terms, Undone,
-    Verdict,
+    Budget, Call, CallEnd, Classification, Decision, Delays, FailedAttempt, Failure, Limits,
+    NextRetry, Permit, PermitIssuer, Random, Schedule, SentAt, ServerHint, StopReason, Terms,
+    Undone, Verdict,
 };
 use support::{Bucket, FAILURE};
 
@@ -181,7 +181,7 @@ fn unprocessed_is_resent_once_for_each_kind() {
     let bucket = Bucket::of(0);
     let permanent = |kind| FailedAttempt {
         undone: Some(kind),
-        judgement: Judgement::new(Verdict::Permanent),
+        classification: Classification::new(Verdict::Permanent),
         ..failed()
     };
     let terms = Terms { repeatable: false, ..Terms::new(limits(1)) };
@@ -204,7 +204,7 @@ fn unprocessed_is_resent_once_for_each_kind() {
 fn unprocessed_is_not_resent_in_vain() {
     let attempt = FailedAttempt {
         undone: Some(Undone::Refused),
-        judgement: Judgement::new(Verdict::Permanent),
+        classification: Classification::new(Verdict::Permanent),
         ..failed()
     };
     let forbidden = Terms { forbidden: Some(StopReason::Forbidden), ..terms() };
@@ -223,7 +223,7 @@ fn unprocessed_is_not_resent_in_vain() {
 #[test]
 fn pushback_starts_the_schedule_anew() {
     let exactly = |delay| FailedAttempt {
-        judgement: Judgement {
+        classification: Classification {
             verdict: Verdict::Transient(FAILURE),
             hint: ServerHint::Exactly(delay),
         },
@@ -250,13 +250,13 @@ fn schedule_is_given_the_failure_and_the_admission() {
         fn delays(&self) -> Seconds {
             Seconds(0)
         }
-        fn failed(&self, admission: Admission, failure: &Failure, _: &mut dyn Random) {
-            assert_eq!((admission, *failure), (Admission(3), FAILURE));
+        fn on_failure(&self, sent_at: SentAt, failure: &Failure, _: &mut dyn Random) {
+            assert_eq!((sent_at, *failure), (SentAt(3), FAILURE));
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
     let schedule = Recorder(AtomicU32::new(0));
-    let attempt = failed().admitted(Admission(3));
+    let attempt = failed().sent_at(SentAt(3));
     // Also where no retry may follow, because shared pacing must move then, too.
     let forbidden = Terms { forbidden: Some(StopReason::Nested), ..terms() };
     for terms in [terms(), forbidden] {

@@ -7,7 +7,7 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
 use reattempt_core::{
-    Admission, Delays, Failure, FailureKind, Jitter, NextRetry, Random, Schedule, ScheduleExt,
+    Delays, Failure, FailureKind, Jitter, NextRetry, Random, Schedule, ScheduleExt, SentAt,
     SharedSchedule,
 };
 
@@ -19,14 +19,14 @@ type Seen = (u32, Option<Duration>);
 struct Recorder {
     seen: Arc<Mutex<Vec<Seen>>>,
     told: Arc<Mutex<Vec<Told>>>,
-    admission: Admission,
+    sent_at: SentAt,
 }
 
 /// An outcome as an inner schedule was told it, with the number it drew at that.
 #[derive(Debug, PartialEq)]
 enum Told {
-    Succeeded(Admission, u64),
-    Failed(Admission, Failure, u64),
+    Succeeded(SentAt, u64),
+    Failed(SentAt, Failure, u64),
 }
 
 impl Schedule for Recorder {
@@ -36,16 +36,16 @@ impl Schedule for Recorder {
         self.clone()
     }
 
-    fn admit(&self) -> Admission {
-        self.admission
+    fn on_send(&self) -> SentAt {
+        self.sent_at
     }
 
-    fn succeeded(&self, admission: Admission, random: &mut dyn Random) {
-        self.told.lock().unwrap().push(Told::Succeeded(admission, random.next_u64()));
+    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
+        self.told.lock().unwrap().push(Told::Succeeded(sent_at, random.next_u64()));
     }
 
-    fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
-        self.told.lock().unwrap().push(Told::Failed(admission, *failure, random.next_u64()));
+    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
+        self.told.lock().unwrap().push(Told::Failed(sent_at, *failure, random.next_u64()));
     }
 }
 
@@ -228,13 +228,13 @@ fn a_randomisation_out_of_range_is_refused_by_name() {
 // trap 10
 #[test]
 fn trap_10_every_adapter_passes_admissions_and_outcomes_on() {
-    let inner = Recorder { admission: Admission(42), ..Recorder::default() };
+    let inner = Recorder { sent_at: SentAt(42), ..Recorder::default() };
     let other = Recorder::default();
     let failure = Failure::new(FailureKind::Throttled).with_code(429);
-    let heard = [Told::Failed(Admission(42), failure, 7), Told::Succeeded(Admission(42), 7)];
+    let heard = [Told::Failed(SentAt(42), failure, 7), Told::Succeeded(SentAt(42), 7)];
     let pass = |schedule: SharedSchedule| {
-        schedule.failed(schedule.admit(), &failure, &mut Always(7));
-        schedule.succeeded(schedule.admit(), &mut Always(7));
+        schedule.on_failure(schedule.on_send(), &failure, &mut Always(7));
+        schedule.on_success(schedule.on_send(), &mut Always(7));
         assert_eq!(*inner.told.lock().unwrap(), heard);
         inner.told.lock().unwrap().clear();
     };
@@ -289,6 +289,6 @@ fn combinators_forward_that_a_delay_is_shared() {
     assert!(!shared(own().then(Shared), 0));
     assert!(shared(own().then(Shared), 1));
     let throttled = |failure: &Failure| failure.kind() == FailureKind::Throttled;
-    assert!(shared(own().on_failure(throttled, Shared), 0));
-    assert!(!shared(Shared.on_failure(throttled, own()), 0));
+    assert!(shared(own().for_failures(throttled, Shared), 0));
+    assert!(!shared(Shared.for_failures(throttled, own()), 0));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::{
-    Budget, Call, Decision, Delays, FailedAttempt, Failure, FailureKind, Judgement, Limits,
+    Budget, Call, Classification, Decision, Delays, FailedAttempt, Failure, FailureKind, Limits,
     NextRetry, Random, Schedule, ServerHint, StopReason, Terms, Verdict,
 };
 use reattempt_grpc::{ServiceConfig, Throttle, Throttling};
@@ -248,8 +248,8 @@ fn after_failure(throttle: &Arc<Throttle>, attempts: u32, hint: ServerHint) -> O
     let schedule = AtOnce;
     let mut call = Call::new(&schedule);
     (1..attempts).for_each(|_| call.on_send());
-    let judgement = Judgement { verdict: Verdict::Unprocessed(FAILURE), hint };
-    let failed = FailedAttempt::new(judgement, "", Duration::ZERO);
+    let classification = Classification { verdict: Verdict::Unprocessed(FAILURE), hint };
+    let failed = FailedAttempt::new(classification, "", Duration::ZERO);
     let terms = Terms { repeatable: false, ..Terms::new(Limits::default()) };
     match call.failed(&terms, &failed, &schedule, throttle, &mut NoRandom) {
         Decision::Return(reason) => Some(reason),

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use http::header::{AsHeaderName, DATE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, StatusCode};
-use reattempt_core::{Failure, FailureKind, Judgement, ServerHint, Verdict};
+use reattempt_core::{Classification, Failure, FailureKind, ServerHint, Verdict};
 
 use number::{delta_seconds, milliseconds};
 
@@ -181,12 +181,12 @@ impl Hinted {
     /// let hinted = Hints::default().read(&headers, SystemTime::now);
     ///
     /// let conflict = StatusCode::CONFLICT;
-    /// let judgement = hinted.judge(verdict_of_status(conflict), conflict);
-    /// assert!(matches!(judgement.verdict, Verdict::Transient(_)));
+    /// let classification = hinted.judge(verdict_of_status(conflict), conflict);
+    /// assert!(matches!(classification.verdict, Verdict::Transient(_)));
     /// # Ok::<(), http::header::InvalidHeaderValue>(())
     /// ```
     #[must_use]
-    pub fn judge(&self, verdict: Verdict, status: StatusCode) -> Judgement {
+    pub fn judge(&self, verdict: Verdict, status: StatusCode) -> Classification {
         let kind = if status.is_server_error() { FailureKind::Server } else { FailureKind::Other };
         let failing = status.is_client_error() || status.is_server_error();
         let verdict = match verdict {
@@ -195,7 +195,7 @@ impl Hinted {
             }
             verdict => verdict,
         };
-        Judgement { verdict, hint: self.hint }
+        Classification { verdict, hint: self.hint }
     }
 }
 

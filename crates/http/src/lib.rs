@@ -5,20 +5,20 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod discard;
+mod drain;
 mod hints;
 mod idempotency;
-mod kept_head;
 mod repeatable;
 mod replay;
+mod saved_head;
 mod status;
 mod transport;
 
-pub use discard::Discard;
+pub use drain::Drain;
 pub use hints::{Hinted, Hints};
 pub use idempotency::{IDEMPOTENCY_KEY, new_idempotency_key};
-pub use kept_head::KeptHead;
 pub use repeatable::is_repeatable;
 pub use replay::{ReplayBody, ReplayCharge, ReplayError, ReplayLimits, ReplayMemory, ReplayWatch};
+pub use saved_head::SavedHead;
 pub use status::verdict_of_status;
 pub use transport::{reset_reason, undone, verdict_of_error};

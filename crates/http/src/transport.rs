@@ -1,4 +1,4 @@
-//! The judgement of transport errors: an error flows in, the chain of its sources is walked through
+//! The classification of transport errors: an error flows in, the chain of its sources is walked through
 //! the types that are known, and a verdict flows out. Each client's types are read in a module of
 //! their own.
 

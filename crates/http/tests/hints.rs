@@ -281,10 +281,12 @@ fn should_retry_turns_failing_statuses_only_and_never_into_a_safe_repeat() {
 
     for (code, kind) in [(409, FailureKind::Other), (501, FailureKind::Server)] {
         let status = StatusCode::from_u16(code).unwrap();
-        let judgement = yes.judge(verdict_of_status(status), status);
-        let Verdict::Transient(failure) = judgement.verdict else { panic!("{judgement:?}") };
+        let classification = yes.judge(verdict_of_status(status), status);
+        let Verdict::Transient(failure) = classification.verdict else {
+            panic!("{classification:?}")
+        };
         assert_eq!((failure.kind(), failure.code()), (kind, Some(code)));
-        assert_eq!(judgement.hint, seconds(3));
+        assert_eq!(classification.hint, seconds(3));
         assert_eq!(silent.judge(verdict_of_status(status), status).verdict, Verdict::Permanent);
     }
     for code in [200, 304] {

@@ -54,7 +54,7 @@ static COUNTING: Counting = Counting;
 const STATE: usize = 1024;
 
 /// A body that was read to its end by one reader, while the other was set aside.
-type Kept = ReplayBody<Incoming>;
+type Saved = ReplayBody<Incoming>;
 
 /// A server that keeps each body and reads it.
 struct Server {
@@ -62,7 +62,7 @@ struct Server {
     memory: ReplayMemory,
     /// The length of each frame as it is read; the server goes on at once.
     read: mpsc::UnboundedReceiver<usize>,
-    kept: mpsc::UnboundedReceiver<Option<Kept>>,
+    kept: mpsc::UnboundedReceiver<Option<Saved>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -108,13 +108,13 @@ impl Server {
         }
     }
 
-    async fn kept(&mut self) -> Option<Kept> {
+    async fn kept(&mut self) -> Option<Saved> {
         within(self.kept.recv()).await.unwrap()
     }
 
     /// The bodies are dropped: what they held was charged, but for a factor of 2.
     #[track_caller]
-    fn check(&self, kept: Vec<Kept>, title: &str) {
+    fn check(&self, kept: Vec<Saved>, title: &str) {
         let (charged, bodies) = (self.memory.used(), kept.len());
         assert!(charged > 0, "{title}: nothing is kept");
         let before = IN_USE.load(Ordering::Relaxed);
@@ -160,7 +160,7 @@ impl Http1 {
         server: &mut Server,
         coding: Coding,
         pieces: &[usize],
-    ) -> Option<Kept> {
+    ) -> Option<Saved> {
         let total: usize = pieces.iter().sum();
         let field = match coding {
             Coding::Length => format!("content-length: {total}"),

@@ -125,8 +125,8 @@ fn trap_24_a_503_is_no_proof_that_nothing_was_done_whatever_it_says_of_coming_ba
         reattempt_http::Hints::default().read(&headers, || panic!("no date, so no clock is read"));
     for code in [408, 500, 502, 503, 504] {
         let status = StatusCode::from_u16(code).unwrap();
-        let judgement = hinted.judge(verdict(code), status);
-        assert_eq!(outcome(judgement.verdict, false), Fails, "{code}");
-        assert_eq!(outcome(judgement.verdict, true), Retried, "{code}");
+        let classification = hinted.judge(verdict(code), status);
+        assert_eq!(outcome(classification.verdict, false), Fails, "{code}");
+        assert_eq!(outcome(classification.verdict, true), Retried, "{code}");
     }
 }

@@ -21,7 +21,7 @@ pub(crate) const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeou
 /// Put it into the extensions of a request, or into [`CallOptions`](crate::CallOptions): a retry
 /// whose delay would pass it is not made. A policy for gRPC ends the call there, as does one that
 /// [interrupts](crate::RetryPolicy::attempt_timeout). Every attempt finds it in its extensions, and over
-/// gRPC its `grpc-timeout` is what is left at that moment. A server [hands on](Self::hand_on) the deadline
+/// gRPC its `grpc-timeout` is what is left at that moment. A server [hands on](Self::propagate) the deadline
 /// of a call to the calls it makes for it; [`InboundDeadlineLayer`] finds that.
 ///
 /// ```
@@ -64,13 +64,13 @@ impl Deadline {
     /// use reattempt::Deadline;
     /// # fn handle(inbound: Request<()>) {
     /// let mut outbound = Request::new(());
-    /// Deadline::hand_on(inbound.extensions(), outbound.extensions_mut());
+    /// Deadline::propagate(inbound.extensions(), outbound.extensions_mut());
     /// # }
     /// ```
     ///
     /// For a client whose requests have no extensions (reqwest's): put the inbound one into
     /// [`CallOptions::deadline`](crate::CallOptions::deadline) of a handle.
-    pub fn hand_on(inbound: &Extensions, outbound: &mut Extensions) {
+    pub fn propagate(inbound: &Extensions, outbound: &mut Extensions) {
         let inbound = inbound.get::<Self>();
         if let Some(earliest) = inbound.into_iter().chain(outbound.get()).min().copied() {
             outbound.insert(earliest);

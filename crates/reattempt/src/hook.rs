@@ -9,7 +9,7 @@ use crate::RefusedResponse;
 /// The attempt that is about to be made.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Attempting {
+pub struct AttemptContext {
     /// Its number, from 1.
     pub number: u32,
     /// How the attempt before it failed; `None` for the first.
@@ -22,14 +22,14 @@ type HookFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// A hook over heads of type `Head`.
 pub(crate) trait BeforeAttempt<Head>: Send + Sync {
-    fn before_attempt<'a>(&'a self, head: &'a mut Head, attempt: Attempting) -> HookFuture<'a>;
+    fn before_attempt<'a>(&'a self, head: &'a mut Head, attempt: AttemptContext) -> HookFuture<'a>;
 }
 
 impl<Head, F> BeforeAttempt<Head> for F
 where
-    F: for<'a> Fn(&'a mut Head, Attempting) -> HookFuture<'a> + Send + Sync,
+    F: for<'a> Fn(&'a mut Head, AttemptContext) -> HookFuture<'a> + Send + Sync,
 {
-    fn before_attempt<'a>(&'a self, head: &'a mut Head, attempt: Attempting) -> HookFuture<'a> {
+    fn before_attempt<'a>(&'a self, head: &'a mut Head, attempt: AttemptContext) -> HookFuture<'a> {
         self(head, attempt)
     }
 }

@@ -52,6 +52,7 @@ mod observe;
 mod operation;
 mod options;
 mod pace;
+mod peek_trailers;
 mod policy;
 mod protocol;
 mod random;
@@ -59,7 +60,6 @@ mod redact;
 mod report;
 mod retry;
 mod timed_out;
-mod trailers_only;
 
 pub mod order;
 pub mod profile;
@@ -75,7 +75,7 @@ pub use configured::{Configured, ConfiguredFuture, ServiceConfigLayer};
 pub use deadline::{Deadline, InboundDeadline, InboundDeadlineLayer};
 pub use error_mode::{Answered, BoxedError, ErrorMode, OwnError};
 pub use hedge::{Extended, Hedge, HedgeFuture, HedgeLayer, HedgePolicy, HedgeReport, Hedgeable};
-pub use hook::Attempting;
+pub use hook::AttemptContext;
 #[cfg(feature = "opentelemetry")]
 pub use metrics::{
     GrpcMetrics, GrpcMetricsLayer, Measured, MeasuredBody, MeasuredFuture, RetryMetric,
@@ -89,21 +89,23 @@ pub use operation::{
 };
 pub use options::CallOptions;
 pub use pace::{Pace, PaceFuture, PaceLayer, PaceRefusal, PaceRefused, Paced};
+pub use peek_trailers::{PeekTrailers, PeekTrailersBody, PeekTrailersFuture, PeekTrailersLayer};
 pub use policy::{Profile, RetryPolicy, StockDelay};
-#[cfg(feature = "tower-http")]
-pub use protocol::ClassifyWith;
 #[cfg(feature = "reqwest")]
-pub use protocol::KeptReqwest;
+pub use protocol::SavedReqwest;
+#[cfg(feature = "tower-http")]
+pub use protocol::TowerHttpClassifier;
 pub use protocol::{
-    Admitted, AttemptKind, AttemptNumber, Carry, Cloned, DiscardBody, Grpc, GrpcBody, Http, Judge,
-    Kept, KeptClone, KeptRequest, Messages, NestedMarker, NextAttempt, Origin, Outcome, Protocol,
+    AttemptKind, AttemptNumber, ClassifyOutcome, CloneRequest, DrainBody, Grpc, GrpcBody, Http,
+    Messages, NestedMarker, NextAttempt, Origin, Outcome, Protocol, Replay, RetrySafety, Saved,
+    SavedClone, SavedRequest,
 };
 pub use random::CallRandom;
 pub use reattempt_control::RetryBudget;
 pub use reattempt_core::{
-    Account, Budget, Call, CallEnd, Classify, ConfigError, Decision, FailedAttempt, Failure,
-    FailureKind, Judgement, Limits, PaidRetry, Permit, PermitIssuer, ServerHint, SpendOnly,
-    StopReason, Terms, Undone, Unlimited, Verdict,
+    Account, Budget, Call, CallEnd, Classification, Classifier, ConfigError, Decision,
+    FailedAttempt, Failure, FailureKind, Limits, PaidRetry, Permit, PermitIssuer, ServerHint,
+    SpendOnly, StopReason, Terms, Undone, Unlimited, Verdict,
 };
 pub use reattempt_grpc::Code as GrpcCode;
 pub use reattempt_http::{
@@ -113,4 +115,3 @@ pub use reattempt_http::{
 pub use report::{AttemptOutcome, AttemptReport, Report, ReportSlot};
 pub use retry::{Retry, RetryFuture, RetryLayer};
 pub use timed_out::{RefusedResponse, TimeLimit, TimedOut};
-pub use trailers_only::{PeekedBody, TrailersOnly, TrailersOnlyFuture, TrailersOnlyLayer};

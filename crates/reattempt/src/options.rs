@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use reattempt_core::{Classify, SharedSchedule, Verdict};
+use reattempt_core::{Classifier, SharedSchedule, Verdict};
 
 use crate::configured::OfMethod;
 use crate::protocol::Outcome;
 use crate::{Deadline, ReportSlot};
 
 /// A classifier that sees outcomes of HTTP.
-pub(crate) type SharedClassifier = Arc<dyn for<'a> Classify<Outcome<'a>> + Send + Sync>;
+pub(crate) type SharedClassifier = Arc<dyn for<'a> Classifier<Outcome<'a>> + Send + Sync>;
 
 /// Asks `first`, and `next` about what that leaves open.
 pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -> SharedClassifier {
@@ -112,7 +112,7 @@ impl CallOptions {
     }
 
     /// The schedule of this call's delays.
-    pub fn schedule(self, schedule: SharedSchedule) -> Self {
+    pub fn backoff(self, schedule: SharedSchedule) -> Self {
         self.set(|settings| settings.schedule = Some(schedule))
     }
 

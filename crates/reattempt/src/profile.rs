@@ -43,9 +43,7 @@
 use std::time::Duration;
 
 use reattempt_control::RetryBudget;
-use reattempt_core::{
-    ConfigError, Failure, Jitter, Jittered, Schedule, ScheduleExt, SharedSchedule,
-};
+use reattempt_core::{Failure, Jitter, Jittered, Schedule, ScheduleExt, SharedSchedule};
 use reattempt_schedule_exponential::{Exponential, TruncatedExponential};
 use reattempt_schedule_fixed::Linear;
 
@@ -174,8 +172,7 @@ pub fn go_backoff_full_jitter() -> Profile<Exponential> {
 /// |---|---|---|---|---|---|
 /// | 1 s | 2 | 30 s | none | 5 | no limit |
 pub fn retryablehttp() -> Profile<Exponential> {
-    let schedule = legal(Exponential::no_jitter(secs(1)).cap(secs(30)));
-    limited(schedule, 5)
+    limited(Exponential::no_jitter(secs(1)).max_delay(secs(30)), 5)
 }
 
 /// The same library's linear form with jitter: `n + 1` times a draw from the shortest wait to the
@@ -303,8 +300,8 @@ pub fn google() -> Profile<TruncatedExponential> {
 /// ```
 pub fn twitter_streaming() -> Profile<SharedSchedule> {
     let by_failure = http_errors()
-        .on_failure(|failure: &Failure| failure.code().is_none(), network_errors())
-        .on_failure(|failure: &Failure| failure.code() == Some(420), rate_limited());
+        .for_failures(|failure: &Failure| failure.code().is_none(), network_errors())
+        .for_failures(|failure: &Failure| failure.code() == Some(420), rate_limited());
     unlimited(SharedSchedule::new(by_failure.immediate_first()), None)
 }
 
@@ -347,36 +344,27 @@ fn unlimited<S: Schedule>(schedule: S, max_elapsed: Option<Duration>) -> Profile
 
 /// ± 50 %, in milliseconds.
 fn symmetric(base: u64, factor: f64, cap: u64) -> Exponential {
-    let schedule = Exponential::symmetric(Duration::from_millis(base), 0.5);
-    legal(
-        schedule
-            .and_then(|schedule| schedule.factor(factor))
-            .and_then(|schedule| schedule.cap(Duration::from_millis(cap))),
-    )
+    let schedule = Exponential::symmetric(Duration::from_millis(base), 0.5)
+        .and_then(|schedule| schedule.factor(factor));
+    // Neither figure is illegal, and each profile is tested against its table.
+    schedule.unwrap_or_default().max_delay(Duration::from_millis(cap))
 }
 
 /// Doubling, in milliseconds.
 fn full_jitter(base: u64, cap: u64) -> Exponential {
-    legal(Exponential::full_jitter(Duration::from_millis(base)).cap(Duration::from_millis(cap)))
+    Exponential::from_millis(base).max_delay(Duration::from_millis(cap))
 }
 
 fn network_errors() -> Linear {
-    let uncapped = Linear::new(Duration::from_millis(250));
-    uncapped.cap(secs(16)).unwrap_or(uncapped)
+    Linear::new(Duration::from_millis(250)).max_delay(secs(16))
 }
 
 fn http_errors() -> Exponential {
-    legal(Exponential::no_jitter(secs(5)).cap(secs(320)))
+    Exponential::no_jitter(secs(5)).max_delay(secs(320))
 }
 
 fn rate_limited() -> Exponential {
-    Exponential::no_jitter(secs(60)).without_cap()
-}
-
-/// The numbers above are legal, and each profile is tested against its table: the default, that of a
-/// number that is not, is never had.
-fn legal(schedule: Result<Exponential, ConfigError>) -> Exponential {
-    schedule.unwrap_or_default()
+    Exponential::no_jitter(secs(60)).no_max_delay()
 }
 
 fn secs(seconds: u64) -> Duration {

@@ -57,12 +57,12 @@ mod tests {
     use http_body_util::Full;
 
     use super::redacted;
-    use crate::protocol::{Added, Carry, Cloned, Http};
+    use crate::protocol::{Added, CloneRequest, Http, Replay};
 
     /// What is kept of `request` for another attempt, as it is shown.
     fn shown<K, Request>(protocol: &K, request: Request) -> String
     where
-        K: Carry<Request, Kept: std::fmt::Debug>,
+        K: Replay<Request, Saved: std::fmt::Debug>,
     {
         let mut kept = None;
         protocol.keep(request, Added::default(), &mut kept);
@@ -78,7 +78,7 @@ mod tests {
             .body(Full::<bytes::Bytes>::from("body"))
             .unwrap();
         let mut texts = vec![shown(&Http::default(), request.clone())];
-        texts.push(shown(&Cloned::new(()), request));
+        texts.push(shown(&CloneRequest::new(()), request));
         #[cfg(feature = "reqwest")]
         {
             let url = "http://user:secret@one.example/?key=secret".parse().unwrap();

@@ -16,8 +16,8 @@
 
 pub use reattempt_control::Reconnecting;
 pub use reattempt_core::{
-    Admission, Capped, Delays, Floor, ImmediateFirst, Jitter, Jittered, NextRetry, OnFailure,
-    OnFailureDelays, Random, Schedule, ScheduleExt, SharedSchedule, Take, Then, ThenDelays,
+    Capped, Delays, Floor, ForFailures, ImmediateFirst, Jitter, Jittered, NextRetry,
+    OnFailureDelays, Random, Schedule, ScheduleExt, SentAt, SharedSchedule, Take, Then, ThenDelays,
 };
 pub use reattempt_schedule_exponential::{
     Decorrelated, Exponential, ExponentialDelays, TruncatedExponential, TruncatedExponentialDelays,

@@ -25,7 +25,7 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{Empty, Full};
 use reattempt::{CallOptions, Deadline, Retry, RetryPolicy};
-use reattempt_http::KeptHead;
+use reattempt_http::SavedHead;
 use reattempt_schedule_fixed::Constant;
 use tower::{BoxError, Service};
 
@@ -107,7 +107,7 @@ fn request<B>(method: &str, body: B) -> Request<B> {
 
 /// What it costs to keep the head in case of a retry.
 fn of_head<B>(request: Request<B>) -> usize {
-    count(|| KeptHead::new(&request))
+    count(|| SavedHead::new(&request))
 }
 
 #[test]
@@ -191,8 +191,7 @@ fn a_call_that_succeeds_at_once_costs_the_kept_head_and_one_body() {
     // A retry: its box, its destination and the list of attempts; the owners of the head's buffer and
     // the two parts of a map; the attempt's number among the extensions of one, the report among
     // those of the other, three each. The first retry of all makes its destination's bucket.
-    let mut retried =
-        Retry::new(RetryPolicy::http().schedule(Constant::new(Duration::ZERO)), Instant);
+    let mut retried = Retry::new(RetryPolicy::http().backoff(Constant::immediate()), Instant);
     let head = of_head(request("GET", empty()));
     let mut refused_once = || {
         REFUSALS.store(1, Ordering::SeqCst);

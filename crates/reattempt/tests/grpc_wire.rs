@@ -20,8 +20,8 @@ use h2::{Reason, RecvStream};
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full};
 use reattempt::{
-    AttemptOutcome, CallOptions, Event, Grpc, GrpcBody, Report, ReportSlot, RetryLayer,
-    RetryPolicy, TrailersOnlyLayer,
+    AttemptOutcome, CallOptions, Event, Grpc, GrpcBody, PeekTrailersLayer, Report, ReportSlot,
+    RetryLayer, RetryPolicy,
 };
 use reattempt_core::{FailureKind, StopReason};
 use reattempt_grpc::{Code, Throttle, Throttling};
@@ -40,7 +40,7 @@ enum Act {
     /// A message and this status.
     Answer(Code),
     /// One block of headers.
-    TrailersOnly(Code),
+    PeekTrailers(Code),
     /// The same, with END_STREAM in an empty frame of its own.
     EmptyData(Code),
     /// Headers, then trailers.
@@ -190,7 +190,7 @@ async fn answer(
             stream.send_data(message, false).unwrap();
             stream.send_trailers(status(code)).unwrap();
         }
-        Act::TrailersOnly(code) => {
+        Act::PeekTrailers(code) => {
             let head = head.header("grpc-status", code.number());
             reply.send_response(head.body(()).unwrap(), true).unwrap();
         }
@@ -280,7 +280,7 @@ fn status(code: Code) -> HeaderMap {
 }
 
 fn policy() -> RetryPolicy<Grpc, Constant> {
-    RetryPolicy::grpc().schedule(Constant::new(Duration::ZERO))
+    RetryPolicy::grpc().backoff(Constant::immediate())
 }
 
 fn call() -> Request<Body> {
@@ -386,7 +386,7 @@ async fn tr_2_a_further_one_is_an_ordinary_failure() {
 // TR-3
 #[tokio::test]
 async fn tr_3_once_at_any_attempt_of_the_call() {
-    let script = [Act::TrailersOnly(Code::Unavailable), REFUSED, REFUSED, Act::Answer(Code::Ok)];
+    let script = [Act::PeekTrailers(Code::Unavailable), REFUSED, REFUSED, Act::Answer(Code::Ok)];
     let server = Server::start(script).await;
     let (ended, report) = run(&server, policy(), call()).await;
     assert_eq!((ended, server.previous()), (OK, numbers(&[0, 1, 1, 2])));
@@ -396,11 +396,11 @@ async fn tr_3_once_at_any_attempt_of_the_call() {
 // TR-4
 #[tokio::test]
 async fn tr_4_the_schedule_and_the_attempts_do_not_notice() {
-    let script = [REFUSED, Act::TrailersOnly(Code::Unavailable), Act::Answer(Code::Ok)];
+    let script = [REFUSED, Act::PeekTrailers(Code::Unavailable), Act::Answer(Code::Ok)];
     let server = Server::start(script).await;
     // The first delay is that of a first retry.
     let schedule = reattempt_schedule_fixed::List::ending([Duration::ZERO]);
-    let policy = RetryPolicy::grpc().schedule(schedule).max_attempts(2);
+    let policy = RetryPolicy::grpc().backoff(schedule).max_attempts(2);
     let client = RetryLayer::new(policy).layer(server.channel());
     let ended = read(client.oneshot(call()).await.unwrap(), &server).await;
     assert_eq!((ended, server.previous()), (OK, numbers(&[0, 0, 1])));
@@ -597,7 +597,7 @@ async fn ret_5_a_reset_before_any_header_has_the_code_of_its_reason() {
 // ST-1
 #[tokio::test]
 async fn st_1_trailers_only_in_one_block_or_with_an_empty_frame() {
-    for act in [Act::TrailersOnly(Code::Unavailable), Act::EmptyData(Code::Unavailable)] {
+    for act in [Act::PeekTrailers(Code::Unavailable), Act::EmptyData(Code::Unavailable)] {
         let server = Server::start([act, Act::Answer(Code::Ok)]).await;
         let (ended, _) = run(&server, policy(), call()).await;
         assert_eq!((ended, server.previous()), (OK, numbers(&[0, 1])));
@@ -619,7 +619,7 @@ async fn com_1_headers_then_trailers_commit() {
 async fn st_5_unless_they_are_looked_at() {
     let server =
         Server::start([Act::HeadersTrailers(Code::Unavailable), Act::Answer(Code::Ok)]).await;
-    let peeking = TrailersOnlyLayer::new(Duration::from_secs(3600)).layer(server.channel());
+    let peeking = PeekTrailersLayer::new(Duration::from_secs(3600)).layer(server.channel());
     let client = RetryLayer::new(policy()).layer(peeking);
     client.oneshot(call()).await.unwrap();
     assert_eq!(server.previous(), numbers(&[0, 1]));

@@ -45,7 +45,7 @@ fn script<const N: usize>(
 
 /// Three tokens, and nothing that fills them but successes.
 fn three_tokens() -> RetryBudget {
-    RetryBudget::ratio(0.1).unwrap().capacity(3.0).unwrap().trickle(0.0).unwrap()
+    RetryBudget::ratio(0.1).unwrap().capacity(3.0).unwrap().min_per_second(0.0).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,7 +116,7 @@ async fn the_first_error_may_be_permanent() {
 async fn it_never_sleeps_first_and_gives_up_after() {
     let started = Instant::now();
     let policy = RetryPolicy::operations()
-        .schedule(Constant::new(4 * SECOND))
+        .backoff(Constant::new(4 * SECOND))
         .max_attempts(10)
         .max_elapsed(10 * SECOND);
     let error = retry(policy, script([Err("down")])).await.unwrap_err();
@@ -127,7 +127,7 @@ async fn it_never_sleeps_first_and_gives_up_after() {
 
 #[tokio::test(start_paused = true)]
 async fn time_that_an_attempt_takes_counts() {
-    let policy = RetryPolicy::operations().schedule(Constant::new(SECOND)).max_elapsed(10 * SECOND);
+    let policy = RetryPolicy::operations().backoff(Constant::new(SECOND)).max_elapsed(10 * SECOND);
     let slow = || async {
         tokio::time::sleep(6 * SECOND).await;
         Err::<(), _>("slow")
@@ -142,7 +142,7 @@ async fn time_that_an_attempt_takes_counts() {
 async fn calls_by_one_policy_share_its_budget() {
     let budget = three_tokens();
     let policy = RetryPolicy::operations()
-        .schedule(Constant::new(MS))
+        .backoff(Constant::new(MS))
         .max_attempts(100)
         .budget(budget.clone());
     let error = retry(&policy, script([Err("down")])).await.unwrap_err();
@@ -163,7 +163,7 @@ async fn calls_by_one_policy_share_its_budget() {
 #[tokio::test(start_paused = true)]
 async fn dropped_in_its_wait_it_gives_the_token_back() {
     let budget = three_tokens();
-    let policy = RetryPolicy::operations().schedule(Constant::new(SECOND)).budget(budget.clone());
+    let policy = RetryPolicy::operations().backoff(Constant::new(SECOND)).budget(budget.clone());
     let mut call = task::spawn(retry(&policy, script([Err("down")])).into_future());
     assert_pending!(call.poll());
     assert_eq!(budget.balance(""), 2.0);
@@ -220,14 +220,14 @@ fn where_nothing_can_wait_the_last_error_comes_back() {
 #[test]
 fn without_a_delay_no_runtime_is_needed() {
     let operation = script([Err("one"), Ok(2)]);
-    let mut call = task::spawn(retry(Constant::new(Duration::ZERO), operation).into_future());
+    let mut call = task::spawn(retry(Constant::immediate(), operation).into_future());
     assert_eq!(assert_ready!(call.poll()).unwrap(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_that_always_fails_at_once_lets_others_have_their_turn() {
     let policy = RetryPolicy::operations()
-        .schedule(Constant::new(Duration::ZERO))
+        .backoff(Constant::immediate())
         .max_attempts(u32::MAX)
         .max_elapsed(None)
         .budget(RetryBudget::unlimited());
@@ -271,7 +271,7 @@ impl Delays for ByKind {
 #[tokio::test(start_paused = true)]
 async fn a_schedule_learns_the_kind_of_each_failure() {
     let started = Instant::now();
-    let policy = RetryPolicy::operations().schedule(ByKind).max_attempts(9).max_elapsed(None);
+    let policy = RetryPolicy::operations().backoff(ByKind).max_attempts(9).max_elapsed(None);
     let operation = script([Err("network"), Err("throttled"), Err("odd"), Ok(1)]);
     let error = retry(policy, operation)
         .judge(|error| {
@@ -289,7 +289,7 @@ async fn a_schedule_learns_the_kind_of_each_failure() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_may_override_its_policy() {
-    let policy = RetryPolicy::operations().schedule(Constant::new(SECOND));
+    let policy = RetryPolicy::operations().backoff(Constant::new(SECOND));
     let slot = ReportSlot::default();
     let options = CallOptions::new().max_attempts(2).report_to(&slot);
     let error = retry(&policy, script([Err("down")])).with_options(options).await.unwrap_err();
@@ -319,7 +319,7 @@ async fn observers_see_what_happens() {
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     let list = Arc::clone(&seen);
     let policy = RetryPolicy::operations()
-        .schedule(Constant::new(SECOND))
+        .backoff(Constant::new(SECOND))
         .observe(move |_, event| list.lock().unwrap().push(event.to_string()));
     retry(&policy, script([Err("down"), Ok(1)])).await.unwrap();
     retry(&policy, script([Ok(1)])).await.unwrap();
@@ -349,7 +349,7 @@ fn a_blocking_operation_sleeps_on_its_thread_and_needs_no_runtime() {
     let mut slept = Vec::new();
     let mut calls = 0;
     const HOUR: Duration = Duration::from_secs(3600);
-    let policy = RetryPolicy::operations().schedule(Constant::new(HOUR)).max_elapsed(None);
+    let policy = RetryPolicy::operations().backoff(Constant::new(HOUR)).max_elapsed(None);
     let error = retry_blocking(policy, || {
         calls += 1;
         Err::<(), _>(io::Error::from(ErrorKind::ConnectionRefused))
@@ -369,7 +369,7 @@ fn a_blocking_operation_sleeps_on_its_thread_and_needs_no_runtime() {
 fn a_blocking_operation_without_delays_does_not_sleep() {
     let results = RefCell::new(vec![Ok(3), Err("two"), Err("one")]);
     let operation = || results.borrow_mut().pop().unwrap();
-    let value = retry_blocking(Constant::new(Duration::ZERO), operation)
+    let value = retry_blocking(Constant::immediate(), operation)
         .call_with(|_| panic!("there is nothing to wait for"));
     assert_eq!(value.unwrap(), 3);
 }
@@ -380,7 +380,7 @@ fn what_can_be_sent_and_shared_is() {
         value
     }
     fn is_error<T: Error + Send + Sync>() {}
-    let policy = RetryPolicy::operations().schedule(Exponential::default());
+    let policy = RetryPolicy::operations().backoff(Exponential::default());
     drop(is_send(retry(&policy, script([Ok(1)])).when(|_| true).into_future()));
     is_error::<RetryError<io::Error>>();
 }

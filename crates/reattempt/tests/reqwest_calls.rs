@@ -9,7 +9,6 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use http::Response;
 use reattempt::{CallOptions, Event, Http, Report, ReportSlot, Retry, RetryLayer, RetryPolicy};
@@ -118,7 +117,7 @@ fn nobody() -> (TcpSocket, String) {
 
 /// All the defaults but the delay, of which there is none.
 fn policy() -> RetryPolicy<Http, Constant> {
-    RetryPolicy::http().schedule(Constant::new(Duration::ZERO))
+    RetryPolicy::http().backoff(Constant::immediate())
 }
 
 type Retried = Retry<Client, RetryPolicy<Http, Constant>>;

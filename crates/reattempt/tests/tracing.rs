@@ -53,7 +53,7 @@ async fn log_of(method: &str, answers: &'static [u16]) -> Vec<String> {
         async move { Ok::<_, Infallible>(response) }
     });
     let policy = RetryPolicy::http()
-        .schedule(Constant::new(Duration::from_millis(100)))
+        .backoff(Constant::new(Duration::from_millis(100)))
         .observer(TracingObserver);
     let request =
         Request::builder().method(method).uri("http://one.example/").body(Body::default());

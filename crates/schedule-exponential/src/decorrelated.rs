@@ -2,9 +2,7 @@
 
 use core::time::Duration;
 
-use reattempt_core::{ConfigError, Delays, NextRetry, Random, Schedule};
-
-use crate::exponential::checked_cap;
+use reattempt_core::{Delays, NextRetry, Random, Schedule};
 
 /// Delays drawn from `base` to `min(cap, 3 · previous)`, by
 /// [`Exponential::decorrelated`](crate::Exponential::decorrelated).
@@ -13,8 +11,8 @@ use crate::exponential::checked_cap;
 /// never counted below the base; before the first retry it is the base. The range is bounded before
 /// the draw: bounding the drawn delay instead would heap two thirds of them on the cap.
 ///
-/// The cap is 5 s until [`cap`](Self::cap) sets another; a base above 5 s is its own cap. The three
-/// is part of the definition, so there is no factor to set.
+/// The cap is set by [`max_delay`](Self::max_delay). The factor of three is part of the definition and
+/// cannot be set.
 ///
 /// It has no state but the previous delay, which the engine keeps for each call; so it is its own
 /// [`Delays`].
@@ -29,17 +27,16 @@ impl Decorrelated {
         Self { base, cap: Some(cap) }
     }
 
-    /// No delay longer than this. Recommended: 1 s to 1 min.
+    /// Sets the longest delay. Default 5 s, or the base where that is longer. Recommended: 1 s to 1 min.
     ///
-    /// # Errors
-    ///
-    /// `cap` must not be below the base delay.
-    pub fn cap(self, cap: Duration) -> Result<Self, ConfigError> {
-        Ok(Self { cap: Some(checked_cap(self.base, cap)?), ..self })
+    /// A base above it is cut: every delay is then this long.
+    #[doc(alias = "cap")]
+    pub fn max_delay(self, longest: Duration) -> Self {
+        Self { cap: Some(longest), ..self }
     }
 
-    /// Delays as long as the draws make them, up to what a duration can hold.
-    pub fn without_cap(self) -> Self {
+    /// Removes the bound: delays grow up to what a duration can hold.
+    pub fn no_max_delay(self) -> Self {
         Self { cap: None, ..self }
     }
 }
@@ -62,7 +59,8 @@ impl Delays for Decorrelated {
     #[inline]
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
         let previous = retry.previous.map_or(self.base, |previous| previous.max(self.base));
-        let longest = previous.saturating_mul(3).min(self.cap.unwrap_or(Duration::MAX));
-        Some(random.between(self.base, longest))
+        let cap = self.cap.unwrap_or(Duration::MAX);
+        let longest = previous.saturating_mul(3).min(cap);
+        Some(random.between(self.base.min(cap), longest))
     }
 }

@@ -16,9 +16,10 @@ const LONGEST_DOUBLING: u64 = u64::MAX / 2;
 
 /// Delays of `min(cap, base · factorⁿ)`, jittered.
 ///
-/// `n` is the number of the retry, from 0. The factor is 2 until [`factor`](Self::factor) sets
-/// another: it doubles. The cap is 5 s until [`cap`](Self::cap) sets another, for a caller seldom
-/// waits longer; a base above 5 s is its own cap, so such a schedule is flat until it is given one.
+/// `n` is the number of the retry, from 0. The [`factor`](Self::factor) is 2 by default. The cap is set by
+/// [`max_delay`](Self::max_delay). It is 5 s by default, because callers seldom wait longer, and it is the
+/// base where that is longer. A base of zero counts as 1 ms; for retries without a delay use
+/// `Constant::immediate()`.
 ///
 /// The default is the schedule of reattempt's own defaults: full jitter, base 100 ms, factor 2, cap
 /// 5 s.
@@ -35,7 +36,7 @@ const LONGEST_DOUBLING: u64 = u64::MAX / 2;
 /// // 500 ms ± 50 %, 750 ms ± 50 %, … 60 s ± 50 %
 /// let schedule = Exponential::symmetric(Duration::from_millis(500), 0.5)?
 ///     .factor(1.5)?
-///     .cap(Duration::from_secs(60))?;
+///     .max_delay(Duration::from_secs(60));
 /// # Ok::<_, reattempt_core::ConfigError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq)]
@@ -65,7 +66,7 @@ impl Exponential {
 
     /// Anything from `interval · (1 − r)` to `interval · (1 + r)`.
     ///
-    /// At the cap, that is up to `1 + r` times the cap; [`within_cap`](Self::within_cap) keeps it
+    /// At the cap, that is up to `1 + r` times the cap; [`clamp_jitter`](Self::clamp_jitter) keeps it
     /// below.
     ///
     /// # Errors
@@ -77,12 +78,19 @@ impl Exponential {
 
     /// Anything from the base to three times the delay before; a schedule of its own kind.
     pub fn decorrelated(base: Duration) -> Decorrelated {
+        let base = at_least_some(base);
         Decorrelated::new(base, default_cap(base))
     }
 
+    /// Full jitter from this many milliseconds: a short form of [`full_jitter`](Self::full_jitter).
+    pub fn from_millis(base: u64) -> Self {
+        Self::full_jitter(Duration::from_millis(base))
+    }
+
     fn new(base: Duration, jitter: Jitter) -> Self {
+        let base = at_least_some(base);
         let growth = Growth::new(base, 2.0, default_cap(base));
-        Self::of(General { growth, jitter, within_cap: false })
+        Self::of(General { growth, jitter, clamp_jitter: false })
     }
 
     fn of(settings: General) -> Self {
@@ -107,37 +115,28 @@ impl Exponential {
         }
     }
 
-    /// Grows no further than this. Recommended: 1 s to 1 min.
+    /// Sets the longest interval. Default 5 s, or the base where that is longer. Recommended: 1 s to 1 min.
     ///
-    /// # Errors
-    ///
-    /// `cap` must not be below the base delay.
-    pub fn cap(mut self, cap: Duration) -> Result<Self, ConfigError> {
-        self.settings.growth.cap = checked_cap(self.settings.growth.base, cap)?;
-        Ok(Self::of(self.settings))
-    }
-
-    /// No interval is longer than this, not even the first: a base above it is cut, and where the
-    /// intervals shrink, so are the next ones, for as long as they would be longer.
-    ///
-    /// That is what gRPC's service config means by `maxBackoff`.
-    pub fn cut_at(mut self, cap: Duration) -> Self {
-        self.settings.growth.cap = cap;
+    /// The bound is applied after the growth and before the jitter. It holds for the first interval too: a
+    /// base above it is cut, as gRPC's service config means its `maxBackoff`.
+    #[doc(alias = "cap")]
+    pub fn max_delay(mut self, longest: Duration) -> Self {
+        self.settings.growth.cap = longest;
         Self::of(self.settings)
     }
 
-    /// Grows without end, up to what a duration can hold.
-    pub fn without_cap(mut self) -> Self {
+    /// Removes the bound: the intervals grow up to what a duration can hold.
+    pub fn no_max_delay(mut self) -> Self {
         self.settings.growth.cap = Duration::MAX;
         Self::of(self.settings)
     }
 
-    /// Keeps the jittered delay at or below the cap too.
+    /// Keeps the jittered delay at or below [`max_delay`](Self::max_delay) too.
     ///
-    /// The range is cut before the draw, so nothing bunches on the cap; the mean there falls below
-    /// the interval. Only the symmetric form ever passes its cap; the others are as they were.
-    pub fn within_cap(mut self) -> Self {
-        self.settings.within_cap = true;
+    /// The range is cut before the draw, so delays do not bunch on the bound; their mean there is below
+    /// the interval. Only the symmetric form exceeds its bound; the other forms do not change.
+    pub fn clamp_jitter(mut self) -> Self {
+        self.settings.clamp_jitter = true;
         Self::of(self.settings)
     }
 }
@@ -150,13 +149,13 @@ impl Default for Exponential {
 
 impl fmt::Debug for Exponential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let General { growth, jitter, within_cap } = &self.settings;
+        let General { growth, jitter, clamp_jitter } = &self.settings;
         f.debug_struct("Exponential")
             .field("base", &growth.base)
             .field("factor", &growth.factor)
             .field("cap", &(growth.cap < Duration::MAX).then_some(growth.cap))
             .field("jitter", jitter)
-            .field("within_cap", within_cap)
+            .field("clamp_jitter", clamp_jitter)
             .finish()
     }
 }
@@ -203,7 +202,7 @@ struct DoublingFull {
 struct General {
     growth: Growth,
     jitter: Jitter,
-    within_cap: bool,
+    clamp_jitter: bool,
 }
 
 impl Delays for ExponentialDelays {
@@ -238,7 +237,7 @@ impl General {
     /// Not inlined, so that what draws the usual delay stays small.
     #[inline(never)]
     fn next_delay(&mut self, random: &mut dyn Random) -> Duration {
-        if !self.within_cap
+        if !self.clamp_jitter
             && let Some(interval) = self.growth.short_step()
         {
             return self.jitter.draw(interval, random);
@@ -250,7 +249,7 @@ impl General {
     #[inline(never)]
     fn next_rare_delay(&mut self, random: &mut dyn Random) -> Duration {
         let (shortest, mut longest) = self.jitter.range(self.growth.step());
-        if self.within_cap {
+        if self.clamp_jitter {
             longest = longest.min(self.growth.cap);
         }
         random.between(shortest, longest)
@@ -286,11 +285,7 @@ fn default_cap(base: Duration) -> Duration {
     base.max(DEFAULT_CAP)
 }
 
-/// `cap`, if it is one for this base.
-pub(crate) fn checked_cap(base: Duration, cap: Duration) -> Result<Duration, ConfigError> {
-    if cap >= base {
-        Ok(cap)
-    } else {
-        Err(ConfigError::new("cap", format_args!("{cap:?}"), "at least the base delay"))
-    }
+/// Returns the base, or 1 ms for a base of zero: growth would never leave zero.
+fn at_least_some(base: Duration) -> Duration {
+    if base.is_zero() { Duration::from_millis(1) } else { base }
 }

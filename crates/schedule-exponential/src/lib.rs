@@ -21,7 +21,7 @@
 //! use core::time::Duration;
 //! use reattempt_schedule_exponential::Exponential;
 //!
-//! let schedule = Exponential::full_jitter(Duration::from_millis(100)).cap(Duration::from_secs(5))?;
+//! let schedule = Exponential::full_jitter(Duration::from_millis(100)).max_delay(Duration::from_secs(5));
 //! assert_eq!(schedule, Exponential::default());
 //! # Ok::<_, reattempt_core::ConfigError>(())
 //! ```

@@ -10,7 +10,7 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
 use reattempt_core::{
-    Admission, Delays, Failure, FailureKind, Jitter, NextRetry, Random, Schedule, ScheduleExt,
+    Delays, Failure, FailureKind, Jitter, NextRetry, Random, Schedule, ScheduleExt, SentAt,
     SharedSchedule,
 };
 use reattempt_schedule_exponential::{Exponential, ExponentialDelays};
@@ -29,7 +29,7 @@ struct Responsive {
     threshold: u32,
 }
 
-/// `moves` counts the moves of either direction: as an admission, it tells what an attempt has seen.
+/// `moves` counts the moves of either direction: as an sent_at, it tells what an attempt has seen.
 #[derive(Debug)]
 struct Pace {
     interval: Duration,
@@ -65,13 +65,13 @@ impl Schedule for Responsive {
         self.clone()
     }
 
-    fn admit(&self) -> Admission {
-        Admission(self.pace.lock().unwrap().moves)
+    fn on_send(&self) -> SentAt {
+        SentAt(self.pace.lock().unwrap().moves)
     }
 
-    fn succeeded(&self, admission: Admission, random: &mut dyn Random) {
+    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
         let pace = &mut *self.pace.lock().unwrap();
-        if pace.interval.is_zero() || admission.0 < pace.last_down {
+        if pace.interval.is_zero() || sent_at.0 < pace.last_down {
             return;
         }
         pace.run += 1;
@@ -85,9 +85,9 @@ impl Schedule for Responsive {
         pace.interval = if next < self.initial { Duration::ZERO } else { next };
     }
 
-    fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
+    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
         let pace = &mut *self.pace.lock().unwrap();
-        if failure.kind() != FailureKind::Throttled || admission.0 < pace.last_up {
+        if failure.kind() != FailureKind::Throttled || sent_at.0 < pace.last_up {
             return;
         }
         pace.run = 0;
@@ -116,16 +116,16 @@ fn throttled<S: Schedule>(
     schedule: &S,
     delays: &mut S::Delays,
     number: u32,
-    admission: Admission,
+    sent_at: SentAt,
     random: &mut dyn Random,
 ) -> Option<Duration> {
-    schedule.failed(admission, &THROTTLED, random);
-    delays.next_delay(&NextRetry::new(number, THROTTLED).admitted(admission), random)
+    schedule.on_failure(sent_at, &THROTTLED, random);
+    delays.next_delay(&NextRetry::new(number, THROTTLED).sent_at(sent_at), random)
 }
 
 /// A call that succeeds at once.
 fn succeed(schedule: &impl Schedule, random: &mut dyn Random) {
-    schedule.succeeded(schedule.admit(), random);
+    schedule.on_success(schedule.on_send(), random);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn responsive_alone_reaches_the_reference_figure_and_comes_down_again() {
     let mut delays = schedule.delays();
     let random = &mut Always(0);
     let waited =
-        (0..15).map(|n| throttled(&schedule, &mut delays, n, schedule.admit(), &mut Always(0)));
+        (0..15).map(|n| throttled(&schedule, &mut delays, n, schedule.on_send(), &mut Always(0)));
     // 1.5¹⁴ ms
     let last = waited.last().unwrap().unwrap();
     let reference = Duration::from_micros(291_929);
@@ -157,29 +157,29 @@ fn responsive_takes_twenty_refusals_at_one_moment_for_one_piece_of_news() {
     let schedule = Responsive::new(Jitter::none());
     let random = &mut Always(0);
     let mut refused =
-        |number, admission| throttled(&schedule, &mut schedule.delays(), number, admission, random);
-    let admissions: Vec<_> = (0..20).map(|_| schedule.admit()).collect();
-    for admission in admissions {
-        assert_eq!(refused(0, admission), Some(ms(1)));
+        |number, sent_at| throttled(&schedule, &mut schedule.delays(), number, sent_at, random);
+    let admissions: Vec<_> = (0..20).map(|_| schedule.on_send()).collect();
+    for sent_at in admissions {
+        assert_eq!(refused(0, sent_at), Some(ms(1)));
     }
-    assert_eq!(refused(1, schedule.admit()), Some(Duration::from_micros(1500)));
+    assert_eq!(refused(1, schedule.on_send()), Some(Duration::from_micros(1500)));
 
     // Old successes: after a move down, those that were admitted before it count for nothing.
-    let old: Vec<_> = (0..20).map(|_| schedule.admit()).collect();
-    for admission in old {
-        schedule.succeeded(admission, random);
+    let old: Vec<_> = (0..20).map(|_| schedule.on_send()).collect();
+    for sent_at in old {
+        schedule.on_success(sent_at, random);
     }
     assert_eq!(schedule.interval(), Duration::ZERO, "1.5 ms · 0.6 is below the initial interval");
     assert_eq!(schedule.pace.lock().unwrap().moves, 3, "up, up and down once");
 
     // The same from an interval that could come down more than once.
     for number in 0..10 {
-        throttled(&schedule, &mut schedule.delays(), number, schedule.admit(), random);
+        throttled(&schedule, &mut schedule.delays(), number, schedule.on_send(), random);
     }
     let high = schedule.interval();
-    let old: Vec<_> = (0..20).map(|_| schedule.admit()).collect();
-    for admission in old {
-        schedule.succeeded(admission, random);
+    let old: Vec<_> = (0..20).map(|_| schedule.on_send()).collect();
+    for sent_at in old {
+        schedule.on_success(sent_at, random);
     }
     assert_eq!(schedule.interval(), high.mul_f64(0.6));
 }
@@ -188,10 +188,10 @@ fn responsive_takes_twenty_refusals_at_one_moment_for_one_piece_of_news() {
 fn responsive_moves_with_failures_that_no_retry_follows_and_by_no_others_than_throttled_ones() {
     let schedule = Responsive::new(Jitter::none());
     let random = &mut Always(0);
-    schedule.failed(schedule.admit(), &THROTTLED, random);
-    schedule.failed(schedule.admit(), &THROTTLED, random);
+    schedule.on_failure(schedule.on_send(), &THROTTLED, random);
+    schedule.on_failure(schedule.on_send(), &THROTTLED, random);
     assert_eq!(schedule.interval(), Duration::from_micros(1500));
-    schedule.failed(schedule.admit(), &Failure::new(FailureKind::Network), random);
+    schedule.on_failure(schedule.on_send(), &Failure::new(FailureKind::Network), random);
     assert_eq!(schedule.interval(), Duration::from_micros(1500));
 }
 
@@ -201,8 +201,8 @@ fn responsive_draws_both_ways_from_the_random_numbers_of_the_call() {
         let mut schedule = Responsive::new(Jitter::symmetric(0.2).unwrap());
         schedule.initial = ms(100);
         let random = &mut Always(draw);
-        schedule.failed(schedule.admit(), &THROTTLED, random);
-        schedule.failed(schedule.admit(), &THROTTLED, random);
+        schedule.on_failure(schedule.on_send(), &THROTTLED, random);
+        schedule.on_failure(schedule.on_send(), &THROTTLED, random);
         let up = schedule.interval();
         schedule.pace.lock().unwrap().interval = secs(1);
         for _ in 0..5 {
@@ -221,7 +221,7 @@ fn responsive_works_within_adapters_and_with_its_type_erased() {
     let adapted = SharedSchedule::new(schedule.clone().immediate_first().take(9).capped(secs(1)));
     let mut delays = adapted.delays();
     let random = &mut Seeded::new(1);
-    let mut refused = |number| throttled(&adapted, &mut delays, number, adapted.admit(), random);
+    let mut refused = |number| throttled(&adapted, &mut delays, number, adapted.on_send(), random);
     assert_eq!(refused(0), Some(Duration::ZERO));
     assert_eq!(schedule.interval(), ms(1), "told of the failure, though not asked for a delay");
     for number in 1..9 {
@@ -270,9 +270,9 @@ impl Kinds {
     fn new() -> Self {
         Self {
             reconnected: false,
-            network: Counted::new(&Linear::new(ms(250)).cap(secs(16)).unwrap()),
-            http: Counted::new(&Exponential::no_jitter(secs(5)).cap(secs(320)).unwrap()),
-            throttled: Counted::new(&Exponential::no_jitter(secs(60)).without_cap()),
+            network: Counted::new(&Linear::new(ms(250)).max_delay(secs(16))),
+            http: Counted::new(&Exponential::no_jitter(secs(5)).max_delay(secs(320))),
+            throttled: Counted::new(&Exponential::no_jitter(secs(60)).no_max_delay()),
         }
     }
 }
@@ -284,7 +284,7 @@ impl Schedule for Reconnect {
         self.clone()
     }
 
-    fn succeeded(&self, _: Admission, _: &mut dyn Random) {
+    fn on_success(&self, _: SentAt, _: &mut dyn Random) {
         *self.0.lock().unwrap() = Kinds::new();
     }
 }
@@ -328,7 +328,7 @@ fn each_kind_of_failure_keeps_its_own_count_across_calls_until_a_success() {
     assert_eq!([wait(network), wait(http)], [16_000, 320_000]);
     assert!(wait(throttled) > 1 << 60, "no cap");
 
-    stream.succeeded(Admission::default(), &mut Always(0));
+    stream.on_success(SentAt::default(), &mut Always(0));
     assert_eq!([wait(network), wait(http)], [0, 5_000], "a success resets all");
     assert_eq!(wait(network), 250);
 }

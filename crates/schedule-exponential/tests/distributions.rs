@@ -49,9 +49,9 @@ fn for_each_interval(check: impl Fn(usize, f64)) {
 
 #[test]
 fn full_jitter_has_half_the_interval_for_its_mean() -> Result<(), ConfigError> {
-    let fast = Exponential::full_jitter(ms(100)).cap(ms(1000))?;
+    let fast = Exponential::full_jitter(ms(100)).max_delay(ms(1000));
     // The same delays by another path: no fast one for so long a cap, and a fraction for a factor.
-    let slow = Exponential::full_jitter(ms(100)).cap(Duration::MAX)?;
+    let slow = Exponential::full_jitter(ms(100)).max_delay(Duration::MAX);
     let fraction = Exponential::full_jitter(ms(100)).factor(1.5)?;
     for_each_interval(|number, t| assert_uniform(&draws(&fast, number), 0.0, t));
     assert_uniform(&draws(&slow, 2), 0.0, 0.4);
@@ -61,21 +61,21 @@ fn full_jitter_has_half_the_interval_for_its_mean() -> Result<(), ConfigError> {
 
 #[test]
 fn equal_jitter_has_three_quarters_of_the_interval_for_its_mean() -> Result<(), ConfigError> {
-    let schedule = Exponential::equal_jitter(ms(100)).cap(ms(1000))?;
+    let schedule = Exponential::equal_jitter(ms(100)).max_delay(ms(1000));
     for_each_interval(|number, t| assert_uniform(&draws(&schedule, number), t / 2.0, t));
     Ok(())
 }
 
 #[test]
 fn symmetric_jitter_has_the_interval_for_its_mean() -> Result<(), ConfigError> {
-    let schedule = Exponential::symmetric(ms(100), 0.3)?.cap(ms(1000))?;
+    let schedule = Exponential::symmetric(ms(100), 0.3)?.max_delay(ms(1000));
     for_each_interval(|number, t| assert_uniform(&draws(&schedule, number), 0.7 * t, 1.3 * t));
     Ok(())
 }
 
 #[test]
 fn symmetric_jitter_within_the_cap_is_cut_before_the_draw() -> Result<(), ConfigError> {
-    let schedule = Exponential::symmetric(ms(100), 0.3)?.cap(ms(1000))?.within_cap();
+    let schedule = Exponential::symmetric(ms(100), 0.3)?.max_delay(ms(1000)).clamp_jitter();
     for_each_interval(|number, t| {
         assert_uniform(&draws(&schedule, number), 0.7 * t, (1.3 * t).min(1.0));
     });
@@ -94,7 +94,7 @@ fn the_truncated_form_adds_half_a_second_on_average() {
 #[test]
 fn decorrelated_jitter_is_even_between_the_base_and_three_times_the_delay_before()
 -> Result<(), ConfigError> {
-    let schedule = Exponential::decorrelated(ms(100)).cap(ms(2000))?;
+    let schedule = Exponential::decorrelated(ms(100)).max_delay(ms(2000));
     let mut random = Seeded::new(7);
     let mut call = Call::new(&schedule);
     let mut previous = 0.1;

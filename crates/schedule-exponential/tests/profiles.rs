@@ -23,34 +23,34 @@ fn in_ms(count: usize, schedule: &impl Schedule) -> Vec<(u128, u128)> {
 
 #[test]
 fn cenkalti_for_quick_medium_and_slow_calls() -> Result<(), ConfigError> {
-    let quick = Exponential::symmetric(ms(50), 0.5)?.cap(ms(150))?;
+    let quick = Exponential::symmetric(ms(50), 0.5)?.max_delay(ms(150));
     assert_eq!(in_ms(4, &quick), [(25, 75), (50, 150), (75, 225), (75, 225)]);
-    let medium = Exponential::symmetric(ms(100), 0.5)?.factor(1.5)?.cap(ms(500))?;
+    let medium = Exponential::symmetric(ms(100), 0.5)?.factor(1.5)?.max_delay(ms(500));
     assert_eq!(in_ms(5, &medium)[3..], [(168, 506), (250, 750)]);
-    let slow = Exponential::symmetric(ms(100), 0.5)?.cap(secs(3))?;
+    let slow = Exponential::symmetric(ms(100), 0.5)?.max_delay(secs(3));
     assert_eq!(in_ms(6, &slow)[4..], [(800, 2400), (1500, 4500)]);
     Ok(())
 }
 
 #[test]
 fn go_backoff() -> Result<(), ConfigError> {
-    let linear = Linear::new(ms(250)).cap(secs(16))?;
+    let linear = Linear::new(ms(250)).max_delay(secs(16));
     assert_eq!(in_ms(65, &linear)[62..], [(15_750, 15_750), (16_000, 16_000), (16_000, 16_000)]);
-    let exponential = Exponential::no_jitter(secs(5)).cap(secs(320))?;
+    let exponential = Exponential::no_jitter(secs(5)).max_delay(secs(320));
     assert_eq!(
         in_ms(8, &exponential)[5..],
         [(160_000, 160_000), (320_000, 320_000), (320_000, 320_000)]
     );
-    let endless = Exponential::no_jitter(minutes(1)).without_cap();
+    let endless = Exponential::no_jitter(minutes(1)).no_max_delay();
     assert_eq!(bounds(11, &endless)[10].0, minutes(1024));
-    let full = Exponential::full_jitter(secs(30)).cap(minutes(10))?;
+    let full = Exponential::full_jitter(secs(30)).max_delay(minutes(10));
     assert_eq!(in_ms(6, &full)[4..], [(0, 480_000), (0, 600_000)]);
     Ok(())
 }
 
 #[test]
 fn retryablehttp() -> Result<(), ConfigError> {
-    let exponential = Exponential::no_jitter(secs(1)).cap(secs(30))?;
+    let exponential = Exponential::no_jitter(secs(1)).max_delay(secs(30));
     assert_eq!(in_ms(6, &exponential)[4..], [(16_000, 16_000), (30_000, 30_000)]);
     // Linear with jitter: `n + 1` times a draw from 1 s to 30 s, that is 15.5 s ± 14.5 s.
     let linear = Linear::new(ms(15_500)).jittered(Jitter::symmetric(14.5 / 15.5)?);
@@ -60,9 +60,9 @@ fn retryablehttp() -> Result<(), ConfigError> {
 
 #[test]
 fn aws_stripe_and_google() -> Result<(), ConfigError> {
-    let aws = Exponential::full_jitter(secs(1)).cap(secs(20))?;
+    let aws = Exponential::full_jitter(secs(1)).max_delay(secs(20));
     assert_eq!(in_ms(6, &aws)[4..], [(0, 16_000), (0, 20_000)]);
-    let stripe = Exponential::full_jitter(ms(500)).cap(secs(4))?;
+    let stripe = Exponential::full_jitter(ms(500)).max_delay(secs(4));
     assert_eq!(in_ms(4, &stripe), [(0, 500), (0, 1000), (0, 2000), (0, 4000)]);
     let google = in_ms(9, &TruncatedExponential::default());
     assert_eq!(google.len(), 5);
@@ -74,10 +74,10 @@ fn aws_stripe_and_google() -> Result<(), ConfigError> {
 #[test]
 fn all_of_them_fit_one_type() -> Result<(), ConfigError> {
     let profiles = [
-        SharedSchedule::new(Exponential::symmetric(ms(500), 0.5)?.factor(1.5)?.cap(secs(60))?),
+        SharedSchedule::new(Exponential::symmetric(ms(500), 0.5)?.factor(1.5)?.max_delay(secs(60))),
         SharedSchedule::new(Exponential::decorrelated(ms(100))),
         SharedSchedule::new(TruncatedExponential::default()),
-        SharedSchedule::new(Linear::new(ms(250)).cap(secs(16))?.immediate_first()),
+        SharedSchedule::new(Linear::new(ms(250)).max_delay(secs(16)).immediate_first()),
     ];
     let lowest = profiles.map(|profile| bounds(1, &profile)[0].0);
     assert_eq!(lowest, [ms(250), ms(100), secs(1), Duration::ZERO]);

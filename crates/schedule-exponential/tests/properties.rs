@@ -12,17 +12,16 @@ use reattempt_core::{Delays, Failure, FailureKind, NextRetry, Random, Schedule};
 use reattempt_schedule_exponential::{Exponential, TruncatedExponential};
 use support::{Always, Seeded, first};
 
-/// Any duration there is; short ones, long ones and the ends as likely as those between.
+/// Any duration but zero; short ones, long ones and the ends as likely as those between.
 fn durations() -> impl Strategy<Value = Duration> {
     prop_oneof![
-        Just(Duration::ZERO),
         Just(Duration::from_nanos(1)),
         Just(Duration::from_nanos(u64::MAX / 2)),
         Just(Duration::from_nanos(u64::MAX)),
         Just(Duration::MAX),
-        (0..=10_000_000_000_u64).prop_map(Duration::from_nanos),
-        any::<u64>().prop_map(Duration::from_nanos),
-        (any::<u64>(), 0..1_000_000_000_u32).prop_map(|(s, n)| Duration::new(s, n)),
+        (1..=10_000_000_000_u64).prop_map(Duration::from_nanos),
+        (1..=u64::MAX).prop_map(Duration::from_nanos),
+        (any::<u64>(), 1..1_000_000_000_u32).prop_map(|(s, n)| Duration::new(s, n)),
     ]
 }
 
@@ -83,7 +82,7 @@ proptest! {
         retries in retries(),
         seed: u64,
     ) {
-        let set = |schedule: Exponential| schedule.factor(factor).unwrap().cap(cap).unwrap();
+        let set = |schedule: Exponential| schedule.factor(factor).unwrap().max_delay(cap);
         for schedule in [
             set(Exponential::no_jitter(base)),
             set(Exponential::full_jitter(base)),
@@ -99,7 +98,7 @@ proptest! {
     fn the_first_interval_is_the_base(base in durations(), factor in factors()) {
         let schedule = Exponential::no_jitter(base).factor(factor).unwrap();
         prop_assert_eq!(first(1, &schedule, &mut Always(0)), [base]);
-        let schedule = Exponential::full_jitter(base).factor(factor).unwrap().without_cap();
+        let schedule = Exponential::full_jitter(base).factor(factor).unwrap().no_max_delay();
         let highest = first(1, &schedule, &mut Always(u64::MAX))[0];
         prop_assert!(highest <= base && base - highest <= base / 1_000_000);
     }
@@ -109,7 +108,7 @@ proptest! {
         (base, cap) in bases_and_caps(),
         factor in factors(),
     ) {
-        let schedule = Exponential::no_jitter(base).factor(factor).unwrap().cap(cap).unwrap();
+        let schedule = Exponential::no_jitter(base).factor(factor).unwrap().max_delay(cap);
         let delays = first(2200, &schedule, &mut Always(0));
         for pair in delays.windows(2) {
             let (shorter, longer) = if factor >= 1.0 { (0, 1) } else { (1, 0) };
@@ -120,7 +119,7 @@ proptest! {
     #[test]
     fn doubling_is_exact(base in durations(), cap in durations(), steps in 0..200_usize) {
         let cap = cap.max(base);
-        let delays = first(steps, &Exponential::no_jitter(base).cap(cap).unwrap(), &mut Always(0));
+        let delays = first(steps, &Exponential::no_jitter(base).max_delay(cap), &mut Always(0));
         let mut expected = base;
         for delay in delays {
             prop_assert_eq!(delay, expected);
@@ -129,14 +128,14 @@ proptest! {
     }
 
     #[test]
-    fn whole_factors_are_exact(base in 0..=(1_u64 << 52), factor in 1..=9_u32, cap in durations()) {
+    fn whole_factors_are_exact(base in 1..=(1_u64 << 52), factor in 1..=9_u32, cap in durations()) {
         // As far as a float has the power of the factor exactly.
         let powers = (0..).map(|n| u128::from(factor).pow(n)).take_while(|power| *power < 1 << 53);
         let powers: Vec<u128> = powers.take(200).collect();
         let base = Duration::from_nanos(base);
         let cap = cap.max(base);
         let schedule = Exponential::no_jitter(base).factor(f64::from(factor)).unwrap();
-        let delays = first(powers.len(), &schedule.cap(cap).unwrap(), &mut Always(0));
+        let delays = first(powers.len(), &schedule.max_delay(cap), &mut Always(0));
         for (delay, power) in delays.iter().zip(powers) {
             prop_assert_eq!(delay.as_nanos(), (base.as_nanos() * power).min(cap.as_nanos()));
         }
@@ -151,7 +150,7 @@ proptest! {
         seed: u64,
     ) {
         let schedule = Exponential::symmetric(base, randomisation).unwrap();
-        let schedule = schedule.factor(factor).unwrap().cap(cap).unwrap();
+        let schedule = schedule.factor(factor).unwrap().max_delay(cap);
         // Beyond what a float resolves, the end of the range is not exact.
         let spread = cap.as_secs_f64() * randomisation * 1.000_001 + 1e-9;
         let longest = Duration::try_from_secs_f64(spread)
@@ -159,7 +158,7 @@ proptest! {
         let delays = asked(&schedule, &retries, seed);
         prop_assert_eq!(delays.len(), 3 * retries.len());
         prop_assert!(delays.iter().all(|delay| *delay <= longest));
-        let delays = asked(&schedule.within_cap(), &retries, seed);
+        let delays = asked(&schedule.clamp_jitter(), &retries, seed);
         prop_assert!(delays.iter().all(|delay| *delay <= cap));
     }
 
@@ -169,11 +168,11 @@ proptest! {
         retries in retries(),
         seed: u64,
     ) {
-        let schedule = Exponential::decorrelated(base).cap(cap).unwrap();
+        let schedule = Exponential::decorrelated(base).max_delay(cap);
         let delays = asked(&schedule, &retries, seed);
         prop_assert_eq!(delays.len(), 3 * retries.len());
         prop_assert!(delays.iter().all(|delay| (base..=cap).contains(delay)));
-        let delays = asked(&schedule.without_cap(), &retries, seed);
+        let delays = asked(&schedule.no_max_delay(), &retries, seed);
         prop_assert!(delays.iter().all(|delay| *delay >= base));
     }
 

@@ -12,7 +12,7 @@ use support::{Always, Seeded, bounds, first, ms, secs};
 
 #[test]
 fn it_doubles_up_to_the_cap_and_stays_there() -> Result<(), ConfigError> {
-    let schedule = Exponential::no_jitter(ms(100)).cap(secs(1))?;
+    let schedule = Exponential::no_jitter(ms(100)).max_delay(secs(1));
     let delays = first(7, &schedule, &mut Always(0));
     assert_eq!(delays, [100, 200, 400, 800, 1000, 1000, 1000].map(ms));
     // Flat from n ≥ log2(C/B) = 3.32.
@@ -23,7 +23,7 @@ fn it_doubles_up_to_the_cap_and_stays_there() -> Result<(), ConfigError> {
 #[test]
 fn k_uncapped_delays_add_up_to_the_base_times_two_to_the_k_less_one() {
     for base in [Duration::from_nanos(1), ms(100), Duration::new(3, 141_592_653)] {
-        let schedule = Exponential::no_jitter(base).without_cap();
+        let schedule = Exponential::no_jitter(base).no_max_delay();
         for k in 0..=60 {
             let sum: u128 =
                 first(k, &schedule, &mut Always(0)).iter().map(Duration::as_nanos).sum();
@@ -34,22 +34,25 @@ fn k_uncapped_delays_add_up_to_the_base_times_two_to_the_k_less_one() {
 
 #[test]
 fn the_full_jitter_doubles_like_the_others() -> Result<(), ConfigError> {
-    let plain = Exponential::no_jitter(ms(100)).cap(secs(5))?;
-    let jittered = Exponential::full_jitter(ms(100)).cap(secs(5))?;
+    let plain = Exponential::no_jitter(ms(100)).max_delay(secs(5));
+    let jittered = Exponential::full_jitter(ms(100)).max_delay(secs(5));
     let expected: Vec<_> =
         first(40, &plain, &mut Always(0)).into_iter().map(|t| (Duration::ZERO, t)).collect();
     assert_eq!(bounds(40, &jittered), expected);
-    assert_eq!(bounds(40, &Exponential::full_jitter(ms(100)).without_cap()).len(), 40);
+    assert_eq!(bounds(40, &Exponential::full_jitter(ms(100)).no_max_delay()).len(), 40);
     Ok(())
 }
 
 #[test]
 fn bounds_of_each_form() -> Result<(), ConfigError> {
-    let equal = Exponential::equal_jitter(ms(100)).cap(ms(250))?;
+    let equal = Exponential::equal_jitter(ms(100)).max_delay(ms(250));
     assert_eq!(bounds(3, &equal), [(50, 100), (100, 200), (125, 250)].map(in_ms));
-    let symmetric = Exponential::symmetric(ms(100), 0.2)?.cap(ms(250))?;
+    let symmetric = Exponential::symmetric(ms(100), 0.2)?.max_delay(ms(250));
     assert_eq!(bounds(3, &symmetric), [(80, 120), (160, 240), (200, 300)].map(in_ms));
-    assert_eq!(bounds(3, &symmetric.within_cap()), [(80, 120), (160, 240), (200, 250)].map(in_ms));
+    assert_eq!(
+        bounds(3, &symmetric.clamp_jitter()),
+        [(80, 120), (160, 240), (200, 250)].map(in_ms)
+    );
     Ok(())
 }
 
@@ -57,7 +60,7 @@ fn bounds_of_each_form() -> Result<(), ConfigError> {
 #[test]
 fn bk_4_bk_5_what_is_cut_starts_at_the_cap_and_shrinks_from_the_base() -> Result<(), ConfigError> {
     let cut = |factor| {
-        Ok::<_, ConfigError>(Exponential::no_jitter(ms(400)).factor(factor)?.cut_at(ms(250)))
+        Ok::<_, ConfigError>(Exponential::no_jitter(ms(400)).factor(factor)?.max_delay(ms(250)))
     };
     assert_eq!(first(3, &cut(2.0)?, &mut Always(0)), [250, 250, 250].map(ms));
     assert_eq!(
@@ -65,9 +68,9 @@ fn bk_4_bk_5_what_is_cut_starts_at_the_cap_and_shrinks_from_the_base() -> Result
         [250_000, 250_000, 225_000, 168_750].map(Duration::from_micros)
     );
     // The jitter comes after the cap.
-    let symmetric = Exponential::symmetric(ms(400), 0.2)?.cut_at(ms(250));
+    let symmetric = Exponential::symmetric(ms(400), 0.2)?.max_delay(ms(250));
     assert_eq!(bounds(2, &symmetric), [(200, 300), (200, 300)].map(in_ms));
-    let full = Exponential::full_jitter(ms(400)).cut_at(ms(250));
+    let full = Exponential::full_jitter(ms(400)).max_delay(ms(250));
     assert_eq!(bounds(2, &full), [(0, 250), (0, 250)].map(in_ms));
     Ok(())
 }
@@ -79,7 +82,7 @@ fn in_ms((low, high): (u64, u64)) -> (Duration, Duration) {
 /// The table that the documentation of `cenkalti/backoff` prints for its defaults.
 #[test]
 fn the_nine_ranges_of_cenkalti() -> Result<(), ConfigError> {
-    let schedule = Exponential::symmetric(ms(500), 0.5)?.factor(1.5)?.cap(secs(60))?;
+    let schedule = Exponential::symmetric(ms(500), 0.5)?.factor(1.5)?.max_delay(secs(60));
     let nanoseconds = [
         (250_000_000, 750_000_000),
         (375_000_000, 1_125_000_000),
@@ -110,12 +113,12 @@ fn google_waits_five_times_and_31_seconds_besides_the_random_parts() {
 
 #[test]
 fn other_factors() -> Result<(), ConfigError> {
-    let tripled = Exponential::no_jitter(ms(1)).factor(3.0)?.without_cap();
+    let tripled = Exponential::no_jitter(ms(1)).factor(3.0)?.no_max_delay();
     assert_eq!(first(5, &tripled, &mut Always(0)), [1, 3, 9, 27, 81].map(ms));
     let halved = Exponential::no_jitter(ms(8)).factor(0.5)?;
     assert_eq!(first(4, &halved, &mut Always(0)), [8, 4, 2, 1].map(ms));
     assert_eq!(first(99, &halved, &mut Always(0))[40..], [Duration::ZERO; 59]);
-    let from_the_cap = Exponential::no_jitter(secs(8)).cap(secs(8))?.factor(0.5)?;
+    let from_the_cap = Exponential::no_jitter(secs(8)).max_delay(secs(8)).factor(0.5)?;
     assert_eq!(first(4, &from_the_cap, &mut Always(0)), [8, 4, 2, 1].map(secs));
     let level = Exponential::no_jitter(ms(8)).factor(1.0)?;
     assert_eq!(first(3, &level, &mut Always(0)), [8, 8, 8].map(ms));
@@ -136,11 +139,11 @@ fn a_schedule_without_a_cap_of_its_own_has_five_seconds_or_its_base() {
 #[test]
 fn the_default_is_full_jitter_from_100_ms_to_5_s() {
     let default = Exponential::default();
-    assert_eq!(default, Exponential::full_jitter(ms(100)).cap(secs(5)).unwrap());
+    assert_eq!(default, Exponential::full_jitter(ms(100)).max_delay(secs(5)));
     assert_eq!(
         format!("{default:?}"),
         "Exponential { base: 100ms, factor: 2.0, cap: Some(5s), jitter: Jitter(Full), \
-         within_cap: false }"
+         clamp_jitter: false }"
     );
 }
 
@@ -155,10 +158,6 @@ fn illegal_settings_are_refused_by_name() {
             format!("`factor` must be a finite number above 0, but it is {factor}")
         );
     }
-    let refused = "`cap` must be at least the base delay, but it is 99ms";
-    assert_eq!(base.cap(ms(99)).unwrap_err().to_string(), refused);
-    let decorrelated = Exponential::decorrelated(ms(100));
-    assert_eq!(decorrelated.cap(ms(99)).unwrap_err().to_string(), refused);
     for randomisation in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
         assert_eq!(
             Exponential::symmetric(ms(100), randomisation).unwrap_err().to_string(),
@@ -168,9 +167,25 @@ fn illegal_settings_are_refused_by_name() {
 }
 
 #[test]
+fn a_cap_below_the_base_cuts_the_base() {
+    let longest = &mut Always(u64::MAX);
+    assert_eq!(first(2, &Exponential::no_jitter(secs(2)).max_delay(ms(99)), longest), [ms(99); 2]);
+    assert_eq!(
+        first(2, &Exponential::decorrelated(secs(2)).max_delay(ms(99)), longest),
+        [ms(99); 2]
+    );
+}
+
+#[test]
+fn a_base_of_zero_counts_as_a_millisecond() {
+    let longest = &mut Always(u64::MAX);
+    assert_eq!(first(2, &Exponential::full_jitter(Duration::ZERO), longest), [1, 2].map(ms));
+    assert_eq!(first(2, &Exponential::decorrelated(Duration::ZERO), longest), [3, 9].map(ms));
+}
+
+#[test]
 fn the_ends_of_what_is_legal_are_legal() {
     let base = Exponential::full_jitter(ms(100));
-    assert!(base.cap(ms(100)).is_ok() && base.cap(Duration::MAX).is_ok());
     assert!(base.factor(f64::MIN_POSITIVE).is_ok() && base.factor(f64::MAX).is_ok());
     for randomisation in [-0.0, 0.0, 1.0] {
         assert!(Exponential::symmetric(ms(100), randomisation).is_ok());

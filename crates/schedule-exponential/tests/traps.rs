@@ -44,7 +44,7 @@ fn trap_10_calls_of_one_schedule_share_no_delay_state() -> Result<(), ConfigErro
 #[test]
 fn trap_10_interleaved_decorrelated_calls_keep_their_own_previous_delay() -> Result<(), ConfigError>
 {
-    let schedule = Exponential::decorrelated(ms(100)).cap(secs(60))?;
+    let schedule = Exponential::decorrelated(ms(100)).max_delay(secs(60));
     let mut long = Call::new(&schedule);
     for _ in 0..5 {
         long.next(&mut Always(u64::MAX));
@@ -58,7 +58,7 @@ fn trap_10_interleaved_decorrelated_calls_keep_their_own_previous_delay() -> Res
 #[test]
 fn trap_17_jitter_does_not_vanish_at_the_cap() -> Result<(), ConfigError> {
     for schedule in every_jitter(ms(100))? {
-        let delays = first(10_000, &schedule.cap(secs(5))?, &mut Seeded::new(3));
+        let delays = first(10_000, &schedule.max_delay(secs(5)), &mut Seeded::new(3));
         let at_the_cap: HashSet<_> = delays[6..].iter().collect();
         assert!(at_the_cap.len() > 9_900, "{schedule:?}: {} different delays", at_the_cap.len());
         let below = delays[6..].iter().filter(|delay| **delay < secs(4)).count();
@@ -71,12 +71,12 @@ fn trap_17_jitter_does_not_vanish_at_the_cap() -> Result<(), ConfigError> {
 #[test]
 fn trap_17_no_form_heaps_its_delays_on_the_cap() -> Result<(), ConfigError> {
     let cap = secs(5);
-    let symmetric = Exponential::symmetric(ms(100), 0.5)?.within_cap();
+    let symmetric = Exponential::symmetric(ms(100), 0.5)?.clamp_jitter();
     for schedule in every_jitter(ms(100))?.into_iter().chain([symmetric]) {
-        let delays = first(10_000, &schedule.cap(cap)?, &mut Seeded::new(4));
+        let delays = first(10_000, &schedule.max_delay(cap), &mut Seeded::new(4));
         assert!(on(cap, &delays) < 3, "{schedule:?}");
     }
-    let decorrelated = Exponential::decorrelated(ms(100)).cap(cap)?;
+    let decorrelated = Exponential::decorrelated(ms(100)).max_delay(cap);
     let delays = first(10_000, &decorrelated, &mut Seeded::new(4));
     assert!(on(cap, &delays) < 3, "a clamp after the draw puts most of them there");
     Ok(())
@@ -110,7 +110,7 @@ fn trap_22_doubling_never_wraps() {
             let delays = first(3000, &schedule, &mut Always(u64::MAX));
             assert!(delays[33..].iter().all(|delay| *delay == secs(5)), "{schedule:?}");
         }
-        let endless = first(3000, &Exponential::no_jitter(base).without_cap(), &mut Always(0));
+        let endless = first(3000, &Exponential::no_jitter(base).no_max_delay(), &mut Always(0));
         assert!(endless.windows(2).all(|pair| pair[0] <= pair[1]));
         assert_eq!(endless[62], base.saturating_mul(1 << 31).saturating_mul(1 << 31));
         assert_eq!(endless[63], endless[62].saturating_mul(2));
@@ -133,8 +133,8 @@ fn trap_22_the_longest_durations_are_as_good_as_any() -> Result<(), ConfigError>
     for base in edges {
         for schedule in every_jitter(base)?.into_iter().chain([Exponential::no_jitter(base)]) {
             for factor in [2.0, 1.5, f64::MAX, f64::MIN_POSITIVE] {
-                let endless = schedule.without_cap().factor(factor)?;
-                let capped = schedule.cap(base)?.factor(factor)?.within_cap();
+                let endless = schedule.no_max_delay().factor(factor)?;
+                let capped = schedule.max_delay(base).factor(factor)?.clamp_jitter();
                 for draw in [0, u64::MAX] {
                     assert_eq!(first(200, &endless, &mut Always(draw)).len(), 200);
                     let delays = first(200, &capped, &mut Always(draw));
@@ -142,9 +142,9 @@ fn trap_22_the_longest_durations_are_as_good_as_any() -> Result<(), ConfigError>
                 }
             }
         }
-        let decorrelated = Exponential::decorrelated(base).without_cap();
+        let decorrelated = Exponential::decorrelated(base).no_max_delay();
         assert!(first(200, &decorrelated, &mut Always(u64::MAX)).iter().all(|d| *d >= base));
-        assert_eq!(first(1, &decorrelated.cap(base)?, &mut Always(u64::MAX)), [base]);
+        assert_eq!(first(1, &decorrelated.max_delay(base), &mut Always(u64::MAX)), [base]);
     }
     let _ = Exponential::full_jitter(Duration::MAX).delays();
     Ok(())

@@ -13,10 +13,21 @@ pub struct Constant {
 }
 
 impl Constant {
-    /// Waits `base` before every retry; zero retries at once.
+    /// Waits `base` before every retry. A base of zero counts as 1 ms: retries without a delay are
+    /// [`immediate`](Self::immediate).
     pub const fn new(base: Duration) -> Self {
-        Self { base }
+        Self { base: at_least_some(base) }
     }
+
+    /// Retries at once, without a delay: for tests, and for services that cost nothing.
+    pub const fn immediate() -> Self {
+        Self { base: Duration::ZERO }
+    }
+}
+
+/// Returns the delay, or 1 ms for a delay of zero.
+pub(crate) const fn at_least_some(delay: Duration) -> Duration {
+    if delay.is_zero() { Duration::from_millis(1) } else { delay }
 }
 
 impl Schedule for Constant {

@@ -17,7 +17,7 @@
 //! use reattempt_schedule_fixed::Linear;
 //!
 //! let schedule = Linear::new(Duration::from_millis(250))
-//!     .cap(Duration::from_secs(16))?
+//!     .max_delay(Duration::from_secs(16))
 //!     .jittered(Jitter::equal());
 //! # Ok::<_, reattempt_core::ConfigError>(())
 //! ```

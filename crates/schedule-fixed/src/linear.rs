@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use reattempt_core::{ConfigError, Delays, NextRetry, Random, Schedule};
+use reattempt_core::{Delays, NextRetry, Random, Schedule};
+
+use crate::constant::at_least_some;
 
 /// Delays of `min(cap, base + n · step)`, where `n` is the number of the retry, from 0.
 ///
@@ -16,8 +18,7 @@ use reattempt_core::{ConfigError, Delays, NextRetry, Random, Schedule};
 /// // 1 s, 1.5 s, 2 s, 2 s, …
 /// let schedule = Linear::new(Duration::from_secs(1))
 ///     .step(Duration::from_millis(500))
-///     .cap(Duration::from_secs(2))?;
-/// # Ok::<_, reattempt_core::ConfigError>(())
+///     .max_delay(Duration::from_secs(2));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Linear {
@@ -28,7 +29,11 @@ pub struct Linear {
 
 impl Linear {
     /// Grows by `base` from `base`, without a cap.
+    ///
+    /// A base of zero counts as 1 ms; for retries without a delay use
+    /// [`Constant::immediate`](crate::Constant::immediate).
     pub const fn new(base: Duration) -> Self {
+        let base = at_least_some(base);
         Self { base, step: base, cap: None }
     }
 
@@ -37,17 +42,10 @@ impl Linear {
         Self { step, ..self }
     }
 
-    /// Grows no further than this. Default: no cap.
-    ///
-    /// # Errors
-    ///
-    /// `cap` must not be below the base delay.
-    pub fn cap(self, cap: Duration) -> Result<Self, ConfigError> {
-        if cap >= self.base {
-            Ok(Self { cap: Some(cap), ..self })
-        } else {
-            Err(ConfigError::new("cap", format_args!("{cap:?}"), "at least the base delay"))
-        }
+    /// Sets the longest delay. Default: none. A base above it is cut too.
+    #[doc(alias = "cap")]
+    pub const fn max_delay(self, longest: Duration) -> Self {
+        Self { cap: Some(longest), ..self }
     }
 }
 

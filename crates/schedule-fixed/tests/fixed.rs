@@ -17,7 +17,7 @@ fn constant_is_the_same_for_ever() {
     let schedule = Constant::new(ms(70));
     assert_eq!(first(3, &schedule), [ms(70); 3]);
     assert_eq!(delay(&schedule, u32::MAX), Some(ms(70)));
-    assert_eq!(first(2, &Constant::new(Duration::ZERO)), [Duration::ZERO; 2]);
+    assert_eq!(first(2, &Constant::immediate()), [Duration::ZERO; 2]);
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn linear_grows_by_its_base_unless_told_otherwise() -> Result<(), ConfigError> {
     let schedule = Linear::new(ms(250));
     assert_eq!(first(4, &schedule), [250, 500, 750, 1000].map(ms));
     assert_eq!(first(4, &schedule.step(ms(10))), [250, 260, 270, 280].map(ms));
-    assert_eq!(first(4, &schedule.cap(ms(600))?), [250, 500, 600, 600].map(ms));
+    assert_eq!(first(4, &schedule.max_delay(ms(600))), [250, 500, 600, 600].map(ms));
     assert_eq!(first(4, &schedule.step(Duration::ZERO)), [ms(250); 4]);
     Ok(())
 }
@@ -42,11 +42,18 @@ fn a_list_ends_or_repeats_its_last() -> Result<(), ConfigError> {
 }
 
 #[test]
+fn a_cap_below_the_base_cuts_the_base() {
+    assert_eq!(first(2, &Linear::new(secs(2)).max_delay(secs(1))), [secs(1); 2]);
+}
+
+#[test]
+fn a_base_of_zero_counts_as_a_millisecond() {
+    assert_eq!(first(2, &Constant::new(Duration::ZERO)), [ms(1); 2]);
+    assert_eq!(first(2, &Linear::new(Duration::ZERO)), [ms(1), ms(2)]);
+}
+
+#[test]
 fn illegal_settings_are_refused_by_name() {
-    assert_eq!(
-        Linear::new(secs(2)).cap(secs(1)).unwrap_err().to_string(),
-        "`cap` must be at least the base delay, but it is 1s"
-    );
     assert_eq!(
         List::repeating_last([]).unwrap_err().to_string(),
         "`delays` must be a list of at least one delay, but it is empty"
@@ -56,7 +63,7 @@ fn illegal_settings_are_refused_by_name() {
 #[test]
 fn debug_output_reads_well() -> Result<(), ConfigError> {
     assert_eq!(
-        format!("{:?}", Linear::new(ms(250)).cap(secs(16))?),
+        format!("{:?}", Linear::new(ms(250)).max_delay(secs(16))),
         "Linear { base: 250ms, step: 250ms, cap: Some(16s) }"
     );
     assert_eq!(format!("{:?}", Constant::new(secs(1))), "Constant { base: 1s }");
@@ -75,7 +82,7 @@ fn trap_22_linear_saturates_where_a_product_or_a_sum_would_overflow() {
         let schedule = Linear::new(base).step(step);
         assert_eq!(delay(&schedule, 0), Some(base));
         assert_eq!(delay(&schedule, u32::MAX), Some(Duration::MAX));
-        assert_eq!(delay(&schedule.cap(base).unwrap(), u32::MAX), Some(base));
+        assert_eq!(delay(&schedule.max_delay(base), u32::MAX), Some(base));
     }
     assert_eq!(delay(&Linear::new(ms(1)), u32::MAX), Some(ms(1 << 32)));
 }
@@ -98,8 +105,10 @@ proptest! {
 
     #[test]
     fn linear_is_the_formula(base in durations(), step in durations(), cap in durations(), n: u32) {
+        // A base of zero counts as a millisecond.
+        let base = if base.is_zero() { ms(1) } else { base };
         let cap = cap.max(base);
-        let schedule = Linear::new(base).step(step).cap(cap).unwrap();
+        let schedule = Linear::new(base).step(step).max_delay(cap);
         let nanoseconds = base.as_nanos() + step.as_nanos() * u128::from(n);
         let expected = nanoseconds.min(cap.as_nanos());
         prop_assert_eq!(delay(&schedule, n).unwrap().as_nanos(), expected);

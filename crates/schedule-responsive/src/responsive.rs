@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
 use reattempt_core::{
-    Admission, ConfigError, Delays, Failure, FailureKind, NextRetry, Random, Schedule,
+    ConfigError, Delays, Failure, FailureKind, NextRetry, Random, Schedule, SentAt,
 };
 
 use crate::ResponsiveMetrics;
@@ -106,12 +106,12 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// let throttled = Failure::new(FailureKind::Throttled).with_code(429);
 ///
 /// // Two calls under way at once are refused, and then one that was sent after the first refusal.
-/// let (first, second) = (pace.admit(), pace.admit());
-/// pace.failed(first, &throttled, random);
-/// let third = pace.admit();
-/// pace.failed(second, &throttled, random);
+/// let (first, second) = (pace.on_send(), pace.on_send());
+/// pace.on_failure(first, &throttled, random);
+/// let third = pace.on_send();
+/// pace.on_failure(second, &throttled, random);
 /// assert_eq!(pace.interval(), Duration::from_millis(100));
-/// pace.failed(third, &throttled, random);
+/// pace.on_failure(third, &throttled, random);
 /// assert_eq!(pace.interval(), Duration::from_millis(200));
 /// assert_eq!(pace.metrics().times_up, 2);
 /// # Ok::<_, reattempt_core::ConfigError>(())
@@ -310,28 +310,28 @@ impl Schedule for Responsive {
     }
 
     #[inline]
-    fn admit(&self) -> Admission {
+    fn on_send(&self) -> SentAt {
         self.shared.counters.invoked();
-        Admission(self.shared.pace.note())
+        SentAt(self.shared.pace.note())
     }
 
     #[inline]
-    fn succeeded(&self, admission: Admission, random: &mut dyn Random) {
+    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
         let shared = &*self.shared;
         match shared.is_by_turns() {
-            true => shared.pace.accepted_in_turn(admission.0, &shared.rule_of_turns, random),
-            false => shared.pace.accepted(admission.0, &shared.rule, random),
+            true => shared.pace.accepted_in_turn(sent_at.0, &shared.rule_of_turns, random),
+            false => shared.pace.accepted(sent_at.0, &shared.rule, random),
         }
     }
 
-    fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
+    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
         if failure.kind() != FailureKind::Throttled {
             return;
         }
         let shared = &*self.shared;
         match shared.is_by_turns() {
-            true => shared.pace.refused_in_turn(admission.0, &shared.rule_of_turns, random),
-            false => shared.pace.refused(admission.0, &shared.rule, random),
+            true => shared.pace.refused_in_turn(sent_at.0, &shared.rule_of_turns, random),
+            false => shared.pace.refused(sent_at.0, &shared.rule, random),
         }
     }
 }

@@ -13,7 +13,7 @@
 use core::time::Duration;
 
 use loom::thread;
-use reattempt_core::{Admission, Failure, FailureKind, Random, Schedule};
+use reattempt_core::{Failure, FailureKind, Random, Schedule, SentAt};
 use reattempt_schedule_responsive::Responsive;
 
 const THROTTLED: Failure = Failure::new(FailureKind::Throttled);
@@ -35,26 +35,26 @@ fn pace(threshold: u32, refusals: u32) -> Responsive {
     let pace = Responsive::new().initial(ms(100)).unwrap().up(2.0).unwrap().down(0.5).unwrap();
     let pace = pace.randomisation(0.0).unwrap().threshold(threshold).unwrap();
     for _ in 0..refusals {
-        refuse(&pace, pace.admit());
+        refuse(&pace, pace.on_send());
     }
     pace
 }
 
-fn refuse(pace: &Responsive, admission: Admission) {
-    pace.failed(admission, &THROTTLED, &mut Never);
+fn refuse(pace: &Responsive, sent_at: SentAt) {
+    pace.on_failure(sent_at, &THROTTLED, &mut Never);
 }
 
-fn accept(pace: &Responsive, admission: Admission) {
-    pace.succeeded(admission, &mut Never);
+fn accept(pace: &Responsive, sent_at: SentAt) {
+    pace.on_success(sent_at, &mut Never);
 }
 
 fn spawn(
     pace: &Responsive,
-    admission: Admission,
-    act: fn(&Responsive, Admission),
+    sent_at: SentAt,
+    act: fn(&Responsive, SentAt),
 ) -> thread::JoinHandle<()> {
     let pace = pace.clone();
-    thread::spawn(move || act(&pace, admission))
+    thread::spawn(move || act(&pace, sent_at))
 }
 
 fn moves(pace: &Responsive) -> (u64, u64) {
@@ -65,7 +65,7 @@ fn moves(pace: &Responsive) -> (u64, u64) {
 fn refusals_of_calls_sent_at_one_moment_move_it_once() {
     loom::model(|| {
         let pace = pace(5, 1);
-        let (one, another) = (pace.admit(), pace.admit());
+        let (one, another) = (pace.on_send(), pace.on_send());
         let other = spawn(&pace, one, refuse);
         refuse(&pace, another);
         other.join().unwrap();
@@ -77,11 +77,11 @@ fn refusals_of_calls_sent_at_one_moment_move_it_once() {
 fn a_call_that_was_sent_after_a_move_was_over_has_seen_the_interval_it_led_to() {
     loom::model(|| {
         let pace = pace(5, 1);
-        let other = spawn(&pace, pace.admit(), refuse);
+        let other = spawn(&pace, pace.on_send(), refuse);
         // Sent before the move or after it: either way it is one move or two, and none is lost.
-        let admission = pace.admit();
+        let sent_at = pace.on_send();
         let seen = pace.interval();
-        refuse(&pace, admission);
+        refuse(&pace, sent_at);
         other.join().unwrap();
         let ups = moves(&pace).0;
         assert_eq!(pace.interval(), ms(100 << (ups - 1)));
@@ -93,7 +93,7 @@ fn a_call_that_was_sent_after_a_move_was_over_has_seen_the_interval_it_led_to() 
 fn no_success_of_a_run_is_lost_and_the_run_moves_it_once() {
     loom::model(|| {
         let pace = pace(3, 3);
-        let admissions = [pace.admit(), pace.admit(), pace.admit()];
+        let admissions = [pace.on_send(), pace.on_send(), pace.on_send()];
         let other = spawn(&pace, admissions[0], accept);
         accept(&pace, admissions[1]);
         other.join().unwrap();
@@ -107,7 +107,7 @@ fn no_success_of_a_run_is_lost_and_the_run_moves_it_once() {
 fn two_successes_that_both_end_a_run_move_it_once() {
     loom::model(|| {
         let pace = pace(1, 3);
-        let (one, another) = (pace.admit(), pace.admit());
+        let (one, another) = (pace.on_send(), pace.on_send());
         let other = spawn(&pace, one, accept);
         accept(&pace, another);
         other.join().unwrap();
@@ -119,7 +119,7 @@ fn two_successes_that_both_end_a_run_move_it_once() {
 fn a_move_up_and_a_move_down_both_take_effect() {
     loom::model(|| {
         let pace = pace(1, 2);
-        let (one, another) = (pace.admit(), pace.admit());
+        let (one, another) = (pace.on_send(), pace.on_send());
         let other = spawn(&pace, one, refuse);
         accept(&pace, another);
         let seen = pace.interval();
@@ -133,7 +133,7 @@ fn a_move_up_and_a_move_down_both_take_effect() {
 fn at_the_bottom_a_move_up_follows_a_move_down_or_the_other_way_round() {
     loom::model(|| {
         let pace = pace(1, 1);
-        let (one, another) = (pace.admit(), pace.admit());
+        let (one, another) = (pace.on_send(), pace.on_send());
         let other = spawn(&pace, one, refuse);
         accept(&pace, another);
         other.join().unwrap();
@@ -148,7 +148,7 @@ fn a_refusal_among_successes_begins_the_run_anew_or_ends_it() {
     model.preemption_bound = Some(3);
     model.check(|| {
         let pace = pace(2, 3);
-        let admissions = [pace.admit(), pace.admit(), pace.admit()];
+        let admissions = [pace.on_send(), pace.on_send(), pace.on_send()];
         let refused = spawn(&pace, admissions[0], refuse);
         let accepted = spawn(&pace, admissions[1], accept);
         accept(&pace, admissions[2]);
@@ -161,10 +161,10 @@ fn a_refusal_among_successes_begins_the_run_anew_or_ends_it() {
             other => panic!("{other:?}"),
         }
         // The words are left at rest: both directions go on.
-        refuse(&pace, pace.admit());
+        refuse(&pace, pace.on_send());
         assert_eq!(moves(&pace).0, 5);
-        accept(&pace, pace.admit());
-        accept(&pace, pace.admit());
+        accept(&pace, pace.on_send());
+        accept(&pace, pace.on_send());
         assert!(moves(&pace).1 >= 1);
     });
 }

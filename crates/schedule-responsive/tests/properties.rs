@@ -14,7 +14,7 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use reattempt_core::{Admission, Random, Schedule};
+use reattempt_core::{Random, Schedule, SentAt};
 use reattempt_schedule_responsive::Responsive;
 use support::{Always, Seeded, THROTTLED};
 
@@ -84,10 +84,10 @@ proptest! {
             for event in &events {
                 let random = random.as_mut();
                 match *event {
-                    Event::Refused => pace.failed(pace.admit(), &THROTTLED, random),
-                    Event::Accepted => pace.succeeded(pace.admit(), random),
-                    Event::RefusedBy(note) => pace.failed(Admission(note), &THROTTLED, random),
-                    Event::AcceptedBy(note) => pace.succeeded(Admission(note), random),
+                    Event::Refused => pace.on_failure(pace.on_send(), &THROTTLED, random),
+                    Event::Accepted => pace.on_success(pace.on_send(), random),
+                    Event::RefusedBy(note) => pace.on_failure(SentAt(note), &THROTTLED, random),
+                    Event::AcceptedBy(note) => pace.on_success(SentAt(note), random),
                 }
                 let interval = pace.interval();
                 prop_assert!(
@@ -106,7 +106,7 @@ proptest! {
         let pace = pace.randomisation(0.0).unwrap();
         let mut before = Duration::ZERO;
         for _ in 0..refusals {
-            pace.failed(pace.admit(), &THROTTLED, &mut Always(0));
+            pace.on_failure(pace.on_send(), &THROTTLED, &mut Always(0));
             let interval = pace.interval();
             prop_assert!(interval >= before.min(max) && interval <= max);
             before = interval;

@@ -185,11 +185,11 @@ fn only_throttled_failures_count() {
     ];
     for kind in kinds {
         for code in [429, 503, 14] {
-            pace.failed(pace.admit(), &Failure::new(kind).with_code(code), &mut Never);
+            pace.on_failure(pace.on_send(), &Failure::new(kind).with_code(code), &mut Never);
         }
     }
     assert_eq!(pace.interval(), Duration::ZERO);
-    pace.failed(pace.admit(), &THROTTLED.with_code(200), &mut Never);
+    pace.on_failure(pace.on_send(), &THROTTLED.with_code(200), &mut Never);
     assert_eq!(pace.interval(), ms(1));
 }
 
@@ -237,9 +237,9 @@ fn it_works_within_adapters_and_with_its_type_erased() {
     assert!(!adapted.is_stateless());
     let mut delays = adapted.delays();
     for number in 0..10 {
-        let admission = adapted.admit();
-        adapted.failed(admission, &THROTTLED, &mut Never);
-        let retry = NextRetry::new(number, THROTTLED).admitted(admission);
+        let sent_at = adapted.on_send();
+        adapted.on_failure(sent_at, &THROTTLED, &mut Never);
+        let retry = NextRetry::new(number, THROTTLED).sent_at(sent_at);
         let expected = match number {
             0 => Some(Duration::ZERO),
             9 => None,
@@ -249,7 +249,7 @@ fn it_works_within_adapters_and_with_its_type_erased() {
     }
     assert_eq!(pace.metrics().times_up, 10);
     for _ in 0..100 {
-        adapted.succeeded(adapted.admit(), &mut Never);
+        adapted.on_success(adapted.on_send(), &mut Never);
     }
     assert_eq!(pace.interval(), Duration::ZERO);
 }

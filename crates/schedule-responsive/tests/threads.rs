@@ -37,10 +37,10 @@ fn no_count_is_lost_and_the_bounds_hold() -> Result<(), ConfigError> {
     in_threads(|thread| {
         let random = &mut Seeded::new(thread);
         for call in 0..CALLS {
-            let admission = pace.admit();
+            let sent_at = pace.on_send();
             match (thread + call) % 3 {
-                0 => pace.failed(admission, &THROTTLED, random),
-                _ => pace.succeeded(admission, random),
+                0 => pace.on_failure(sent_at, &THROTTLED, random),
+                _ => pace.on_success(sent_at, random),
             }
             let interval = pace.interval();
             assert!(interval.is_zero() || (initial..=max).contains(&interval), "{interval:?}");
@@ -65,9 +65,9 @@ fn every_move_up_takes_effect_and_refusals_of_one_moment_are_one() {
     let turn = Barrier::new(usize::try_from(THREADS).expect("few"));
     in_threads(|_| {
         for _ in 0..ROUNDS {
-            let admission = pace.admit();
+            let sent_at = pace.on_send();
             turn.wait();
-            pace.failed(admission, &THROTTLED, &mut Never);
+            pace.on_failure(sent_at, &THROTTLED, &mut Never);
             turn.wait();
         }
     });
@@ -91,14 +91,14 @@ fn every_success_counts_in_a_run_and_a_run_moves_it_once() -> Result<(), ConfigE
     let left = AtomicU64::new(THREADS * CALLS);
     in_threads(|_| {
         for _ in 0..CALLS {
-            let admission = pace.admit();
+            let sent_at = pace.on_send();
             if left.fetch_sub(1, Ordering::SeqCst) > 1 {
-                pace.succeeded(admission, &mut Never);
+                pace.on_success(sent_at, &mut Never);
             }
         }
     });
     assert_eq!(pace.interval(), before, "one is missing yet");
-    pace.succeeded(pace.admit(), &mut Never);
+    pace.on_success(pace.on_send(), &mut Never);
     assert_eq!(pace.metrics().times_down, 1);
     assert!(pace.interval() < before);
     Ok(())

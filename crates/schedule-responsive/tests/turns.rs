@@ -77,10 +77,10 @@ fn a_refusal_from_before_a_step_moves_up() {
     let pace = turns();
     refuse(&pace, &mut Never);
     refuse(&pace, &mut Never);
-    let early = pace.admit();
+    let early = pace.on_send();
     accept(&pace, &mut Never);
     assert_eq!(accept(&pace, &mut Never), ms(180));
-    pace.failed(early, &THROTTLED, &mut Never);
+    pace.on_failure(early, &THROTTLED, &mut Never);
     assert_eq!(pace.interval(), ms(400));
 }
 
@@ -88,10 +88,10 @@ fn a_refusal_from_before_a_step_moves_up() {
 fn successes_from_before_a_move_do_not_count() {
     let pace = turns();
     refuse(&pace, &mut Never);
-    let early = [pace.admit(), pace.admit()];
+    let early = [pace.on_send(), pace.on_send()];
     refuse(&pace, &mut Never);
-    for admission in early {
-        pace.succeeded(admission, &mut Never);
+    for sent_at in early {
+        pace.on_success(sent_at, &mut Never);
     }
     assert_eq!(pace.interval(), ms(200));
 }

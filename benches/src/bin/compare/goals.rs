@@ -30,7 +30,7 @@ pub(crate) enum Figure {
     Instructions,
     Allocations,
     /// Bytes still in use after the operation.
-    Kept,
+    Saved,
     /// Bytes of the future, without what it boxes.
     Size,
     /// Bytes on the heap for the future.
@@ -79,7 +79,7 @@ const fn missed(figure: Figure, limit: Limit, known: f64) -> Goal {
 }
 
 use Figure::{
-    Allocations, Boxed, CpuSeconds, Crates, Instructions, Kept, Size, Stripped, Time, Whole,
+    Allocations, Boxed, CpuSeconds, Crates, Instructions, Saved, Size, Stripped, Time, Whole,
 };
 use Limit::{Above, AtMost, Shown, Times};
 
@@ -556,14 +556,14 @@ pub(crate) const LINES: &[Line] = &[
         row: "in-flight-bytes",
         title: "bytes on the heap for a call in flight",
         ours: "ours",
-        goals: &[missed(Kept, Times(0.51, TOWER), 0.67)],
+        goals: &[missed(Saved, Times(0.51, TOWER), 0.67)],
     },
     Line {
         part: MEMORY,
         row: "waiting-bytes",
         title: "bytes on the heap for each of 100,000 waiting calls",
         ours: "ours",
-        goals: &[goal(Kept, Shown(TOWER))],
+        goals: &[goal(Saved, Shown(TOWER))],
     },
     Line {
         part: MEMORY,

@@ -189,7 +189,7 @@ pub(crate) fn check() -> Result<(), Error> {
 fn count(row: &Row, contender: &Contender) -> Result<Costs, Error> {
     let counted = reattempt_benches::count(&counts()?, row, contender).map_err(Error::new)?;
     let mut values =
-        HashMap::from([(Figure::Allocations, counted.allocations), (Figure::Kept, counted.kept)]);
+        HashMap::from([(Figure::Allocations, counted.allocations), (Figure::Saved, counted.kept)]);
     values.extend(counted.instructions.map(|instructions| (Figure::Instructions, instructions)));
     Ok(Costs { bare: contender.bare, values })
 }

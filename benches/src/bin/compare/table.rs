@@ -159,7 +159,7 @@ fn cell(row: &str, contender: &str, figures: &Figures) -> String {
             let boxed = get(Figure::Boxed).filter(|bytes| *bytes > 0.0);
             parts.extend(boxed.map(|bytes| format!("{bytes:.0} B boxed")));
         }
-        "waiting-bytes" | "in-flight-bytes" => parts.extend(bytes(Figure::Kept)),
+        "waiting-bytes" | "in-flight-bytes" => parts.extend(bytes(Figure::Saved)),
         "wire" | "wire-h2" | "wire-reqwest" => {
             parts.extend(over_bare(row, contender, Figure::Whole, figures));
             parts.extend(allocations(row, contender, figures));
@@ -240,7 +240,7 @@ fn unit(figure: Figure) -> &'static str {
     match figure {
         Figure::Instructions | Figure::Whole => "instructions",
         Figure::Allocations => "allocations",
-        Figure::Kept | Figure::Size | Figure::Stripped => "bytes",
+        Figure::Saved | Figure::Size | Figure::Stripped => "bytes",
         Figure::Boxed => "bytes boxed",
         Figure::Time => "CPU time",
         Figure::Crates => "crates",

@@ -28,14 +28,14 @@ impl fmt::Debug for RetryBudget {
                 debug.field("retry", &quota.retry);
                 debug.field("after_timeout", &quota.after_timeout);
                 debug.field("capacity", &tokens(rule.capacity));
-                debug.field("trickle", &tokens(rule.refill));
+                debug.field("min_per_second", &tokens(rule.refill));
                 rule.capacity
             }
             Kind::Tokens(rule) if rule.ratio > 0 => {
                 debug.field("kind", &format_args!("ratio"));
                 debug.field("ratio", &tokens(rule.ratio));
                 debug.field("capacity", &tokens(rule.capacity));
-                debug.field("trickle", &tokens(rule.refill));
+                debug.field("min_per_second", &tokens(rule.refill));
                 rule.capacity
             }
             Kind::Tokens(rule) => {

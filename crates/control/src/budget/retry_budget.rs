@@ -69,7 +69,7 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 /// use reattempt_control::RetryBudget;
 /// use reattempt_core::{Budget, Failure, FailureKind};
 ///
-/// let budget = RetryBudget::ratio(0.1)?.capacity(2.0)?.trickle(0.0)?;
+/// let budget = RetryBudget::ratio(0.1)?.capacity(2.0)?.min_per_second(0.0)?;
 /// let (failure, now) = (Failure::new(FailureKind::Server), Duration::ZERO);
 ///
 /// // Two retries are sent, and the third is refused.
@@ -115,6 +115,13 @@ impl RetryBudget {
     /// be no limit to speak of.
     pub fn ratio(ratio: f64) -> Result<Self, ConfigError> {
         Settings::ratio(ratio).map(Self::build)
+    }
+
+    /// A budget of this many retries for each 100 calls that succeed: [`ratio`](Self::ratio) in percent.
+    ///
+    /// A figure outside of 1 to 100 counts as the nearer of the two.
+    pub fn percent(percent: u32) -> Self {
+        Self::build(Settings::percent(percent))
     }
 
     /// The default budget for a client that normally sends `normal_rps` requests per second to a
@@ -265,8 +272,8 @@ impl RetryBudget {
     /// # Errors
     ///
     /// If `per_second` is not a number from 0 to 1000000, or the budget is not a ratio budget.
-    pub fn trickle(self, per_second: f64) -> Result<Self, ConfigError> {
-        self.state.settings.trickle(per_second).map(Self::build)
+    pub fn min_per_second(self, per_second: f64) -> Result<Self, ConfigError> {
+        self.state.settings.min_per_second(per_second).map(Self::build)
     }
 
     /// The same rule with one bucket for all destinations, as a new budget with a full bucket.

@@ -96,6 +96,11 @@ impl Settings {
         Ok(Self::default().with(|rule| rule.ratio = ratio))
     }
 
+    pub(crate) fn percent(percent: u32) -> Self {
+        let ratio = u64::from(percent.clamp(1, 100)) * TOKEN / 100;
+        Self::default().with(|rule| rule.ratio = ratio)
+    }
+
     pub(crate) fn rate(per_second: f64, burst: f64) -> Result<Self, ConfigError> {
         let allowed = (0.000_001, 1_000_000.0, "a number from 0.000001 to 1000000");
         let refill = millionths("per_second", per_second, allowed)?;
@@ -141,9 +146,9 @@ impl Settings {
         Ok(self)
     }
 
-    pub(crate) fn trickle(self, per_second: f64) -> Result<Self, ConfigError> {
+    pub(crate) fn min_per_second(self, per_second: f64) -> Result<Self, ConfigError> {
         let allowed = (0.0, 1_000_000.0, "a number from 0 to 1000000");
-        let refill = millionths("trickle", per_second, allowed)?;
+        let refill = millionths("min_per_second", per_second, allowed)?;
         let unset = match self.kind {
             Kind::Unlimited => UNSET_IF_UNLIMITED,
             Kind::Cautious(_) => "left unset on a cautious budget",
@@ -153,7 +158,7 @@ impl Settings {
                 return Ok(self.with(|rule| rule.refill = refill));
             }
         };
-        Err(ConfigError::new("trickle", per_second, unset))
+        Err(ConfigError::new("min_per_second", per_second, unset))
     }
 
     pub(crate) fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::{Admission, Judgement};
+use crate::{Classification, SentAt};
 
 /// How far an attempt came on a connection that was there, if it was not processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ pub enum Undone {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailedAttempt<'a> {
     /// How the attempt ended.
-    pub judgement: Judgement,
+    pub classification: Classification,
     /// How far it came, if it was not processed and the protocol resends such attempts at once.
     pub undone: Option<Undone>,
     /// Whether the caller's own request body has failed.
@@ -30,7 +30,7 @@ pub struct FailedAttempt<'a> {
     /// Whether the request can be sent again: its body was kept.
     pub replayable: bool,
     /// What the schedule noted when the attempt was sent.
-    pub admission: Admission,
+    pub sent_at: SentAt,
     /// Time since the call started.
     pub elapsed: Duration,
     /// Time left until the call's deadline; `None` without one.
@@ -43,13 +43,17 @@ pub struct FailedAttempt<'a> {
 
 impl<'a> FailedAttempt<'a> {
     /// Creates an attempt that failed at `now`, at once after the call started.
-    pub fn new(judgement: impl Into<Judgement>, destination: &'a str, now: Duration) -> Self {
+    pub fn new(
+        classification: impl Into<Classification>,
+        destination: &'a str,
+        now: Duration,
+    ) -> Self {
         Self {
-            judgement: judgement.into(),
+            classification: classification.into(),
             undone: None,
             source_failed: false,
             replayable: true,
-            admission: Admission::default(),
+            sent_at: SentAt::default(),
             elapsed: Duration::ZERO,
             until_deadline: None,
             destination,
@@ -63,7 +67,7 @@ impl<'a> FailedAttempt<'a> {
     }
 
     /// Sets what the schedule noted when the attempt was sent.
-    pub const fn admitted(self, admission: Admission) -> Self {
-        Self { admission, ..self }
+    pub const fn sent_at(self, sent_at: SentAt) -> Self {
+        Self { sent_at, ..self }
     }
 }

@@ -1,6 +1,6 @@
 //! The part of a schedule that a call asks.
 
-use crate::{Admission, Delays, Failure, Random, Schedule};
+use crate::{Delays, Failure, Random, Schedule, SentAt};
 
 /// The schedule of one call.
 ///
@@ -14,7 +14,7 @@ pub trait CallSchedule {
     fn fresh_delays(&self) -> Self::Delays;
 
     /// Records a failed attempt, before its delay is asked for.
-    fn on_failure(&self, admission: Admission, failure: &Failure, random: &mut dyn Random);
+    fn on_attempt_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random);
 }
 
 impl<S: Schedule + ?Sized> CallSchedule for S {
@@ -24,7 +24,7 @@ impl<S: Schedule + ?Sized> CallSchedule for S {
         self.delays()
     }
 
-    fn on_failure(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
-        self.failed(admission, failure, random);
+    fn on_attempt_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
+        Schedule::on_failure(self, sent_at, failure, random);
     }
 }

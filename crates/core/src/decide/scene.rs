@@ -12,8 +12,8 @@ use std::vec::Vec;
 
 use super::{Failed, decide};
 use crate::{
-    Admission, Budget, Delays, Failure, FailureKind, Judgement, Limits, NextRetry, Permit,
-    PermitIssuer, Random, ServerHint, StopReason, Verdict,
+    Budget, Classification, Delays, Failure, FailureKind, Limits, NextRetry, Permit, PermitIssuer,
+    Random, SentAt, ServerHint, StopReason, Verdict,
 };
 
 pub(crate) const FAILURE: Failure = Failure::new(FailureKind::Server).with_code(503);
@@ -48,12 +48,12 @@ impl Scene {
     /// Three attempts within 30 s, a schedule that says 1 s, ten tokens.
     pub(crate) fn new() -> Self {
         let failed = Failed {
-            judgement: Judgement::new(Verdict::Transient(FAILURE)),
+            classification: Classification::new(Verdict::Transient(FAILURE)),
             attempts: 1,
             repeatable: true,
             at_hand: true,
             previous: None,
-            admission: Admission(0),
+            sent_at: SentAt(0),
             elapsed: Duration::ZERO,
             until_deadline: None,
             destination: "example.com",
@@ -77,7 +77,7 @@ impl Scene {
 
     /// This scene, with a server that asks for this delay.
     pub(crate) fn asking(self, delay: Duration) -> Self {
-        self.with(|scene| scene.failed.judgement.hint = ServerHint::After(delay))
+        self.with(|scene| scene.failed.classification.hint = ServerHint::After(delay))
     }
 
     pub(crate) fn decide(&self) -> Seen {
@@ -96,14 +96,14 @@ impl Scene {
 }
 
 /// One scene for each refusal that a limit, a property of the request or the server causes, with
-/// everything else in favour of a retry. In the order of judgement.
+/// everything else in favour of a retry. In the order of classification.
 pub(crate) fn refusals() -> Vec<(StopReason, Scene)> {
     let scene = |change: fn(&mut Scene)| Scene::new().with(change);
     vec![
         (StopReason::AttemptsExhausted, scene(|s| s.limits.max_attempts = s.failed.attempts)),
         (StopReason::NotRepeatable, scene(|s| s.failed.repeatable = false)),
         (StopReason::BodyNotKept, scene(|s| s.failed.at_hand = false)),
-        (StopReason::ServerSaidStop, scene(|s| s.failed.judgement.hint = ServerHint::Stop)),
+        (StopReason::ServerSaidStop, scene(|s| s.failed.classification.hint = ServerHint::Stop)),
         (StopReason::ScheduleEnded, scene(|s| s.scheduled = None)),
         (StopReason::ServerDelayTooLong, Scene::new().asking(secs(61))),
         (StopReason::ElapsedExhausted, scene(|s| s.failed.elapsed = secs(29) + TICK)),

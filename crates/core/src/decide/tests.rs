@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::borrow::ToOwned;
 
 use super::scene::{Bucket, FAILURE, Scene, TICK, ms, refusals, secs};
-use crate::{Admission, Limits, NextRetry, ServerHint, StopReason, Verdict};
+use crate::{Limits, NextRetry, SentAt, ServerHint, StopReason, Verdict};
 
 #[test]
 fn an_untroubled_scene_is_a_retry_after_what_the_schedule_says() {
@@ -29,7 +29,7 @@ fn success_and_permanent_failure_end_a_call_whatever_else_is_true() {
     {
         let troubled = refusals().into_iter().map(|(_, scene)| scene);
         for scene in troubled.chain([Scene::new()]) {
-            let scene = scene.with(|s| s.failed.judgement.verdict = verdict);
+            let scene = scene.with(|s| s.failed.classification.verdict = verdict);
             let seen = scene.decide();
             assert_eq!((seen.asked.len(), seen.drawn, scene.bucket.asked().len()), (0, 0, 0));
             assert_eq!(scene.outcome(), Err(reason));
@@ -44,7 +44,7 @@ fn the_order_of_judgement() {
         s.limits.max_attempts = 1;
         s.failed.repeatable = false;
         s.failed.at_hand = false;
-        s.failed.judgement.hint = ServerHint::Stop;
+        s.failed.classification.hint = ServerHint::Stop;
         s.scheduled = None;
         s.failed.elapsed = secs(30);
         s.failed.until_deadline = Some(Duration::ZERO);
@@ -62,11 +62,11 @@ fn the_order_of_judgement() {
     expect(StopReason::NotRepeatable, 0, 0, |s| s.failed.repeatable = true);
     expect(StopReason::BodyNotKept, 0, 0, |s| s.failed.at_hand = true);
     expect(StopReason::ServerSaidStop, 0, 0, |s| {
-        s.failed.judgement.hint = ServerHint::After(secs(61));
+        s.failed.classification.hint = ServerHint::After(secs(61));
     });
     expect(StopReason::ScheduleEnded, 1, 0, |s| s.scheduled = Some(ms(1)));
     expect(StopReason::ServerDelayTooLong, 1, 0, |s| {
-        s.failed.judgement.hint = ServerHint::After(secs(10));
+        s.failed.classification.hint = ServerHint::After(secs(10));
     });
     expect(StopReason::ElapsedExhausted, 1, 0, |s| s.failed.elapsed = Duration::ZERO);
     expect(StopReason::DeadlineExceeded, 1, 0, |s| s.failed.until_deadline = None);
@@ -80,9 +80,9 @@ fn the_schedule_is_told_all_that_is_known() {
         s.limits.max_attempts = 9;
         s.failed.attempts = 4;
         s.failed.previous = Some(ms(70));
-        s.failed.admission = Admission(5);
+        s.failed.sent_at = SentAt(5);
     });
-    let told = NextRetry::new(3, FAILURE).after(Some(ms(70))).admitted(Admission(5));
+    let told = NextRetry::new(3, FAILURE).after(Some(ms(70))).sent_at(SentAt(5));
     assert_eq!(scene.decide().asked, [told]);
 }
 
@@ -106,7 +106,7 @@ fn an_exact_delay_is_neither_jittered_nor_bounded_by_the_limit_on_server_delays(
     let exactly = |delay| {
         Scene::new().with(|scene| {
             scene.draw = u64::MAX;
-            scene.failed.judgement.hint = ServerHint::Exactly(delay);
+            scene.failed.classification.hint = ServerHint::Exactly(delay);
             scene.limits.max_elapsed = None;
         })
     };
@@ -126,7 +126,7 @@ fn ri_4_a_least_delay_counts_where_it_is_longer_than_the_schedules() {
     let at_least = |asked, scheduled| {
         Scene::new().with(|scene| {
             scene.draw = u64::MAX;
-            scene.failed.judgement.hint = ServerHint::AtLeast(asked);
+            scene.failed.classification.hint = ServerHint::AtLeast(asked);
             scene.scheduled = Some(scheduled);
         })
     };
@@ -192,7 +192,7 @@ fn a_server_delay_is_cut_at_the_time_limits() {
     assert_eq!(before(secs(10)).outcome(), Err(StopReason::DeadlineExceeded));
 
     let least = within(secs(10)).with(|s| {
-        s.failed.judgement.hint = ServerHint::AtLeast(secs(10));
+        s.failed.classification.hint = ServerHint::AtLeast(secs(10));
         s.failed.elapsed = Duration::ZERO;
     });
     assert_eq!(least.outcome(), Ok(secs(10)));
@@ -215,7 +215,8 @@ fn shared_interval_past_elapsed_has_its_reason() {
         s.scheduled = Some(secs(31));
     });
     assert_eq!(shared.outcome(), Err(StopReason::IntervalTooLong));
-    let hinted = shared.clone().with(|s| s.failed.judgement.hint = ServerHint::AtLeast(secs(1)));
+    let hinted =
+        shared.clone().with(|s| s.failed.classification.hint = ServerHint::AtLeast(secs(1)));
     assert_eq!(hinted.outcome(), Err(StopReason::IntervalTooLong));
     assert_eq!(shared.clone().asking(secs(31)).outcome(), Err(StopReason::ElapsedExhausted));
     assert_eq!(shared.with(|s| s.scheduled = Some(secs(30))).outcome(), Ok(secs(30)));
@@ -249,7 +250,7 @@ fn what_was_surely_not_processed_is_repeated_even_if_unrepeatable() {
     let unprocessed = |scene: Scene| {
         scene.with(|s| {
             s.failed.repeatable = false;
-            s.failed.judgement.verdict = Verdict::Unprocessed(FAILURE);
+            s.failed.classification.verdict = Verdict::Unprocessed(FAILURE);
         })
     };
     assert_eq!(unprocessed(Scene::new()).outcome(), Ok(secs(1)));

@@ -103,7 +103,7 @@ fn trap_24_no_hint_makes_an_unrepeatable_request_repeatable() {
     ] {
         let scene = Scene::new().with(|s| {
             s.failed.repeatable = false;
-            s.failed.judgement.hint = hint;
+            s.failed.classification.hint = hint;
         });
         assert_eq!(scene.outcome(), Err(StopReason::NotRepeatable), "{hint:?}");
     }
@@ -113,7 +113,7 @@ fn trap_24_no_hint_makes_an_unrepeatable_request_repeatable() {
 #[test]
 fn trap_24_no_hint_makes_a_permanent_failure_transient() {
     let scene = Scene::new().asking(ms(1));
-    let scene = scene.with(|s| s.failed.judgement.verdict = Verdict::Permanent);
+    let scene = scene.with(|s| s.failed.classification.verdict = Verdict::Permanent);
     assert_eq!(scene.outcome(), Err(StopReason::Permanent));
 }
 
@@ -131,7 +131,7 @@ fn trap_26_every_check_is_made_before_the_first_retry_and_before_all_others() {
                     s.limits.max_attempts =
                         if reason == StopReason::AttemptsExhausted { attempts } else { 10 };
                     s.failed.attempts = attempts;
-                    s.failed.judgement.verdict = verdict;
+                    s.failed.classification.verdict = verdict;
                 });
                 assert_eq!(scene.outcome(), Err(reason), "after attempt {attempts}");
             }

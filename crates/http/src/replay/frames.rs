@@ -17,7 +17,7 @@ use super::{BoxError, ReplayError};
 
 /// A frame, or the error in its place, as it is kept: in no more room than the data.
 #[derive(Clone)]
-pub(super) enum Kept {
+pub(super) enum Saved {
     Data(Bytes),
     Other(Box<Other>),
     /// Data in the chunk that is being filled.
@@ -31,13 +31,13 @@ pub(super) enum Other {
     Failed(ReplayError),
 }
 
-impl Kept {
+impl Saved {
     /// The bytes that keeping it is charged with.
     #[inline]
     pub(super) fn charge(&self) -> usize {
         match self {
-            Kept::Data(data) => least_charge(data.len()),
-            Kept::Other(other) => match &**other {
+            Saved::Data(data) => least_charge(data.len()),
+            Saved::Other(other) => match &**other {
                 Other::Trailers(trailers) => {
                     trailers.iter().fold(CHARGE_OF_FIELD, |sum, (name, value)| {
                         sum.saturating_add(name.as_str().len() + value.len() + CHARGE_OF_FIELD)
@@ -45,7 +45,7 @@ impl Kept {
                 }
                 Other::Failed(_) => LEAST_CHARGE,
             },
-            Kept::Filling => 0,
+            Saved::Filling => 0,
         }
     }
 }
@@ -97,33 +97,33 @@ impl Next {
 
     /// How it is kept: a kind of frame that is not known yet cannot be.
     #[inline]
-    pub(super) fn to_kept(&self) -> Option<Kept> {
+    pub(super) fn to_kept(&self) -> Option<Saved> {
         let other = match self {
-            Next::Data(data) => return Some(Kept::Data(data.clone())),
+            Next::Data(data) => return Some(Saved::Data(data.clone())),
             Next::Other(frame) => Other::Trailers(copy_of(frame.trailers_ref()?)),
             Next::Failed(error) => Other::Failed(error.clone()),
         };
-        Some(Kept::Other(Box::new(other)))
+        Some(Saved::Other(Box::new(other)))
     }
 }
 
-impl From<Kept> for Next {
+impl From<Saved> for Next {
     #[inline]
-    fn from(kept: Kept) -> Self {
+    fn from(kept: Saved) -> Self {
         match kept {
-            Kept::Data(data) => Next::Data(data),
-            Kept::Other(other) => match *other {
+            Saved::Data(data) => Next::Data(data),
+            Saved::Other(other) => match *other {
                 Other::Trailers(trailers) => Next::Other(Box::new(Frame::trailers(trailers))),
                 Other::Failed(error) => Next::Failed(error),
             },
             // What is taken out was sealed before.
-            Kept::Filling => Next::Data(Bytes::new()),
+            Saved::Filling => Next::Data(Bytes::new()),
         }
     }
 }
 
 struct Entry {
-    kept: Kept,
+    kept: Saved,
     /// The readers that stand right before this frame.
     before: u32,
     /// What is given back with it, or [`BY_LENGTH`]. The last frame in a chunk gives back the chunk's.
@@ -201,7 +201,7 @@ pub(super) struct Remaining(vec::IntoIter<Entry>);
 impl Remaining {
     /// The next frame, and its charge.
     #[inline]
-    pub(super) fn next(&mut self) -> Option<(Kept, usize)> {
+    pub(super) fn next(&mut self) -> Option<(Saved, usize)> {
         self.0.next().map(|entry| {
             let charge = entry.charge();
             (entry.kept, charge)
@@ -281,16 +281,16 @@ impl Frames {
 
     /// The frame at `position`, for a reader that stands there and moves past it; `None` at the
     /// end. If nobody else needs it, its charge is given back.
-    pub(super) fn advance(&mut self, position: u64, allowance: &mut Allowance) -> Option<Kept> {
+    pub(super) fn advance(&mut self, position: u64, allowance: &mut Allowance) -> Option<Saved> {
         let front = position == self.start;
-        if matches!(self.entry(position)?.kept, Kept::Filling) {
+        if matches!(self.entry(position)?.kept, Saved::Filling) {
             self.seal();
         }
         let entry = self.entry(position)?;
         entry.before -= 1;
         let kept = if front && entry.before == 0 {
             allowance.give_back(entry.charge());
-            let kept = std::mem::replace(&mut entry.kept, Kept::Data(Bytes::new()));
+            let kept = std::mem::replace(&mut entry.kept, Saved::Data(Bytes::new()));
             self.pass_front();
             kept
         } else {
@@ -314,19 +314,19 @@ impl Frames {
             [entry] => (entry, &mut self.at_end, true),
             [] => return None,
         };
-        let Kept::Data(data) = &entry.kept else { return None };
+        let Saved::Data(data) = &entry.kept else { return None };
         entry.before -= 1;
         *after += 1;
         Some((data.clone(), last))
     }
 
     /// Keeps a frame that a reader at the end has just read and moves past.
-    pub(super) fn push(&mut self, kept: Kept, allowance: &mut Allowance) {
+    pub(super) fn push(&mut self, kept: Saved, allowance: &mut Allowance) {
         self.close(allowance);
         self.place(kept, BY_LENGTH);
     }
 
-    fn place(&mut self, kept: Kept, charge: u32) {
+    fn place(&mut self, kept: Saved, charge: u32) {
         let before = std::mem::replace(&mut self.at_end, 1) - 1;
         let entry = Entry { kept, before, charge };
         if self.base == 0 {
@@ -343,12 +343,12 @@ impl Frames {
         if self.rest.len() == self.rest.capacity() || self.chunk.is_some() {
             return self.push_slowly(data, allowance);
         }
-        self.rest.push(Entry { kept: Kept::Data(data), before: 0, charge: BY_LENGTH });
+        self.rest.push(Entry { kept: Saved::Data(data), before: 0, charge: BY_LENGTH });
     }
 
     #[cold]
     fn push_slowly(&mut self, data: Bytes, allowance: &mut Allowance) {
-        self.push(Kept::Data(data), allowance);
+        self.push(Saved::Data(data), allowance);
     }
 
     /// Copies data that the only reader at the end has just read, if there is room in the chunk and
@@ -390,7 +390,7 @@ impl Frames {
                 if !allowance.take(wide(charge)) {
                     return false;
                 }
-                self.place(Kept::Filling, charge);
+                self.place(Saved::Filling, charge);
             }
         }
         true
@@ -404,7 +404,7 @@ impl Frames {
         }
         let data = chunk.data.split().freeze();
         if let Some(last) = self.last() {
-            last.kept = Kept::Data(data);
+            last.kept = Saved::Data(data);
         }
     }
 
@@ -414,7 +414,7 @@ impl Frames {
         match self.last() {
             Some(last) => {
                 if chunk.filling {
-                    last.kept = Kept::Data(chunk.data.freeze());
+                    last.kept = Saved::Data(chunk.data.freeze());
                 }
                 last.charge += chunk.charge;
             }

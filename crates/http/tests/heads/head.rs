@@ -2,7 +2,7 @@
 
 use http::uri::{Authority, Parts, PathAndQuery, Scheme};
 use http::{Extensions, HeaderName, HeaderValue, Method, Request, Uri, Version};
-use reattempt_http::{IDEMPOTENCY_KEY, KeptHead, is_repeatable};
+use reattempt_http::{IDEMPOTENCY_KEY, SavedHead, is_repeatable};
 
 use crate::input::Input;
 
@@ -69,7 +69,7 @@ const TOO_MANY: u32 = 24_700;
 /// Saves the request that `data` stands for, restores it three times and compares.
 pub(crate) fn check(data: &[u8]) {
     let request = request(&mut Input::new(data));
-    let mut kept = KeptHead::new(&request);
+    let mut kept = SavedHead::new(&request);
     assert_eq!(kept.uri().as_ref(), Some(request.uri()));
     assert_eq!(kept.method().as_ref(), Some(request.method()));
     assert_eq!(kept.scheme(), request.uri().scheme_str());

@@ -104,17 +104,17 @@ pub(crate) fn check(data: &[u8]) {
     assert_eq!((nothing.hint, nothing.should_retry), (ServerHint::None, None));
 
     let verdict = verdict_of_status(status);
-    let judgement = hinted.judge(verdict, status);
-    assert_eq!(judgement.hint, hinted.hint);
+    let classification = hinted.judge(verdict, status);
+    assert_eq!(classification.hint, hinted.hint);
     match verdict {
         Verdict::Permanent => {
-            let made = matches!(judgement.verdict, Verdict::Transient(_));
+            let made = matches!(classification.verdict, Verdict::Transient(_));
             let allowed =
                 hinted.should_retry == Some(true) && (400..600).contains(&status.as_u16());
             assert_eq!(made, allowed);
-            assert!(made || judgement.verdict == Verdict::Permanent);
+            assert!(made || classification.verdict == Verdict::Permanent);
         }
-        verdict => assert_eq!(judgement.verdict, verdict),
+        verdict => assert_eq!(classification.verdict, verdict),
     }
 }
 

@@ -164,7 +164,7 @@ fn h2_error(error: &hyper_util::client::legacy::Error) -> &h2::Error {
     inner.downcast_ref().expect("h2's error")
 }
 
-/// The judgement is that of HTTP/1.
+/// The classification is that of HTTP/1.
 // trap 24
 #[tokio::test]
 async fn answer_that_is_not_http_is_lost() {

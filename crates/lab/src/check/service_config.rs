@@ -173,7 +173,7 @@ fn course(method: &MethodConfig, seed: u64) -> Option<Course> {
     // Neither is refused: the one is within its bounds, and of the other the config saw to it.
     let schedule = Exponential::symmetric(policy.initial_backoff(), 0.2)
         .and_then(|schedule| schedule.factor(policy.backoff_multiplier()));
-    let schedule = schedule.unwrap_or_default().cut_at(policy.max_backoff());
+    let schedule = schedule.unwrap_or_default().max_delay(policy.max_backoff());
     let mut profile = Profile::new(SharedSchedule::new(schedule));
     profile.max_attempts = policy.max_attempts().min(CLIENTS_CAP);
     profile.max_elapsed = method.timeout;

@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::cli::Common;
 use crate::error::{Found, LabError};
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
+use crate::policy::schedule::bounded;
 use crate::progress::Progress;
 use crate::text;
 use row::{Network, Row};
@@ -120,13 +121,14 @@ fn schedules(
     base: Duration,
     cap: Duration,
 ) -> Result<[(&'static str, SharedSchedule); 5], ConfigError> {
-    let shared = |exponential: Exponential| Ok(SharedSchedule::new(exponential.cap(cap)?));
+    let cap = bounded(base, cap)?;
+    let shared = |exponential: Exponential| SharedSchedule::new(exponential.max_delay(cap));
     Ok([
-        ("none", SharedSchedule::new(Constant::new(Duration::ZERO))),
-        ("exponential", shared(Exponential::no_jitter(base))?),
-        ("equal", shared(Exponential::equal_jitter(base))?),
-        ("full", shared(Exponential::full_jitter(base))?),
-        ("decorrelated", SharedSchedule::new(Exponential::decorrelated(base).cap(cap)?)),
+        ("none", SharedSchedule::new(Constant::immediate())),
+        ("exponential", shared(Exponential::no_jitter(base))),
+        ("equal", shared(Exponential::equal_jitter(base))),
+        ("full", shared(Exponential::full_jitter(base))),
+        ("decorrelated", SharedSchedule::new(Exponential::decorrelated(base).max_delay(cap))),
     ])
 }
 

@@ -143,7 +143,7 @@ impl<'a> Row<'a> {
         // A write that was refused has changed nothing.
         let verdict = Verdict::Unprocessed(Failure::new(FailureKind::Other));
         let failed =
-            FailedAttempt::new(verdict, "row", now).elapsed(now).admitted(self.schedule.admit());
+            FailedAttempt::new(verdict, "row", now).elapsed(now).sent_at(self.schedule.on_send());
         let call = client.call.get_or_insert_with(|| Call::new(self.schedule));
         let decision = call.failed(
             &Terms::new(LIMITS),

@@ -96,7 +96,7 @@ impl Case<'_> {
             elapsed = elapsed.saturating_add(self.attempt_time);
             let failed = FailedAttempt::new(Verdict::Unprocessed(self.failure), "lab", elapsed)
                 .elapsed(elapsed)
-                .admitted(schedule.admit());
+                .sent_at(schedule.on_send());
             // A budget is shared by all calls, so it has no place in what one call does.
             match call.failed(&terms, &failed, schedule, &Unlimited, &mut random) {
                 Decision::Return(reason) => return (attempt as usize - 1, elapsed, Some(reason)),

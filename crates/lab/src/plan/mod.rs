@@ -122,7 +122,7 @@ fn help() -> String {
          max_elapsed = \"20s\"          # or \"none\"\n  \
          max_server_delay = \"60s\"\n  \
          attempt_timeout = \"2s\"\n  \
-         budget = {{ ratio = 0.1, capacity = 10, trickle = 0.01 }}\n                               \
+         budget = {{ ratio = 0.1, capacity = 10, min_per_second = 0.01 }}\n                               \
          # or {{ rate = 5, burst = 10 }}, \"aws_quota\", \"none\"",
         policy::profile_names()
     )

@@ -56,20 +56,20 @@ fn of_table(fields: &mut Fields<'_, '_>) -> Option<(RetryBudget, String)> {
     }
     let share = fields.number("ratio").unwrap_or(0.1);
     let capacity = fields.number("capacity").unwrap_or(10.0);
-    let trickle = fields.number("trickle").unwrap_or(0.01);
+    let trickle = fields.number("min_per_second").unwrap_or(0.01);
     // Each of the three is looked at, whatever is wrong with the others.
     let usual = RetryBudget::default;
     let checked = [
         fields.accepted(RetryBudget::ratio(share)),
         fields.accepted(usual().capacity(capacity)),
-        fields.accepted(usual().trickle(trickle)),
+        fields.accepted(usual().min_per_second(trickle)),
     ];
     if checked.iter().any(Option::is_none) {
         return None;
     }
     let budget = RetryBudget::ratio(share)
         .and_then(|budget| budget.capacity(capacity))
-        .and_then(|budget| budget.trickle(trickle));
+        .and_then(|budget| budget.min_per_second(trickle));
     Some((fields.accepted(budget)?, ratio(share, capacity, trickle)))
 }
 

@@ -81,7 +81,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         };
         let field = match error.field() {
             "tokens" => "capacity",
-            "per_second" if !self.lines.contains_key("rate") => "trickle",
+            "per_second" if !self.lines.contains_key("rate") => "min_per_second",
             "per_second" => "rate",
             field => field,
         };

@@ -9,7 +9,7 @@ mod budget;
 mod fields;
 mod problem;
 mod read;
-mod schedule;
+pub(crate) mod schedule;
 mod word;
 
 use std::path::Path;

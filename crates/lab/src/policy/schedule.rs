@@ -19,7 +19,7 @@ pub(super) const FIELDS: [&str; 11] = [
     "cap",
     "jitter",
     "randomisation",
-    "within_cap",
+    "clamp_jitter",
     "step",
     "retries",
     "random_part",
@@ -62,7 +62,7 @@ pub(super) fn of_kind(kind: &str, fields: &mut Fields<'_, '_>) -> Option<SharedS
 
 fn exponential(fields: &mut Fields<'_, '_>) -> Option<SharedSchedule> {
     let base = fields.duration("base").unwrap_or(BASE);
-    let within_cap = fields.flag("within_cap") == Some(true);
+    let clamp_jitter = fields.flag("clamp_jitter") == Some(true);
     let made = match jitter_word(fields, "full") {
         "none" => Ok(Exponential::no_jitter(base)),
         "equal" => Ok(Exponential::equal_jitter(base)),
@@ -75,24 +75,33 @@ fn exponential(fields: &mut Fields<'_, '_>) -> Option<SharedSchedule> {
     let made = fields.accepted(made);
     let grown = fields.accepted(Exponential::no_jitter(base).factor(factor));
     let capped = match cap {
-        Some(Limit::To(cap)) => fields.accepted(Exponential::no_jitter(base).cap(cap)),
-        _ => Some(Exponential::no_jitter(base)),
+        Some(Limit::To(cap)) => fields.accepted(bounded(base, cap)),
+        _ => Some(Duration::MAX),
     };
     let (schedule, _, _) = (made?, grown?, capped?);
     let schedule = fields.accepted(schedule.factor(factor))?;
     let schedule = match cap {
-        Some(Limit::To(cap)) => fields.accepted(schedule.cap(cap))?,
-        Some(Limit::Unlimited) => schedule.without_cap(),
+        Some(Limit::To(cap)) => schedule.max_delay(cap),
+        Some(Limit::Unlimited) => schedule.no_max_delay(),
         None => schedule,
     };
-    Some(SharedSchedule::new(if within_cap { schedule.within_cap() } else { schedule }))
+    Some(SharedSchedule::new(if clamp_jitter { schedule.clamp_jitter() } else { schedule }))
+}
+
+/// Returns the cap of a schedule with this base. The library would cut the base; in a file it is a mistake.
+pub(crate) fn bounded(base: Duration, cap: Duration) -> Result<Duration, ConfigError> {
+    if cap >= base {
+        return Ok(cap);
+    }
+    Err(ConfigError::new("cap", format_args!("{cap:?}"), "at least the base delay"))
 }
 
 fn decorrelated(fields: &mut Fields<'_, '_>) -> Option<SharedSchedule> {
-    let schedule = Exponential::decorrelated(fields.duration("base").unwrap_or(BASE));
+    let base = fields.duration("base").unwrap_or(BASE);
+    let schedule = Exponential::decorrelated(base);
     let schedule = match fields.duration_or_none("cap") {
-        Some(Limit::To(cap)) => fields.accepted(schedule.cap(cap))?,
-        Some(Limit::Unlimited) => schedule.without_cap(),
+        Some(Limit::To(cap)) => schedule.max_delay(fields.accepted(bounded(base, cap))?),
+        Some(Limit::Unlimited) => schedule.no_max_delay(),
         None => schedule,
     };
     Some(SharedSchedule::new(schedule))
@@ -102,7 +111,7 @@ fn linear(fields: &mut Fields<'_, '_>) -> Option<SharedSchedule> {
     let base = fields.duration("base").unwrap_or(BASE);
     let schedule = Linear::new(base).step(fields.duration("step").unwrap_or(base));
     let schedule = match fields.duration_or_none("cap") {
-        Some(Limit::To(cap)) => fields.accepted(schedule.cap(cap))?,
+        Some(Limit::To(cap)) => schedule.max_delay(fields.accepted(bounded(base, cap))?),
         Some(Limit::Unlimited) | None => schedule,
     };
     Some(SharedSchedule::new(schedule.jittered(jitter(fields, "none")?)))

@@ -34,7 +34,7 @@ fn every_kind_of_schedule_in_a_word() {
     for (word, expected) in [
         ("exponential:jitter=none,base=10ms,factor=3,cap=50ms", &[10, 30, 50, 50][..]),
         ("exponential:jitter=symmetric,randomisation=0.2,cap=100ms", &[120, 120]),
-        ("exponential:jitter=symmetric,randomisation=0.2,cap=100ms,within_cap=true", &[100, 100]),
+        ("exponential:jitter=symmetric,randomisation=0.2,cap=100ms,clamp_jitter=true", &[100, 100]),
         ("exponential:jitter=equal,cap=none", &[100, 200, 400]),
         ("decorrelated:base=10ms,cap=100ms", &[30, 90, 100]),
         ("constant:base=2s", &[2000, 2000]),
@@ -113,7 +113,7 @@ colour = "red"
 
 [stock]
 profile = "strype"
-budget = { ratio = 2, capacity = 0.5, trickle = -1, size = 1 }
+budget = { ratio = 2, capacity = 0.5, min_per_second = -1, size = 1 }
 
 [billing]
 profile = "aws"
@@ -143,7 +143,7 @@ delays = ["1s", 2]
             "p.toml:13: stock.budget.ratio must be a number from 0.000001 to 1, but it is 2".into(),
             "p.toml:13: stock.budget.capacity must be a number from 1 to 10000000, but it is 0.5"
                 .into(),
-            "p.toml:13: stock.budget.trickle must be a number from 0 to 1000000, but it is -1"
+            "p.toml:13: stock.budget.min_per_second must be a number from 0 to 1000000, but it is -1"
                 .into(),
             "p.toml:13: stock.budget.size is not known here".into(),
             "p.toml:17: billing.base belongs to a `schedule`, and here the profile's is used"

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use reattempt::schedule::{Admission, Random, Responsive as Pace, Schedule};
+use reattempt::schedule::{Random, Responsive as Pace, Schedule, SentAt};
 use reattempt::{CallRandom, Failure, FailureKind};
 
 use super::service::Service;
@@ -56,7 +56,7 @@ enum Step {
     Enter(usize),
     /// The first in the queue asks for its turn.
     Turn,
-    Answer(usize, Admission, bool),
+    Answer(usize, SentAt, bool),
 }
 
 struct Waiting {
@@ -109,10 +109,10 @@ impl Turns<'_> {
                     }
                     None
                 }
-                Step::Answer(worker, admission, accepted) => {
+                Step::Answer(worker, sent_at, accepted) => {
                     match accepted {
-                        true => pace.succeeded(admission, &mut moves),
-                        false => pace.failed(admission, &throttled, &mut moves),
+                        true => pace.on_success(sent_at, &mut moves),
+                        false => pace.on_failure(sent_at, &throttled, &mut moves),
                     }
                     if matches!(self.load, Load::Closed { .. }) {
                         queue.after(0, Step::Enter(worker));
@@ -161,7 +161,7 @@ impl Turns<'_> {
                     accepted,
                     capacity: service.capacity(),
                 });
-                let answer = Step::Answer(worker, pace.admit(), accepted);
+                let answer = Step::Answer(worker, pace.on_send(), accepted);
                 queue.after(nanoseconds(self.latency), answer);
             }
         }

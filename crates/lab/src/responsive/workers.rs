@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use reattempt::schedule::{Admission, Responsive as Pace, Schedule};
+use reattempt::schedule::{Responsive as Pace, Schedule, SentAt};
 use reattempt::{CallRandom, Failure, FailureKind};
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ enum Step {
     /// Its call reaches the service.
     Call(Duration),
     /// It hears what became of it.
-    Answer(Admission, bool),
+    Answer(SentAt, bool),
 }
 
 impl Workers<'_> {
@@ -92,14 +92,14 @@ impl Workers<'_> {
                         accepted,
                         capacity: service.capacity(),
                     });
-                    queue.after(latency, (worker, Step::Answer(pace.admit(), accepted)));
+                    queue.after(latency, (worker, Step::Answer(pace.on_send(), accepted)));
                 }
-                Step::Answer(admission, true) => {
-                    pace.succeeded(admission, random);
+                Step::Answer(sent_at, true) => {
+                    pace.on_success(sent_at, random);
                     queue.after(0, (worker, Step::Begin));
                 }
-                Step::Answer(admission, false) => {
-                    pace.failed(admission, &throttled, random);
+                Step::Answer(sent_at, false) => {
+                    pace.on_failure(sent_at, &throttled, random);
                     queue.after(0, (worker, Step::Begin));
                 }
             }

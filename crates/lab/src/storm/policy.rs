@@ -121,7 +121,7 @@ impl Policy {
                 Self::new("no retry", none, Kind::Unlimited)
             }
             Which::Naive => {
-                let mut naive = Profile::new(Constant::new(Duration::ZERO)).shared();
+                let mut naive = Profile::new(Constant::immediate()).shared();
                 naive.max_attempts = 4;
                 Self::new("three at once", naive, Kind::Unlimited)
             }
@@ -136,7 +136,7 @@ impl Policy {
             }
             Which::GrpcThrottle => {
                 let schedule = Exponential::symmetric(Duration::from_millis(100), 0.2)?;
-                let profile = Profile::new(schedule.cap(Duration::from_secs(5))?).shared();
+                let profile = Profile::new(schedule.max_delay(Duration::from_secs(5))).shared();
                 Self::new("gRPC throttle", profile, throttle()?)
             }
             Which::AwsQuota => {

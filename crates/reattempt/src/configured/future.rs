@@ -12,7 +12,7 @@ use reattempt_schedule_exponential::Exponential;
 use tower_service::Service;
 
 use crate::error_mode::{Answered, ErrorMode};
-use crate::protocol::{Carry, Grpc, GrpcBody, Judge, Unanswered};
+use crate::protocol::{ClassifyOutcome, Grpc, GrpcBody, Replay, Unanswered};
 use crate::{Extended, HedgeFuture, RetryFuture};
 
 type Retried<S, Req> = RetryFuture<S, Req, Grpc, Exponential, Throttle, Answered>;
@@ -26,9 +26,9 @@ pin_project! {
     #[must_use = "futures do nothing unless polled"]
     pub struct ConfiguredFuture<S, Req>
     where
-        Grpc: Carry<Req>,
-        Grpc: Judge<S::Response>,
-        S: Service<<Grpc as Carry<Req>>::Attempt>,
+        Grpc: Replay<Req>,
+        Grpc: ClassifyOutcome<S::Response>,
+        S: Service<<Grpc as Replay<Req>>::Attempt>,
         Answered: ErrorMode<S::Error>,
     {
         #[pin]
@@ -40,9 +40,9 @@ pin_project! {
     #[project = WayProjected]
     enum Way<S, Req>
     where
-        Grpc: Carry<Req>,
-        Grpc: Judge<S::Response>,
-        S: Service<<Grpc as Carry<Req>>::Attempt>,
+        Grpc: Replay<Req>,
+        Grpc: ClassifyOutcome<S::Response>,
+        S: Service<<Grpc as Replay<Req>>::Attempt>,
         Answered: ErrorMode<S::Error>,
     {
         Retried { #[pin] future: Retried<S, Req> },
@@ -54,8 +54,8 @@ pin_project! {
 
 impl<S, Req> ConfiguredFuture<S, Req>
 where
-    Grpc: Carry<Req> + Judge<S::Response>,
-    S: Service<<Grpc as Carry<Req>>::Attempt>,
+    Grpc: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<<Grpc as Replay<Req>>::Attempt>,
     Answered: ErrorMode<S::Error>,
 {
     pub(super) fn retried(future: Retried<S, Req>) -> Self {
@@ -74,8 +74,8 @@ where
 
 impl<S, Req, B> Future for ConfiguredFuture<S, Req>
 where
-    Grpc: Carry<Req> + Judge<Response<B>, Answer = Response<GrpcBody<B>>>,
-    S: Service<<Grpc as Carry<Req>>::Attempt, Response = Response<B>> + Clone,
+    Grpc: Replay<Req> + ClassifyOutcome<Response<B>, Answer = Response<GrpcBody<B>>>,
+    S: Service<<Grpc as Replay<Req>>::Attempt, Response = Response<B>> + Clone,
     B: Body,
     Response<B>: Extended,
     Answered: ErrorMode<S::Error, Error = S::Error>,
@@ -104,8 +104,8 @@ where
 
 impl<S, Req> fmt::Debug for ConfiguredFuture<S, Req>
 where
-    Grpc: Carry<Req> + Judge<S::Response>,
-    S: Service<<Grpc as Carry<Req>>::Attempt>,
+    Grpc: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<<Grpc as Replay<Req>>::Attempt>,
     Answered: ErrorMode<S::Error>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

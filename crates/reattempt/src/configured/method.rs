@@ -64,7 +64,7 @@ impl OfMethod {
             // Neither is refused: the one is within its bounds, and of the other the config saw to it.
             let schedule = Exponential::symmetric(policy.initial_backoff(), 0.2)
                 .and_then(|schedule| schedule.factor(policy.backoff_multiplier()));
-            schedule.unwrap_or_default().cut_at(policy.max_backoff()).delays()
+            schedule.unwrap_or_default().max_delay(policy.max_backoff()).delays()
         })
     }
 

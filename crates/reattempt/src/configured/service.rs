@@ -14,7 +14,7 @@ use super::layer::{Hedges, Retries, ServiceConfigLayer};
 use super::method::OfMethod;
 use crate::error_mode::{Answered, ErrorMode};
 use crate::hedge::{HedgeShared, begin};
-use crate::protocol::{Carry, Grpc, GrpcBody, Origin};
+use crate::protocol::{Grpc, GrpcBody, Origin, Replay};
 use crate::{CallOptions, Extended, Hedgeable, Retry};
 
 /// A gRPC client whose calls are retried or hedged as a service config says; made by
@@ -75,7 +75,7 @@ where
     S: Service<A, Response = Response<B>> + Clone,
     B: Body,
     Response<B>: Extended,
-    Grpc: Carry<Req, Attempt = A> + Origin<A, Request = Req> + Hedgeable<Req>,
+    Grpc: Replay<Req, Attempt = A> + Origin<A, Request = Req> + Hedgeable<Req>,
     Answered: ErrorMode<S::Error, Error = S::Error>,
 {
     type Response = Response<GrpcBody<B>>;

@@ -12,7 +12,7 @@ use tower_service::Service;
 use crate::Deadline;
 
 /// For servers: reads the `grpc-timeout` of each request when it comes, and puts the [`Deadline`] into
-/// its extensions, from which a handler [hands it on](Deadline::hand_on) to its own outbound calls, in one
+/// its extensions, from which a handler [propagates it](Deadline::propagate) to its own outbound calls, in one
 /// line.
 ///
 /// Works with any server that is a tower `Service` of `http::Request`s: on axum's `Router::layer`, where
@@ -30,7 +30,7 @@ use crate::Deadline;
 /// # async fn main() {
 /// let handler = service_fn(|inbound: Request<()>| async move {
 ///     let mut outbound = Request::new(());
-///     Deadline::hand_on(inbound.extensions(), outbound.extensions_mut());
+///     Deadline::propagate(inbound.extensions(), outbound.extensions_mut());
 ///     // … send it with a retrying client, whose attempts are told what is left.
 ///     Ok::<_, Infallible>(Response::new(outbound.extensions().get::<Deadline>().is_some()))
 /// });

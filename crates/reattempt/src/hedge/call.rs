@@ -20,7 +20,7 @@ use super::next::{Action, Attempts, Event, Rules, next};
 use super::running::{Readying, Running};
 use super::service::Shared;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{AttemptKind, Carry, Kept, NextAttempt};
+use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
 use crate::{CallOptions, Deadline, clock};
 
 pub(super) use ended::{AnswerOf, Outcome, Over, OverOf, timed_out};
@@ -29,12 +29,12 @@ pub(super) use opening::Opening;
 /// A call.
 pub(super) struct Call<S, Req, K, B, M>
 where
-    K: Carry<Req>,
+    K: Replay<Req>,
     S: Service<K::Attempt>,
     M: ErrorMode<S::Error>,
 {
     shared: Arc<Shared<S, HedgePolicy<K, B, M>>>,
-    kept: Option<K::Kept>,
+    kept: Option<K::Saved>,
     options: Option<CallOptions>,
     deadline: Option<Deadline>,
     rules: Rules,
@@ -52,17 +52,17 @@ where
 
 type RunningOf<S, Req, K, M> = Running<
     S,
-    <K as Carry<Req>>::Attempt,
-    <S as Service<<K as Carry<Req>>::Attempt>>::Future,
+    <K as Replay<Req>>::Attempt,
+    <S as Service<<K as Replay<Req>>::Attempt>>::Future,
     ResultOf<S, Req, K, M>,
 >;
 
-type ReadyingOf<S, Req, K> = Readying<S, <K as Carry<Req>>::Attempt>;
+type ReadyingOf<S, Req, K> = Readying<S, <K as Replay<Req>>::Attempt>;
 
 /// What a call ends with.
 pub(super) type ResultOf<S, Req, K, M> = Result<
-    <S as Service<<K as Carry<Req>>::Attempt>>::Response,
-    <M as ErrorMode<<S as Service<<K as Carry<Req>>::Attempt>>::Error>>::Error,
+    <S as Service<<K as Replay<Req>>::Attempt>>::Response,
+    <M as ErrorMode<<S as Service<<K as Replay<Req>>::Attempt>>::Error>>::Error,
 >;
 
 /// The number of an attempt, and how it ended.
@@ -81,7 +81,7 @@ pub(super) enum Hedging {
 
 impl<S, Req, K, B, M> Call<S, Req, K, B, M>
 where
-    K: Carry<Req>,
+    K: Replay<Req>,
     S: Service<K::Attempt> + Clone,
     B: Budget,
     M: ErrorMode<S::Error>,
@@ -89,7 +89,7 @@ where
     pub(super) fn new(
         shared: Arc<Shared<S, HedgePolicy<K, B, M>>>,
         opening: Opening,
-        kept: Option<K::Kept>,
+        kept: Option<K::Saved>,
         target: Option<Box<str>>,
     ) -> Self {
         Self {
@@ -227,7 +227,7 @@ where
     fn grant(&mut self, now: Instant) -> Result<ReadyingOf<S, Req, K>, StopReason> {
         let granted = self.running.as_mut().and_then(|running| running.readying.take());
         let prepared = granted.as_ref().is_some_and(|readying| readying.attempt.is_some());
-        if !prepared && !self.kept.as_ref().is_some_and(Kept::at_hand) {
+        if !prepared && !self.kept.as_ref().is_some_and(Saved::at_hand) {
             return Err(StopReason::BodyNotKept);
         }
         if let Some(granted) = granted {

@@ -13,7 +13,7 @@ use tower_service::Service;
 use super::Extended;
 use super::call::{AnswerOf, Call, Hedging, Outcome, Over, OverOf};
 use crate::error_mode::ErrorMode;
-use crate::protocol::{Carry, Judge, unanswered};
+use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 
 pin_project! {
     /// A call that is hedged.
@@ -27,8 +27,8 @@ pin_project! {
     #[must_use = "futures do nothing unless polled"]
     pub struct HedgeFuture<S, Req, K, B, M>
     where
-        K: Carry<Req>,
-        K: Judge<S::Response>,
+        K: Replay<Req>,
+        K: ClassifyOutcome<S::Response>,
         S: Service<K::Attempt>,
         M: ErrorMode<S::Error>,
     {
@@ -49,7 +49,7 @@ pin_project! {
 
 impl<S, Req, K, B, M> HedgeFuture<S, Req, K, B, M>
 where
-    K: Carry<Req> + Judge<S::Response>,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt>,
     M: ErrorMode<S::Error>,
 {
@@ -77,7 +77,7 @@ where
 
 impl<S, Req, K, B, M> Future for HedgeFuture<S, Req, K, B, M>
 where
-    K: Carry<Req> + Judge<S::Response>,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt> + Clone,
     S::Response: Extended,
     B: Budget,
@@ -111,7 +111,7 @@ where
 
 impl<S, Req, K, B, M> HedgeFuture<S, Req, K, B, M>
 where
-    K: Carry<Req> + Judge<S::Response>,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt> + Clone,
     S::Response: Extended,
     B: Budget,
@@ -201,7 +201,7 @@ fn poll_first<F: Future>(
 
 impl<S, Req, K, B, M> fmt::Debug for HedgeFuture<S, Req, K, B, M>
 where
-    K: Carry<Req> + Judge<S::Response>,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt>,
     M: ErrorMode<S::Error>,
 {

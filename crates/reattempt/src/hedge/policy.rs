@@ -129,7 +129,7 @@ impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
     }
 
     /// The budget, to read its balance.
-    pub fn get_budget(&self) -> &B {
+    pub fn budget_ref(&self) -> &B {
         &self.settings.budget
     }
 

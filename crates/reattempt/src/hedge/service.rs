@@ -11,7 +11,7 @@ use tower_service::Service;
 use super::call::{AnswerOf, Call, Opening, timed_out};
 use super::{Extended, HedgeFuture, HedgePolicy, Hedgeable};
 use crate::error_mode::ErrorMode;
-use crate::protocol::{Carry, Judge, Origin};
+use crate::protocol::{ClassifyOutcome, Origin, Replay};
 use crate::{CallOptions, Event, TimeLimit};
 
 /// A client whose calls are hedged.
@@ -84,7 +84,10 @@ impl<S, Req, A, K, B, M> Service<Req> for Hedge<S, HedgePolicy<K, B, M>>
 where
     S: Service<A> + Clone,
     S::Response: Extended,
-    K: Carry<Req, Attempt = A> + Origin<A, Request = Req> + Judge<S::Response> + Hedgeable<Req>,
+    K: Replay<Req, Attempt = A>
+        + Origin<A, Request = Req>
+        + ClassifyOutcome<S::Response>
+        + Hedgeable<Req>,
     B: Budget,
     M: ErrorMode<S::Error>,
 {
@@ -111,7 +114,7 @@ pub(crate) fn begin<S, Req, K, B, M>(
 ) -> HedgeFuture<S, Req, K, B, M>
 where
     S: Service<K::Attempt> + Clone,
-    K: Carry<Req> + Hedgeable<Req> + Judge<S::Response>,
+    K: Replay<Req> + Hedgeable<Req> + ClassifyOutcome<S::Response>,
     B: Budget,
     M: ErrorMode<S::Error>,
 {
@@ -120,7 +123,7 @@ where
     // Of a call that is not to be hedged a budget hears of a success at most, which a full one need not.
     let earns =
         !opening.keeps() && settings.protocol.credits_every_call() && !settings.budget.is_full();
-    if !earns && opening.is_indifferent(M::INTERRUPTS || M::ANSWERS) {
+    if !earns && opening.is_noop(M::INTERRUPTS || M::ANSWERS) {
         let attempt = settings.protocol.pass(request, opening.added());
         return HedgeFuture::passing(inner.call(attempt));
     }
@@ -153,7 +156,7 @@ where
 fn too_late<S, Req, K, M>(protocol: &K, opening: &Opening) -> Option<AnswerOf<S, Req, K, M>>
 where
     S: Service<K::Attempt>,
-    K: Carry<Req> + Judge<S::Response>,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
     M: ErrorMode<S::Error>,
 {
     let deadline = opening.deadline()?;

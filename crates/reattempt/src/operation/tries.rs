@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use reattempt_core::{Admission, Budget, CallEnd, Judgement, Schedule, StopReason, Verdict};
+use reattempt_core::{Budget, CallEnd, Classification, Schedule, SentAt, StopReason, Verdict};
 use tokio::time::Instant;
 
 use super::{Operations, RetryError};
@@ -25,7 +25,7 @@ pub(super) struct Tries<D: Schedule, B, J, N> {
     setting: Setting,
     /// The number of the attempt under way.
     number: u32,
-    admission: Admission,
+    sent_at: SentAt,
     progress: Option<Box<Progress<D::Delays>>>,
 }
 
@@ -45,7 +45,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
             notify,
             setting,
             number: 0,
-            admission: Admission::default(),
+            sent_at: SentAt::default(),
             progress: None,
         }
     }
@@ -70,7 +70,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         if let Some(progress) = &mut self.progress {
             progress.on_send();
         }
-        self.admission = self.setting.admit(&self.policy.settings.schedule);
+        self.sent_at = self.setting.on_send(&self.policy.settings.schedule);
     }
 
     /// An attempt has ended: what the call ends with, or how long to wait for the next one.
@@ -99,12 +99,12 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
                 let attempt = FailedAttempt {
                     number: self.number,
                     now,
-                    judgement: Judgement::new(verdict),
+                    classification: Classification::new(verdict),
                     failure: *failure,
                     undone: None,
                     source_failed: false,
                     at_hand: true,
-                    admission: self.admission,
+                    sent_at: self.sent_at,
                     error: None,
                 };
                 let (policy, setting) = (&self.policy, &self.setting);
@@ -141,7 +141,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
     where
         B: Budget,
     {
-        self.setting.succeeded(&self.policy.settings, self.admission);
+        self.setting.succeeded(&self.policy.settings, self.sent_at);
         self.settled(StopReason::Succeeded);
         if let Some(slot) = self.slot() {
             slot.put(self.report(StopReason::Succeeded));

@@ -14,7 +14,7 @@ use super::queue::{Place, Step};
 use super::refused::PaceRefused;
 use super::settings::{Sent, Settings};
 use crate::error_mode::ErrorMode;
-use crate::protocol::Judge;
+use crate::protocol::ClassifyOutcome;
 use crate::{Deadline, clock};
 
 pin_project! {
@@ -83,7 +83,7 @@ where
 impl<S, Req, K, M> Future for PaceFuture<S, Req, K, M>
 where
     S: Service<Req>,
-    K: Judge<S::Response>,
+    K: ClassifyOutcome<S::Response>,
     M: ErrorMode<S::Error>,
 {
     type Output = Result<K::Answer, M::Error>;
@@ -125,7 +125,7 @@ where
                         }
                     }
                     let Some((mut service, request)) = call.take() else { return Poll::Pending };
-                    *this.sent = this.settings.admit();
+                    *this.sent = this.settings.on_send();
                     let attempt = service.call(request);
                     this.state.set(State::Sent { attempt });
                 }
@@ -149,7 +149,7 @@ pub(super) const fn can_refuse<M: ErrorMode<E>, E>() -> bool {
 /// What the caller of a call gets that was turned away.
 fn refusal<K, M, T, E>(protocol: &K, refused: PaceRefused) -> Option<Result<K::Answer, M::Error>>
 where
-    K: Judge<T>,
+    K: ClassifyOutcome<T>,
     M: ErrorMode<E>,
 {
     match M::ANSWERS {

@@ -16,7 +16,7 @@ use super::Pace;
 use super::queue::{Bounds, Queue};
 use super::settings::Settings;
 use crate::error_mode::BoxedError;
-use crate::protocol::{Cloned, Grpc, Http, Messages, Outcome, Protocol};
+use crate::protocol::{CloneRequest, Grpc, Http, Messages, Outcome, Protocol};
 use crate::random::Seed;
 
 /// Paces the calls of a client: each is sent one interval after the one before it.
@@ -87,7 +87,7 @@ use crate::random::Seed;
 /// let pace = Responsive::new();
 /// let builder = ServiceBuilder::new()
 ///     .layer(PaceLayer::http(pace.clone()).waits_only())
-///     .layer(RetryLayer::new(RetryPolicy::http().schedule(pace)));
+///     .layer(RetryLayer::new(RetryPolicy::http().backoff(pace)));
 /// ```
 ///
 /// Different clients of one service may share a pace in any of these ways.
@@ -156,7 +156,7 @@ impl PaceLayer<Grpc> {
     }
 }
 
-impl<C: Send + Sync + 'static> PaceLayer<Cloned<C>> {
+impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
     /// Paces the calls of any service, judged by `judge`: throttled is a failure of the kind
     /// [`Throttled`](reattempt_core::FailureKind::Throttled).
     ///
@@ -178,7 +178,7 @@ impl<C: Send + Sync + 'static> PaceLayer<Cloned<C>> {
     where
         C: Fn(Result<&Response, &(dyn Error + 'static)>) -> Verdict,
     {
-        Self::with_protocol(pace, Cloned::new(judge))
+        Self::with_protocol(pace, CloneRequest::new(judge))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use http::Request;
 
-use crate::protocol::{Cloned, Grpc, Http, Protocol};
+use crate::protocol::{CloneRequest, Grpc, Http, Protocol};
 use crate::{CallOptions, Deadline};
 
 /// A protocol whose requests of type `Request` can be paced. Sealed.
@@ -39,7 +39,7 @@ impl Paced<reqwest::Request> for Http {
     }
 }
 
-impl<Request, C: Send + Sync + 'static> Paced<Request> for Cloned<C> {
+impl<Request, C: Send + Sync + 'static> Paced<Request> for CloneRequest<C> {
     fn deadline(&self, _: &Request) -> Option<Deadline> {
         None
     }

@@ -15,7 +15,7 @@ use super::request::Paced;
 use super::settings::Settings;
 use crate::clock;
 use crate::error_mode::{ErrorMode, OwnError};
-use crate::protocol::{Http, Judge};
+use crate::protocol::{ClassifyOutcome, Http};
 
 /// A client whose calls are paced, made by [`PaceLayer`](crate::PaceLayer).
 ///
@@ -58,7 +58,7 @@ impl<S, K, M> Pace<S, K, M> {
 impl<S, Req, K, M> Service<Req> for Pace<S, K, M>
 where
     S: Service<Req> + Clone,
-    K: Judge<S::Response> + Paced<Req>,
+    K: ClassifyOutcome<S::Response> + Paced<Req>,
     M: ErrorMode<S::Error>,
 {
     type Response = K::Answer;
@@ -83,7 +83,7 @@ where
     fn call(&mut self, request: Req) -> Self::Future {
         let settings = Arc::clone(&self.settings);
         if settings.is_turn() {
-            let sent = settings.admit();
+            let sent = settings.on_send();
             return PaceFuture::sent(settings, sent, self.inner.call(request));
         }
         let deadline = settings.protocol.deadline(&request);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use reattempt_core::{Admission, Schedule, Verdict};
+use reattempt_core::{Schedule, SentAt, Verdict};
 use reattempt_schedule_responsive::Responsive;
 use tokio::time::Instant;
 
 use super::queue::{Place, Queue, Step};
-use crate::protocol::Judge;
+use crate::protocol::ClassifyOutcome;
 use crate::random::{CallRandom, Seed};
 use crate::{Deadline, clock};
 
@@ -28,7 +28,7 @@ pub(super) struct Settings<K> {
 /// A call that was sent: the pace's note of it, and the stream of its random numbers.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sent {
-    admission: Admission,
+    sent_at: SentAt,
     stream: Option<u64>,
 }
 
@@ -71,19 +71,19 @@ impl<K> Settings<K> {
 
     /// The call is sent.
     #[inline]
-    pub(super) fn admit(&self) -> Sent {
+    pub(super) fn on_send(&self) -> Sent {
         if !self.tells {
             return Sent::default();
         }
         let stream = self.seed.as_ref().map(Seed::next_stream);
-        Sent { admission: self.pace.admit(), stream }
+        Sent { sent_at: self.pace.on_send(), stream }
     }
 
     /// The call has ended so.
     #[inline]
     pub(super) fn tell<T>(&self, sent: Sent, outcome: Result<&T, &(dyn Error + 'static)>)
     where
-        K: Judge<T>,
+        K: ClassifyOutcome<T>,
     {
         if !self.tells {
             return;
@@ -92,12 +92,12 @@ impl<K> Settings<K> {
         let mut random = CallRandom::unseeded(sent.stream);
         if verdict == Verdict::Success {
             let interval = self.pace.interval();
-            self.pace.succeeded(sent.admission, &mut random);
+            self.pace.on_success(sent.sent_at, &mut random);
             if !interval.is_zero() && self.pace.interval() < interval {
                 self.queue.wake_first();
             }
         } else if let Some(failure) = verdict.failure() {
-            self.pace.failed(sent.admission, failure, &mut random);
+            self.pace.on_failure(sent.sent_at, failure, &mut random);
         }
     }
 }

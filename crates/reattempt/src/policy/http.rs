@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{StatusCode, Uri};
-use reattempt_core::{Classify, Schedule, Verdict};
+use reattempt_core::{Classifier, Schedule, Verdict};
 use reattempt_grpc::Code;
 use reattempt_http::{Hints, ReplayLimits};
 
@@ -47,7 +47,7 @@ where
     /// The same for a classifier that is a type of its own.
     pub fn classify_with<C>(self, classifier: C) -> Self
     where
-        C: for<'a> Classify<Outcome<'a>> + Send + Sync + 'static,
+        C: for<'a> Classifier<Outcome<'a>> + Send + Sync + 'static,
     {
         self.set(|settings| settings.protocol.messages().add_classifier(Arc::new(classifier)))
     }
@@ -85,8 +85,8 @@ where
 
     /// How many bytes of a refused response are read so that its connection can be used again;
     /// beyond that it is closed. Default 16 KiB.
-    pub fn discard_limit(self, bytes: u64) -> Self {
-        self.set(|settings| settings.protocol.messages().discard_limit = bytes)
+    pub fn drain_limit(self, bytes: u64) -> Self {
+        self.set(|settings| settings.protocol.messages().drain_limit = bytes)
     }
 }
 

@@ -13,9 +13,9 @@ use reattempt_schedule_exponential::Exponential;
 
 use crate::error_mode::BoxedError;
 use crate::hook::BeforeAttempt;
-use crate::protocol::{Cloned, Grpc, Http, Protocol};
+use crate::protocol::{CloneRequest, Grpc, Http, Protocol};
 use crate::random::Seed;
-use crate::{Attempting, Event, Observer};
+use crate::{AttemptContext, Event, Observer};
 
 mod http;
 mod profile;
@@ -55,7 +55,7 @@ use stock::StockCall;
 ///
 /// # fn main() -> Result<(), reattempt_core::ConfigError> {
 /// let policy = RetryPolicy::http()
-///     .schedule(Exponential::full_jitter(Duration::from_millis(100)).cap(Duration::from_secs(5))?)
+///     .backoff(Exponential::full_jitter(Duration::from_millis(100)).max_delay(Duration::from_secs(5)))
 ///     .max_attempts(4)
 ///     .max_elapsed(Duration::from_secs(20))
 ///     .budget(RetryBudget::ratio(0.1)?);
@@ -79,7 +79,7 @@ pub(crate) struct Settings<K: Protocol, D, B> {
     pub(crate) budget: B,
     pub(crate) limits: Limits,
     pub(crate) attempt_timeout: Option<Duration>,
-    pub(crate) discard_time: Duration,
+    pub(crate) drain_time: Duration,
     pub(crate) hook: Option<Arc<dyn BeforeAttempt<K::Head>>>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) seed: Option<Seed>,
@@ -155,7 +155,7 @@ impl RetryPolicy<Grpc> {
     }
 }
 
-impl<C: Send + Sync + 'static> RetryPolicy<Cloned<C>> {
+impl<C: Send + Sync + 'static> RetryPolicy<CloneRequest<C>> {
     /// Retries of any service whose requests are `Clone`, as `judge` says.
     ///
     /// Every request counts as repeatable: what must not be repeated, `judge` must not call
@@ -175,7 +175,11 @@ impl<C: Send + Sync + 'static> RetryPolicy<Cloned<C>> {
     where
         C: Fn(Result<&Response, &(dyn Error + 'static)>) -> Verdict,
     {
-        Self::with_protocol(Cloned::new(judge), Exponential::default(), RetryBudget::default())
+        Self::with_protocol(
+            CloneRequest::new(judge),
+            Exponential::default(),
+            RetryBudget::default(),
+        )
     }
 }
 
@@ -194,7 +198,7 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
             budget,
             limits: Limits::default(),
             attempt_timeout: None,
-            discard_time: Duration::from_millis(50),
+            drain_time: Duration::from_millis(50),
             hook: None,
             observer: None,
             seed: None,
@@ -217,7 +221,7 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
     }
 
     /// The budget, to read its balance.
-    pub fn get_budget(&self) -> &B {
+    pub fn budget_ref(&self) -> &B {
         &self.settings.budget
     }
 
@@ -235,7 +239,7 @@ where
     B: Clone,
 {
     /// The delays between attempts.
-    pub fn schedule<T: Schedule>(self, schedule: T) -> RetryPolicy<K, T, B, M> {
+    pub fn backoff<T: Schedule>(self, schedule: T) -> RetryPolicy<K, T, B, M> {
         RetryPolicy::of(self.into_settings().map(|_, budget| (schedule, budget)))
     }
 
@@ -304,9 +308,9 @@ where
     /// The hook's future is dropped with the call.
     ///
     /// ```
-    /// use reattempt::{Attempting, RetryPolicy};
+    /// use reattempt::{AttemptContext, RetryPolicy};
     ///
-    /// let policy = RetryPolicy::http().before_attempt(|head: &mut http::request::Parts, attempt: Attempting| {
+    /// let policy = RetryPolicy::http().before_attempt(|head: &mut http::request::Parts, attempt: AttemptContext| {
     ///     Box::pin(async move {
     ///         head.headers.insert("x-attempt", attempt.number.into());
     ///     })
@@ -316,7 +320,7 @@ where
     where
         H: for<'a> Fn(
                 &'a mut K::Head,
-                Attempting,
+                AttemptContext,
             ) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>>
             + Send
             + Sync
@@ -359,8 +363,8 @@ where
 
     /// How long a refused response may be drained before its connection is closed instead; default
     /// 50 ms. The time counts as part of the delay.
-    pub fn discard_time(self, time: Duration) -> Self {
-        self.set(|settings| settings.discard_time = time)
+    pub fn drain_time(self, time: Duration) -> Self {
+        self.set(|settings| settings.drain_time = time)
     }
 
     /// Works together with other retry layers on the same call, so that attempts do not multiply:
@@ -413,7 +417,7 @@ impl<K: Protocol, D, B> Settings<K, D, B> {
             budget,
             limits: self.limits,
             attempt_timeout: self.attempt_timeout,
-            discard_time: self.discard_time,
+            drain_time: self.drain_time,
             hook: self.hook,
             observer: self.observer,
             seed: self.seed,
@@ -433,7 +437,7 @@ impl<K: Protocol + Clone, D: Clone, B: Clone> Clone for Settings<K, D, B> {
             budget: self.budget.clone(),
             limits: self.limits,
             attempt_timeout: self.attempt_timeout,
-            discard_time: self.discard_time,
+            drain_time: self.drain_time,
             hook: self.hook.clone(),
             observer: self.observer.clone(),
             seed: self.seed.clone(),

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::Request;
 use http_body::Body;
 use pin_project_lite::pin_project;
-use reattempt_core::{Admission, Budget, CallEnd, Schedule, ServerHint, StopReason, Verdict};
+use reattempt_core::{Budget, CallEnd, Schedule, SentAt, ServerHint, StopReason, Verdict};
 use reattempt_http::ReplayBody;
 use sync_wrapper::SyncWrapper;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -22,7 +22,7 @@ use tower::retry::Policy;
 
 use super::RetryPolicy;
 use crate::error_mode::OwnError;
-use crate::protocol::{AttemptNumber, Http, Judge, chain, host, wishes_of};
+use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, chain, host, wishes_of};
 use crate::retry::{FailedAttempt, Progress, Setting, conclude};
 
 /// What the policy of one call knows of it.
@@ -32,7 +32,7 @@ pub(crate) struct StockCall<D> {
     /// A policy is shared between threads and need be `Sync` for that; the delays of a schedule are
     /// not always.
     progress: SyncWrapper<Option<Box<Progress<D>>>>,
-    admission: Admission,
+    sent_at: SentAt,
 }
 
 impl<D> Default for StockCall<D> {
@@ -41,14 +41,14 @@ impl<D> Default for StockCall<D> {
             setting: None,
             number: 1,
             progress: SyncWrapper::new(None),
-            admission: Admission::default(),
+            sent_at: SentAt::default(),
         }
     }
 }
 
 impl<D> Clone for StockCall<D> {
     fn clone(&self) -> Self {
-        Self { setting: self.setting.clone(), admission: self.admission, ..Self::default() }
+        Self { setting: self.setting.clone(), sent_at: self.sent_at, ..Self::default() }
     }
 }
 
@@ -66,7 +66,7 @@ where
     B::Error: Into<BoxError>,
     D: Schedule,
     T: Budget,
-    Http: Judge<Response>,
+    Http: ClassifyOutcome<Response>,
     E: Error + 'static,
 {
     type Future = StockDelay;
@@ -96,7 +96,7 @@ where
             None => {
                 let settings = &*self.settings;
                 let mut setting = Setting::new(settings, wishes_of(request.extensions()), None);
-                setting.admitted(Http::admit_head(request.method(), request.headers()));
+                setting.set_safety(Http::safety_of_head(request.method(), request.headers()));
                 let keeps = setting.keeps(&settings.limits);
                 if keeps {
                     setting.started = Some(Instant::now());
@@ -108,7 +108,7 @@ where
             }
         }
         if let Some(setting) = &self.stock.setting {
-            self.stock.admission = setting.admit(&self.settings.schedule);
+            self.stock.sent_at = setting.on_send(&self.settings.schedule);
         }
         let body = request.body().try_clone()?;
         let mut copy = Request::new(body);
@@ -132,36 +132,36 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
     where
         B: Body<Data = Bytes>,
         B::Error: Into<BoxError>,
-        Http: Judge<Response>,
+        Http: ClassifyOutcome<Response>,
         E: Error + 'static,
     {
         let setting = call.setting.as_ref()?;
         let protocol = &self.settings.protocol;
-        let judgement = protocol.judge(
+        let classification = protocol.judge(
             result.as_ref().map_err(|error| error as &(dyn Error + 'static)),
             setting.options.as_ref(),
             || request.body().was_polled(),
         );
         let destination =
             protocol.destination_of(request.uri(), || host(request.headers())).into_owned();
-        let failure = judgement
+        let failure = classification
             .verdict
             .failure()
             .filter(|_| result.is_ok() || !request.body().source_failed());
         let stop = match failure {
-            None if judgement.verdict == Verdict::Success => StopReason::Succeeded,
+            None if classification.verdict == Verdict::Success => StopReason::Succeeded,
             None => StopReason::Permanent,
             Some(failure) => {
                 let now = Instant::now();
                 let attempt = FailedAttempt {
                     number: call.number,
                     now,
-                    judgement,
+                    classification,
                     failure: *failure,
                     undone: None,
                     source_failed: false,
                     at_hand: at_hand(request.body()),
-                    admission: call.admission,
+                    sent_at: call.sent_at,
                     error: result.as_ref().err().map(|error| chain(error)),
                 };
                 let progress = call.progress.get_mut().get_or_insert_with(|| {
@@ -173,7 +173,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                         request.body().cancel_others();
                         if !at_hand(request.body()) {
                             progress.revoke();
-                            let end = (StopReason::BodyNotKept, judgement.hint);
+                            let end = (StopReason::BodyNotKept, classification.hint);
                             self.end_stock(call, result, &destination, end);
                             return None;
                         }
@@ -186,7 +186,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                 }
             }
         };
-        self.end_stock(call, result, &destination, (stop, judgement.hint));
+        self.end_stock(call, result, &destination, (stop, classification.hint));
         None
     }
 
@@ -198,13 +198,13 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         destination: &str,
         (stop, hint): (StopReason, ServerHint),
     ) where
-        Http: Judge<Response>,
+        Http: ClassifyOutcome<Response>,
         E: Error + 'static,
     {
         let settings = &self.settings;
         let Some(setting) = &call.setting else { return };
         if stop == StopReason::Succeeded {
-            setting.succeeded(settings, call.admission);
+            setting.succeeded(settings, call.sent_at);
         }
         let account = call.progress.get_mut().as_mut().map(|progress| progress.account());
         let end = match stop {

@@ -5,53 +5,55 @@ use std::error::Error;
 use std::fmt;
 use std::future::{Ready, ready};
 
-use reattempt_core::{Judgement, Verdict};
+use reattempt_core::{Classification, Verdict};
 
-use super::{Added, Admitted, Carry, Judge, Kept, NextAttempt, Origin, Protocol, errors};
+use super::{
+    Added, ClassifyOutcome, NextAttempt, Origin, Protocol, Replay, RetrySafety, Saved, errors,
+};
 use crate::error_mode::OwnError;
 use crate::{CallOptions, RefusedResponse, Report, TimedOut};
 
 /// A service whose requests are simply cloned, with the function that judges its outcomes.
 #[derive(Clone)]
-pub struct Cloned<C> {
+pub struct CloneRequest<C> {
     judge: C,
 }
 
-impl<C> Cloned<C> {
+impl<C> CloneRequest<C> {
     pub(crate) fn new(judge: C) -> Self {
         Self { judge }
     }
 }
 
-impl<C: Send + Sync + 'static> Protocol for Cloned<C> {
+impl<C: Send + Sync + 'static> Protocol for CloneRequest<C> {
     type Head = ();
     type Mode = OwnError;
 }
 
 /// A clone of the request.
 #[derive(Clone)]
-pub struct KeptClone<Request>(Request);
+pub struct SavedClone<Request>(Request);
 
-impl<Request> Kept for KeptClone<Request> {}
+impl<Request> Saved for SavedClone<Request> {}
 
 /// Without the request, which may contain credentials.
-impl<Request> fmt::Debug for KeptClone<Request> {
+impl<Request> fmt::Debug for SavedClone<Request> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeptClone").finish_non_exhaustive()
+        f.debug_struct("SavedClone").finish_non_exhaustive()
     }
 }
 
-impl<Request: Clone, C: Send + Sync + 'static> Carry<Request> for Cloned<C> {
+impl<Request: Clone, C: Send + Sync + 'static> Replay<Request> for CloneRequest<C> {
     type Attempt = Request;
-    type Kept = KeptClone<Request>;
+    type Saved = SavedClone<Request>;
     type Rest = Request;
 
     fn wants_nothing(&self, _: &Request) -> bool {
         true
     }
 
-    fn admit(&self, _: &KeptClone<Request>) -> Admitted {
-        Admitted { carry: true, repeatable: true, keyed: false }
+    fn retry_safety(&self, _: &SavedClone<Request>) -> RetrySafety {
+        RetrySafety { carry: true, repeatable: true, keyed: false }
     }
 
     fn target<'a>(&self, _: &'a Request) -> Cow<'a, str> {
@@ -66,18 +68,18 @@ impl<Request: Clone, C: Send + Sync + 'static> Carry<Request> for Cloned<C> {
         &self,
         request: Request,
         _: Added<'_>,
-        kept: &mut Option<KeptClone<Request>>,
+        kept: &mut Option<SavedClone<Request>>,
     ) -> Request {
-        *kept = Some(KeptClone(request.clone()));
+        *kept = Some(SavedClone(request.clone()));
         request
     }
 
-    fn again(&self, kept: &mut Option<KeptClone<Request>>, next: NextAttempt) -> Option<Request> {
+    fn again(&self, kept: &mut Option<SavedClone<Request>>, next: NextAttempt) -> Option<Request> {
         let attempt = if next.last { kept.take() } else { kept.clone() };
         attempt.map(|kept| kept.0)
     }
 
-    fn destination<'a>(&self, _: &'a KeptClone<Request>) -> Cow<'a, str> {
+    fn destination<'a>(&self, _: &'a SavedClone<Request>) -> Cow<'a, str> {
         "".into()
     }
 
@@ -90,15 +92,15 @@ impl<Request: Clone, C: Send + Sync + 'static> Carry<Request> for Cloned<C> {
     }
 }
 
-impl<Attempt, C> Origin<Attempt> for Cloned<C> {
+impl<Attempt, C> Origin<Attempt> for CloneRequest<C> {
     type Request = Attempt;
 }
 
-impl<Response, C> Judge<Response> for Cloned<C>
+impl<Response, C> ClassifyOutcome<Response> for CloneRequest<C>
 where
     C: Fn(Result<&Response, &(dyn Error + 'static)>) -> Verdict + Send + Sync + 'static,
 {
-    type Discard = Ready<()>;
+    type Drain = Ready<()>;
     type Answer = Response;
 
     fn judge(
@@ -106,7 +108,7 @@ where
         outcome: Result<&Response, &(dyn Error + 'static)>,
         _: Option<&CallOptions>,
         _: impl FnOnce() -> bool,
-    ) -> Judgement {
+    ) -> Classification {
         match outcome {
             // Not an outcome of the service: a limit that this policy has set.
             Err(error) if error.is::<TimedOut>() => errors::verdict_of_error(error).into(),
@@ -114,7 +116,7 @@ where
         }
     }
 
-    fn discard(&self, _: Response) -> (Ready<()>, Option<RefusedResponse>) {
+    fn drain(&self, _: Response) -> (Ready<()>, Option<RefusedResponse>) {
         (ready(()), None)
     }
 
@@ -126,8 +128,8 @@ where
     }
 }
 
-impl<C> fmt::Debug for Cloned<C> {
+impl<C> fmt::Debug for CloneRequest<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cloned").finish_non_exhaustive()
+        f.debug_struct("CloneRequest").finish_non_exhaustive()
     }
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
 use reattempt_core::Undone;
-use reattempt_core::{Judgement, ServerHint, Verdict};
+use reattempt_core::{Classification, ServerHint, Verdict};
 use reattempt_grpc::{
     Code, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, retry_info, verdict_of_head,
 };
 use reattempt_http::undone;
 use tower::BoxError;
 
-use super::{DiscardBody, Http, Judge, Outcome, Protocol};
+use super::{ClassifyOutcome, DrainBody, Http, Outcome, Protocol};
 use crate::error_mode::Answered;
 use crate::{CallOptions, PaceRefusal, PaceRefused, RefusedResponse, Report};
 
@@ -68,14 +68,14 @@ impl Grpc {
         self.http.has_no_classifier() && code_of_head(response.status(), head).is_none()
     }
 
-    /// The judgement of a response head or of trailers, which look the same; `None` where the head
+    /// The classification of a response head or of trailers, which look the same; `None` where the head
     /// commits the call.
     fn judge_status(
         &self,
         status: StatusCode,
         headers: &HeaderMap,
         options: Option<&CallOptions>,
-    ) -> Option<Judgement> {
+    ) -> Option<Classification> {
         let custom = self.http.custom(Outcome::Response { status, headers }, options);
         let method = options.and_then(CallOptions::method);
         let verdict = match (custom, method) {
@@ -90,7 +90,7 @@ impl Grpc {
             Verdict::Success => ServerHint::None,
             _ => self.hint(headers),
         };
-        Some(Judgement { verdict, hint })
+        Some(Classification { verdict, hint })
     }
 
     /// What the server asks for: by pushback, which wins, or by a `RetryInfo` (rule RI-4).
@@ -136,13 +136,13 @@ impl Protocol for Grpc {
     }
 
     fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
-        let judgement = self.judge_status(StatusCode::OK, trailers, options);
-        judgement.map_or(Verdict::Permanent, |judgement| judgement.verdict)
+        let classification = self.judge_status(StatusCode::OK, trailers, options);
+        classification.map_or(Verdict::Permanent, |classification| classification.verdict)
     }
 }
 
-impl<B: Body> Judge<Response<B>> for Grpc {
-    type Discard = DiscardBody<B>;
+impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
+    type Drain = DrainBody<B>;
     type Answer = Response<GrpcBody<B>>;
 
     fn judge(
@@ -150,12 +150,14 @@ impl<B: Body> Judge<Response<B>> for Grpc {
         outcome: Result<&Response<B>, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
         _: impl FnOnce() -> bool,
-    ) -> Judgement {
+    ) -> Classification {
         match outcome {
             Ok(response) if options.is_none() && self.commits(response) => Verdict::Success.into(),
             Ok(response) => match response.extensions().get::<Unanswered>() {
                 // Whoever classifies answers has none before it.
-                Some(unanswered) => unanswered.judgement(options.and_then(CallOptions::method)),
+                Some(unanswered) => {
+                    unanswered.classification(options.and_then(CallOptions::method))
+                }
                 None => self
                     .judge_status(response.status(), response.headers(), options)
                     .unwrap_or(Verdict::Success.into()),
@@ -164,19 +166,19 @@ impl<B: Body> Judge<Response<B>> for Grpc {
                 Some(verdict) => verdict.into(),
                 None => {
                     let method = options.and_then(CallOptions::method);
-                    let judgement = errors::judge_error(error, method);
+                    let classification = errors::judge_error(error, method);
                     if method.is_some() {
-                        return judgement;
+                        return classification;
                     }
-                    let verdict = self.http.unless_disbelieved(judgement.verdict, error);
-                    Judgement { verdict, ..judgement }
+                    let verdict = self.http.unless_disbelieved(classification.verdict, error);
+                    Classification { verdict, ..classification }
                 }
             },
         }
     }
 
-    fn discard(&self, response: Response<B>) -> (DiscardBody<B>, Option<RefusedResponse>) {
-        DiscardBody::new(response, self.http.discard_limit)
+    fn drain(&self, response: Response<B>) -> (DrainBody<B>, Option<RefusedResponse>) {
+        DrainBody::new(response, self.http.drain_limit)
     }
 
     fn attach(&self, response: &mut Response<B>, report: Report) {

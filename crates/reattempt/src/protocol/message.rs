@@ -11,33 +11,33 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use reattempt_core::{FailureKind, Judgement, StopReason};
+use reattempt_core::{Classification, FailureKind, StopReason};
 use reattempt_http::{
-    Discard, IDEMPOTENCY_KEY, KeptHead, ReplayBody, ReplayLimits, ReplayWatch, is_repeatable,
+    Drain, IDEMPOTENCY_KEY, ReplayBody, ReplayLimits, ReplayWatch, SavedHead, is_repeatable,
     new_idempotency_key,
 };
 use tower::BoxError;
 
 use super::{
-    Added, Admitted, AttemptNumber, Carry, Http, Judge, Kept, NestedMarker, NextAttempt, Origin,
-    Wishes, redirects,
+    Added, AttemptNumber, ClassifyOutcome, Http, NestedMarker, NextAttempt, Origin, Replay,
+    RetrySafety, Saved, Wishes, redirects,
 };
 use crate::{CallOptions, Deadline, RefusedResponse, Report};
 
 /// What is kept of an `http::Request`: its head, and a reader of its body that has read nothing yet.
-pub struct KeptRequest<B> {
-    pub(crate) head: KeptHead,
+pub struct SavedRequest<B> {
+    pub(crate) head: SavedHead,
     /// `None` when nothing of the body was kept.
     pub(crate) body: Option<ReplayBody<B>>,
 }
 
-impl<B> fmt::Debug for KeptRequest<B> {
+impl<B> fmt::Debug for SavedRequest<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeptRequest").field("head", &self.head).finish_non_exhaustive()
+        f.debug_struct("SavedRequest").field("head", &self.head).finish_non_exhaustive()
     }
 }
 
-impl<B> KeptRequest<B>
+impl<B> SavedRequest<B>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -53,7 +53,7 @@ where
         if added.is_any() {
             return Self::add_and_keep(request, added, kept, tee);
         }
-        let copy = KeptHead::new(&request);
+        let copy = SavedHead::new(&request);
         let (head, body) = request.into_parts();
         let body = tee(body);
         *kept = Some(Self { head: copy, body: body.try_clone() });
@@ -70,7 +70,7 @@ where
         tee: impl FnOnce(B) -> ReplayBody<B>,
     ) -> Request<ReplayBody<B>> {
         added.to_message(&mut request);
-        let head = KeptHead::new(&request);
+        let head = SavedHead::new(&request);
         let attempt = request.map(tee);
         *kept = Some(Self { head, body: attempt.body().try_clone() });
         attempt
@@ -98,11 +98,11 @@ where
 
     /// Whom the request is for.
     pub(crate) fn destination(&self, http: &Http) -> Cow<'_, str> {
-        http.destination_of_kept(&self.head)
+        http.destination_of_saved(&self.head)
     }
 }
 
-impl<B> Kept for KeptRequest<B> {
+impl<B> Saved for SavedRequest<B> {
     fn at_hand(&self) -> bool {
         let body = self.body.as_ref();
         self.head.is_restorable()
@@ -196,13 +196,13 @@ pub(crate) fn wishes_of(extensions: &http::Extensions) -> Wishes {
     }
 }
 
-impl<B> Carry<Request<B>> for Http
+impl<B> Replay<Request<B>> for Http
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
     type Attempt = Request<ReplayBody<B>>;
-    type Kept = KeptRequest<B>;
+    type Saved = SavedRequest<B>;
     type Rest = ReplayBody<B>;
 
     #[inline]
@@ -224,7 +224,7 @@ where
         wishes_of(request.extensions())
     }
 
-    fn cannot_keep(&self, request: &Request<B>) -> Option<StopReason> {
+    fn cannot_save(&self, request: &Request<B>) -> Option<StopReason> {
         let connect = request.method() == Method::CONNECT;
         let nothing = self.replay.keeps_nothing() && !request.body().is_end_stream();
         let unkept = nothing.then_some(StopReason::BodyNotKept);
@@ -240,8 +240,8 @@ where
         Http::needs_key(self, request.method(), request.headers())
     }
 
-    fn admit(&self, kept: &KeptRequest<B>) -> Admitted {
-        Http::admit_kept(&kept.head)
+    fn retry_safety(&self, kept: &SavedRequest<B>) -> RetrySafety {
+        Http::safety_of_saved(&kept.head)
     }
 
     fn target<'a>(&self, request: &'a Request<B>) -> Cow<'a, str> {
@@ -261,23 +261,23 @@ where
         &self,
         request: Request<B>,
         added: Added<'_>,
-        kept: &mut Option<Self::Kept>,
+        kept: &mut Option<Self::Saved>,
     ) -> Self::Attempt {
         let notes_polls = self.redirects.is_none()
             && !added.key
             && !is_repeatable(request.method(), request.headers());
         let limits = self.limits_of(&request);
-        KeptRequest::keep(request, added, kept, |body| {
+        SavedRequest::keep(request, added, kept, |body| {
             let body = ReplayBody::new(body, &limits);
             if notes_polls { body.noting_polls(&limits) } else { body }
         })
     }
 
-    fn again(&self, kept: &mut Option<Self::Kept>, next: NextAttempt) -> Option<Self::Attempt> {
-        KeptRequest::again(kept, next)
+    fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt> {
+        SavedRequest::again(kept, next)
     }
 
-    fn destination<'a>(&self, kept: &'a Self::Kept) -> Cow<'a, str> {
+    fn destination<'a>(&self, kept: &'a Self::Saved) -> Cow<'a, str> {
         kept.destination(self)
     }
 
@@ -294,8 +294,8 @@ impl<B> Origin<Request<ReplayBody<B>>> for Http {
     type Request = Request<B>;
 }
 
-impl<B: Body> Judge<Response<B>> for Http {
-    type Discard = DiscardBody<B>;
+impl<B: Body> ClassifyOutcome<Response<B>> for Http {
+    type Drain = DrainBody<B>;
     type Answer = Response<B>;
 
     #[inline]
@@ -304,7 +304,7 @@ impl<B: Body> Judge<Response<B>> for Http {
         outcome: Result<&Response<B>, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
         was_polled: impl FnOnce() -> bool,
-    ) -> Judgement {
+    ) -> Classification {
         let judged = match outcome {
             Ok(response) => self.judge_response(response.status(), response.headers(), options),
             Err(error) => self.judge_error(error, options),
@@ -326,8 +326,8 @@ impl<B: Body> Judge<Response<B>> for Http {
         response
     }
 
-    fn discard(&self, response: Response<B>) -> (DiscardBody<B>, Option<RefusedResponse>) {
-        DiscardBody::new(response, self.discard_limit)
+    fn drain(&self, response: Response<B>) -> (DrainBody<B>, Option<RefusedResponse>) {
+        DrainBody::new(response, self.drain_limit)
     }
 
     fn attach(&self, response: &mut Response<B>, report: Report) {
@@ -338,21 +338,21 @@ impl<B: Body> Judge<Response<B>> for Http {
 pin_project! {
     /// Throws the rest of a refused response away; ready when that is done or has been given up.
     #[derive(Debug)]
-    pub struct DiscardBody<B> {
+    pub struct DrainBody<B> {
         #[pin]
-        body: Discard<B>,
+        body: Drain<B>,
     }
 }
 
-impl<B: Body> DiscardBody<B> {
+impl<B: Body> DrainBody<B> {
     pub(crate) fn new(response: Response<B>, limit: u64) -> (Self, Option<RefusedResponse>) {
         let (head, body) = response.into_parts();
         let refused = RefusedResponse { status: head.status, headers: head.headers };
-        (Self { body: Discard::new(body, limit) }, Some(refused))
+        (Self { body: Drain::new(body, limit) }, Some(refused))
     }
 }
 
-impl<B: Body> Future for DiscardBody<B> {
+impl<B: Body> Future for DrainBody<B> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

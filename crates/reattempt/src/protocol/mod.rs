@@ -1,8 +1,8 @@
 //! What a protocol has to say: how a request is carried over a retry, and what an outcome means.
 //!
-//! A policy holds a protocol marker ([`Http`], [`Grpc`], [`Cloned`]). [`Carry`] turns a request into
+//! A policy holds a protocol marker ([`Http`], [`Grpc`], [`CloneRequest`]). [`Replay`] turns a request into
 //! the first attempt and what is kept of it, and what is kept into further attempts; [`Origin`] is
-//! its inverse, by which the compiler finds the request type from the inner service; [`Judge`] reads
+//! its inverse, by which the compiler finds the request type from the inner service; [`ClassifyOutcome`] reads
 //! outcomes.
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{HeaderMap, StatusCode};
 use reattempt_core::Undone;
-use reattempt_core::{Judgement, StopReason, Verdict};
+use reattempt_core::{Classification, StopReason, Verdict};
 use reattempt_http::ReplayWatch;
 use tokio::time::Instant;
 
@@ -35,20 +35,20 @@ mod reqwest;
 mod tower_http;
 
 #[cfg(feature = "reqwest")]
-pub use self::reqwest::KeptReqwest;
+pub use self::reqwest::SavedReqwest;
 #[cfg(feature = "tower-http")]
-pub use self::tower_http::ClassifyWith;
-pub use cloned::{Cloned, KeptClone};
+pub use self::tower_http::TowerHttpClassifier;
+pub use cloned::{CloneRequest, SavedClone};
 pub(crate) use errors::{chain, is_refused_here};
 #[cfg(feature = "opentelemetry")]
 pub(crate) use grpc::code_of_error;
 pub(crate) use grpc::{Committed, Unanswered};
 pub use grpc::{Grpc, GrpcBody};
-pub use message::{DiscardBody, KeptRequest};
+pub use message::{DrainBody, SavedRequest};
 pub(crate) use message::{host, wishes_of};
 pub use settings::Http;
 
-/// A protocol marker: [`Http`], [`Grpc`] or [`Cloned`]. Sealed, as are [`Carry`] and [`Judge`].
+/// A protocol marker: [`Http`], [`Grpc`] or [`CloneRequest`]. Sealed, as are [`Replay`] and [`ClassifyOutcome`].
 pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     /// The head of a request, as a `before_attempt` hook may change it.
     type Head: Send + 'static;
@@ -131,7 +131,7 @@ mod sealed {
 
     impl Sealed for super::Http {}
     impl Sealed for super::Grpc {}
-    impl<C> Sealed for super::Cloned<C> {}
+    impl<C> Sealed for super::CloneRequest<C> {}
     impl Sealed for crate::Operations {}
 }
 
@@ -140,11 +140,11 @@ mod sealed {
     message = "this retry policy cannot carry a request of type `{Request}`",
     note = "`RetryPolicy::http()` carries `http::Request<B>` where `B: http_body::Body<Data = Bytes> + Send`, and `reqwest::Request` with the feature `reqwest`; `RetryPolicy::grpc()` carries tonic's requests with the feature `tonic`; `RetryPolicy::cloned(…)` carries any `Clone` request"
 )]
-pub trait Carry<Request>: Protocol {
+pub trait Replay<Request>: Protocol {
     /// What the inner service is called with.
     type Attempt;
     /// What is kept for further attempts.
-    type Kept: Kept;
+    type Saved: Saved;
     /// What is left of an attempt without its head.
     type Rest;
 
@@ -164,7 +164,7 @@ pub trait Carry<Request>: Protocol {
     }
 
     /// Why a new request cannot be kept, if so.
-    fn cannot_keep(&self, request: &Request) -> Option<StopReason> {
+    fn cannot_save(&self, request: &Request) -> Option<StopReason> {
         let _ = request;
         None
     }
@@ -182,7 +182,7 @@ pub trait Carry<Request>: Protocol {
     }
 
     /// Whether a kept request may be retried, and repeated: asked after the first failure.
-    fn admit(&self, kept: &Self::Kept) -> Admitted;
+    fn retry_safety(&self, kept: &Self::Saved) -> RetrySafety;
 
     /// The path that names the method of a new request, where a protocol has such a thing.
     fn path<'a>(&self, request: &'a Request) -> &'a str {
@@ -201,18 +201,18 @@ pub trait Carry<Request>: Protocol {
         &self,
         request: Request,
         added: Added<'_>,
-        kept: &mut Option<Self::Kept>,
+        kept: &mut Option<Self::Saved>,
     ) -> Self::Attempt;
 
     /// The `next` attempt, after which what a further one needs is left. `None` if what was kept was
     /// not at hand.
-    fn again(&self, kept: &mut Option<Self::Kept>, next: NextAttempt) -> Option<Self::Attempt>;
+    fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt>;
 
     /// Whom the request is for: the key of the budget.
-    fn destination<'a>(&self, kept: &'a Self::Kept) -> Cow<'a, str>;
+    fn destination<'a>(&self, kept: &'a Self::Saved) -> Cow<'a, str>;
 
     /// The same, when nothing else of what was kept is needed any more.
-    fn last_destination(&self, kept: Self::Kept) -> String {
+    fn last_destination(&self, kept: Self::Saved) -> String {
         self.destination(&kept).into_owned()
     }
 
@@ -224,7 +224,7 @@ pub trait Carry<Request>: Protocol {
 }
 
 /// What is kept of a request.
-pub trait Kept {
+pub trait Saved {
     /// Whether it can still be sent again, to its end.
     fn at_hand(&self) -> bool {
         true
@@ -249,13 +249,13 @@ pub trait Kept {
         None
     }
 
-    /// The same for the first attempt, while this is [at hand](Kept::at_hand).
+    /// The same for the first attempt, while this is [at hand](Saved::at_hand).
     fn watch_first(&self) -> Option<ReplayWatch> {
         None
     }
 }
 
-/// The inverse of [`Carry`]: the request type that becomes attempts of type `Attempt`.
+/// The inverse of [`Replay`]: the request type that becomes attempts of type `Attempt`.
 pub trait Origin<Attempt> {
     /// The caller's request type.
     type Request;
@@ -266,9 +266,9 @@ pub trait Origin<Attempt> {
     message = "this retry policy cannot judge a response of type `{Response}`",
     note = "`RetryPolicy::http()` and `RetryPolicy::grpc()` judge `http::Response<B>` where `B: http_body::Body`"
 )]
-pub trait Judge<Response>: Protocol {
+pub trait ClassifyOutcome<Response>: Protocol {
     /// Throws a refused response away so that its connection can be used again.
-    type Discard: Future<Output = ()>;
+    type Drain: Future<Output = ()>;
 
     /// What the caller gets in place of the response: for HTTP the response itself.
     type Answer;
@@ -279,10 +279,10 @@ pub trait Judge<Response>: Protocol {
         outcome: Result<&Response, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
         was_polled: impl FnOnce() -> bool,
-    ) -> Judgement;
+    ) -> Classification;
 
     /// Begins to throw `response` away, and returns what remains of it.
-    fn discard(&self, response: Response) -> (Self::Discard, Option<RefusedResponse>);
+    fn drain(&self, response: Response) -> (Self::Drain, Option<RefusedResponse>);
 
     /// Puts the report into the response.
     fn attach(&self, response: &mut Response, report: Report);
@@ -364,7 +364,7 @@ pub(crate) fn unanswered<K, R, E, M>(
     report: Option<Report>,
 ) -> Result<K::Answer, M::Error>
 where
-    K: Judge<R>,
+    K: ClassifyOutcome<R>,
     M: ErrorMode<E>,
 {
     if !M::ANSWERS {
@@ -399,7 +399,7 @@ pub struct NextAttempt {
 
 /// Whether a request may be retried.
 #[derive(Debug, Clone, Copy)]
-pub struct Admitted {
+pub struct RetrySafety {
     /// Whether it may be retried at all.
     pub carry: bool,
     /// Whether it may be carried out twice.

@@ -5,11 +5,13 @@ use std::error::Error;
 use std::fmt;
 
 use http::request::Parts;
-use reattempt_core::{Judgement, StopReason};
+use reattempt_core::{Classification, StopReason};
 use reattempt_http::{IDEMPOTENCY_KEY, ReplayBody, ReplayCharge, ReplayWatch, new_idempotency_key};
 use reqwest::{Body, Request, Response, Url};
 
-use super::{Added, Admitted, Carry, DiscardBody, Http, Judge, Kept, NextAttempt, Origin};
+use super::{
+    Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, Replay, RetrySafety, Saved,
+};
 use crate::{CallOptions, RefusedResponse, Report};
 
 /// What is kept of a `reqwest::Request`.
@@ -17,24 +19,24 @@ use crate::{CallOptions, RefusedResponse, Report};
 /// A body of bytes stays part of the request, for reqwest can then repeat it itself on a redirect
 /// (307, 308). A stream goes through a replayable body, and so do bytes that the bound over all bodies has no
 /// room for: they can be sent again as long as none of them was read.
-pub struct KeptReqwest {
+pub struct SavedReqwest {
     request: Request,
-    body: KeptBody,
+    body: SavedBody,
 }
 
 #[derive(Debug)]
-enum KeptBody {
+enum SavedBody {
     /// The body, if any, is in the request, and its memory is taken.
     InRequest(Option<ReplayCharge>),
     Stream(ReplayBody<Body>),
     Lost,
 }
 
-impl KeptBody {
+impl SavedBody {
     fn stream(&self) -> Option<&ReplayBody<Body>> {
         match self {
-            KeptBody::Stream(body) => Some(body),
-            KeptBody::InRequest(_) | KeptBody::Lost => None,
+            SavedBody::Stream(body) => Some(body),
+            SavedBody::InRequest(_) | SavedBody::Lost => None,
         }
     }
 
@@ -42,29 +44,29 @@ impl KeptBody {
     fn kept_on(&mut self) -> Self {
         match self {
             // Of bytes that are shared, what the next attempt sends needs no memory of its own.
-            KeptBody::InRequest(charge) => KeptBody::InRequest(charge.take()),
-            KeptBody::Stream(body) => body.try_clone().map_or(KeptBody::Lost, KeptBody::Stream),
-            KeptBody::Lost => KeptBody::Lost,
+            SavedBody::InRequest(charge) => SavedBody::InRequest(charge.take()),
+            SavedBody::Stream(body) => body.try_clone().map_or(SavedBody::Lost, SavedBody::Stream),
+            SavedBody::Lost => SavedBody::Lost,
         }
     }
 }
 
 /// Without the URL and the headers, which may contain credentials.
-impl fmt::Debug for KeptReqwest {
+impl fmt::Debug for SavedReqwest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeptReqwest")
+        f.debug_struct("SavedReqwest")
             .field("method", self.request.method())
             .field("body", &self.body)
             .finish_non_exhaustive()
     }
 }
 
-impl Kept for KeptReqwest {
+impl Saved for SavedReqwest {
     fn at_hand(&self) -> bool {
         match &self.body {
-            KeptBody::InRequest(_) => true,
-            KeptBody::Stream(body) => body.is_replayable() && !body.source_failed(),
-            KeptBody::Lost => false,
+            SavedBody::InRequest(_) => true,
+            SavedBody::Stream(body) => body.is_replayable() && !body.source_failed(),
+            SavedBody::Lost => false,
         }
     }
 
@@ -87,16 +89,16 @@ impl Kept for KeptReqwest {
     }
 }
 
-impl Carry<Request> for Http {
+impl Replay<Request> for Http {
     type Attempt = Request;
-    type Kept = KeptReqwest;
+    type Saved = SavedReqwest;
     type Rest = Request;
 
     fn wants_nothing(&self, request: &Request) -> bool {
         request.method() != http::Method::CONNECT
     }
 
-    fn cannot_keep(&self, request: &Request) -> Option<StopReason> {
+    fn cannot_save(&self, request: &Request) -> Option<StopReason> {
         (request.method() == http::Method::CONNECT).then_some(StopReason::Forbidden)
     }
 
@@ -104,8 +106,8 @@ impl Carry<Request> for Http {
         Http::needs_key(self, request.method(), request.headers())
     }
 
-    fn admit(&self, kept: &KeptReqwest) -> Admitted {
-        Http::admit_head(kept.request.method(), kept.request.headers())
+    fn retry_safety(&self, kept: &SavedReqwest) -> RetrySafety {
+        Http::safety_of_head(kept.request.method(), kept.request.headers())
     }
 
     fn target<'a>(&self, request: &'a Request) -> Cow<'a, str> {
@@ -125,7 +127,7 @@ impl Carry<Request> for Http {
         &self,
         mut request: Request,
         added: Added<'_>,
-        kept: &mut Option<KeptReqwest>,
+        kept: &mut Option<SavedReqwest>,
     ) -> Request {
         if added.key {
             request.headers_mut().insert(IDEMPOTENCY_KEY, new_idempotency_key());
@@ -143,7 +145,7 @@ impl Carry<Request> for Http {
         if let Some(charge) = charge
             && let Some(copy) = request.try_clone()
         {
-            *kept = Some(KeptReqwest { request: copy, body: KeptBody::InRequest(charge) });
+            *kept = Some(SavedReqwest { request: copy, body: SavedBody::InRequest(charge) });
             return request;
         }
         let source = request.body_mut().take();
@@ -154,29 +156,29 @@ impl Carry<Request> for Http {
                     Some(_) => ReplayBody::in_memory(body, &limits),
                     None => ReplayBody::new(body, &limits),
                 };
-                let kept = first.try_clone().map_or(KeptBody::Lost, KeptBody::Stream);
+                let kept = first.try_clone().map_or(SavedBody::Lost, SavedBody::Stream);
                 (Some(Body::wrap(first)), kept)
             }
-            unkept => (unkept, KeptBody::Lost),
+            unkept => (unkept, SavedBody::Lost),
         };
         *request.body_mut() = body;
-        *kept = Some(KeptReqwest { request: copy, body: kept_body });
+        *kept = Some(SavedReqwest { request: copy, body: kept_body });
         request
     }
 
-    fn again(&self, kept: &mut Option<KeptReqwest>, next: NextAttempt) -> Option<Request> {
-        let KeptReqwest { mut request, mut body } = kept.take()?;
+    fn again(&self, kept: &mut Option<SavedReqwest>, next: NextAttempt) -> Option<Request> {
+        let SavedReqwest { mut request, mut body } = kept.take()?;
         *kept = (!next.last)
-            .then(|| KeptReqwest { request: copy_of_bodiless(&request), body: body.kept_on() });
+            .then(|| SavedReqwest { request: copy_of_bodiless(&request), body: body.kept_on() });
         match body {
-            KeptBody::InRequest(_) => {}
-            KeptBody::Stream(body) => *request.body_mut() = Some(Body::wrap(body)),
-            KeptBody::Lost => return None,
+            SavedBody::InRequest(_) => {}
+            SavedBody::Stream(body) => *request.body_mut() = Some(Body::wrap(body)),
+            SavedBody::Lost => return None,
         }
         Some(request)
     }
 
-    fn destination<'a>(&self, kept: &'a KeptReqwest) -> Cow<'a, str> {
+    fn destination<'a>(&self, kept: &'a SavedReqwest) -> Cow<'a, str> {
         self.target(&kept.request)
     }
 
@@ -208,8 +210,8 @@ impl Origin<Request> for Http {
     type Request = Request;
 }
 
-impl Judge<Response> for Http {
-    type Discard = DiscardBody<Body>;
+impl ClassifyOutcome<Response> for Http {
+    type Drain = DrainBody<Body>;
     type Answer = Response;
 
     fn judge(
@@ -217,7 +219,7 @@ impl Judge<Response> for Http {
         outcome: Result<&Response, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
         _: impl FnOnce() -> bool,
-    ) -> Judgement {
+    ) -> Classification {
         let judged = match outcome {
             Ok(response) => self.judge_response(response.status(), response.headers(), options),
             Err(error) => self.judge_error(error, options),
@@ -232,8 +234,8 @@ impl Judge<Response> for Http {
         response
     }
 
-    fn discard(&self, response: Response) -> (DiscardBody<Body>, Option<RefusedResponse>) {
-        DiscardBody::new(http::Response::from(response), self.discard_limit)
+    fn drain(&self, response: Response) -> (DrainBody<Body>, Option<RefusedResponse>) {
+        DrainBody::new(http::Response::from(response), self.drain_limit)
     }
 
     fn attach(&self, response: &mut Response, report: Report) {

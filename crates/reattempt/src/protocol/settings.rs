@@ -8,12 +8,12 @@ use std::time::SystemTime;
 
 use http::uri::Authority;
 use http::{HeaderMap, Method, StatusCode, Uri};
-use reattempt_core::{Failure, Judgement, Verdict};
+use reattempt_core::{Classification, Failure, Verdict};
 use reattempt_http::{
-    Hints, KeptHead, ReplayLimits, is_repeatable, reset_reason, verdict_of_status,
+    Hints, ReplayLimits, SavedHead, is_repeatable, reset_reason, verdict_of_status,
 };
 
-use super::{Admitted, Outcome, Protocol, errors};
+use super::{Outcome, Protocol, RetrySafety, errors};
 use crate::CallOptions;
 use crate::error_mode::OwnError;
 use crate::options::{SharedClassifier, chained};
@@ -31,7 +31,7 @@ type Destination = Arc<dyn for<'a> Fn(&'a Uri) -> Cow<'a, str> + Send + Sync>;
 pub struct Http {
     pub(crate) replay: ReplayLimits,
     pub(crate) hints: Hints,
-    pub(crate) discard_limit: u64,
+    pub(crate) drain_limit: u64,
     pub(crate) generate_keys: bool,
     pub(crate) destination: Option<Destination>,
     /// Whether the client below follows redirects by itself; `None` for what is usual with it.
@@ -47,7 +47,7 @@ impl Default for Http {
         Self {
             replay: ReplayLimits::default().by_destination(),
             hints: Hints::default(),
-            discard_limit: DISCARD_LIMIT,
+            drain_limit: DISCARD_LIMIT,
             generate_keys: false,
             destination: None,
             redirects: None,
@@ -92,21 +92,21 @@ impl Http {
     }
 
     /// Whether a request with this head may be retried, and whether it may be repeated.
-    pub(crate) fn admit_head(method: &Method, headers: &HeaderMap) -> Admitted {
+    pub(crate) fn safety_of_head(method: &Method, headers: &HeaderMap) -> RetrySafety {
         let upgrades = headers.contains_key(http::header::UPGRADE);
-        Admitted::of_message(method, upgrades, || is_repeatable(method, headers))
+        RetrySafety::of_message(method, upgrades, || is_repeatable(method, headers))
     }
 
     /// The same of one that was kept.
-    pub(crate) fn admit_kept(head: &KeptHead) -> Admitted {
+    pub(crate) fn safety_of_saved(head: &SavedHead) -> RetrySafety {
         let upgrades = head.contains(&http::header::UPGRADE);
         match head.method() {
-            Some(method) => Admitted::of_message(&method, upgrades, || head.is_repeatable()),
-            None => Admitted { carry: false, repeatable: false, keyed: false },
+            Some(method) => RetrySafety::of_message(&method, upgrades, || head.is_repeatable()),
+            None => RetrySafety { carry: false, repeatable: false, keyed: false },
         }
     }
 
-    /// The judgement of a response.
+    /// The classification of a response.
     #[inline]
     pub(crate) fn judge_response(
         &self,
@@ -116,7 +116,7 @@ impl Http {
     ) -> Judged {
         let by_the_table = self.classifier.is_none() && self.statuses.is_empty();
         if by_the_table && options.is_none() && status.is_success() {
-            return Judged { judgement: Verdict::Success.into(), overridden: false };
+            return Judged { classification: Verdict::Success.into(), overridden: false };
         }
         self.judge_closely(status, headers, options)
     }
@@ -135,10 +135,10 @@ impl Http {
         let overridden = verdict.is_some();
         let verdict = verdict.unwrap_or_else(|| verdict_of_status(status));
         if verdict == Verdict::Success {
-            return Judged { judgement: Judgement::new(verdict), overridden };
+            return Judged { classification: Classification::new(verdict), overridden };
         }
-        let judgement = self.judge_refusal(status, headers, verdict, overridden);
-        Judged { judgement, overridden }
+        let classification = self.judge_refusal(status, headers, verdict, overridden);
+        Judged { classification, overridden }
     }
 
     /// Adds what the server asks for to a verdict that is not success.
@@ -148,17 +148,17 @@ impl Http {
         headers: &HeaderMap,
         verdict: Verdict,
         overridden: bool,
-    ) -> Judgement {
+    ) -> Classification {
         let hinted = self.hints.read(headers, SystemTime::now);
         if overridden {
             let verdict = with_status(verdict, status);
             // The caller's verdict stands; that the server wants no retry still counts.
-            return Judgement { verdict, hint: hinted.hint };
+            return Classification { verdict, hint: hinted.hint };
         }
         hinted.judge(verdict, status)
     }
 
-    /// The judgement of an error.
+    /// The classification of an error.
     pub(crate) fn judge_error(
         &self,
         error: &(dyn Error + 'static),
@@ -167,7 +167,7 @@ impl Http {
         let custom = self.custom(Outcome::Error(error), options);
         let verdict = custom
             .unwrap_or_else(|| self.unless_disbelieved(errors::verdict_of_error(error), error));
-        Judged { judgement: verdict.into(), overridden: custom.is_some() }
+        Judged { classification: verdict.into(), overridden: custom.is_some() }
     }
 
     /// Returns `true` unless this error is a proof that the policy does not take for one.
@@ -215,7 +215,7 @@ impl Http {
     }
 
     /// The budget's key of a request of which this was kept.
-    pub(crate) fn destination_of_kept<'a>(&self, head: &'a KeptHead) -> Cow<'a, str> {
+    pub(crate) fn destination_of_saved<'a>(&self, head: &'a SavedHead) -> Cow<'a, str> {
         match &self.destination {
             Some(destination) => {
                 head.uri().map_or("".into(), |uri| destination(&uri).into_owned().into())
@@ -296,7 +296,7 @@ fn with_status(verdict: Verdict, status: StatusCode) -> Verdict {
     }
 }
 
-impl Admitted {
+impl RetrySafety {
     fn of_message(method: &Method, upgrades: bool, repeatable: impl FnOnce() -> bool) -> Self {
         // An idempotent method needs no key; what else is repeatable is so by its key alone.
         let idempotent = method.is_idempotent();
@@ -306,23 +306,26 @@ impl Admitted {
     }
 }
 
-/// A judgement, and whether it is the caller's own rather than the table's.
+/// A classification, and whether it is the caller's own rather than the table's.
 pub(crate) struct Judged {
-    judgement: Judgement,
+    classification: Classification,
     overridden: bool,
 }
 
 impl Judged {
-    /// The judgement where the client below may have followed a redirect without a trace: then a
+    /// The classification where the client below may have followed a redirect without a trace: then a
     /// request that must not be repeated may have been carried out however its attempt ended, and
     /// nothing that the table knows proves that it was not processed.
     #[inline]
-    pub(crate) fn behind_redirects(self, redirects: impl FnOnce(&Failure) -> bool) -> Judgement {
-        match self.judgement.verdict {
+    pub(crate) fn behind_redirects(
+        self,
+        redirects: impl FnOnce(&Failure) -> bool,
+    ) -> Classification {
+        match self.classification.verdict {
             Verdict::Unprocessed(failure) if !self.overridden && redirects(&failure) => {
-                Judgement { verdict: Verdict::Transient(failure), ..self.judgement }
+                Classification { verdict: Verdict::Transient(failure), ..self.classification }
             }
-            _ => self.judgement,
+            _ => self.classification,
         }
     }
 }
@@ -332,7 +335,7 @@ impl fmt::Debug for Http {
         f.debug_struct("Http")
             .field("replay", &self.replay)
             .field("hints", &self.hints)
-            .field("discard_limit", &self.discard_limit)
+            .field("drain_limit", &self.drain_limit)
             .field("generate_idempotency_keys", &self.generate_keys)
             .field("refused_stream_is_proof", &self.refused_stream_is_proof)
             .field("statuses", &self.statuses)

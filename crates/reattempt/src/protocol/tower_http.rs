@@ -3,7 +3,7 @@
 use std::fmt;
 
 use http::{HeaderMap, Response, StatusCode};
-use reattempt_core::{Classify, Failure, FailureKind, Verdict};
+use reattempt_core::{Classifier, Failure, FailureKind, Verdict};
 use reattempt_http::verdict_of_status;
 use tower_http::classify::{ClassifiedResponse, ClassifyResponse};
 
@@ -17,22 +17,22 @@ use super::Outcome;
 /// are copied for each response it is asked about.
 ///
 /// ```
-/// use reattempt::{ClassifyWith, RetryPolicy};
+/// use reattempt::{TowerHttpClassifier, RetryPolicy};
 /// use tower_http::classify::{ServerErrorsAsFailures, StatusInRangeAsFailures};
 ///
-/// let policy = RetryPolicy::http().classify_with(ClassifyWith::new(StatusInRangeAsFailures::new(500..=599)));
+/// let policy = RetryPolicy::http().classify_with(TowerHttpClassifier::new(StatusInRangeAsFailures::new(500..=599)));
 /// ```
 #[derive(Clone)]
-pub struct ClassifyWith<C>(C);
+pub struct TowerHttpClassifier<C>(C);
 
-impl<C> ClassifyWith<C> {
+impl<C> TowerHttpClassifier<C> {
     /// Takes a classifier of tower-http.
     pub fn new(classifier: C) -> Self {
         Self(classifier)
     }
 }
 
-impl<C: ClassifyResponse + Clone> ClassifyWith<C> {
+impl<C: ClassifyResponse + Clone> TowerHttpClassifier<C> {
     fn of_head(&self, status: StatusCode, headers: &HeaderMap) -> Option<Verdict> {
         let mut response = Response::new(());
         *response.status_mut() = status;
@@ -51,7 +51,7 @@ impl<C: ClassifyResponse + Clone> ClassifyWith<C> {
     }
 }
 
-impl<'a, C: ClassifyResponse + Clone> Classify<Outcome<'a>> for ClassifyWith<C> {
+impl<'a, C: ClassifyResponse + Clone> Classifier<Outcome<'a>> for TowerHttpClassifier<C> {
     fn classify(&self, outcome: Outcome<'a>) -> Option<Verdict> {
         match outcome {
             Outcome::Response { status, headers } => self.of_head(status, headers),
@@ -60,8 +60,8 @@ impl<'a, C: ClassifyResponse + Clone> Classify<Outcome<'a>> for ClassifyWith<C> 
     }
 }
 
-impl<C> fmt::Debug for ClassifyWith<C> {
+impl<C> fmt::Debug for TowerHttpClassifier<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClassifyWith").finish_non_exhaustive()
+        f.debug_struct("TowerHttpClassifier").finish_non_exhaustive()
     }
 }

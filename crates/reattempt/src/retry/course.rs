@@ -16,7 +16,7 @@ type HookFuture<H> = Pin<Box<dyn Future<Output = H> + Send>>;
 /// Where a call is between two attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    Discarding,
+    Draining,
     Waiting,
     Preparing,
     Readying,
@@ -28,7 +28,7 @@ enum Stage {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     /// Until when a refused response may be drained.
-    pub(super) discard: Instant,
+    pub(super) drain: Instant,
     /// By when the service should be ready for the next attempt, if there is a limit.
     pub(super) ready: Option<Instant>,
 }
@@ -40,14 +40,14 @@ pin_project! {
         // When the next attempt is due; `None` for at once.
         due: Option<Instant>,
         // Until when a refused response may be drained, and by when the attempt is to start.
-        discard_by: Option<Instant>,
+        drain_by: Option<Instant>,
         ready_by: Option<Instant>,
         // For when `sleep` is set.
         sleeping_until: Option<Instant>,
         #[pin]
         sleep: Option<Sleep>,
         #[pin]
-        discard: Option<R>,
+        drain: Option<R>,
         hooked: Option<Box<Hooked<H, T>>>,
         // One instance sends all retries of a call.
         service: Option<S>,
@@ -91,28 +91,23 @@ impl<S, R, H, T> Course<S, R, H, T> {
         Self {
             stage,
             due: None,
-            discard_by: None,
+            drain_by: None,
             ready_by: None,
             sleeping_until: None,
             sleep: None,
-            discard: None,
+            drain: None,
             hooked: None,
             service: None,
         }
     }
 
     /// Begins at a granted retry.
-    pub(super) fn begin(
-        self: Pin<&mut Self>,
-        discard: Option<R>,
-        granted: Granted,
-        bounds: Bounds,
-    ) {
+    pub(super) fn begin(self: Pin<&mut Self>, drain: Option<R>, granted: Granted, bounds: Bounds) {
         let mut this = self.project();
-        *this.stage = Stage::Discarding;
-        this.discard.set(discard);
+        *this.stage = Stage::Draining;
+        this.drain.set(drain);
         *this.due = granted.due;
-        *this.discard_by = Some(bounds.discard);
+        *this.drain_by = Some(bounds.drain);
         *this.ready_by = bounds.ready;
     }
 
@@ -132,7 +127,7 @@ impl<S, R, H, T> Course<S, R, H, T> {
     /// Takes the service that has sent an attempt, unless it was readied for another since.
     pub(super) fn take_sent(self: Pin<&mut Self>) -> Option<S> {
         match self.stage {
-            Stage::Discarding | Stage::Waiting | Stage::Sent => self.project().service.take(),
+            Stage::Draining | Stage::Waiting | Stage::Sent => self.project().service.take(),
             Stage::Preparing | Stage::Readying => None,
         }
     }
@@ -156,8 +151,8 @@ impl<S, R, H, T> Course<S, R, H, T> {
     {
         loop {
             match self.stage {
-                Stage::Discarding => {
-                    ready!(self.as_mut().poll_discard(cx));
+                Stage::Draining => {
+                    ready!(self.as_mut().poll_drain(cx));
                     *self.as_mut().project().stage = Stage::Waiting;
                 }
                 Stage::Waiting => {
@@ -223,21 +218,21 @@ impl<S, R, H, T> Course<S, R, H, T> {
     }
 
     /// Ready when the refused response is gone, or has been drained long enough.
-    fn poll_discard(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>
+    fn poll_drain(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>
     where
         R: Future<Output = ()>,
     {
-        let mut discard = self.as_mut().project().discard;
-        let over = match discard.as_mut().as_pin_mut() {
+        let mut drain = self.as_mut().project().drain;
+        let over = match drain.as_mut().as_pin_mut() {
             None => true,
-            Some(discard) => discard.poll(cx).is_ready(),
+            Some(drain) => drain.poll(cx).is_ready(),
         };
         // Where nothing can wait, what is not there at once is not waited for.
-        if let Some(by) = self.discard_by.filter(|_| !over && clock::has_timer()) {
+        if let Some(by) = self.drain_by.filter(|_| !over && clock::has_timer()) {
             ready!(self.as_mut().poll_sleep(cx, by));
         }
         // Dropped here, so that its connection is free, or closed, before the next attempt.
-        self.project().discard.set(None);
+        self.project().drain.set(None);
         Poll::Ready(())
     }
 

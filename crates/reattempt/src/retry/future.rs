@@ -17,7 +17,7 @@ use tower_service::Service;
 use super::call::Call;
 use crate::deadline::PASSED;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{Carry, Judge, unanswered};
+use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 
 pin_project! {
     /// A call that is retried.
@@ -30,8 +30,8 @@ pin_project! {
     #[must_use = "futures do nothing unless polled"]
     pub struct RetryFuture<S, Req, K, D, B, M>
     where
-        K: Carry<Req>,
-        K: Judge<S::Response>,
+        K: Replay<Req>,
+        K: ClassifyOutcome<S::Response>,
         S: Service<K::Attempt>,
         D: Schedule,
         M: ErrorMode<S::Error>,
@@ -48,7 +48,7 @@ pin_project! {
 impl<S, Req, K, D, B, M> Future for RetryFuture<S, Req, K, D, B, M>
 where
     S: Service<K::Attempt> + Clone,
-    K: Carry<Req> + Judge<S::Response>,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
     D: Schedule,
     B: Budget,
     M: ErrorMode<S::Error>,
@@ -100,8 +100,8 @@ where
                     ControlFlow::Break(stop) => {
                         return Poll::Ready(call.end(result, stop));
                     }
-                    ControlFlow::Continue((judgement, failure)) => {
-                        let settled = call.failed(result, judgement, failure);
+                    ControlFlow::Continue((classification, failure)) => {
+                        let settled = call.failed(result, classification, failure);
                         if let ControlFlow::Break(result) = settled {
                             return Poll::Ready(result);
                         }
@@ -122,7 +122,7 @@ where
 
 impl<S, Req, K, D, B, M> fmt::Debug for RetryFuture<S, Req, K, D, B, M>
 where
-    K: Carry<Req> + Judge<S::Response>,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt>,
     D: Schedule,
     M: ErrorMode<S::Error>,

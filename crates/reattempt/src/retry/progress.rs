@@ -7,7 +7,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use reattempt_core::{
-    Account, Admission, Budget, Call, Decision, Delays, Failure, Judgement, Schedule, StopReason,
+    Account, Budget, Call, Classification, Decision, Delays, Failure, Schedule, SentAt, StopReason,
     Undone,
 };
 use tokio::time::Instant;
@@ -39,13 +39,13 @@ pub(crate) struct FailedAttempt {
     pub(crate) number: u32,
     /// When it ended.
     pub(crate) now: Instant,
-    pub(crate) judgement: Judgement,
+    pub(crate) classification: Classification,
     /// How it failed, for the report.
     pub(crate) failure: Failure,
     pub(crate) undone: Option<Undone>,
     pub(crate) source_failed: bool,
     pub(crate) at_hand: bool,
-    pub(crate) admission: Admission,
+    pub(crate) sent_at: SentAt,
     pub(crate) error: Option<Box<str>>,
 }
 
@@ -117,11 +117,11 @@ impl<D: Delays> Progress<D> {
             undone: attempt.undone,
             source_failed: attempt.source_failed,
             replayable: attempt.at_hand,
-            admission: attempt.admission,
+            sent_at: attempt.sent_at,
             elapsed,
             until_deadline: deadline.map(|deadline| deadline.saturating_duration_since(now)),
             ..reattempt_core::FailedAttempt::new(
-                attempt.judgement,
+                attempt.classification,
                 &self.destination,
                 clock::since_epoch(now),
             )

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reattempt_core::{
-    Admission, CallSchedule, Delays, Failure, NextRetry, Random, Schedule, SharedSchedule,
+    CallSchedule, Delays, Failure, NextRetry, Random, Schedule, SentAt, SharedSchedule,
 };
 use reattempt_schedule_exponential::ExponentialDelays;
 
@@ -53,12 +53,12 @@ impl<T: Schedule> CallSchedule for ChosenSchedule<'_, T> {
         }
     }
 
-    fn on_failure(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
+    fn on_attempt_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
         match self {
             Self::Policy(policy) | Self::Method(policy, _) => {
-                policy.failed(admission, failure, random);
+                policy.on_failure(sent_at, failure, random);
             }
-            Self::Own(own) => own.failed(admission, failure, random),
+            Self::Own(own) => own.on_failure(sent_at, failure, random),
         }
     }
 }

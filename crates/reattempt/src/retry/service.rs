@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use reattempt_core::{Admission, Budget, Schedule};
+use reattempt_core::{Budget, Schedule, SentAt};
 use tower_service::Service;
 
 use super::call::{Call, Opening, Retrying};
 use super::{RetryFuture, Setting};
 use crate::error_mode::ErrorMode;
-use crate::protocol::{Added, Carry, Judge, Origin, Protocol};
+use crate::protocol::{Added, ClassifyOutcome, Origin, Protocol, Replay};
 use crate::{CallOptions, RetryPolicy};
 
 /// A client whose calls are retried.
@@ -84,7 +84,7 @@ impl<S, P> Retry<S, P> {
 impl<S, Req, A, K, D, B, M> Service<Req> for Retry<S, RetryPolicy<K, D, B, M>>
 where
     S: Service<A> + Clone,
-    K: Carry<Req, Attempt = A> + Origin<A, Request = Req> + Judge<S::Response>,
+    K: Replay<Req, Attempt = A> + Origin<A, Request = Req> + ClassifyOutcome<S::Response>,
     D: Schedule,
     B: Budget,
     M: ErrorMode<S::Error>,
@@ -132,7 +132,7 @@ where
         }
         let mut kept = None;
         let attempt = protocol.keep(request, Added::default(), &mut kept);
-        let admission = settings.schedule.admit();
+        let sent_at = settings.schedule.on_send();
         let attempt = Some(self.inner.call(attempt));
         let shared = Arc::clone(&self.shared);
         RetryFuture {
@@ -145,7 +145,7 @@ where
                 carried: true,
                 setting: Setting::default(),
                 number: 1,
-                admission,
+                sent_at,
                 marker: None,
                 retrying: None,
             }),
@@ -167,7 +167,7 @@ where
     ) -> RetryFuture<S, Req, K, D, B, M>
     where
         S: Service<K::Attempt> + Clone,
-        K: Carry<Req> + Judge<S::Response>,
+        K: Replay<Req> + ClassifyOutcome<S::Response>,
         M: ErrorMode<S::Error>,
     {
         self.options = Some(options);
@@ -178,14 +178,14 @@ where
     fn call_closely<Req>(&mut self, request: Req) -> RetryFuture<S, Req, K, D, B, M>
     where
         S: Service<K::Attempt> + Clone,
-        K: Carry<Req> + Judge<S::Response>,
+        K: Replay<Req> + ClassifyOutcome<S::Response>,
         M: ErrorMode<S::Error>,
     {
         let settings = &*self.shared.policy.settings;
         let protocol = &settings.protocol;
         let mut opening = Opening::new(settings, self.options.as_ref(), &request);
         let cut_short = M::INTERRUPTS || (M::ANSWERS && opening.setting.deadline.is_some());
-        if !cut_short && !opening.keeps && opening.is_indifferent(settings) {
+        if !cut_short && !opening.keeps && opening.is_noop(settings) {
             let attempt = self.inner.call(protocol.pass(request, opening.added()));
             return RetryFuture { timer: M::Timer::default(), attempt: Some(attempt), call: None };
         }
@@ -203,19 +203,19 @@ where
             protocol.pass(request, opening.added())
         };
         let shared = Arc::clone(&self.shared);
-        let (admission, attempt, retrying) = if settings.hook.is_some() {
+        let (sent_at, attempt, retrying) = if settings.hook.is_some() {
             // The hook may need what the readied instance holds, so no instance is readied before it
             // is done.
             self.inner = self.inner.clone();
             let spare = shared.spare();
             let retrying = opening.prepare::<S, Req, K, D, B, M>(settings, spare, attempt);
-            (Admission::default(), None, Some(retrying))
+            (SentAt::default(), None, Some(retrying))
         } else {
-            let admission = opening.setting.admit(&settings.schedule);
+            let sent_at = opening.setting.on_send(&settings.schedule);
             let attempt = self.inner.call(attempt);
             let clones = settings.clone_per_call && opening.keeps;
             let retrying = clones.then(|| Retrying::sent_by(self.inner.clone()));
-            (admission, Some(attempt), retrying)
+            (sent_at, Some(attempt), retrying)
         };
         let mut call = Call {
             shared,
@@ -224,7 +224,7 @@ where
             carried: opening.keeps,
             setting: opening.setting,
             number: 1,
-            admission,
+            sent_at,
             marker: opening.marker,
             retrying,
         };
@@ -247,7 +247,7 @@ where
     fn too_late<Req>(&self, setting: Setting) -> RetryFuture<S, Req, K, D, B, M>
     where
         S: Service<K::Attempt> + Clone,
-        K: Carry<Req> + Judge<S::Response>,
+        K: Replay<Req> + ClassifyOutcome<S::Response>,
         M: ErrorMode<S::Error>,
     {
         let call = Call {
@@ -257,7 +257,7 @@ where
             carried: false,
             setting,
             number: 0,
-            admission: Admission::default(),
+            sent_at: SentAt::default(),
             marker: None,
             retrying: Some(Retrying::new()),
         };

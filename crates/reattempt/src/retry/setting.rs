@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-use reattempt_core::{Admission, Limits, Schedule, ServerHint, StopReason, Terms};
+use reattempt_core::{Limits, Schedule, SentAt, ServerHint, StopReason, Terms};
 use tokio::time::Instant;
 
 use crate::configured::OfMethod;
 use crate::policy::Settings;
-use crate::protocol::{Admitted, NestedMarker, Protocol, Wishes};
+use crate::protocol::{NestedMarker, Protocol, RetrySafety, Wishes};
 use crate::random::{CallRandom, Seed};
 use crate::{CallOptions, Deadline};
 
@@ -92,7 +92,7 @@ impl Setting {
     }
 
     /// Notes what was found in the request itself.
-    pub(crate) fn admitted(&mut self, found: Admitted) {
+    pub(crate) fn set_safety(&mut self, found: RetrySafety) {
         let own = self.options.as_ref().and_then(CallOptions::get_repeatable);
         self.repeatable = own.unwrap_or(found.repeatable);
         self.keyed = found.keyed;
@@ -108,10 +108,10 @@ impl Setting {
 
     /// Tells the call's schedule that an attempt is sent.
     #[inline]
-    pub(crate) fn admit<D: Schedule>(&self, of_policy: &D) -> Admission {
+    pub(crate) fn on_send<D: Schedule>(&self, of_policy: &D) -> SentAt {
         match self.options.as_ref().and_then(CallOptions::get_schedule) {
-            Some(own) => own.admit(),
-            None => of_policy.admit(),
+            Some(own) => own.on_send(),
+            None => of_policy.on_send(),
         }
     }
 
@@ -129,12 +129,12 @@ impl Setting {
     pub(crate) fn succeeded<K: Protocol, D: Schedule, B>(
         &self,
         settings: &Settings<K, D, B>,
-        admission: Admission,
+        sent_at: SentAt,
     ) {
         let mut random = self.random(settings);
         match self.options.as_ref().and_then(CallOptions::get_schedule) {
-            Some(own) => own.succeeded(admission, &mut random),
-            None => settings.schedule.succeeded(admission, &mut random),
+            Some(own) => own.on_success(sent_at, &mut random),
+            None => settings.schedule.on_success(sent_at, &mut random),
         }
     }
 

@@ -8,10 +8,10 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{Empty, Full};
 use reattempt::{
-    Admitted, AttemptNumber, AttemptOutcome, AttemptReport, Attempting, BoxedError, CallOptions,
-    Cloned, Deadline, DiscardBody, Event, Grpc, Http, KeptRequest, NestedMarker, OwnError,
-    RefusedResponse, Report, ReportSlot, Retry, RetryFuture, RetryLayer, RetryPolicy, StockDelay,
-    TimeLimit, TimedOut,
+    AttemptContext, AttemptNumber, AttemptOutcome, AttemptReport, BoxedError, CallOptions,
+    CloneRequest, Deadline, DrainBody, Event, Grpc, Http, NestedMarker, OwnError, RefusedResponse,
+    Report, ReportSlot, Retry, RetryFuture, RetryLayer, RetryPolicy, RetrySafety, SavedRequest,
+    StockDelay, TimeLimit, TimedOut,
 };
 use reattempt_control::RetryBudget;
 use reattempt_http::ReplayBody;
@@ -58,7 +58,7 @@ fn what_users_hold_is_send_and_sync() {
     send_sync_unpin::<RetryLayer<RetryPolicy<Grpc>>>();
     send_sync_unpin::<RetryPolicy>();
     send_sync_unpin::<RetryPolicy<Grpc>>();
-    send_sync_unpin::<RetryPolicy<Cloned<fn()>>>();
+    send_sync_unpin::<RetryPolicy<CloneRequest<fn()>>>();
     send_sync_unpin::<RetryPolicy<Http, Exponential, RetryBudget, BoxedError>>();
     send_sync_unpin::<Retry<fn()>>();
     send_sync_unpin::<CallOptions>();
@@ -67,14 +67,14 @@ fn what_users_hold_is_send_and_sync() {
     send_sync_unpin::<AttemptReport>();
     send_sync_unpin::<AttemptOutcome>();
     send_sync_unpin::<AttemptNumber>();
-    send_sync_unpin::<Attempting>();
+    send_sync_unpin::<AttemptContext>();
     send_sync_unpin::<Deadline>();
     send_sync_unpin::<Event<'_>>();
     send_sync_unpin::<NestedMarker>();
     send_sync_unpin::<RefusedResponse>();
     send_sync_unpin::<TimeLimit>();
     send_sync_unpin::<TimedOut>();
-    send_sync_unpin::<Admitted>();
+    send_sync_unpin::<RetrySafety>();
     send_sync_unpin::<OwnError>();
     send_sync_unpin::<BoxedError>();
     send_sync_unpin::<Http>();
@@ -92,6 +92,6 @@ fn a_client_of_a_service_that_is_only_send_can_be_sent() {
 #[test]
 fn a_body_that_is_only_send_becomes_both() {
     send_sync::<ReplayBody<SendOnlyBody>>();
-    send_sync::<KeptRequest<SendOnlyBody>>();
-    send::<DiscardBody<SendOnlyBody>>();
+    send_sync::<SavedRequest<SendOnlyBody>>();
+    send::<DrainBody<SendOnlyBody>>();
 }

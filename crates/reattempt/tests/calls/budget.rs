@@ -113,7 +113,7 @@ async fn the_key_of_the_budget_can_be_chosen() {
         client.clone().oneshot(request("GET", uri, "")).await.unwrap();
     }
     assert_eq!(server.count(), 4 + 3);
-    assert_eq!(client.policy().get_budget().balance("cluster"), 0.0);
+    assert_eq!(client.policy().budget_ref().balance("cluster"), 0.0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,7 +139,7 @@ async fn trap_16_with_no_token_left_the_outcome_is_handed_back_at_once() {
     assert_eq!(report_of(&response).stop_reason(), StopReason::BudgetExhausted);
     let body = assert_ready!(task::spawn(response.into_body().collect()).poll()).unwrap();
     assert_eq!((body.to_bytes(), server.count()), ("the last word".into(), 3));
-    assert_eq!(client.policy().get_budget().refusals(), 2);
+    assert_eq!(client.policy().budget_ref().refusals(), 2);
 }
 
 // trap 16
@@ -187,7 +187,7 @@ async fn trap_13_on_several_threads_too() {
             false => 503.into(),
         });
         let policy =
-            policy().schedule(reattempt_schedule_fixed::Constant::new(std::time::Duration::ZERO));
+            policy().backoff(reattempt_schedule_fixed::Constant::new(std::time::Duration::ZERO));
         let client = RetryLayer::new(policy.budget(tokens(10.0))).layer(server.clone());
         let mut calls = JoinSet::new();
         for number in 0..200 {
@@ -201,7 +201,7 @@ async fn trap_13_on_several_threads_too() {
         let retries = server.count() - 200;
         // 10 at the start and at most 5 from 50 successes.
         assert!((10..=15).contains(&retries), "{retries}");
-        let left = client.policy().get_budget().balance("one.example");
+        let left = client.policy().budget_ref().balance("one.example");
         assert!(left >= 0.0 && retries as f64 + left <= 15.0 + 1e-9, "{retries} and {left}");
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use http::Request;
-use reattempt::{Attempting, RetryLayer};
+use reattempt::{AttemptContext, RetryLayer};
 use reattempt_control::RetryBudget;
 use reattempt_http::{ReplayBody, ReplayLimits, ReplayMemory};
 use tokio::time::advance;
@@ -60,7 +60,7 @@ async fn trap_11_a_call_dropped_while_its_hook_runs_gives_its_token_back() {
     let hooks = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&hooks);
     let policy = policy().budget(budget.clone()).before_attempt(
-        move |_: &mut http::request::Parts, attempt: Attempting| {
+        move |_: &mut http::request::Parts, attempt: AttemptContext| {
             counted.fetch_add(1, Ordering::SeqCst);
             Box::pin(async move {
                 if attempt.number > 1 {

@@ -39,7 +39,7 @@ async fn a_plain_request_is_cloned_and_retried() {
             }
         }
     });
-    let policy = RetryPolicy::cloned(judge).schedule(Constant::new(ms(100)));
+    let policy = RetryPolicy::cloned(judge).backoff(Constant::new(ms(100)));
     let answer = RetryLayer::new(policy).layer(inner).oneshot("what?".to_owned()).await.unwrap();
     assert_eq!(answer, "42");
     let asked = asked.into_inner().unwrap();
@@ -54,7 +54,7 @@ async fn the_last_outcome_is_handed_back_and_limits_hold() {
     let inner = service_fn(|_: u32| async { Ok::<_, io::Error>("busy".to_owned()) });
     let slot = ReportSlot::default();
     let budget = tokens(3.0);
-    let policy = RetryPolicy::cloned(judge).schedule(Constant::new(ms(100))).budget(budget.clone());
+    let policy = RetryPolicy::cloned(judge).backoff(Constant::new(ms(100))).budget(budget.clone());
     let client = RetryLayer::new(policy).layer(inner).with_options(options().report_to(&slot));
     assert_eq!(client.clone().oneshot(1).await.unwrap(), "busy");
     assert_eq!(slot.take().unwrap().stop_reason(), StopReason::AttemptsExhausted);
@@ -89,7 +89,7 @@ async fn it_can_be_timed_out_and_observed() {
     let inner =
         service_fn(|(): ()| async { std::future::pending::<Result<String, io::Error>>().await });
     let policy = RetryPolicy::cloned(judge)
-        .schedule(Constant::new(ms(100)))
+        .backoff(Constant::new(ms(100)))
         .attempt_timeout(ms(50))
         .max_attempts(2)
         .observer(move |_: &str, event: &Event<'_>| noted.lock().unwrap().push(event.to_string()));

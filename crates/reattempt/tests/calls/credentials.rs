@@ -7,7 +7,9 @@ use std::task::Poll;
 
 use http::Request;
 use http::request::Parts;
-use reattempt::{Attempting, CallOptions, Event, Outcome, ReportSlot, RetryLayer, TimedOut, retry};
+use reattempt::{
+    AttemptContext, CallOptions, Event, Outcome, ReportSlot, RetryLayer, TimedOut, retry,
+};
 use reattempt_schedule_fixed::Constant;
 use tower::{Layer, Service, ServiceExt};
 
@@ -52,7 +54,7 @@ async fn texts_of_a_call_have_no_credentials() {
             of_events.both(event);
             of_events.both(&destination);
         })
-        .before_attempt(move |_: &mut Parts, attempting: Attempting| {
+        .before_attempt(move |_: &mut Parts, attempting: AttemptContext| {
             of_hook.debug(&attempting);
             Box::pin(async {})
         })

@@ -52,7 +52,7 @@ async fn trap_20_draining_a_refused_response_does_not_pass_the_deadline() {
         1 => Act::Answer(http::Response::builder().status(503).body(endless(ms(1))).unwrap()),
         _ => 200.into(),
     });
-    let policy = policy().schedule(Constant::new(ms(0)));
+    let policy = policy().backoff(Constant::immediate());
     let client = RetryLayer::new(policy).layer(server.clone());
     client.oneshot(get().with(Deadline::after(ms(10)))).await.unwrap();
     assert!(server.times()[1] <= 10, "sent at {:?} ms, after the deadline", server.times());

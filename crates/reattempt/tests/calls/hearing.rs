@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reattempt::{Deadline, RetryLayer};
 use reattempt_core::{
-    Admission, Budget, Delays, Failure, Jitter, NextRetry, Permit, Random, Schedule, ScheduleExt,
+    Budget, Delays, Failure, Jitter, NextRetry, Permit, Random, Schedule, ScheduleExt, SentAt,
     SharedSchedule,
 };
 use reattempt_schedule_fixed::Constant;
@@ -35,25 +35,25 @@ impl Schedule for Diary {
         self.clone()
     }
 
-    fn admit(&self) -> Admission {
+    fn on_send(&self) -> SentAt {
         let mut lines = self.0.lock().unwrap();
         lines.push("admit".into());
-        Admission(lines.iter().filter(|line| *line == "admit").count().try_into().unwrap())
+        SentAt(lines.iter().filter(|line| *line == "admit").count().try_into().unwrap())
     }
 
-    fn succeeded(&self, admission: Admission, _: &mut dyn Random) {
-        self.note(format!("succeeded {}", admission.0));
+    fn on_success(&self, sent_at: SentAt, _: &mut dyn Random) {
+        self.note(format!("succeeded {}", sent_at.0));
     }
 
-    fn failed(&self, admission: Admission, failure: &Failure, _: &mut dyn Random) {
-        self.note(format!("failed {} {failure}", admission.0));
+    fn on_failure(&self, sent_at: SentAt, failure: &Failure, _: &mut dyn Random) {
+        self.note(format!("failed {} {failure}", sent_at.0));
     }
 }
 
 impl Delays for Diary {
     fn next_delay(&mut self, retry: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
-        let NextRetry { number, previous, failure, admission, .. } = retry;
-        self.note(format!("delay {number} after {previous:?}, {failure}, {}", admission.0));
+        let NextRetry { number, previous, failure, sent_at, .. } = retry;
+        self.note(format!("delay {number} after {previous:?}, {failure}, {}", sent_at.0));
         Some(ms(100 * (u64::from(*number) + 1)))
     }
 }
@@ -80,7 +80,7 @@ fn server() -> Server {
 #[tokio::test(start_paused = true)]
 async fn a_schedule_hears_of_every_attempt_and_its_end() {
     let diary = Diary::default();
-    let client = RetryLayer::new(policy().schedule(diary.clone())).layer(server());
+    let client = RetryLayer::new(policy().backoff(diary.clone())).layer(server());
     client.oneshot(get()).await.unwrap();
     assert_eq!(diary.lines(), ONE_RETRY_THEN_SUCCESS);
 }
@@ -88,8 +88,8 @@ async fn a_schedule_hears_of_every_attempt_and_its_end() {
 #[tokio::test(start_paused = true)]
 async fn the_schedule_of_a_call_hears_it_in_place_of_the_policys() {
     let (of_policy, of_call) = (Diary::default(), Diary::default());
-    let client = RetryLayer::new(policy().schedule(of_policy.clone())).layer(server());
-    let request = get().with(options().schedule(SharedSchedule::new(of_call.clone())));
+    let client = RetryLayer::new(policy().backoff(of_policy.clone())).layer(server());
+    let request = get().with(options().backoff(SharedSchedule::new(of_call.clone())));
     client.oneshot(request).await.unwrap();
     assert_eq!(of_call.lines(), ONE_RETRY_THEN_SUCCESS);
     assert_eq!(of_policy.lines(), [""; 0]);
@@ -98,7 +98,7 @@ async fn the_schedule_of_a_call_hears_it_in_place_of_the_policys() {
 #[tokio::test(start_paused = true)]
 async fn a_schedule_hears_of_calls_that_are_not_retried() {
     let diary = Diary::default();
-    let policy = policy().schedule(diary.clone());
+    let policy = policy().backoff(diary.clone());
     let client = RetryLayer::new(policy.clone()).layer(Server::statuses([200]));
     client.clone().oneshot(get().with(options().never_retry())).await.unwrap();
     assert_eq!(diary.lines(), ["admit", "succeeded 1"]);
@@ -106,10 +106,10 @@ async fn a_schedule_hears_of_calls_that_are_not_retried() {
     let around = diary.clone().capped(ms(500)).take(3).then(Constant::new(ms(1))).immediate_first();
     let around = SharedSchedule::new(Arc::new(around.floor(ms(1)).jittered(Jitter::full())));
     let client = RetryLayer::new(policy.clone()).layer(Server::statuses([200]));
-    let never = options().never_retry().schedule(around.clone());
+    let never = options().never_retry().backoff(around.clone());
     client.clone().oneshot(get().with(never)).await.unwrap();
     assert_eq!(diary.lines(), ["admit", "succeeded 1"]);
-    let client = RetryLayer::new(policy.clone().schedule(around).max_attempts(1));
+    let client = RetryLayer::new(policy.clone().backoff(around).max_attempts(1));
     client.layer(Server::statuses([200])).oneshot(get()).await.unwrap();
     assert_eq!(diary.lines(), ["admit", "succeeded 1"]);
     let client = RetryLayer::new(policy.clone()).layer(Server::statuses([503]));

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use http::StatusCode;
 use http::request::Parts;
-use reattempt::{Attempting, RetryLayer};
+use reattempt::{AttemptContext, RetryLayer};
 use reattempt_core::{Failure, FailureKind};
 use tokio_test::{assert_pending, task};
 use tower::{Layer, ServiceExt};
@@ -20,7 +20,7 @@ async fn it_runs_before_every_attempt_and_sees_number_and_cause() {
     });
     let seen = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&seen);
-    let policy = policy().before_attempt(move |_: &mut Parts, attempt: Attempting| {
+    let policy = policy().before_attempt(move |_: &mut Parts, attempt: AttemptContext| {
         noted.lock().unwrap().push((attempt.number, attempt.cause));
         Box::pin(async {})
     });
@@ -36,7 +36,7 @@ async fn it_runs_before_every_attempt_and_sees_number_and_cause() {
 #[tokio::test(start_paused = true)]
 async fn its_changes_reach_the_server_and_are_made_afresh_each_time() {
     let server = Server::statuses([503, 503, 200]);
-    let policy = policy().before_attempt(|head: &mut Parts, attempt: Attempting| {
+    let policy = policy().before_attempt(|head: &mut Parts, attempt: AttemptContext| {
         Box::pin(async move {
             assert!(!head.headers.contains_key("x-attempt"), "made from the caller's own head");
             head.headers.insert("x-attempt", attempt.number.into());
@@ -70,7 +70,7 @@ async fn it_authenticates_again_after_a_401() {
         _ => 401.into(),
     });
     let policy = policy().on_status(StatusCode::UNAUTHORIZED, transient(401)).before_attempt(
-        move |head: &mut Parts, attempt: Attempting| {
+        move |head: &mut Parts, attempt: AttemptContext| {
             let token = Arc::clone(&token);
             Box::pin(async move {
                 if attempt.cause.is_some_and(|cause| cause.code() == Some(401)) {
@@ -119,7 +119,7 @@ async fn it_sees_the_head_of_the_response_that_was_refused() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&seen);
     let policy = policy().on_status(StatusCode::UNAUTHORIZED, transient(401)).before_attempt(
-        move |_: &mut Parts, attempt: Attempting| {
+        move |_: &mut Parts, attempt: AttemptContext| {
             noted
                 .lock()
                 .unwrap()

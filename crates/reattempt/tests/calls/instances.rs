@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use http::Request;
 use http::request::Parts;
-use reattempt::{Attempting, Deadline, ReportSlot, RetryLayer, TimeLimit, TimedOut};
+use reattempt::{AttemptContext, Deadline, ReportSlot, RetryLayer, TimeLimit, TimedOut};
 use reattempt_core::StopReason;
 use reattempt_http::ReplayBody;
 use tokio::time::{sleep, timeout};
@@ -54,7 +54,7 @@ impl Service<Attempt> for RoundRobin {
 }
 
 fn hooked(policy: Policy) -> Policy {
-    policy.before_attempt(|_: &mut Parts, _: Attempting| Box::pin(async {}))
+    policy.before_attempt(|_: &mut Parts, _: AttemptContext| Box::pin(async {}))
 }
 
 // trap 42
@@ -158,7 +158,7 @@ async fn late_call_is_reported_as_not_sent() {
 async fn late_after_the_hook_is_not_sent() {
     let server = Server::statuses([200]);
     let policy = policy()
-        .before_attempt(|_: &mut Parts, _: Attempting| Box::pin(async { sleep(ms(50)).await }));
+        .before_attempt(|_: &mut Parts, _: AttemptContext| Box::pin(async { sleep(ms(50)).await }));
     let client = RetryLayer::new(policy.boxed_errors()).layer(server.clone());
     let error = client.oneshot(get().with(Deadline::after(ms(20)))).await.map(drop).unwrap_err();
     assert!(error.is::<TimedOut>());
@@ -174,7 +174,7 @@ async fn hook_may_use_the_same_limited_client() {
     let inner = limited.clone();
     let in_hook = Arc::new(AtomicBool::new(false));
     let ran = Arc::clone(&in_hook);
-    let policy = policy().before_attempt(move |_: &mut Parts, _: Attempting| {
+    let policy = policy().before_attempt(move |_: &mut Parts, _: AttemptContext| {
         let (inner, ran) = (inner.clone(), Arc::clone(&ran));
         Box::pin(async move {
             let token = get().map(ReplayBody::passthrough);

@@ -53,7 +53,7 @@ async fn none_is_given_to_requests_that_need_none_and_none_unasked() {
 fn patient() -> RetryPolicy<reattempt::Http, Constant> {
     let hour = Constant::new(Duration::from_secs(3600));
     policy()
-        .schedule(hour)
+        .backoff(hour)
         .max_elapsed(None)
         .max_attempts(u32::MAX)
         .budget(crate::support::tokens(100.0))

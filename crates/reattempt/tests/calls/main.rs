@@ -18,7 +18,7 @@ mod cancelling;
 mod cloned;
 mod credentials;
 mod deadlines;
-mod discarding;
+mod draining;
 mod errors;
 mod hearing;
 mod hook;

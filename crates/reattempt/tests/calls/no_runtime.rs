@@ -2,7 +2,6 @@
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use reattempt::{Deadline, RetryLayer};
 use reattempt_core::StopReason;
@@ -60,15 +59,14 @@ fn trap_23_a_call_that_would_have_to_wait_gets_its_outcome_instead() {
     let response: Answer = now(client.clone().oneshot(get())).unwrap();
     assert_eq!((response.status().as_u16(), server.count()), (503, 1));
     assert_eq!(report_of(&response).stop_reason(), StopReason::NoTimer);
-    assert_eq!(client.policy().get_budget().balance("one.example"), 10.0, "no token is lost");
+    assert_eq!(client.policy().budget_ref().balance("one.example"), 10.0, "no token is lost");
 }
 
 // trap 23
 #[test]
 fn trap_23_retries_without_a_delay_need_no_runtime() {
     let server = Server::statuses([503, 503, 200]);
-    let client =
-        RetryLayer::new(policy().schedule(Constant::new(Duration::ZERO))).layer(server.clone());
+    let client = RetryLayer::new(policy().backoff(Constant::immediate())).layer(server.clone());
     assert_eq!(now(client.oneshot(put())).unwrap().status(), 200);
     assert_eq!(server.count(), 3);
 }
@@ -94,16 +92,14 @@ fn trap_23_what_cannot_be_drained_at_once_is_dropped_where_nothing_can_wait() {
         }
         _ => 200.into(),
     });
-    let client =
-        RetryLayer::new(policy().schedule(Constant::new(Duration::ZERO))).layer(server.clone());
+    let client = RetryLayer::new(policy().backoff(Constant::immediate())).layer(server.clone());
     assert_eq!(now(client.oneshot(get())).unwrap().status(), 200);
 }
 
 #[test]
 fn a_streamed_body_needs_no_runtime() {
     let server = Server::statuses([503, 200]);
-    let client =
-        RetryLayer::new(policy().schedule(Constant::new(Duration::ZERO))).layer(server.clone());
+    let client = RetryLayer::new(policy().backoff(Constant::immediate())).layer(server.clone());
     let body = of_frames::<std::io::Error>([Ok("one "), Ok("two")]);
     let request = http::Request::put("http://one.example/").body(body).unwrap();
     assert_eq!(now(client.oneshot(request)).unwrap().status(), 200);

@@ -121,7 +121,7 @@ async fn a_body_that_was_not_kept() {
 async fn a_schedule_that_ended() {
     let schedule = Constant::new(ms(100)).take(0);
     let log = Log::default();
-    let client = RetryLayer::new(policy().schedule(schedule).observer(log.clone()))
+    let client = RetryLayer::new(policy().backoff(schedule).observer(log.clone()))
         .layer(Server::statuses([503]));
     client.oneshot(get()).await.unwrap();
     assert_eq!(log.lines(), [FAILED.to_owned(), gave_up("the schedule has ended")]);

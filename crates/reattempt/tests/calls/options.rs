@@ -55,9 +55,9 @@ async fn a_schedule() {
     let server = Server::statuses([503]);
     let client = RetryLayer::new(policy()).layer(server.clone());
     let schedule = SharedSchedule::new(Linear::new(ms(7)));
-    client.clone().oneshot(get().with(options().schedule(schedule.clone()))).await.unwrap();
+    client.clone().oneshot(get().with(options().backoff(schedule.clone()))).await.unwrap();
     assert_eq!(server.times(), [0, 7, 21]);
-    client.oneshot(get().with(options().schedule(schedule))).await.unwrap();
+    client.oneshot(get().with(options().backoff(schedule))).await.unwrap();
     assert_eq!(server.times()[3..], [21, 28, 42], "each call begins at its first delay");
 }
 
@@ -106,7 +106,7 @@ async fn a_handle_gives_its_options_to_all_its_calls() {
 #[tokio::test(start_paused = true)]
 async fn options_of_the_request_go_before_those_of_the_handle_one_by_one() {
     let server = Server::statuses([503]);
-    let of_handle = options().max_attempts(5).schedule(SharedSchedule::new(Constant::new(ms(7))));
+    let of_handle = options().max_attempts(5).backoff(SharedSchedule::new(Constant::new(ms(7))));
     let client = RetryLayer::new(policy()).layer(server.clone()).with_options(of_handle);
     client.oneshot(get().with(options().max_attempts(3))).await.unwrap();
     assert_eq!(server.times(), [0, 7, 14], "attempts of the request, schedule of the handle");

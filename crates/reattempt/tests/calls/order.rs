@@ -41,7 +41,7 @@ async fn nothing_is_sent_before_the_delay_is_over() {
 async fn the_delay_is_the_schedules_to_the_millisecond() {
     let server = Server::statuses([503]);
     let schedule = Linear::new(ms(100)).step(ms(150));
-    let client = RetryLayer::new(policy().schedule(schedule).max_attempts(5)).layer(server.clone());
+    let client = RetryLayer::new(policy().backoff(schedule).max_attempts(5)).layer(server.clone());
     let response = client.oneshot(get()).await.unwrap();
     assert_eq!(response.status(), 503);
     assert_eq!(server.times(), [0, 100, 350, 750, 1300]);
@@ -50,7 +50,7 @@ async fn the_delay_is_the_schedules_to_the_millisecond() {
 #[tokio::test(start_paused = true)]
 async fn a_delay_of_zero_is_none() {
     let server = Server::statuses([503]);
-    let client = RetryLayer::new(policy().schedule(Constant::new(ms(0)))).layer(server.clone());
+    let client = RetryLayer::new(policy().backoff(Constant::immediate())).layer(server.clone());
     let mut call = task::spawn(client.oneshot(get()));
     let response = assert_ready!(call.poll()).unwrap();
     assert_eq!((response.status().as_u16(), server.count()), (503, 3));
@@ -86,7 +86,7 @@ async fn one_attempt_or_none_means_never_to_retry() {
 async fn a_schedule_that_ends_ends_the_call() {
     let server = Server::statuses([503]);
     let schedule = Constant::new(ms(10)).take(1);
-    let client = RetryLayer::new(policy().schedule(schedule).max_attempts(9)).layer(server.clone());
+    let client = RetryLayer::new(policy().backoff(schedule).max_attempts(9)).layer(server.clone());
     let response = client.oneshot(get()).await.unwrap();
     assert_eq!(server.count(), 2);
     assert_eq!(report_of(&response).stop_reason(), StopReason::ScheduleEnded);
@@ -147,11 +147,7 @@ async fn the_schedule_counts_a_retry_whose_delay_the_server_gave() {
         _ => 503.into(),
     });
     let schedule = Linear::new(ms(100)).step(ms(1000));
-    RetryLayer::new(policy().schedule(schedule))
-        .layer(server.clone())
-        .oneshot(get())
-        .await
-        .unwrap();
+    RetryLayer::new(policy().backoff(schedule)).layer(server.clone()).oneshot(get()).await.unwrap();
     let times = server.times();
     assert_eq!(times[2] - times[1], 1100, "the second retry has the schedule's second delay");
 }
@@ -203,7 +199,7 @@ async fn without_a_limit_on_elapsed_time_there_is_none() {
     let server = Server::statuses([503]);
     let schedule = Constant::new(ms(3_600_000));
     let client =
-        RetryLayer::new(policy().schedule(schedule).max_elapsed(None)).layer(server.clone());
+        RetryLayer::new(policy().backoff(schedule).max_elapsed(None)).layer(server.clone());
     client.oneshot(get()).await.unwrap();
     assert_eq!(server.times(), [0, 3_600_000, 7_200_000]);
 }

@@ -13,7 +13,7 @@ use crate::support::{Server, get, ms, policy, tokens};
 async fn trap_10_concurrent_calls_have_their_own_delays_and_attempts() {
     let server = Server::statuses([503]);
     let schedule = Linear::new(ms(100));
-    let client = RetryLayer::new(policy().schedule(schedule)).layer(server.clone());
+    let client = RetryLayer::new(policy().backoff(schedule)).layer(server.clone());
     let mut first = task::spawn(client.clone().oneshot(get()));
     assert_pending!(first.poll());
     advance(ms(100)).await;
@@ -45,9 +45,9 @@ async fn trap_10_clones_of_a_layer_a_policy_and_a_client_share_one_budget() {
     let layer = RetryLayer::new(policy.clone());
     let client = layer.clone().layer(server.clone());
     client.clone().oneshot(get()).await.unwrap();
-    assert_eq!(client.policy().get_budget().balance("one.example"), 2.0);
+    assert_eq!(client.policy().budget_ref().balance("one.example"), 2.0);
     layer.layer(server.clone()).oneshot(get()).await.unwrap();
-    assert_eq!(policy.get_budget().balance("one.example"), 0.0);
+    assert_eq!(policy.budget_ref().balance("one.example"), 0.0);
     RetryLayer::new(policy).layer(server.clone()).oneshot(get()).await.unwrap();
     assert_eq!(server.count(), 3 + 3 + 1);
 }
@@ -62,8 +62,8 @@ async fn trap_10_layers_that_are_built_separately_share_nothing() {
     assert_eq!(server.count(), 60, "each has its own ten tokens");
     let (one, other) = (RetryPolicy::http(), RetryPolicy::http());
     RetryLayer::new(one.clone()).layer(server.clone()).oneshot(get()).await.unwrap();
-    assert!(one.get_budget().balance("one.example") < 8.1, "but for a little trickle");
-    assert_eq!(other.get_budget().balance("one.example"), 10.0);
+    assert!(one.budget_ref().balance("one.example") < 8.1, "but for a little trickle");
+    assert_eq!(other.budget_ref().balance("one.example"), 10.0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -87,7 +87,7 @@ async fn the_budget_is_shared_and_a_success_credited() {
     let policy = policy().budget(tokens(2.0));
     let client = StockLayer::new(policy.clone()).layer(server.clone());
     client.clone().oneshot(replayable(get())).await.unwrap();
-    assert!((policy.get_budget().balance("one.example") - 1.1).abs() < 1e-9);
+    assert!((policy.budget_ref().balance("one.example") - 1.1).abs() < 1e-9);
 
     let server = Server::statuses([503]);
     let client = StockLayer::new(policy).layer(server.clone());
@@ -124,7 +124,7 @@ async fn trap_11_a_call_dropped_in_the_wait_gives_its_token_back_and_one_that_wa
 async fn trap_10_calls_do_not_share_their_state() {
     let server = Server::statuses([503]);
     let schedule = Linear::new(ms(100));
-    let client = StockLayer::new(policy().schedule(schedule)).layer(server.clone());
+    let client = StockLayer::new(policy().backoff(schedule)).layer(server.clone());
     let mut first = task::spawn(client.clone().oneshot(replayable(get())));
     assert_pending!(first.poll());
     advance(ms(100)).await;

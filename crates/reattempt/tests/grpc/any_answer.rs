@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use reattempt::{
-    Grpc, HedgeLayer, HedgePolicy, RetryLayer, RetryPolicy, ServiceConfigLayer, TrailersOnlyLayer,
+    Grpc, HedgeLayer, HedgePolicy, PeekTrailersLayer, RetryLayer, RetryPolicy, ServiceConfigLayer,
 };
 use reattempt_grpc::ServiceConfig;
 use reattempt_schedule_fixed::Constant;
@@ -222,7 +222,7 @@ async fn under_every_layer_a_call_ends_after_no_more_attempts_than_it_may_have()
     let mut answered = [0; 5];
     for seed in 0..2000 {
         let server = || server(seed);
-        let peeking = TrailersOnlyLayer::new(ms(20));
+        let peeking = PeekTrailersLayer::new(ms(20));
         let servers: [_; 5] = std::array::from_fn(|_| server());
         let hedge = || HedgeLayer::new(HedgePolicy::grpc().max_attempts(4).delay(ms(20)));
         let of = |index: usize| servers[index].clone();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use http::Request;
-use reattempt::{CallOptions, HedgeLayer, HedgePolicy, ReportSlot, RetryLayer, TrailersOnlyLayer};
+use reattempt::{CallOptions, HedgeLayer, HedgePolicy, PeekTrailersLayer, ReportSlot, RetryLayer};
 use reattempt_core::StopReason;
 use reattempt_grpc::{Code, Throttle, Throttling};
 use tonic::body::Body;
@@ -111,7 +111,7 @@ async fn pb_1_pushback_is_read_from_trailers_and_not_from_the_headers_before_the
         let client = RetryLayer::new(policy(20)).layer(committed.clone());
         let (code, _) = read(client.oneshot(call()).await.unwrap()).await;
         assert_eq!((code, committed.count()), (Some(Code::Unavailable), 1), "{value}");
-        let peeking = TrailersOnlyLayer::new(ms(50)).layer(looked_at.clone());
+        let peeking = PeekTrailersLayer::new(ms(50)).layer(looked_at.clone());
         RetryLayer::new(policy(20)).layer(peeking).oneshot(call()).await.unwrap();
         assert_eq!(looked_at.times(), [0, 20], "{value}");
     }

@@ -106,7 +106,7 @@ fn call_within(timeout: &'static str) -> Request<Body> {
 
 /// The defaults, but for a delay of exactly so much.
 fn policy(delay: Duration) -> RetryPolicy<Grpc, Constant> {
-    RetryPolicy::grpc().schedule(Constant::new(delay))
+    RetryPolicy::grpc().backoff(Constant::new(delay))
 }
 
 /// The server hears of a deadline by the field alone.
@@ -138,7 +138,8 @@ async fn a_timeout_of_the_callers_is_handed_on_whole_however_long_or_short() {
     let rows = [("259200S", "259200S"), ("900u", "900000n"), ("1n", "1n"), ("2H", "7200000m")];
     for (first, second) in rows {
         let server = Server::of_codes([Code::Unavailable, Code::Ok]);
-        let client = RetryLayer::new(policy(ms(0))).layer(server.clone());
+        let client = RetryLayer::new(RetryPolicy::grpc().backoff(Constant::immediate()))
+            .layer(server.clone());
         client.oneshot(call_within(first)).await.unwrap();
         assert_eq!(server.timeouts(), [Some(first.into()), Some(second.into())]);
     }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use http::Request;
 use http_body_util::BodyExt;
-use reattempt::{Attempting, CallOptions, Deadline, Report, ReportSlot, RetryLayer, RetryPolicy};
+use reattempt::{
+    AttemptContext, CallOptions, Deadline, Report, ReportSlot, RetryLayer, RetryPolicy,
+};
 use reattempt_core::StopReason;
 use reattempt_grpc::{Code, parse_grpc_timeout};
 use tokio::time::{Instant, sleep};
@@ -80,7 +82,7 @@ async fn dl_2_also_when_a_hook_has_taken_time() {
         1 => trailers_only(Code::Unavailable),
         _ => trailers_only(Code::Ok),
     });
-    let slow = policy(0).before_attempt(|_: &mut http::request::Parts, _: Attempting| {
+    let slow = policy(0).before_attempt(|_: &mut http::request::Parts, _: AttemptContext| {
         Box::pin(sleep(Duration::from_millis(200)))
     });
     RetryLayer::new(slow).layer(server.clone()).oneshot(call_within("1S")).await.unwrap();

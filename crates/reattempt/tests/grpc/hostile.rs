@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 
 use http_body_util::BodyExt;
 use reattempt::{
-    CallOptions, HedgeLayer, HedgePolicy, RetryLayer, ServiceConfigLayer, TrailersOnlyLayer,
+    CallOptions, HedgeLayer, HedgePolicy, PeekTrailersLayer, RetryLayer, ServiceConfigLayer,
 };
 use reattempt_control::RetryBudget;
 use reattempt_grpc::{Code, ServiceConfig, ServiceConfigHandle, parse_grpc_timeout};
@@ -182,7 +182,7 @@ async fn st_5_hostile_trailers_reach_the_caller() {
         let server = Server::at_once(move |_| streaming(steps()));
         let client = ServiceBuilder::new()
             .layer(RetryLayer::new(policy(1)))
-            .layer(TrailersOnlyLayer::new(ms(10)))
+            .layer(PeekTrailersLayer::new(ms(10)))
             .service(server.clone());
         let reply = client.oneshot(call()).await.unwrap();
         assert!(!reply.headers().contains_key("grpc-status-details-bin"));

@@ -26,7 +26,7 @@ async fn dl_2_an_inbound_deadline_is_told_to_every_attempt_of_an_outbound_call()
             // The handler has work of its own.
             sleep(ms(200)).await;
             let mut outbound = call();
-            Deadline::hand_on(inbound.extensions(), outbound.extensions_mut());
+            Deadline::propagate(inbound.extensions(), outbound.extensions_mut());
             client.oneshot(outbound).await.unwrap();
             Ok::<_, Infallible>(Response::new(Empty::<Bytes>::new()))
         }
@@ -61,7 +61,7 @@ async fn dl_1_of_two_deadlines_the_earlier_is_handed_on_and_none_is_made_up() {
         (Some(late), Some(early), Some(early)),
     ] {
         let mut outbound = of(own);
-        Deadline::hand_on(&of(inbound), &mut outbound);
+        Deadline::propagate(&of(inbound), &mut outbound);
         assert_eq!(outbound.get(), handed_on.as_ref());
     }
 }

@@ -23,8 +23,8 @@ mod hedged;
 mod hostile;
 mod inbound;
 mod lost;
+mod peek_trailers;
 #[path = "../metrics/reset.rs"]
 mod reset;
 mod sorting;
 mod support;
-mod trailers_only;

@@ -195,7 +195,10 @@ pub(crate) fn call_within(timeout: &str) -> Request<Body> {
 
 /// The defaults, but for a delay of exactly so much.
 pub(crate) fn policy(delay: u64) -> RetryPolicy<Grpc, Constant> {
-    RetryPolicy::grpc().schedule(Constant::new(ms(delay)))
+    RetryPolicy::grpc().backoff(match delay {
+        0 => Constant::immediate(),
+        delay => Constant::new(ms(delay)),
+    })
 }
 
 /// The status that the caller of a generated client sees, and what it has read of the answer.

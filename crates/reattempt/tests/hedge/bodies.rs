@@ -115,7 +115,7 @@ async fn hg_10_what_is_written_goes_to_all_and_a_new_one_gets_what_was_sent_befo
     assert_eq!(text(&mut first.0), "one");
     speak.send("two".into()).unwrap();
     assert_eq!(text(&mut first.0), "two");
-    // Kept frames may be one by now.
+    // Saved frames may be one by now.
     assert_eq!(text_of(&mut second.0, 6), "onetwo");
     advance(ms(100)).await;
     assert_pending!(call.poll());

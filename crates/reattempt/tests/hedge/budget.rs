@@ -18,7 +18,7 @@ async fn hg_8_one_that_is_refused_is_not_sent_and_those_in_flight_go_on() {
     let client = HedgeLayer::new(policy.clone()).layer(server.clone());
     let answer = client.oneshot(get()).await.unwrap();
     assert_eq!((server.times(), report(&answer)), (vec![0, 100], Some((2, 1))));
-    assert!(policy.get_budget().balance("one.example") < 1.0, "it was spent");
+    assert!(policy.budget_ref().balance("one.example") < 1.0, "it was spent");
 }
 
 // HG-8

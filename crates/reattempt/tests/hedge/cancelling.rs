@@ -89,7 +89,7 @@ fn hedged(slow: &Slow) -> (impl Service<Request<Body>, Future: Send> + Clone + u
 
 /// What has been taken from the budget of a call that is over or dropped.
 fn taken(policy: &HedgePolicy) -> f64 {
-    5.0 - policy.get_budget().balance("one.example")
+    5.0 - policy.budget_ref().balance("one.example")
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use crate::support::{Act, Server, get, ms, put, report_of};
 use crate::{policy, report};
 
 fn retries() -> RetryPolicy<reattempt::Http, Constant> {
-    RetryPolicy::http().schedule(Constant::new(ms(1000)))
+    RetryPolicy::http().backoff(Constant::new(ms(1000)))
 }
 
 #[tokio::test(start_paused = true)]

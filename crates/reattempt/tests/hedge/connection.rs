@@ -116,7 +116,7 @@ async fn run(policy: HedgePolicy<Grpc>, fate: Fate) -> Run {
     if !matches!(fate, Fate::HangsFirst) {
         server.abort();
     }
-    let balance = policy.get_budget().balance(&address);
+    let balance = policy.budget_ref().balance(&address);
     Run { statuses, connections: connections.load(Ordering::SeqCst), resets, memory, balance }
 }
 

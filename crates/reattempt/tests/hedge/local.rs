@@ -134,7 +134,7 @@ async fn refused_hedge_does_not_hide_the_response() {
     let client = client.layer(only_first(server.clone(), || Overloaded::new().into()));
     let answer = client.oneshot(get()).await.unwrap();
     assert_eq!((answer.status().as_u16(), report(&answer), server.count()), (503, None, 1));
-    assert_eq!(policy.get_budget().balance("one.example"), 5.0);
+    assert_eq!(policy.budget_ref().balance("one.example"), 5.0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -51,10 +51,10 @@ async fn trap_09_a_hedge_waits_for_readiness_while_the_first_goes_on() {
     advance(ms(100)).await;
     assert_pending!(call.poll());
     assert_pending!(task::spawn(handle.next_request()).poll());
-    assert_eq!(policy.get_budget().balance("one.example"), 4.0, "taken for one that may be sent");
+    assert_eq!(policy.budget_ref().balance("one.example"), 4.0, "taken for one that may be sent");
     first.send_response(mocked(200));
     assert_eq!(assert_ready_ok!(call.poll()).status(), 200);
-    assert_eq!(policy.get_budget().balance("one.example"), 5.0, "trap 11: it was not");
+    assert_eq!(policy.budget_ref().balance("one.example"), 5.0, "trap 11: it was not");
 }
 
 // trap 11
@@ -69,9 +69,9 @@ async fn trap_11_a_token_for_a_hedge_that_was_not_sent_goes_back_when_the_call_i
     assert_pending!(call.poll());
     advance(ms(100)).await;
     assert_pending!(call.poll());
-    assert_eq!(policy.get_budget().balance("one.example"), 4.0);
+    assert_eq!(policy.budget_ref().balance("one.example"), 4.0);
     drop(call);
-    assert_eq!(policy.get_budget().balance("one.example"), 5.0);
+    assert_eq!(policy.budget_ref().balance("one.example"), 5.0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,7 +117,7 @@ async fn trap_09_a_service_that_never_gets_ready_is_not_waited_for_without_end()
         (error.limit(), error.refused().unwrap().status.as_u16()),
         (TimeLimit::Elapsed, 503)
     );
-    assert_eq!(policy.get_budget().balance("one.example"), 5.0);
+    assert_eq!(policy.budget_ref().balance("one.example"), 5.0);
 }
 
 // trap 09

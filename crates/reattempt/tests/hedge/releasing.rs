@@ -204,9 +204,9 @@ async fn dropped_during_the_wait_gives_the_token_back() {
     let client = HedgeLayer::new(policy.clone()).layer(server.clone());
     let mut call = task::spawn(client.oneshot(get()));
     assert_pending!(call.poll());
-    assert_eq!(policy.get_budget().balance("one.example"), 4.0);
+    assert_eq!(policy.budget_ref().balance("one.example"), 4.0);
     drop(call);
-    assert_eq!((policy.get_budget().balance("one.example"), server.count()), (5.0, 1));
+    assert_eq!((policy.budget_ref().balance("one.example"), server.count()), (5.0, 1));
 }
 
 /// A call whose first attempt was refused, and whose hedge waits for its service.
@@ -274,7 +274,7 @@ async fn limit_without_an_error_waits_for_the_service() {
         drop((others, place));
         assert!(call.is_woken());
         assert_eq!(assert_ready!(call.poll()).unwrap().status(), 200);
-        assert!((policy.get_budget().balance("one.example") - 4.1).abs() < 1e-6);
+        assert!((policy.budget_ref().balance("one.example") - 4.1).abs() < 1e-6);
     }
 }
 
@@ -364,7 +364,7 @@ async fn replacement_never_ready_ends_the_call() {
     advance(ms(1001)).await;
     let error = assert_ready!(call.poll()).unwrap_err();
     assert!(error.is::<Error>(), "what there is: {error}");
-    assert_eq!(policy.get_budget().balance("one.example"), 5.0);
+    assert_eq!(policy.budget_ref().balance("one.example"), 5.0);
 }
 
 /// Refuses two attempts, the second with a wait, and then takes its time.
@@ -402,7 +402,7 @@ async fn dropped_anywhere_leaves_nothing_behind() {
         let ended = answer.is_some();
         let sent = server.count().saturating_sub(1) as f64;
         drop((call, answer));
-        let left = policy.get_budget().balance("one.example");
+        let left = policy.budget_ref().balance("one.example");
         let credit = if ended { 0.1 } else { 0.0 };
         assert!((left - (5.0 - sent + credit)).abs() < 1e-6, "{polls}: {left} after {sent}");
         assert_eq!((places.available_permits(), memory.used()), (2, 0), "{polls}");

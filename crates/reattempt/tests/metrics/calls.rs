@@ -1,7 +1,7 @@
 //! What is measured of a call and of each attempt, and when.
 
 use reattempt::{
-    Deadline, HedgeLayer, HedgePolicy, RetryLayer, ServiceConfigLayer, TrailersOnlyLayer,
+    Deadline, HedgeLayer, HedgePolicy, PeekTrailersLayer, RetryLayer, ServiceConfigLayer,
 };
 use reattempt_grpc::{Code, ServiceConfig};
 use tower::{Service, ServiceBuilder, ServiceExt};
@@ -114,7 +114,7 @@ async fn obs_2_st_5_trailers_that_are_made_part_of_the_head_end_the_attempt() {
         1 => streaming([Step::Trailers(status(Code::Unavailable))]),
         _ => ends_with(Code::Ok),
     };
-    let peeking = || TrailersOnlyLayer::new(ms(5));
+    let peeking = || PeekTrailersLayer::new(ms(5));
     // Within the attempt, and around it.
     let within = Reader::new();
     let client = ServiceBuilder::new()

@@ -239,7 +239,7 @@ async fn tn_4_deadline_is_one_whoever_is_first() {
     }
 }
 
-/// `Endpoint::timeout` is shorter than the deadline, or there is none: DEADLINE_EXCEEDED for judgement,
+/// `Endpoint::timeout` is shorter than the deadline, or there is none: DEADLINE_EXCEEDED for classification,
 /// caller and metrics.
 // TN-4
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use std::future::Ready;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Empty;
-use reattempt::{BoxedError, Cloned, Grpc, Http, OwnError, Pace, PaceFuture, PaceLayer};
+use reattempt::{BoxedError, CloneRequest, Grpc, Http, OwnError, Pace, PaceFuture, PaceLayer};
 use tower::Service;
 
 fn send<T: Send>() {}
@@ -39,7 +39,7 @@ fn what_users_hold_is_send_and_sync() {
     send_sync_unpin::<PaceLayer>();
     send_sync_unpin::<PaceLayer<Grpc>>();
     send_sync_unpin::<PaceLayer<Http, BoxedError>>();
-    send_sync_unpin::<PaceLayer<Cloned<fn()>>>();
+    send_sync_unpin::<PaceLayer<CloneRequest<fn()>>>();
     send_sync_unpin::<Pace<fn()>>();
     send_sync_unpin::<Pace<fn(), Grpc, BoxedError>>();
 }

@@ -179,7 +179,7 @@ async fn a_retry_layer_sends_a_refused_call_again() {
     let server = Server::statuses([429, 200]);
     let pace = pace();
     let policy = RetryPolicy::http()
-        .schedule(Constant::new(ms(60)))
+        .backoff(Constant::new(ms(60)))
         .budget(RetryBudget::unlimited())
         .max_attempts(3)
         .boxed_errors();

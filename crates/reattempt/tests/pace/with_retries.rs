@@ -15,7 +15,7 @@ use super::support::{Answer, Server, answer, call, ms, pace, secs};
 
 fn policy() -> RetryPolicy<reattempt::Http, Constant> {
     RetryPolicy::http()
-        .schedule(Constant::new(ms(10)))
+        .backoff(Constant::new(ms(10)))
         .budget(RetryBudget::unlimited())
         .max_attempts(4)
 }
@@ -54,7 +54,7 @@ async fn one_pace_as_schedule_and_layer_counts_each_outcome_once() {
     let mut client = checked(
         ServiceBuilder::new()
             .layer(PaceLayer::http(pace.clone()).waits_only())
-            .layer(RetryLayer::new(policy().schedule(pace.clone())))
+            .layer(RetryLayer::new(policy().backoff(pace.clone())))
             .service(server.watch()),
     );
     call(&mut client).await.unwrap();
@@ -80,7 +80,7 @@ async fn one_pace_as_schedule_and_layer_counts_each_outcome_once() {
 async fn as_a_schedule_alone_it_moves_with_every_attempt_of_every_call() {
     let server = Server::statuses([429, 429, 429, 429, 429, 200]);
     let pace = pace();
-    let policy = policy().schedule(pace.clone()).max_attempts(3);
+    let policy = policy().backoff(pace.clone()).max_attempts(3);
     let mut client = checked(RetryLayer::new(policy).layer(server.watch()));
     assert_eq!(call(&mut client).await.unwrap().status(), 429);
     assert_eq!(call(&mut client).await.unwrap().status(), 200);
@@ -100,7 +100,7 @@ async fn retries_work_again_after_a_long_outage() {
         _ => Ok(answer(if number % 50 == 0 { 503 } else { 200 })),
     });
     let pace = Responsive::new();
-    let policy = policy().schedule(pace.clone()).max_elapsed(secs(30));
+    let policy = policy().backoff(pace.clone()).max_elapsed(secs(30));
     let mut client = checked(RetryLayer::new(policy).layer(server.watch()));
     let mut stopped = Vec::new();
     let mut calls = 0;
@@ -129,7 +129,7 @@ async fn retries_work_again_after_a_long_outage() {
 async fn the_limits_of_a_retry_layer_see_the_delays_of_its_schedule() {
     let server = Server::statuses([429]);
     let pace = pace();
-    let policy = policy().schedule(pace.clone()).max_elapsed(ms(250));
+    let policy = policy().backoff(pace.clone()).max_elapsed(ms(250));
     let mut client = checked(RetryLayer::new(policy).layer(server.watch()));
     let answer = call(&mut client).await.unwrap();
     assert_eq!(answer.status(), 429);

@@ -93,11 +93,11 @@ async fn the_quota_of_aws_gives_back_what_the_last_retry_paid() {
     let policy = RetryPolicy::http().profile(profile::aws());
     let server = Server::saying([503, 503]);
     assert_eq!(call!(policy.clone(), Method::GET, server), 200);
-    assert_eq!(policy.get_budget().balance("example.com"), 495.0);
+    assert_eq!(policy.budget_ref().balance("example.com"), 495.0);
     assert_eq!(call!(policy.clone(), Method::GET, Server::default()), 200);
-    assert_eq!(policy.get_budget().balance("example.com"), 496.0);
+    assert_eq!(policy.budget_ref().balance("example.com"), 496.0);
     assert_eq!(call!(policy.clone(), Method::GET, Server::saying([503; 9])), 503);
-    assert_eq!(policy.get_budget().balance("example.com"), 486.0);
+    assert_eq!(policy.budget_ref().balance("example.com"), 486.0);
 }
 
 #[test]
@@ -107,19 +107,19 @@ fn what_is_set_after_it_holds_and_the_rest_stays() {
     let policy = policy.profile(profile::stripe());
     assert_eq!((policy.limits().max_attempts, policy.limits().max_elapsed), (3, None));
     assert_eq!(policy.limits().max_server_delay, secs(7));
-    assert_eq!(policy.get_budget().balance("a"), 77.0);
+    assert_eq!(policy.budget_ref().balance("a"), 77.0);
 
     let policy = policy.profile(profile::aws()).max_attempts(9).max_elapsed(secs(2));
     let limits = policy.limits();
     assert_eq!((limits.max_attempts, limits.max_elapsed), (9, Some(secs(2))));
-    assert_eq!(policy.get_budget().balance("a"), 500.0);
+    assert_eq!(policy.budget_ref().balance("a"), 500.0);
 }
 
 #[test]
 fn it_goes_into_policies_of_every_protocol() {
     let grpc = RetryPolicy::grpc().profile(profile::google());
     assert_eq!(grpc.limits().max_attempts, 6);
-    assert_eq!(grpc.get_budget().balance("a"), f64::INFINITY, "no budget unless one is given");
+    assert_eq!(grpc.budget_ref().balance("a"), f64::INFINITY, "no budget unless one is given");
     let failed = |_: Result<&(), &(dyn std::error::Error + 'static)>| Verdict::Success;
     let cloned = RetryPolicy::cloned(failed).profile(profile::cenkalti().shared());
     assert_eq!(cloned.limits().max_elapsed, Some(secs(900)));

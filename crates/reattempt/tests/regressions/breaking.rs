@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -91,7 +90,7 @@ async fn retries_at_once_of_a_service_that_is_always_ready_let_others_have_their
         Ok::<_, Infallible>(answer)
     });
     let policy = RetryPolicy::http()
-        .schedule(Constant::new(Duration::ZERO))
+        .backoff(Constant::immediate())
         .max_attempts(10_000)
         .max_elapsed(None)
         .budget(Unlimited);

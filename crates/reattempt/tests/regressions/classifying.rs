@@ -30,10 +30,10 @@ async fn the_calls_classifier_is_asked_about_timeouts_of_attempts() {
 #[cfg(feature = "tower-http")]
 #[tokio::test(start_paused = true)]
 async fn what_a_classifier_of_tower_http_calls_a_success_is_left_to_the_table() {
-    use reattempt::ClassifyWith;
+    use reattempt::TowerHttpClassifier;
     use tower_http::classify::StatusInRangeAsFailures;
 
-    let only_5xx = ClassifyWith::new(StatusInRangeAsFailures::new(500..=599));
+    let only_5xx = TowerHttpClassifier::new(StatusInRangeAsFailures::new(500..=599));
     // 429 is the table's, 501 only the classifier's, and 404 nobody's.
     for (status, attempts) in [(429, 2), (501, 2), (404, 1)] {
         let server = Server::statuses([status, 200]);

@@ -3,7 +3,7 @@
 use std::io::ErrorKind::ConnectionReset;
 
 use http::request::Parts;
-use reattempt::{Attempting, Deadline, ReportSlot, RetryLayer};
+use reattempt::{AttemptContext, Deadline, ReportSlot, RetryLayer};
 use reattempt_core::StopReason;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, ServiceExt};
@@ -15,7 +15,7 @@ use crate::support::{Server, With, get, ms, options, policy};
 async fn a_retry_whose_hook_outlasts_the_limit_is_not_sent() {
     for by_deadline in [false, true] {
         let server = Server::by(|_, _| ConnectionReset.into());
-        let policy = policy().before_attempt(|_: &mut Parts, attempt: Attempting| {
+        let policy = policy().before_attempt(|_: &mut Parts, attempt: AttemptContext| {
             Box::pin(async move {
                 if attempt.number > 1 {
                     sleep(ms(60_000)).await;

@@ -49,13 +49,13 @@ impl Random for Never {
 
 /// A call that is throttled; the interval after it.
 pub(crate) fn refuse(pace: &Responsive, random: &mut dyn Random) -> Duration {
-    pace.failed(pace.admit(), &THROTTLED, random);
+    pace.on_failure(pace.on_send(), &THROTTLED, random);
     pace.interval()
 }
 
 /// A call that succeeds; the interval after it.
 pub(crate) fn accept(pace: &Responsive, random: &mut dyn Random) -> Duration {
-    pace.succeeded(pace.admit(), random);
+    pace.on_success(pace.on_send(), random);
     pace.interval()
 }
 

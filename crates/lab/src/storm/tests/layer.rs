@@ -121,7 +121,7 @@ type Open = (u32, u64, Pin<Box<dyn Future<Output = ()> + Send>>, ReportSlot);
 async fn client(number: u32, scene: Scene, policy: Policy, world: Arc<Mutex<World>>) -> Vec<Ended> {
     let mut arrivals = Arrivals::new(scene.seed, number.into(), scene.rate);
     let layers_policy = RetryPolicy::http()
-        .schedule(policy.schedule.clone())
+        .backoff(policy.schedule.clone())
         .max_attempts(policy.limits.max_attempts)
         .max_elapsed(policy.limits.max_elapsed)
         .budget(policy.budget_of_client())

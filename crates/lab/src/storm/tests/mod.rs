@@ -250,8 +250,8 @@ fn many_clients_do_not_keep_a_server_down_by_the_default_trickle() {
         };
         let default = figures("standard");
         assert!(!default.metastable, "{rate}/s: {default:?}");
-        assert_eq!(default, figures("standard:budget.trickle=0.01"));
-        let tenfold = figures("standard:budget.trickle=0.1");
+        assert_eq!(default, figures("standard:budget.min_per_second=0.01"));
+        let tenfold = figures("standard:budget.min_per_second=0.1");
         assert!(tenfold.metastable, "{rate}/s: {tenfold:?}");
     }
 }

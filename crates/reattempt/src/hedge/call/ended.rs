@@ -19,7 +19,9 @@ use crate::error_mode::ErrorMode;
 use crate::hedge::next::{Event, Pushback};
 use crate::hedge::policy::Settings;
 use crate::hedge::{Extended, HedgeReport};
-use crate::protocol::{Carry, Committed, Judge, Kept, chain, is_refused_here, unanswered};
+use crate::protocol::{
+    ClassifyOutcome, Committed, Replay, Saved, chain, is_refused_here, unanswered,
+};
 use crate::random::CallRandom;
 use crate::{AttemptOutcome, CallOptions, Deadline, RefusedResponse, TimeLimit, TimedOut, clock};
 
@@ -43,8 +45,8 @@ pub(in crate::hedge) type OverOf<S, Req, K, M> =
 
 /// What the caller gets.
 pub(in crate::hedge) type AnswerOf<S, Req, K, M> = Result<
-    <K as Judge<<S as Service<<K as Carry<Req>>::Attempt>>::Response>>::Answer,
-    <M as ErrorMode<<S as Service<<K as Carry<Req>>::Attempt>>::Error>>::Error,
+    <K as ClassifyOutcome<<S as Service<<K as Replay<Req>>::Attempt>>::Response>>::Answer,
+    <M as ErrorMode<<S as Service<<K as Replay<Req>>::Attempt>>::Error>>::Error,
 >;
 
 /// What an attempt's outcome means to the call.
@@ -57,7 +59,7 @@ struct Sorted {
 
 impl<S, Req, K, B, M> Call<S, Req, K, B, M>
 where
-    K: Carry<Req> + Judge<S::Response>,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt> + Clone,
     S::Response: Extended,
     B: Budget,
@@ -153,18 +155,18 @@ where
         }
         let settings = &*self.shared.policy.settings;
         let options = self.options.as_ref();
-        let judgement =
+        let classification =
             settings.protocol.judge(result.as_ref().map_err(M::view), options, || false);
-        let event = match judgement.verdict {
+        let event = match classification.verdict {
             Verdict::Success => Event::Answered,
             Verdict::Transient(_) | Verdict::Unprocessed(_) => {
-                Event::Failed(self.pushback(judgement.hint))
+                Event::Failed(self.pushback(classification.hint))
             }
             _ if !self.responded(result) => Event::Errored,
             _ => Event::Fatal,
         };
-        let failure = judgement.verdict.failure().copied();
-        Sorted { event, failure, stop: judgement.hint == ServerHint::Stop }
+        let failure = classification.verdict.failure().copied();
+        Sorted { event, failure, stop: classification.hint == ServerHint::Stop }
     }
 
     /// Returns `true` if a server has responded.
@@ -179,7 +181,7 @@ where
         if cut_off {
             return Some(Event::Lost);
         }
-        if self.kept.as_ref().is_some_and(Kept::source_failed) {
+        if self.kept.as_ref().is_some_and(Saved::source_failed) {
             return Some(Event::Fatal);
         }
         let mut causes = std::iter::successors(Some(error), |&error| cause(error))
@@ -374,7 +376,7 @@ where
         let protocol = &self.shared.policy.settings.protocol;
         let running = self.running.as_mut();
         let refused = running.and_then(|running| match running.last.take() {
-            Some((_, Ok(response))) => protocol.discard(response).1,
+            Some((_, Ok(response))) => protocol.drain(response).1,
             _ => running.refused.take(),
         });
         let made =
@@ -472,8 +474,8 @@ where
     /// Reads of a refused response what is there at once, so that its connection may be used again.
     fn throw_away(&mut self, refused: Option<(u32, ResultOf<S, Req, K, M>)>, cx: &mut Context<'_>) {
         if let Some((_, Ok(response))) = refused {
-            let (discard, head) = self.shared.policy.settings.protocol.discard(response);
-            let _ = pin!(discard).poll(cx);
+            let (drain, head) = self.shared.policy.settings.protocol.drain(response);
+            let _ = pin!(drain).poll(cx);
             if let Some(running) = &mut self.running {
                 running.refused = head;
             }
@@ -490,7 +492,7 @@ pub(in crate::hedge) fn timed_out<S, Req, K, M>(
     refused: Option<RefusedResponse>,
 ) -> Option<AnswerOf<S, Req, K, M>>
 where
-    K: Carry<Req> + Judge<S::Response>,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt>,
     M: ErrorMode<S::Error>,
 {

@@ -9,7 +9,7 @@ use crate::hedge::Hedgeable;
 use crate::hedge::latencies::Stopwatch;
 use crate::hedge::next::Rules;
 use crate::hedge::policy::{HedgeDelay, MOST_ATTEMPTS, Settings};
-use crate::protocol::{Added, Carry};
+use crate::protocol::{Added, Replay};
 use crate::{CallOptions, Deadline};
 
 /// What a look at a new request has told.
@@ -33,7 +33,7 @@ impl Opening {
         request: &Req,
     ) -> Self
     where
-        K: Carry<Req> + Hedgeable<Req>,
+        K: Replay<Req> + Hedgeable<Req>,
     {
         let wishes = settings.protocol.wishes(request);
         let options = match (wishes.options, of_handle) {
@@ -44,7 +44,7 @@ impl Opening {
         let own = options.as_ref();
         let deadlines = wishes.deadline.into_iter().chain(own.and_then(CallOptions::get_deadline));
         let deadline = deadlines.min();
-        let may_repeat = settings.protocol.cannot_keep(request).is_none()
+        let may_repeat = settings.protocol.cannot_save(request).is_none()
             && !own.is_some_and(CallOptions::never);
         let replaces = may_repeat && settings.protocol.replaces();
         let may_hedge = may_repeat
@@ -95,7 +95,7 @@ impl Opening {
 
     /// Whether nothing is learnt from the call's outcome and nothing cuts it short, so that it need
     /// only be handed on.
-    pub(in crate::hedge) fn is_indifferent(&self, interrupts: bool) -> bool {
+    pub(in crate::hedge) fn is_noop(&self, interrupts: bool) -> bool {
         !self.keeps() && self.stopwatch.is_none() && !(interrupts && self.deadline.is_some())
     }
 }

@@ -9,11 +9,11 @@ use tower_service::Service;
 use super::{Call, ResultOf};
 use crate::error_mode::ErrorMode;
 use crate::hedge::running::Replacing;
-use crate::protocol::{AttemptKind, Carry, Kept, NextAttempt};
+use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
 
 impl<S, Req, K, B, M> Call<S, Req, K, B, M>
 where
-    K: Carry<Req>,
+    K: Replay<Req>,
     S: Service<K::Attempt> + Clone,
     B: Budget,
     M: ErrorMode<S::Error>,
@@ -29,7 +29,7 @@ where
         let error = result.as_ref().err().map(M::view);
         let Some(undone) = error.and_then(|error| protocol.undone(error)) else { return false };
         let late = self.deadline.is_some_and(|deadline| deadline.instant() <= Instant::now());
-        if late || !self.kept.as_ref().is_some_and(Kept::at_hand) {
+        if late || !self.kept.as_ref().is_some_and(Saved::at_hand) {
             return false;
         }
         let running = self.running();
@@ -62,7 +62,7 @@ where
         // A service that is not ready is waited for, but not without end.
         let now = Instant::now();
         let late = self.rules.end().is_some_and(|end| end <= now);
-        let at_hand = self.kept.as_ref().is_some_and(Kept::at_hand);
+        let at_hand = self.kept.as_ref().is_some_and(Saved::at_hand);
         let mut place = 0;
         while let Some(replacing) = running.replacing.get_mut(place) {
             let ready = if late || !at_hand {

@@ -11,15 +11,15 @@ use super::Grpc;
 use crate::deadline::GRPC_TIMEOUT;
 use crate::protocol::message::{host, wishes_of};
 use crate::protocol::{
-    Added, Admitted, Carry, KeptRequest, NestedMarker, NextAttempt, Origin, Wishes,
+    Added, NestedMarker, NextAttempt, Origin, Replay, RetrySafety, SavedRequest, Wishes,
 };
 use crate::{CallOptions, Deadline};
 
 const PREVIOUS_ATTEMPTS: HeaderName = HeaderName::from_static("grpc-previous-rpc-attempts");
 
-impl Carry<Request<Body>> for Grpc {
+impl Replay<Request<Body>> for Grpc {
     type Attempt = Request<Body>;
-    type Kept = KeptRequest<Body>;
+    type Saved = SavedRequest<Body>;
     type Rest = Body;
 
     /// Generated clients put the method among the extensions, which means nothing here.
@@ -46,8 +46,8 @@ impl Carry<Request<Body>> for Grpc {
     }
 
     /// Which methods may be repeated, only their callers can say.
-    fn admit(&self, _: &KeptRequest<Body>) -> Admitted {
-        Admitted { carry: true, repeatable: false, keyed: false }
+    fn retry_safety(&self, _: &SavedRequest<Body>) -> RetrySafety {
+        RetrySafety { carry: true, repeatable: false, keyed: false }
     }
 
     fn path<'a>(&self, request: &'a Request<Body>) -> &'a str {
@@ -68,17 +68,17 @@ impl Carry<Request<Body>> for Grpc {
         &self,
         mut request: Request<Body>,
         added: Added<'_>,
-        kept: &mut Option<Self::Kept>,
+        kept: &mut Option<Self::Saved>,
     ) -> Request<Body> {
         first(request.headers_mut(), added);
         // Generated clients encode a single message when they are asked for it, and do not give its length.
         let limits = self.http.limits_of(&request);
         let tee = |body| ReplayBody::read_ahead(body, &limits);
-        boxed(KeptRequest::keep(request, added, kept, tee))
+        boxed(SavedRequest::keep(request, added, kept, tee))
     }
 
-    fn again(&self, kept: &mut Option<Self::Kept>, next: NextAttempt) -> Option<Request<Body>> {
-        let mut attempt = KeptRequest::again(kept, next)?;
+    fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Request<Body>> {
+        let mut attempt = SavedRequest::again(kept, next)?;
         let headers = attempt.headers_mut();
         // The number of those before it, of which one that was replaced is none (rules RPH-1, RPH-2).
         if next.number > 1 {
@@ -92,13 +92,13 @@ impl Carry<Request<Body>> for Grpc {
         Some(boxed(attempt))
     }
 
-    fn destination<'a>(&self, kept: &'a Self::Kept) -> Cow<'a, str> {
+    fn destination<'a>(&self, kept: &'a Self::Saved) -> Cow<'a, str> {
         kept.destination(&self.http)
     }
 
     /// In the buffer of the kept head, of which nothing else is left.
-    fn last_destination(&self, kept: Self::Kept) -> String {
-        kept.head.into_text(|head| self.http.destination_of_kept(head))
+    fn last_destination(&self, kept: Self::Saved) -> String {
+        kept.head.into_text(|head| self.http.destination_of_saved(head))
     }
 
     fn split(&self, attempt: Request<Body>) -> (Parts, Body) {

@@ -1,9 +1,9 @@
-//! The judgement of an error under gRPC: by where it came from, never by the status that a client would
+//! The classification of an error under gRPC: by where it came from, never by the status that a client would
 //! make of it (rule TN-10).
 
 use std::error::Error;
 
-use reattempt_core::{Failure, FailureKind, Judgement, Verdict};
+use reattempt_core::{Classification, Failure, FailureKind, Verdict};
 use reattempt_grpc::Code;
 use tower::BoxError;
 
@@ -74,11 +74,11 @@ impl Unanswered {
         Self { code: Some(code), verdict }
     }
 
-    /// The judgement of such an outcome.
+    /// The classification of such an outcome.
     ///
     /// Where a service config speaks of the method, its list decides over the code; but without any policy
     /// a connection that was not made is retried all the same.
-    pub(super) fn judgement(self, method: Option<&OfMethod>) -> Judgement {
+    pub(super) fn classification(self, method: Option<&OfMethod>) -> Classification {
         let unsent =
             self.verdict.failure().is_some_and(|failure| failure.kind() == FailureKind::Connect);
         let verdict = match method {
@@ -90,9 +90,12 @@ impl Unanswered {
     }
 }
 
-/// The judgement of an error.
-pub(super) fn judge_error(error: &(dyn Error + 'static), method: Option<&OfMethod>) -> Judgement {
-    Unanswered::of(error).judgement(method)
+/// The classification of an error.
+pub(super) fn judge_error(
+    error: &(dyn Error + 'static),
+    method: Option<&OfMethod>,
+) -> Classification {
+    Unanswered::of(error).classification(method)
 }
 
 /// The verdict on a stream that the server reset: it may have acted on it before.
@@ -103,7 +106,7 @@ fn of_reset(code: Code) -> Verdict {
     }
 }
 
-/// Returns the code of an attempt, a call or an answer that ended with this error: for its judgement, for
+/// Returns the code of an attempt, a call or an answer that ended with this error: for its classification, for
 /// its caller and for what is measured.
 pub(crate) fn code_of_error(error: &(dyn Error + 'static)) -> Code {
     match own_status(error).or_else(|| code_of_transport(error)) {

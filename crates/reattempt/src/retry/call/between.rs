@@ -10,15 +10,15 @@ use tower_service::Service;
 
 use super::{Call, Onwards, Retrying};
 use crate::error_mode::ErrorMode;
-use crate::protocol::{AttemptKind, Carry, Judge, NextAttempt};
+use crate::protocol::{AttemptKind, ClassifyOutcome, NextAttempt, Replay};
 use crate::retry::Progress;
 use crate::retry::course::{Arrived, Hooked};
-use crate::{Attempting, Deadline, TimeLimit};
+use crate::{AttemptContext, Deadline, TimeLimit};
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where
     S: Service<K::Attempt> + Clone,
-    K: Carry<Req> + Judge<S::Response>,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
     D: Schedule,
     B: Budget,
     M: ErrorMode<S::Error>,
@@ -149,7 +149,7 @@ where
             let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut();
             let cause = retrying.progress.as_ref().and_then(Progress::last_failure);
             let refused = retrying.refused.clone();
-            let attempting = Attempting { number: self.number, cause, refused };
+            let attempting = AttemptContext { number: self.number, cause, refused };
             retrying.prepare(&self.shared.policy.settings, service, attempt, attempting);
         } else if let Some(retrying) = &mut self.retrying {
             retrying.as_mut().project().course.prepare(service, None);
@@ -181,7 +181,7 @@ where
     /// An attempt is being sent: what was kept for the case that none is goes, and the permit is
     /// spent.
     pub(super) fn sending(&mut self) {
-        self.admit();
+        self.on_send();
         if let Some(retrying) = &mut self.retrying {
             let retrying = retrying.as_mut().project();
             *retrying.last_error = None;

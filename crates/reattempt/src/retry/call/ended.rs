@@ -10,14 +10,14 @@ use super::{Call, Retrying, destination};
 use crate::Report;
 use crate::error_mode::ErrorMode;
 use crate::policy::Settings;
-use crate::protocol::{Carry, Committed, Judge, unanswered};
+use crate::protocol::{ClassifyOutcome, Committed, Replay, unanswered};
 use crate::retry::Progress;
 use crate::retry::progress::conclude;
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where
     S: Service<K::Attempt> + Clone,
-    K: Carry<Req> + Judge<S::Response>,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
     D: Schedule,
     B: Budget,
     M: ErrorMode<S::Error>,
@@ -76,7 +76,7 @@ where
     ) -> Option<Report> {
         if stop == StopReason::Succeeded {
             let settings = &*self.shared.policy.settings;
-            self.setting.succeeded(settings, self.admission);
+            self.setting.succeeded(settings, self.sent_at);
             let concerned = self.retrying.is_some() || !settings.budget.is_full();
             if !open && result.is_ok() && concerned {
                 self.settle_budget(CallEnd::Succeeded);

@@ -2,14 +2,14 @@
 
 use std::ops::ControlFlow;
 
-use reattempt_core::{Budget, Failure, FailureKind, Judgement, Schedule, StopReason, Verdict};
+use reattempt_core::{Budget, Classification, Failure, FailureKind, Schedule, StopReason, Verdict};
 use tokio::time::Instant;
 use tower_service::Service;
 
 use super::{Call, Onwards, Retrying, destination};
 use crate::deadline::PASSED;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{Carry, Judge, Kept, NestedMarker, chain};
+use crate::protocol::{ClassifyOutcome, NestedMarker, Replay, Saved, chain};
 use crate::retry::Progress;
 use crate::retry::course::Bounds;
 use crate::retry::progress::{FailedAttempt, Granted};
@@ -18,7 +18,7 @@ use crate::{CallOptions, TimeLimit, TimedOut, clock};
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where
     S: Service<K::Attempt> + Clone,
-    K: Carry<Req> + Judge<S::Response>,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
     D: Schedule,
     B: Budget,
     M: ErrorMode<S::Error>,
@@ -99,29 +99,29 @@ where
         &mut self,
         result: &Result<S::Response, M::Error>,
         interrupted: Option<TimeLimit>,
-    ) -> ControlFlow<StopReason, (Judgement, Failure)> {
+    ) -> ControlFlow<StopReason, (Classification, Failure)> {
         if matches!(interrupted, Some(TimeLimit::Deadline | TimeLimit::Elapsed)) {
             return ControlFlow::Break(StopReason::DeadlineExceeded);
         }
         let protocol = &self.shared.policy.settings.protocol;
         let options = self.setting.options.as_ref();
-        let judgement = protocol.judge(result.as_ref().map_err(M::view), options, || {
-            self.kept.as_ref().is_some_and(Kept::was_polled)
+        let classification = protocol.judge(result.as_ref().map_err(M::view), options, || {
+            self.kept.as_ref().is_some_and(Saved::was_polled)
         });
-        match judgement.verdict.failure() {
-            None if judgement.verdict == Verdict::Success => {
+        match classification.verdict.failure() {
+            None if classification.verdict == Verdict::Success => {
                 ControlFlow::Break(StopReason::Succeeded)
             }
             None => match self.replaceable(result) {
-                Some(failure) => ControlFlow::Continue((judgement, failure)),
+                Some(failure) => ControlFlow::Continue((classification, failure)),
                 None => {
                     if self.responded(result) {
-                        self.on_permanent_failure(judgement.hint);
+                        self.on_permanent_failure(classification.hint);
                     }
                     ControlFlow::Break(StopReason::Permanent)
                 }
             },
-            Some(failure) => ControlFlow::Continue((judgement, *failure)),
+            Some(failure) => ControlFlow::Continue((classification, *failure)),
         }
     }
 
@@ -144,15 +144,15 @@ where
     pub(in crate::retry) fn failed(
         &mut self,
         result: Result<S::Response, M::Error>,
-        judgement: Judgement,
+        classification: Classification,
         failure: Failure,
     ) -> Onwards<K::Answer, M::Error, ()> {
-        match self.decide(&result, judgement, failure) {
+        match self.decide(&result, classification, failure) {
             Ok(granted) => {
                 self.onwards(result, granted);
                 ControlFlow::Continue(())
             }
-            Err(stop) => ControlFlow::Break(self.give_up(result, judgement, stop)),
+            Err(stop) => ControlFlow::Break(self.give_up(result, classification, stop)),
         }
     }
 
@@ -161,11 +161,11 @@ where
     fn give_up(
         &mut self,
         result: Result<S::Response, M::Error>,
-        judgement: Judgement,
+        classification: Classification,
         stop: StopReason,
     ) -> Result<K::Answer, M::Error> {
         if M::ANSWERS && stop == StopReason::DeadlineExceeded {
-            let failure = judgement.verdict.failure();
+            let failure = classification.verdict.failure();
             let failure = failure.map(|failure| format!(" ({failure})")).unwrap_or_default();
             let text = format!(
                 "the deadline would pass before the call is tried again; attempt {} failed{failure}",
@@ -182,7 +182,7 @@ where
     fn decide(
         &mut self,
         result: &Result<S::Response, M::Error>,
-        judgement: Judgement,
+        classification: Classification,
         failure: Failure,
     ) -> Result<Granted, StopReason> {
         let now = Instant::now();
@@ -196,16 +196,16 @@ where
         let attempt = FailedAttempt {
             number: self.number,
             now,
-            judgement,
+            classification,
             failure,
             undone: error.and_then(|error| policy.settings.protocol.undone(error)),
-            source_failed: error.is_some() && self.kept.as_ref().is_some_and(Kept::source_failed),
-            at_hand: self.kept.as_ref().is_some_and(Kept::at_hand),
-            admission: self.admission,
+            source_failed: error.is_some() && self.kept.as_ref().is_some_and(Saved::source_failed),
+            at_hand: self.kept.as_ref().is_some_and(Saved::at_hand),
+            sent_at: self.sent_at,
             error: error.map(chain),
         };
         if let (1, Some(kept)) = (self.number, &self.kept) {
-            self.setting.admitted(policy.settings.protocol.admit(kept));
+            self.setting.set_safety(policy.settings.protocol.retry_safety(kept));
         }
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
         let progress = retrying.progress.get_or_insert_with(|| {
@@ -218,7 +218,7 @@ where
             Ok(granted) => granted,
             Err(stop) => {
                 if stop == StopReason::Permanent && responded {
-                    self.on_permanent_failure(judgement.hint);
+                    self.on_permanent_failure(classification.hint);
                 }
                 return Err(stop);
             }
@@ -245,10 +245,10 @@ where
             self.number = self.number.saturating_add(1);
             progress.tell_retry(policy, self.number);
         }
-        let (discard, refused) = match result {
+        let (drain, refused) = match result {
             Ok(response) => {
-                let (discard, refused) = protocol.discard(response);
-                (Some(discard), refused)
+                let (drain, refused) = protocol.drain(response);
+                (Some(drain), refused)
             }
             Err(error) => {
                 *retrying.last_error = Some(error);
@@ -259,8 +259,8 @@ where
             *retrying.refused = refused;
         }
         let end = progress.end(policy, &self.setting);
-        let drained = clock::later(granted.now, policy.settings.discard_time);
-        let bounds = Bounds { discard: end.map_or(drained, |end| drained.min(end)), ready: end };
-        retrying.course.begin(discard, granted, bounds);
+        let drained = clock::later(granted.now, policy.settings.drain_time);
+        let bounds = Bounds { drain: end.map_or(drained, |end| drained.min(end)), ready: end };
+        retrying.course.begin(drain, granted, bounds);
     }
 }

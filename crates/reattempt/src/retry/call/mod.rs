@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use pin_project_lite::pin_project;
-use reattempt_core::{Admission, Budget, Permit, Schedule};
+use reattempt_core::{Budget, Permit, Schedule, SentAt};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -23,19 +23,19 @@ use super::service::Shared;
 use super::{Progress, Setting};
 use crate::error_mode::ErrorMode;
 use crate::policy::Settings;
-use crate::protocol::{Added, Carry, Judge, NestedMarker, Protocol};
-use crate::{Attempting, CallOptions, Deadline, RefusedResponse, RetryPolicy};
+use crate::protocol::{Added, ClassifyOutcome, NestedMarker, Protocol, Replay};
+use crate::{AttemptContext, CallOptions, Deadline, RefusedResponse, RetryPolicy};
 
 /// A call.
 pub(super) struct Call<S, Req, K, D, B, M>
 where
-    K: Carry<Req> + Judge<S::Response>,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt>,
     D: Schedule,
     M: ErrorMode<S::Error>,
 {
     pub(in crate::retry) shared: SharedBy<S, K, D, B, M>,
-    pub(in crate::retry) kept: Option<K::Kept>,
+    pub(in crate::retry) kept: Option<K::Saved>,
     /// Whom a request is for of which nothing is kept, where somebody wants to know.
     pub(in crate::retry) target: Option<Box<str>>,
     pub(in crate::retry) setting: Setting,
@@ -43,7 +43,7 @@ where
     pub(in crate::retry) carried: bool,
     /// The number of the attempt under way, from 1.
     pub(in crate::retry) number: u32,
-    pub(in crate::retry) admission: Admission,
+    pub(in crate::retry) sent_at: SentAt,
     /// What this layer leaves in the request for inner ones.
     pub(in crate::retry) marker: Option<NestedMarker>,
     pub(in crate::retry) retrying: Option<BoxedRetrying<S, Req, K, D, M>>,
@@ -59,10 +59,10 @@ pub(super) type BoxedRetrying<S, Req, K, D, M> = Pin<
     Box<
         Retrying<
             S,
-            <K as Judge<<S as Service<<K as Carry<Req>>::Attempt>>::Response>>::Discard,
+            <K as ClassifyOutcome<<S as Service<<K as Replay<Req>>::Attempt>>::Response>>::Drain,
             <K as crate::Protocol>::Head,
-            <K as Carry<Req>>::Rest,
-            <M as ErrorMode<<S as Service<<K as Carry<Req>>::Attempt>>::Error>>::Error,
+            <K as Replay<Req>>::Rest,
+            <M as ErrorMode<<S as Service<<K as Replay<Req>>::Attempt>>::Error>>::Error,
             <D as Schedule>::Delays,
         >,
     >,
@@ -107,9 +107,9 @@ impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
         settings: &Settings<K, P, B>,
         service: S,
         attempt: K::Attempt,
-        attempting: Attempting,
+        attempting: AttemptContext,
     ) where
-        K: Carry<Req, Rest = T> + Protocol<Head = H>,
+        K: Replay<Req, Rest = T> + Protocol<Head = H>,
     {
         let this = self.project();
         let (mut head, rest) = settings.protocol.split(attempt);
@@ -126,7 +126,7 @@ impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where
-    K: Carry<Req> + Judge<S::Response>,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt>,
     D: Schedule,
     M: ErrorMode<S::Error>,
@@ -158,12 +158,12 @@ impl Opening {
         request: &Req,
     ) -> Self
     where
-        K: Carry<Req>,
+        K: Replay<Req>,
     {
         let wishes = settings.protocol.wishes(request);
         let (told, strip) = (wishes.told, wishes.strip);
         let mut setting = Setting::new(settings, wishes, of_handle);
-        setting.forbidden = setting.forbidden.or_else(|| settings.protocol.cannot_keep(request));
+        setting.forbidden = setting.forbidden.or_else(|| settings.protocol.cannot_save(request));
         let replaces = setting.forbidden.is_none() && settings.protocol.replaces();
         let keeps = replaces || setting.keeps(&settings.limits);
         let needs_key = keeps && settings.protocol.needs_key(request);
@@ -192,7 +192,7 @@ impl Opening {
     /// Whether nobody learns anything from the outcome of a call of which nothing is kept, so that it
     /// need only be handed on.
     #[inline]
-    pub(super) fn is_indifferent<K: Protocol, D: Schedule, B: Budget>(
+    pub(super) fn is_noop<K: Protocol, D: Schedule, B: Budget>(
         &self,
         settings: &Settings<K, D, B>,
     ) -> bool {
@@ -213,14 +213,14 @@ impl Opening {
         attempt: K::Attempt,
     ) -> BoxedRetrying<S, Req, K, D, M>
     where
-        K: Carry<Req> + Judge<S::Response>,
+        K: Replay<Req> + ClassifyOutcome<S::Response>,
         S: Service<K::Attempt>,
         D: Schedule,
         M: ErrorMode<S::Error>,
     {
         self.setting.started = Some(Instant::now());
         let mut retrying = Retrying::new();
-        let attempting = Attempting { number: 1, cause: None, refused: None };
+        let attempting = AttemptContext { number: 1, cause: None, refused: None };
         retrying.as_mut().prepare(settings, service, attempt, attempting);
         retrying.as_mut().project().course.bound(self.setting.deadline);
         retrying
@@ -231,7 +231,7 @@ impl Opening {
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where
     S: Service<K::Attempt> + Clone,
-    K: Carry<Req> + Judge<S::Response>,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
     D: Schedule,
     B: Budget,
     M: ErrorMode<S::Error>,
@@ -253,15 +253,15 @@ where
 
     /// Notes the moment an attempt is sent, for schedules that are shared by many calls.
     #[inline]
-    pub(super) fn admit(&mut self) {
-        self.admission = self.setting.admit(&self.shared.policy.settings.schedule);
+    pub(super) fn on_send(&mut self) {
+        self.sent_at = self.setting.on_send(&self.shared.policy.settings.schedule);
     }
 }
 
 /// Whom a call is for, as long as anything of it is at hand.
-fn destination<'a, Req, K: Carry<Req>>(
+fn destination<'a, Req, K: Replay<Req>>(
     protocol: &K,
-    kept: Option<&'a K::Kept>,
+    kept: Option<&'a K::Saved>,
     target: Option<&'a str>,
 ) -> Cow<'a, str> {
     match kept {

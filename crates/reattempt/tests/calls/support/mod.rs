@@ -29,12 +29,12 @@ pub(crate) fn ms(milliseconds: u64) -> Duration {
 
 /// The defaults, but for a delay of exactly 100 ms.
 pub(crate) fn policy() -> Policy {
-    RetryPolicy::http().schedule(Constant::new(ms(100))).seed(1)
+    RetryPolicy::http().backoff(Constant::new(ms(100))).seed(1)
 }
 
 /// A bucket of so many tokens for each destination that nothing but a success refills.
 pub(crate) fn tokens(capacity: f64) -> RetryBudget {
-    RetryBudget::ratio(0.1).unwrap().trickle(0.0).unwrap().capacity(capacity).unwrap()
+    RetryBudget::ratio(0.1).unwrap().min_per_second(0.0).unwrap().capacity(capacity).unwrap()
 }
 
 pub(crate) fn request(method: &str, uri: &str, body: &'static str) -> Request<Body> {

@@ -39,50 +39,50 @@ use crate::clock;
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt::{RetryLayer, TrailersOnlyLayer};
+/// use reattempt::{RetryLayer, PeekTrailersLayer};
 /// use tower::ServiceBuilder;
 ///
 /// # let channel = tower::service_fn(|_: ()| async { Ok::<_, std::convert::Infallible>(()) });
 /// let client = ServiceBuilder::new()
 ///     .layer(RetryLayer::grpc())
-///     .layer(TrailersOnlyLayer::new(Duration::from_millis(50)))
+///     .layer(PeekTrailersLayer::new(Duration::from_millis(50)))
 ///     .service(channel);
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct TrailersOnlyLayer {
+pub struct PeekTrailersLayer {
     within: Duration,
 }
 
-impl TrailersOnlyLayer {
+impl PeekTrailersLayer {
     /// Holds a response back for at most `within`.
     pub const fn new(within: Duration) -> Self {
         Self { within }
     }
 }
 
-impl<S> Layer<S> for TrailersOnlyLayer {
-    type Service = TrailersOnly<S>;
+impl<S> Layer<S> for PeekTrailersLayer {
+    type Service = PeekTrailers<S>;
 
-    fn layer(&self, inner: S) -> TrailersOnly<S> {
-        TrailersOnly { inner, within: self.within }
+    fn layer(&self, inner: S) -> PeekTrailers<S> {
+        PeekTrailers { inner, within: self.within }
     }
 }
 
-/// The service of [`TrailersOnlyLayer`].
+/// The service of [`PeekTrailersLayer`].
 #[derive(Debug, Clone)]
-pub struct TrailersOnly<S> {
+pub struct PeekTrailers<S> {
     inner: S,
     within: Duration,
 }
 
-impl<S, Request, B> Service<Request> for TrailersOnly<S>
+impl<S, Request, B> Service<Request> for PeekTrailers<S>
 where
     S: Service<Request, Response = Response<B>>,
     B: Body + Unpin,
 {
-    type Response = Response<PeekedBody<B>>;
+    type Response = Response<PeekTrailersBody<B>>;
     type Error = S::Error;
-    type Future = TrailersOnlyFuture<S::Future, B>;
+    type Future = PeekTrailersFuture<S::Future, B>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
@@ -90,15 +90,15 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let attempt = self.inner.call(request);
-        TrailersOnlyFuture { attempt, held: None, within: self.within, sleep: None }
+        PeekTrailersFuture { attempt, held: None, within: self.within, sleep: None }
     }
 }
 
 pin_project! {
-    /// The future of [`TrailersOnly`].
+    /// The future of [`PeekTrailers`].
     #[project = Projection]
     #[must_use = "futures do nothing unless polled"]
-    pub struct TrailersOnlyFuture<F, B> {
+    pub struct PeekTrailersFuture<F, B> {
         #[pin]
         attempt: F,
         // The response that waits for its first frame.
@@ -109,12 +109,12 @@ pin_project! {
     }
 }
 
-impl<F, B, E> Future for TrailersOnlyFuture<F, B>
+impl<F, B, E> Future for PeekTrailersFuture<F, B>
 where
     F: Future<Output = Result<Response<B>, E>>,
     B: Body + Unpin,
 {
-    type Output = Result<Response<PeekedBody<B>>, E>;
+    type Output = Result<Response<PeekTrailersBody<B>>, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
@@ -123,7 +123,7 @@ where
             None => {
                 let response = ready!(this.attempt.as_mut().poll(cx))?;
                 if response.headers().contains_key(GRPC_STATUS) {
-                    return Poll::Ready(Ok(response.map(PeekedBody::unread)));
+                    return Poll::Ready(Ok(response.map(PeekTrailersBody::unread)));
                 }
                 response
             }
@@ -162,7 +162,7 @@ const OF_A_STATUS: [HeaderName; 3] =
 fn peeked<B: Body>(
     response: Response<B>,
     first: First<B::Data, B::Error>,
-) -> Response<PeekedBody<B>> {
+) -> Response<PeekTrailersBody<B>> {
     let (mut head, inner) = response.into_parts();
     let first = match first {
         First::Read(Some(Ok(frame))) => match frame.into_trailers() {
@@ -180,7 +180,7 @@ fn peeked<B: Body>(
         },
         first => first,
     };
-    Response::from_parts(head, PeekedBody { first, inner })
+    Response::from_parts(head, PeekTrailersBody { first, inner })
 }
 
 /// What is known of a body's first frame.
@@ -193,7 +193,7 @@ enum First<D, E> {
 
 pin_project! {
     /// A body whose first frame may have been read before.
-    pub struct PeekedBody<B>
+    pub struct PeekTrailersBody<B>
     where
         B: Body,
     {
@@ -203,13 +203,13 @@ pin_project! {
     }
 }
 
-impl<B: Body> PeekedBody<B> {
+impl<B: Body> PeekTrailersBody<B> {
     fn unread(inner: B) -> Self {
         Self { first: First::Unread, inner }
     }
 }
 
-impl<B: Body> Body for PeekedBody<B> {
+impl<B: Body> Body for PeekTrailersBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -246,17 +246,17 @@ impl<B: Body> Body for PeekedBody<B> {
     }
 }
 
-impl<F, B> fmt::Debug for TrailersOnlyFuture<F, B> {
+impl<F, B> fmt::Debug for PeekTrailersFuture<F, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TrailersOnlyFuture")
+        f.debug_struct("PeekTrailersFuture")
             .field("held", &self.held.is_some())
             .finish_non_exhaustive()
     }
 }
 
-impl<B: Body> fmt::Debug for PeekedBody<B> {
+impl<B: Body> fmt::Debug for PeekTrailersBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first = matches!(self.first, First::Read(_));
-        f.debug_struct("PeekedBody").field("first_read", &first).finish_non_exhaustive()
+        f.debug_struct("PeekTrailersBody").field("first_read", &first).finish_non_exhaustive()
     }
 }

@@ -53,21 +53,21 @@ pub enum ServerHint {
 
 /// A verdict and the server's wish: everything the decision knows of an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Judgement {
+pub struct Classification {
     /// What the outcome means.
     pub verdict: Verdict,
     /// What the server asked for.
     pub hint: ServerHint,
 }
 
-impl Judgement {
-    /// The judgement of an outcome that came without a hint.
+impl Classification {
+    /// The classification of an outcome that came without a hint.
     pub const fn new(verdict: Verdict) -> Self {
         Self { verdict, hint: ServerHint::None }
     }
 }
 
-impl From<Verdict> for Judgement {
+impl From<Verdict> for Classification {
     fn from(verdict: Verdict) -> Self {
         Self::new(verdict)
     }
@@ -79,7 +79,7 @@ impl From<Verdict> for Judgement {
 /// defaults and can drop none of them by accident. Every `Fn(Outcome) -> Option<Verdict>` is one.
 ///
 /// ```
-/// use reattempt_core::{Classify, Failure, FailureKind, Verdict};
+/// use reattempt_core::{Classifier, Failure, FailureKind, Verdict};
 ///
 /// let conflict = |status: u16| {
 ///     (status == 409).then_some(Verdict::Transient(Failure::new(FailureKind::Server)))
@@ -87,12 +87,12 @@ impl From<Verdict> for Judgement {
 /// assert!(conflict.classify(409).is_some());
 /// assert!(conflict.classify(503).is_none(), "left to the table");
 /// ```
-pub trait Classify<Outcome> {
+pub trait Classifier<Outcome> {
     /// The verdict on `outcome`, or `None` to leave it to the next classifier.
     fn classify(&self, outcome: Outcome) -> Option<Verdict>;
 }
 
-impl<F, Outcome> Classify<Outcome> for F
+impl<F, Outcome> Classifier<Outcome> for F
 where
     F: Fn(Outcome) -> Option<Verdict>,
 {

@@ -7,8 +7,7 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
 use reattempt_core::{
-    Admission, Delays, Failure, FailureKind, NextRetry, Random, Schedule, ScheduleExt,
-    SharedSchedule,
+    Delays, Failure, FailureKind, NextRetry, Random, Schedule, ScheduleExt, SentAt, SharedSchedule,
 };
 
 const LOST: Failure = Failure::new(FailureKind::Network);
@@ -21,21 +20,21 @@ const BROKEN: Failure = Failure::new(FailureKind::Server).with_code(503);
 struct Recorder {
     unit: Duration,
     retries: u32,
-    admission: Admission,
+    sent_at: SentAt,
     told: Arc<Mutex<Vec<Told>>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Told {
-    /// Asked for a delay: the number of the retry, the delay before, the failure, the admission.
-    Asked(u32, Option<Duration>, Failure, Admission),
-    Failed(Admission, Failure),
-    Succeeded(Admission),
+    /// Asked for a delay: the number of the retry, the delay before, the failure, the sent_at.
+    Asked(u32, Option<Duration>, Failure, SentAt),
+    Failed(SentAt, Failure),
+    Succeeded(SentAt),
 }
 
 impl Recorder {
     fn new(unit: Duration) -> Self {
-        Self { unit, retries: u32::MAX, admission: Admission(0), told: Arc::default() }
+        Self { unit, retries: u32::MAX, sent_at: SentAt(0), told: Arc::default() }
     }
 
     fn told(&self) -> Vec<Told> {
@@ -54,22 +53,22 @@ impl Schedule for Recorder {
         self.clone()
     }
 
-    fn admit(&self) -> Admission {
-        self.admission
+    fn on_send(&self) -> SentAt {
+        self.sent_at
     }
 
-    fn succeeded(&self, admission: Admission, _: &mut dyn Random) {
-        self.note(Told::Succeeded(admission));
+    fn on_success(&self, sent_at: SentAt, _: &mut dyn Random) {
+        self.note(Told::Succeeded(sent_at));
     }
 
-    fn failed(&self, admission: Admission, failure: &Failure, _: &mut dyn Random) {
-        self.note(Told::Failed(admission, *failure));
+    fn on_failure(&self, sent_at: SentAt, failure: &Failure, _: &mut dyn Random) {
+        self.note(Told::Failed(sent_at, *failure));
     }
 }
 
 impl Delays for Recorder {
     fn next_delay(&mut self, retry: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
-        self.note(Told::Asked(retry.number, retry.previous, retry.failure, retry.admission));
+        self.note(Told::Asked(retry.number, retry.previous, retry.failure, retry.sent_at));
         (retry.number < self.retries).then(|| self.unit.saturating_mul(retry.number + 1))
     }
 }
@@ -96,7 +95,7 @@ impl<D: Delays> Call<D> {
 
     fn next(&mut self, failure: Failure) -> Option<u64> {
         let retry = NextRetry::new(self.number, failure).after(self.previous);
-        let delay = self.delays.next_delay(&retry.admitted(Admission(7)), &mut Never)?;
+        let delay = self.delays.next_delay(&retry.sent_at(SentAt(7)), &mut Never)?;
         self.number += 1;
         self.previous = Some(delay);
         Some(delay.as_secs())
@@ -110,11 +109,11 @@ fn secs(seconds: u64) -> Duration {
 #[test]
 fn each_kind_counts_for_itself() {
     let schedule = Recorder::new(secs(1))
-        .on_failure(
+        .for_failures(
             |failure: &Failure| failure.kind() == FailureKind::Network,
             Recorder::new(secs(10)),
         )
-        .on_failure(|failure: &Failure| failure.code() == Some(429), Recorder::new(secs(100)));
+        .for_failures(|failure: &Failure| failure.code() == Some(429), Recorder::new(secs(100)));
     let mut call = Call::of(&schedule);
     let failures = [BROKEN, LOST, LOST, BUSY, BROKEN, BUSY, LOST, BROKEN];
     let delays = failures.map(|failure| call.next(failure).unwrap());
@@ -127,9 +126,9 @@ fn each_kind_counts_for_itself() {
 #[test]
 fn the_last_one_added_is_asked_first() {
     let all = |_: &Failure| true;
-    let schedule = Recorder::new(secs(1)).on_failure(all, Recorder::new(secs(10)));
+    let schedule = Recorder::new(secs(1)).for_failures(all, Recorder::new(secs(10)));
     assert_eq!(Call::of(&schedule).next(LOST), Some(10));
-    let schedule = schedule.on_failure(all, Recorder::new(secs(100)));
+    let schedule = schedule.for_failures(all, Recorder::new(secs(100)));
     assert_eq!(Call::of(&schedule).next(LOST), Some(100));
 }
 
@@ -137,7 +136,7 @@ fn the_last_one_added_is_asked_first() {
 fn each_sees_the_delay_that_was_used_after_its_own_last_failure() {
     let (network, rest) = (Recorder::new(secs(10)), Recorder::new(secs(1)));
     let schedule =
-        rest.clone().on_failure(|failure: &Failure| failure.code().is_none(), network.clone());
+        rest.clone().for_failures(|failure: &Failure| failure.code().is_none(), network.clone());
     let mut call = Call::of(&schedule);
     call.next(LOST);
     // The server asked for more than the schedule had said.
@@ -145,9 +144,9 @@ fn each_sees_the_delay_that_was_used_after_its_own_last_failure() {
     for failure in [BROKEN, BROKEN, LOST, BROKEN] {
         call.next(failure);
     }
-    let admission = Admission(7);
+    let sent_at = SentAt(7);
     let asked = |number, previous: Option<u64>, failure| {
-        Told::Asked(number, previous.map(secs), failure, admission)
+        Told::Asked(number, previous.map(secs), failure, sent_at)
     };
     assert_eq!(network.told(), [asked(0, None, LOST), asked(1, Some(33), LOST)]);
     let rest = rest.told();
@@ -158,7 +157,7 @@ fn each_sees_the_delay_that_was_used_after_its_own_last_failure() {
 #[test]
 fn the_end_of_one_is_the_end_for_its_failures_only() {
     let network = Recorder { retries: 1, ..Recorder::new(secs(10)) };
-    let schedule = Recorder::new(secs(1)).on_failure(|f: &Failure| f.code().is_none(), network);
+    let schedule = Recorder::new(secs(1)).for_failures(|f: &Failure| f.code().is_none(), network);
     let mut call = Call::of(&schedule);
     let delays = [LOST, BROKEN, LOST, BROKEN].map(|failure| call.next(failure));
     assert_eq!(delays, [Some(10), Some(1), None, Some(2)]);
@@ -167,24 +166,24 @@ fn the_end_of_one_is_the_end_for_its_failures_only() {
 #[test]
 fn a_failure_is_told_to_its_own_and_a_success_to_both() {
     let (network, rest) = (Recorder::new(secs(10)), Recorder::new(secs(1)));
-    let network = Recorder { admission: Admission(5), ..network };
-    let schedule = rest.clone().on_failure(|f: &Failure| f.code().is_none(), network.clone());
-    let admission = schedule.admit();
-    assert_eq!(admission, Admission(5), "that of the one that uses it");
+    let network = Recorder { sent_at: SentAt(5), ..network };
+    let schedule = rest.clone().for_failures(|f: &Failure| f.code().is_none(), network.clone());
+    let sent_at = schedule.on_send();
+    assert_eq!(sent_at, SentAt(5), "that of the one that uses it");
     assert!(!schedule.is_stateless());
 
-    schedule.failed(admission, &LOST, &mut Never);
-    schedule.failed(admission, &BUSY, &mut Never);
-    schedule.succeeded(admission, &mut Never);
-    let succeeded = Told::Succeeded(admission);
-    assert_eq!(network.told(), [Told::Failed(admission, LOST), succeeded]);
-    assert_eq!(rest.told(), [Told::Failed(admission, BUSY), succeeded]);
+    schedule.on_failure(sent_at, &LOST, &mut Never);
+    schedule.on_failure(sent_at, &BUSY, &mut Never);
+    schedule.on_success(sent_at, &mut Never);
+    let succeeded = Told::Succeeded(sent_at);
+    assert_eq!(network.told(), [Told::Failed(sent_at, LOST), succeeded]);
+    assert_eq!(rest.told(), [Told::Failed(sent_at, BUSY), succeeded]);
 }
 
 #[test]
 fn the_retry_at_once_is_not_counted_by_any_kind() {
     let schedule = Recorder::new(secs(1))
-        .on_failure(|failure: &Failure| failure.code().is_none(), Recorder::new(secs(10)))
+        .for_failures(|failure: &Failure| failure.code().is_none(), Recorder::new(secs(10)))
         .immediate_first();
     let mut call = Call::of(&SharedSchedule::new(schedule));
     let delays = [LOST, LOST, BROKEN, LOST].map(|failure| call.next(failure).unwrap());
@@ -194,7 +193,7 @@ fn the_retry_at_once_is_not_counted_by_any_kind() {
 #[test]
 fn the_furthest_retry_does_not_overflow() {
     let schedule = Recorder::new(Duration::MAX)
-        .on_failure(|f: &Failure| f.code().is_none(), Recorder::new(secs(1)));
+        .for_failures(|f: &Failure| f.code().is_none(), Recorder::new(secs(1)));
     let mut delays = schedule.delays();
     for failure in [BROKEN, LOST, BROKEN] {
         let retry = NextRetry::new(u32::MAX, failure).after(Some(Duration::MAX));
@@ -217,7 +216,7 @@ fn what_it_says_of_itself_leaves_the_closure_out() {
             None
         }
     }
-    let schedule = Named.on_failure(|failure: &Failure| failure.code().is_none(), Named);
-    assert_eq!(format!("{schedule:?}"), "OnFailure { matching: Named, rest: Named, .. }");
+    let schedule = Named.for_failures(|failure: &Failure| failure.code().is_none(), Named);
+    assert_eq!(format!("{schedule:?}"), "ForFailures { matching: Named, rest: Named, .. }");
     assert!(format!("{:?}", schedule.delays()).starts_with("OnFailureDelays { matching: Counted"));
 }

@@ -58,7 +58,7 @@ async fn trap_07_a_body_that_trickles_for_ever_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn trap_07_draining_without_a_delay_ends_after_a_short_while_too() {
     let (server, _) = refusing(endless(ms(10)));
-    let policy = policy().schedule(Constant::new(ms(0)));
+    let policy = policy().backoff(Constant::immediate());
     RetryLayer::new(policy).layer(server.clone()).oneshot(get()).await.unwrap();
     assert_eq!(server.times(), [0, 50]);
 }
@@ -67,7 +67,7 @@ async fn trap_07_draining_without_a_delay_ends_after_a_short_while_too() {
 #[tokio::test(start_paused = true)]
 async fn trap_07_the_time_for_draining_can_be_set() {
     let (server, watch) = refusing(endless(ms(10)));
-    let policy = policy().discard_time(ms(0));
+    let policy = policy().drain_time(ms(0));
     RetryLayer::new(policy).layer(server.clone()).oneshot(get()).await.unwrap();
     assert!(watch.polls() <= 2);
     assert_eq!(server.times(), [0, 100]);
@@ -88,7 +88,7 @@ async fn trap_07_as_much_as_is_allowed_is_read() {
     RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
     assert_eq!(watch.polls(), 1);
     let (server, watch) = refusing(full(101));
-    RetryLayer::new(policy().discard_limit(100)).layer(server).oneshot(get()).await.unwrap();
+    RetryLayer::new(policy().drain_limit(100)).layer(server).oneshot(get()).await.unwrap();
     assert_eq!(watch.polls(), 0, "the limit can be set");
 }
 

@@ -14,13 +14,13 @@ fn request() -> Request<()> {
     request.body(()).unwrap()
 }
 
-fn copied(kept: &mut KeptHead) -> Request<()> {
+fn copied(kept: &mut SavedHead) -> Request<()> {
     let mut again = Request::new(());
     kept.copy_to(&mut again).unwrap();
     again
 }
 
-fn moved(kept: KeptHead) -> Request<()> {
+fn moved(kept: SavedHead) -> Request<()> {
     let mut again = Request::new(());
     kept.move_to(&mut again).unwrap();
     again
@@ -42,7 +42,7 @@ fn assert_same(again: Request<()>, request: &Request<()>) {
 #[test]
 fn the_head_comes_back_as_it_was_each_time() {
     let request = request();
-    let mut kept = KeptHead::new(&request);
+    let mut kept = SavedHead::new(&request);
     assert_same(copied(&mut kept), &request);
     assert_same(copied(&mut kept), &request);
     assert_same(moved(kept), &request);
@@ -77,7 +77,7 @@ fn every_form_of_target_comes_back() {
         parts(None, None, None),
     ] {
         let request = Request::options(uri).body(()).unwrap();
-        let kept = KeptHead::new(&request);
+        let kept = SavedHead::new(&request);
         assert_eq!(kept.uri().as_ref(), Some(request.uri()));
         assert_eq!(kept.scheme(), request.uri().scheme_str());
         let authority = request.uri().authority().map(|authority| authority.as_str());
@@ -92,7 +92,7 @@ fn every_form_of_target_comes_back() {
 #[test]
 fn a_method_of_its_own_comes_back() {
     let request = Request::builder().method("PROPFIND").uri("/").body(()).unwrap();
-    assert_same(moved(KeptHead::new(&request)), &request);
+    assert_same(moved(SavedHead::new(&request)), &request);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_sensitive_value_is_shared_in_its_place_and_not_copied() {
     request.headers_mut().insert("authorization", secret.clone());
     request.headers_mut().append("x-many", other);
     request.headers_mut().append("x-many", secret);
-    let mut kept = KeptHead::new(&request);
+    let mut kept = SavedHead::new(&request);
     assert!(!kept.pairs.windows(10).any(|bytes| bytes == b"the secret"));
     let again = copied(&mut kept);
     let values = again.headers();
@@ -117,7 +117,7 @@ fn a_sensitive_value_is_shared_in_its_place_and_not_copied() {
 
 #[test]
 fn headers_are_found_by_their_name() {
-    let kept = KeptHead::new(&request());
+    let kept = SavedHead::new(&request());
     let values = |name| -> Vec<_> { kept.values(&HeaderName::from_static(name)).collect() };
     assert_eq!(values("x-many"), [&b"one"[..], b"two: three:"]);
     assert_eq!(values("x-other"), [b""]);
@@ -145,7 +145,7 @@ fn what_is_kept_is_as_repeatable_as_the_request() {
         (keyed(Method::PATCH, "  ", false), false),
         (keyed(Method::DELETE, "", false), true),
     ] {
-        assert_eq!(KeptHead::new(&request).is_repeatable(), expected, "{request:?}");
+        assert_eq!(SavedHead::new(&request).is_repeatable(), expected, "{request:?}");
         assert_eq!(crate::is_repeatable(request.method(), request.headers()), expected);
     }
 }
@@ -156,7 +156,7 @@ fn a_name_with_a_quotation_mark_comes_back() {
     let mut request = request();
     let quoted = HeaderName::from_lowercase(b"a\"b").unwrap();
     request.headers_mut().insert(quoted, HeaderValue::from_static("value"));
-    assert_same(moved(KeptHead::new(&request)), &request);
+    assert_same(moved(SavedHead::new(&request)), &request);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn the_longest_name_and_value_come_back() {
     let value = HeaderValue::from_bytes(&vec![b'v'; 1 << 20]).unwrap();
     let mut request = request();
     request.headers_mut().insert(name, value);
-    assert_same(moved(KeptHead::new(&request)), &request);
+    assert_same(moved(SavedHead::new(&request)), &request);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_usual_name_stands_for_itself() {
 #[test]
 fn text_of_a_head_clears_the_rest() {
     let request = Request::get("https://one.example/").header("authorization", "secret");
-    let kept = KeptHead::new(&request.body(()).unwrap());
+    let kept = SavedHead::new(&request.body(()).unwrap());
     let Buffer::Own(mut buffer) = kept.pairs else { panic!("no copy was made of it") };
     let part = Pairs(&buffer).nth(1).unwrap().1.unwrap();
     let part = position(&buffer, from_utf8(part).unwrap()).unwrap();
@@ -202,12 +202,12 @@ fn text_of_a_head_clears_the_rest() {
 
 #[test]
 fn text_of_a_head_is_right_wherever_it_lies() {
-    let authority = |kept: KeptHead| kept.into_text(|head| head.authority().unwrap_or("").into());
-    let mut kept = KeptHead::new(&request());
+    let authority = |kept: SavedHead| kept.into_text(|head| head.authority().unwrap_or("").into());
+    let mut kept = SavedHead::new(&request());
     drop(copied(&mut kept));
     assert_eq!(authority(kept), "user@one.example:8443", "of a shared buffer");
-    assert_eq!(authority(KeptHead::new(&request())), "user@one.example:8443", "of its own");
-    assert_eq!(KeptHead::new(&request()).into_text(|_| "static".into()), "static");
-    assert_eq!(KeptHead::new(&request()).into_text(|_| "made".to_owned().into()), "made");
-    assert_eq!(KeptHead::new(&request()).into_text(|_| "".into()), "");
+    assert_eq!(authority(SavedHead::new(&request())), "user@one.example:8443", "of its own");
+    assert_eq!(SavedHead::new(&request()).into_text(|_| "static".into()), "static");
+    assert_eq!(SavedHead::new(&request()).into_text(|_| "made".to_owned().into()), "made");
+    assert_eq!(SavedHead::new(&request()).into_text(|_| "".into()), "");
 }

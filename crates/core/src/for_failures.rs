@@ -7,25 +7,25 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::{Admission, Delays, Failure, NextRetry, Random, Schedule};
+use crate::{Delays, Failure, NextRetry, Random, Schedule, SentAt};
 
 /// One schedule for the failures that match and another for the rest, by
-/// [`ScheduleExt::on_failure`](crate::ScheduleExt::on_failure).
+/// [`ScheduleExt::for_failures`](crate::ScheduleExt::for_failures).
 ///
 /// Each of the two counts for itself: it sees the number of its own failures, from 0, and the delay
 /// used after its own last one. When the schedule of a failure has ended, so have the retries.
 ///
-/// An [`Admission`] has room for one schedule. At most one of the two may use it, that is, have
+/// An [`SentAt`] has room for one schedule. At most one of the two may use it, that is, have
 /// state that is shared by many calls and moved by their outcomes. Both hear of every success; of a
 /// failure hears the one that it belongs to.
 #[derive(Clone, Copy)]
-pub struct OnFailure<F, A, B> {
+pub struct ForFailures<F, A, B> {
     matches: F,
     matching: A,
     rest: B,
 }
 
-/// The state of one call of [`OnFailure`].
+/// The state of one call of [`ForFailures`].
 #[derive(Clone, Copy)]
 pub struct OnFailureDelays<F, A, B> {
     matches: F,
@@ -45,13 +45,13 @@ struct Counted<D> {
     previous: Option<Duration>,
 }
 
-impl<F, A, B> OnFailure<F, A, B> {
+impl<F, A, B> ForFailures<F, A, B> {
     pub(crate) const fn new(matches: F, matching: A, rest: B) -> Self {
         Self { matches, matching, rest }
     }
 }
 
-impl<F, A, B> Schedule for OnFailure<F, A, B>
+impl<F, A, B> Schedule for ForFailures<F, A, B>
 where
     F: Fn(&Failure) -> bool + Clone + Send + Sync + 'static,
     A: Schedule,
@@ -68,21 +68,21 @@ where
         }
     }
 
-    fn admit(&self) -> Admission {
+    fn on_send(&self) -> SentAt {
         // The one that does not use it gives 0.
-        Admission(self.matching.admit().0.max(self.rest.admit().0))
+        SentAt(self.matching.on_send().0.max(self.rest.on_send().0))
     }
 
-    fn succeeded(&self, admission: Admission, random: &mut dyn Random) {
-        self.matching.succeeded(admission, random);
-        self.rest.succeeded(admission, random);
+    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
+        self.matching.on_success(sent_at, random);
+        self.rest.on_success(sent_at, random);
     }
 
-    fn failed(&self, admission: Admission, failure: &Failure, random: &mut dyn Random) {
+    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
         if (self.matches)(failure) {
-            self.matching.failed(admission, failure, random);
+            self.matching.on_failure(sent_at, failure, random);
         } else {
-            self.rest.failed(admission, failure, random);
+            self.rest.on_failure(sent_at, failure, random);
         }
     }
 
@@ -130,9 +130,9 @@ impl<D: Delays> Counted<D> {
 }
 
 // By hand, for what decides is mostly a closure.
-impl<F, A: fmt::Debug, B: fmt::Debug> fmt::Debug for OnFailure<F, A, B> {
+impl<F, A: fmt::Debug, B: fmt::Debug> fmt::Debug for ForFailures<F, A, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OnFailure")
+        f.debug_struct("ForFailures")
             .field("matching", &self.matching)
             .field("rest", &self.rest)
             .finish_non_exhaustive()

@@ -39,15 +39,15 @@ const SEPARATOR: &[u8] = b"://";
 ///
 /// ```
 /// use http::Request;
-/// use reattempt_http::KeptHead;
+/// use reattempt_http::SavedHead;
 ///
 /// let request = Request::get("http://one.example/").header("accept", "*/*").body(())?;
 /// let mut again = http::Request::new(());
-/// KeptHead::new(&request).move_to(&mut again).expect("what was legal still is");
+/// SavedHead::new(&request).move_to(&mut again).expect("what was legal still is");
 /// assert_eq!((again.uri(), again.headers()), (request.uri(), request.headers()));
 /// # Ok::<(), http::Error>(())
 /// ```
-pub struct KeptHead {
+pub struct SavedHead {
     /// The method and the target's path with query, its scheme with `://` and its authority, and each
     /// header's name and value. A part that the target does not have is empty. The whole buffer is empty
     /// if the head cannot be restored.
@@ -103,7 +103,7 @@ struct SharedValues {
     others: Vec<HeaderValue>,
 }
 
-impl KeptHead {
+impl SavedHead {
     /// Keeps the head of `request`. The extensions are cloned.
     #[inline(always)]
     pub fn new<B>(request: &Request<B>) -> Self {
@@ -205,10 +205,10 @@ impl KeptHead {
     ///
     /// ```
     /// use http::Request;
-    /// use reattempt_http::KeptHead;
+    /// use reattempt_http::SavedHead;
     ///
     /// let request = Request::get("http://one.example/").header("authorization", "secret").body(())?;
-    /// let authority = KeptHead::new(&request).into_text(|head| head.authority().unwrap_or("").into());
+    /// let authority = SavedHead::new(&request).into_text(|head| head.authority().unwrap_or("").into());
     /// assert_eq!(authority, "one.example");
     /// # Ok::<(), http::Error>(())
     /// ```
@@ -446,9 +446,9 @@ fn keep_only(buffer: &mut [u8], part: Range<usize>) {
 }
 
 /// Without the target and the values of the headers, which may contain credentials.
-impl fmt::Debug for KeptHead {
+impl fmt::Debug for SavedHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeptHead")
+        f.debug_struct("SavedHead")
             .field("method", &self.method())
             .field("headers", &self.names)
             .finish_non_exhaustive()

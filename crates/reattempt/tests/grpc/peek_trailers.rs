@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use reattempt::{RetryLayer, TrailersOnlyLayer};
+use reattempt::{PeekTrailersLayer, RetryLayer};
 use reattempt_grpc::Code;
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt};
@@ -18,7 +18,7 @@ async fn attempts(answer: impl Fn() -> Answer + Send + Sync + 'static) -> (usize
         1 => answer(),
         _ => ends_with(Code::Ok),
     });
-    let peeking = TrailersOnlyLayer::new(ms(50)).layer(server.clone());
+    let peeking = PeekTrailersLayer::new(ms(50)).layer(server.clone());
     let began = Instant::now();
     let reply = RetryLayer::new(policy(0)).layer(peeking).oneshot(call()).await.unwrap();
     let elapsed = began.elapsed().as_millis();
@@ -56,7 +56,7 @@ async fn st_5_pushback_among_them_is_obeyed() {
             _ => ends_with(Code::Ok),
         }
     });
-    let peeking = TrailersOnlyLayer::new(ms(50)).layer(server.clone());
+    let peeking = PeekTrailersLayer::new(ms(50)).layer(server.clone());
     RetryLayer::new(policy(0)).layer(peeking).oneshot(call()).await.unwrap();
     assert_eq!(server.times(), [0, 70]);
 }
@@ -76,7 +76,7 @@ async fn trap_6_no_frame_is_lost_and_no_head_is_held_back_longer() {
                 Step::Trailers(status(Code::Ok)),
             ])
         });
-        let peeking = TrailersOnlyLayer::new(ms(50)).layer(server.clone());
+        let peeking = PeekTrailersLayer::new(ms(50)).layer(server.clone());
         let began = Instant::now();
         let client = RetryLayer::new(policy(0).budget(throttle.clone())).layer(peeking);
         let reply = client.oneshot(call()).await.unwrap();
@@ -90,10 +90,10 @@ async fn trap_6_no_frame_is_lost_and_no_head_is_held_back_longer() {
 #[tokio::test(start_paused = true)]
 async fn st_5_a_body_that_ends_or_fails_first_does_so_for_the_reader() {
     let server = Server::at_once(|_| streaming([]));
-    let reply = TrailersOnlyLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
+    let reply = PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
     assert!(reply.into_body().frame().await.is_none());
     let server = Server::at_once(|_| streaming([Step::Fail(lost("gone").into())]));
-    let reply = TrailersOnlyLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
+    let reply = PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
     assert!(reply.into_body().frame().await.unwrap().is_err());
 }
 
@@ -106,7 +106,7 @@ async fn st_5_a_head_with_a_status_is_not_held_back() {
         answer
     });
     let began = Instant::now();
-    TrailersOnlyLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
+    PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
     assert_eq!(began.elapsed(), ms(0));
 }
 
@@ -114,7 +114,7 @@ async fn st_5_a_head_with_a_status_is_not_held_back() {
 #[tokio::test(start_paused = true)]
 async fn st_5_trailers_without_a_status_stay_trailers() {
     let server = Server::at_once(|_| streaming([Step::Trailers(field("x-own", "1"))]));
-    let reply = TrailersOnlyLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
+    let reply = PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
     assert!(!reply.headers().contains_key("x-own"));
     let frame = reply.into_body().frame().await.unwrap().unwrap();
     assert_eq!(frame.into_trailers().unwrap()["x-own"], "1");
@@ -125,7 +125,7 @@ async fn st_5_trailers_without_a_status_stay_trailers() {
 #[test]
 fn st_5_it_works_without_a_runtime() {
     let server = Server::at_once(|_| streaming([Step::Hang]));
-    let client = TrailersOnlyLayer::new(ms(50)).layer(server);
+    let client = PeekTrailersLayer::new(ms(50)).layer(server);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     let mut future = std::pin::pin!(client.oneshot(call()));
     assert!(future.as_mut().poll(&mut context).is_ready());
@@ -135,7 +135,7 @@ fn st_5_it_works_without_a_runtime() {
 #[tokio::test(start_paused = true)]
 async fn com_3_a_true_trailers_only_answer_passes_through() {
     let server = Server::at_once(|_| trailers_only(Code::Unavailable));
-    let reply = TrailersOnlyLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
+    let reply = PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
     assert_eq!(reply.headers()["grpc-status"], "14");
     let body: Bytes = reply.into_body().collect().await.unwrap().to_bytes();
     assert!(body.is_empty());

@@ -24,7 +24,7 @@ pin_project! {
     /// # Cancel safety
     ///
     /// Dropping it drops the body, which closes an HTTP/1 connection that still had some to send.
-    pub struct Discard<B> {
+    pub struct Drain<B> {
         #[pin]
         body: B,
         bytes_left: u64,
@@ -32,7 +32,7 @@ pin_project! {
     }
 }
 
-impl<B: Body> Discard<B> {
+impl<B: Body> Drain<B> {
     /// The usual limit, 16 KiB: more than an error page has, and less than a new connection costs.
     pub const DEFAULT_LIMIT: u64 = 16 * 1024;
 
@@ -42,7 +42,7 @@ impl<B: Body> Discard<B> {
     }
 }
 
-impl<B: Body> Future for Discard<B> {
+impl<B: Body> Future for Drain<B> {
     type Output = bool;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
@@ -71,8 +71,8 @@ impl<B: Body> Future for Discard<B> {
     }
 }
 
-impl<B> fmt::Debug for Discard<B> {
+impl<B> fmt::Debug for Drain<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Discard").field("bytes_left", &self.bytes_left).finish_non_exhaustive()
+        f.debug_struct("Drain").field("bytes_left", &self.bytes_left).finish_non_exhaustive()
     }
 }
