@@ -260,7 +260,7 @@ fn tick(now: Duration) -> u64 {
 #[inline]
 pub(crate) fn permit(bucket: Arc<CautiousBucket>, failure: &Failure) -> Permit {
     match failure.kind() {
-        FailureKind::Throttled => Permit::new(Arc::new(Kept(bucket)), 1),
+        FailureKind::Throttled => Permit::new(Arc::new(Saved(bucket)), 1),
         _ => Permit::new(bucket, 1),
     }
 }
@@ -269,9 +269,9 @@ pub(crate) fn permit(bucket: Arc<CautiousBucket>, failure: &Failure) -> Permit {
 ///
 /// A server that asks for fewer requests is overloaded: that a retry succeeds then proves nothing, and each
 /// refusal costs the server work.
-struct Kept(Arc<CautiousBucket>);
+struct Saved(Arc<CautiousBucket>);
 
-impl PermitIssuer for Kept {
+impl PermitIssuer for Saved {
     fn give_back(&self, cost: u32) {
         self.0.give_back(cost);
     }
