@@ -125,7 +125,7 @@ fn a_dead_host_leaves_its_place() {
 }
 
 #[test]
-fn a_quiet_destination_leaves_the_budget_full() {
+fn quiet_destination_leaves_the_budget_full() {
     let budget = RetryBudget::cautious();
     outage(&budget, "once", 5, START);
     let elsewhere = |now| {

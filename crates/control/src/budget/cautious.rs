@@ -56,7 +56,7 @@ const RETIRED: u64 = u64::MAX;
 pub(crate) struct Caution {
     /// The most it holds, and what it starts with; at most [`MOST_TOKENS`].
     pub(crate) capacity: u64,
-    /// What a success adds.
+    /// The tokens that a success adds.
     pub(crate) credit: u64,
 }
 

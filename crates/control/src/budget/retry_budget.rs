@@ -1,12 +1,11 @@
-//! The budget that users name: it finds the bucket of a call and counts the refusals.
+//! The budget that users name, and its constructors and settings.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use reattempt_core::{Budget, ConfigError, Failure, FailureKind, Permit};
+use reattempt_core::ConfigError;
 
 use super::bucket::Bucket;
-use super::cautious::{self, CautiousBucket, Event};
+use super::cautious::CautiousBucket;
 use super::settings::{Kind, Quota, Settings, tokens};
 use super::store::Store;
 use crate::sync::{Apart, AtomicU64, Ordering};
@@ -95,7 +94,7 @@ pub(super) struct State {
     pub(super) settings: Settings,
     pub(super) buckets: Buckets,
     /// Written while a destination is failing, and not to slow down the successes of the others.
-    refusals: Apart<AtomicU64>,
+    pub(super) refusals: Apart<AtomicU64>,
 }
 
 pub(super) enum Buckets {
@@ -337,111 +336,11 @@ impl RetryBudget {
         };
         Self { state: Arc::new(State { settings, buckets, refusals: Apart::default() }) }
     }
-
-    /// Takes tokens, or has a cautious budget record `event` and take one.
-    #[inline]
-    fn take(
-        &self,
-        destination: &str,
-        event: Event,
-        failure: &Failure,
-        now: Duration,
-    ) -> Option<Permit> {
-        let permit = match &self.state.buckets {
-            Buckets::None => return Some(Permit::free()),
-            Buckets::Tokens(store) => {
-                let cost = self.cost(failure);
-                store
-                    .take(destination, now, |bucket| bucket.take(cost, now))
-                    .map(|bucket| Permit::new(bucket, cost))
-            }
-            Buckets::Cautious(store) => store
-                .take(destination, now, |bucket| bucket.record(event, now))
-                .map(|bucket| cautious::permit(bucket, failure)),
-        };
-        permit.or_else(|| self.refuse())
-    }
-
-    /// What a retry after this failure costs.
-    #[inline]
-    fn cost(&self, failure: &Failure) -> u32 {
-        match self.state.settings.kind {
-            Kind::Quota(_, quota) if failure.kind() == FailureKind::Timeout => quota.after_timeout,
-            Kind::Quota(_, quota) => quota.retry,
-            _ => 1,
-        }
-    }
-
-    #[cold]
-    fn refuse(&self) -> Option<Permit> {
-        self.state.refusals.0.fetch_add(1, Ordering::Relaxed);
-        None
-    }
 }
 
 /// The ratio budget with all its defaults.
 impl Default for RetryBudget {
     fn default() -> Self {
         Self::build(Settings::default())
-    }
-}
-
-impl Budget for RetryBudget {
-    /// Takes one token, or what a quota says, from the bucket of `destination`. Allocates only for a
-    /// destination that never asked before.
-    ///
-    /// A cautious budget takes this for a hedge: its doubt grows until the call succeeds.
-    #[inline]
-    fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
-        self.take(destination, Event::Hedge, failure, now)
-    }
-
-    #[inline]
-    fn acquire_after_failure(
-        &self,
-        destination: &str,
-        failure: &Failure,
-        now: Duration,
-    ) -> Option<Permit> {
-        self.take(destination, Event::FailureAndRetry(failure.kind()), failure, now)
-    }
-
-    /// Adds to the doubt of a cautious budget. No other kind counts failures.
-    #[inline]
-    fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
-        if let Buckets::Cautious(store) = &self.state.buckets {
-            store.take(destination, now, |bucket| {
-                bucket.record(Event::Failure(failure.kind()), now)
-            });
-        }
-    }
-
-    /// Adds the ratio to the bucket of `destination`. Under a quota a call that was retried adds nothing:
-    /// its last retry has returned what it cost.
-    #[inline]
-    fn on_success(&self, destination: &str, retries: u32) {
-        match &self.state.buckets {
-            Buckets::None => {}
-            Buckets::Tokens(store) => {
-                if retries == 0 || !matches!(self.state.settings.kind, Kind::Quota(..)) {
-                    store.on_success(destination);
-                }
-            }
-            Buckets::Cautious(store) => store.on_success(destination),
-        }
-    }
-
-    #[inline]
-    fn is_full(&self) -> bool {
-        match &self.state.buckets {
-            Buckets::None => true,
-            Buckets::Tokens(store) => store.is_full(),
-            Buckets::Cautious(store) => store.is_full(),
-        }
-    }
-
-    #[inline]
-    fn is_noop(&self) -> bool {
-        matches!(self.state.buckets, Buckets::None)
     }
 }

@@ -88,7 +88,7 @@ fn the_last_token_goes_to_one_failure() {
 
 /// A hedge that is refused leaves no doubt, a failure that is refused does.
 #[test]
-fn a_hedge_and_a_failure_share_the_last_doubt() {
+fn hedge_and_failure_share_the_last_doubt() {
     loom::model(|| {
         let (bucket, _) = bucket(10, 2);
         let hedge = recorder(&bucket, Event::Hedge);
@@ -115,7 +115,7 @@ fn a_failure_and_a_success_keep_each_other() {
 }
 
 #[test]
-fn the_first_failure_and_a_success_are_counted() {
+fn first_failure_and_success_are_counted() {
     loom::model(|| {
         let (bucket, not_full) = bucket(10, 0);
         let crediting = Arc::clone(&bucket);
@@ -160,8 +160,9 @@ fn a_permit_given_back_can_be_taken_again() {
     });
 }
 
+/// Quiet fills the bucket before a failure or not at all.
 #[test]
-fn quiet_fills_the_bucket_before_a_failure_or_not_at_all() {
+fn quiet_races_with_a_failure() {
     loom::model(|| {
         let (bucket, not_full) = bucket(2, 9);
         let quiet = QUIET;
@@ -175,7 +176,7 @@ fn quiet_fills_the_bucket_before_a_failure_or_not_at_all() {
 
 /// A failure of a thread whose clock is late does not make the bucket quiet any sooner.
 #[test]
-fn a_failure_ends_the_quiet_whoever_is_first() {
+fn failure_ends_the_quiet_whoever_is_first() {
     loom::model(|| {
         let (bucket, not_full) = bucket(2, 9);
         let quiet = QUIET;
@@ -225,7 +226,7 @@ fn a_retired_bucket_is_left_alone() {
 }
 
 #[test]
-fn calls_of_a_lost_connection_are_one_failure() {
+fn calls_of_lost_connection_are_one_failure() {
     loom::model(|| {
         let (bucket, _) = bucket(10, 0);
         let other = recorder(&bucket, LOST);

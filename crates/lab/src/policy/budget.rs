@@ -33,14 +33,14 @@ pub(super) fn of_profile(name: &str) -> Option<String> {
     }
 }
 
-/// What the quota of AWS's clients does.
+/// Describes the quota of AWS's clients.
 fn aws_quota() -> String {
     "a retry takes 5 tokens of 500, after a timeout 10; a retried call that succeeds gives back what \
      it paid, any other success 1"
         .to_owned()
 }
 
-/// What the cautious budget does.
+/// Describes the cautious budget.
 fn cautious() -> String {
     "three retries without a success, and two more for each success; a retry takes one of 10 tokens, which \
      its success gives back, and a success gives 0.2"

@@ -28,7 +28,7 @@ pub(super) struct Client {
     /// The seed of its policy.
     pub(super) seed: u64,
     pub(super) budget: ClientBudget,
-    /// How many calls it has made.
+    /// The number of calls it has made.
     pub(super) calls: u32,
     arrivals: Arrivals,
     /// The moments at which its connection is lost.
@@ -46,12 +46,12 @@ impl Client {
         }
     }
 
-    /// When it makes its next call.
+    /// Returns the moment of its next call.
     pub(super) fn next_call(&mut self) -> u64 {
         self.arrivals.next()
     }
 
-    /// When its connection is lost next.
+    /// Returns the moment at which its connection is lost next.
     pub(super) fn next_loss(&mut self) -> u64 {
         self.losses.as_mut().map_or(u64::MAX, Arrivals::next)
     }
@@ -128,5 +128,5 @@ impl Retrying {
     }
 }
 
-/// Whom all calls are for.
+/// The destination of all calls.
 pub(super) const DESTINATION: &str = "server";

@@ -10,17 +10,17 @@ use std::ops::Range;
 use reattempt::CallRandom;
 use reattempt::schedule::Random;
 
-/// What a server is like. Times are in ticks.
+/// The properties of a server. Times are in ticks.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ServerSettings {
-    /// How many requests are worked on at once.
+    /// The number of requests that are worked on at once.
     pub(super) workers: u64,
-    /// How long a worker takes for one.
+    /// The time a worker takes for one.
     pub(super) service: u64,
-    /// How many may wait; further ones are refused.
+    /// The number that may wait; further ones are refused.
     pub(super) queue: usize,
     pub(super) fault: Fault,
-    /// When the fault is there.
+    /// The stretch in which the fault is there.
     pub(super) faulty: Range<u64>,
     /// Mean length of a stretch in which every request fails, where failures come in bursts.
     pub(super) burst: Option<u64>,
@@ -28,7 +28,7 @@ pub(super) struct ServerSettings {
     pub(super) refusal_cost: f64,
 }
 
-/// What goes wrong.
+/// A way in which a server fails.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Fault {
     /// Workers begin with nothing new: requests are taken in, and none is answered.
@@ -53,7 +53,7 @@ pub(super) struct Server<J> {
     owed: f64,
 }
 
-/// What becomes of a request that arrives.
+/// The fate of a request that arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival<J> {
     /// A worker begins with it, and is done after this many ticks.
@@ -163,7 +163,7 @@ impl<J> Server<J> {
 #[derive(Debug)]
 struct Bursts {
     random: CallRandom,
-    /// When the present state ends.
+    /// The moment at which the present state ends.
     until: u64,
     failing: bool,
 }

@@ -57,7 +57,7 @@ fn requests_that_are_lost_time_out() {
 
 /// A client with a hundred calls under way loses all of them at one moment, and no other call.
 #[test]
-fn a_lost_connection_fails_what_is_under_way() {
+fn lost_connection_fails_what_is_under_way() {
     let mut scene = scene(1, Fault::Stall);
     scene.server = ServerSettings { workers: u64::MAX, service: 100, faulty: 0..0, ..scene.server };
     scene.drop_every = Some(1000);
@@ -80,7 +80,7 @@ fn a_lost_connection_fails_what_is_under_way() {
 
 /// At a load of 1.3 three requests of ten find the queue full.
 #[test]
-fn refusals_that_cost_leave_less_for_answers() {
+fn costly_refusals_leave_less_for_answers() {
     let goodput = |cost: f64| {
         let mut scene = scene(1000, Fault::Refuse(0.0));
         scene.server.queue = 50;
