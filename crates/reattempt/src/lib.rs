@@ -58,7 +58,10 @@ mod protocol;
 mod random;
 mod redact;
 mod report;
+#[cfg(feature = "reqwest")]
+mod reqwest_ext;
 mod retry;
+mod send;
 mod timed_out;
 
 pub mod order;
@@ -113,5 +116,8 @@ pub use reattempt_http::{
     ReplayMemory, is_repeatable, new_idempotency_key, verdict_of_error, verdict_of_status,
 };
 pub use report::{AttemptOutcome, AttemptReport, Report, ReportSlot};
+#[cfg(feature = "reqwest")]
+pub use reqwest_ext::ReqwestExt;
 pub use retry::{Retry, RetryFuture, RetryLayer};
+pub use send::check;
 pub use timed_out::{RefusedResponse, TimeLimit, TimedOut};

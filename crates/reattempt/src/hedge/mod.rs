@@ -22,6 +22,7 @@ mod next;
 mod policy;
 mod report;
 mod running;
+mod send;
 mod service;
 
 pub use extended::Extended;

@@ -9,6 +9,7 @@ mod layer;
 mod queue;
 mod refused;
 mod request;
+mod send;
 mod service;
 mod settings;
 

@@ -6,6 +6,7 @@ mod future;
 mod layer;
 mod progress;
 mod schedule;
+mod send;
 mod service;
 mod setting;
 

@@ -34,6 +34,7 @@ mod passing;
 mod readiness;
 mod reports;
 mod safety;
+mod send;
 mod sharing;
 mod stock;
 mod timeouts;

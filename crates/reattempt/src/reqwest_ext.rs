@@ -1,0 +1,55 @@
+//! A request builder of reqwest, sent by a wrapped client.
+
+use reqwest::{Request, RequestBuilder, Response};
+use tower_service::Service;
+
+use crate::send::send;
+
+/// Sends what a reqwest request builder has built by a wrapped client. Sealed.
+pub trait ReqwestExt: sealed::Sealed {
+    /// Builds the request and sends it by a clone of `client`, which may be any layered
+    /// `reqwest::Client`. The client that the builder came from sends nothing.
+    ///
+    /// # Errors
+    /// An error in what was built (a bad URL, say), or the error of the call.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the call.
+    ///
+    /// ```no_run
+    /// use reattempt::{ReqwestExt, RetryLayer};
+    /// use tower::ServiceBuilder;
+    ///
+    /// # async fn example() -> Result<(), reqwest::Error> {
+    /// let http = reqwest::Client::new();
+    /// let retrying = ServiceBuilder::new().layer(RetryLayer::http()).service(http.clone());
+    ///
+    /// let response = http.get("http://one.example/").send_with(&retrying).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn send_with<S>(
+        self,
+        client: &S,
+    ) -> impl Future<Output = Result<Response, S::Error>> + use<S, Self>
+    where
+        S: Service<Request, Response = Response> + Clone,
+        S::Error: From<reqwest::Error>;
+}
+
+impl ReqwestExt for RequestBuilder {
+    fn send_with<S>(self, client: &S) -> impl Future<Output = Result<Response, S::Error>> + use<S>
+    where
+        S: Service<Request, Response = Response> + Clone,
+        S::Error: From<reqwest::Error>,
+    {
+        let client = client.clone();
+        async move { send(client, self.build()?).await }
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+
+    impl Sealed for reqwest::RequestBuilder {}
+}

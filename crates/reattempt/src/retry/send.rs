@@ -1,0 +1,62 @@
+//! One call by a shared handle.
+
+use reattempt_core::{Budget, Schedule};
+use tower_service::Service;
+
+use super::Retry;
+use crate::RetryPolicy;
+use crate::error_mode::ErrorMode;
+use crate::protocol::{ClassifyOutcome, Origin, Protocol, Replay};
+use crate::send::send;
+
+impl<S, K, D, B, M> Retry<S, RetryPolicy<K, D, B, M>>
+where
+    K: Protocol,
+    D: Schedule,
+    B: Budget,
+{
+    /// Sends one request, by a clone of this handle: waits until the clone is ready, and calls it.
+    ///
+    /// Nothing has to be `mut` or imported, and one handle serves any number of calls at once. Each call
+    /// starts from the handle's own state: what an inner service learns in a clone (a reserved place, a
+    /// connection that it holds itself) is lost to the next call. Clients share such state between their
+    /// clones; tower's `Buffer` makes any service do so.
+    ///
+    /// # Errors
+    /// The error of the call, or of an inner service that does not become ready.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the call.
+    ///
+    /// ```no_run
+    /// use bytes::Bytes;
+    /// use http::Request;
+    /// use http_body_util::Full;
+    /// use hyper_util::client::legacy::Client;
+    /// use hyper_util::rt::TokioExecutor;
+    /// use reattempt::RetryLayer;
+    /// use tower::ServiceBuilder;
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = ServiceBuilder::new()
+    ///     .layer(RetryLayer::http())
+    ///     .service(Client::builder(TokioExecutor::new()).build_http());
+    ///
+    /// let request = Request::get("http://one.example/").body(Full::<Bytes>::default())?;
+    /// let response = client.send(request).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn send<Req>(
+        &self,
+        request: Req,
+    ) -> impl Future<Output = Result<K::Answer, M::Error>> + use<S, Req, K, D, B, M>
+    where
+        K: Replay<Req> + Origin<<K as Replay<Req>>::Attempt, Request = Req>,
+        S: Service<<K as Replay<Req>>::Attempt> + Clone,
+        K: ClassifyOutcome<S::Response>,
+        M: ErrorMode<S::Error>,
+    {
+        send(self.clone(), request)
+    }
+}
