@@ -14,7 +14,7 @@ use crate::decide::{Failed, decide};
 use crate::{Budget, Delays, Limits, Permit, Random, ServerHint, StopReason, Verdict};
 
 pub use account::{Account, CallEnd};
-pub use failed_attempt::{FailedAttempt, Undone};
+pub use failed_attempt::{FailedAttempt, Resent, Undone};
 pub use schedule::CallSchedule;
 
 /// The limits and permissions of a call, fixed at its beginning.
@@ -96,8 +96,7 @@ pub struct Call<D> {
     account: Account,
     /// `true` if the attempt that is next, or under way, takes the place of another.
     resends: bool,
-    /// The kinds of attempt that were resent: each is once.
-    resent: [bool; 2],
+    resent: Resent,
 }
 
 impl<D: Delays> Call<D> {
@@ -110,7 +109,7 @@ impl<D: Delays> Call<D> {
             permit: None,
             account: Account::default(),
             resends: false,
-            resent: [false; 2],
+            resent: Resent::default(),
         }
     }
 
@@ -185,11 +184,7 @@ impl<D: Delays> Call<D> {
         if late || !failed.replayable || terms.forbidden.is_some() {
             return false;
         }
-        let resent = match kind {
-            Undone::NotDispatched => &mut self.resent[0],
-            Undone::Refused => &mut self.resent[1],
-        };
-        !core::mem::replace(resent, true)
+        self.resent.insert(kind)
     }
 }
 

@@ -212,10 +212,10 @@ fn longest_wait(limits: &Limits, failed: &Failed<'_>) -> Duration {
     of_elapsed.into_iter().chain(of_deadline).min().unwrap_or(Duration::MAX)
 }
 
-/// A wait of at least what the server asked for, by which those it was told to do not meet again.
+/// Returns a wait of at least what the server asked for, lengthened so that its clients do not meet again.
 ///
 /// The range is cut before the draw, so that delays do not bunch on the limit.
-fn spread(asked: Duration, most: Duration, random: &mut dyn Random) -> Duration {
+pub(crate) fn spread(asked: Duration, most: Duration, random: &mut dyn Random) -> Duration {
     random.between(asked, asked.saturating_add(asked / 10).min(most))
 }
 

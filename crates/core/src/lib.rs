@@ -41,12 +41,15 @@ mod config_error;
 mod decide;
 mod failure;
 mod for_failures;
+mod hedge;
 mod jitter;
 mod random;
 mod schedule;
 
 pub use budget::{Budget, PaidRetry, Permit, PermitIssuer, SpendOnly, Unlimited};
-pub use call::{Account, Call, CallEnd, CallSchedule, Decision, FailedAttempt, Terms, Undone};
+pub use call::{
+    Account, Call, CallEnd, CallSchedule, Decision, FailedAttempt, Resent, Terms, Undone,
+};
 pub use classification::{Classification, Classifier, ServerHint, Verdict};
 pub use combinators::{
     Capped, Floor, ImmediateFirst, Jittered, ScheduleExt, Take, Then, ThenDelays,
@@ -55,6 +58,7 @@ pub use config_error::ConfigError;
 pub use decide::{Limits, StopReason};
 pub use failure::{Failure, FailureKind};
 pub use for_failures::{ForFailures, OnFailureDelays};
+pub use hedge::{HedgeCall, HedgeDecision, HedgeEvent, HedgePermits, HedgeTerms};
 pub use jitter::Jitter;
 pub use random::Random;
 pub use schedule::{Delays, NextRetry, Schedule, SentAt, SharedSchedule};

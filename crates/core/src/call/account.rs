@@ -29,7 +29,7 @@ pub struct Account {
 
 impl Account {
     /// Creates the account of a call that paid for `retries` in all, `last` among them if it ends the call.
-    pub fn new(last: PaidRetry, retries: u32) -> Self {
+    pub(crate) fn new(last: PaidRetry, retries: u32) -> Self {
         Self { call: Permit::default(), last, retries }
     }
 

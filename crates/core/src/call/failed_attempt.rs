@@ -16,6 +16,22 @@ pub enum Undone {
     Refused,
 }
 
+/// The kinds of attempt that a call has resent: each is resent once (TR-1, TR-2, TR-4).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Resent([bool; 2]);
+
+impl Resent {
+    /// Records that an attempt of this kind is resent. Returns `false` if one was before.
+    pub fn insert(&mut self, kind: Undone) -> bool {
+        let [not_dispatched, refused] = &mut self.0;
+        let resent = match kind {
+            Undone::NotDispatched => not_dispatched,
+            Undone::Refused => refused,
+        };
+        !core::mem::replace(resent, true)
+    }
+}
+
 /// A failed attempt, as its driver saw it.
 ///
 /// [`new`](FailedAttempt::new) sets the fields so that nothing stands in the way of a retry.

@@ -1,4 +1,4 @@
-//! One call: it carries out what [`next`] decides.
+//! The state of a hedged call. It carries out what [`HedgeCall`] decides.
 //!
 //! While the first attempt runs it holds what was kept of the request and nothing else. The first
 //! hedge, or the first failure that another attempt may mend, makes one box with the rest.
@@ -10,17 +10,19 @@ mod replaced;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use reattempt_core::{Budget, Failure, FailureKind, StopReason};
+use reattempt_core::{
+    Budget, Failure, FailureKind, HedgeCall, HedgeDecision, HedgeEvent, HedgeTerms, StopReason,
+};
 use tokio::time::Instant;
 use tower_service::Service;
 
 use super::HedgePolicy;
 use super::latencies::Stopwatch;
-use super::next::{Action, Attempts, Event, Rules, next};
 use super::running::{Readying, Running};
 use super::service::Shared;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
+use crate::random::CallRandom;
 use crate::{CallOptions, Deadline, clock};
 
 pub(super) use ended::{AnswerOf, Outcome, Over, OverOf, timed_out};
@@ -37,10 +39,10 @@ where
     kept: Option<K::Saved>,
     options: Option<CallOptions>,
     deadline: Option<Deadline>,
-    rules: Rules,
+    terms: HedgeTerms,
     stopwatch: Option<Stopwatch>,
     /// From the moment on at which the call is found to need time.
-    attempts: Option<Attempts>,
+    attempts: Option<HedgeCall>,
     /// Since when the call is known to need time.
     started: Option<Instant>,
     /// When the next attempt is to be sent.
@@ -95,7 +97,7 @@ where
         Self {
             shared,
             kept,
-            rules: opening.rules,
+            terms: opening.terms,
             options: opening.options,
             deadline: opening.deadline,
             stopwatch: opening.stopwatch,
@@ -110,41 +112,44 @@ where
     /// The first attempt is not ready at once: from here on the call's time counts. One that needs
     /// none looks at no clock, unless latencies are observed.
     pub(super) fn takes_time(&mut self) {
-        if self.attempts.is_none() && self.rules.max_attempts > 1 {
+        if self.attempts.is_none() && self.terms.limits.max_attempts > 1 {
             // It is in flight, so the call goes on.
-            let _ = self.take(Event::Time);
+            let _ = self.take(HedgeEvent::TimePassed);
         }
     }
 
-    /// Notes when the call began to need time, and with that the end of its elapsed time.
-    fn start(&mut self, now: Instant) {
-        if self.started.is_some() {
-            return;
+    /// Records when the call began to need time, from which its time counts.
+    fn start(&mut self, now: Instant) -> Instant {
+        if let Some(started) = self.started {
+            return started;
         }
         let started = self.stopwatch.as_ref().map_or(now, Stopwatch::started);
-        let own = self.options.as_ref().and_then(CallOptions::get_max_elapsed);
-        let elapsed = own.unwrap_or(self.shared.policy.settings.limits.max_elapsed);
-        self.rules.latest = elapsed.map(|most| clock::later(started, most));
+        let deadline = self.deadline.map(Deadline::instant);
+        self.terms.deadline = deadline.map(|at| at.saturating_duration_since(started));
         (self.started, self.sent) = (Some(started), Some(started));
+        started
     }
 
-    /// Takes an event, and says why the call is over, if it is.
-    fn take(&mut self, event: Event) -> Option<StopReason> {
+    /// Records an event. Returns why the call is over, if it is.
+    fn take(&mut self, event: HedgeEvent) -> Option<StopReason> {
         let now = Instant::now();
-        self.start(now);
+        let started = self.start(now);
+        let elapsed = now.saturating_duration_since(started);
+        let random = &mut CallRandom::unseeded(None);
+        let terms = &self.terms;
         let attempts = self.attempts.get_or_insert_with(|| {
-            let started = self.started.unwrap_or(now);
-            let mut attempts = Attempts::first(&self.rules, started);
+            let mut attempts = HedgeCall::new(terms);
             if !clock::has_timer() {
                 // Where nothing can wait nothing is hedged.
-                let _ = next(&self.rules, &mut attempts, Event::Stopped(StopReason::NoTimer), now);
+                let stopped = HedgeEvent::Stopped(StopReason::NoTimer);
+                let _ = attempts.next(terms, stopped, elapsed, random);
             }
             attempts
         });
-        let action = next(&self.rules, attempts, event, now);
-        self.upcoming = match action {
-            Action::Go(upcoming) => upcoming,
-            Action::Return(_) => None,
+        let decision = attempts.next(terms, event, elapsed, random);
+        self.upcoming = match decision {
+            HedgeDecision::Continue { next } => next.map(|next| clock::later(started, next)),
+            HedgeDecision::Return(_) => None,
         };
         if self.upcoming.is_none_or(|due| due > now)
             && let Some(running) = &mut self.running
@@ -152,20 +157,25 @@ where
             // No readiness is reserved, and no token held, by one that waits beside others.
             running.readying.take_if(|readying| readying.attempt.is_none());
         }
-        match action {
-            Action::Go(_) => None,
-            Action::Return(reason) => Some(reason),
+        match decision {
+            HedgeDecision::Continue { .. } => None,
+            HedgeDecision::Return(reason) => Some(reason),
         }
+    }
+
+    /// Returns the moment from which on no further attempt is sent.
+    fn end_of_hedging(&self) -> Option<Instant> {
+        Some(clock::later(self.started?, self.terms.end()?))
     }
 
     /// How many attempts are under way, or about to be replaced.
     fn in_flight(&self) -> u32 {
-        self.attempts.map_or(1, |attempts| attempts.in_flight)
+        self.attempts.map_or(1, |attempts| attempts.in_flight())
     }
 
     /// Sends the next attempt if one is due; or returns when to look again, or why none was sent.
     fn poll_due(&mut self, cx: &mut Context<'_>) -> Result<Hedging, NotSent<S::Error>> {
-        let end = self.rules.end();
+        let end = self.end_of_hedging();
         let Some(due) = self.upcoming else {
             // A replacement may still wait for its service.
             let replacing = self.running.as_ref().is_some_and(|it| !it.replacing.is_empty());
@@ -214,7 +224,8 @@ where
         let running = self.running();
         running.failure = None;
         running.alone = alone;
-        running.push(number, service.call(attempt), Some(readying.permit));
+        running.permits.on_send(number, readying.permit);
+        running.push(number, service.call(attempt));
         if let Some(observer) = &shared.policy.settings.observer {
             let event =
                 crate::Event::WillRetry { attempt: number, after: after.unwrap_or_default() };
@@ -245,7 +256,7 @@ where
 
     /// The number of the next attempt.
     fn next_number(&self) -> u32 {
-        self.attempts.map_or(1, |attempts| attempts.sent).saturating_add(1)
+        self.attempts.map_or(1, |attempts| attempts.sent()).saturating_add(1)
     }
 
     /// Makes the next attempt of what was kept.
@@ -261,12 +272,12 @@ where
         let next = kept.watch_next();
         let running = self.running();
         // Of a first attempt that was replaced there is a watch already, or will be.
-        if running.replaced.iter().all(|(of, _)| *of != 1) {
+        if !running.first_replaced {
             running.watches.extend(first.map(|watch| (1, watch)));
         }
         running.watches.extend(next.map(|watch| (number, watch)));
         let protocol = &self.shared.policy.settings.protocol;
-        let last = number >= self.rules.max_attempts && !protocol.replaces();
+        let last = number >= self.terms.limits.max_attempts && !protocol.replaces();
         let order = NextAttempt { number, kind: AttemptKind::Hedge, last, deadline: self.deadline };
         protocol.again(&mut self.kept, order)
     }

@@ -8,8 +8,8 @@
 //! says so of every method that passes through it.
 //!
 //! What flows in: a call. What flows out: the attempts, one after the other while none has answered,
-//! and the outcome of one of them, untouched. What follows on an attempt's end is said by
-//! [`next`](next::next), a function over plain values; the rest carries it out.
+//! and the outcome of one of them, untouched. [`HedgeCall`](reattempt_core::HedgeCall) decides what follows
+//! an event; the rest carries it out.
 
 mod call;
 mod extended;
@@ -18,7 +18,6 @@ mod grpc;
 mod hedgeable;
 mod latencies;
 mod layer;
-mod next;
 mod policy;
 mod report;
 mod running;

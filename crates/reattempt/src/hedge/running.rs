@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use reattempt_core::{Account, Failure, PaidRetry, Permit, Undone};
+use reattempt_core::{Failure, HedgePermits, Permit, Resent};
 use reattempt_http::ReplayWatch;
 
 use crate::RefusedResponse;
@@ -13,8 +13,8 @@ pub(super) struct Running<S, A, F, R> {
     /// The key of the budget.
     pub(super) destination: Box<str>,
     hedges: Vec<Hedged<F>>,
-    /// The hedge that ended last, and its permit until it is known whether it was sent.
-    ended: Option<(u32, Sent)>,
+    /// The permits of the hedges.
+    pub(super) permits: HedgePermits,
     /// Of the attempts whose reading of the request's body may be cut off, by their numbers.
     pub(super) watches: Vec<(u32, ReplayWatch)>,
     /// The next attempt, once the budget has granted it.
@@ -28,14 +28,12 @@ pub(super) struct Running<S, A, F, R> {
     pub(super) alone: bool,
     /// The failure that the next hedge answers; none if it answers slowness.
     pub(super) failure: Option<Failure>,
-    /// The hedge that ended last, of those that were paid for.
-    paid: Option<(u32, PaidRetry)>,
-    /// How many were paid for and have ended.
-    retries: u32,
     /// The attempts whose replacements are not sent yet.
     pub(super) replacing: Vec<Replacing<S, R>>,
-    /// What was replaced of this call: the numbers of attempts, and how far they had come.
-    pub(super) replaced: Vec<(u32, Undone)>,
+    /// The kinds of attempt that were replaced.
+    pub(super) resent: Resent,
+    /// `true` if the first attempt was replaced.
+    pub(super) first_replaced: bool,
 }
 
 /// An attempt that the budget has granted, and that is not sent yet.
@@ -59,22 +57,6 @@ pub(super) struct Replacing<S, R> {
 struct Hedged<F> {
     number: u32,
     attempt: Pin<Box<F>>,
-    permit: Sent,
-}
-
-/// The permit of a hedge that was sent: spent when it is dropped, unless it is taken out.
-struct Sent(Option<Permit>);
-
-impl Sent {
-    fn spend(&mut self) -> Option<PaidRetry> {
-        self.0.take().map(Permit::spend)
-    }
-}
-
-impl Drop for Sent {
-    fn drop(&mut self) {
-        drop(self.spend());
-    }
 }
 
 impl<S, A, F, R> Running<S, A, F, R> {
@@ -82,46 +64,22 @@ impl<S, A, F, R> Running<S, A, F, R> {
         Self {
             destination,
             hedges: Vec::new(),
+            permits: HedgePermits::default(),
             watches: Vec::new(),
             readying: None,
             last: None,
             refused: None,
             alone: false,
             failure: None,
-            paid: None,
-            retries: 0,
-            ended: None,
             replacing: Vec::new(),
-            replaced: Vec::new(),
+            resent: Resent::default(),
+            first_replaced: false,
         }
     }
 
-    /// A hedge has been sent. Its permit is spent unless it turns out to be [refused](Self::settle).
-    pub(super) fn push(&mut self, number: u32, attempt: F, permit: Option<Permit>) {
-        let attempt = Box::pin(attempt);
-        self.hedges.push(Hedged { number, attempt, permit: Sent(permit) });
-    }
-
-    /// The hedge that [ended](Self::poll) last was sent, and its permit is spent; or it was `refused`
-    /// on this side, and its tokens go back.
-    pub(super) fn settle(&mut self, refused: bool) {
-        let Some((number, mut permit)) = self.ended.take() else { return };
-        if refused {
-            drop(permit.0.take());
-        } else if let Some(paid) = permit.spend() {
-            self.paid = Some((number, paid));
-            self.retries = self.retries.saturating_add(1);
-        }
-    }
-
-    /// Spends the permits of the hedges in flight, which have lost. Returns what the budget must be given at
-    /// the end of a call that ends with the attempt `winner`.
-    pub(super) fn account(&mut self, winner: u32) -> Account {
-        let lost = self.hedges.iter_mut().filter_map(|hedged| hedged.permit.spend()).count();
-        let lost = u32::try_from(lost).unwrap_or(u32::MAX);
-        let won = self.paid.take().filter(|(number, _)| *number == winner);
-        let retries = std::mem::take(&mut self.retries).saturating_add(lost);
-        Account::new(won.map(|(_, paid)| paid).unwrap_or_default(), retries)
+    /// Adds an attempt that has been sent.
+    pub(super) fn push(&mut self, number: u32, attempt: F) {
+        self.hedges.push(Hedged { number, attempt: Box::pin(attempt) });
     }
 
     /// Returns `true` if an attempt in flight may yet be cut off from the request's body.
@@ -156,7 +114,14 @@ impl<S, A, F, R> Running<S, A, F, R> {
         if first.is_some() && is_to_go(1) {
             first.set(None);
         }
-        self.hedges.retain(|hedged| !is_to_go(hedged.number));
+        let permits = &mut self.permits;
+        self.hedges.retain(|hedged| {
+            let to_go = is_to_go(hedged.number);
+            if to_go {
+                permits.on_end(hedged.number);
+            }
+            !to_go
+        });
         before - in_flight
     }
 
@@ -168,8 +133,7 @@ impl<S, A, F, R> Running<S, A, F, R> {
         for place in 0..self.hedges.len() {
             let hedged = &mut self.hedges[place];
             if let Poll::Ready(output) = hedged.attempt.as_mut().poll(cx) {
-                let Hedged { number, permit, .. } = self.hedges.remove(place);
-                self.ended = Some((number, permit));
+                let Hedged { number, .. } = self.hedges.remove(place);
                 return Poll::Ready((number, output));
             }
         }

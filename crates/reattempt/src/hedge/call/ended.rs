@@ -6,9 +6,8 @@ use std::ops::ControlFlow;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Context;
-use std::time::Duration;
 
-use reattempt_core::{Account, Budget, CallEnd, Failure, Random, ServerHint, StopReason, Verdict};
+use reattempt_core::{Account, Budget, CallEnd, Failure, HedgeEvent, ServerHint, StopReason};
 use reattempt_http::ReplayError;
 use tokio::time::Instant;
 use tower_service::Service;
@@ -16,14 +15,12 @@ use tower_service::Service;
 use super::{Call, Hedging, NotSent, ResultOf};
 use crate::deadline::PASSED;
 use crate::error_mode::ErrorMode;
-use crate::hedge::next::{Event, Pushback};
 use crate::hedge::policy::Settings;
 use crate::hedge::{Extended, HedgeReport};
 use crate::protocol::{
     ClassifyOutcome, Committed, Replay, Saved, chain, is_refused_here, unanswered,
 };
-use crate::random::CallRandom;
-use crate::{AttemptOutcome, CallOptions, Deadline, RefusedResponse, TimeLimit, TimedOut, clock};
+use crate::{AttemptOutcome, Deadline, RefusedResponse, TimeLimit, TimedOut, clock};
 
 /// A call that is over.
 pub(in crate::hedge) struct Over<R, A> {
@@ -51,7 +48,7 @@ pub(in crate::hedge) type AnswerOf<S, Req, K, M> = Result<
 
 /// What an attempt's outcome means to the call.
 struct Sorted {
-    event: Event,
+    event: HedgeEvent,
     failure: Option<Failure>,
     /// The server wants no retry, whatever else is to be made of it.
     stop: bool,
@@ -86,11 +83,14 @@ where
         let running = self.running.as_ref();
         let cut_off = running.is_some_and(|running| running.is_cut_off(number, cx));
         let sorted = self.sort(&result, cut_off);
-        let refused = sorted.event == Event::Refused;
+        let refused = sorted.event == HedgeEvent::Refused;
         if let Some(running) = &mut self.running {
-            running.settle(refused);
+            match refused {
+                true => running.permits.on_refusal(number),
+                false => running.permits.on_end(number),
+            }
         }
-        if sorted.event != Event::Lost && self.is_replaced(number, &result) {
+        if sorted.event != HedgeEvent::BodyLost && self.is_replaced(number, &result) {
             self.tell_failure(number, &sorted, &result);
             if let Some(observer) = &self.shared.policy.settings.observer {
                 let event = crate::Event::WillReplace { attempt: number };
@@ -113,7 +113,7 @@ where
             None => self.take(sorted.event),
         };
         // What this side has cut off or refused says less than any real outcome.
-        let real = sorted.event != Event::Lost && !refused;
+        let real = sorted.event != HedgeEvent::BodyLost && !refused;
         if let Some(stop) = stop {
             let former = if real { None } else { self.last(stop) };
             let own = Over { outcome: Outcome::Of(number, result), stop };
@@ -137,7 +137,7 @@ where
         cx: &mut Context<'_>,
     ) -> Option<OverOf<S, Req, K, M>> {
         let dropped = self.running.as_mut()?.drop_cut_off(first, cx);
-        let stop = (0..dropped).find_map(|_| self.take(Event::Lost))?;
+        let stop = (0..dropped).find_map(|_| self.take(HedgeEvent::BodyLost))?;
         self.last(stop)
     }
 
@@ -151,20 +151,13 @@ where
         }
         // Before any classifier: it is no failure of the server's.
         if result.as_ref().is_err_and(|error| is_refused_here(M::view(error))) {
-            return Sorted { event: Event::Refused, failure: None, stop: false };
+            return Sorted { event: HedgeEvent::Refused, failure: None, stop: false };
         }
         let settings = &*self.shared.policy.settings;
         let options = self.options.as_ref();
         let classification =
             settings.protocol.judge(result.as_ref().map_err(M::view), options, || false);
-        let event = match classification.verdict {
-            Verdict::Success => Event::Answered,
-            Verdict::Transient(_) | Verdict::Unprocessed(_) => {
-                Event::Failed(self.pushback(classification.hint))
-            }
-            _ if !self.responded(result) => Event::Errored,
-            _ => Event::Fatal,
-        };
+        let event = HedgeEvent::of(&classification, self.responded(result));
         let failure = classification.verdict.failure().copied();
         Sorted { event, failure, stop: classification.hint == ServerHint::Stop }
     }
@@ -177,44 +170,25 @@ where
 
     /// An error that came of the request's own body rather than from the server: either the caller's
     /// body failed, and would under every attempt, or this attempt could not go on reading it.
-    fn of_the_body(&self, error: &(dyn Error + 'static), cut_off: bool) -> Option<Event> {
+    fn of_the_body(&self, error: &(dyn Error + 'static), cut_off: bool) -> Option<HedgeEvent> {
         if cut_off {
-            return Some(Event::Lost);
+            return Some(HedgeEvent::BodyLost);
         }
         if self.kept.as_ref().is_some_and(Saved::source_failed) {
-            return Some(Event::Fatal);
+            return Some(HedgeEvent::Fatal);
         }
         let mut causes = std::iter::successors(Some(error), |&error| cause(error))
             .filter_map(|error| error.downcast_ref::<ReplayError>())
             .peekable();
         causes.peek()?;
         let all_of_source = causes.all(|error| matches!(error, ReplayError::Source(_)));
-        Some(if all_of_source { Event::Fatal } else { Event::Lost })
-    }
-
-    /// What the server asked for. A wait that it did not ask for exactly is lengthened by up to a
-    /// tenth, so that the clients it was told to do not come back at one moment.
-    fn pushback(&self, hint: ServerHint) -> Pushback {
-        let own = self.options.as_ref().and_then(CallOptions::get_max_server_delay);
-        let most = own.unwrap_or(self.shared.policy.settings.limits.max_server_delay);
-        match hint {
-            ServerHint::Exactly(wait) => Pushback::Exactly(wait),
-            ServerHint::After(wait) | ServerHint::AtLeast(wait) if wait > most => {
-                Pushback::Stop(StopReason::ServerDelayTooLong)
-            }
-            ServerHint::After(wait) | ServerHint::AtLeast(wait) => Pushback::AtLeast {
-                wait,
-                spread: CallRandom::unseeded(None).between(Duration::ZERO, wait / 10),
-            },
-            ServerHint::Stop => Pushback::Stop(StopReason::ServerSaidStop),
-            _ => Pushback::None,
-        }
+        Some(if all_of_source { HedgeEvent::Fatal } else { HedgeEvent::BodyLost })
     }
 
     /// Records a failure that is worth a retry, or a fatal response (rules THR-3, PB-8), with the
     /// budget. An error without a failure changes nothing: no server has answered.
     fn tell_budget(&mut self, number: u32, sorted: &Sorted, answered: bool) {
-        let fatal = sorted.event == Event::Fatal;
+        let fatal = sorted.event == HedgeEvent::Fatal;
         let account = if fatal { self.account(number) } else { Account::default() };
         let budget = &self.shared.policy.settings.budget;
         if let Some(failure) = sorted.failure {
@@ -230,12 +204,12 @@ where
     /// Spends the permits of the hedges in flight. Returns what the budget must be given at the end of a call
     /// that ends with the attempt `winner`.
     fn account(&mut self, winner: u32) -> Account {
-        self.running.as_mut().map(|running| running.account(winner)).unwrap_or_default()
+        self.running.as_mut().map(|running| running.permits.end(winner)).unwrap_or_default()
     }
 
     fn tell_failure(&self, number: u32, sorted: &Sorted, result: &ResultOf<S, Req, K, M>) {
         let Some(observer) = &self.shared.policy.settings.observer else { return };
-        if sorted.event == Event::Answered {
+        if sorted.event == HedgeEvent::Succeeded {
             return;
         }
         let error = result.as_ref().err().map(|error| chain(M::view(error)));
@@ -249,7 +223,7 @@ where
 
     /// Calls `tell` with the key of the budget, if the call may be hedged at all.
     fn with_destination(&self, tell: impl FnOnce(&str)) {
-        if self.rules.max_attempts > 1 {
+        if self.terms.limits.max_attempts > 1 {
             self.with_any_destination(tell);
         }
     }
@@ -285,14 +259,14 @@ where
         let NotSent(reason, error) = match self.poll_due(cx) {
             Ok(Hedging::Sent) => {
                 // It is in flight, so the call goes on.
-                let _ = self.take(Event::Sent);
+                let _ = self.take(HedgeEvent::Sent);
                 return ControlFlow::Continue(Hedging::Sent);
             }
             Ok(hedging) => return ControlFlow::Continue(hedging),
             Err(not_sent) => not_sent,
         };
         let number = self.next_number();
-        let Some(stop) = self.take(Event::Stopped(reason)) else {
+        let Some(stop) = self.take(HedgeEvent::Stopped(reason)) else {
             return ControlFlow::Continue(Hedging::Until(None));
         };
         // A readiness error hides no outcome that is still there.
@@ -309,11 +283,11 @@ where
     /// A moment that was waited for has come; returns the end of the call if it is that.
     pub(in crate::hedge) fn time_passed(&mut self) -> Option<OverOf<S, Req, K, M>> {
         let due = self.upcoming;
-        let stop = self.take(Event::Time)?;
+        let stop = self.take(HedgeEvent::TimePassed)?;
         let over = self.last(stop).or_else(|| self.refused(stop)).or_else(|| self.too_long(stop));
         if over.is_none() {
             // There is nothing to end with but the next attempt, so no limit holds it up.
-            (self.rules.latest, self.rules.deadline) = (None, None);
+            (self.terms.limits.max_elapsed, self.terms.deadline) = (None, None);
             self.upcoming = due;
         }
         over
@@ -362,7 +336,7 @@ where
                 self.running().readying = Some(readying);
                 None
             }
-            Err(reason) => self.take(Event::Stopped(reason)),
+            Err(reason) => self.take(HedgeEvent::Stopped(reason)),
         }
     }
 
@@ -420,7 +394,7 @@ where
         let concerned = account.has_paid() || !settings.budget.is_full();
         let credited = succeeded && response.is_some() && !open && concerned;
         self.stopwatch = None;
-        let attempts = self.attempts.map_or(1, |attempts| attempts.sent);
+        let attempts = self.attempts.map_or(1, |attempts| attempts.sent());
         if credited {
             let (account, end) = (std::mem::take(&mut account), CallEnd::Succeeded);
             let budget = &settings.budget;
@@ -454,7 +428,7 @@ where
             },
             options: self.options.take(),
             // Its failure has been told already if it was taken for one.
-            retryable: succeeded && self.rules.max_attempts > 1,
+            retryable: succeeded && self.terms.limits.max_attempts > 1,
             account,
             attempts,
             deadline: self.deadline.map(Deadline::instant),

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use reattempt_core::{HedgeTerms, Limits};
 use tokio::time::Instant;
 
 use crate::configured::OfMethod;
 use crate::hedge::Hedgeable;
 use crate::hedge::latencies::Stopwatch;
-use crate::hedge::next::Rules;
 use crate::hedge::policy::{HedgeDelay, MOST_ATTEMPTS, Settings};
 use crate::protocol::{Added, Replay};
 use crate::{CallOptions, Deadline};
@@ -20,7 +20,7 @@ pub(in crate::hedge) struct Opening {
     untold: Option<Deadline>,
     /// Whether the request has fields that its protocol sets itself.
     strip: bool,
-    pub(super) rules: Rules,
+    pub(super) terms: HedgeTerms,
     pub(super) stopwatch: Option<Stopwatch>,
     /// Whether what was not processed is replaced.
     replaces: bool,
@@ -63,29 +63,32 @@ impl Opening {
                 (stopwatch.delay(), Some(stopwatch))
             }
         };
-        let rules = Rules {
+        let policy = &settings.limits;
+        let limits = Limits {
             max_attempts: if delay.is_some() { max_attempts } else { 1 },
-            delay: delay.unwrap_or(Duration::ZERO),
-            latest: None,
-            deadline: deadline.map(Deadline::instant),
+            max_elapsed: own.and_then(CallOptions::get_max_elapsed).unwrap_or(policy.max_elapsed),
+            max_server_delay: own
+                .and_then(CallOptions::get_max_server_delay)
+                .unwrap_or(policy.max_server_delay),
         };
+        let terms = HedgeTerms::new(limits, delay.unwrap_or(Duration::ZERO));
         let untold = deadline.filter(|deadline| Some(*deadline) != wishes.told);
-        Self { options, deadline, untold, strip: wishes.strip, rules, stopwatch, replaces }
+        Self { options, deadline, untold, strip: wishes.strip, terms, stopwatch, replaces }
     }
 
     /// Returns `true` if the call may be hedged.
     pub(in crate::hedge) fn hedges(&self) -> bool {
-        self.rules.max_attempts > 1
+        self.terms.limits.max_attempts > 1
     }
 
     /// The call's deadline.
     pub(in crate::hedge) fn deadline(&self) -> Option<Instant> {
-        self.rules.deadline
+        self.deadline.map(Deadline::instant)
     }
 
     /// Whether the request is kept, to be sent again.
     pub(in crate::hedge) fn keeps(&self) -> bool {
-        self.rules.max_attempts > 1 || self.replaces
+        self.terms.limits.max_attempts > 1 || self.replaces
     }
 
     /// What is to be added to the request.

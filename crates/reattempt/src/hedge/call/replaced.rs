@@ -33,13 +33,13 @@ where
             return false;
         }
         let running = self.running();
-        let first = running.replaced.iter().all(|(_, kind)| *kind != undone);
-        if first {
-            running.replaced.push((number, undone));
-            // That of the reader that is gone.
-            running.watches.retain(|(of, _)| *of != number);
+        if !running.resent.insert(undone) {
+            return false;
         }
-        first
+        running.first_replaced |= number == 1;
+        // The watch of the reader that is gone.
+        running.watches.retain(|(of, _)| *of != number);
+        true
     }
 
     /// Another attempt is to be sent in the place of this one, which has ended so.
@@ -55,13 +55,13 @@ where
         &mut self,
         cx: &mut Context<'_>,
     ) -> Option<(u32, ResultOf<S, Req, K, M>)> {
+        let end = self.end_of_hedging();
         let running = self.running.as_mut()?;
         if running.replacing.is_empty() {
             return None;
         }
         // A service that is not ready is waited for, but not without end.
-        let now = Instant::now();
-        let late = self.rules.end().is_some_and(|end| end <= now);
+        let late = end.is_some_and(|end| end <= Instant::now());
         let at_hand = self.kept.as_ref().is_some_and(Saved::at_hand);
         let mut place = 0;
         while let Some(replacing) = running.replacing.get_mut(place) {
@@ -86,7 +86,7 @@ where
                 None => return Some((number, result)),
                 Some(attempt) => {
                     running.watches.extend(watch.map(|watch| (number, watch)));
-                    running.push(number, service.call(attempt), None);
+                    running.push(number, service.call(attempt));
                 }
             }
         }

@@ -1,0 +1,268 @@
+//! The decision after each event of a hedged call, of which several attempts run side by side.
+//!
+//! A pure function over plain values: the terms of the call, the state of its attempts, an event and the
+//! time. The rules cited are those of gRPC's proposal A6, which serve HTTP as well.
+
+mod permits;
+
+use core::time::Duration;
+
+use crate::decide::spread;
+use crate::{Classification, Limits, Random, ServerHint, StopReason, Verdict};
+
+pub use permits::HedgePermits;
+
+/// The limits of a hedged call, fixed at its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HedgeTerms {
+    /// The limits of the call. From `max_elapsed` on no further attempt is sent.
+    pub limits: Limits,
+    /// The time from one attempt to the next; zero for all at once (HG-2).
+    pub delay: Duration,
+    /// The time from the beginning of the call to its deadline. From then on no further attempt is sent.
+    pub deadline: Option<Duration>,
+}
+
+impl HedgeTerms {
+    /// Creates the terms of a call without a deadline.
+    pub const fn new(limits: Limits, delay: Duration) -> Self {
+        Self { limits, delay, deadline: None }
+    }
+
+    /// Returns the time from the beginning of the call after which no further attempt is sent.
+    pub fn end(&self) -> Option<Duration> {
+        self.limits.max_elapsed.into_iter().chain(self.deadline).min()
+    }
+}
+
+/// An event of a hedged call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HedgeEvent {
+    /// An attempt succeeded.
+    Succeeded,
+    /// An attempt ended with a response that no other attempt would better, or with a failure that all of
+    /// them share.
+    Fatal,
+    /// An attempt failed, and another may do better. The server's hint stands beside it.
+    Failed(ServerHint),
+    /// An attempt ended with an error that no other attempt is known to mend.
+    Errored,
+    /// A layer on this side refused an attempt, so it was not sent.
+    Refused,
+    /// An attempt ended because it could not go on reading the request's body.
+    BodyLost,
+    /// A further attempt was sent.
+    Sent,
+    /// No further attempt can be sent, for this reason.
+    Stopped(StopReason),
+    /// Time has passed, and nothing else has happened.
+    TimePassed,
+}
+
+impl HedgeEvent {
+    /// Returns the event of an attempt that ended so. `responded` is `true` if a server has responded.
+    ///
+    /// Only a response is fatal: an error may be this side's own.
+    pub fn of(classification: &Classification, responded: bool) -> Self {
+        match classification.verdict {
+            Verdict::Success => Self::Succeeded,
+            Verdict::Transient(_) | Verdict::Unprocessed(_) => Self::Failed(classification.hint),
+            Verdict::Permanent if responded => Self::Fatal,
+            Verdict::Permanent => Self::Errored,
+        }
+    }
+
+    /// Returns the reason for which this event ends the call, whatever came before it.
+    pub fn ends(self) -> Option<StopReason> {
+        match self {
+            // HG-3
+            Self::Succeeded => Some(StopReason::Succeeded),
+            // HG-5
+            Self::Fatal => Some(StopReason::Permanent),
+            _ => None,
+        }
+    }
+}
+
+/// The decision after an event of a hedged call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HedgeDecision {
+    /// Go on with the attempts in flight.
+    Continue {
+        /// The time from the beginning of the call to the next attempt, if one is to be sent.
+        next: Option<Duration>,
+    },
+    /// The call is over: its outcome is the last that came, and all other attempts are cancelled.
+    Return(StopReason),
+}
+
+/// The state of a hedged call's attempts.
+///
+/// Times count from the beginning of the call. The driver sends what is due and reports what happens.
+///
+/// ```
+/// use core::time::Duration;
+/// use reattempt_core::{HedgeCall, HedgeDecision, HedgeEvent, HedgeTerms, Limits, StopReason};
+/// # struct Zero;
+/// # impl reattempt_core::Random for Zero { fn next_u64(&mut self) -> u64 { 0 } }
+/// # let mut random = Zero;
+///
+/// let delay = Duration::from_millis(100);
+/// let terms = HedgeTerms::new(Limits::default(), delay);
+/// let mut call = HedgeCall::new(&terms);
+/// let decision = call.next(&terms, HedgeEvent::TimePassed, Duration::ZERO, &mut random);
+/// assert_eq!(decision, HedgeDecision::Continue { next: Some(delay) });
+/// let decision = call.next(&terms, HedgeEvent::Sent, delay, &mut random);
+/// assert_eq!(decision, HedgeDecision::Continue { next: Some(2 * delay) });
+/// let decision = call.next(&terms, HedgeEvent::Succeeded, delay, &mut random);
+/// assert_eq!(decision, HedgeDecision::Return(StopReason::Succeeded));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HedgeCall {
+    sent: u32,
+    in_flight: u32,
+    /// Why no further attempt is sent, whatever happens.
+    frozen: Option<StopReason>,
+    /// When the next attempt is due, unless something forbids it.
+    due: Duration,
+    /// Until when a server asked for no attempt.
+    held_until: Option<Duration>,
+}
+
+impl HedgeCall {
+    /// Creates the state of a call whose first attempt has just been sent.
+    pub const fn new(terms: &HedgeTerms) -> Self {
+        Self { sent: 1, in_flight: 1, frozen: None, due: terms.delay, held_until: None }
+    }
+
+    /// Returns the number of attempts that were sent.
+    pub const fn sent(&self) -> u32 {
+        self.sent
+    }
+
+    /// Returns the number of attempts that were sent and have not ended.
+    pub const fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Records an event at `now` and decides what follows.
+    pub fn next(
+        &mut self,
+        terms: &HedgeTerms,
+        event: HedgeEvent,
+        now: Duration,
+        random: &mut dyn Random,
+    ) -> HedgeDecision {
+        if let Some(reason) = event.ends() {
+            return HedgeDecision::Return(reason);
+        }
+        match event {
+            HedgeEvent::Failed(hint) => {
+                self.in_flight = self.in_flight.saturating_sub(1);
+                self.obey(terms, hint, now, random);
+            }
+            HedgeEvent::Errored => {
+                self.in_flight = self.in_flight.saturating_sub(1);
+                if self.in_flight == 0 {
+                    return HedgeDecision::Return(StopReason::Permanent);
+                }
+            }
+            // As HG-8: where this side has no room for an attempt, no other is sent.
+            HedgeEvent::Refused => {
+                self.in_flight = self.in_flight.saturating_sub(1);
+                self.sent = self.sent.saturating_sub(1).max(1);
+                self.freeze(StopReason::NotReady);
+            }
+            // BUF-8: the attempt that reads on is still in flight, unless it has ended before.
+            HedgeEvent::BodyLost => {
+                self.in_flight = self.in_flight.saturating_sub(1);
+                self.freeze(StopReason::BodyNotKept);
+            }
+            HedgeEvent::Sent => {
+                self.sent = self.sent.saturating_add(1);
+                self.in_flight = self.in_flight.saturating_add(1);
+                self.due = now.saturating_add(terms.delay);
+                self.held_until = None;
+            }
+            // HG-8 among others
+            HedgeEvent::Stopped(reason) => self.freeze(reason),
+            HedgeEvent::Succeeded | HedgeEvent::Fatal | HedgeEvent::TimePassed => {}
+        }
+        match self.upcoming(terms, now) {
+            Ok(due) => HedgeDecision::Continue { next: Some(due) },
+            Err(_) if self.in_flight > 0 => HedgeDecision::Continue { next: None },
+            // HG-9
+            Err(reason) => HedgeDecision::Return(reason),
+        }
+    }
+
+    /// Moves the next attempt to where the server of a failed attempt wants it.
+    fn obey(
+        &mut self,
+        terms: &HedgeTerms,
+        hint: ServerHint,
+        now: Duration,
+        random: &mut dyn Random,
+    ) {
+        match hint {
+            // HG-4; what a server asked for is not shortened by the failure of another attempt.
+            ServerHint::None => self.due = self.held_until.unwrap_or(now).max(now),
+            // HG-7
+            ServerHint::Exactly(wait) => self.hold(now.saturating_add(wait)),
+            ServerHint::After(wait) | ServerHint::AtLeast(wait)
+                if wait > terms.limits.max_server_delay =>
+            {
+                self.freeze(StopReason::ServerDelayTooLong);
+            }
+            // What another server asked for is not shortened by this one.
+            ServerHint::After(wait) | ServerHint::AtLeast(wait) => {
+                let drawn = now.saturating_add(spread(wait, longest_wait(terms, now), random));
+                self.hold(drawn.max(self.held_until.unwrap_or(now)));
+            }
+            // HG-6
+            ServerHint::Stop => self.freeze(StopReason::ServerSaidStop),
+        }
+    }
+
+    /// Fixes the next attempt at this time: no failure without a wait brings it forward.
+    fn hold(&mut self, until: Duration) {
+        self.due = until;
+        self.held_until = Some(until);
+    }
+
+    /// Rules out every further attempt. The first reason counts.
+    fn freeze(&mut self, reason: StopReason) {
+        self.frozen.get_or_insert(reason);
+    }
+
+    /// Returns when the next attempt is due, or why there is none.
+    fn upcoming(&self, terms: &HedgeTerms, now: Duration) -> Result<Duration, StopReason> {
+        if self.sent >= terms.limits.max_attempts {
+            return Err(StopReason::AttemptsExhausted);
+        }
+        if let Some(reason) = self.frozen {
+            return Err(reason);
+        }
+        // An attempt that is due already is sent now, if at all.
+        let soonest = self.due.max(now);
+        if terms.deadline.is_some_and(|deadline| soonest >= deadline) {
+            Err(StopReason::DeadlineExceeded)
+        } else if terms.limits.max_elapsed.is_some_and(|latest| soonest >= latest) {
+            Err(StopReason::ElapsedExhausted)
+        } else {
+            Ok(self.due)
+        }
+    }
+}
+
+/// Returns the longest wait from `now` after which an attempt may still be sent.
+fn longest_wait(terms: &HedgeTerms, now: Duration) -> Duration {
+    // Timers may count in whole milliseconds, rounded up.
+    const TICK: Duration = Duration::from_millis(1);
+    let wait = |end: Duration| end.saturating_sub(TICK).saturating_sub(now);
+    terms.end().map_or(Duration::MAX, wait)
+}
+
+#[cfg(test)]
+mod tests;
