@@ -17,9 +17,9 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::HedgePolicy;
-use super::latencies::Stopwatch;
 use super::running::{Readying, Running};
 use super::service::Shared;
+use super::stopwatch::Stopwatch;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
 use crate::random::CallRandom;

@@ -16,13 +16,13 @@ mod extended;
 mod future;
 mod grpc;
 mod hedgeable;
-mod latencies;
 mod layer;
 mod policy;
 mod report;
 mod running;
 mod send;
 mod service;
+mod stopwatch;
 
 pub use extended::Extended;
 pub use future::HedgeFuture;

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{StatusCode, Uri};
-use reattempt_control::RetryBudget;
+use reattempt_control::{Latencies, RetryBudget};
 use reattempt_core::{Budget, ConfigError, Limits, Verdict};
 use reattempt_http::ReplayLimits;
 
-use super::latencies::Latencies;
 use crate::error_mode::BoxedError;
 use crate::protocol::{Grpc, Http, Messages, Outcome, Protocol};
 use crate::{Event, Observer};
@@ -118,7 +117,7 @@ impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
             protocol,
             budget,
             limits: Limits { max_attempts: 2, ..Limits::default() },
-            delay: HedgeDelay::Quantile(Arc::new(Latencies::usual())),
+            delay: HedgeDelay::Quantile(Arc::new(Latencies::p95())),
             idempotent: false,
             observer: None,
         })

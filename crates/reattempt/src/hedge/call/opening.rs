@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use crate::configured::OfMethod;
 use crate::hedge::Hedgeable;
-use crate::hedge::latencies::Stopwatch;
 use crate::hedge::policy::{HedgeDelay, MOST_ATTEMPTS, Settings};
+use crate::hedge::stopwatch::Stopwatch;
 use crate::protocol::{Added, Replay};
 use crate::{CallOptions, Deadline};
 

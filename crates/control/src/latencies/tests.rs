@@ -88,26 +88,3 @@ fn what_is_no_quantile_is_refused() {
     let text = "`delay_quantile` must be from 0.5 to 0.9999, but it is 1";
     assert_eq!(error.to_string(), text);
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_first_attempt_that_outlasts_the_delay_always_counts() {
-    let latencies = Arc::new(Latencies::new(0.5).unwrap());
-    let count = || latencies.histogram.lock().unwrap().weights.iter().sum::<u32>() / WEIGHT;
-    let watch = Stopwatch::start(&latencies);
-    drop(watch);
-    assert_eq!(count(), 0, "given up while nothing was known");
-    for _ in 0..100 {
-        let watch = Stopwatch::start(&latencies);
-        tokio::time::advance(micros(10_000)).await;
-        watch.answered();
-    }
-    assert_eq!(count(), 100);
-    let watch = Stopwatch::start(&latencies);
-    tokio::time::advance(micros(9_000)).await;
-    drop(watch);
-    assert_eq!(count(), 100, "it ended without an answer, and soon");
-    let watch = Stopwatch::start(&latencies);
-    tokio::time::advance(micros(11_000)).await;
-    drop(watch);
-    assert_eq!(count(), 101, "it lost, with the time that it had had");
-}

@@ -1,17 +1,18 @@
-//! The running quantile of observed latencies: in flows how long first attempts took, out flows the
-//! delay after which only the stated share of them is still without an answer.
+//! The running quantile of observed latencies, after which hedges are sent.
 //!
 //! A histogram whose buckets are a sixteenth of their power of two wide, so that the estimate is at
 //! most 6.25 % (and a microsecond) above the true quantile of what was counted, and never below it.
 //! Older samples count less: all weights are halved each time a window is full.
+//!
+//! A lock guards the histogram, and the quantile is stored under it: there is no order of accesses here for
+//! the model checker to find.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reattempt_core::ConfigError;
-use tokio::time::Instant;
 
 /// Buckets in each power of two, and how many of its bits tell them apart.
 const STEPS: usize = 16;
@@ -19,21 +20,34 @@ const STEP_BITS: u32 = 4;
 /// Longer latencies, from some 19 hours on, count as that.
 const LONGEST_MICROS: u64 = (1 << 36) - 1;
 const BUCKETS: usize = STEPS * 33;
-/// What one sample weighs when it is fresh: halved eight times it is gone.
+/// The weight of a fresh sample: halved eight times it is gone.
 const WEIGHT: u32 = 256;
-/// One in so many samples makes the quantile anew.
+/// The samples from one estimate of the quantile to the next.
 const EVERY: u32 = 16;
 /// The fewest samples to go by, and the fewest of them that lie beyond the quantile.
 const LEAST_SAMPLES: u32 = 100;
 const LEAST_BEYOND: u32 = 10;
-/// A window is so many times the samples to go by.
+/// The length of a window, as a multiple of the samples to go by.
 const WINDOW: u32 = 10;
 /// No quantile yet.
 const UNKNOWN: u64 = u64::MAX;
 const MILLION: u32 = 1_000_000;
 
-/// A running quantile, shared by all calls of a policy.
-pub(super) struct Latencies {
+/// A running quantile of latencies, shared by all calls of a client.
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt_control::Latencies;
+///
+/// let latencies = Latencies::new(0.5)?;
+/// for _ in 0..100 {
+///     assert_eq!(latencies.quantile(), None, "too few samples");
+///     latencies.record(Duration::from_millis(10));
+/// }
+/// assert!(latencies.quantile().is_some_and(|median| median < Duration::from_micros(10_700)));
+/// # Ok::<_, reattempt_core::ConfigError>(())
+/// ```
+pub struct Latencies {
     /// The share of latencies below the quantile, in millionths.
     below: u32,
     /// The samples before there is a quantile.
@@ -52,19 +66,19 @@ struct Histogram {
 }
 
 impl Latencies {
-    /// The `quantile` of latencies: 0.95 is longer than 95 of 100 are.
+    /// Creates a running quantile. With 0.95, 95 of 100 latencies are shorter than it.
     ///
     /// # Errors
-    /// Unless it is a number from 0.5 to 0.9999.
-    pub(super) fn new(quantile: f64) -> Result<Self, ConfigError> {
+    /// Unless `quantile` is a number from 0.5 to 0.9999.
+    pub fn new(quantile: f64) -> Result<Self, ConfigError> {
         if !(0.5..=0.9999).contains(&quantile) {
             return Err(ConfigError::new("delay_quantile", quantile, "from 0.5 to 0.9999"));
         }
         Ok(Self::of_millionths(millionths(quantile)))
     }
 
-    /// The 95th percentile: at most one call in twenty is hedged for taking long.
-    pub(super) fn usual() -> Self {
+    /// Creates the 95th percentile: at most one call in twenty takes longer.
+    pub fn p95() -> Self {
         Self::of_millionths(950_000)
     }
 
@@ -80,16 +94,21 @@ impl Latencies {
         }
     }
 
-    /// The quantile; `None` until there are samples enough to tell.
-    pub(super) fn quantile(&self) -> Option<Duration> {
+    /// Returns the quantile; `None` until there are enough samples.
+    pub fn quantile(&self) -> Option<Duration> {
         let micros = self.quantile.load(Ordering::Relaxed);
         (micros != UNKNOWN).then(|| Duration::from_micros(micros))
     }
 
-    /// Counts a latency. The lock is held for a few additions, and once in sixteen times for a walk
+    /// Returns the number of samples. Those of earlier windows count in part.
+    pub fn samples(&self) -> u32 {
+        self.lock().weights.iter().sum::<u32>() / WEIGHT
+    }
+
+    /// Records a latency. The lock is held for a few additions, and once in sixteen times for a walk
     /// along the buckets.
-    pub(super) fn record(&self, latency: Duration) {
-        let mut histogram = self.histogram.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn record(&self, latency: Duration) {
+        let mut histogram = self.lock();
         if let Some(weight) = histogram.weights.get_mut(bucket(latency)) {
             *weight = weight.saturating_add(WEIGHT);
         }
@@ -107,10 +126,14 @@ impl Latencies {
             self.quantile.store(micros, Ordering::Relaxed);
         }
     }
+
+    fn lock(&self) -> MutexGuard<'_, Histogram> {
+        self.histogram.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Histogram {
-    /// The upper end of the bucket in which the quantile lies, in microseconds.
+    /// Returns the upper end of the bucket in which the quantile lies, in microseconds.
     fn quantile(&self, below: u32) -> u64 {
         let total: u64 = self.weights.iter().map(|weight| u64::from(*weight)).sum();
         let rank = (total * u64::from(below)).div_ceil(u64::from(MILLION));
@@ -125,8 +148,8 @@ impl Histogram {
     }
 }
 
-/// The bucket of a latency: for fewer than sixteen microseconds their number, else the power of two
-/// and the four bits after its first.
+/// Returns the bucket of a latency: below sixteen microseconds their number, else the power of two and the
+/// four bits after its first.
 fn bucket(latency: Duration) -> usize {
     let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX).min(LONGEST_MICROS);
     let shift = micros.checked_ilog2().unwrap_or(0).saturating_sub(STEP_BITS);
@@ -135,14 +158,14 @@ fn bucket(latency: Duration) -> usize {
     power * STEPS + step
 }
 
-/// The longest latency in a bucket, rounded up to whole microseconds.
+/// Returns the longest latency in a bucket, rounded up to whole microseconds.
 fn upper_end(bucket: usize) -> u64 {
     let power = (bucket / STEPS).saturating_sub(1);
     let step = u64::try_from(bucket - power * STEPS).unwrap_or(0);
     (step + 1) << power
 }
 
-/// A share from 0.5 to 0.9999 in millionths.
+/// Converts a share from 0.5 to 0.9999 to millionths.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -158,51 +181,6 @@ impl fmt::Debug for Latencies {
             .field("below_millionths", &self.below)
             .field("quantile", &self.quantile())
             .finish_non_exhaustive()
-    }
-}
-
-/// Times the first attempt of a call.
-///
-/// Every first attempt that outlasts the delay is counted, whether it answers, fails, loses or is
-/// given up by the caller: with the time that it had had, which is long enough to lie beyond the
-/// quantile. So the share that is hedged stays what was stated, though losers never tell how long
-/// they would have taken. One that ended sooner counts only if it brought an answer.
-#[derive(Debug)]
-pub(super) struct Stopwatch {
-    latencies: Arc<Latencies>,
-    started: Instant,
-    /// The quantile when the call began.
-    delay: Option<Duration>,
-}
-
-impl Stopwatch {
-    pub(super) fn start(latencies: &Arc<Latencies>) -> Self {
-        let delay = latencies.quantile();
-        Self { latencies: Arc::clone(latencies), started: Instant::now(), delay }
-    }
-
-    /// The delay before a hedge; `None` while too little is known.
-    pub(super) fn delay(&self) -> Option<Duration> {
-        self.delay
-    }
-
-    /// When the attempt was sent.
-    pub(super) fn started(&self) -> Instant {
-        self.started
-    }
-
-    /// The attempt has brought an answer.
-    pub(super) fn answered(mut self) {
-        self.delay = Some(Duration::ZERO);
-    }
-}
-
-impl Drop for Stopwatch {
-    fn drop(&mut self) {
-        let latency = self.started.elapsed();
-        if self.delay.is_some_and(|delay| latency >= delay) {
-            self.latencies.record(latency);
-        }
     }
 }
 
