@@ -32,7 +32,7 @@ async fn send_from_one_handle_serves_twenty_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn send_waits_until_the_inner_service_is_ready() {
+async fn send_waits_until_the_service_is_ready() {
     let server = Server::by(|arrival, _| if arrival == 1 { Act::Hang } else { 200.into() });
     let client = ServiceBuilder::new()
         .layer(RetryLayer::new(policy()))
