@@ -256,6 +256,11 @@ pub trait Saved {
 }
 
 /// The inverse of [`Replay`]: the request type that becomes attempts of type `Attempt`.
+#[diagnostic::on_unimplemented(
+    message = "the inner client takes requests of type `{Attempt}`, and the attempts of this layer are of another",
+    note = "the body of an attempt is `reattempt::ReplayBody<B>`, so that it can be sent again",
+    note = "for a client of one body type, add a line below the layer: `.map_request(|attempt: Request<ReplayBody<_>>| attempt.map(Body::new))`"
+)]
 pub trait Origin<Attempt> {
     /// The caller's request type.
     type Request;
