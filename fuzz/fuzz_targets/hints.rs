@@ -4,7 +4,7 @@
 #[path = "../../crates/http/tests/heads/hints.rs"]
 mod hints;
 #[allow(dead_code, reason = "another target reads more")]
-#[path = "../../crates/http/tests/heads/input.rs"]
+#[path = "../../crates/replay/tests/heads/input.rs"]
 mod input;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| hints::check(data));

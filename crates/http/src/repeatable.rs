@@ -1,6 +1,7 @@
-//! Whether a request may be carried out twice: its method and headers flow in, yes or no flows out.
+//! Requests that may be carried out twice, by their method and headers.
 
 use http::{HeaderMap, Method};
+use reattempt_replay::SavedHead;
 
 use crate::idempotency::IDEMPOTENCY_KEY;
 
@@ -28,14 +29,21 @@ pub fn is_repeatable(method: &Method, headers: &HeaderMap) -> bool {
         || has_key(headers.get_all(IDEMPOTENCY_KEY).iter().map(|key| key.as_bytes()))
 }
 
-/// Whether one of these is an idempotency key.
-pub(crate) fn has_key<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> bool {
+/// Returns [`is_repeatable`] of the request with this head.
+#[must_use]
+pub fn is_head_repeatable(head: &SavedHead) -> bool {
+    head.method().is_some_and(|method| method.is_idempotent())
+        || has_key(head.values(&IDEMPOTENCY_KEY))
+}
+
+/// Returns `true` if one of these is an idempotency key.
+fn has_key<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> bool {
     values.any(|key| !key.trim_ascii().is_empty())
 }
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
+    use http::{HeaderValue, Request};
 
     use super::*;
 
@@ -67,6 +75,26 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(IDEMPOTENCY_KEY, HeaderValue::from_bytes(key).unwrap());
             assert_eq!(is_repeatable(&Method::POST, &headers), expected, "{key:?}");
+        }
+    }
+
+    #[test]
+    fn saved_head_is_as_repeatable() {
+        let keyed = |method: Method, key: &'static str, sensitive| {
+            let mut key = HeaderValue::from_static(key);
+            key.set_sensitive(sensitive);
+            Request::builder().method(method).header(IDEMPOTENCY_KEY, key).body(()).unwrap()
+        };
+        for (request, expected) in [
+            (Request::put("/").body(()).unwrap(), true),
+            (Request::post("/").body(()).unwrap(), false),
+            (keyed(Method::POST, "a", false), true),
+            (keyed(Method::POST, "a", true), true),
+            (keyed(Method::PATCH, "  ", false), false),
+            (keyed(Method::DELETE, "", false), true),
+        ] {
+            assert_eq!(is_head_repeatable(&SavedHead::new(&request)), expected, "{request:?}");
+            assert_eq!(is_repeatable(request.method(), request.headers()), expected);
         }
     }
 }

@@ -16,8 +16,7 @@ mod tonic;
 use std::error::Error;
 
 use reattempt_core::{Failure, FailureKind, Undone, Verdict};
-
-use crate::ReplayError;
+use reattempt_replay::ReplayError;
 
 /// What a transport error means to a retry; `None` when none of its sources is of a known type,
 /// which is best held to be permanent.

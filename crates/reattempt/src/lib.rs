@@ -112,9 +112,10 @@ pub use reattempt_core::{
 };
 pub use reattempt_grpc::Code as GrpcCode;
 pub use reattempt_http::{
-    Hinted, Hints, IDEMPOTENCY_KEY, ReplayBody, ReplayCharge, ReplayError, ReplayLimits,
-    ReplayMemory, is_repeatable, new_idempotency_key, verdict_of_error, verdict_of_status,
+    Hinted, Hints, IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key, verdict_of_error,
+    verdict_of_status,
 };
+pub use reattempt_replay::{ReplayBody, ReplayCharge, ReplayError, ReplayLimits, ReplayMemory};
 pub use report::{AttemptOutcome, AttemptReport, Report, ReportSlot};
 #[cfg(feature = "reqwest")]
 pub use reqwest_ext::ReqwestExt;

@@ -25,7 +25,7 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{Empty, Full};
 use reattempt::{CallOptions, Deadline, Retry, RetryPolicy};
-use reattempt_http::SavedHead;
+use reattempt_replay::SavedHead;
 use reattempt_schedule_fixed::Constant;
 use tower::{BoxError, Service};
 

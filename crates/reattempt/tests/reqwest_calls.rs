@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use http::Response;
 use reattempt::{CallOptions, Event, Http, Report, ReportSlot, Retry, RetryLayer, RetryPolicy};
 use reattempt_core::{Failure, FailureKind, StopReason, Verdict};
-use reattempt_http::{ReplayLimits, ReplayMemory};
+use reattempt_replay::{ReplayLimits, ReplayMemory};
 use reattempt_schedule_fixed::Constant;
 use reqwest::{Client, Method, Request, redirect};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{Empty, Full};
 use reattempt::{RetryLayer, RetryPolicy, TracingObserver};
-use reattempt_http::ReplayBody;
+use reattempt_replay::ReplayBody;
 use reattempt_schedule_fixed::Constant;
 use tower::{Layer, ServiceExt, service_fn};
 

@@ -50,7 +50,7 @@ use crate::protocol::Grpc;
 /// use std::convert::Infallible;
 /// use std::time::Duration;
 /// use http::{Request, Response};
-/// use reattempt_http::ReplayBody;
+/// use reattempt_replay::ReplayBody;
 /// use reattempt::{AttemptNumber, HedgeLayer, HedgePolicy, HedgeReport};
 /// use tower::{Layer, ServiceExt, service_fn};
 ///

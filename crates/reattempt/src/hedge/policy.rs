@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::{StatusCode, Uri};
 use reattempt_control::{Latencies, RetryBudget};
 use reattempt_core::{Budget, ConfigError, Limits, Verdict};
-use reattempt_http::ReplayLimits;
+use reattempt_replay::ReplayLimits;
 
 use crate::error_mode::BoxedError;
 use crate::protocol::{Grpc, Http, Messages, Outcome, Protocol};

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use reattempt_core::{Failure, HedgePermits, Permit, Resent};
-use reattempt_http::ReplayWatch;
+use reattempt_replay::ReplayWatch;
 
 use crate::RefusedResponse;
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 use http::{StatusCode, Uri};
 use reattempt_core::{Classifier, Schedule, Verdict};
 use reattempt_grpc::Code;
-use reattempt_http::{Hints, ReplayLimits};
+use reattempt_http::Hints;
+use reattempt_replay::ReplayLimits;
 
 use super::RetryPolicy;
 use crate::protocol::{Grpc, Http, Messages, Outcome, Protocol};

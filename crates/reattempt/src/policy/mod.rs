@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, Limits, Schedule, Verdict};
-use reattempt_http::ReplayLimits;
+use reattempt_replay::ReplayLimits;
 use reattempt_schedule_exponential::Exponential;
 
 use crate::error_mode::BoxedError;

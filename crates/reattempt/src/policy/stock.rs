@@ -14,7 +14,7 @@ use http::Request;
 use http_body::Body;
 use pin_project_lite::pin_project;
 use reattempt_core::{Budget, CallEnd, Schedule, SentAt, ServerHint, StopReason, Verdict};
-use reattempt_http::ReplayBody;
+use reattempt_replay::ReplayBody;
 use sync_wrapper::SyncWrapper;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower::BoxError;
@@ -53,7 +53,7 @@ impl<D> Clone for StockCall<D> {
 }
 
 /// For the stock `tower::retry::RetryLayer`, whose requests must carry a
-/// [`ReplayBody`](reattempt_http::ReplayBody).
+/// [`ReplayBody`](reattempt_replay::ReplayBody).
 ///
 /// What the stock middleware cannot do is not done: refused responses are dropped rather than
 /// drained, nothing interrupts an attempt, hooks do not run, idempotency keys are not generated,

@@ -12,10 +12,8 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use reattempt_core::{Classification, FailureKind, StopReason};
-use reattempt_http::{
-    Drain, IDEMPOTENCY_KEY, ReplayBody, ReplayLimits, ReplayWatch, SavedHead, is_repeatable,
-    new_idempotency_key,
-};
+use reattempt_http::{IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key};
+use reattempt_replay::{Drain, ReplayBody, ReplayLimits, ReplayWatch, SavedHead};
 use tower::BoxError;
 
 use super::{

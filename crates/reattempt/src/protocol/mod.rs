@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::{HeaderMap, StatusCode};
 use reattempt_core::Undone;
 use reattempt_core::{Classification, StopReason, Verdict};
-use reattempt_http::ReplayWatch;
+use reattempt_replay::ReplayWatch;
 use tokio::time::Instant;
 
 use crate::error_mode::ErrorMode;

@@ -6,7 +6,8 @@ use std::fmt;
 
 use http::request::Parts;
 use reattempt_core::{Classification, StopReason};
-use reattempt_http::{IDEMPOTENCY_KEY, ReplayBody, ReplayCharge, ReplayWatch, new_idempotency_key};
+use reattempt_http::{IDEMPOTENCY_KEY, new_idempotency_key};
+use reattempt_replay::{ReplayBody, ReplayCharge, ReplayWatch};
 use reqwest::{Body, Request, Response, Url};
 
 use super::{

@@ -9,9 +9,8 @@ use std::time::SystemTime;
 use http::uri::Authority;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use reattempt_core::{Classification, Failure, Verdict};
-use reattempt_http::{
-    Hints, ReplayLimits, SavedHead, is_repeatable, reset_reason, verdict_of_status,
-};
+use reattempt_http::{Hints, is_head_repeatable, is_repeatable, reset_reason, verdict_of_status};
+use reattempt_replay::{ReplayLimits, SavedHead};
 
 use super::{Outcome, Protocol, RetrySafety, errors};
 use crate::CallOptions;
@@ -101,7 +100,7 @@ impl Http {
     pub(crate) fn safety_of_saved(head: &SavedHead) -> RetrySafety {
         let upgrades = head.contains(&http::header::UPGRADE);
         match head.method() {
-            Some(method) => RetrySafety::of_message(&method, upgrades, || head.is_repeatable()),
+            Some(method) => RetrySafety::of_message(&method, upgrades, || is_head_repeatable(head)),
             None => RetrySafety { carry: false, repeatable: false, keyed: false },
         }
     }

@@ -14,7 +14,7 @@ use reattempt::{
     StockDelay, TimeLimit, TimedOut,
 };
 use reattempt_control::RetryBudget;
-use reattempt_http::ReplayBody;
+use reattempt_replay::ReplayBody;
 use reattempt_schedule_exponential::Exponential;
 use tower::Service;
 

@@ -9,7 +9,7 @@ use http_body::Body as _;
 use http_body_util::{BodyExt, Empty, StreamBody};
 use reattempt::{AttemptNumber, RetryLayer};
 use reattempt_core::StopReason;
-use reattempt_http::{ReplayBody, ReplayError, ReplayLimits};
+use reattempt_replay::{ReplayBody, ReplayError, ReplayLimits};
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::{Layer, ServiceExt, service_fn};
 

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use http::Request;
 use reattempt::{AttemptContext, RetryLayer};
 use reattempt_control::RetryBudget;
-use reattempt_http::{ReplayBody, ReplayLimits, ReplayMemory};
+use reattempt_replay::{ReplayBody, ReplayLimits, ReplayMemory};
 use tokio::time::advance;
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::{Layer, Service, ServiceExt};

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http::Request;
 use http_body_util::BodyExt;
 use reattempt::{Report, RetryLayer};
-use reattempt_http::ReplayBody;
+use reattempt_replay::ReplayBody;
 use tower::load_shed::error::Overloaded;
 use tower::{BoxError, Layer, ServiceExt, service_fn};
 

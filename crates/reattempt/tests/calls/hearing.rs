@@ -181,7 +181,7 @@ async fn the_budget_under_the_stock_layer_hears_the_same() {
     let diary = Diary::default();
     let client = tower::retry::RetryLayer::new(policy().budget(diary.clone())).layer(server());
     let request = get().map(|body| {
-        reattempt_http::ReplayBody::new(body, &reattempt_http::ReplayLimits::default())
+        reattempt_replay::ReplayBody::new(body, &reattempt_replay::ReplayLimits::default())
     });
     client.oneshot(request).await.unwrap();
     assert_eq!(

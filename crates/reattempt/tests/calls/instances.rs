@@ -8,7 +8,7 @@ use http::Request;
 use http::request::Parts;
 use reattempt::{AttemptContext, Deadline, ReportSlot, RetryLayer, TimeLimit, TimedOut};
 use reattempt_core::StopReason;
-use reattempt_http::ReplayBody;
+use reattempt_replay::ReplayBody;
 use tokio::time::{sleep, timeout};
 use tokio_test::{assert_ready, assert_ready_ok, task};
 use tower::buffer::BufferLayer;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use reattempt::RetryLayer;
 use reattempt_core::{StopReason, Unlimited};
-use reattempt_http::{ReplayLimits, ReplayMemory};
+use reattempt_replay::{ReplayLimits, ReplayMemory};
 use tokio::task::JoinSet;
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::{Layer, ServiceExt};

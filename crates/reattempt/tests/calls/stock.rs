@@ -5,7 +5,7 @@ use std::io::ErrorKind::{ConnectionRefused, ConnectionReset};
 use http::Request;
 use reattempt::{AttemptNumber, Deadline, Report, ReportSlot};
 use reattempt_core::StopReason;
-use reattempt_http::{ReplayBody, ReplayLimits};
+use reattempt_replay::{ReplayBody, ReplayLimits};
 use reattempt_schedule_fixed::Linear;
 use tokio::time::advance;
 use tokio_test::{assert_pending, assert_ready, task};

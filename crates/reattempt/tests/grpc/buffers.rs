@@ -13,7 +13,7 @@ use http_body_util::BodyExt;
 use reattempt::{Grpc, Report, RetryLayer, RetryPolicy, ServiceConfigLayer};
 use reattempt_core::StopReason;
 use reattempt_grpc::{Code, ServiceConfig};
-use reattempt_http::{ReplayLimits, ReplayMemory};
+use reattempt_replay::{ReplayLimits, ReplayMemory};
 use reattempt_schedule_fixed::Constant;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::advance;

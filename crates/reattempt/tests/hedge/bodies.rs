@@ -10,7 +10,7 @@ use http::{Request, Response};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Empty};
 use reattempt::{BoxedError, Hedge, HedgeLayer, HedgePolicy, HedgeReport, Http};
-use reattempt_http::{ReplayBody, ReplayError, ReplayLimits, ReplayMemory};
+use reattempt_replay::{ReplayBody, ReplayError, ReplayLimits, ReplayMemory};
 use tokio::sync::mpsc;
 use tokio::time::advance;
 use tokio_test::{assert_pending, assert_ready, assert_ready_ok, task};

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Empty;
 use reattempt::{HedgeLayer, HedgePolicy};
-use reattempt_http::ReplayBody;
+use reattempt_replay::ReplayBody;
 use tokio::time::{advance, sleep};
 use tokio_test::task;
 use tower::{Layer, Service, ServiceExt};

@@ -11,7 +11,7 @@ use h2::Reason;
 use http::{Request, Response};
 use http_body_util::Full;
 use reattempt::{Grpc, HedgeLayer, HedgePolicy};
-use reattempt_http::{ReplayLimits, ReplayMemory};
+use reattempt_replay::{ReplayLimits, ReplayMemory};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, yield_now};

@@ -12,7 +12,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use reattempt::{Event, HedgeLayer, HedgePolicy};
 use reattempt_core::StopReason;
-use reattempt_http::{ReplayBody, ReplayLimits, ReplayMemory};
+use reattempt_replay::{ReplayBody, ReplayLimits, ReplayMemory};
 use tokio::time::advance;
 use tokio_test::{assert_pending, task};
 use tower::{Layer, Service, ServiceExt, service_fn};

@@ -7,7 +7,7 @@ use std::io::ErrorKind::{ConnectionRefused, PermissionDenied};
 use http::{Request, StatusCode};
 use reattempt::{HedgeLayer, HedgePolicy};
 use reattempt_core::Verdict;
-use reattempt_http::ReplayBody;
+use reattempt_replay::ReplayBody;
 use tower::load_shed::error::Overloaded;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 

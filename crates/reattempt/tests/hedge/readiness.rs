@@ -3,7 +3,7 @@
 use http::{Request, Response};
 use http_body_util::Empty;
 use reattempt::{HedgeLayer, HedgeReport, TimeLimit, TimedOut};
-use reattempt_http::ReplayBody;
+use reattempt_replay::ReplayBody;
 use tokio::time::advance;
 use tokio_test::{assert_pending, assert_ready, assert_ready_err, assert_ready_ok, task};
 use tower::{Layer, Service, ServiceExt};

@@ -13,7 +13,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Full};
 use reattempt::{Deadline, Event, HedgeLayer, HedgeReport, TimeLimit, TimedOut};
 use reattempt_core::{Budget, Failure, Permit, StopReason};
-use reattempt_http::{ReplayBody, ReplayLimits, ReplayMemory};
+use reattempt_replay::{ReplayBody, ReplayLimits, ReplayMemory};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, advance};
 use tokio_test::{assert_pending, assert_ready, task};

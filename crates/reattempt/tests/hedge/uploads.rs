@@ -7,7 +7,7 @@ use bytes::Bytes;
 use h2::{Reason, RecvStream};
 use http::{Request, Response};
 use reattempt::{HedgeLayer, HedgePolicy, HedgeReport};
-use reattempt_http::ReplayLimits;
+use reattempt_replay::ReplayLimits;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;

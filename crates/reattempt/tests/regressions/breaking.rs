@@ -13,7 +13,7 @@ use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Empty};
 use reattempt::{CallOptions, ReportSlot, RetryLayer, RetryPolicy};
 use reattempt_core::{StopReason, Unlimited};
-use reattempt_http::{ReplayBody, ReplayLimits};
+use reattempt_replay::{ReplayBody, ReplayLimits};
 use reattempt_schedule_fixed::Constant;
 use tower::{Layer, ServiceExt, service_fn};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reattempt::RetryLayer;
 use reattempt_core::{Budget, Failure, Permit};
-use reattempt_http::{ReplayLimits, ReplayMemory};
+use reattempt_replay::{ReplayLimits, ReplayMemory};
 use tokio_test::assert_pending;
 use tokio_test::task::{self, Spawn};
 use tower::{Layer, Service, ServiceExt};

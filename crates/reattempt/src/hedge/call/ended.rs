@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Context;
 
 use reattempt_core::{Account, Budget, CallEnd, Failure, HedgeEvent, ServerHint, StopReason};
-use reattempt_http::ReplayError;
+use reattempt_replay::ReplayError;
 use tokio::time::Instant;
 use tower_service::Service;
 

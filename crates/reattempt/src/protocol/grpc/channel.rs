@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, Request};
-use reattempt_http::ReplayBody;
+use reattempt_replay::ReplayBody;
 use tonic::body::Body;
 
 use super::Grpc;

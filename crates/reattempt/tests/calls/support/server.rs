@@ -16,7 +16,7 @@ use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use reattempt::AttemptNumber;
-use reattempt_http::ReplayBody;
+use reattempt_replay::ReplayBody;
 use tokio::time::Instant;
 use tower::{BoxError, Service};
 

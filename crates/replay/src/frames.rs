@@ -1,0 +1,531 @@
+//! The frames that some reader has yet to see: in at the end as they are read from the caller's
+//! body, out at the front as the slowest reader moves on.
+//!
+//! A position is the number of frames before it. Each kept frame counts the readers that stand
+//! right before it, so that moving, joining and leaving take constant time however many readers and
+//! frames there are, and the front can be freed as soon as nobody stands before it.
+
+use std::vec;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body::Frame;
+
+use crate::error::{BoxError, ReplayError};
+use crate::memory::{Allowance, LEAST_CHARGE, least_charge};
+use crate::progress::source_error;
+
+/// A frame, or the error in its place, as it is kept: in no more room than the data.
+#[derive(Clone)]
+pub(super) enum Saved {
+    Data(Bytes),
+    Other(Box<Other>),
+    /// Data in the chunk that is being filled.
+    Filling,
+}
+
+/// What comes once, if at all.
+#[derive(Clone)]
+pub(super) enum Other {
+    Trailers(HeaderMap),
+    Failed(ReplayError),
+}
+
+impl Saved {
+    /// The bytes that keeping it is charged with.
+    #[inline]
+    pub(super) fn charge(&self) -> usize {
+        match self {
+            Saved::Data(data) => least_charge(data.len()),
+            Saved::Other(other) => match &**other {
+                Other::Trailers(trailers) => {
+                    trailers.iter().fold(CHARGE_OF_FIELD, |sum, (name, value)| {
+                        sum.saturating_add(name.as_str().len() + value.len() + CHARGE_OF_FIELD)
+                    })
+                }
+                Other::Failed(_) => LEAST_CHARGE,
+            },
+            Saved::Filling => 0,
+        }
+    }
+}
+
+/// The charge of a field of trailers beside its name and value: about its place in the map.
+const CHARGE_OF_FIELD: usize = 128;
+
+/// A copy of trailers that shares no buffer with them: a reader's fields are often parts of a larger one.
+fn copy_of(trailers: &HeaderMap) -> HeaderMap {
+    let mut copy = HeaderMap::with_capacity(trailers.len());
+    for (name, value) in trailers {
+        let mut own = HeaderValue::from_bytes(value.as_bytes()).unwrap_or_else(|_| value.clone());
+        own.set_sensitive(value.is_sensitive());
+        let name =
+            HeaderName::from_bytes(name.as_str().as_bytes()).unwrap_or_else(|_| name.clone());
+        copy.append(name, own);
+    }
+    copy
+}
+
+/// What a reader gets next. A frame has room for trailers and is costly to move, so that only data,
+/// which is nearly all there is, is handed around as it is.
+pub(super) enum Next {
+    Data(Bytes),
+    Other(Box<Frame<Bytes>>),
+    Failed(ReplayError),
+}
+
+impl Next {
+    /// What the caller's body said.
+    #[inline]
+    pub(super) fn of<E: Into<BoxError>>(answer: Option<Result<Frame<Bytes>, E>>) -> Option<Self> {
+        Some(match answer? {
+            Ok(frame) => match frame.into_data() {
+                Ok(data) => Next::Data(data),
+                Err(other) => Next::Other(Box::new(other)),
+            },
+            Err(error) => Next::Failed(source_error(error)),
+        })
+    }
+
+    /// The same with a copy of data that is shorter than this.
+    pub(super) fn copied(self, below: usize) -> Self {
+        match self {
+            Next::Data(data) if data.len() < below => Next::Data(Bytes::copy_from_slice(&data)),
+            next => next,
+        }
+    }
+
+    /// How it is kept: a kind of frame that is not known yet cannot be.
+    #[inline]
+    pub(super) fn to_kept(&self) -> Option<Saved> {
+        let other = match self {
+            Next::Data(data) => return Some(Saved::Data(data.clone())),
+            Next::Other(frame) => Other::Trailers(copy_of(frame.trailers_ref()?)),
+            Next::Failed(error) => Other::Failed(error.clone()),
+        };
+        Some(Saved::Other(Box::new(other)))
+    }
+}
+
+impl From<Saved> for Next {
+    #[inline]
+    fn from(kept: Saved) -> Self {
+        match kept {
+            Saved::Data(data) => Next::Data(data),
+            Saved::Other(other) => match *other {
+                Other::Trailers(trailers) => Next::Other(Box::new(Frame::trailers(trailers))),
+                Other::Failed(error) => Next::Failed(error),
+            },
+            // What is taken out was sealed before.
+            Saved::Filling => Next::Data(Bytes::new()),
+        }
+    }
+}
+
+struct Entry {
+    kept: Saved,
+    /// The readers that stand right before this frame.
+    before: u32,
+    /// What is given back with it, or [`BY_LENGTH`]. The last frame in a chunk gives back the chunk's.
+    charge: u32,
+}
+
+/// The charge of a further frame in a chunk: its place in the queue.
+const CHARGE_OF_PLACE: u32 = 64;
+
+/// The charge is that of the frame by itself.
+const BY_LENGTH: u32 = u32::MAX;
+
+impl Entry {
+    #[inline]
+    fn charge(&self) -> usize {
+        match self.charge {
+            BY_LENGTH => self.kept.charge(),
+            charge => wide(charge),
+        }
+    }
+}
+
+#[inline]
+fn wide(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// A buffer that frames are copied into.
+struct Chunk {
+    /// What was copied and is not a frame of its own yet; and what is still free.
+    data: BytesMut,
+    /// Taken for the capacity that it had when it was made.
+    charge: u32,
+    /// The last frame of all is what is in `data`.
+    filling: bool,
+    /// A frame was begun in it.
+    begun: bool,
+}
+
+impl Chunk {
+    fn new(capacity: usize) -> Self {
+        Self {
+            data: BytesMut::with_capacity(capacity),
+            charge: u32::try_from(capacity).unwrap_or(BY_LENGTH - 1),
+            filling: false,
+            begun: false,
+        }
+    }
+
+    #[inline]
+    fn room(&self) -> usize {
+        self.data.capacity() - self.data.len()
+    }
+}
+
+/// Frames that nobody needs any more, to be dropped once no lock is held: a buffer may be owned by
+/// foreign code that runs when it is freed.
+#[derive(Default)]
+pub(super) struct Freed {
+    first: Option<Entry>,
+    rest: Vec<Entry>,
+}
+
+impl Freed {
+    /// What the frames were charged with.
+    pub(super) fn charge(&self) -> usize {
+        let entries = self.first.iter().chain(&self.rest);
+        entries.fold(0, |sum, entry| sum.saturating_add(entry.charge()))
+    }
+}
+
+/// All that is kept, in order, for the only reader there is.
+pub(super) struct Remaining(vec::IntoIter<Entry>);
+
+impl Remaining {
+    /// The next frame, and its charge.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<(Saved, usize)> {
+        self.0.next().map(|entry| {
+            let charge = entry.charge();
+            (entry.kept, charge)
+        })
+    }
+
+    /// Whether the frame returned last was the last.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.as_slice().is_empty()
+    }
+}
+
+/// The queue.
+#[derive(Default)]
+pub(super) struct Frames {
+    /// The position of the front: the frames that were freed, or never kept.
+    start: u64,
+    /// The frame at position 0, so that a body of one frame needs no vector.
+    first: Option<Entry>,
+    /// The position of the first place in `rest`.
+    base: u64,
+    /// All further frames, behind empty places of some that were freed: so a frame is found and
+    /// added in fewer steps than in a ring.
+    rest: Vec<Entry>,
+    /// The readers that have seen everything that was read.
+    at_end: u32,
+    /// Where short frames are copied to. The last frame of all, if there is any, is in it.
+    chunk: Option<Chunk>,
+}
+
+impl Frames {
+    #[inline]
+    pub(super) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// The position after the last frame that was read.
+    #[inline]
+    pub(super) fn end(&self) -> u64 {
+        self.base + u64::try_from(self.rest.len()).unwrap_or(u64::MAX)
+    }
+
+    /// A reader joins at the first frame of all, which must not have been freed.
+    pub(super) fn join(&mut self) {
+        self.arrive(0);
+    }
+
+    /// A reader leaves from `position`.
+    pub(super) fn leave(&mut self, position: u64, allowance: &mut Allowance) -> Option<Freed> {
+        match self.entry(position) {
+            Some(entry) => entry.before -= 1,
+            None => self.at_end -= 1,
+        }
+        if self.start == self.end() {
+            self.drop_chunk(allowance);
+            return None;
+        }
+        self.free(allowance)
+    }
+
+    /// Every reader leaves but one, which stands at `position`.
+    pub(super) fn leave_all_but(
+        &mut self,
+        position: u64,
+        allowance: &mut Allowance,
+    ) -> Option<Freed> {
+        for entry in self.first.iter_mut().chain(&mut self.rest) {
+            entry.before = 0;
+        }
+        self.at_end = 0;
+        self.arrive(position);
+        let freed = self.free(allowance);
+        self.drop_chunk(allowance);
+        freed
+    }
+
+    /// The frame at `position`, for a reader that stands there and moves past it; `None` at the
+    /// end. If nobody else needs it, its charge is given back.
+    pub(super) fn advance(&mut self, position: u64, allowance: &mut Allowance) -> Option<Saved> {
+        let front = position == self.start;
+        if matches!(self.entry(position)?.kept, Saved::Filling) {
+            self.seal();
+        }
+        let entry = self.entry(position)?;
+        entry.before -= 1;
+        let kept = if front && entry.before == 0 {
+            allowance.give_back(entry.charge());
+            let kept = std::mem::replace(&mut entry.kept, Saved::Data(Bytes::new()));
+            self.pass_front();
+            kept
+        } else {
+            entry.kept.clone()
+        };
+        self.arrive(position + 1);
+        self.drop_chunk(allowance);
+        Some(kept)
+    }
+
+    /// The same in a few steps, for data behind the front; else `None`. Also says whether it is the
+    /// last frame that was read.
+    #[inline(always)]
+    pub(super) fn advance_data(&mut self, position: u64) -> Option<(Bytes, bool)> {
+        if position <= self.start {
+            return None;
+        }
+        let index = usize::try_from(position.checked_sub(self.base)?).ok()?;
+        let (entry, after, last) = match self.rest.get_mut(index..)? {
+            [entry, after, ..] => (entry, &mut after.before, false),
+            [entry] => (entry, &mut self.at_end, true),
+            [] => return None,
+        };
+        let Saved::Data(data) = &entry.kept else { return None };
+        entry.before -= 1;
+        *after += 1;
+        Some((data.clone(), last))
+    }
+
+    /// Keeps a frame that a reader at the end has just read and moves past.
+    pub(super) fn push(&mut self, kept: Saved, allowance: &mut Allowance) {
+        self.close(allowance);
+        self.place(kept, BY_LENGTH);
+    }
+
+    fn place(&mut self, kept: Saved, charge: u32) {
+        let before = std::mem::replace(&mut self.at_end, 1) - 1;
+        let entry = Entry { kept, before, charge };
+        if self.base == 0 {
+            self.first = Some(entry);
+            self.base = 1;
+        } else {
+            self.rest.push(entry);
+        }
+    }
+
+    /// The same in a few steps, for data and a reader that is the only one at the end.
+    #[inline(always)]
+    pub(super) fn push_data(&mut self, data: Bytes, allowance: &mut Allowance) {
+        if self.rest.len() == self.rest.capacity() || self.chunk.is_some() {
+            return self.push_slowly(data, allowance);
+        }
+        self.rest.push(Entry { kept: Saved::Data(data), before: 0, charge: BY_LENGTH });
+    }
+
+    #[cold]
+    fn push_slowly(&mut self, data: Bytes, allowance: &mut Allowance) {
+        self.push(Saved::Data(data), allowance);
+    }
+
+    /// Copies data that the only reader at the end has just read, if there is room in the chunk and
+    /// the last frame can be made longer.
+    #[inline]
+    pub(super) fn append(&mut self, data: &[u8]) -> bool {
+        match &mut self.chunk {
+            Some(chunk) if chunk.filling && self.at_end == 1 && data.len() <= chunk.room() => {
+                chunk.data.extend_from_slice(data);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Copies data that a reader at the end has just read and moves past. Returns `false` if the
+    /// allowance does not suffice; nothing may then be kept any more.
+    pub(super) fn push_copy(&mut self, mut data: &[u8], allowance: &mut Allowance) -> bool {
+        if self.at_end > 1 {
+            // The others have seen the last frame as it is.
+            self.seal();
+        }
+        while !data.is_empty() {
+            let chunk = match &mut self.chunk {
+                Some(chunk) if chunk.room() > 0 => chunk,
+                _ => {
+                    self.close(allowance);
+                    let Some(capacity) = allowance.take_chunk(data.len()) else { return false };
+                    self.chunk.insert(Chunk::new(capacity))
+                }
+            };
+            let (fits, rest) = data.split_at(data.len().min(chunk.room()));
+            chunk.data.extend_from_slice(fits);
+            data = rest;
+            if !std::mem::replace(&mut chunk.filling, true) {
+                // The first frame in a chunk is paid for by the chunk.
+                let further = std::mem::replace(&mut chunk.begun, true);
+                let charge = if further { CHARGE_OF_PLACE } else { 0 };
+                if !allowance.take(wide(charge)) {
+                    return false;
+                }
+                self.place(Saved::Filling, charge);
+            }
+        }
+        true
+    }
+
+    /// Makes what is in the chunk a frame of its own. What follows is another one.
+    fn seal(&mut self) {
+        let Some(chunk) = &mut self.chunk else { return };
+        if !std::mem::take(&mut chunk.filling) {
+            return;
+        }
+        let data = chunk.data.split().freeze();
+        if let Some(last) = self.last() {
+            last.kept = Saved::Data(data);
+        }
+    }
+
+    /// Nothing more is copied into the chunk: its charge goes with the last frame in it.
+    fn close(&mut self, allowance: &mut Allowance) {
+        let Some(chunk) = self.chunk.take() else { return };
+        match self.last() {
+            Some(last) => {
+                if chunk.filling {
+                    last.kept = Saved::Data(chunk.data.freeze());
+                }
+                last.charge += chunk.charge;
+            }
+            None => allowance.give_back(wide(chunk.charge)),
+        }
+    }
+
+    /// Gives the chunk up if no frame is left in it, and no second reader for which one may come.
+    #[inline]
+    fn drop_chunk(&mut self, allowance: &mut Allowance) {
+        if self.chunk.is_some() && self.at_end == 1 && self.start == self.end() {
+            self.close(allowance);
+        }
+    }
+
+    /// The last frame of all, if it was not freed.
+    fn last(&mut self) -> Option<&mut Entry> {
+        if self.start == self.end() { None } else { self.rest.last_mut().or(self.first.as_mut()) }
+    }
+
+    /// Whether one reader alone has seen everything that was read.
+    pub(super) fn one_at_end(&self) -> bool {
+        self.at_end == 1
+    }
+
+    /// The only reader has read one more frame, which is not kept.
+    pub(super) fn pass(&mut self) {
+        self.base = self.end() + 1;
+        self.start = self.base;
+        self.rest.clear();
+    }
+
+    /// Gives up all that is kept: only a reader at the end can go on.
+    pub(super) fn give_up(&mut self) -> Freed {
+        self.base = self.end();
+        self.start = self.base;
+        self.at_end = 1;
+        self.chunk = None;
+        Freed { first: self.first.take(), rest: std::mem::take(&mut self.rest) }
+    }
+
+    /// Everything but the first frame of all, which was freed, for the only reader there is.
+    pub(super) fn hand_over(&mut self, allowance: &mut Allowance) -> Remaining {
+        self.close(allowance);
+        self.close_gap();
+        self.base = self.end();
+        self.at_end = 1;
+        Remaining(std::mem::take(&mut self.rest).into_iter())
+    }
+
+    fn arrive(&mut self, position: u64) {
+        match self.entry(position) {
+            Some(entry) => entry.before += 1,
+            None => self.at_end += 1,
+        }
+    }
+
+    /// The frame at `position`, which was not freed; `None` at the end.
+    fn entry(&mut self, position: u64) -> Option<&mut Entry> {
+        match position.checked_sub(self.base) {
+            Some(index) => self.rest.get_mut(usize::try_from(index).ok()?),
+            None => self.first.as_mut(),
+        }
+    }
+
+    /// How many places of `rest` are of frames that were freed.
+    fn gap(&self) -> usize {
+        usize::try_from(self.start.saturating_sub(self.base)).unwrap_or(usize::MAX)
+    }
+
+    /// Takes the empty places out.
+    fn close_gap(&mut self) {
+        let gap = self.gap();
+        self.rest.drain(..gap);
+        self.base = self.base.max(self.start);
+        // Places are charged as long as there are frames in them.
+        if self.rest.len() < self.rest.capacity() / 4 {
+            self.rest.shrink_to(2 * self.rest.len());
+        }
+    }
+
+    /// The frame at the front was taken.
+    fn pass_front(&mut self) {
+        self.start += 1;
+        self.first = None;
+        let gap = self.gap();
+        if gap > 32 && gap > self.rest.len() / 2 {
+            self.close_gap();
+        }
+    }
+
+    /// Takes the frames off the front that no reader stands before.
+    fn free(&mut self, allowance: &mut Allowance) -> Option<Freed> {
+        let unneeded = |entry: &Entry| entry.before == 0;
+        let first = self.first.take_if(|entry| unneeded(entry));
+        if self.first.is_some() {
+            return None;
+        }
+        self.close_gap();
+        let count = self.rest.iter().take_while(|entry| unneeded(entry)).count();
+        if first.is_none() && count == 0 {
+            return None;
+        }
+        let rest = if count == self.rest.len() {
+            self.close(allowance);
+            std::mem::take(&mut self.rest)
+        } else {
+            self.rest.drain(..count).collect()
+        };
+        self.base += u64::try_from(count).unwrap_or(u64::MAX);
+        self.start = self.base;
+        Some(Freed { first, rest })
+    }
+}

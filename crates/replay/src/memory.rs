@@ -1,0 +1,275 @@
+//! The bound over everything that is kept of all bodies at one time.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+/// The memory that the kept bodies of many calls share.
+///
+/// A hundred thousand calls that wait for their next attempt each hold a body; past this bound, new
+/// frames are no longer kept and their calls go out without being able to be repeated. Clones share
+/// one bound. What a body took comes back as its frames are freed.
+///
+/// The layers give each destination a share, so that one that hangs leaves room for the others. Once a quarter of
+/// the bound is in use, a destination can add at most another quarter. A body that was begun before that
+/// is then not kept further. So one destination holds about half of the bound at most.
+///
+/// ```
+/// let memory = reattempt_replay::ReplayMemory::new(8 * 1024 * 1024);
+/// assert_eq!((memory.used(), memory.limit()), (0, 8 * 1024 * 1024));
+/// ```
+#[derive(Clone)]
+pub struct ReplayMemory(Arc<Bound>);
+
+struct Bound {
+    limit: usize,
+    used: AtomicUsize,
+    kind: Kind,
+}
+
+enum Kind {
+    /// The bound over all bodies.
+    Whole(Shares),
+    /// The share of one destination, whose bytes count for the whole as well.
+    Share(ReplayMemory),
+}
+
+/// What is taken by destination.
+#[derive(Default)]
+struct Shares {
+    /// Who has no share can add nothing past the first quarter.
+    required: AtomicBool,
+    table: Mutex<Table>,
+}
+
+/// The shares of the destinations that hold, or may still take, memory.
+#[derive(Default)]
+struct Table {
+    shares: HashMap<Box<str>, Weak<Bound>>,
+    /// The number of shares at which those that nobody holds any more are taken out.
+    most: usize,
+}
+
+impl Table {
+    /// The share of this destination.
+    fn share(&mut self, destination: &str, whole: &ReplayMemory) -> ReplayMemory {
+        if let Some(share) = self.shares.get(destination).and_then(Weak::upgrade) {
+            return ReplayMemory(share);
+        }
+        if self.shares.len() >= self.most {
+            self.shares.retain(|_, share| share.strong_count() > 0);
+            self.most = 2 * self.shares.len() + 16;
+        }
+        let share = ReplayMemory::of(whole.0.quarter(), Kind::Share(whole.clone()));
+        self.shares.insert(destination.into(), Arc::downgrade(&share.0));
+        share
+    }
+}
+
+impl Bound {
+    fn quarter(&self) -> usize {
+        self.limit / 4
+    }
+
+    /// Takes `bytes` if that many are left. The count guards no other data, hence `Relaxed`.
+    #[inline]
+    fn take(&self, bytes: usize, is_enough: impl Fn(usize) -> bool) -> bool {
+        let add = |used: usize| {
+            used.checked_add(bytes).filter(|sum| *sum <= self.limit && !is_enough(used))
+        };
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl ReplayMemory {
+    /// A bound of its own, in bytes.
+    pub fn new(bytes: usize) -> Self {
+        Self::of(bytes, Kind::Whole(Shares::default()))
+    }
+
+    fn of(limit: usize, kind: Kind) -> Self {
+        Self(Arc::new(Bound { limit, used: AtomicUsize::new(0), kind }))
+    }
+
+    /// From now on only a destination can add to what is taken past the first quarter.
+    pub(super) fn require_shares(&self) {
+        if let Kind::Whole(shares) = &self.0.kind {
+            shares.required.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns `true` if shares count: a quarter is in use.
+    #[inline]
+    pub(super) fn is_shared_out(&self) -> bool {
+        self.used() >= self.0.quarter()
+    }
+
+    /// The share of this destination. Takes a lock, and so is asked for only when shares count.
+    pub(super) fn share(&self, destination: &str) -> Self {
+        match &self.0.kind {
+            Kind::Whole(shares) => shares.table.lock().share(destination, self),
+            Kind::Share(_) => self.clone(),
+        }
+    }
+
+    /// The bytes charged for frames that are kept now.
+    pub fn used(&self) -> usize {
+        self.0.used.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes that may be charged at one time.
+    pub fn limit(&self) -> usize {
+        self.0.limit
+    }
+
+    /// Takes `bytes` if that many are left.
+    #[inline]
+    pub(super) fn take(&self, bytes: usize) -> bool {
+        match &self.0.kind {
+            Kind::Whole(shares) => self.0.take(bytes, |used| {
+                bytes > 0 && used >= self.0.quarter() && shares.required.load(Ordering::Relaxed)
+            }),
+            Kind::Share(whole) => {
+                let taken = self.0.take(bytes, |_| false);
+                let granted = taken && whole.0.take(bytes, |_| false);
+                if taken && !granted {
+                    self.0.give_back(bytes);
+                }
+                granted
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn give_back(&self, bytes: usize) {
+        self.0.give_back(bytes);
+        if let Kind::Share(whole) = &self.0.kind {
+            whole.0.give_back(bytes);
+        }
+    }
+}
+
+impl Default for ReplayMemory {
+    /// 64 MiB: a thousand calls with a body of the default limit, many more with a usual one.
+    fn default() -> Self {
+        Self::new(64 * 1024 * 1024)
+    }
+}
+
+impl fmt::Debug for ReplayMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplayMemory")
+            .field("used", &self.used())
+            .field("limit", &self.limit())
+            .finish()
+    }
+}
+
+/// A part of the memory that is taken for as long as this value lives, by
+/// [`ReplayLimits::charge`](crate::ReplayLimits::charge).
+pub struct ReplayCharge {
+    memory: ReplayMemory,
+    bytes: usize,
+}
+
+impl ReplayCharge {
+    pub(super) fn new(memory: &ReplayMemory, bytes: usize) -> Option<Self> {
+        memory.take(bytes).then(|| Self { memory: memory.clone(), bytes })
+    }
+}
+
+impl Drop for ReplayCharge {
+    fn drop(&mut self) {
+        self.memory.give_back(self.bytes);
+    }
+}
+
+impl fmt::Debug for ReplayCharge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ReplayCharge").field(&self.bytes).finish()
+    }
+}
+
+/// The least charge of a frame: about what the queue spends on it.
+pub(super) const LEAST_CHARGE: usize = 32;
+
+/// The most bytes that a chunk has room for beyond the frame that it is made for.
+const LARGEST_CHUNK: usize = 16 * 1024;
+
+/// The charge of a data frame of `length` bytes that is kept by reference.
+#[inline]
+pub(super) fn least_charge(length: usize) -> usize {
+    length.max(LEAST_CHARGE)
+}
+
+/// What one body may take of the memory, and has taken. What is not given back before is when it is
+/// dropped.
+pub(super) struct Allowance {
+    per_call: usize,
+    /// What may still be taken as far as the limit of one call is concerned: the rest is taken.
+    left: usize,
+    memory: ReplayMemory,
+}
+
+impl Allowance {
+    pub(super) fn new(per_call: usize, memory: ReplayMemory) -> Self {
+        Self { per_call, left: per_call, memory }
+    }
+
+    /// Takes `bytes`, or nothing if that would pass a limit.
+    #[inline]
+    pub(super) fn take(&mut self, bytes: usize) -> bool {
+        let granted = bytes <= self.left && self.memory.take(bytes);
+        if granted {
+            self.left -= bytes;
+        }
+        granted
+    }
+
+    /// Takes the capacity of a chunk that `length` bytes are copied into. It doubles what was taken, so
+    /// that few chunks are made, but never passes a limit for more than these bytes.
+    pub(super) fn take_chunk(&mut self, length: usize) -> Option<usize> {
+        let ample = self.taken().clamp(LEAST_CHARGE, LARGEST_CHUNK).max(length).min(self.left);
+        if ample < length {
+            return None;
+        }
+        [ample, length].into_iter().find(|capacity| self.take(*capacity))
+    }
+
+    #[inline]
+    pub(super) fn give_back(&mut self, bytes: usize) {
+        self.left += bytes;
+        self.memory.give_back(bytes);
+    }
+
+    /// What was taken, to be given back by somebody else.
+    pub(super) fn hand_over(&mut self) -> Self {
+        let left = std::mem::replace(&mut self.left, self.per_call);
+        Self { per_call: self.per_call, left, memory: self.memory.clone() }
+    }
+
+    fn taken(&self) -> usize {
+        self.per_call - self.left
+    }
+
+    pub(super) fn give_back_all(&mut self) {
+        self.give_back(self.taken());
+    }
+}
+
+impl Drop for Allowance {
+    #[inline]
+    fn drop(&mut self) {
+        let taken = self.taken();
+        if taken > 0 {
+            self.memory.give_back(taken);
+        }
+    }
+}

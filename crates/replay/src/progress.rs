@@ -1,0 +1,258 @@
+//! How far one reader of a body has come, and what that says about the rest.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+use crate::error::{BoxError, ReplayError};
+
+/// What a reader returns.
+pub(super) type Polled = PolledFrom<BoxError>;
+
+/// What the caller's body returns.
+pub(super) type PolledFrom<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
+
+/// How far one reader has come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Progress {
+    /// Bytes of data returned so far.
+    pub(super) read: u64,
+    pub(super) end: End,
+}
+
+/// What a body has said of its end to one reader.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct End {
+    /// Nothing follows the last frame returned.
+    pub(super) ended: bool,
+    pub(super) stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Stage {
+    #[default]
+    Open,
+    /// The caller's body is being polled, or never came back from it.
+    Asking,
+    /// The end, or an error, has been returned.
+    Done,
+    /// The error of the caller's body, to this reader which had it for itself.
+    Failed,
+}
+
+impl Progress {
+    /// Counts data that is about to be returned.
+    #[inline]
+    pub(super) fn count(&mut self, data: &Bytes) {
+        // At the speed of memory this would take decades to wrap.
+        self.read = self.read.wrapping_add(length_of(data));
+    }
+
+    /// Counts data and returns it.
+    #[inline]
+    pub(super) fn give(&mut self, data: Bytes) -> Polled {
+        self.count(&data);
+        given(data)
+    }
+
+    /// Asks a body that this reader has for itself.
+    #[inline(always)]
+    pub(super) fn ask<B>(
+        &mut self,
+        body: Pin<&mut B>,
+        cx: &mut Context<'_>,
+        failed: impl FnOnce(),
+    ) -> Polled
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<BoxError>,
+    {
+        let Self { read, end } = self;
+        end.ask(body, cx, |data| *read = read.wrapping_add(length_of(data)), failed)
+    }
+}
+
+/// The length of a chunk.
+#[inline]
+pub(super) fn length_of(data: &Bytes) -> u64 {
+    u64::try_from(data.len()).unwrap_or(u64::MAX)
+}
+
+#[inline]
+fn given(data: Bytes) -> Polled {
+    Poll::Ready(Some(Ok(Frame::data(data))))
+}
+
+impl End {
+    pub(super) fn is_done(self) -> bool {
+        matches!(self.stage, Stage::Done | Stage::Failed)
+    }
+
+    /// The caller's body failed this reader, which had it for itself.
+    pub(super) fn has_failed(self) -> bool {
+        matches!(self.stage, Stage::Asking | Stage::Failed)
+    }
+
+    /// Whether nothing follows.
+    #[inline]
+    pub(super) fn at_end(self) -> bool {
+        self.ended || self.is_done()
+    }
+
+    /// Returns an error that was kept.
+    #[cold]
+    pub(super) fn fail(&mut self, error: ReplayError) -> Polled {
+        self.stage = Stage::Done;
+        Poll::Ready(Some(Err(error.into())))
+    }
+
+    /// Asks a body that this reader has for itself, and has its data counted.
+    #[inline(always)]
+    pub(super) fn ask<B>(
+        &mut self,
+        mut body: Pin<&mut B>,
+        cx: &mut Context<'_>,
+        count: impl FnOnce(&Bytes),
+        failed: impl FnOnce(),
+    ) -> Polled
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<BoxError>,
+    {
+        if self.stage != Stage::Open {
+            return self.closed();
+        }
+        let unless_it_panics = Panicked(&mut self.stage);
+        let polled = body.as_mut().poll_frame(cx);
+        let ended = body.is_end_stream();
+        std::mem::forget(unless_it_panics);
+        match data_of(polled) {
+            Ok(data) => {
+                self.ended = ended;
+                count(&data);
+                given(data)
+            }
+            Err(other) => self.asked(other, ended, failed),
+        }
+    }
+
+    /// Whatever else a body may say.
+    #[cold]
+    #[inline(never)]
+    fn asked<E: Into<BoxError>>(
+        &mut self,
+        polled: PolledFrom<E>,
+        ended: bool,
+        failed: impl FnOnce(),
+    ) -> Polled {
+        polled.map(|said| match said {
+            Some(Ok(frame)) => {
+                self.ended = ended;
+                Some(Ok(frame))
+            }
+            Some(Err(error)) => {
+                self.stage = Stage::Failed;
+                failed();
+                Some(Err(source_error(error).into()))
+            }
+            None => {
+                self.stage = Stage::Done;
+                None
+            }
+        })
+    }
+
+    /// What is returned when the body is not asked any more.
+    #[cold]
+    pub(super) fn closed(&mut self) -> Polled {
+        let panicked = self.stage == Stage::Asking;
+        self.stage = if panicked { Stage::Failed } else { self.stage };
+        Poll::Ready(panicked.then(|| Err(panic_error().into())))
+    }
+}
+
+/// Whether a body said data.
+#[inline(always)]
+pub(super) fn is_data<E>(polled: &PolledFrom<E>) -> bool {
+    matches!(polled, Poll::Ready(Some(Ok(frame))) if frame.is_data())
+}
+
+/// What a body said, if it is data; else all that it said. A frame has room for trailers and is
+/// costly to move, so that only data, which is nearly all there is, is told from it first, in one
+/// comparison.
+#[inline(always)]
+pub(super) fn data_of<E>(polled: PolledFrom<E>) -> Result<Bytes, PolledFrom<E>> {
+    match polled {
+        Poll::Ready(Some(Ok(frame))) if frame.is_data() => {
+            frame.into_data().map_err(|frame| Poll::Ready(Some(Ok(frame))))
+        }
+        other => Err(other),
+    }
+}
+
+/// What becomes of a body should it panic. Only then is this dropped, so that every other poll does
+/// without the notes that would say the same.
+struct Panicked<'a>(&'a mut Stage);
+
+impl Drop for Panicked<'_> {
+    fn drop(&mut self) {
+        *self.0 = Stage::Asking;
+    }
+}
+
+/// The error of the caller's body as every reader gets it.
+#[cold]
+pub(super) fn source_error(error: impl Into<BoxError>) -> ReplayError {
+    ReplayError::Source(Arc::from(error.into()))
+}
+
+/// What follows when a body did not come back from a poll: what it said next would not follow on
+/// what it said before.
+#[cold]
+pub(super) fn panic_error() -> ReplayError {
+    source_error("the body panicked")
+}
+
+/// A size hint in less room: `u64::MAX` stands for no upper bound.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Length {
+    lower: u64,
+    upper: u64,
+}
+
+impl Length {
+    #[inline]
+    pub(super) fn new(hint: &SizeHint) -> Self {
+        Self { lower: hint.lower(), upper: hint.upper().unwrap_or(u64::MAX) }
+    }
+
+    /// What is still to come after this chunk.
+    #[inline]
+    pub(super) fn after(self, data: &Bytes) -> Self {
+        self.less(length_of(data))
+    }
+
+    /// What is still to come once `read` bytes have been read.
+    #[inline]
+    pub(super) fn less(self, read: u64) -> Self {
+        let upper = match self.upper {
+            u64::MAX => u64::MAX,
+            upper => upper.saturating_sub(read),
+        };
+        Self { lower: self.lower.saturating_sub(read), upper }
+    }
+
+    #[inline]
+    pub(super) fn hint(self) -> SizeHint {
+        let mut hint = SizeHint::new();
+        // The lower bound first: it is never above the upper one, from which the same is taken.
+        hint.set_lower(self.lower);
+        if self.upper != u64::MAX {
+            hint.set_upper(self.upper);
+        }
+        hint
+    }
+}

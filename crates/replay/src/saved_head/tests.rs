@@ -1,0 +1,193 @@
+//! A head that was kept comes back as it was.
+
+use super::*;
+
+fn request() -> Request<()> {
+    let request = Request::put("https://user@one.example:8443/a?b=c")
+        .version(Version::HTTP_2)
+        .header("accept", "*/*")
+        .header("x-many", "one")
+        .header("x-other", "")
+        .header("x-many", "two: three:")
+        .header("x-binary", HeaderValue::from_bytes(b"\xff\x80 \t~").unwrap())
+        .extension(7_u32);
+    request.body(()).unwrap()
+}
+
+fn copied(kept: &mut SavedHead) -> Request<()> {
+    let mut again = Request::new(());
+    kept.copy_to(&mut again).unwrap();
+    again
+}
+
+fn moved(kept: SavedHead) -> Request<()> {
+    let mut again = Request::new(());
+    kept.move_to(&mut again).unwrap();
+    again
+}
+
+fn assert_same(again: Request<()>, request: &Request<()>) {
+    assert_eq!(again.method(), request.method());
+    assert_eq!(again.uri(), request.uri());
+    assert_eq!(again.version(), request.version());
+    assert_eq!(again.headers(), request.headers());
+    assert_eq!(again.extensions().get::<u32>(), request.extensions().get::<u32>());
+    let order = |request: &Request<()>| -> Vec<_> {
+        let headers = request.headers().iter();
+        headers.map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
+    assert_eq!(order(&again), order(request));
+}
+
+#[test]
+fn the_head_comes_back_as_it_was_each_time() {
+    let request = request();
+    let mut kept = SavedHead::new(&request);
+    assert_same(copied(&mut kept), &request);
+    assert_same(copied(&mut kept), &request);
+    assert_same(moved(kept), &request);
+}
+
+// trap 34
+#[test]
+fn every_form_of_target_comes_back() {
+    let parts = |scheme: Option<&str>, authority: Option<&str>, path: Option<&str>| {
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = scheme.map(|scheme| scheme.parse().unwrap());
+        parts.authority = authority.map(|authority| authority.parse().unwrap());
+        parts.path_and_query = path.map(|path| path.parse().unwrap());
+        Uri::from_parts(parts).unwrap()
+    };
+    for uri in [
+        Uri::from_static("/"),
+        Uri::from_static("/a/%20b?c=d:e&f"),
+        Uri::from_static("*"),
+        Uri::from_static("one.example:443"),
+        Uri::from_static("http://one.example"),
+        Uri::from_static("http://[::1]:80/x?"),
+        Uri::from_static("git+ssh://user:word@one.example/"),
+        "http://one.example/\u{e9}?\u{fc}".parse().unwrap(),
+        // OPTIONS * as a client of a proxy or of hyper-util asks for it.
+        parts(Some("http"), Some("one.example"), Some("*")),
+        parts(Some("http"), Some("one.example"), Some("?only=a-query")),
+        // A scheme that is there and empty.
+        Uri::from_static("://a/"),
+        parts(Some(""), Some("a"), Some("/")),
+        parts(None, None, Some("#")),
+        parts(None, None, None),
+    ] {
+        let request = Request::options(uri).body(()).unwrap();
+        let kept = SavedHead::new(&request);
+        assert_eq!(kept.uri().as_ref(), Some(request.uri()));
+        assert_eq!(kept.scheme(), request.uri().scheme_str());
+        let authority = request.uri().authority().map(|authority| authority.as_str());
+        assert_eq!(kept.authority(), authority);
+        let both = request.uri().scheme_str().zip(authority);
+        let origin = both.map(|(scheme, authority)| format!("{scheme}://{authority}"));
+        assert_eq!(kept.origin(), origin.as_deref());
+        assert_same(moved(kept), &request);
+    }
+}
+
+#[test]
+fn a_method_of_its_own_comes_back() {
+    let request = Request::builder().method("PROPFIND").uri("/").body(()).unwrap();
+    assert_same(moved(SavedHead::new(&request)), &request);
+}
+
+#[test]
+fn a_sensitive_value_is_shared_in_its_place_and_not_copied() {
+    let mut request = request();
+    let mut secret = HeaderValue::from_static("the secret");
+    secret.set_sensitive(true);
+    let mut other = HeaderValue::from_static("the other");
+    other.set_sensitive(true);
+    request.headers_mut().insert("authorization", secret.clone());
+    request.headers_mut().append("x-many", other);
+    request.headers_mut().append("x-many", secret);
+    let mut kept = SavedHead::new(&request);
+    assert!(!kept.pairs.windows(10).any(|bytes| bytes == b"the secret"));
+    let again = copied(&mut kept);
+    let values = again.headers();
+    assert!(values["authorization"].is_sensitive());
+    assert_same(again, &request);
+    let values: Vec<_> = kept.values(&HeaderName::from_static("x-many")).collect();
+    assert_eq!(values, [&b"one"[..], b"two: three:", b"the other", b"the secret"]);
+}
+
+#[test]
+fn headers_are_found_by_their_name() {
+    let kept = SavedHead::new(&request());
+    let values = |name| -> Vec<_> { kept.values(&HeaderName::from_static(name)).collect() };
+    assert_eq!(values("x-many"), [&b"one"[..], b"two: three:"]);
+    assert_eq!(values("x-other"), [b""]);
+    // The lines of the method and the target are not headers.
+    for missing in ["x-missing", "x-man", "x-many2", "put", "https"] {
+        assert_eq!(values(missing), [b""; 0], "{missing}");
+        assert!(!kept.contains(&HeaderName::from_static(missing)), "{missing}");
+    }
+    assert!(kept.contains(&HeaderName::from_static("x-other")));
+    assert_eq!(kept.method(), Some(Method::PUT));
+}
+
+// trap 34
+#[test]
+fn a_name_with_a_quotation_mark_comes_back() {
+    let mut request = request();
+    let quoted = HeaderName::from_lowercase(b"a\"b").unwrap();
+    request.headers_mut().insert(quoted, HeaderValue::from_static("value"));
+    assert_same(moved(SavedHead::new(&request)), &request);
+}
+
+#[test]
+fn the_longest_name_and_value_come_back() {
+    let name = HeaderName::from_bytes(&[b'n'; u16::MAX as usize]).unwrap();
+    let value = HeaderValue::from_bytes(&vec![b'v'; 1 << 20]).unwrap();
+    let mut request = request();
+    request.headers_mut().insert(name, value);
+    assert_same(moved(SavedHead::new(&request)), &request);
+}
+
+#[test]
+fn a_usual_name_stands_for_itself() {
+    for name in [
+        header::ACCEPT,
+        header::ACCEPT_ENCODING,
+        header::ACCEPT_LANGUAGE,
+        header::AUTHORIZATION,
+        header::CONTENT_LENGTH,
+        header::CONTENT_TYPE,
+        header::COOKIE,
+        header::HOST,
+        header::TE,
+        header::USER_AGENT,
+    ] {
+        assert_eq!(parse_name(name.as_str().as_bytes()), Some(name));
+    }
+}
+
+/// What is taken out of a head is all that is left in its buffer.
+#[test]
+fn text_of_a_head_clears_the_rest() {
+    let request = Request::get("https://one.example/").header("authorization", "secret");
+    let kept = SavedHead::new(&request.body(()).unwrap());
+    let Buffer::Own(mut buffer) = kept.pairs else { panic!("no copy was made of it") };
+    let part = Pairs(&buffer).nth(1).unwrap().1.unwrap();
+    let part = position(&buffer, from_utf8(part).unwrap()).unwrap();
+    keep_only(&mut buffer, part);
+    let (text, rest) = buffer.split_at("one.example".len());
+    assert_eq!(text, b"one.example");
+    assert!(!rest.is_empty() && rest.iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn text_of_a_head_is_right_wherever_it_lies() {
+    let authority = |kept: SavedHead| kept.into_text(|head| head.authority().unwrap_or("").into());
+    let mut kept = SavedHead::new(&request());
+    drop(copied(&mut kept));
+    assert_eq!(authority(kept), "user@one.example:8443", "of a shared buffer");
+    assert_eq!(authority(SavedHead::new(&request())), "user@one.example:8443", "of its own");
+    assert_eq!(SavedHead::new(&request()).into_text(|_| "static".into()), "static");
+    assert_eq!(SavedHead::new(&request()).into_text(|_| "made".to_owned().into()), "made");
+    assert_eq!(SavedHead::new(&request()).into_text(|_| "".into()), "");
+}

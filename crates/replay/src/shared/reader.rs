@@ -1,0 +1,224 @@
+//! One reader of a shared body: its place among the frames, its coming and its going.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::task::Context;
+
+use bytes::Bytes;
+use http_body::{Body, SizeHint};
+use parking_lot::Mutex;
+
+use super::asking::Place;
+use super::{NOBODY, Shared, Source, Stage, State};
+use crate::ahead::Said;
+use crate::error::BoxError;
+use crate::frames::Frames;
+use crate::memory::Allowance;
+use crate::progress::{End, Length, Polled, Progress};
+use crate::wakers::{ReaderId, wake_all};
+use crate::watch::{ReplayWatch, Watched};
+
+/// The id of the first reader.
+const FIRST: ReaderId = 0;
+
+/// How the frames of a body are kept.
+pub(crate) struct Keeping {
+    /// What the body gave before there was a reader.
+    pub(crate) ahead: Said,
+    /// Data frames below this length are copied.
+    pub(crate) copied_below: usize,
+    /// The lengths of a first frame that may be all.
+    pub(crate) may_be_all: RangeInclusive<u64>,
+}
+
+/// One reader of a shared body.
+pub(crate) struct Reader<B> {
+    shared: Arc<Shared<B>>,
+    place: Place<B>,
+}
+
+impl<B> Reader<B> {
+    /// The first reader of a body of this length.
+    pub(crate) fn new(
+        source: Option<Source<B>>,
+        length: Length,
+        allowance: Allowance,
+        keeping: Keeping,
+    ) -> Self {
+        let mut frames = Frames::default();
+        frames.join();
+        let Keeping { ahead, copied_below, may_be_all } = keeping;
+        let mut state = State {
+            source,
+            ended: false,
+            stage: Stage::Open,
+            leader: NOBODY,
+            ahead: Said::default(),
+            ahead_charge: 0,
+            frames,
+            allowance,
+            copied_below,
+            may_be_all,
+            readers: 1,
+            asking: 0,
+            next_id: FIRST + 1,
+            cancelled_below: 0,
+            survivor: 0,
+            lone: None,
+            wakers: None,
+            polled: false,
+            watched: None,
+        };
+        state.tell_later(ahead);
+        Self::at_start(Arc::new(Shared { length, state: Mutex::new(state) }), FIRST)
+    }
+
+    fn at_start(shared: Arc<Shared<B>>, id: ReaderId) -> Self {
+        let place =
+            Place { own: None, id, position: 0, asked: false, progress: Progress::default() };
+        Self { shared, place }
+    }
+
+    #[inline(never)]
+    pub(crate) fn try_clone(&self) -> Option<Self> {
+        let mut state = self.shared.lock();
+        if !state.can_replay(self.place.id, self.place.position) {
+            return None;
+        }
+        let id = state.next_id;
+        state.next_id = id.checked_add(1).filter(|next| *next != NOBODY)?;
+        state.readers += 1;
+        state.frames.join();
+        drop(state);
+        Some(Self::at_start(Arc::clone(&self.shared), id))
+    }
+
+    pub(crate) fn is_replayable(&self) -> bool {
+        self.shared.lock().can_replay(self.place.id, self.place.position)
+    }
+
+    pub(crate) fn source_failed(&self) -> bool {
+        self.place.progress.end.has_failed() || self.shared.lock().has_failed()
+    }
+
+    pub(crate) fn was_polled(&self) -> bool {
+        self.shared.lock().polled
+    }
+
+    pub(crate) fn forget_polls(&self) {
+        self.shared.lock().polled = false;
+    }
+
+    pub(crate) fn watch(&self) -> ReplayWatch {
+        self.watch_id(self.place.id)
+    }
+
+    pub(crate) fn watch_first(&self) -> ReplayWatch {
+        self.watch_id(FIRST)
+    }
+
+    /// Watches the reader with this id, if it can still go on wherever this one can.
+    fn watch_id(&self, id: ReaderId) -> ReplayWatch {
+        let mut state = self.shared.lock();
+        if state.refusal(id, self.place.position).is_none() {
+            return ReplayWatch::new(state.watched.get_or_insert_default(), id);
+        }
+        let watched = Arc::new(Watched::default());
+        watched.cut_off(NOBODY, NOBODY);
+        ReplayWatch::new(&watched, id)
+    }
+
+    pub(crate) fn end(&self) -> End {
+        self.place.progress.end
+    }
+
+    /// What is still to come for this reader.
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        self.shared.length.less(self.place.progress.read).hint()
+    }
+
+    pub(crate) fn cancel_others(&self) {
+        let mut wake = Vec::new();
+        let mut freed = None;
+        let mut state = self.shared.lock();
+        if state.refusal(self.place.id, self.place.position).is_none() && state.readers > 1 {
+            state.leader = NOBODY;
+            state.cancelled_below = state.next_id;
+            state.survivor = self.place.id;
+            state.readers = 1;
+            state.asking = usize::from(self.place.asked);
+            let frames = &mut *state;
+            freed = frames.frames.leave_all_but(self.place.position, &mut frames.allowance);
+            state.give_back(freed.as_ref());
+            if let Some(wakers) = &state.wakers {
+                wake = wakers.take_all_but(Some(self.place.id));
+            }
+            wake.extend(state.lone.take_if(|(id, _)| *id != self.place.id));
+            if let Some(watched) = &state.watched {
+                wake.extend(watched.cut_off(state.cancelled_below, self.place.id));
+            }
+        }
+        drop(state);
+        drop(freed);
+        wake_all(wake);
+    }
+}
+
+impl<B> Reader<B>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    #[inline]
+    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Polled {
+        let shared = &self.shared.state;
+        if self.place.own.is_some() {
+            self.place.poll_own(shared, cx)
+        } else {
+            self.place.poll(shared, cx)
+        }
+    }
+}
+
+impl<B> Reader<B> {
+    #[inline(never)]
+    fn leave(&mut self) {
+        let mut wake = Vec::new();
+        let mut freed = None;
+        let mut own = None;
+        let mut state = self.shared.lock();
+        if self.place.progress.end.has_failed() {
+            state.stage = Stage::Failed;
+        }
+        if state.refusal(self.place.id, self.place.position).is_none() {
+            state.leader = NOBODY;
+            state.readers -= 1;
+            state.asking -= usize::from(self.place.asked);
+            let frames = &mut *state;
+            freed = frames.frames.leave(self.place.position, &mut frames.allowance);
+            state.give_back(freed.as_ref());
+            own = state.lone.take_if(|(id, _)| *id == self.place.id);
+            // The source may hold no other waker than the one of this reader's task: those who wait
+            // with it have to poll the source again.
+            if let (true, Some(wakers)) = (self.place.asked, &state.wakers) {
+                wake = wakers.take_all_but(None);
+            }
+        }
+        drop(state);
+        drop((freed, own));
+        if !wake.is_empty() {
+            wake.retain(|(id, _)| *id != self.place.id);
+            wake_all(wake);
+        }
+    }
+}
+
+impl<B> Drop for Reader<B> {
+    #[inline]
+    fn drop(&mut self) {
+        // If nobody is left to be told, what is kept goes with the state.
+        if Arc::strong_count(&self.shared) > 1 {
+            self.leave();
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The wakers of readers that wait for the caller's body at the same time.
+//!
+//! The body is polled with one waker that stands for all of them, since whichever reader is woken
+//! may never poll again. The list has a lock of its own, which is held neither while a waker is
+//! called nor while one is dropped: a body may wake itself while it is polled, and dropping the last
+//! waker of a task may drop the task, with another reader in it.
+
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+
+use parking_lot::Mutex;
+
+use crate::frames::Freed;
+
+/// The name of a reader among those of its body: no wider, or a body would be, and with it every request.
+pub(super) type ReaderId = u32;
+
+/// A waker and the reader it is for.
+pub(super) type Waiting = (ReaderId, Waker);
+
+/// What is done once the lock of the body is released. Nearly always nothing.
+#[derive(Default)]
+pub(super) struct Afterwards(Option<Box<Chores>>);
+
+#[derive(Default)]
+pub(super) struct Chores {
+    /// The readers to be woken, but for one that knows already.
+    pub(super) wake: Vec<Waiting>,
+    pub(super) except: Option<ReaderId>,
+    /// Wakers to be dropped uncalled.
+    pub(super) displaced: Vec<Waker>,
+    pub(super) freed: Freed,
+}
+
+impl Afterwards {
+    #[cold]
+    pub(super) fn chores(&mut self) -> &mut Chores {
+        self.0.get_or_insert_default()
+    }
+
+    #[inline]
+    pub(super) fn run(self) {
+        if let Some(chores) = self.0 {
+            chores.run();
+        }
+    }
+}
+
+impl Chores {
+    #[cold]
+    fn run(self) {
+        let Self { wake, except, displaced, freed } = self;
+        drop((displaced, freed));
+        wake_all(wake.into_iter().filter(|(id, _)| Some(*id) != except));
+    }
+}
+
+/// Calls the wakers. No lock may be held.
+pub(super) fn wake_all(waiting: impl IntoIterator<Item = Waiting>) {
+    for (_, waker) in waiting {
+        waker.wake();
+    }
+}
+
+/// All the readers' wakers, and the one waker that calls them.
+pub(super) struct Wakers {
+    list: Arc<List>,
+    all: Waker,
+}
+
+#[derive(Default)]
+struct List(Mutex<Contents>);
+
+#[derive(Default)]
+struct Contents {
+    waiting: Vec<Waiting>,
+    /// The body is being polled: a wake is noted and carried out when that is over.
+    polling: bool,
+    woken: bool,
+}
+
+impl Wakers {
+    pub(super) fn new() -> Self {
+        let list = Arc::new(List::default());
+        Self { all: Waker::from(Arc::clone(&list)), list }
+    }
+
+    /// The waker that wakes every reader in the list.
+    pub(super) fn all(&self) -> Waker {
+        self.all.clone()
+    }
+
+    /// Puts a reader on the list. Returns the waker it had there, to be dropped without a lock.
+    pub(super) fn register(&self, reader: ReaderId, waker: &Waker) -> Option<Waker> {
+        let mut contents = self.list.0.lock();
+        match contents.waiting.iter_mut().find(|(id, _)| *id == reader) {
+            Some((_, known)) if known.will_wake(waker) => None,
+            Some((_, known)) => Some(std::mem::replace(known, waker.clone())),
+            None => {
+                contents.waiting.push((reader, waker.clone()));
+                None
+            }
+        }
+    }
+
+    /// The body is about to be polled.
+    pub(super) fn begin(&self) {
+        let mut contents = self.list.0.lock();
+        contents.polling = true;
+        contents.woken = false;
+    }
+
+    /// The body has been polled. Returns the readers to be told: all, if it was ready or woke
+    /// itself meanwhile.
+    pub(super) fn finish(&self, ready: bool) -> Vec<Waiting> {
+        let mut contents = self.list.0.lock();
+        contents.polling = false;
+        if ready || contents.woken { std::mem::take(&mut contents.waiting) } else { Vec::new() }
+    }
+
+    /// Takes every reader off the list but `stays`.
+    pub(super) fn take_all_but(&self, stays: Option<ReaderId>) -> Vec<Waiting> {
+        let mut contents = self.list.0.lock();
+        contents.polling = false;
+        let mut taken = std::mem::take(&mut contents.waiting);
+        if let Some(own) = taken.iter().position(|(id, _)| Some(*id) == stays) {
+            contents.waiting.push(taken.swap_remove(own));
+        }
+        taken
+    }
+}
+
+impl Wake for List {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let mut contents = self.0.lock();
+        if contents.polling {
+            contents.woken = true;
+            return;
+        }
+        let waiting = std::mem::take(&mut contents.waiting);
+        drop(contents);
+        wake_all(waiting);
+    }
+}

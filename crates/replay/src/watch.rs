@@ -1,0 +1,147 @@
+//! Whether a reader can still go on, for somebody who does not read: in comes the moment at which one
+//! reader is left to go on alone, out goes a wake to whoever watches one of the others.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+
+use crate::wakers::{ReaderId, Waiting};
+
+/// Watches one reader of a [`ReplayBody`](crate::ReplayBody) without reading, keeping or delaying
+/// anything, from [`ReplayBody::watch`](crate::ReplayBody::watch).
+///
+/// For a layer that has several attempts of one request under way. When the body outgrows its
+/// limits, one of them can go on: the one that has just read the frame that is too much, and that is
+/// always the one on which most was sent. The watches of all the others tell, at once, that these
+/// attempts are to be cancelled (gRPC's
+/// [A6](https://github.com/grpc/proposal/blob/master/A6-client-retries.md), "Memory Management"; rule
+/// BUF-8).
+///
+/// ```
+/// # use std::pin::pin;
+/// # use std::task::{Context, Poll, Waker};
+/// # use bytes::Bytes;
+/// # use http_body::Frame;
+/// # use http_body_util::{BodyExt, StreamBody};
+/// # use reattempt_replay::{ReplayBody, ReplayLimits};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// # #[derive(Clone)] struct Chunks(u8);
+/// # impl http_body::Body for Chunks {
+/// #     type Data = Bytes;
+/// #     type Error = std::convert::Infallible;
+/// #     fn poll_frame(mut self: std::pin::Pin<&mut Self>, _: &mut Context<'_>)
+/// #     -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+/// #         self.0 += 1;
+/// #         Poll::Ready((self.0 <= 3).then(|| Ok(Frame::data(Bytes::from_static(&[7; 40])))))
+/// #     }
+/// # }
+/// # let chunks = Chunks(0);
+/// let limits = ReplayLimits::default().per_call(100);
+/// let first = ReplayBody::new(chunks, &limits);
+/// let second = first.try_clone().expect("nothing was read yet");
+/// let (watch_first, watch_second) = (first.watch(), second.watch());
+/// assert_eq!(first.collect().await?.to_bytes().len(), 120);
+/// let mut context = Context::from_waker(Waker::noop());
+/// assert!(watch_first.poll_cut_off(&mut context).is_pending());
+/// assert!(watch_second.poll_cut_off(&mut context).is_ready());
+/// # Ok(())
+/// # }
+/// ```
+pub struct ReplayWatch {
+    /// `None` if nothing can ever come of it.
+    watched: Option<Arc<Watched>>,
+    reader: ReaderId,
+}
+
+impl ReplayWatch {
+    /// For a reader that is never cut off.
+    pub(super) fn idle() -> Self {
+        Self { watched: None, reader: 0 }
+    }
+
+    pub(super) fn new(watched: &Arc<Watched>, reader: ReaderId) -> Self {
+        Self { watched: Some(Arc::clone(watched)), reader }
+    }
+
+    /// Returns `true` if the reader can never be cut off, as of a body that is one buffer in memory.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.watched.is_none()
+    }
+
+    /// Ready once the reader can go on no more: the body outgrew its
+    /// [limits](crate::ReplayLimits) and another reader is ahead, or another reader
+    /// [took it over](crate::ReplayBody::cancel_others). Whether it has been dropped by then does not
+    /// matter. Stays ready; is never ready for a body that cannot be cut off, such as one buffer in
+    /// memory.
+    ///
+    /// # Cancel safety
+    ///
+    /// Of the tasks that have polled the watches of one reader, the last is woken.
+    pub fn poll_cut_off(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match &self.watched {
+            Some(watched) => watched.poll(self.reader, cx.waker()),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl fmt::Debug for ReplayWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplayWatch").finish_non_exhaustive()
+    }
+}
+
+/// The readers of one body, as far as somebody watches them. Its lock is taken while that of the
+/// body is held, never the other way round.
+#[derive(Default)]
+pub(super) struct Watched(Mutex<Contents>);
+
+#[derive(Default)]
+struct Contents {
+    /// The readers with a lower id are cut off, but for the survivor.
+    cut_below: ReaderId,
+    survivor: ReaderId,
+    waiting: Vec<Waiting>,
+}
+
+impl Contents {
+    fn is_cut_off(&self, reader: ReaderId) -> bool {
+        reader < self.cut_below && reader != self.survivor
+    }
+}
+
+impl Watched {
+    /// Cuts off all readers with an id below `below` but the survivor. Returns who is to be woken.
+    pub(super) fn cut_off(&self, below: ReaderId, survivor: ReaderId) -> Vec<Waiting> {
+        let mut contents = self.0.lock();
+        contents.cut_below = below;
+        contents.survivor = survivor;
+        let waiting = std::mem::take(&mut contents.waiting);
+        let (cut_off, stays) = waiting.into_iter().partition(|(id, _)| contents.is_cut_off(*id));
+        contents.waiting = stays;
+        cut_off
+    }
+
+    fn poll(&self, reader: ReaderId, waker: &Waker) -> Poll<()> {
+        let mut contents = self.0.lock();
+        if contents.is_cut_off(reader) {
+            return Poll::Ready(());
+        }
+        let displaced = match contents.waiting.iter_mut().find(|(id, _)| *id == reader) {
+            Some((_, known)) if known.will_wake(waker) => None,
+            Some((_, known)) => Some(std::mem::replace(known, waker.clone())),
+            None => {
+                contents.waiting.push((reader, waker.clone()));
+                None
+            }
+        };
+        drop(contents);
+        // To drop a waker may run foreign code.
+        drop(displaced);
+        Poll::Pending
+    }
+}
