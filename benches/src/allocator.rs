@@ -1,4 +1,4 @@
-//! An allocator that counts.
+//! A counting allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,24 +7,24 @@ static CALLS: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 static FREED: AtomicU64 = AtomicU64::new(0);
 
-/// The system's allocator, counted over all threads. A program that is to count makes it its
-/// global one.
+/// The system's allocator with counts over all threads. A program uses it as its
+/// `#[global_allocator]`.
 #[derive(Debug)]
 pub struct Counting;
 
-/// What was allocated since the start of the process.
+/// The allocations since the start of the process.
 #[derive(Debug, Clone, Copy)]
 pub struct Allocations {
-    /// How many times memory was asked for, growing what one has included.
+    /// The number of allocations and reallocations.
     pub calls: u64,
-    /// How many bytes were asked for in all.
+    /// The number of bytes allocated in all.
     pub bytes: u64,
-    /// How many bytes are in use.
+    /// The number of bytes in use.
     pub live: u64,
 }
 
 impl Allocations {
-    /// The counts as they are now.
+    /// Returns the current counts.
     pub fn now() -> Self {
         let bytes = BYTES.load(Ordering::Relaxed);
         let live = bytes - FREED.load(Ordering::Relaxed);
@@ -42,7 +42,7 @@ fn uncount(bytes: usize) {
 }
 
 #[allow(unsafe_code, reason = "an allocator that counts can be written no other way")]
-// SAFETY: everything is left to the system's allocator.
+// SAFETY: every call is passed to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());

@@ -1,4 +1,4 @@
-//! Counts one contender: its allocations in a run by itself, its instructions under callgrind.
+//! Counts of one contender: its allocations in a separate run, its instructions under callgrind.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,21 +7,22 @@ use serde_json::{Value, json};
 
 use crate::{Allocations, Contender, Row, find};
 
-/// Connections are opened, tables filled and generators seeded by then.
+/// Operations before the counts, in which connections are opened, tables filled and generators
+/// seeded.
 const WARM_UP: u64 = 3;
 
-/// The cost of one operation, everything included.
+/// The cost of one operation, with the bare cost included.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counted {
     /// `None` if the row's instructions are not counted.
     pub instructions: Option<f64>,
-    /// Requests for memory.
+    /// Allocations and reallocations.
     pub allocations: f64,
-    /// Bytes that are in use afterwards.
+    /// Bytes that are in use after the operation.
     pub kept: f64,
 }
 
-/// Does `operations` in this process; returns what they allocated, as JSON. `None` if there is no such
+/// Does `operations` in this process; returns their allocations as JSON. `None` if there is no such
 /// row, contender or number.
 pub fn count_here(row: &str, contender: &str, operations: &str) -> Option<Value> {
     let contender = find(row, contender)?;
@@ -38,12 +39,13 @@ pub fn count_here(row: &str, contender: &str, operations: &str) -> Option<Value>
     }))
 }
 
-/// Counts by the program that runs [`count_here`] when it is given row, contender and number.
+/// Counts by running `program`, which calls [`count_here`] with row, contender and number.
 ///
-/// Instructions are the difference of two runs, one with twice as many operations. So what happens once
+/// Instructions are the difference of two runs, one with twice as many operations. So one-time work
 /// drops out.
 ///
 /// # Errors
+///
 /// A text with the reason, if a run fails or a count is missing.
 pub fn count(program: &Path, row: &Row, contender: &Contender) -> Result<Counted, String> {
     let operations = row.operations;
@@ -70,14 +72,14 @@ pub fn count(program: &Path, row: &Row, contender: &Contender) -> Result<Counted
     Ok(Counted { instructions, allocations: each("allocations")?, kept: each("kept")? })
 }
 
-/// The number behind `Collected :` at the end of callgrind's output.
+/// Returns the number behind `Collected :` at the end of callgrind's output.
 fn collected(output: &str) -> Result<f64, String> {
     let line = output.lines().find_map(|line| line.split_once("Collected :"));
     line.and_then(|(_, number)| number.trim().parse().ok())
         .ok_or_else(|| format!("callgrind gave no count:\n{output}"))
 }
 
-/// The two outputs of the command, if it succeeded.
+/// Returns standard output and standard error of the command, if it succeeded.
 fn run(command: &mut Command) -> Result<(String, String), String> {
     let output = command
         .stdin(Stdio::null())

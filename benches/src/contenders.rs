@@ -1,7 +1,7 @@
-//! The configuration of each contender: the best that does the same job.
+//! The configuration of each contender: the best one that does the same job.
 //!
-//! That job: up to two retries of what failed with a 5xx status or an error, after exponential
-//! backoff with jitter, limited by a budget.
+//! The job: up to two retries after a 5xx status or an error, with exponential backoff, jitter and
+//! a budget.
 
 mod by_hand;
 #[cfg(feature = "peers")]

@@ -1,6 +1,6 @@
 //! CPU times of the contenders of one row, interleaved in one process.
 //!
-//! Only ratios of one run mean anything: the machine is shared and its clock rate moves.
+//! Only ratios within one run are meaningful: the machine is shared and its clock rate varies.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{Row, Work};
 
-/// Rounds of which the lowest decile counts.
+/// The number of rounds; their lowest decile counts.
 const ROUNDS: usize = 50;
 
 /// The least time one contender takes in one round.
 const SLICE: Duration = Duration::from_millis(10);
 
-/// The CPU time of one operation of each contender in nanoseconds, all threads included.
+/// Returns the CPU time of one operation of each contender in nanoseconds, all threads included.
 pub fn cpu_times(row: &Row) -> Vec<(&'static str, f64)> {
     let mut works: Vec<(Work, u64)> = row
         .contenders
@@ -40,7 +40,7 @@ pub fn cpu_times(row: &Row) -> Vec<(&'static str, f64)> {
     names.zip(times.into_iter().map(lowest_decile)).collect()
 }
 
-/// So many operations as take a slice.
+/// Returns the number of operations that take a slice.
 fn enough(work: &mut Work, mut operations: u64) -> u64 {
     while time(work, operations) < SLICE {
         operations *= 2;
@@ -54,7 +54,7 @@ fn time(work: &mut Work, operations: u64) -> Duration {
     now().saturating_sub(before)
 }
 
-/// The CPU time of this process so far.
+/// Returns the CPU time of this process so far.
 fn now() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let [seconds, nanoseconds] =

@@ -1,4 +1,4 @@
-//! The inner clients: in memory, answering at once.
+//! The inner clients: in memory, most of them ready at once.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -22,7 +22,7 @@ use reqwest_middleware::{Middleware, Next};
 use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
-/// What the inner services answer with.
+/// The response of the inner services.
 pub(crate) type Answer = Response<Empty<Bytes>>;
 
 fn answer(status: StatusCode) -> Answer {
@@ -31,7 +31,7 @@ fn answer(status: StatusCode) -> Answer {
     answer
 }
 
-/// Answers 200 to whatever it is asked.
+/// A service that answers every request with 200.
 #[derive(Debug, Clone)]
 pub(crate) struct Answers;
 
@@ -51,7 +51,7 @@ impl<B> Service<Request<B>> for Answers {
     }
 }
 
-/// Answers 200 when it has read the body, which has to be there: as whoever sends it has to.
+/// A service that answers 200 after it has read the body, which must not be missing.
 #[derive(Debug, Clone)]
 pub(crate) struct Reads;
 
@@ -78,14 +78,14 @@ impl<B: Body + Unpin> Service<Request<B>> for Reads {
     }
 }
 
-/// Answers 503 and 200 by turns; clones take their turns together.
+/// A service that answers 503 and 200 by turns; clones share the turns.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FailsFirst {
     calls: Arc<AtomicU64>,
 }
 
 impl FailsFirst {
-    /// How often it was called.
+    /// Returns the number of calls so far.
     pub(crate) fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
@@ -114,7 +114,7 @@ impl<B> Service<Request<B>> for FailsFirst {
     }
 }
 
-/// Answers 503 to whatever it is asked.
+/// A service that answers every request with 503.
 #[cfg(feature = "peers")]
 #[derive(Debug, Clone)]
 pub(crate) struct Fails;
@@ -136,8 +136,8 @@ impl<B> Service<Request<B>> for Fails {
     }
 }
 
-/// Answers 200 at the second poll, as a client with a network below it does; the first calls take
-/// [`SLOW`](Self::SLOW), for whoever observes latencies.
+/// A service that answers 200 at the second poll, as a client with a network below it does. Its
+/// first calls take [`SLOW`](Self::SLOW), for contenders that observe latencies.
 #[cfg(feature = "peers")]
 #[derive(Debug, Clone)]
 pub(crate) struct AnswersLater {
@@ -201,7 +201,7 @@ impl Future for Later {
     }
 }
 
-/// Never answers, and holds the request meanwhile, as a client does that sends it.
+/// A service that never answers and holds the request meanwhile, as a client does while it sends.
 #[cfg(feature = "peers")]
 #[derive(Debug, Clone)]
 pub(crate) struct Holds;
@@ -232,14 +232,14 @@ pub(crate) struct Held<B> {
 impl<B> Future for Held<B> {
     type Output = Result<Answer, Infallible>;
 
-    // Nothing ever wakes it: the calls that are held are counted and dropped.
+    // No waker is kept: the held calls are counted and dropped.
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
         Poll::Pending
     }
 }
 
 #[cfg(feature = "peers")]
-/// [`Answers`] at the end of a chain of reqwest's middleware: what is sent never reaches a network.
+/// [`Answers`] at the end of a reqwest-middleware chain; no request reaches a network.
 #[derive(Debug)]
 pub(crate) struct Terminal;
 
@@ -258,7 +258,7 @@ impl Middleware for Terminal {
 }
 
 #[cfg(feature = "peers")]
-/// [`FailsFirst`] at the end of a chain of reqwest's middleware.
+/// [`FailsFirst`] at the end of a reqwest-middleware chain.
 #[derive(Debug, Default)]
 pub(crate) struct TerminalFailsFirst(pub(crate) FailsFirst);
 

@@ -1,8 +1,9 @@
-//! What is measured: ours and the peers', in one harness.
+//! The measured code: ours and the peers', in one harness.
 //!
-//! A row of the table and one of its contenders name a [`Work`], which does as many operations as it is
-//! given. The binary `counts` runs it: under callgrind, with its allocations counted, or timed. The binary
-//! `compare` makes the table of that. So the code that is counted is the code that is timed.
+//! A row of the table and one of its contenders name a [`Work`], which does a given number of
+//! operations. The binary `counts` runs it: under callgrind, with counted allocations, or timed.
+//! The binary `compare` makes the table of these figures. So the counted code and the timed code
+//! are the same.
 
 #![allow(
     clippy::unwrap_used,

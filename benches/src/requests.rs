@@ -1,7 +1,7 @@
 //! The requests that are sent.
 //!
-//! Each has eight headers: four constants and four made at run time. The names of two of the latter are
-//! in no table, neither in that of `http` nor in ours.
+//! Each has eight headers: four constants and four made at run time. The names of two run-time
+//! headers are in no table, neither in that of `http` nor in ours.
 
 use bytes::{BufMut, Bytes};
 use http::{HeaderMap, HeaderValue, Method, Request, Version};
@@ -13,7 +13,7 @@ pub(crate) type Body = Full<Bytes>;
 
 static KILOBYTE: [u8; 1024] = [7; 1024];
 
-/// A body of 1 KiB that nobody need copy.
+/// Returns a body of 1 KiB in static memory.
 pub(crate) fn kilobyte() -> Bytes {
     Bytes::from_static(&KILOBYTE)
 }
@@ -32,19 +32,19 @@ fn fill(headers: &mut HeaderMap, run_time: [&'static str; 4]) {
     }
 }
 
-/// A request built anew, as real clients do it.
+/// Builds a new request, as real clients do.
 pub(crate) fn fresh_to(uri: &str, body: Body) -> Request<Body> {
     let mut request = Request::put(uri).body(body).unwrap();
     fill(request.headers_mut(), RUN_TIME);
     request
 }
 
-/// A fresh request with 1 KiB.
+/// Builds a fresh request with 1 KiB.
 pub(crate) fn fresh() -> Request<Body> {
     fresh_to("http://shop.example/orders/7", Full::new(kilobyte()))
 }
 
-/// A fresh request with 1 KiB, of whose run-time names none is in a table.
+/// Builds a fresh request with 1 KiB; the names of its run-time headers are in no table.
 pub(crate) fn fresh_unknown() -> Request<Body> {
     let mut request =
         Request::put("http://shop.example/orders/7").body(Full::new(kilobyte())).unwrap();
@@ -52,7 +52,8 @@ pub(crate) fn fresh_unknown() -> Request<Body> {
     request
 }
 
-/// A fresh gRPC call with a message of 1 KiB and eight fields of metadata beside the protocol's own.
+/// Builds a fresh gRPC call with a message of 1 KiB and eight fields of metadata beside the
+/// protocol's own.
 pub(crate) fn grpc() -> Request<tonic::body::Body> {
     let mut request = fresh_to("http://shop.example/shop.Orders/Put", Full::new(kilobyte()));
     *request.method_mut() = Method::POST;
@@ -63,15 +64,15 @@ pub(crate) fn grpc() -> Request<tonic::body::Body> {
     request.map(tonic::body::Body::new)
 }
 
-/// The same with the body that tonic's generated clients make: a stream that encodes its one message
-/// when it is read, and tells nobody how long it is.
+/// Builds that call with the body of tonic's generated clients: a stream that encodes its one
+/// message when it is read, without a size hint.
 pub(crate) fn grpc_encoded() -> Request<tonic::body::Body> {
     let messages = tonic::codegen::tokio_stream::once(Ok(kilobyte()));
     let body = EncodeBody::new_client(Verbatim, messages, None, None);
     grpc().map(|_| tonic::body::Body::new(body))
 }
 
-/// Encodes a message as it is.
+/// An encoder that copies the message.
 struct Verbatim;
 
 impl Encoder for Verbatim {
@@ -84,13 +85,14 @@ impl Encoder for Verbatim {
     }
 }
 
-/// Makes requests without a body by cloning a prepared one, whose run-time values are shared by now.
+/// Makes requests without a body by cloning a prepared one, so that clones share its run-time
+/// values.
 pub(crate) fn template() -> impl FnMut() -> Request<Body> {
     let template = fresh_to("http://shop.example/orders/7", Full::default());
     move || template.clone()
 }
 
-/// The fresh request of reqwest.
+/// Builds a fresh request of reqwest.
 #[cfg(feature = "peers")]
 pub(crate) fn reqwest_fresh_to(url: &str) -> reqwest::Request {
     let mut request = reqwest::Request::new(Method::PUT, url.parse().unwrap());
@@ -99,7 +101,7 @@ pub(crate) fn reqwest_fresh_to(url: &str) -> reqwest::Request {
     request
 }
 
-/// A fresh request of reqwest with 1 KiB.
+/// Builds a fresh request of reqwest with 1 KiB.
 #[cfg(feature = "peers")]
 pub(crate) fn reqwest_fresh() -> reqwest::Request {
     reqwest_fresh_to("http://shop.example/orders/7")

@@ -70,7 +70,7 @@ fn counted(rows: &[&'static Row]) -> Result<HashMap<Key, Counted>, String> {
     results.into_iter().collect()
 }
 
-/// One line for each contender: the cost above that of its bare one.
+/// Prints one line for each contender: the cost above that of its bare one.
 fn print(rows: &[&Row], counted: &HashMap<Key, Counted>) {
     println!(
         "{:12} {:22} {:>12} {:>7}   (each above its bare contender)",

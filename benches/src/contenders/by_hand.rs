@@ -1,7 +1,8 @@
 //! The best policy that can be written by hand on tower's `Retry`.
 //!
-//! It clones the request with `Request::clone`, draws its delay only when a retry is due, and arms no
-//! timer for a delay of zero. It comes with tower's own `TpsBudget`, and with a bucket in one atomic.
+//! It clones the request with `Request::clone`, draws its delay only when a retry is due, and arms
+//! no timer for a delay of zero. It is measured with tower's own `TpsBudget`, and with a bucket in
+//! one atomic.
 
 use std::hint::black_box;
 use std::pin::Pin;
@@ -19,20 +20,20 @@ use tower::retry::budget::{Budget, TpsBudget};
 use super::{BASE, CAP};
 use crate::requests::Body;
 
-/// tower's `Retry` with tower's budget.
+/// Wraps a service in tower's `Retry` with tower's budget.
 pub(crate) fn by_hand<S>(inner: S) -> tower::retry::Retry<ByHand<TpsBudget>, S> {
     tower::retry::Retry::new(ByHand::new(BASE, CAP, TpsBudget::default()), inner)
 }
 
-/// tower's `Retry` with a budget in one atomic.
+/// Wraps a service in tower's `Retry` with a budget in one atomic.
 pub(crate) fn by_hand_with_bucket<S>(inner: S) -> tower::retry::Retry<ByHand<Bucket>, S> {
     tower::retry::Retry::new(ByHand::new(BASE, CAP, Bucket::default()), inner)
 }
 
-/// The same where one attempt is allowed, so that only the policy is cloned.
+/// Wraps a service in a policy with one attempt allowed, so that only the policy is cloned.
 pub(crate) fn by_hand_once<S>(inner: S) -> tower::retry::Retry<ByHand<Bucket>, S> {
     let mut policy = ByHand::new(BASE, CAP, Bucket::default());
-    // Hidden from the compiler: one policy serves all calls, and it is built at run time.
+    // Hidden from the compiler, because a real policy is built at run time.
     policy.retries_left = black_box(0);
     tower::retry::Retry::new(policy, inner)
 }
@@ -62,7 +63,7 @@ impl<B> ByHand<B> {
     }
 }
 
-// Not derived: that would demand it of the budget.
+// Not derived, because that would require `B: Clone`.
 impl<B> Clone for ByHand<B> {
     fn clone(&self) -> Self {
         Self { retries_left: self.retries_left, shared: Arc::clone(&self.shared) }
@@ -119,21 +120,21 @@ impl Future for Pause {
     }
 }
 
-/// One bucket of tokens in one atomic, counted in thousandths.
+/// A bucket of tokens in one atomic, counted in thousandths.
 ///
-/// A success puts a part of a token, a retry takes one; there is one bucket for all destinations.
+/// A success adds a part of a token, a retry takes one. There is one bucket for all destinations.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     tokens: AtomicI64,
     capacity: i64,
-    /// The amount a success puts.
+    /// The amount that a success adds.
     credit: i64,
 }
 
 const TOKEN: i64 = 1000;
 
 impl Bucket {
-    /// A full bucket.
+    /// Creates a full bucket.
     pub(crate) const fn new(tokens: i64, credit: i64) -> Self {
         let capacity = tokens * TOKEN;
         Self { tokens: AtomicI64::new(capacity), capacity, credit }
@@ -141,7 +142,7 @@ impl Bucket {
 }
 
 impl Default for Bucket {
-    /// Ten tokens, and a tenth of one for each success: the figures of ours.
+    /// Ten tokens, and a tenth of one for each success: the defaults of ours.
     fn default() -> Self {
         Self::new(10, TOKEN / 10)
     }
@@ -150,7 +151,7 @@ impl Default for Bucket {
 impl Budget for Bucket {
     #[inline]
     fn deposit(&self) {
-        // A bucket that is full is only read: it costs other threads nothing.
+        // A full bucket is only read, which does not slow other threads.
         if self.tokens.load(Ordering::Relaxed) < self.capacity {
             let put = |tokens: i64| Some((tokens + self.credit).min(self.capacity));
             let _ = self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, put);

@@ -1,4 +1,4 @@
-//! The peers that are published as crates of their own.
+//! The peers that are published as crates.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::requests::Body;
 pub(crate) type Resilience<B, E> =
     tower_resilience_retry::RetryLayer<Request<Body>, Response<B>, E>;
 
-/// What is set on tower-resilience-retry in every row.
+/// Configures tower-resilience-retry for every row.
 pub(crate) fn resilience_with<B, E>(
     backoff: impl tower_resilience_retry::IntervalFunction + 'static,
     tokens_per_second: f64,
@@ -33,12 +33,12 @@ pub(crate) fn resilience_with<B, E>(
         .build()
 }
 
-/// tower-resilience-retry.
+/// Creates tower-resilience-retry's layer.
 pub(crate) fn resilience<B, E>() -> Resilience<B, E> {
     resilience_with(ExponentialRandomBackoff::new(BASE, 1.0).unwrap().max_interval(CAP), 10.0)
 }
 
-/// reqwest-middleware with nothing in it, for the cost of the chain itself.
+/// Creates an empty reqwest-middleware chain, for the cost of the chain itself.
 pub(crate) fn middleware_bare(
     client: reqwest::Client,
     end: impl Middleware,
@@ -46,7 +46,7 @@ pub(crate) fn middleware_bare(
     ClientBuilder::new(client).with(end).build()
 }
 
-/// reqwest-retry with these bounds of its delays.
+/// Adds reqwest-retry with these bounds of its delays.
 pub(crate) fn reqwest_retry(
     client: reqwest::Client,
     base: Duration,
@@ -59,7 +59,7 @@ pub(crate) fn reqwest_retry(
     ClientBuilder::new(client).with(RetryTransientMiddleware::new_with_policy(policy))
 }
 
-/// reqwest-retry with the delays of every row but one.
+/// Adds reqwest-retry with the delays of every row but one.
 pub(crate) fn reqwest_retry_usual(client: reqwest::Client) -> ClientBuilder {
     reqwest_retry(client, BASE, CAP)
 }

@@ -1,8 +1,8 @@
-//! A body that comes in chunks, read through ours, which keeps it.
+//! A streamed body, read through ours, which keeps it.
 //!
-//! An operation is one chunk; the chunks are shared bytes, made beforehand. The whole cost of a chunk
-//! counts, with the source and the loop that reads it, which `bare` shows. The cost of a replay counts
-//! above that of keeping.
+//! An operation is one chunk; the chunks are shared bytes, made beforehand. The whole cost of a
+//! chunk counts, with the source and the loop that reads it, which `bare` shows. A replay is
+//! compared with keeping.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -18,9 +18,9 @@ use reattempt::{ReplayBody, ReplayLimits, ReplayMemory};
 
 use super::{Row, Work, above, alone};
 
-/// As a file is read, or as HTTP/2 frames it.
+/// A usual read of a file, or a frame of HTTP/2.
 const CHUNK: usize = 16 * 1024;
-/// So long that our body keeps it by reference.
+/// A chunk that our body keeps by reference.
 const LARGE: usize = 512 * 1024;
 const SHORT: usize = 64;
 static DATA: [u8; LARGE] = [7; LARGE];
@@ -80,7 +80,7 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
-/// Gives so many chunks of one length; its size hint does not reveal how many.
+/// A body of chunks of one length; its size hint does not reveal their number.
 struct Source {
     left: usize,
     length: usize,
@@ -101,7 +101,7 @@ impl Body for Source {
     }
 }
 
-/// Reads a body to its end; returns how many chunks it had.
+/// Reads a body to its end; returns the number of chunks.
 fn read<B: Body<Data = Bytes> + Unpin>(body: B) -> usize {
     read_each(body, |data| drop(black_box(data)))
 }
@@ -120,12 +120,12 @@ fn read_each<B: Body<Data = Bytes> + Unpin>(mut body: B, each: impl Fn(Bytes)) -
 /// More than the largest body.
 const ROOM: usize = 4 << 30;
 
-/// Limits that every body fits into.
+/// Returns limits that every body fits into.
 fn enough() -> ReplayLimits {
     ReplayLimits::default().per_call(usize::MAX).memory(ReplayMemory::new(ROOM))
 }
 
-/// Outgrows the usual 64 KiB with the fifth chunk.
+/// Reads a body that passes the usual 64 KiB with the fifth chunk.
 fn read_past_cap(source: Source) -> usize {
     let first = ReplayBody::new(source, &ReplayLimits::default());
     let kept = first.try_clone().expect("nothing has been read");
@@ -142,16 +142,16 @@ fn read_and_keep(source: Source) -> usize {
     chunks
 }
 
-/// The least code that keeps the chunks for another thread that may come to read them: one lock, one
-/// clone, one place, and both bounds, counted as ours are. It can do nothing else: no second reader, no trailers, no
-/// error, no end that is known beforehand, and nothing to say of its length.
+/// The least code that keeps the chunks for a reader on another thread: one lock, one clone, one
+/// place in a vector, and both bounds, counted as ours are. It has no second reader, no trailers,
+/// no error, no end known beforehand and no size hint.
 struct Least {
     kept: Arc<Mutex<LeastKept>>,
 }
 
 struct LeastKept {
     source: Source,
-    /// Whether the chunk that is kept is a copy.
+    /// `true` if a copy of the chunk is kept.
     copies: bool,
     chunks: Vec<Bytes>,
     left: usize,
@@ -170,7 +170,7 @@ impl Body for Least {
         let mut kept = self.kept.lock();
         let kept = &mut *kept;
         let polled = Pin::new(&mut kept.source).poll_frame(cx);
-        // Asked by itself first, which leaves the frame where it is.
+        // Checked by reference first, which does not move the frame.
         if !matches!(&polled, Poll::Ready(Some(Ok(frame))) if frame.is_data()) {
             return Poll::Ready(None);
         }
@@ -217,7 +217,7 @@ fn read_twice(source: Source) -> usize {
     chunks
 }
 
-/// Reads bodies of so many chunks of this length; the operations are their multiple.
+/// Reads bodies of equal chunks; the number of operations is rounded to whole bodies.
 fn each(chunks: usize, length: usize, read: impl Fn(Source) -> usize + 'static) -> Work {
     Box::new(move |operations| {
         for _ in 0..operations.div_ceil(chunks as u64) {
@@ -226,7 +226,7 @@ fn each(chunks: usize, length: usize, read: impl Fn(Source) -> usize + 'static) 
     })
 }
 
-/// Each contender reads every chunk, and none that is large is copied, neither as it comes nor in a replay.
+/// Checks that each contender reads every chunk, and that no large chunk is copied.
 pub(super) fn check() {
     for contender in ROWS.iter().flat_map(|row| row.contenders) {
         (contender.prepare)()(1);

@@ -1,11 +1,10 @@
-//! Credits of successes and tokens taken, on one thread and on two.
+//! Credits of successes and withdrawals of tokens, on one thread and on two.
 //!
-//! What counts as bare is the loop that does nothing with the budget. A credit is `succeeded` alone; the
-//! layer asks `is_full` before, so that it need not know whom the call was for, and that has a line of
-//! its own.
+//! The bare loop does not use the budget. A credit is `succeeded` alone. The layer first asks
+//! `is_full`, which can spare it the destination; that combination has a line of its own.
 //!
-//! tower's budget and governor's limiter read a clock each time, which is part of their cost; ours
-//! is given the time, which a call that has failed has read anyway.
+//! tower's budget and governor's limiter read a clock each time, which is part of their cost. Ours
+//! gets the time as an argument, because a failed call has read it anyway.
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
@@ -68,7 +67,7 @@ pub(super) const ROWS: &[Row] = &[
             above("ours", "bare", || takes(full().shared(), false)),
             above("ours-64-destinations", "bare", || takes(one_of_64_not_full(), false)),
             above("tower", "bare", || {
-                // What comes nearest to giving back: one token is taken and one put.
+                // The nearest to giving back: one token is taken and one deposited.
                 let budget = TpsBudget::new(Duration::from_secs(10), 1_000_000, 1.0);
                 repeat(move || {
                     assert!(black_box(&budget).withdraw());
@@ -128,23 +127,24 @@ fn full() -> RetryBudget {
     RetryBudget::default()
 }
 
-/// Earns so little with a success that no measurement fills it.
+/// Creates a budget that no measurement fills, because a success earns so little.
 fn tiny_ratio() -> RetryBudget {
     RetryBudget::ratio(0.000_001).unwrap().min_per_second(0.0).unwrap().capacity(2000.0).unwrap()
 }
 
-/// Tokens for more retries than a measurement makes.
+/// Creates a budget with tokens for more retries than a measurement makes.
 fn plenty() -> RetryBudget {
     RetryBudget::rate(1_000_000.0, 10_000_000.0).unwrap().shared()
 }
 
-/// Half of the tokens of [`DESTINATION`] spent.
+/// Spends half of the tokens of [`DESTINATION`].
 fn half_full(budget: RetryBudget) -> RetryBudget {
     spend(&budget, DESTINATION, 1000);
     budget
 }
 
-/// 64 destinations have their buckets, and one that is not [`DESTINATION`] has not got it full.
+/// Creates a budget with buckets for 64 destinations, of which one other than [`DESTINATION`] is
+/// not full.
 fn one_of_64_not_full() -> RetryBudget {
     let budget = tiny_ratio();
     for number in 1..64 {
@@ -159,7 +159,7 @@ fn take(budget: &RetryBudget, destination: &str) -> Option<reattempt::Permit> {
     budget.acquire(destination, &Failure::new(FailureKind::Server), NOW)
 }
 
-/// Later than any budget began.
+/// A time after the start of any budget.
 const NOW: Duration = Duration::from_secs(1);
 
 fn spend(budget: &RetryBudget, destination: &str, tokens: u32) {
@@ -168,7 +168,7 @@ fn spend(budget: &RetryBudget, destination: &str, tokens: u32) {
     }
 }
 
-/// The credit of a success as a call makes it.
+/// Credits a success, as a call does.
 fn credit(budget: &RetryBudget) {
     if !budget.is_full() {
         budget.on_success(black_box(DESTINATION), 0);
@@ -179,7 +179,7 @@ fn repeat(operation: impl Fn() + 'static) -> Work {
     Box::new(move |operations| (0..operations).for_each(|_| operation()))
 }
 
-/// Credits, behind the question whether there is need for one if `asked`.
+/// Credits successes; if `asked`, only after `is_full` has returned `false`.
 fn credits(budget: RetryBudget, asked: bool) -> Work {
     match asked {
         true => repeat(move || credit(black_box(&budget))),
@@ -196,7 +196,7 @@ fn takes(budget: RetryBudget, spent: bool) -> Work {
     })
 }
 
-/// Half of the operations on each of two threads.
+/// Does half of the operations on each of two threads.
 fn on_two_threads<B: Send + Sync + 'static>(budget: B, operation: fn(&B)) -> Work {
     let budget = Arc::new(budget);
     Box::new(move |operations| {
@@ -208,7 +208,7 @@ fn on_two_threads<B: Send + Sync + 'static>(budget: B, operation: fn(&B)) -> Wor
     })
 }
 
-/// What is called full is full, what is called half full is half full, and what is empty refuses.
+/// Checks that full budgets are full, half full ones are half full, and empty ones refuse.
 pub(super) fn check() {
     assert!(full().is_full());
     let half = half_full(tiny_ratio());

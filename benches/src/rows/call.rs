@@ -94,7 +94,7 @@ fn one_attempt() -> Retry<Answers> {
     Retry::new(RetryPolicy::http().max_attempts(1), Answers)
 }
 
-/// Makes fresh requests that say themselves that they are not to be retried.
+/// Makes fresh requests that opt out of retries.
 fn opted_out() -> impl FnMut() -> Request<Body> {
     let options = CallOptions::new().never_retry();
     move || {
@@ -104,7 +104,7 @@ fn opted_out() -> impl FnMut() -> Request<Body> {
     }
 }
 
-/// Calls the service with one request after the other.
+/// Calls the service with one request after another.
 pub(super) fn each<S, R>(mut service: S, mut make: impl FnMut() -> R + 'static) -> Work
 where
     S: Service<R> + 'static,
@@ -125,7 +125,7 @@ fn call<S: Service<R>, R>(service: &mut S, request: R) {
 }
 
 #[cfg(feature = "peers")]
-/// The chain with nothing in it but its end.
+/// Returns a chain that has only its terminal.
 pub(super) fn bare_chain() -> ClientWithMiddleware {
     middleware_bare(reqwest::Client::new(), Terminal)
 }
@@ -136,7 +136,7 @@ fn retrying() -> ClientWithMiddleware {
 }
 
 #[cfg(feature = "peers")]
-/// Sends one request after the other down a chain of middleware.
+/// Sends one request after another through a chain of middleware.
 fn chained(
     client: ClientWithMiddleware,
     mut make: impl FnMut() -> reqwest::Request + 'static,

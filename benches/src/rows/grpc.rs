@@ -31,13 +31,13 @@ pub(super) const ROWS: &[Row] = &[Row {
     ],
 }];
 
-/// A request whose body is boxed once more, as tonic's type makes every wrapper do.
+/// Boxes the body once more, as tonic's type makes every wrapper do.
 fn boxed(request: Request<tonic::body::Body>) -> Request<tonic::body::Body> {
-    // Another type, or tonic would see that it has boxed this one before.
+    // tonic does not box its own type again, so the body needs another type first.
     request.map(|body| tonic::body::Body::new(body.map_err(|error| error)))
 }
 
-/// A service config with a policy for the method that is called, and a throttle.
+/// Returns a service config with a throttle and a policy for the method that is called.
 fn by_config() -> ServiceConfigLayer {
     let text = r#"{
         "methodConfig": [{

@@ -69,8 +69,8 @@ pub(super) const ROWS: &[Row] = &[
 
 const DELAY: Duration = AnswersLater::SLOW;
 
-/// Enough calls for a quantile, each of which takes [`DELAY`]. tower's histogram also needs time to pass:
-/// it reads what was observed in the period before.
+/// Enough calls for a quantile, each of which takes [`DELAY`]. tower's histogram also needs a
+/// change of period, because it reads the period before.
 const OBSERVED: u64 = 300;
 
 fn hedged(policy: HedgePolicy) -> Work {
@@ -79,12 +79,12 @@ fn hedged(policy: HedgePolicy) -> Work {
     work
 }
 
-/// The layer with PUT hedged, as tower's policy has it.
+/// Returns the layer with PUT hedged, as tower's policy has it.
 fn hedging(policy: HedgePolicy) -> HedgeLayer {
     HedgeLayer::new(policy.idempotent_methods(true))
 }
 
-/// tower's hedge knows no fixed delay: its delay is always a percentile.
+/// tower's hedge has no fixed delay: its delay is always a percentile.
 fn by_tower() -> Work {
     let service = hedge::Hedge::new(AnswersLater::new(OBSERVED), Repeats, 10, 0.95, CAP);
     let mut work = awaited(service, fresh);
@@ -111,7 +111,7 @@ fn inbound() -> Request<Body> {
     request
 }
 
-/// The address of the peer, as a server puts it there.
+/// The address of the peer, which a server adds to the extensions.
 #[derive(Clone)]
 struct Peer {
     _address: std::net::SocketAddr,
@@ -123,7 +123,8 @@ fn behind_a_server() -> Request<Body> {
     request
 }
 
-/// Every contender gets its calls through, and ours sends a second attempt when the first fails.
+/// Checks that every contender's calls succeed, and that ours sends a second attempt after a
+/// failure.
 pub(super) fn check() {
     let service = FailsFirst::default();
     awaited(hedging(HedgePolicy::http().delay(DELAY)).layer(service.clone()), fresh)(1);

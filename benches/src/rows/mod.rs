@@ -1,4 +1,4 @@
-//! The rows of the table, and who competes in each.
+//! The rows of the table, and the contenders of each.
 
 #[cfg(feature = "peers")]
 mod body;
@@ -28,38 +28,38 @@ pub use size::{Sized, sizes};
 #[cfg(feature = "peers")]
 pub use wire::serve;
 
-/// Does as many operations as it is told.
+/// A function that does the given number of operations.
 pub type Work = Box<dyn FnMut(u64)>;
 
-/// One of those who are measured.
+/// A measured implementation.
 #[derive(Debug, Clone, Copy)]
 pub struct Contender {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// The contender of the same row whose cost is taken off before anything is compared.
+    /// The contender of the same row whose cost is subtracted before any comparison.
     pub bare: Option<&'static str>,
-    /// Prepares it.
+    /// Prepares the work.
     pub prepare: fn() -> Work,
 }
 
 /// One kind of operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// Its name in the table.
+    /// The name in the table.
     pub title: &'static str,
-    /// How many operations are counted: enough for a mean, few enough for callgrind.
+    /// The number of operations that are counted: enough for a mean, few enough for callgrind.
     pub operations: u64,
-    /// Whether its instructions are counted.
+    /// `true` if its instructions are counted.
     pub counted: bool,
-    /// Whether it is timed, by [`cpu_times`](crate::cpu_times).
+    /// `true` if it is timed, by [`cpu_times`](crate::cpu_times).
     pub timed: bool,
-    /// Those who are measured.
+    /// The contenders.
     pub contenders: &'static [Contender],
 }
 
-/// Every row.
+/// Returns every row.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
     let few = [call::ROWS, once::ROWS, settings::ROWS, operation::ROWS, grpc::ROWS];
     #[cfg(feature = "peers")]
@@ -77,14 +77,14 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
     few.into_iter().chain(more).flatten()
 }
 
-/// The contender of this name in the row of that name.
+/// Returns the contender of this name in the row of that name.
 pub fn find(row: &str, contender: &str) -> Option<&'static Contender> {
     let row = rows().find(|known| known.name == row)?;
     row.contenders.iter().find(|known| known.name == contender)
 }
 
-/// Panics unless every contender does what it is measured for: that who claims to retry does so,
-/// that what is read was sent, that what is empty refuses.
+/// Panics unless every contender does its job: it retries, it sends what is read, and an empty
+/// budget refuses.
 pub fn check() {
     once::check();
     settings::check();
@@ -101,12 +101,12 @@ pub fn check() {
     }
 }
 
-/// A contender of this name, whose cost counts above that of the one called `bare`.
+/// Creates a contender whose cost counts above that of the contender `bare`.
 const fn above(name: &'static str, bare: &'static str, prepare: fn() -> Work) -> Contender {
     Contender { name, bare: Some(bare), prepare }
 }
 
-/// A contender whose cost counts as it is.
+/// Creates a contender whose whole cost counts.
 const fn alone(name: &'static str, prepare: fn() -> Work) -> Contender {
     Contender { name, bare: None, prepare }
 }

@@ -1,7 +1,7 @@
-//! Calls that fail once and then succeed, with no delay between, under a paused clock.
+//! Calls that fail once and then succeed without a delay, under a paused clock.
 //!
-//! What counts as bare is a call that succeeds at once, so everything that the failure brings is the
-//! retry's: its own work, the second call of the inner service, the second body and head.
+//! The bare call succeeds at once. So the cost of the retry includes its own work, the second call
+//! of the inner service, and the second head and body.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ fn retrying() -> ClientWithMiddleware {
     chain.with(TerminalFailsFirst::default()).build()
 }
 
-/// Ours without delay, and with a budget whose successes earn what a retry costs.
+/// Wraps a service in ours without delay, with a budget whose successes earn the cost of a retry.
 fn ours<S: Clone>(inner: S) -> Retry<S, RetryPolicy<reattempt::Http, Constant>> {
     let policy =
         RetryPolicy::http().backoff(Constant::immediate()).budget(RetryBudget::ratio(1.0).unwrap());
@@ -111,7 +111,7 @@ fn by_hand<S>(inner: S) -> tower::retry::Retry<ByHand<TpsBudget>, S> {
     tower::retry::Retry::new(ByHand::new(Duration::ZERO, Duration::ZERO, budget), inner)
 }
 
-/// With a bucket in which a success puts the token that a retry takes.
+/// Wraps a service in tower's `Retry`, with a bucket in which a success adds the token of a retry.
 fn with_bucket<S>(inner: S) -> tower::retry::Retry<ByHand<Bucket>, S> {
     let budget = Bucket::new(10, 1000);
     tower::retry::Retry::new(ByHand::new(Duration::ZERO, Duration::ZERO, budget), inner)
@@ -121,7 +121,7 @@ pub(super) fn paused() -> Runtime {
     Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
 }
 
-/// Calls the service with one request after the other; each has to succeed in the end.
+/// Calls the service with one request after another; each call must succeed in the end.
 pub(super) fn each<S>(mut service: S, mut make: impl FnMut() -> Request<Body> + 'static) -> Work
 where
     S: Service<Request<Body>, Response = Answer> + 'static,
@@ -154,7 +154,7 @@ fn chained(
     })
 }
 
-/// Every contender gets through a service that fails each call's first attempt.
+/// Checks that every contender succeeds with a service that fails each call's first attempt.
 pub(super) fn check() {
     let contenders = ROWS.iter().flat_map(|row| row.contenders);
     for contender in contenders.filter(|contender| contender.bare.is_some()) {

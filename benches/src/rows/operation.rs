@@ -1,6 +1,6 @@
 //! `retry()` of a closure beside backon and tokio-retry.
 //!
-//! The operation is ready at once. It succeeds, or fails and then succeeds without a delay between.
+//! The closure is ready at once. It succeeds, or it fails and then succeeds without a delay.
 
 use std::cell::Cell;
 use std::future::{Ready, ready};
@@ -68,7 +68,7 @@ fn by_tokio_retry() -> impl Future<Output = Outcome> {
     tokio_retry::Retry::start(delays.max_delay(CAP).map(jitter).take(2), succeeds)
 }
 
-/// The bytes of the future of each contender.
+/// Returns the size of each contender's future in bytes.
 #[cfg(feature = "peers")]
 pub(super) fn sizes() -> Vec<(&'static str, usize)> {
     let _entered = once::paused();
@@ -79,7 +79,7 @@ pub(super) fn sizes() -> Vec<(&'static str, usize)> {
     ]
 }
 
-/// Polls one future after the other; each is ready at its first poll.
+/// Polls one future after another; each is ready at its first poll.
 fn polled<F: Future<Output = Result<u32, E>>, E>(make: impl Fn() -> F + 'static) -> Work {
     Box::new(move |operations| {
         let mut context = Context::from_waker(Waker::noop());
@@ -90,7 +90,7 @@ fn polled<F: Future<Output = Result<u32, E>>, E>(make: impl Fn() -> F + 'static)
     })
 }
 
-/// Fails at the first of two turns.
+/// An operation that fails at the first of two turns.
 #[derive(Debug, Default)]
 struct Turns(Cell<u32>);
 
@@ -102,7 +102,7 @@ impl Turns {
     }
 }
 
-/// Awaits one future after the other on a runtime with a paused clock.
+/// Awaits one future after another on a runtime with a paused clock.
 fn awaited<F: AsyncFn(&Turns) -> bool + 'static>(run: F) -> Work {
     let runtime = once::paused();
     Box::new(move |operations| {
@@ -138,7 +138,7 @@ async fn tokio_retry_once(turns: &Turns) -> bool {
     tokio_retry::Retry::start(delays, || turns.next()).await.is_ok()
 }
 
-/// Each contender succeeds at the second turn.
+/// Checks that each contender succeeds at the second turn.
 pub(super) fn check() {
     for contender in ROWS.iter().flat_map(|row| row.contenders) {
         (contender.prepare)()(10);

@@ -1,9 +1,9 @@
 //! The delay before the next retry.
 //!
-//! An operation is one delay. They are drawn five at a time from fresh state, as a call that fails
-//! five times would, from 100 ms, doubling, up to 5 s; so a fifth of what making the state costs is
-//! in each. Every schedule has its own kind of jitter, the widest it knows, and its own generator; ours is
-//! handed one that was seeded before, of the kind that backon and exponential-backoff have.
+//! An operation is one delay: from 100 ms, doubling, up to 5 s. Five delays are drawn from each
+//! fresh state, as by a call that fails five times, so each includes a fifth of the cost of that
+//! state. Every schedule has the widest jitter it supports, and its own generator. Ours gets a
+//! seeded generator of the kind that backon and exponential-backoff use.
 
 use std::hint::black_box;
 use std::time::{Duration, SystemTime};
@@ -81,7 +81,7 @@ pub(super) const ROWS: &[Row] = &[Row {
                 || 0,
                 move |retries| {
                     *retries += 1;
-                    // The moment is its answer: that it must read the clock is part of its cost.
+                    // The result is a moment, so reading the clock is part of its cost.
                     match policy.should_retry(start, *retries - 1) {
                         RetryDecision::Retry { execute_after } => {
                             execute_after.duration_since(start).unwrap_or_default()
@@ -108,7 +108,7 @@ fn factor(factor: f64) -> Exponential {
 fn each<T>(fresh: impl Fn() -> T + 'static, next: impl Fn(&mut T) -> Duration + 'static) -> Work {
     Box::new(move |operations| {
         for _ in 0..operations.div_ceil(SEQUENCE) {
-            // Hidden, lest the compiler draw the five together from what it knows of the state.
+            // Hidden, so that the compiler does not draw all five delays together.
             let mut state = black_box(fresh());
             for _ in 0..SEQUENCE {
                 black_box(next(&mut state));
@@ -117,7 +117,7 @@ fn each<T>(fresh: impl Fn() -> T + 'static, next: impl Fn(&mut T) -> Duration + 
     })
 }
 
-/// A few instructions a number.
+/// A generator that takes a few instructions per number.
 struct Fast(fastrand::Rng);
 
 impl Random for Fast {
@@ -126,7 +126,7 @@ impl Random for Fast {
     }
 }
 
-/// The generator of reattempt's own layer, a dozen more.
+/// The generator of reattempt's own layer, which takes a dozen instructions more.
 struct Small(SmallRng);
 
 impl Random for Small {
@@ -154,8 +154,8 @@ fn ours_from(schedule: impl Schedule + 'static, mut random: impl Random + 'stati
     })
 }
 
-/// tower's own schedule gives a sleep, not a duration; making it needs a runtime and is part of its
-/// cost.
+/// Makes tower's own schedule, which returns a sleep instead of a duration. Creating the sleep
+/// needs a runtime and is part of its cost.
 fn by_tower() -> Work {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let mut maker = ExponentialBackoffMaker::new(BASE, CAP, 1.0, HasherRng::new()).unwrap();
@@ -170,7 +170,7 @@ fn by_tower() -> Work {
     })
 }
 
-/// Ours are jittered and stay within their range.
+/// Checks that our delays are jittered and within their range.
 pub(super) fn check() {
     let schedule = Exponential::full_jitter(BASE);
     let mut random = Fast(fastrand::Rng::with_seed(1));

@@ -1,4 +1,4 @@
-//! Fresh calls that succeed at the first attempt while more than the defaults is at work.
+//! Fresh calls that succeed at the first attempt, with settings beyond the defaults.
 //!
 //! A bucket of the budget is not full, an observer is notified, or a hook runs.
 
@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
-/// A budget whose successes earn so little that no measurement fills it.
+/// Creates a budget that no measurement fills, because a success earns so little.
 fn scant() -> RetryBudget {
     RetryBudget::ratio(0.000_001).unwrap().min_per_second(0.0).unwrap()
 }
@@ -68,7 +68,8 @@ fn with_budget(budget: RetryBudget) -> Retry<Answers, RetryPolicy<Http, Constant
     Retry::new(policy(budget), Answers)
 }
 
-/// The service after one retry has taken a token from the bucket of the request's destination.
+/// Returns the service after one retry has taken a token from the bucket of the request's
+/// destination.
 fn after_a_retry(make: fn() -> Request<Body>) -> Retry<Answers, RetryPolicy<Http, Constant>> {
     let budget = scant();
     once::each(Retry::new(policy(budget.clone()), FailsFirst::default()), make)(1);
@@ -87,12 +88,12 @@ fn observed() -> Retry<Answers> {
     Retry::new(policy, Answers)
 }
 
-/// A hook that does nothing; its own box has a size of zero.
+/// Wraps a service in ours with a hook that does nothing; the hook's box has a size of zero.
 fn hooked() -> Retry<Answers> {
     Retry::new(RetryPolicy::http().before_attempt(|_, _| Box::pin(ready(()))), Answers)
 }
 
-/// The observer is notified of each call, and the hook runs.
+/// Checks that the observer is notified of each call, and that the hook runs.
 pub(super) fn check() {
     for contender in ROWS.iter().flat_map(|row| row.contenders) {
         (contender.prepare)()(10);

@@ -1,4 +1,4 @@
-//! The size of the future around an inner one that is ready, and whether it is in a box.
+//! The size of the future around an inner one that is ready, and of its box.
 
 use http::Request;
 use reattempt::CallOptions;
@@ -11,21 +11,20 @@ use crate::contenders::{by_hand_once, by_hand_with_bucket, ours, resilience};
 use crate::inner::Answers;
 use crate::requests::{Body, fresh};
 
-/// The bytes of the future of one contender, and those that `call` puts on the heap for it when nothing
-/// of the request is kept.
+/// The size of one contender's future, and of its allocation when nothing of the request is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Sized {
-    /// The row.
+    /// The name of the row.
     pub row: &'static str,
-    /// The contender.
+    /// The name of the contender.
     pub contender: &'static str,
-    /// Bytes of the future itself.
+    /// The bytes of the future itself.
     pub future: usize,
-    /// Bytes of the box it is in.
+    /// The bytes of the box it is in.
     pub boxed: u64,
 }
 
-/// The sizes of all futures that are compared.
+/// Returns the sizes of all compared futures.
 pub fn sizes() -> Vec<Sized> {
     let never = CallOptions::new().never_retry();
     let mut sizes = vec![

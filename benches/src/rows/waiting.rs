@@ -1,8 +1,8 @@
-//! Many calls that wait for their next attempt, all at once.
+//! Many calls that wait for their next attempt at the same time.
 //!
-//! The calls are boxed futures without a task, polled once each; the clock is paused, so that none
-//! of them ever goes on. What a waiting call takes is all that it keeps on the heap: the box with
-//! its future and its timer, the request kept and whatever else it needs for another attempt.
+//! The calls are boxed futures without a task, polled once each. The clock is paused, so no call
+//! continues. The figure is all heap memory of a waiting call: the box with its future and its
+//! timer, the kept request, and any other state for another attempt.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -58,9 +58,10 @@ pub(super) const ROWS: &[Row] = &[
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Ours with room for every body.
+/// Returns our policy with room for every body.
 ///
-/// The default bound on kept bodies would refuse some of 100,000, which costs less than keeping them.
+/// The default bound on kept bodies would refuse some of 100,000, and a refused body costs less
+/// memory.
 fn roomy() -> RetryPolicy {
     RetryPolicy::http().replay(ReplayLimits::default().memory(ReplayMemory::new(1 << 30)))
 }
@@ -81,7 +82,7 @@ fn paused() -> Runtime {
     Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
 }
 
-/// Calls until the call waits.
+/// Calls the service and polls until the call waits.
 #[inline(never)]
 fn call_and_fail<S>(service: &mut S) -> Pin<Box<S::Future>>
 where
@@ -100,7 +101,7 @@ where
     S: Service<Request<Body>> + 'static,
 {
     let runtime = paused();
-    // The list of them is not theirs.
+    // The capacity is reserved first, so that the list itself is not counted.
     let mut waiting = Vec::with_capacity(200_000);
     Box::new(move |operations| {
         let _entered = runtime.enter();
@@ -108,7 +109,7 @@ where
     })
 }
 
-/// Each operation lets one more call fail while so many wait, and gives it up.
+/// Lets one more call fail while `already` calls wait, and drops it, in each operation.
 fn one_more<S>(mut service: S, already: usize) -> Work
 where
     S: Service<Request<Body>> + 'static,
@@ -127,7 +128,7 @@ where
     })
 }
 
-/// Each contender's calls wait, which [`call_and_fail`] asserts.
+/// Checks that each contender's calls wait, which [`call_and_fail`] asserts.
 pub(super) fn check() {
     gather(ours())(10);
     gather(by_hand(Fails))(10);

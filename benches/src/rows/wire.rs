@@ -1,8 +1,8 @@
 //! A PUT of 1 KiB with a real client over loopback HTTP/1.1.
 //!
 //! An operation makes a fresh request, sends it and reads the answer's body. The server is another
-//! process, so that only the client's instructions are counted: its own, its connection's and its
-//! runtime's, on one thread.
+//! process, so only the client's instructions are counted: those of the contender, the connection
+//! and the runtime, on one thread.
 
 pub(super) mod in_flight;
 mod server;
@@ -103,7 +103,7 @@ where
     with_service(STEADY, client)
 }
 
-/// Sends one request after the other to the server and reads what it answers, which is 200.
+/// Sends one request after another to the server and reads each response, which must be 200.
 fn with_service<S, B>(path: &'static str, client: fn() -> S) -> Work
 where
     S: Service<Request<Body>, Response = Response<B>> + 'static,
@@ -122,7 +122,7 @@ where
     })
 }
 
-/// One request and its answer.
+/// Sends one request and reads the response.
 async fn exchange<S, B>(service: &mut S, uri: &str) -> StatusCode
 where
     S: Service<Request<Body>, Response = Response<B>>,
@@ -138,7 +138,7 @@ where
     status
 }
 
-/// What the wrappers around reqwest have in common.
+/// A common interface of the wrappers around reqwest.
 trait Reqwest {
     fn execute(&mut self, request: reqwest::Request) -> impl Future<Output = reqwest::Response>;
 }
@@ -161,7 +161,7 @@ impl Reqwest for ClientWithMiddleware {
     }
 }
 
-/// reqwest that does not retry by itself.
+/// Returns reqwest's client without its own retries.
 fn bare_reqwest() -> reqwest::Client {
     let never = reqwest::retry::never().max_retries_per_request(0);
     reqwest::Client::builder().retry(never).build().unwrap()
@@ -171,7 +171,8 @@ fn on_reqwest() -> Retry<reqwest::Client> {
     ours(bare_reqwest())
 }
 
-/// reqwest's own retry, of the same failures and with its usual budget. It knows no backoff.
+/// Returns reqwest's client with its own retries: of the same failures, with its usual budget. It
+/// has no backoff.
 fn reqwest_own() -> reqwest::Client {
     let retry = reqwest::retry::for_host("127.0.0.1").classify_fn(|attempt| {
         let failed = attempt.status().is_none_or(|status| status.is_server_error());
@@ -194,7 +195,8 @@ fn with_reqwest(path: &'static str, mut client: impl Reqwest + 'static) -> Work 
     })
 }
 
-/// Every contender gets through a server that fails at first, and those without retries do not.
+/// Checks that every contender succeeds with a server that fails at first, and that bare clients
+/// fail.
 pub(super) fn check() {
     with_service(FLAKY, || ours(hyper::<ReplayBody<Body>>()))(1);
     with_service(FLAKY, || by_hand(hyper::<Body>()))(1);

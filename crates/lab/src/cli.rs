@@ -1,20 +1,19 @@
-//! The command line: the commands, and what all of them understand.
+//! The command line: the list of commands.
 
 use std::io::Write;
-use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use crate::check::Check;
+use crate::common::Common;
 use crate::contention::Contention;
 use crate::error::{Found, LabError};
 use crate::get::Get;
-use crate::picture::{self, Figure};
 use crate::plan::Plan;
 use crate::responsive::Responsive;
 use crate::storm::{Budgets, Storm};
 
-/// What retries do to delays, load and recovery, before production shows it.
+/// Shows what retries do to delays, load and recovery, before production does.
 ///
 /// Every figure comes from the library's own schedules, budgets and engine, under a virtual clock.
 #[derive(Debug, Parser)]
@@ -30,11 +29,11 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// The delays of schedules and profiles, and how a call ends that always fails
+    /// The delays of schedules and profiles, and how a call ends whose attempts all fail
     Plan(Plan),
-    /// What is wrong with a service config or a policy file, and what it does
+    /// The errors and unusual values in a service config or a policy file, and its effect
     Check(Check),
-    /// One real request through the retry layer, its attempts as a time line
+    /// One real request through the retry layer, with a time line of its attempts
     Get(Get),
     /// Shared pacing against a service that accepts only slow enough callers
     Responsive(Responsive),
@@ -58,44 +57,5 @@ impl Cli {
             Command::Budgets(command) => command.run(&self.common, out),
             Command::Storm(command) => command.run(&self.common, out),
         }
-    }
-}
-
-/// What every command understands.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Options of every command")]
-pub(crate) struct Common {
-    /// Seed of all random numbers: the same seed gives the same figures [default: 1; get: none]
-    #[arg(long, global = true, value_name = "NUMBER")]
-    pub(crate) seed: Option<u64>,
-    /// Print one JSON document instead of text
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// Draw a picture, by the file's name an SVG or a PNG; may be given several times
-    #[arg(long, global = true, value_name = "FILE", value_parser = picture::parse_path)]
-    plot: Vec<PathBuf>,
-}
-
-impl Common {
-    /// The seed of simulations.
-    pub(crate) fn seed(&self) -> u64 {
-        self.seed.unwrap_or(1)
-    }
-
-    /// For a command that has nothing to draw: says so, where a picture was asked for.
-    pub(crate) fn no_picture(&self) -> Result<(), LabError> {
-        match self.plot.is_empty() {
-            true => Ok(()),
-            false => Err(LabError::new("--plot: this command draws no picture")),
-        }
-    }
-
-    /// Draws the figure into every file that was asked for.
-    pub(crate) fn draw(&self, figure: impl FnOnce() -> Figure) -> Result<(), LabError> {
-        if self.plot.is_empty() {
-            return Ok(());
-        }
-        let figure = figure();
-        self.plot.iter().try_for_each(|path| figure.save(path))
     }
 }

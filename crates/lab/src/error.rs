@@ -1,7 +1,7 @@
-//! How the laboratory ends: what stands on the last line, and the exit code.
+//! The result of a command: the last line that is printed, and the exit code.
 //!
-//! 0: done, and nothing is wrong. 1: done, and what was looked at is not right. 2: it could not be
-//! done. A reader of the output that has gone away is no error, as with any tool in a pipe.
+//! 0: done, and nothing is wrong. 1: done, and the command found a problem. 2: the command could
+//! not do its work. A closed output pipe is no error, as with any tool in a pipe.
 
 use std::fmt;
 use std::io;
@@ -9,12 +9,12 @@ use std::process::ExitCode;
 
 use reattempt::ConfigError;
 
-/// What a command found.
+/// The result of a command that did its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Nothing to object to.
+    /// No problem was found.
     Fine,
-    /// Something that the caller should look at.
+    /// The input has errors, or the call failed.
     Problems,
 }
 
@@ -27,12 +27,12 @@ impl From<Found> for ExitCode {
     }
 }
 
-/// Why a command could not do its work.
+/// A failure of the command itself.
 #[derive(Debug)]
 pub(crate) enum LabError {
-    /// Whoever read the output has gone away.
-    NobodyReads,
-    /// What could not be done, and why.
+    /// The reader of the output has closed the pipe.
+    PipeClosed,
+    /// A message that names the failed action and its reason.
     Message(String),
 }
 
@@ -47,12 +47,12 @@ impl LabError {
     }
 }
 
-/// Errors of writing to standard output; for all other errors of input and output, say with
-/// [`LabError::new`] what was tried.
+/// Converts errors of writing to standard output. For every other error of input or output, use
+/// [`LabError::new`] and name the failed action.
 impl From<io::Error> for LabError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::NobodyReads,
+            io::ErrorKind::BrokenPipe => Self::PipeClosed,
             _ => Self::Message(format!("the output cannot be written: {error}")),
         }
     }

@@ -1,58 +1,59 @@
-//! Virtual time: events in the order in which they are due.
+//! Virtual time: a queue that returns events in the order in which they are due.
 //!
-//! What flows in: an event and how far ahead of now it is. What flows out: the next one due, and the
-//! clock jumps to it. Events that are due at one moment come in the order in which they were put in,
-//! so a simulation is the same each time it is run.
+//! Input: an event and its delay from now. Output: the next event that is due; the clock jumps to
+//! its time. Events that are due at the same time are returned in the order of insertion. So a
+//! simulation gives the same result each time it runs.
 //!
-//! It is a radix heap, for nothing is ever due before now. A binary heap does the same in a third of
-//! the code, and is ten times slower with a million events to come, for its memory is never where it
-//! looks next.
+//! The queue is a radix heap, which is possible because no event is due before now. A binary heap
+//! needs a third of the code. With a million pending events it is ten times slower, because its
+//! accesses miss the cache.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Events that are to come, and the time.
+/// The pending events, and the current time.
 #[derive(Debug)]
 pub(crate) struct EventQueue<E> {
     now: u64,
-    /// What is due now.
+    /// The events that are due now.
     due: VecDeque<E>,
-    /// What is due later: by the highest bit in which its time differs from now.
+    /// The events that are due later, by the highest bit in which their time differs from now.
     later: [Vec<(u64, E)>; 64],
 }
 
 impl<E> EventQueue<E> {
-    /// Nothing to come, at time 0.
+    /// Creates an empty queue at time 0.
     pub(crate) fn new() -> Self {
         Self { now: 0, due: VecDeque::new(), later: [const { Vec::new() }; 64] }
     }
 
-    /// The time in nanoseconds: that of the event that [`next`](Self::next) gave last.
+    /// Returns the time in nanoseconds: that of the event that [`next`](Self::next) returned last.
     pub(crate) fn now(&self) -> u64 {
         self.now
     }
 
-    /// Puts in an event that is due this many nanoseconds from now. (The end of time is after 584
-    /// years.)
+    /// Inserts an event that is due this many nanoseconds from now. The clock saturates after 584
+    /// years.
     pub(crate) fn after(&mut self, nanoseconds: u64, event: E) {
         self.put(self.now.saturating_add(nanoseconds), event);
     }
 
-    /// The next event, at whose time it then is.
+    /// Removes the next event and advances the clock to its time.
     pub(crate) fn next(&mut self) -> Option<E> {
         if self.due.is_empty() {
-            // Whatever differs in a lower bit is due sooner; so the first of them hold the next.
+            // Events that differ from now in a lower bit are due sooner, so the first list has the
+            // next.
             let next = self.later.iter().position(|later| !later.is_empty())?;
             let mut sooner = std::mem::take(&mut self.later[next]);
             self.now = sooner.iter().map(|(at, _)| *at).min()?;
-            // All of them now agree with the clock in that bit too, so each moves down.
+            // These events now agree with the clock in that bit, so each moves to a lower list.
             sooner.drain(..).for_each(|(at, event)| self.put(at, event));
             self.later[next] = sooner;
         }
         self.due.pop_front()
     }
 
-    /// The next event that is due at the present time.
+    /// Removes the next event that is due at the current time.
     pub(crate) fn next_now(&mut self) -> Option<E> {
         self.due.pop_front()
     }
@@ -65,7 +66,7 @@ impl<E> EventQueue<E> {
     }
 }
 
-/// A duration in nanoseconds; 584 years for anything longer.
+/// Returns a duration in nanoseconds, at most 584 years.
 pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_in_the_order_of_their_time_and_then_of_their_putting_in() {
+    fn events_are_ordered_by_time_then_insertion() {
         let mut queue = EventQueue::new();
         for (delay, name) in [(30, 'd'), (10, 'a'), (20, 'b'), (20, 'c')] {
             queue.after(delay, name);
@@ -97,9 +98,9 @@ mod tests {
         assert_eq!(seen, [(10, 'a'), (10, 'y'), (20, 'b'), (20, 'c'), (20, 'x'), (30, 'd')]);
     }
 
-    /// The same as a heap that is keyed by time and number, for delays of every size.
+    /// The queue agrees with a heap keyed by time and number, for delays of every size.
     #[test]
-    fn it_agrees_with_a_binary_heap() {
+    fn queue_agrees_with_a_binary_heap() {
         let mut random = SmallRng::seed_from_u64(1);
         for bits in [1, 3, 10, 40, 62] {
             let (mut queue, mut heap) = (EventQueue::new(), BinaryHeap::new());

@@ -1,14 +1,15 @@
-//! The laboratory: what retries do to delays, load and recovery, before production shows it.
+//! The laboratory: simulations of what retries do to delays, load and recovery.
 //!
-//! What flows in: a command line. What flows out: tables for people or JSON for machines, and
-//! pictures. Each command is a folder of its own (`budgets` is in `storm`) beside what they share:
-//! arguments, the event queue of virtual time, tables, pictures. Whatever is decided or drawn is so by the
-//! library's own schedules, budgets and engine.
+//! Input: a command line. Output: tables, or one JSON document, and pictures. Each command is a
+//! folder (`budgets` is in `storm`). The other modules are shared: options, the event queue of
+//! virtual time, tables, pictures. The library's own schedules, budgets and engine make every
+//! decision.
 
 #![forbid(unsafe_code)]
 
 mod check;
 mod cli;
+mod common;
 mod contention;
 mod error;
 mod events;
@@ -29,7 +30,7 @@ use error::LabError;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
-    // Everything is written through one buffer, which drops colours where nobody sees them.
+    // One buffer for all output; `anstream` removes colours unless standard output is a terminal.
     let mut out = std::io::BufWriter::new(anstream::stdout());
     let found = cli.run(&mut out).and_then(|found| {
         out.flush()?;
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
     });
     match found {
         Ok(found) => found.into(),
-        Err(LabError::NobodyReads) => ExitCode::SUCCESS,
+        Err(LabError::PipeClosed) => ExitCode::SUCCESS,
         Err(LabError::Message(message)) => {
             let style = error::style();
             anstream::eprintln!("{style}error:{style:#} {message}");

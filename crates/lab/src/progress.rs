@@ -1,10 +1,10 @@
-//! A progress bar for whatever takes longer than a second, on a terminal only.
+//! A progress bar for commands that take longer than a second, on a terminal only.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Shows how far a command has come, on standard error.
+/// The progress of a command, shown on standard error.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -12,7 +12,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Of this many steps none is done.
+    /// Creates a bar of this many steps, none of them done.
     pub(crate) fn new(steps: u64) -> Self {
         Self {
             bar: ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::hidden()),
@@ -20,12 +20,12 @@ impl Progress {
         }
     }
 
-    /// One more step is done. Looks at the clock, so a step should be a millisecond or more.
+    /// Counts one step. It reads the clock, so a step should take a millisecond or more.
     pub(crate) fn step(&mut self) {
         self.advance(1);
     }
 
-    /// The same for small steps, numbered from 0: looks at the clock at every thousandth.
+    /// Counts a small step, numbered from 0. It reads the clock only at every thousandth.
     pub(crate) fn step_of(&mut self, number: u32) {
         if number % 1000 == 999 {
             self.advance(1000);
@@ -36,7 +36,7 @@ impl Progress {
         self.bar.inc(steps);
         if !self.shown && self.bar.elapsed() > Duration::from_secs(1) {
             self.shown = true;
-            // Where standard error is no terminal, this draws nothing.
+            // If standard error is no terminal, this draws nothing.
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
             if let Ok(style) = ProgressStyle::with_template("{bar:40} {percent:>3} %  {eta} left") {
                 self.bar.set_style(style);

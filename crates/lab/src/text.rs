@@ -1,4 +1,4 @@
-//! What commands print: tables, durations and JSON.
+//! The output of commands: tables, durations and JSON.
 
 use std::io::Write;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) fn json(out: &mut dyn Write, document: &impl Serialize) -> Result<(),
     Ok(())
 }
 
-/// A table without lines, all columns but the first set to the right.
+/// Creates a table without lines; all columns but the first are aligned to the right.
 pub(crate) fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
@@ -34,7 +34,7 @@ pub(crate) fn print_table(out: &mut dyn Write, table: &Table) -> Result<(), LabE
     Ok(())
 }
 
-/// A duration to three digits, in the unit that suits it: "0 s", "63.2 ms", "1.27 s", "15.0 min".
+/// Formats a duration with three digits: "0 s", "63.2 ms", "1.27 s", "15.0 min".
 pub(crate) fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     let (value, unit) = match seconds {
@@ -53,7 +53,7 @@ pub(crate) fn duration(duration: Duration) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
-/// A duration in a sentence, without the zeros that only a column needs: "60 s", "2.5 s".
+/// Formats a duration for a sentence, without trailing zeros: "60 s", "2.5 s".
 pub(crate) fn brief(length: Duration) -> String {
     let text = duration(length);
     match text.split_once(' ') {
@@ -64,12 +64,12 @@ pub(crate) fn brief(length: Duration) -> String {
     }
 }
 
-/// Seconds as a duration; what cannot be one is the longest.
+/// Converts seconds to a duration; values out of range become the longest duration.
 pub(crate) fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
-/// A share as a percentage: "100 %", "12.5 %", "< 0.1 %".
+/// Formats a share as a percentage: "100 %", "12.5 %", "< 0.1 %".
 pub(crate) fn percent(share: f64) -> String {
     match share * 100.0 {
         percent if percent > 0.0 && percent < 0.1 => "< 0.1 %".to_owned(),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn percentages_say_whether_it_is_all_or_nothing() {
+    fn percentage_near_all_or_none_is_not_rounded() {
         let texts = [0.0, 0.0004, 0.125, 0.5, 0.9996, 1.0].map(percent);
         assert_eq!(texts, ["0 %", "< 0.1 %", "12.5 %", "50 %", "> 99.9 %", "100 %"]);
     }

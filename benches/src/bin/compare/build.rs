@@ -1,7 +1,7 @@
-//! The cost of depending on us: crates, CPU seconds of a cold build, bytes of a stripped program.
+//! The cost of the dependency: crates, CPU seconds of a cold build, bytes of a stripped program.
 //!
-//! Small programs are built with the library and without, in a directory of their own, at the versions of
-//! the workspace's lock file.
+//! Small programs are built with the library and without it, in a temporary directory, with the
+//! versions of the workspace's lock file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use std::process::Command;
 use crate::goals::Figure;
 use crate::measure::{Error, Figures, run};
 
-/// A program and the one that does the same without us.
+/// A program with the library, and one that does the same without it.
 struct Pair {
     row: &'static str,
     /// The dependencies of both.
     below: &'static str,
     ours: &'static str,
-    /// The program, with a place for the code that differs.
+    /// The source, with a place for the code that differs.
     main: &'static str,
     with: &'static str,
     without: &'static str,
@@ -84,7 +84,8 @@ tower = { version = "0.5", default-features = false, features = ["util"] }
     },
 ];
 
-/// Builds each pair; the figures of both go to the row, those without us as the bare contender.
+/// Builds each pair and adds both figures to the row; the program without the library is the bare
+/// contender.
 pub(crate) fn measure(figures: &mut Figures, wanted: &dyn Fn(&str) -> bool) -> Result<(), Error> {
     let directory = std::env::temp_dir().join(format!("reattempt-build-{}", std::process::id()));
     for pair in PAIRS.iter().filter(|pair| wanted(pair.row)) {
@@ -148,7 +149,7 @@ fn cargo(place: &Path) -> Command {
     cargo
 }
 
-/// The crates that are compiled into the program, its own not counted.
+/// Returns the number of crates compiled into the program, without its own.
 fn crates(place: &Path) -> Result<f64, Error> {
     let tree = cargo(place).args(["tree", "-e", "normal", "--prefix", "none"]).output();
     let tree = tree.map_err(failed(place))?;
@@ -161,7 +162,7 @@ fn crates(place: &Path) -> Result<f64, Error> {
     Ok(names.len().saturating_sub(1) as f64)
 }
 
-/// Builds from nothing; returns the CPU seconds of all processes of it.
+/// Builds from nothing; returns the CPU seconds of all its processes.
 fn build(place: &Path) -> Result<f64, Error> {
     let cargo = cargo(place);
     let program = cargo.get_program().to_string_lossy().into_owned();

@@ -55,13 +55,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all goals are met.
+/// Returns `true` if all goals are met.
 fn run(arguments: &Arguments) -> Result<bool, Error> {
     let wanted =
         |row: &str| arguments.rows.is_empty() || arguments.rows.iter().any(|name| name == row);
-    let lines: Vec<&Line> = goals::LINES.iter().filter(|line| wanted(line.row)).collect();
+    let lines: Vec<&Line> = goals::lines().filter(|line| wanted(line.row)).collect();
     if let Some(unknown) =
-        arguments.rows.iter().find(|row| !goals::LINES.iter().any(|line| line.row == **row))
+        arguments.rows.iter().find(|row| !goals::lines().any(|line| line.row == **row))
     {
         return Err(Error::new(format!("there is no row {unknown:?}; `counts list` prints them")));
     }
@@ -71,7 +71,7 @@ fn run(arguments: &Arguments) -> Result<bool, Error> {
     if arguments.twice {
         figures.agree_with(&Figures::counted(&wanted)?)?;
     }
-    // A build or a timing that fails does not take the counts with it.
+    // A failed build or timing must not discard the counts.
     let slow = if arguments.counts { Ok(()) } else { add_slow(&mut figures, &wanted) };
     let mut text = table::markdown(&lines, &figures);
     for share in table::shares(&figures) {
@@ -114,7 +114,7 @@ fn write_results(command: &str, text: &str) -> Result<(), Error> {
     std::fs::write(path, page).map_err(|error| Error::new(format!("{path}: {error}")))
 }
 
-/// What was asked for, or `None` if that was help.
+/// Parses the arguments; returns `None` after printing the help.
 fn arguments() -> Result<Option<Arguments>, String> {
     let mut arguments = Arguments { counts: false, known: false, twice: false, rows: Vec::new() };
     let mut given = std::env::args().skip(1);

@@ -1,4 +1,4 @@
-//! Gets the figures: instructions by callgrind, allocations by counting, CPU times by turns.
+//! The figures: instructions by callgrind, allocations by counting, CPU times by turns.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::goals::Figure;
 
-/// Why something could not be measured, in words.
+/// The reason why a measurement failed.
 #[derive(Debug)]
 pub(crate) struct Error(String);
 
@@ -30,14 +30,14 @@ impl fmt::Display for Error {
     }
 }
 
-/// The figures of one contender for each operation, everything included.
+/// The figures of one contender for each operation, with the bare cost included.
 #[derive(Debug, Clone, Default)]
 struct Costs {
     bare: Option<&'static str>,
     values: HashMap<Figure, f64>,
 }
 
-/// What was measured.
+/// All measured figures, by row and contender.
 #[derive(Debug, Default)]
 pub(crate) struct Figures(HashMap<(String, String), Costs>);
 
@@ -48,7 +48,7 @@ impl Figures {
             .filter(|row| wanted(row.name))
             .flat_map(|row| row.contenders.iter().map(move |contender| (row, contender)))
             .collect();
-        // The longest ones are the last rows: those first, that no processor idles at the end.
+        // The last rows take longest; starting with them keeps all processors busy to the end.
         jobs.reverse();
         if jobs.iter().any(|(row, _)| row.counted) {
             have_valgrind()?;
@@ -116,7 +116,7 @@ impl Figures {
         Ok(())
     }
 
-    /// Adds figures of a contender.
+    /// Adds the figures of a contender.
     pub(crate) fn put(
         &mut self,
         row: &str,
@@ -129,7 +129,7 @@ impl Figures {
         costs.values.extend(values.iter().copied());
     }
 
-    /// The figure of a contender, its bare one's taken off; `None` if it was not measured.
+    /// Returns a figure of a contender above its bare one; `None` if it was not measured.
     pub(crate) fn get(&self, row: &str, contender: &str, figure: Figure) -> Option<f64> {
         let costs = self.costs(row, contender)?;
         let whole = costs.whole(figure)?;
@@ -139,13 +139,13 @@ impl Figures {
         }
     }
 
-    /// The names of a row's contenders.
+    /// Returns the names of a row's contenders.
     pub(crate) fn contenders(&self, row: &str) -> Vec<&str> {
         let of_row = self.0.keys().filter(|(of, _)| of == row);
         of_row.map(|(_, contender)| contender.as_str()).collect()
     }
 
-    /// Fails where counts of the two differ by more than a hundredth.
+    /// Fails if two counts differ by more than a hundredth.
     pub(crate) fn agree_with(&self, other: &Self) -> Result<(), Error> {
         let mut differing = Vec::new();
         for ((row, contender), costs) in &self.0 {
@@ -180,12 +180,12 @@ fn key(row: &Row, contender: &Contender) -> (String, String) {
     (row.name.into(), contender.name.into())
 }
 
-/// Fails unless every contender does what it is measured for.
+/// Fails unless every contender does its job.
 pub(crate) fn check() -> Result<(), Error> {
     run(Command::new(counts()?).arg("check")).map(|_| ())
 }
 
-/// The counts of one contender.
+/// Counts one contender.
 fn count(row: &Row, contender: &Contender) -> Result<Costs, Error> {
     let counted = reattempt_benches::count(&counts()?, row, contender).map_err(Error::new)?;
     let mut values =
@@ -204,7 +204,7 @@ fn have_valgrind() -> Result<(), Error> {
     Ok(())
 }
 
-/// The binary that holds the contenders, built beside this one.
+/// Returns the path of the binary `counts`, which is built beside this one.
 fn counts() -> Result<PathBuf, Error> {
     let this = std::env::current_exe().map_err(|error| Error::new(error.to_string()))?;
     let counts = this.with_file_name("counts");
@@ -214,7 +214,7 @@ fn counts() -> Result<PathBuf, Error> {
     Err(Error::new(format!("{} is not built; start `benches/compare`", counts.display())))
 }
 
-/// The two outputs of the command, if it succeeded.
+/// Returns standard output and standard error of the command, if it succeeded.
 pub(crate) fn run(command: &mut Command) -> Result<(String, String), Error> {
     let output = command
         .stdin(Stdio::null())
@@ -232,7 +232,7 @@ fn json(text: &str) -> Result<Value, Error> {
     serde_json::from_str(text).map_err(|error| Error::new(format!("{error} in {text:?}")))
 }
 
-/// Drawn on the standard error, and only on a terminal.
+/// Draws a bar on standard error, on a terminal only.
 fn progress_bar(length: usize, doing: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {elapsed}");
     let bar = ProgressBar::new(length as u64).with_message(doing);

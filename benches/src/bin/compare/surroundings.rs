@@ -24,7 +24,7 @@ const PEERS: &[&str] = &[
 
 const LOCK: &str = include_str!("../../../../Cargo.lock");
 
-/// One paragraph under the table.
+/// Writes one paragraph below the table.
 pub(crate) fn describe() -> String {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let versions: Vec<String> =
@@ -39,7 +39,7 @@ pub(crate) fn describe() -> String {
     )
 }
 
-/// The highest version in the lock file, which is the one that the measurements ask for.
+/// Returns the highest version in the lock file, which is the one that the measurements use.
 fn version(package: &str) -> Option<&'static str> {
     let header = format!("name = \"{package}\"");
     let blocks = LOCK.split("[[package]]").filter(|block| block.lines().any(|line| line == header));
@@ -49,7 +49,7 @@ fn version(package: &str) -> Option<&'static str> {
     versions.last()
 }
 
-/// What the system calls its processor.
+/// Returns the system's name of its processor.
 fn processor() -> String {
     let described = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model =

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::goals::{AIR, Figure, Goal, Limit, Line};
 use crate::measure::Figures;
 
-/// The peers in the order of their columns, and how they are called there.
+/// The peers in the order of their columns, with the title of each column.
 const PEERS: &[(&str, &str)] = &[
     ("tower", "tower by hand, `TpsBudget`"),
     ("tower-1000", "tower by hand, own bucket"),
@@ -25,12 +25,12 @@ const PEERS: &[(&str, &str)] = &[
     ("governor", "governor"),
 ];
 
-/// The cell of a contender that does not take part.
+/// The cell of a contender that is not part of the row.
 const NOTHING: &str = "–";
 /// The cell of a contender that was not run.
 const NOT_MEASURED: &str = "not measured";
 
-/// One table for each part.
+/// Writes one table for each part.
 pub(crate) fn markdown(lines: &[&Line], figures: &Figures) -> String {
     let mut text = String::new();
     for part in lines.chunk_by(|one, next| one.part == next.part) {
@@ -66,11 +66,11 @@ pub(crate) fn markdown(lines: &[&Line], figures: &Figures) -> String {
 pub(crate) struct Missed {
     /// Its line, the figure that was reached and the limit.
     pub(crate) text: String,
-    /// Whether that is known, and below the ceiling.
+    /// `true` if the miss is known, and the figure is below its ceiling.
     pub(crate) known: bool,
 }
 
-/// The goals that were missed.
+/// Returns the goals that were missed.
 pub(crate) fn missed(lines: &[&Line], figures: &Figures) -> Vec<Missed> {
     let mut missed = Vec::new();
     for (line, verdict) in verdicts_of(lines, figures) {
@@ -82,7 +82,7 @@ pub(crate) fn missed(lines: &[&Line], figures: &Figures) -> Vec<Missed> {
     missed
 }
 
-/// The goals that are met with so little air that another checkout could miss them.
+/// Returns the goals with too little margin: another checkout could miss them.
 pub(crate) fn without_air(lines: &[&Line], figures: &Figures) -> Vec<String> {
     let all = verdicts_of(lines, figures).into_iter();
     all.filter(|(_, verdict)| verdict.state == State::NoAir)
@@ -90,7 +90,7 @@ pub(crate) fn without_air(lines: &[&Line], figures: &Figures) -> Vec<String> {
         .collect()
 }
 
-/// The goals whose figure is absent from a run that was to measure it.
+/// Returns the goals whose figure is absent from a run that should have measured it.
 pub(crate) fn absent(lines: &[&Line], figures: &Figures, counts_only: bool) -> Vec<String> {
     let goals = lines.iter().flat_map(|line| line.goals.iter().map(move |goal| (line, goal)));
     goals
@@ -100,7 +100,8 @@ pub(crate) fn absent(lines: &[&Line], figures: &Figures, counts_only: bool) -> V
         .collect()
 }
 
-/// The share of calls that may fail once before ours costs more than the better tower policy.
+/// Returns the share of calls that may fail once before ours costs more than the better tower
+/// policy.
 pub(crate) fn shares(figures: &Figures) -> Vec<String> {
     let pairs =
         [("template", "once", "cloned from a template"), ("fresh", "once-fresh", "built anew")];
@@ -133,10 +134,10 @@ fn describe(line: &Line, verdict: &Verdict) -> String {
     format!("{} ({}): {}, to be {}", line.title, line.row, verdict.reached, verdict.goal)
 }
 
-/// The contender of the line's row in the column of this title.
+/// Returns the contender of the line's row in the column of this title.
 fn peer(line: &Line, title: &str, figures: &Figures) -> Option<&'static str> {
     let contenders = figures.contenders(line.row);
-    // Where contenders come in sizes, each of ours has a peer of its own size.
+    // Contenders with a size in their names have a peer of the same size.
     let size = line.ours.rsplit_once('-').filter(|(_, size)| size.parse::<u32>().is_ok());
     let named = |name: &str| match size {
         Some((_, size)) if contenders.contains(&format!("tower-{size}").as_str()) => {
@@ -148,7 +149,7 @@ fn peer(line: &Line, title: &str, figures: &Figures) -> Option<&'static str> {
     fitting.find(|(name, _)| contenders.contains(name)).map(|(name, _)| *name)
 }
 
-/// The figures of one contender.
+/// Writes the figures of one contender.
 fn cell(row: &str, contender: &str, figures: &Figures) -> String {
     let get = |figure| figures.get(row, contender, figure);
     let bytes = |figure| get(figure).map(|bytes| format!("{} B", number(bytes)));
@@ -181,7 +182,7 @@ fn cell(row: &str, contender: &str, figures: &Figures) -> String {
     if parts.is_empty() { NOT_MEASURED.into() } else { parts.join(", ") }
 }
 
-/// The percentage that a call costs above the bare client.
+/// Returns the cost of a call above the bare client, in percent.
 fn over_bare(row: &str, contender: &str, figure: Figure, figures: &Figures) -> Option<String> {
     let whole = figures.get(row, contender, figure)?;
     let bare = figures.get(row, "bare", figure)?;
@@ -205,11 +206,11 @@ struct Verdict {
     reached: String,
     goal: String,
     state: State,
-    /// Whether that it is missed is known, and below the ceiling.
+    /// `true` if the miss is known, and the figure is below its ceiling.
     known: bool,
 }
 
-/// Three cells: the figures reached, their limits, and whether they are kept.
+/// Writes three cells: the figures reached, their limits, and the verdict.
 fn verdicts(line: &Line, figures: &Figures) -> [String; 3] {
     if line.goals.is_empty() {
         return ["", "stated", ""].map(Into::into);
@@ -248,7 +249,7 @@ fn unit(figure: Figure) -> &'static str {
     }
 }
 
-/// The limit in words.
+/// Writes the limit.
 fn limit(goal: &Goal) -> String {
     let unit = unit(goal.figure);
     match goal.limit {
@@ -267,7 +268,7 @@ fn best(peers: &[&str]) -> String {
     }
 }
 
-/// `None` where the figure, or that of all its peers, was not measured.
+/// Compares a figure with its goal; `None` if it, or that of all its peers, was not measured.
 fn verdict(line: &Line, goal: &Goal, figures: &Figures) -> Option<Verdict> {
     let get = |contender: &str| figures.get(line.row, contender, goal.figure);
     let value = get(line.ours)?;
@@ -300,7 +301,7 @@ fn verdict(line: &Line, goal: &Goal, figures: &Figures) -> Option<Verdict> {
     Some(Verdict { reached, goal: limit(goal), state, known })
 }
 
-/// Ratios of whole calls are close to one, so a hundredth is not enough.
+/// Formats a ratio; those of whole calls are close to one, so they get three decimals.
 fn ratio_of(ratio: f64, figure: Figure) -> String {
     match figure {
         Figure::Whole | Figure::Time => format!("{ratio:.3}"),
@@ -308,7 +309,8 @@ fn ratio_of(ratio: f64, figure: Figure) -> String {
     }
 }
 
-/// Only counts of instructions move with the path of the checkout; of whole calls, the part above bare.
+/// Returns `true` if a goal is met by less than the margin. Only counts of instructions need one,
+/// because they move with the path of the checkout; of whole calls, the part above bare.
 fn lacks_air(figure: Figure, value: f64, most: f64) -> bool {
     match figure {
         Figure::Instructions => value * (1.0 + AIR) > most,
@@ -321,12 +323,12 @@ fn singular(count: f64, unit: &'static str) -> &'static str {
     if count == 1.0 { unit.trim_end_matches('s') } else { unit }
 }
 
-/// Counts of allocations and instructions are means: a hundredth is no part of them.
+/// Rounds a mean of counts to tenths.
 fn round(mean: f64) -> f64 {
     (mean * 10.0).round() / 10.0
 }
 
-/// A count with its thousands apart; tenths where they matter.
+/// Formats a count with separated thousands; small counts with tenths.
 fn number(value: f64) -> String {
     if value.abs() < 200.0 {
         return format!("{}", round(value));

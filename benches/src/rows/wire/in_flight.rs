@@ -40,7 +40,7 @@ pub(in super::super) const ROWS: &[Row] = &[
     row!("in-flight-512-h2", "512 calls in flight on 2 threads, HTTP/2", hyper_h2, 512),
 ];
 
-/// Keeps so many calls in flight, each task sending one after the other.
+/// Keeps `in_flight` calls in flight; each task sends one request after another.
 fn many<S, B>(client: fn() -> S, in_flight: u64) -> Work
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
@@ -71,7 +71,7 @@ where
     })
 }
 
-/// Each contender gets as many calls through as it is to have in flight.
+/// Checks that each contender completes as many calls as it keeps in flight.
 pub(in super::super) fn check() {
     for contender in ROWS.iter().flat_map(|row| row.contenders) {
         (contender.prepare)()(512);

@@ -1,4 +1,4 @@
-//! The server behind the wire rows: a process of its own that answers every PUT.
+//! The server behind the wire rows: a process that answers every PUT.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -15,15 +15,15 @@ use tokio::net::TcpListener;
 use super::runtime;
 use crate::requests::kilobyte;
 
-/// Answered with 200.
+/// The path that is answered with 200.
 pub(super) const STEADY: &str = "orders";
-/// Answered with 503 and 200 by turns.
+/// The path that is answered with 503 and 200 by turns.
 pub(super) const FLAKY: &str = "flaky";
 
 /// The body of every answer.
 pub(super) const ANSWER: &[u8] = b"carried out";
 
-/// The server: this program again, told to serve, in a process that ends when this is dropped.
+/// A running server: this program in another process, which ends when this value is dropped.
 pub(super) struct Server {
     process: Child,
     port: u16,
@@ -46,7 +46,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It ends by itself when its input does.
+        // The process ends when its standard input does.
         drop(self.process.stdin.take());
         let _ = self.process.wait();
     }
@@ -62,11 +62,11 @@ pub fn serve() {
         output.flush().unwrap();
         runtime().block_on(accept(listener));
     });
-    // Nothing is ever written to it: it ends together with whoever started this.
+    // The input has no data: it ends together with the process that started this one.
     let _ = std::io::stdin().read(&mut [0]);
 }
 
-/// Counts what was sent to [`FLAKY`].
+/// The number of requests to [`FLAKY`].
 static TURN: AtomicU64 = AtomicU64::new(0);
 
 async fn accept(listener: std::net::TcpListener) {
@@ -90,9 +90,9 @@ async fn accept(listener: std::net::TcpListener) {
                 }
             });
             let mut connection = auto::Builder::new(TokioExecutor::new());
-            // As many as the rows with many calls in flight send down one connection.
+            // The rows with many calls in flight send up to this many on one connection.
             connection.http2().max_concurrent_streams(1024);
-            // A client that is gone is none of its business.
+            // A client that disconnects is no error of the server.
             let _ = connection.serve_connection(TokioIo::new(stream), service).await;
         });
     }

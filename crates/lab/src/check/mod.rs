@@ -1,7 +1,7 @@
-//! `lab check`: what is wrong with a file of retries, what is unusual, and what it does.
+//! `lab check`: the errors and unusual values in a file of retry policies, and its effect.
 //!
-//! What flows in: a gRPC service config (JSON) or a policy file (TOML). What flows out: every error
-//! with its place, warnings outside of the recommended ranges, and in words what is retried and when.
+//! Input: a gRPC service config (JSON) or a policy file (TOML). Output: every error with its place,
+//! a warning for each value outside of the recommended ranges, and a description of the retries.
 
 mod policies;
 mod ranges;
@@ -15,39 +15,39 @@ use clap::Args;
 use clap::builder::styling::AnsiColor;
 use serde::Serialize;
 
-use crate::cli::Common;
+use crate::common::Common;
 use crate::error::{Found, LabError};
 use crate::policy::Problem;
 use crate::text;
 
-/// Validates a gRPC service config (JSON) or a policy file (TOML, as `plan --file` reads it), and says
-/// what would be retried and when. Ends with 1 if there are errors.
+/// Validates a gRPC service config (JSON) or a policy file (TOML, as `plan --file` reads it), and
+/// describes which calls would be retried and when. Exits with 1 if there are errors.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// The file; - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Let warnings count as errors
+    /// Count warnings as errors
     #[arg(long)]
     strict: bool,
-    /// Take numbers in quotes and durations such as ".5s", as other libraries do (JSON only)
+    /// Accept numbers in quotes and durations such as ".5s", as other libraries do (JSON only)
     #[arg(long)]
     lenient: bool,
 }
 
-/// All that there is to say of a file.
+/// The errors and warnings of a file, and a description of its policies.
 #[derive(Debug, Default, Serialize)]
 struct Findings {
     errors: Vec<Problem>,
     warnings: Vec<Problem>,
-    /// What is retried and when: a paragraph for each policy or method.
-    says: Vec<Said>,
+    /// The retries and their times: a paragraph for each policy or method.
+    says: Vec<Description>,
 }
 
-/// What a policy means.
+/// The description of a policy.
 #[derive(Debug, Serialize)]
-struct Said {
-    /// The policy, or the methods.
+struct Description {
+    /// The name of the policy, or of the methods.
     of: String,
     sentences: Vec<String>,
 }

@@ -1,10 +1,10 @@
-//! A policy file.
+//! The checks of a policy file.
 
 use http::StatusCode;
 use reattempt::{Failure, FailureKind, Verdict, verdict_of_status};
 
 use super::ranges::{self, Recommended};
-use super::{Findings, Said, words};
+use super::{Description, Findings, words};
 use crate::plan::Course;
 use crate::policy::{self, Policy, Problem, Seen};
 use crate::text;
@@ -20,7 +20,7 @@ pub(super) fn check(text: &str, seed: u64) -> Findings {
         findings.warnings.extend(policy.seen.iter().filter_map(warning));
         findings.warnings.extend(policy.seen.iter().filter_map(|seen| burst(seen, &policy.seen)));
         findings.warnings.extend(never(&policy, &course));
-        findings.says.push(said(&policy, &course));
+        findings.says.push(describe(&policy, &course));
     }
     findings.warnings.sort_by_key(|warning| warning.line.unwrap_or(usize::MAX));
     findings
@@ -28,7 +28,7 @@ pub(super) fn check(text: &str, seed: u64) -> Findings {
 
 fn warning(seen: &Seen) -> Option<Problem> {
     let recommended: Recommended = match seen.key {
-        // Never to retry is a choice, not a slip.
+        // A policy with a single attempt is deliberate.
         "max_attempts" if seen.value <= 1.0 => return None,
         "max_attempts" => ranges::ATTEMPTS,
         "base" => ranges::BASE,
@@ -41,7 +41,7 @@ fn warning(seen: &Seen) -> Option<Problem> {
     recommended.warning(seen.line, &*seen.path, seen.value)
 }
 
-/// A burst, which is measured by the rate beside it.
+/// Checks a burst, which is measured by the rate beside it.
 fn burst(seen: &Seen, all: &[Seen]) -> Option<Problem> {
     let place = seen.path.strip_suffix("burst").filter(|_| seen.key == "burst")?;
     let beside = |other: &&Seen| other.path.strip_prefix(place) == Some("rate");
@@ -49,7 +49,7 @@ fn burst(seen: &Seen, all: &[Seen]) -> Option<Problem> {
     ranges::BURST.warning(seen.line, &*seen.path, seen.value / rate)
 }
 
-/// A policy whose limits let no retry come about.
+/// Returns a problem if the limits of a policy allow no retry.
 fn never(policy: &Policy, course: &Course) -> Option<Problem> {
     if !course.bands().is_empty() || policy.profile.max_attempts <= 1 {
         return None;
@@ -58,11 +58,11 @@ fn never(policy: &Policy, course: &Course) -> Option<Problem> {
     Some(Problem { line: None, path: policy.name.clone(), reason })
 }
 
-fn said(policy: &Policy, course: &Course) -> Said {
+fn describe(policy: &Policy, course: &Course) -> Description {
     let mut sentences = Vec::new();
     if course.bands().is_empty() {
         sentences.push("Nothing is retried.".to_owned());
-        return Said { of: policy.name.clone(), sentences };
+        return Description { of: policy.name.clone(), sentences };
     }
     let limits = policy.limits();
     let times = words::times(course.most_retries(limits.max_attempts));
@@ -90,10 +90,10 @@ fn said(policy: &Policy, course: &Course) -> Said {
     }
     let budget = policy.budget.as_deref().unwrap_or("the default of the protocol");
     sentences.push(format!("Budget: {budget}."));
-    Said { of: policy.name.clone(), sentences }
+    Description { of: policy.name.clone(), sentences }
 }
 
-/// The registered statuses that the library judges so.
+/// Returns the registered statuses whose verdict is one of the wanted.
 fn statuses(wanted: impl Fn(Verdict) -> bool) -> Vec<String> {
     (100..600)
         .filter_map(|code| StatusCode::from_u16(code).ok())

@@ -1,16 +1,16 @@
-//! The recommended ranges of the reference.
+//! The recommended ranges of values in policies.
 
 use crate::policy::Problem;
 use crate::text;
 
-/// What is recommended for one kind of figure; durations in seconds.
+/// The recommended range of one kind of value; durations in seconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recommended {
     least: f64,
     most: f64,
     usual: &'static str,
     duration: bool,
-    /// What follows the figure.
+    /// The text that follows the value.
     of: &'static str,
 }
 
@@ -32,7 +32,7 @@ pub(super) const BURST: Recommended =
     Recommended { of: " times the rate", ..numbers(1.0, 5.0, "2") };
 
 impl Recommended {
-    /// A warning, if the value lies outside.
+    /// Returns a warning if the value lies outside of the range.
     pub(super) fn warning(
         &self,
         line: Option<usize>,

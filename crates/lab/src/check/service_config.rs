@@ -1,4 +1,4 @@
-//! A gRPC service config.
+//! The checks of a gRPC service config.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use reattempt_grpc::{
 use serde_json::Value;
 
 use super::ranges;
-use super::{Findings, Said, words};
+use super::{Description, Findings, words};
 use crate::plan::Course;
 use crate::policy::{Policy, Problem};
 use crate::text;
 
-/// More attempts than this a client does not make, unless it is told to (rule CALL-8).
+/// The most attempts of a call, unless the client sets another limit (rule CALL-8).
 const CLIENTS_CAP: u32 = 5;
 
 const NEITHER: &str = "Neither retried nor hedged.";
@@ -33,7 +33,7 @@ pub(super) fn check(text: &str, lenient: bool, seed: u64) -> Findings {
         }
     };
     let mut findings = Findings::default();
-    // The library has found it to be right; here it is read again for the places of its entries.
+    // The library has accepted the document; it is read again for the places of its entries.
     let document: Value = serde_json::from_str(text).unwrap_or_default();
     let entries = document["methodConfig"].as_array().map_or(&[][..], Vec::as_slice);
     for (number, entry) in entries.iter().enumerate() {
@@ -48,11 +48,11 @@ pub(super) fn check(text: &str, lenient: bool, seed: u64) -> Findings {
         let course = course(method, seed);
         warn(&path, method, course.as_ref(), &mut findings.warnings);
         let of = words::list(&names.iter().map(in_words).collect::<Vec<_>>());
-        findings.says.push(Said { of, sentences: said(method, course.as_ref()) });
+        findings.says.push(Description { of, sentences: describe(method, course.as_ref()) });
     }
     if config.for_method("/").is_none() {
         let of = if entries.is_empty() { "all methods" } else { "all other methods" };
-        findings.says.push(Said { of: of.to_owned(), sentences: vec![NEITHER.to_owned()] });
+        findings.says.push(Description { of: of.to_owned(), sentences: vec![NEITHER.to_owned()] });
     }
     if let Some(throttling) = config.retry_throttling() {
         let ratio = thousandths(throttling.token_ratio_thousandths());
@@ -72,7 +72,7 @@ fn problem(error: &ServiceConfigError) -> Problem {
     }
 }
 
-/// The path of the method, or of all methods of the service, or of any other method.
+/// Returns the path of a method (`/service/method`), of a service (`/service/`) or of all (`/`).
 fn method_path(name: &Value) -> String {
     let part = |key: &str| name[key].as_str().unwrap_or_default();
     match (part("service"), part("method")) {
@@ -141,7 +141,7 @@ fn warn(path: &str, method: &MethodConfig, course: Option<&Course>, warnings: &m
     }
 }
 
-fn said(method: &MethodConfig, course: Option<&Course>) -> Vec<String> {
+fn describe(method: &MethodConfig, course: Option<&Course>) -> Vec<String> {
     let mut sentences = match (&method.policy, course) {
         (MethodPolicy::Retry(policy), Some(course)) => retried(policy, course),
         (MethodPolicy::Hedging(policy), _) => hedged(policy),
@@ -166,11 +166,11 @@ fn retried(policy: &RetryPolicy, course: &Course) -> Vec<String> {
     sentences
 }
 
-/// The calls of a method that has a retry policy, with the delays that the library draws: a fifth up or
-/// down, and cut before that (rule BK-4).
+/// Returns the course of calls of a method with a retry policy. The library draws each delay within
+/// a fifth of the interval, which is capped first (rule BK-4).
 fn course(method: &MethodConfig, seed: u64) -> Option<Course> {
     let MethodPolicy::Retry(policy) = &method.policy else { return None };
-    // Neither is refused: the one is within its bounds, and of the other the config saw to it.
+    // Neither setter fails: 0.2 is within its bounds, and the config has validated the multiplier.
     let schedule = Exponential::symmetric(policy.initial_backoff(), 0.2)
         .and_then(|schedule| schedule.factor(policy.backoff_multiplier()));
     let schedule = schedule.unwrap_or_default().max_delay(policy.max_backoff());
@@ -212,7 +212,7 @@ fn hedged(policy: &HedgingPolicy) -> Vec<String> {
     vec![sent, errors]
 }
 
-fn throttled(throttling: Throttling) -> Said {
+fn throttled(throttling: Throttling) -> Description {
     let most = thousandths(throttling.max_tokens_thousandths());
     let ratio = thousandths(throttling.token_ratio_thousandths());
     let half = most / 2.0;
@@ -220,7 +220,7 @@ fn throttled(throttling: Throttling) -> Said {
         "Of {most} tokens each failure that counts takes 1, and each success gives {ratio} back; while \
          {half} or fewer are left, nothing is retried or hedged."
     );
-    Said { of: "throttling, for all methods together".to_owned(), sentences: vec![sentence] }
+    Description { of: "throttling, for all methods together".to_owned(), sentences: vec![sentence] }
 }
 
 fn thousandths(number: u32) -> f64 {

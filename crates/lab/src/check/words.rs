@@ -1,12 +1,12 @@
-//! Delays and counts in words.
+//! Delays and counts as text.
 
 use crate::plan::Course;
 use crate::text;
 
-/// How many delays are named before it becomes tiresome.
+/// The most delays that are listed.
 const NAMED: usize = 5;
 
-/// "0 s to 100 ms, 0 s to 200 ms": the first delays of a course.
+/// Formats the first delays of a course: "0 s to 100 ms, 0 s to 200 ms".
 pub(super) fn delays(course: &Course) -> String {
     let time = |seconds: f64| text::brief(text::seconds(seconds));
     let range = |(from, to): (f64, f64)| match from == to {
@@ -21,7 +21,7 @@ pub(super) fn delays(course: &Course) -> String {
     words.join(", ")
 }
 
-/// "at most 2 times (3 attempts)", of a number that may be infinite.
+/// Formats a number of retries that may be infinite: "at most 2 times (3 attempts)".
 pub(super) fn times(retries: f64) -> String {
     match retries {
         f64::INFINITY => "any number of times".to_owned(),
@@ -30,7 +30,7 @@ pub(super) fn times(retries: f64) -> String {
     }
 }
 
-/// "a, b and c".
+/// Joins words: "a, b and c".
 pub(super) fn list(words: &[String]) -> String {
     match words {
         [] => "nothing".to_owned(),

@@ -1,7 +1,7 @@
-//! `lab contention`: what a schedule does for clients that contend for one row.
+//! `lab contention`: clients that contend for one row, by schedule.
 //!
-//! What flows in: how many clients, the network's delay, the schedules' base and cap. What flows
-//! out: calls made and time to finish against the number of clients, for each schedule.
+//! Input: the numbers of clients, the network's delay, the schedules' base and cap. Output: for
+//! each schedule the calls made and the time to finish, by number of clients.
 
 mod row;
 
@@ -13,7 +13,7 @@ use reattempt::ConfigError;
 use reattempt::schedule::{Constant, Exponential, SharedSchedule};
 use serde::Serialize;
 
-use crate::cli::Common;
+use crate::common::Common;
 use crate::error::{Found, LabError};
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
 use crate::policy::schedule::bounded;
@@ -21,9 +21,9 @@ use crate::progress::Progress;
 use crate::text;
 use row::{Network, Row};
 
-/// Clients that contend for one row with optimistic locking. Each try reads the row, and then writes
-/// it if nobody else has written since; a client whose write is refused waits as its schedule says
-/// and tries again, until it has written once.
+/// Simulates clients that contend for one row with optimistic locking. Each try reads the row and
+/// then writes it, unless another client has written since. A client whose write is refused waits
+/// for a delay of the schedule and tries again, until it has written once.
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Contention {
@@ -31,7 +31,7 @@ pub(crate) struct Contention {
     #[arg(long, value_delimiter = ',', value_name = "NUMBER,…",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     clients: Vec<u32>,
-    /// How often each case is run; the figures are means
+    /// The number of runs of each case; the figures are means
     #[arg(long, default_value_t = 20, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     runs: u32,
@@ -59,9 +59,9 @@ struct Course {
 #[derive(Debug, Serialize, Clone, Copy, PartialEq)]
 struct Point {
     clients: u32,
-    /// Tries of all clients: each is a read and a write.
+    /// The tries of all clients; each is a read and a write.
     calls: f64,
-    /// Until the last client has its answer.
+    /// The time until the last client has its answer.
     seconds: f64,
 }
 
@@ -116,7 +116,7 @@ impl Contention {
     }
 }
 
-/// What is compared.
+/// Returns the schedules that are compared, with their names.
 fn schedules(
     base: Duration,
     cap: Duration,
@@ -132,7 +132,7 @@ fn schedules(
     ])
 }
 
-/// A table with a row for each number of clients and a column for each schedule.
+/// Prints a table with a row for each number of clients and a column for each schedule.
 fn print(
     out: &mut dyn Write,
     courses: &[Course],

@@ -1,8 +1,8 @@
-//! The row, the network and the clients, in virtual time.
+//! A simulation of the row, the network and the clients, in virtual time.
 //!
-//! What flows in: a schedule, a number of clients, a seed. What flows out: the calls that were made,
-//! and the time at which the last client had its answer. Whether and when a client tries again is
-//! decided by the engine; the row never fails otherwise, so there are no limits and no budget.
+//! Input: a schedule, a number of clients, a seed. Output: the number of calls, and the time at
+//! which the last client had its answer. The engine decides whether and when a client tries again.
+//! The row has no other failures, so there are no limits and no budget.
 
 use std::time::Duration;
 
@@ -18,15 +18,15 @@ use reattempt::{
 use crate::error::LabError;
 use crate::events::{EventQueue, nanoseconds};
 
-/// How long a message takes, one way.
+/// The distribution of the time that a message takes, one way.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Network {
-    /// In nanoseconds.
+    /// The delay in nanoseconds.
     delay: Normal<f64>,
 }
 
 impl Network {
-    /// Delays of this mean and standard deviation; a draw below zero is zero.
+    /// Creates delays of this mean and standard deviation; a draw below zero is zero.
     pub(super) fn new(mean: Duration, deviation: Duration) -> Result<Self, LabError> {
         let nanoseconds = |duration: Duration| duration.as_secs_f64() * 1e9;
         let delay = Normal::new(nanoseconds(mean), nanoseconds(deviation));
@@ -43,16 +43,16 @@ impl Network {
     }
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct End {
     /// The tries of all clients.
     pub(super) calls: u64,
-    /// When the last client had its answer, in nanoseconds.
+    /// The time at which the last client had its answer, in nanoseconds.
     pub(super) at: u64,
 }
 
-/// One run.
+/// One run of the simulation.
 pub(super) struct Row<'a> {
     schedule: &'a SharedSchedule,
     network: Network,
@@ -63,29 +63,29 @@ pub(super) struct Row<'a> {
     calls: u64,
 }
 
-/// What happens next for a client.
+/// The next step of a client.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// It sends its read.
+    /// The client sends its read.
     Begin,
     /// The read reaches the row.
     Read,
-    /// The write, for the version that was read, reaches the row.
+    /// The write reaches the row, with the version that was read.
     Write(u64),
-    /// The client learns that its write was refused.
+    /// The client receives the refusal of its write.
     Refused,
-    /// The client learns that it has written.
+    /// The client receives the confirmation of its write.
     Written,
 }
 
-/// What the engine has to know of a call.
+/// The engine's state for a client.
 struct Client {
     random: CallRandom,
     call: Option<Call<<SharedSchedule as Schedule>::Delays>>,
 }
 
 impl<'a> Row<'a> {
-    /// All clients begin at time 0.
+    /// Creates a run in which all clients begin at time 0.
     pub(super) fn new(
         schedule: &'a SharedSchedule,
         network: Network,
@@ -93,7 +93,7 @@ impl<'a> Row<'a> {
         seed: u64,
         run: u32,
     ) -> Self {
-        // Each run has calls of its own, numbered from its first.
+        // Each run has calls of its own, numbered from `first`.
         let first = u64::from(run) << 32;
         let client =
             |number| Client { random: CallRandom::of_call(seed, first + number), call: None };
@@ -115,7 +115,7 @@ impl<'a> Row<'a> {
                     self.calls += 1;
                     self.send(client, 1, Step::Read);
                 }
-                // The answer goes back and the write comes in: two ways.
+                // The answer goes back and the write comes in, so the message delay counts twice.
                 Step::Read => self.send(client, 2, Step::Write(self.version)),
                 Step::Write(read) if read == self.version => {
                     self.version += 1;
@@ -140,7 +140,7 @@ impl<'a> Row<'a> {
             Limits { max_attempts: u32::MAX, max_elapsed: None, max_server_delay: Duration::ZERO };
         let Some(client) = self.clients.get_mut(number) else { return };
         let now = Duration::from_nanos(self.queue.now());
-        // A write that was refused has changed nothing.
+        // A refused write has changed nothing.
         let verdict = Verdict::Unprocessed(Failure::new(FailureKind::Other));
         let failed =
             FailedAttempt::new(verdict, "row", now).elapsed(now).sent_at(self.schedule.on_send());

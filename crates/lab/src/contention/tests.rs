@@ -1,4 +1,4 @@
-//! The figures against what can be worked out by hand, and against the seed.
+//! The figures compared with closed forms, and their dependence on the seed.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn points(case: &Contention, seed: u64) -> Vec<(&'static str, Vec<Point>)> {
     courses.into_iter().map(|course| (course.schedule, course.points)).collect()
 }
 
-/// Without any spread in the network, clients without jitter go in step: in each round one of them
+/// Without spread in the network, clients without jitter stay in step. In each round one of them
 /// writes, and all others try again together.
 #[test]
 fn in_step_one_client_writes_in_each_round() {
@@ -27,7 +27,7 @@ fn in_step_one_client_writes_in_each_round() {
         for point in course {
             let n = f64::from(point.clients);
             assert_eq!(point.calls, n * (n + 1.0) / 2.0, "{name} {n}");
-            // Each round takes four ways of 10 ms, and between two of them is the wait of the
+            // Each round takes four message delays of 10 ms. Between two rounds is the delay of the
             // exponential schedule: 5 ms · 2ᵏ, at most 2 s.
             let waits = (0..point.clients - 1).map(|k| {
                 if *name == "none" { 0.0 } else { (0.005 * 2f64.powi(k as i32)).min(2.0) }
@@ -38,16 +38,16 @@ fn in_step_one_client_writes_in_each_round() {
     }
 }
 
-/// A client alone writes at its first try, whatever its schedule.
+/// A client alone writes at its first try, with every schedule.
 #[test]
-fn alone_nobody_retries() {
+fn single_client_never_retries() {
     for (name, course) in points(&contention(&[1], Duration::from_millis(2)), 3) {
         assert_eq!(course[0].calls, 1.0, "{name}");
         assert!((course[0].seconds - 0.040).abs() < 0.010, "{name} {:?}", course[0]);
     }
 }
 
-/// The lesson of it: waiting longer saves few calls, and jitter saves most of them.
+/// Longer delays save few calls, and jitter saves most of them.
 #[test]
 fn jitter_saves_calls() {
     let courses = points(&contention(&[100], Duration::from_millis(2)), 1);
@@ -61,7 +61,7 @@ fn jitter_saves_calls() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_figures_and_another_gives_others() {
+fn figures_depend_on_the_seed_alone() {
     let case = contention(&[20], Duration::from_millis(2));
     assert_eq!(points(&case, 1), points(&case, 1));
     assert_ne!(points(&case, 1)[3], points(&case, 2)[3]);

@@ -1,4 +1,4 @@
-//! The client, the layer around it, and the one call.
+//! The HTTP client, the layer around it, and the one call.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{Ended, Get};
 use crate::error::LabError;
 use crate::policy::Policy;
 
-/// Makes the call; `watched` tells of each event on standard error while it lasts.
+/// Makes the call. If `watched`, it prints each event on standard error as it occurs.
 pub(super) async fn call(
     get: &Get,
     policy: &Policy,
@@ -26,7 +26,7 @@ pub(super) async fn call(
     watched: bool,
 ) -> Result<Ended, LabError> {
     let connector = connector(get.url.scheme_str() == Some("https"))?;
-    // The client's own, hidden retries would be missing in the time line.
+    // Retries inside the client would be missing in the time line.
     let client =
         Client::builder(TokioExecutor::new()).retry_canceled_requests(false).build(connector);
     let mut service = ServiceBuilder::new()
@@ -62,7 +62,8 @@ pub(super) async fn call(
     Ok(Ended { answer, report: slot.take(), head, end: start.elapsed() })
 }
 
-/// Connections with or without TLS. The system's certificates are read only where they are needed.
+/// Creates a connector with or without TLS. It reads the system's certificates only if TLS is
+/// needed.
 fn connector(tls: bool) -> Result<HttpsConnector<HttpConnector>, LabError> {
     let builder = HttpsConnectorBuilder::new();
     let builder = if tls {
@@ -84,7 +85,7 @@ fn connector(tls: bool) -> Result<HttpsConnector<HttpConnector>, LabError> {
 /// A policy for HTTP with a schedule chosen at run time, which can interrupt an attempt.
 type Retries = RetryPolicy<Http, SharedSchedule, RetryBudget, BoxedError>;
 
-/// The policy of the layer.
+/// Returns the policy of the layer.
 fn retries(policy: &Policy, seed: Option<u64>, watched: bool) -> Retries {
     let mut retries = RetryPolicy::http()
         .profile(policy.profile.clone())
@@ -99,7 +100,7 @@ fn retries(policy: &Policy, seed: Option<u64>, watched: bool) -> Retries {
     retries
 }
 
-/// Reads a body to its end, of which it counts the bytes.
+/// Reads a body to its end and returns its length in bytes.
 async fn drained<B>(mut body: B) -> Result<u64, BoxError>
 where
     B: http_body::Body<Data = bytes::Bytes, Error: Into<BoxError>> + Unpin,
@@ -111,7 +112,7 @@ where
     Ok(bytes)
 }
 
-/// An error and what is behind it, each once.
+/// Formats an error with its causes, each once.
 fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

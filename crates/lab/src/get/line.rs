@@ -1,4 +1,4 @@
-//! The attempts of a call as a line of time, in a terminal and in a picture.
+//! The time line of a call's attempts, in a terminal and in a picture.
 
 use std::io::Write;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::error::LabError;
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
 use crate::text;
 
-/// How wide the line is in a terminal.
+/// The width of the line in a terminal.
 const WIDTH: usize = 48;
 
 /// One attempt; times in seconds from the start of the call.
@@ -20,13 +20,13 @@ pub(super) struct Attempt {
     pub(super) number: u32,
     pub(super) began: f64,
     pub(super) ended: f64,
-    /// Until the next attempt; `None` for the last.
+    /// The delay until the next attempt; `None` for the last.
     pub(super) delay: Option<f64>,
     pub(super) outcome: String,
     pub(super) succeeded: bool,
 }
 
-/// The attempts of a report; of a call without one, the only attempt that it made.
+/// Returns the attempts of a report, or the only attempt of a call without a report.
 pub(super) fn attempts(ended: &Ended) -> Vec<Attempt> {
     let Some(report) = &ended.report else {
         return vec![Attempt {
@@ -55,7 +55,7 @@ pub(super) fn attempts(ended: &Ended) -> Vec<Attempt> {
     attempts.collect()
 }
 
-/// An outcome in words. What ended the call is known better than the report says it.
+/// Formats an outcome. For the attempt that ended the call, the answer has the full status.
 fn outcome(outcome: &AttemptOutcome, ended: &Ended) -> String {
     match (outcome, &ended.answer) {
         (AttemptOutcome::Succeeded, Ok((status, _)))
@@ -91,7 +91,7 @@ pub(super) fn print(attempts: &[Attempt], out: &mut dyn Write) -> Result<(), Lab
     Ok(())
 }
 
-/// How many cells lie before an attempt, in it (at least one), and in the delay after it.
+/// Returns the number of cells before an attempt, in it (at least one), and in the delay after it.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -108,7 +108,7 @@ fn cells(attempt: &Attempt, end: f64) -> (usize, usize, usize) {
     (before, during, next.saturating_sub(before + during))
 }
 
-/// A bar for each attempt, the first at the bottom, and a thin one for each wait.
+/// Draws a bar for each attempt, the first at the bottom, and a thin bar for each wait.
 pub(super) fn figure(url: &str, attempts: &[Attempt]) -> Figure {
     let bar = |attempt: &Attempt, from: f64, to: f64, half: f64| {
         let row = f64::from(attempt.number);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_to_scale_and_no_attempt_is_lost() {
+    fn line_is_to_scale_and_has_every_attempt() {
         let attempts = [
             attempt(1, 0.0, 0.000_1, Some(0.5)),
             attempt(2, 0.5, 0.75, Some(0.25)),

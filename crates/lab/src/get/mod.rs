@@ -1,7 +1,6 @@
-//! `lab get`: one real HTTP request through the retry layer, and what became of it.
+//! `lab get`: one real HTTP request through the retry layer, with a time line of its attempts.
 //!
-//! What flows in: a URL and a policy. What flows out: the attempts of the call as a time line, from
-//! the layer's own report.
+//! Input: a URL and a policy. Output: the attempts of the call, from the layer's own report.
 
 mod client;
 mod line;
@@ -15,27 +14,28 @@ use http::{HeaderName, HeaderValue, Uri};
 use reattempt::Report;
 use serde::Serialize;
 
-use crate::cli::Common;
+use crate::common::Common;
 use crate::error::{Found, LabError};
 use crate::policy::{self, Policy};
 use crate::text;
 use line::Attempt;
 
-/// Sends a GET through the retry layer and draws its attempts as a time line. Ends with 1 if the call
-/// does. Redirects are not followed.
+/// Sends a GET through the retry layer and draws its attempts as a time line. Exits with 1 if the
+/// call fails. Redirects are not followed.
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Get {
-    /// Where to: http://… or https://…
+    /// The URL: http://… or https://…
     #[arg(value_name = "URL", value_parser = parse_url)]
     url: Uri,
-    /// A profile or a schedule, as for plan; or the name of a policy in the file
+    /// A profile or a schedule, as for plan; with --file, the name of a policy in the file
     #[arg(long, short, value_name = "POLICY")]
     policy: Option<String>,
-    /// A TOML file with policies, as for plan; the first of them counts, or the one that is named
+    /// A TOML file with policies, as for plan; the first of them is used, unless --policy names
+    /// another
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The most time for each attempt
+    /// The time limit of each attempt
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     attempt_timeout: Option<Duration>,
     /// A header field, such as "accept: text/plain"; may be given several times
@@ -43,7 +43,7 @@ pub(crate) struct Get {
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// A URL with a host that can be asked for.
+/// Parses a URL with a scheme and a host that the client supports.
 fn parse_url(text: &str) -> Result<Uri, String> {
     let url: Uri = text.parse().map_err(|error| format!("{error}"))?;
     match url.scheme_str() {
@@ -59,15 +59,15 @@ fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     Ok((name, value))
 }
 
-/// How a call ended.
+/// The result of a call.
 #[derive(Debug)]
 struct Ended {
     /// Status and bytes of the answer, or the error with its causes.
     answer: Result<(http::StatusCode, u64), String>,
     report: Option<Report>,
-    /// Until the head of the answer, or the error.
+    /// The time until the head of the answer, or the error.
     head: Duration,
-    /// Until the end of its body.
+    /// The time until the end of its body.
     end: Duration,
 }
 
@@ -162,7 +162,7 @@ impl Get {
             Ok((status, bytes)) => {
                 writeln!(out, "{status}, {bytes} bytes after {tries} and {took}: {stopped}\n")?;
             }
-            // The layer's part was over with the head.
+            // The layer's part ended with the head, so its stop reason would be misleading here.
             Err(error) if attempts.last().is_some_and(|last| last.succeeded) => {
                 writeln!(out, "{error}, after {tries} and {took}\n")?;
             }

@@ -1,47 +1,23 @@
-//! Draws a figure with plotters, into the text of an SVG or the bytes of a PNG.
+//! Drawing of a figure with plotters, as the text of an SVG or the bytes of a PNG.
 
 use std::collections::HashSet;
-use std::fmt::Display;
-use std::sync::OnceLock;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::legend::Legend;
+use super::style::{BAND, FONT, color_of, register_font, undrawn, width_of};
 use super::ticks::Scale;
 use super::{Figure, Panel, Series, Shape};
 use crate::error::LabError;
 
-/// Eight colours that people with any kind of colour vision can tell apart (Okabe and Ito's).
-const COLORS: [RGBColor; 8] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(120, 94, 240),
-    RGBColor(80, 80, 80),
-];
-
 /// The width of one panel, and the height of a row of them.
 const PANEL: (u32, u32) = (480, 330);
 const TITLE_HEIGHT: u32 = 46;
-/// The least width, so that a title has its place.
+/// The least width, which leaves room for the title.
 const LEAST_WIDTH: u32 = 720;
-/// The dots of a PNG for each unit of length, so that its letters are smooth.
+/// The dots of a PNG for each unit of length, for smooth letters.
 const DOTS: u32 = 2;
-
-pub(super) const FONT: &str = "sans-serif";
-
-/// The bundled font under the name by which viewers of an SVG find one of their own.
-fn register_font() -> Result<(), LabError> {
-    static REGISTERED: OnceLock<bool> = OnceLock::new();
-    let font = include_bytes!("../../fonts/DejaVuSans.ttf");
-    let registered = *REGISTERED
-        .get_or_init(|| plotters::style::register_font(FONT, FontStyle::Normal, font).is_ok());
-    if registered { Ok(()) } else { Err(LabError::new("the bundled font cannot be read")) }
-}
 
 pub(super) fn svg(figure: &Figure) -> Result<String, LabError> {
     let sheet = Sheet::new(figure, 1)?;
@@ -72,7 +48,7 @@ struct Sheet<'a> {
     columns: usize,
     rows: usize,
     width: u32,
-    /// How many dots a unit of length has.
+    /// The number of dots in a unit of length.
     dots: u32,
 }
 
@@ -86,7 +62,7 @@ impl<'a> Sheet<'a> {
         Ok(Self { figure, legend, columns, rows, width, dots })
     }
 
-    /// In dots.
+    /// Returns width and height in dots.
     fn size(&self) -> (u32, u32) {
         let height = TITLE_HEIGHT + self.legend.height() + times(PANEL.1, self.rows);
         (self.width * self.dots, height * self.dots)
@@ -153,7 +129,7 @@ fn paint_panel<B: DrawingBackend>(
                 chart.draw_series(line).map_err(undrawn)?;
             }
             Shape::Points(points) => {
-                // What would lie upon another dot is left out: there may be millions.
+                // Dots at the same place are drawn once, because there may be millions.
                 let mut drawn = HashSet::new();
                 let points = points.iter().copied().filter(finite);
                 let points = points.filter(|point| drawn.insert(chart.backend_coord(point)));
@@ -169,7 +145,7 @@ fn paint_panel<B: DrawingBackend>(
                 chart.draw_series(std::iter::once(area)).map_err(undrawn)?;
             }
             Shape::Bars(bars) => {
-                // However short a bar is, its left edge is seen.
+                // The left edge keeps even the shortest bar visible.
                 let edge = |&(from, _, low, high): &(f64, f64, f64, f64)| {
                     PathElement::new([(from, low), (from, high)], color.stroke_width(2 * dots))
                 };
@@ -184,25 +160,8 @@ fn paint_panel<B: DrawingBackend>(
     Ok(())
 }
 
-/// The width of a text in this size.
-pub(super) fn width_of(text: &str, size: u32) -> Result<u32, LabError> {
-    let ((left, _), (right, _)) = (FONT, size).into_font().layout_box(text).map_err(undrawn)?;
-    Ok(right.abs_diff(left))
-}
-
-/// This size, or a smaller one in which the text is no wider.
+/// Returns this size, or a smaller one in which the text fits the width.
 fn fitting(text: &str, size: u32, width: u32) -> Result<f64, LabError> {
     let needed = f64::from(width_of(text, size)?.max(1));
     Ok(f64::from(size) * (f64::from(width) / needed).min(1.0))
-}
-
-/// How much of a band's colour covers what is below it.
-pub(super) const BAND: f64 = 0.25;
-
-pub(super) fn color_of(number: usize) -> RGBColor {
-    COLORS[number % COLORS.len()]
-}
-
-pub(super) fn undrawn(error: impl Display) -> LabError {
-    LabError::new(format!("the picture cannot be drawn: {error}"))
 }

@@ -1,10 +1,10 @@
-//! The legend: one for all panels, in lines of its own below the title, where it covers nothing.
+//! The legend: one for all panels, in lines of its own below the title.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::draw::{BAND, FONT, color_of, undrawn, width_of};
+use super::style::{BAND, FONT, color_of, undrawn, width_of};
 use super::{Figure, Series, Shape};
 use crate::error::LabError;
 
@@ -15,7 +15,7 @@ const FONT_SIZE: u32 = 15;
 const SAMPLE: u32 = 28;
 const BETWEEN_ENTRIES: u32 = 26;
 
-/// The names of a figure's series, in lines that are short enough.
+/// The names of a figure's series, in lines that fit the width.
 pub(super) struct Legend<'a> {
     lines: Vec<Vec<Entry<'a>>>,
     width: u32,
@@ -27,7 +27,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Legend<'a> {
-    /// Each name is there once; in all panels it has the same colour.
+    /// Creates the legend. Each name appears once, because its colour is the same in all panels.
     pub(super) fn new(figure: &'a Figure, width: u32) -> Result<Self, LabError> {
         let mut lines: Vec<Vec<Entry<'a>>> = Vec::new();
         for series in figure.panels.iter().flat_map(|panel| &panel.series) {
@@ -50,7 +50,7 @@ impl<'a> Legend<'a> {
         LINE * u32::try_from(self.lines.len()).unwrap_or(u32::MAX / LINE)
     }
 
-    /// Each line in the middle of the area.
+    /// Draws each line in the middle of the area.
     pub(super) fn paint<B: DrawingBackend>(
         &self,
         area: &DrawingArea<B, Shift>,
@@ -69,7 +69,7 @@ impl<'a> Legend<'a> {
     }
 }
 
-/// The width of a line.
+/// Returns the width of a line.
 fn length(line: &[Entry<'_>]) -> u32 {
     line.iter().map(|entry| entry.width + BETWEEN_ENTRIES).sum::<u32>() - BETWEEN_ENTRIES
 }

@@ -1,11 +1,12 @@
-//! Pictures: what is to be seen, as plain data, and the files that show it.
+//! Pictures: figures as plain data, and the files that show them.
 //!
-//! What flows in: a [`Figure`], panels of named series over two axes. What flows out: an SVG, whose
-//! text the viewer sets in its own font, or a PNG, whose text is drawn with the font that is built
-//! in. Commands know nothing of the library that draws.
+//! Input: a [`Figure`], which has panels of named series over two axes. Output: an SVG, whose text
+//! the viewer draws in its own font, or a PNG, whose text is drawn in the bundled font. Only this
+//! module uses the plotting library.
 
 mod draw;
 mod legend;
+mod style;
 mod ticks;
 
 use std::fs;
@@ -17,68 +18,68 @@ use crate::error::LabError;
 #[derive(Debug, Clone)]
 pub(crate) struct Figure {
     pub(crate) title: String,
-    /// Side by side and then in rows, all of one size.
+    /// The panels, all of one size, side by side and then in rows.
     pub(crate) panels: Vec<Panel>,
-    /// How many panels stand side by side.
+    /// The number of panels side by side.
     pub(crate) columns: usize,
 }
 
 /// One diagram of a picture.
 #[derive(Debug, Clone)]
 pub(crate) struct Panel {
-    /// Empty for none.
+    /// The title; empty for none.
     pub(crate) title: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
     pub(crate) series: Vec<Series>,
 }
 
-/// An axis. One to the right ends where the series do, one upwards at the next mark.
+/// An axis. A horizontal axis ends at the last value, a vertical one at the next mark.
 #[derive(Debug, Clone)]
 pub(crate) struct Axis {
     pub(crate) label: String,
-    /// By powers of ten; what is zero or below lies on the axis' low end.
+    /// Marks at powers of ten; values of zero or below lie at the low end.
     pub(crate) logarithmic: bool,
-    /// What the axis shows at least.
+    /// The least range of the axis.
     pub(crate) at_least: Option<(f64, f64)>,
-    /// Marks at whole numbers only, for what is counted.
+    /// Marks at whole numbers only, for counts.
     pub(crate) whole: bool,
 }
 
 impl Axis {
-    /// A linear axis from zero.
+    /// Creates a linear axis from zero.
     pub(crate) fn from_zero(label: impl Into<String>) -> Self {
         let at_least = Some((0.0, 0.0));
         Self { label: label.into(), logarithmic: false, at_least, whole: false }
     }
 
-    /// A linear axis of numbers of things, which shows these at least.
+    /// Creates a linear axis of counts, which shows at least this range.
     pub(crate) fn whole(label: impl Into<String>, from: f64, to: f64) -> Self {
         Self { at_least: Some((from, to)), whole: true, ..Self::from_zero(label) }
     }
 
-    /// An axis by powers of ten.
+    /// Creates an axis with marks at powers of ten.
     pub(crate) fn logarithmic(label: impl Into<String>) -> Self {
         Self { logarithmic: true, at_least: None, ..Self::from_zero(label) }
     }
 }
 
-/// What is drawn in one colour.
+/// A series of values, drawn in one colour.
 #[derive(Debug, Clone)]
 pub(crate) struct Series {
-    /// For the legend; a series without a name is not in it, and one name is there once.
+    /// The name in the legend. A series without a name is left out, and equal names appear once.
     pub(crate) name: String,
-    /// Series of one number have one colour; 0 to 7, and from there again.
+    /// The number of the colour, modulo 8. Series with the same number have the same colour.
     pub(crate) color: usize,
     pub(crate) shape: Shape,
 }
 
-/// How a series is drawn.
+/// The shape in which a series is drawn.
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
     /// Points joined by a line.
     Line(Vec<(f64, f64)>),
-    /// Points of their own.
+    /// Separate points.
     Points(Vec<(f64, f64)>),
     /// The area between a low and a high value: `(x, low, high)`.
     Band(Vec<(f64, f64, f64)>),
@@ -87,7 +88,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// All points, those of a band or a bar by its edges.
+    /// Returns all points; for a band or a bar, those of its edges.
     fn points(&self) -> Vec<(f64, f64)> {
         match self {
             Shape::Line(points) | Shape::Points(points) => points.clone(),
@@ -102,9 +103,9 @@ impl Shape {
 }
 
 impl Figure {
-    /// Draws the picture into a file, in the form that its name asks for.
+    /// Draws the picture into a file, as an SVG or a PNG by the file's extension.
     pub(crate) fn save(&self, path: &Path) -> Result<(), LabError> {
-        let bytes = match Format::of(path)? {
+        let bytes = match Format::of(path).map_err(LabError::new)? {
             Format::Svg => draw::svg(self)?.into_bytes(),
             Format::Png => draw::png(self)?,
         };
@@ -119,23 +120,19 @@ enum Format {
 }
 
 impl Format {
-    fn of(path: &Path) -> Result<Self, LabError> {
+    fn of(path: &Path) -> Result<Self, String> {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some(svg) if svg.eq_ignore_ascii_case("svg") => Ok(Self::Svg),
             Some(png) if png.eq_ignore_ascii_case("png") => Ok(Self::Png),
-            _ => Err(LabError::new("the file's name must end in .svg or .png")),
+            _ => Err("the file's name must end in .svg or .png".to_owned()),
         }
     }
 }
 
-/// A path on the command line whose format is known.
+/// Parses a path whose extension names a known format.
 pub(crate) fn parse_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    match Format::of(&path) {
-        Ok(_) => Ok(path),
-        Err(LabError::Message(message)) => Err(message),
-        Err(LabError::NobodyReads) => Err(String::new()),
-    }
+    Format::of(&path).map(|_| path)
 }
 
 #[cfg(test)]
@@ -156,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_svg_says_what_it_shows_and_is_the_same_each_time() {
+    fn svg_names_its_content_and_is_reproducible() {
         let svg = draw::svg(&figure()).unwrap();
         for text in ["Delays", "left", "right", "retry", "delay, s", "band &amp; line", "0.1", "10"]
         {
@@ -165,10 +162,9 @@ mod tests {
         assert_eq!(svg, draw::svg(&figure()).unwrap());
     }
 
-    /// One legend for all panels, above them: it covers nothing, and has a line more where one is too
-    /// short.
+    /// One legend above all panels covers nothing; a second line begins where the first is full.
     #[test]
-    fn a_legend_names_each_series_once_and_above_the_panels() {
+    fn legend_names_each_series_once() {
         let mut figure = figure();
         let panel = figure.panels[0].clone();
         figure.panels.push(panel.clone());
@@ -212,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_upon_each_other_are_drawn_once_and_a_bar_without_length_is_seen() {
+    fn equal_dots_are_drawn_once() {
         let mut figure = figure();
         let dots = Shape::Points(vec![(1.5, 1.0), (1.5, 1.0), (1.5, 2.0)]);
         figure.panels[0].series[1].shape = dots;
@@ -223,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_png_has_text_without_any_font_of_the_system() {
+    fn png_text_needs_no_system_font() {
         let size = |png: &[u8]| {
             let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().unwrap();
             let mut pixels = vec![0; reader.output_buffer_size().unwrap()];

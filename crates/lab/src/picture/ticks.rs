@@ -1,4 +1,4 @@
-//! How far an axis reaches, and where its marks are.
+//! The range of an axis and the places of its marks.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ pub(super) struct Scale {
     logarithmic: bool,
 }
 
-/// What the arithmetic may leave behind.
+/// The tolerance for rounding errors.
 const DUST: f64 = 1e-9;
 
 impl Axis {
@@ -24,7 +24,7 @@ impl Axis {
         values.chain(wanted).filter(|value| value.is_finite())
     }
 
-    /// From one mark to the next.
+    /// Returns the distance between two marks.
     fn step(&self, low: f64, high: f64) -> f64 {
         let step = round_step((high - low) / 5.0);
         if self.whole { step.max(1.0) } else { step }
@@ -32,7 +32,7 @@ impl Axis {
 }
 
 impl Scale {
-    /// A scale on which all of these values have their place, and no more.
+    /// Creates a scale from the least to the greatest of these values.
     pub(super) fn exact(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         if axis.logarithmic {
             return Self::rounded(axis, values);
@@ -43,7 +43,7 @@ impl Scale {
         Self { low, high, marks, logarithmic: false }
     }
 
-    /// The same with a mark at either end.
+    /// Creates a scale that is extended to a mark at both ends.
     pub(super) fn rounded(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         if axis.logarithmic {
             return Self::logarithmic(axis, values);
@@ -64,7 +64,7 @@ impl Scale {
         Self { low: 10f64.powf(low), high: 10f64.powf(high), marks, logarithmic: true }
     }
 
-    /// Where between the ends a value lies: 0 at the low one, 1 at the high one.
+    /// Returns the place of a value between the ends: 0 at the low one, 1 at the high one.
     fn share(&self, value: f64) -> f64 {
         if self.logarithmic {
             let power = value.max(self.low).log10();
@@ -98,7 +98,7 @@ impl Ranged for Scale {
 
 impl ValueFormatter<f64> for Scale {
     fn format(mark: &f64) -> String {
-        // Away from the dust that the arithmetic leaves behind; and there is no -0.
+        // Removes rounding errors; adding 0.0 turns -0 into 0.
         let round = |value: f64| (value * 1e9).round() / 1e9 + 0.0;
         if mark.abs() >= 1e6 {
             format!("{} M", round(mark / 1e6))
@@ -108,7 +108,7 @@ impl ValueFormatter<f64> for Scale {
     }
 }
 
-/// The ends of a linear axis, never in one place.
+/// Returns the ends of a linear axis, which always differ.
 fn reach(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = ends(axis.shown(values)).unwrap_or((0.0, 1.0));
     (low, if high > low { high } else { low + 1.0 })
@@ -125,7 +125,7 @@ fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// 1, 2 or 5 times a power of ten, and not below `step`.
+/// Returns the least of 1, 2 or 5 times a power of ten that is not below `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     [1.0, 2.0, 5.0]
@@ -175,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_has_marks_at_whole_numbers() {
+    fn axis_of_counts_has_whole_marks() {
         let scale = Scale::exact(&Axis::whole("", 0.5, 2.5), std::iter::empty());
         assert_eq!((scale.low, scale.high, &scale.marks[..]), (0.5, 2.5, &[1.0, 2.0][..]));
     }
 
     #[test]
-    fn zero_lies_at_the_low_end_of_a_logarithmic_axis() {
+    fn logarithmic_axis_has_zero_at_its_low_end() {
         let scale = Scale::rounded(&Axis::logarithmic(""), [0.1, 10.0].into_iter());
         assert_eq!([0.0, 0.001, 1.0].map(|value| scale.share(value)), [0.0, 0.0, 0.5]);
     }

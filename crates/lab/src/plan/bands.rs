@@ -1,4 +1,4 @@
-//! The bounds and the mean of each delay, whatever the limits say.
+//! The bounds and the mean of each delay, without the limits of the policy.
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use serde::Serialize;
 use super::calls::Case;
 use crate::progress::Progress;
 
-/// What there is to say of one retry; times in seconds.
+/// The figures of one retry; times in seconds.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Band {
-    /// From 1.
+    /// The number of the retry, from 1.
     pub(super) retry: u32,
     pub(super) from: f64,
     pub(super) to: f64,
     pub(super) mean: f64,
-    /// All delays up to this one, itself included.
+    /// The sum of the delays up to this one, itself included.
     pub(super) waited_from: f64,
     pub(super) waited_to: f64,
     pub(super) waited_mean: f64,
-    /// The share of the calls that go on failing in which this retry is made.
+    /// The share of the calls in which this retry is made, if every attempt fails.
     pub(super) reached: f64,
 }
 
-/// Draws nothing but the lowest, or the highest, of what there is to be drawn.
+/// A random number generator that always returns the same extreme value.
 struct Extreme(u64);
 
 impl Random for Extreme {
@@ -33,8 +33,8 @@ impl Random for Extreme {
     }
 }
 
-/// The first so many retries, or fewer where the schedule ends. `reached` has how many calls came to
-/// each.
+/// Returns at most `most` retries, fewer if the schedule ends. `reached` has the number of calls
+/// that made each retry.
 pub(super) fn bands(
     case: &Case<'_>,
     most: u32,
@@ -43,7 +43,7 @@ pub(super) fn bands(
 ) -> Vec<Band> {
     let lowest = delays(case, &mut Extreme(0), most);
     let highest = delays(case, &mut Extreme(u64::MAX), most);
-    // In whole nanoseconds, for the mean of equal delays is to be no other.
+    // In whole nanoseconds, so that the mean of equal delays is exactly that delay.
     let mut sums = vec![0_u128; lowest.len()];
     for call in 0..case.calls {
         progress.step_of(call);
@@ -66,7 +66,7 @@ pub(super) fn bands(
     .collect()
 }
 
-/// The delays of one call, each of which is really waited.
+/// Returns the delays of one call, each of which is waited in full.
 fn delays(case: &Case<'_>, random: &mut dyn Random, most: u32) -> Vec<Duration> {
     let mut delays = case.policy.profile.schedule.delays();
     let mut previous = None;

@@ -1,4 +1,4 @@
-//! Calls that go on failing, decided by the engine attempt by attempt.
+//! Calls whose attempts all fail, decided by the engine attempt by attempt.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::policy::Policy;
 use crate::progress::Progress;
 use crate::text;
 
-/// Calls that make more attempts than this are taken to go on for ever.
+/// Calls with more attempts than this are taken to be endless.
 const MOST_ATTEMPTS: u32 = 1000;
 
-/// Why a call "ends" that does not.
+/// The reason that is reported for an endless call.
 const NO_LIMIT: &str = "no limit";
 
-/// What is tried.
+/// The policy, the failure and the calls of a simulation.
 pub(super) struct Case<'a> {
     pub(super) policy: &'a Policy,
     pub(super) failure: Failure,
@@ -28,17 +28,17 @@ pub(super) struct Case<'a> {
     pub(super) seed: u64,
 }
 
-/// How the calls end that always fail.
+/// The ends of calls whose attempts all fail.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Ending {
     pub(super) retries: Spread,
-    /// In seconds, with the time that the attempts take.
+    /// The duration in seconds, with the time that the attempts take.
     pub(super) seconds: Spread,
-    /// The share of the calls by the reason why they end; "no limit" for those that do not.
+    /// The share of the calls by stop reason; "no limit" for endless calls.
     pub(super) reasons: BTreeMap<String, f64>,
 }
 
-/// The least, the mean and the most that came up.
+/// The least, the mean and the greatest of the values.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Spread {
     pub(super) least: f64,
@@ -57,12 +57,12 @@ impl Spread {
 }
 
 impl Case<'_> {
-    /// The random numbers of a call, by its number from 0.
+    /// Returns the random numbers of a call, by its number from 0.
     pub(super) fn random(&self, call: u32) -> CallRandom {
         CallRandom::of_call(self.seed, u64::from(call))
     }
 
-    /// How the calls end, and how many of them made each retry.
+    /// Returns the ends of the calls, and the number of calls that made each retry.
     pub(super) fn endings(&self, progress: &mut Progress) -> (Ending, Vec<u64>) {
         let (mut all_retries, mut seconds) = (Vec::new(), Vec::new());
         let mut counts: BTreeMap<_, u32> = BTreeMap::new();
@@ -85,7 +85,8 @@ impl Case<'_> {
         (Ending { retries, seconds, reasons }, reached)
     }
 
-    /// The retries of one call, its time, and why it ended; `None` where it does not.
+    /// Returns the retries of one call, its duration, and its stop reason; `None` for an endless
+    /// call.
     fn call(&self, number: u32) -> (usize, Duration, Option<StopReason>) {
         let terms = Terms::new(self.policy.limits());
         let schedule = &self.policy.profile.schedule;
@@ -97,11 +98,11 @@ impl Case<'_> {
             let failed = FailedAttempt::new(Verdict::Unprocessed(self.failure), "lab", elapsed)
                 .elapsed(elapsed)
                 .sent_at(schedule.on_send());
-            // A budget is shared by all calls, so it has no place in what one call does.
+            // A budget is shared by all calls, so it has no place in the simulation of one call.
             match call.failed(&terms, &failed, schedule, &Unlimited, &mut random) {
                 Decision::Return(reason) => return (attempt as usize - 1, elapsed, Some(reason)),
                 Decision::Retry { after } => elapsed = elapsed.saturating_add(after),
-                // Only transports know of attempts that came nowhere.
+                // Only transports produce the other decisions.
                 _ => {}
             }
             call.on_send();
@@ -111,7 +112,7 @@ impl Case<'_> {
 }
 
 impl Ending {
-    /// In a sentence.
+    /// Formats the ends as a sentence.
     pub(super) fn sentence(&self, attempt_time: Duration) -> String {
         let time = |seconds: f64| text::brief(text::seconds(seconds));
         let Self { retries, seconds, reasons } = self;
@@ -137,18 +138,18 @@ impl Ending {
         )
     }
 
-    /// The most retries where the schedule has an end of its own.
+    /// Returns the most retries if the schedule ends by itself.
     pub(super) fn schedule_ends_after(&self) -> Option<f64> {
         let ended = self.reasons.contains_key(&StopReason::ScheduleEnded.to_string());
         ended.then_some(self.retries.most)
     }
 
-    /// Whether the calls end by anything but the number of their attempts.
+    /// Returns `true` if the calls end by anything but the number of their attempts.
     pub(super) fn ends_otherwise(&self) -> bool {
         self.reasons.keys().any(|reason| *reason != StopReason::AttemptsExhausted.to_string())
     }
 
-    /// Why the calls end, each reason with its share.
+    /// Lists the stop reasons, each with its share.
     pub(super) fn reasons(&self) -> String {
         let reason = |(reason, share): (&String, &f64)| match *share {
             1.0 => reason.clone(),

@@ -1,4 +1,4 @@
-//! The bands of the delays: one panel for each policy, all on the same axes.
+//! A picture of the delays: one panel for each policy, all on the same axes.
 
 use super::Course;
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
@@ -9,16 +9,16 @@ pub(super) fn figure(courses: &[Course]) -> Figure {
     let first = bands().filter(|band| band.retry == 1 && band.to > 0.0).map(|band| band.to);
     let shortest = first.fold(longest, f64::min);
     let last = bands().map(|band| f64::from(band.retry)).fold(1.0, f64::max);
-    // A linear axis would show nothing but the longest ones.
+    // On a linear axis only the longest delays would be visible.
     let logarithmic = longest > 100.0 * shortest;
-    // It has no place for zero, which then lies at its low end.
+    // A logarithmic axis has no place for zero, which then lies at its low end.
     let label = match logarithmic && bands().any(|band| band.from == 0.0) {
         true => "delay, s (0 at the bottom)",
         false => "delay, s",
     };
     let least = if logarithmic { shortest / 10.0 } else { 0.0 };
     let panels = courses.iter().map(|course| {
-        // Each retry is as wide as the next, and there is nothing between two of them.
+        // All retries have the same width, without gaps between them.
         let ends = || {
             course.retries.iter().flat_map(|band| {
                 [-0.5, 0.5]

@@ -1,8 +1,8 @@
-//! `lab plan`: the delays of schedules and profiles, before anybody waits for them.
+//! `lab plan`: the delays of schedules and profiles.
 //!
-//! What flows in: policies, by name, in a word or from a file. What flows out: for each retry the
-//! bounds and the mean of its delay, the time waited up to it, and how many of the calls that go on
-//! failing come so far; and how such a call ends.
+//! Input: policies, by name, in a word or from a file. Output, for each retry: the bounds and the
+//! mean of its delay, the total delay so far, and the share of failing calls that make it. Also the
+//! way in which a call ends whose attempts all fail.
 
 mod bands;
 mod calls;
@@ -17,7 +17,7 @@ use http::StatusCode;
 use reattempt::{Failure, FailureKind, Verdict, verdict_of_status};
 use serde::Serialize;
 
-use crate::cli::Common;
+use crate::common::Common;
 use crate::error::{Found, LabError};
 use crate::policy::{self, Policy};
 use crate::progress::Progress;
@@ -25,7 +25,7 @@ use crate::text;
 use bands::Band;
 use calls::{Case, Ending};
 
-/// The delays of one or several policies, and how a call ends that always fails.
+/// Shows the delays of one or several policies, and how a call ends whose attempts all fail.
 #[derive(Debug, Args)]
 #[command(after_long_help = help())]
 #[command(allow_negative_numbers = true)]
@@ -42,29 +42,29 @@ pub(crate) struct Plan {
     #[arg(long, short = 'n', default_value_t = 10, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     retries: u32,
-    /// How long each attempt takes
+    /// The duration of each attempt
     #[arg(long, default_value = "0s", value_name = "TIME", value_parser = humantime::parse_duration)]
     attempt_time: Duration,
-    /// How the attempts fail: with an HTTP status, or connect, network, timeout
+    /// The failure of each attempt: an HTTP status, or connect, network, timeout
     #[arg(long, default_value = "503", value_name = "HOW", value_parser = parse_failure)]
     failure: Failure,
-    /// How many calls are made for the means
+    /// The number of calls that are simulated for the means
     #[arg(long, default_value_t = 10_000, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     calls: u32,
-    // Last, for its heading would stand over what follows it.
+    // Last, because its heading also covers the options after it.
     #[command(flatten)]
     changed: Changed,
 }
 
-/// What differs from all policies that are named on the command line.
+/// The options that override every policy named on the command line.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of the policies that are named here")]
 struct Changed {
     /// Base delay, such as 50ms
     #[arg(long, value_name = "TIME")]
     base: Option<String>,
-    /// By what each interval is longer than the last
+    /// The factor between an interval and the next
     #[arg(long, value_name = "FACTOR")]
     factor: Option<String>,
     /// The longest interval, or none
@@ -76,13 +76,13 @@ struct Changed {
     /// The most attempts, the first included, or none
     #[arg(long, value_name = "NUMBER")]
     max_attempts: Option<String>,
-    /// No retry whose delay would end later than this, or none
+    /// The time after which no delay may end, or none
     #[arg(long, value_name = "TIME")]
     max_elapsed: Option<String>,
 }
 
 impl Changed {
-    /// The policy of a word with what differs.
+    /// Returns the policy of a word, with these options applied.
     fn policy(&self, word: &str) -> Result<Policy, LabError> {
         let changes = [
             ("base", &self.base),
@@ -128,7 +128,7 @@ fn help() -> String {
     )
 }
 
-/// A failure as the tables judge it.
+/// Parses a failure and classifies it by the status table.
 fn parse_failure(text: &str) -> Result<Failure, String> {
     match text {
         "connect" => return Ok(Failure::new(FailureKind::Connect)),
@@ -141,7 +141,7 @@ fn parse_failure(text: &str) -> Result<Failure, String> {
         .map_err(|_| "it is no HTTP status, and none of connect, network, timeout".to_owned())?;
     match verdict_of_status(status) {
         Verdict::Transient(failure) | Verdict::Unprocessed(failure) => Ok(failure),
-        // By the tables not worth a retry, but a policy may hold it to be.
+        // The table makes this status permanent, but the classifier of a policy may retry it.
         _ if status.is_client_error() || status.is_server_error() => {
             Ok(Failure::new(FailureKind::Other).with_code(status.as_u16()))
         }
@@ -149,7 +149,7 @@ fn parse_failure(text: &str) -> Result<Failure, String> {
     }
 }
 
-/// What there is to say of one policy.
+/// The delays and the ends of calls of one policy.
 #[derive(Debug, Serialize)]
 pub(crate) struct Course {
     policy: String,
@@ -158,28 +158,28 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// The course of calls whose attempts take no time.
+    /// Simulates calls whose attempts take no time.
     pub(crate) fn of(policy: &Policy, failure: Failure, seed: u64) -> Self {
         let attempt_time = Duration::ZERO;
         Self::of_case(&Case { policy, failure, attempt_time, calls: 1000, seed }, 10)
     }
 
     fn of_case(case: &Case<'_>, most: u32) -> Self {
-        // Each call is made twice: as the limits have it, and to the last delay that is shown.
+        // Each call is made twice: within the limits, and then to the last delay that is shown.
         let mut progress = Progress::new(2 * u64::from(case.calls));
         let (ending, reached) = case.endings(&mut progress);
-        // What the limits never let come about is not shown.
+        // Retries that the limits always prevent are not shown.
         let most = most.min(u32::try_from(reached.len()).unwrap_or(u32::MAX));
         let retries = bands::bands(case, most, &reached, &mut progress);
         Self { policy: case.policy.name.clone(), retries, ending }
     }
 
-    /// The bounds of each delay, in seconds.
+    /// Returns the bounds of each delay, in seconds.
     pub(crate) fn bands(&self) -> Vec<(f64, f64)> {
         self.retries.iter().map(|band| (band.from, band.to)).collect()
     }
 
-    /// How many retries schedule and attempts allow; infinite for no limit.
+    /// Returns the most retries that schedule and attempts allow; infinite for no limit.
     pub(crate) fn most_retries(&self, max_attempts: u32) -> f64 {
         let attempts = match max_attempts {
             u32::MAX => f64::INFINITY,
@@ -188,12 +188,12 @@ impl Course {
         self.ending.schedule_ends_after().map_or(attempts, |ended| ended.min(attempts))
     }
 
-    /// How the calls end, in a sentence; `None` if by the number of their attempts alone.
+    /// Describes how the calls end; `None` if the number of attempts alone ends them.
     pub(crate) fn ending(&self) -> Option<String> {
         self.ending.ends_otherwise().then(|| self.ending.sentence(Duration::ZERO))
     }
 
-    /// Why the calls end.
+    /// Lists the stop reasons of the calls.
     pub(crate) fn reasons(&self) -> String {
         self.ending.reasons()
     }
@@ -226,7 +226,7 @@ impl Plan {
         Ok(Found::Fine)
     }
 
-    /// Those that are named, and those of the file.
+    /// Returns the policies of the command line, and those of the file.
     fn policies(&self) -> Result<Vec<Policy>, LabError> {
         let mut words: Vec<&str> = self.policies.iter().map(String::as_str).collect();
         if words.is_empty() && !self.changed.is_empty() {

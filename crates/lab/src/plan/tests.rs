@@ -1,4 +1,4 @@
-//! The figures against the closed forms, where there are any.
+//! The figures compared with closed forms, where there are any.
 
 use clap::Parser;
 
@@ -10,7 +10,7 @@ struct Line {
     plan: Plan,
 }
 
-/// The course of the only policy of a command line.
+/// Returns the course of the only policy of a command line.
 fn course(arguments: &[&str]) -> Course {
     let line = Line::try_parse_from([&["plan"], arguments].concat()).unwrap();
     line.plan.course(&line.plan.policies().unwrap()[0], 1)
@@ -36,7 +36,7 @@ fn the_sum_of_doubling_delays() {
     assert!(near(course.ending.seconds.mean, 0.010 * (2f64.powi(20) - 1.0), 1e-12));
 }
 
-/// Delays are flat at the cap from `n ≥ log_F(C/B)`, and below it before.
+/// Delays equal the cap from `n ≥ log_F(C/B)`, and are below it before.
 #[test]
 fn flat_from_the_logarithm_of_cap_and_base() {
     for (base, factor, cap) in [(0.1, 2.0, 5.0), (0.5, 1.5, 60.0), (0.05, 3.0, 4.05)] {
@@ -53,8 +53,8 @@ fn flat_from_the_logarithm_of_cap_and_base() {
     }
 }
 
-/// Means: half the interval with full jitter, three quarters with equal, all of it with symmetric;
-/// bounds: 0 to t, t/2 to t, t(1−r) to t(1+r).
+/// The mean is half of the interval t with full jitter, three quarters with equal, all with
+/// symmetric. The bounds are 0 to t, t/2 to t, and t(1−r) to t(1+r).
 #[test]
 fn the_means_and_bounds_of_the_jitters() {
     for (jitter, from, mean, to) in [
@@ -68,13 +68,13 @@ fn the_means_and_bounds_of_the_jitters() {
             let interval = (0.1 * 2f64.powi(band.retry as i32 - 1)).min(5.0);
             assert!((band.from - from * interval).abs() < 1e-8, "{jitter} {band:?}");
             assert!((band.to - to * interval).abs() < 1e-8, "{jitter} {band:?}");
-            // Six deviations of the mean of 20,000 draws, of at most interval · 0.29.
+            // Six standard deviations of the mean of 20,000 draws, each of at most interval · 0.29.
             assert!((band.mean - mean * interval).abs() < 0.0125 * interval, "{jitter} {band:?}");
         }
     }
 }
 
-/// `min(C, B + n·S)`, and their sum as long as they are below the cap.
+/// The delays are `min(C, B + n·S)`; below the cap their sum has a closed form.
 #[test]
 fn the_delays_that_grow_by_a_step() {
     let word = "linear:base=100ms,step=50ms,cap=450ms,max_attempts=11,max_elapsed=none";
@@ -90,7 +90,7 @@ fn the_delays_that_grow_by_a_step() {
     }
 }
 
-/// From the base to three times the delay before, and at most the cap.
+/// Each delay is between the base and three times the delay before, at most the cap.
 #[test]
 fn the_bounds_of_decorrelated_jitter() {
     let course = course(&["decorrelated:base=10ms,cap=500ms,max_attempts=9,max_elapsed=none"]);
@@ -98,12 +98,13 @@ fn the_bounds_of_decorrelated_jitter() {
         assert!(near(band.from, 0.010, 1e-9), "{band:?}");
         assert!(near(band.to, (0.010 * 3f64.powi(band.retry as i32)).min(0.5), 1e-6), "{band:?}");
     }
-    // Uniform from 10 to 30 ms, and then from 10 ms to three times that, 60 ms in the mean.
+    // The first is uniform from 10 to 30 ms. The next is from 10 ms to three times that, 60 ms in
+    // the mean.
     assert!(near(course.retries[0].mean, 0.020, 0.01));
     assert!(near(course.retries[1].mean, 0.035, 0.02));
 }
 
-/// The whole table of the reference for the profile that it lists.
+/// The profile `cenkalti` has the delays of its reference table.
 #[test]
 fn the_table_of_cenkalti() {
     let table = [
@@ -124,7 +125,8 @@ fn the_table_of_cenkalti() {
     assert_eq!(course.retries.len(), 9);
 }
 
-/// Google's: powers of two and up to a second more, 31 s and the random parts in all.
+/// Google's delays are powers of two plus up to a second; five of them sum to 31 s and the random
+/// parts.
 #[test]
 fn truncated_delays_end_by_themselves() {
     let course = course(&["truncated:max_attempts=none,max_elapsed=none"]);
@@ -135,7 +137,7 @@ fn truncated_delays_end_by_themselves() {
     assert_eq!(course.ending.reasons.keys().collect::<Vec<_>>(), ["the schedule has ended"]);
 }
 
-/// A delay that would pass the limit is not waited for; nothing after it is shown.
+/// A delay that would pass the limit is not waited for, and no later retry is shown.
 #[test]
 fn the_limit_on_elapsed_time() {
     let word = "constant:base=100ms,max_attempts=none,max_elapsed=350ms";

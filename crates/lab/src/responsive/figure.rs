@@ -1,11 +1,11 @@
-//! The delay of each call as a point, and how many calls a second there were.
+//! Pictures of the delay of each call, and of the calls per second.
 
 use std::collections::BTreeMap;
 
 use super::workers::Call;
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
 
-/// Against a gate, call by call, with the gap that it wants.
+/// Draws the calls of a gate by number, with the gap that the gate requires.
 pub(super) fn of_gate(calls: &[Call], gap: f64) -> Figure {
     let number = |call: usize| call as f64 + 1.0;
     let last = calls.len() as f64;
@@ -21,7 +21,7 @@ pub(super) fn of_gate(calls: &[Call], gap: f64) -> Figure {
     Figure { title: TITLE.to_owned(), panels: vec![panel], columns: 1 }
 }
 
-/// Against a table, in time, above the load and what the table could take.
+/// Draws the calls of a table over time, above the load and the capacity of the table.
 pub(super) fn of_table(calls: &[Call]) -> Figure {
     let end = calls.last().map_or(0.0, |call| call.at);
     let time = || Axis { at_least: Some((0.0, end)), ..Axis::from_zero("time, s") };
@@ -37,7 +37,7 @@ pub(super) fn of_table(calls: &[Call]) -> Figure {
 
 const TITLE: &str = "A pace that follows the service";
 
-/// The delays as points, those of the calls that waited at all.
+/// Returns the delays as points, for the calls that waited.
 fn delays(calls: &[Call], place: impl Fn((usize, &Call)) -> f64) -> Vec<Series> {
     let points = |accepted: bool, name: &str, color| {
         let calls = calls.iter().enumerate();
@@ -48,7 +48,7 @@ fn delays(calls: &[Call], place: impl Fn((usize, &Call)) -> f64) -> Vec<Series> 
     vec![points(true, "accepted", 2), points(false, "refused", 1)]
 }
 
-/// Calls a second, second by second, and what could be taken.
+/// Returns the calls and the capacity of each second.
 fn load(calls: &[Call]) -> Panel {
     let mut seconds: BTreeMap<u32, (f64, f64, f64)> = BTreeMap::new();
     for call in calls {

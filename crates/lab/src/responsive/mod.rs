@@ -1,8 +1,8 @@
-//! `lab responsive`: how shared pacing finds the pace of a service.
+//! `lab responsive`: a responsive schedule that adapts to the pace of a service.
 //!
-//! What flows in: the settings of a pace, and a service that refuses callers who are too quick: a gate
-//! that wants a gap between calls, or a table whose capacity follows its load. What flows out: the delay
-//! of each call and whether it was accepted.
+//! Input: the settings of a pace, and a service that refuses calls at a higher rate. A gate
+//! requires a gap between calls; the capacity of a table follows its load; a window takes a number
+//! of calls in each second. Output: the delay of each call and whether it was accepted.
 
 mod figure;
 mod service;
@@ -17,42 +17,43 @@ use reattempt::ConfigError;
 use reattempt::schedule::Responsive as Pace;
 use serde::Serialize;
 
-use crate::cli::Common;
+use crate::common::Common;
 use crate::error::{Found, LabError};
 use crate::text;
 use service::{Gate, Service, Table, Window};
 use turns::{Course, Load, Turns};
 use workers::{Call, Workers};
 
-/// The delay of each call of a paced client against a service that accepts only slow enough callers.
+/// Shows the delay of each call of a paced client against a service that limits the rate of calls.
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Responsive {
-    /// What is called
+    /// The service that is called
     #[arg(long, value_enum, default_value_t = Kind::Gate)]
     service: Kind,
-    /// How many calls are made [default: 300; table and window: as many as there is time for]
+    /// The number of calls [default: 300; table and window: as many as the time allows]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CALLS)))]
     calls: Option<u32>,
-    /// The gate's: a call is accepted if more than this has passed since the one before [default: 60ms]
+    /// Gate only: the gap between calls; a call after a longer gap is accepted [default: 60ms]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     gap: Option<Duration>,
-    /// The gate's: it refuses so many calls first, whatever their gaps [default: 15]
+    /// Gate only: the number of calls that are refused first, with any gap [default: 15]
     #[arg(long, value_name = "NUMBER")]
     closed: Option<u32>,
-    /// The table's and the window's: calls a second that it can take, a table at first [default: 50]
+    /// Table and window only: the capacity in calls a second, for a table at the start [default:
+    /// 50]
     #[arg(long, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     capacity: Option<u32>,
-    /// The table's: calls a second past which it does not grow [default: 400]
+    /// Table only: the largest capacity in calls a second [default: 400]
     #[arg(long, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     largest: Option<u32>,
-    /// The table's: how often its capacity is adapted, by a fifth up if it refused any call, by a fifth
-    /// down if it used less than half [default: 15s]
+    /// Table only: the time between changes of the capacity, which rises by a fifth after any
+    /// refusal, and falls by a fifth if less than half was used [default: 15s]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     adapts: Option<Duration>,
-    /// How many workers come, each with a pace of its own [default: 1; table and window: 4]
+    /// The number of workers, each with its own pace [default: 1; table and window: 4]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     workers: Option<u32>,
     /// One pace for all workers
@@ -62,17 +63,18 @@ pub(crate) struct Responsive {
     /// interval after the one before it
     #[arg(long, conflicts_with = "shared")]
     turns: bool,
-    /// With turns: so many calls a second, at random, instead of workers that wait for their answers
+    /// With --turns: calls a second at random times, instead of workers that wait for their answers
     #[arg(long, value_name = "NUMBER", requires = "turns", conflicts_with_all = ["workers", "apart"],
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     load: Option<u32>,
-    /// From one worker's coming to the next's
+    /// The time between the arrivals of two workers
     #[arg(long, default_value = "1m", value_parser = humantime::parse_duration, value_name = "TIME")]
     apart: Duration,
-    /// How long each worker stays, or the load lasts [default: for ever; table and window: 5 min]
+    /// The time that each worker stays, or that the load lasts [default: unlimited; table and
+    /// window: 5 min]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     stay: Option<Duration>,
-    /// How long the service takes for an answer [default: 0 s; table and window: 5 ms]
+    /// The time that the service takes for an answer [default: 0 s; table and window: 5 ms]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     latency: Option<Duration>,
     /// The pace's interval after a first refusal [default: 1 ms; table and window: 10 ms; turns: 10 µs]
@@ -81,31 +83,33 @@ pub(crate) struct Responsive {
     /// The pace's longest interval
     #[arg(long, default_value = "15min", value_parser = humantime::parse_duration, value_name = "TIME")]
     max: Duration,
-    /// By what a refusal multiplies the interval
+    /// The factor by which a refusal multiplies the interval
     #[arg(long, default_value_t = 1.5, value_name = "FACTOR")]
     up: f64,
-    /// By what a run of successes multiplies it [default: 0.6; table, window and turns: 0.9]
+    /// The factor by which a run of successes multiplies it [default: 0.6; table, window and turns:
+    /// 0.9]
     #[arg(long, value_name = "FACTOR")]
     down: Option<f64>,
-    /// How far each move is scattered [default: 0; table and window: 0.3; turns: 0.1]
+    /// The random share of each change of the interval [default: 0; table and window: 0.3; turns:
+    /// 0.1]
     #[arg(long, value_name = "SHARE")]
     randomisation: Option<f64>,
-    /// How many successes are a run [default: 5; table, window and turns: 10]
+    /// The number of successes in a run [default: 5; table, window and turns: 10]
     #[arg(long, value_name = "NUMBER")]
     threshold: Option<u32>,
 }
 
-/// All calls are kept, in some 300 MB.
+/// All calls are kept, which takes about 300 MB.
 const MOST_CALLS: u32 = 5_000_000;
 
-/// What is called.
+/// The kind of service that is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// Accepts a call if enough time has passed since the one before
+    /// Accepts a call if enough time has passed since the last one
     Gate,
-    /// Takes so many calls a second, and more when it has to refuse some
+    /// Accepts calls up to a capacity, which rises after refusals
     Table,
-    /// Takes so many calls in each second of its clock
+    /// Accepts a number of calls in each second of its clock
     Window,
 }
 
@@ -173,8 +177,8 @@ impl Responsive {
         self.gap.unwrap_or(Duration::from_millis(60))
     }
 
-    /// Says which option would have no effect.
-    fn refuse_the_others(&self) -> Result<(), LabError> {
+    /// Fails if an option has no effect on the chosen service.
+    fn check_options(&self) -> Result<(), LabError> {
         let (other, options) = match self.service {
             Kind::Gate => (
                 "table",
@@ -205,9 +209,9 @@ impl Responsive {
         }
     }
 
-    /// Every call, and the paces by which they went.
+    /// Returns every call, and the paces of the workers.
     fn course(&self, seed: u64) -> Result<(Course, Vec<Pace>), LabError> {
-        self.refuse_the_others()?;
+        self.check_options()?;
         let table = self.service != Kind::Gate;
         let usual =
             |gate: u64, table_ms: u64| Duration::from_millis(if table { table_ms } else { gate });
@@ -245,10 +249,10 @@ impl Responsive {
 
     fn pace(&self, initial: Duration) -> Result<Pace, ConfigError> {
         let table = self.service != Kind::Gate;
-        // Turns have defaults of their own, which hold unless they are set.
+        // Turns have defaults of their own, which stay unless an option is given.
         let initial = self.initial.or((!self.turns).then_some(initial));
         let usual_randomisation = (!self.turns).then_some(if table { 0.3 } else { 0.0 });
-        // Each of the two bounds the other, so the one that widens the range is set first.
+        // Each setter checks the other bound, so the one that widens the range is called first.
         let mut pace = match initial {
             Some(initial) if initial > Duration::from_secs(15 * 60) => {
                 Pace::new().max(self.max)?.initial(initial)?
@@ -266,10 +270,10 @@ impl Responsive {
     }
 }
 
-/// How many rows the table has.
+/// The number of rows in the table.
 const ROWS: usize = 20;
 
-/// The calls in twenty parts of equal size.
+/// Prints the calls in twenty parts of equal size.
 fn print(calls: &[Call], out: &mut dyn Write) -> Result<(), LabError> {
     let mut table =
         text::table(["calls", "until", "accepted", "refused", "delay from", "to", "mean"]);
@@ -292,7 +296,7 @@ fn print(calls: &[Call], out: &mut dyn Write) -> Result<(), LabError> {
     text::print_table(out, &table)
 }
 
-/// What was served of each minute, beside what was sent.
+/// Prints the calls sent and accepted in each minute.
 fn print_minutes(calls: &[Call], out: &mut dyn Write) -> Result<(), LabError> {
     let mut table = text::table(["minute", "sent a second", "served a second"]);
     let minute = |call: &Call| text::seconds(call.at).as_secs() / 60;

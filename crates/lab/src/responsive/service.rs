@@ -1,11 +1,11 @@
-//! The services that are called: they accept who is slow enough.
+//! The simulated services, which refuse calls above a rate.
 
 use std::time::Duration;
 
 use crate::error::LabError;
 use crate::events::nanoseconds;
 
-/// What is called.
+/// A service that is called.
 #[derive(Debug)]
 pub(super) enum Service {
     Gate(Gate),
@@ -14,7 +14,7 @@ pub(super) enum Service {
 }
 
 impl Service {
-    /// Whether a call that comes now is accepted.
+    /// Returns `true` if a call at this time is accepted.
     pub(super) fn accepts(&mut self, now: u64) -> bool {
         match self {
             Service::Gate(gate) => gate.accepts(now),
@@ -23,7 +23,7 @@ impl Service {
         }
     }
 
-    /// Calls a second that it can take; `None` for the gate.
+    /// Returns the capacity in calls a second; `None` for the gate.
     pub(super) fn capacity(&self) -> Option<f64> {
         match self {
             Service::Gate(_) => None,
@@ -33,11 +33,11 @@ impl Service {
     }
 }
 
-/// Wants a gap between calls, whoever makes them.
+/// A service that requires a gap between any two calls.
 #[derive(Debug)]
 pub(super) struct Gate {
     gap: u64,
-    /// So many calls more are refused whatever their gaps.
+    /// The number of calls that are still refused with any gap.
     closed: u32,
     last: Option<u64>,
 }
@@ -58,8 +58,8 @@ impl Gate {
     }
 }
 
-/// Takes so many calls a second, of which it saves up those of one second, and adapts to its load as
-/// managed tables do: slowly.
+/// A service with a capacity in calls a second, of which it saves up one second. Like a managed
+/// table it adapts slowly to its load.
 #[derive(Debug)]
 pub(super) struct Table {
     capacity: f64,
@@ -74,7 +74,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// One that begins with its least capacity.
+    /// Creates a table with its least capacity.
     pub(super) fn new(capacity: u32, largest: u32, adapts: Duration) -> Result<Self, LabError> {
         if adapts.is_zero() {
             return Err(LabError::new("`adapts` must be above 0, but it is 0s"));
@@ -122,7 +122,7 @@ impl Table {
     }
 }
 
-/// Takes so many calls in each second of its clock.
+/// A service that accepts a number of calls in each second of its clock.
 #[derive(Debug)]
 pub(super) struct Window {
     capacity: u32,

@@ -1,4 +1,4 @@
-//! The check of the reference, and a table with workers that come and go.
+//! The figures of the reference, and a table whose workers come and go.
 
 use clap::Parser;
 
@@ -16,8 +16,8 @@ fn calls(arguments: &[&str]) -> (Vec<Call>, Vec<Pace>) {
     (course.calls, paces)
 }
 
-/// From 1 ms by a half each time: after the 15th refusal in a row 291.929 ms are waited; and then it
-/// settles around the 60 ms that the service wants, coming from above.
+/// The interval grows from 1 ms by a half each time, to 291.929 ms after the 15th refusal in a row.
+/// Then it settles from above around the 60 ms that the service requires.
 #[test]
 fn the_check_of_the_reference() {
     let (calls, paces) = calls(&["--calls", "600"]);
@@ -31,13 +31,13 @@ fn the_check_of_the_reference() {
         assert!((0.036..=0.090).contains(&call.delay), "{call:?}");
         assert_eq!(call.accepted, call.delay > 0.060, "{call:?}");
     }
-    // Five successes to a step down, and 1.26 refusals to make up for it: a fifth is refused.
+    // A step down takes five successes, and 1.26 refusals make up for it: a fifth is refused.
     let refused = settled.iter().filter(|call| !call.accepted).count() as f64;
     assert!((refused / settled.len() as f64 - 0.2).abs() < 0.02, "{refused}");
     assert_eq!(paces[0].metrics().times_slept, 599, "all but the first call waited");
 }
 
-/// From below the same: nothing is refused at first but what comes too soon.
+/// The pace also settles from below: at first only calls that come too soon are refused.
 #[test]
 fn it_settles_from_below_too() {
     let (calls, _) = calls(&["--closed", "0", "--calls", "300"]);
@@ -46,8 +46,8 @@ fn it_settles_from_below_too() {
     assert!(settled.iter().all(|call| (0.036..=0.090).contains(&call.delay)), "{settled:?}");
 }
 
-/// Four workers come one by one and stay for five minutes: what is refused stays a small part of the
-/// calls, for the pace goes down, and the capacity up, until they meet.
+/// Four workers come one by one and stay for five minutes. Few calls are refused, because the pace
+/// falls and the capacity rises until they meet.
 #[test]
 fn a_table_and_workers_that_come_and_go() {
     let table = ["--service", "table"];
@@ -72,14 +72,14 @@ fn a_table_and_workers_that_come_and_go() {
     let capacity = |call: &Call| call.capacity.unwrap();
     let most = calls.iter().map(capacity).fold(0.0, f64::max);
     assert_eq!(most, 400.0, "it has grown");
-    // Without a pace they would be refused nearly all the time.
+    // Without a pace most calls would be refused.
     let (unpaced, _) =
         super::tests::calls(&[&table[..], &["--initial", "1ns", "--max", "1ns"]].concat());
     let refused = unpaced.iter().filter(|call| !call.accepted).count() as f64;
     assert!(refused > 0.25 * unpaced.len() as f64, "{refused} of {}", unpaced.len());
 }
 
-/// A shared pace hears the news of all workers.
+/// A shared pace learns from the outcomes of all workers.
 #[test]
 fn one_pace_for_all() {
     let (calls, paces) =
@@ -98,7 +98,7 @@ fn the_seed_decides() {
     assert_ne!(of_seed(1), of_seed(2));
 }
 
-/// The calls of the second minute, a second: how many were sent, and how many served.
+/// Returns the calls per second in the second minute: those sent, and those accepted.
 fn second_minute(arguments: &[&str]) -> (f64, f64) {
     let settled = ["--turns", "--stay", "2min"];
     let (calls, _) = calls(&[arguments, &settled].concat());
@@ -107,8 +107,8 @@ fn second_minute(arguments: &[&str]) -> (f64, f64) {
     (calls.len() as f64 / 60.0, served as f64 / 60.0)
 }
 
-/// Turns settle near what a service takes: 80 % to 120 % of it is served, and not much more is sent.
-/// The window is the hardest to follow, for it refuses all calls until its second is over.
+/// Turns settle near the capacity of a service: 80 % to 120 % of it is served, with few calls more.
+/// The window is the hardest case, because it refuses all calls until its second is over.
 // trap 37
 #[test]
 fn turns_serve_the_capacity_of_any_service() {
@@ -133,7 +133,7 @@ fn turns_serve_the_capacity_of_any_service() {
     }
 }
 
-/// Slower answers: many calls are under way, and news of them is late.
+/// With slower answers many calls are in flight, and their outcomes arrive late.
 #[test]
 fn turns_serve_the_capacity_with_late_news() {
     for (capacity, load) in [("1", "2"), ("50", "100"), ("5000", "10000")] {

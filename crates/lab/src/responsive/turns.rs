@@ -1,5 +1,5 @@
-//! Callers that take turns in virtual time, as they do behind a `PaceLayer`: workers that call again
-//! once they have an answer, or an open load that comes whatever becomes of it.
+//! Callers that take turns in virtual time, as behind a `PaceLayer`. They are workers that call
+//! again after each answer, or an open load that does not depend on answers.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use super::workers::Call;
 use crate::events::{EventQueue, nanoseconds};
 use crate::progress::Progress;
 
-/// The layer's own bounds on its queue.
+/// The default bounds of the layer's queue.
 const MOST_WAITING: usize = 1024;
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// How long a worker whose call was turned away waits before it calls again.
+/// The time that a worker waits after its call was turned away.
 const TURNED_AWAY: Duration = Duration::from_secs(1);
 
-/// The layer's timer counts in these.
+/// The resolution of the layer's timer, in nanoseconds.
 const TICK: u64 = 1_000_000;
 
-/// Who calls.
+/// The callers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Load {
-    /// So many workers, this far apart when they come.
+    /// A number of workers, which arrive at this distance.
     Closed { workers: usize, apart: Duration },
-    /// Calls a second, at random moments.
+    /// A number of calls per second, at random times.
     Open(f64),
 }
 
@@ -35,14 +35,14 @@ pub(super) enum Load {
 pub(super) struct Turns<'a> {
     pub(super) pace: &'a Pace,
     pub(super) load: Load,
-    /// How long each worker stays, or how long the open load lasts.
+    /// The time that each worker stays, or that the open load lasts.
     pub(super) stay: Option<Duration>,
     pub(super) latency: Duration,
-    /// Calls that are sent.
+    /// The most calls that are sent.
     pub(super) most: u32,
 }
 
-/// The calls that were sent, and how many were turned away.
+/// The calls that were sent, and the number of calls that were turned away.
 #[derive(Debug, PartialEq)]
 pub(super) struct Course {
     pub(super) calls: Vec<Call>,
@@ -50,11 +50,11 @@ pub(super) struct Course {
 }
 
 enum Step {
-    /// A call of the open load comes, and later the next.
+    /// A call of the open load arrives, and schedules the next.
     Come,
     /// A worker calls.
     Enter(usize),
-    /// The first in the queue asks for its turn.
+    /// The first call in the queue asks for its turn.
     Turn,
     Answer(usize, SentAt, bool),
 }
@@ -87,7 +87,7 @@ impl Turns<'_> {
         let mut course = Course { calls: Vec::new(), turned_away: 0 };
         let (mut number, mut progress) = (0, Progress::new(u64::from(self.most)));
         let mut waiting: VecDeque<Waiting> = VecDeque::new();
-        // When the timer of the first in the queue runs out.
+        // The time at which the timer of the first call in the queue ends.
         let mut timer = u64::MAX;
         while let Some(step) = queue.next() {
             let now = queue.now();
@@ -180,9 +180,9 @@ impl Turns<'_> {
     }
 }
 
-/// The time to the next of so many calls a second that come at random.
+/// Returns the time to the next call of a Poisson process with this rate.
 fn gap(rate: f64, random: &mut CallRandom) -> u64 {
-    // From 2⁻⁵³ to 1, both reached.
+    // From 2⁻⁵³ to 1, both included.
     let drawn = ((random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
     nanoseconds(crate::text::seconds(-drawn.ln() / rate))
 }

@@ -1,5 +1,5 @@
-//! The workers in virtual time: each waits for as long as its pace says, calls, hears the outcome, and
-//! begins anew, from when it comes until it goes.
+//! The workers in virtual time. Each waits for the interval of its pace, calls, records the
+//! outcome, and begins again, until it leaves.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::service::Service;
 use crate::events::{EventQueue, nanoseconds};
 use crate::progress::Progress;
 
-/// Who calls, and for how long.
+/// The workers and the duration of the simulation.
 pub(super) struct Workers<'a> {
-    /// One for each worker; clones of one are one pace.
+    /// One for each worker; clones share one pace.
     pub(super) paces: &'a [Pace],
     pub(super) apart: Duration,
     pub(super) stay: Option<Duration>,
     pub(super) latency: Duration,
-    /// Calls of all of them.
+    /// The most calls of all workers together.
     pub(super) most: u32,
 }
 
@@ -26,27 +26,27 @@ pub(super) struct Workers<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Call {
     pub(super) worker: usize,
-    /// When it reached the service.
+    /// The time at which the call reached the service.
     pub(super) at: f64,
-    /// What its worker had waited before.
+    /// The delay of its worker before the call.
     pub(super) delay: f64,
     pub(super) accepted: bool,
-    /// What the service could take then, in calls a second.
+    /// The capacity of the service at that time, in calls a second.
     pub(super) capacity: Option<f64>,
 }
 
-/// What happens next for a worker.
+/// The next step of a worker.
 enum Step {
-    /// It looks at its pace and waits.
+    /// The worker reads the interval of its pace and waits.
     Begin,
     /// Its call reaches the service.
     Call(Duration),
-    /// It hears what became of it.
+    /// The worker receives the outcome.
     Answer(SentAt, bool),
 }
 
 impl Workers<'_> {
-    /// Every call, in the order of time.
+    /// Returns every call, in the order of time.
     pub(super) fn calls(&self, mut service: Service, seed: u64) -> Vec<Call> {
         let throttled = Failure::new(FailureKind::Throttled);
         let mut randoms: Vec<_> =

@@ -19,7 +19,7 @@ use super::policy::{self, Choice, Policy};
 use super::server::{Fault, ServerSettings};
 use super::simulation::Scene;
 use super::{length, several, share};
-use crate::cli::Common;
+use crate::common::Common;
 use crate::error::{Found, LabError};
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
 use crate::text;

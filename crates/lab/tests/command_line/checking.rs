@@ -37,7 +37,7 @@ left, nothing is retried or hedged.
 }
 
 #[test]
-fn every_error_of_a_service_config_has_its_path() {
+fn service_config_errors_have_paths() {
     let broken = SERVICE_CONFIG
         .replace("\"maxAttempts\": 3", "\"maxAttempts\": 1")
         .replace("\"0.1s\"", "\"1h\"")
@@ -92,7 +92,7 @@ fn warnings_count_when_they_are_to() {
     assert_eq!(run_with(&["check", "-", "--strict"], SERVICE_CONFIG).0, 0);
 }
 
-/// What no entry speaks of is said too, and that a timeout leaves no time.
+/// Methods without an entry are described too, and a timeout that leaves no time is reported.
 #[test]
 fn methods_that_are_not_retried() {
     let (code, text, _) = run_with(&["check", "-"], "{}");
@@ -116,7 +116,7 @@ all other methods
     assert!(text.starts_with(expected), "{text}");
 }
 
-/// Every recommended range that a policy can leave, below and above, in the order of the file.
+/// Values below and above every recommended range give warnings, in the order of the file.
 #[test]
 fn warnings_outside_of_every_range() {
     let policy = |figures: [&str; 6]| {
@@ -163,7 +163,7 @@ fn warnings_outside_of_every_range() {
     assert_eq!(warnings(["1s", "3", "60s", "1h", "0.5", "10"]), [attempts]);
 }
 
-/// What really ends the retries is said, if it is not the number of attempts.
+/// The description names the limit that ends the retries, unless it is the number of attempts.
 #[test]
 fn when_the_retries_end() {
     let text = "[a]\nschedule = \"list\"\ndelays = [\"1s\", \"2s\"]\nmax_attempts = \"none\"\n\

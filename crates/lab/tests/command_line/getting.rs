@@ -1,4 +1,4 @@
-//! `lab get`, before a server that answers by a script.
+//! `lab get` with a server that follows a script.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -8,7 +8,7 @@ use tokio::net::TcpSocket;
 
 use super::{run, scratch};
 
-/// Answers each connection's request with the next of these, and then is gone. Gives back the
+/// Starts a server that answers one request per connection, in this order, and returns the
 /// requests.
 fn server(answers: &'static [&'static str]) -> (SocketAddr, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -29,7 +29,7 @@ fn server(answers: &'static [&'static str]) -> (SocketAddr, JoinHandle<Vec<Strin
     (address, serving)
 }
 
-/// A URL where nobody listens, for as long as the socket lives, which keeps the port.
+/// Reserves a port without a listener for as long as the socket lives; returns its URL.
 fn nobody() -> (TcpSocket, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -94,7 +94,7 @@ fn a_call_that_fails_ends_with_1() {
     serving.join().unwrap();
 }
 
-/// The retries end with the answer's head, so the call succeeded as far as the layer knows.
+/// The retries end with the answer's head, so for the layer the call succeeded.
 #[test]
 fn a_body_that_breaks_off() {
     let (address, serving) = server(&[UNAVAILABLE, "200 OK\r\ncontent-length: 9"]);
@@ -106,7 +106,7 @@ fn a_body_that_breaks_off() {
     serving.join().unwrap();
 }
 
-/// Nobody listens, so nothing was sent, so it is tried again.
+/// A refused connection has sent nothing, so the request is sent again.
 #[test]
 fn a_server_that_is_not_there() {
     let (_socket, url) = nobody();

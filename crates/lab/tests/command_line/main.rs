@@ -1,4 +1,4 @@
-//! The command line as its users meet it: exit codes, error texts, pipes, colours.
+//! The command line: exit codes, error texts, pipes, colours.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -34,7 +34,7 @@ fn small(more: &[&str]) -> (i32, String, String) {
     run(&[&SMALL, more].concat())
 }
 
-/// Runs it with this text on its standard input.
+/// Runs the command with this text on its standard input.
 fn run_with(arguments: &[&str], input: &str) -> (i32, String, String) {
     let mut child = lab(arguments)
         .stdin(Stdio::piped())
@@ -46,13 +46,13 @@ fn run_with(arguments: &[&str], input: &str) -> (i32, String, String) {
     ended(child.wait_with_output().unwrap())
 }
 
-/// A file of this test's own.
+/// Returns the path of a temporary file.
 fn scratch(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
 #[test]
-fn a_table_for_people_and_a_document_for_machines() {
+fn command_prints_a_table_or_json() {
     let (code, text, errors) = small(&[]);
     assert_eq!((code, &*errors), (0, ""));
     assert!(text.contains("clients  none  exponential"), "{text}");
@@ -82,7 +82,7 @@ fn pictures_of_both_kinds() {
 }
 
 #[test]
-fn what_cannot_be_done_ends_with_2_and_says_why() {
+fn failed_command_exits_with_2_and_a_reason() {
     for (arguments, text) in [
         (&["--plot", "x.jpg"][..], "the file's name must end in .svg or .png"),
         (&["--clients", "0"], "0 is not in 1..=100000"),

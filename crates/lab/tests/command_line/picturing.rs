@@ -1,10 +1,10 @@
-//! The pictures that are shown of the laboratory are what it draws.
+//! The pictures in the repository are equal to those that the laboratory draws.
 
 use std::path::PathBuf;
 
 use super::{lab, scratch};
 
-/// Draws the picture again, by the command that is stated with it.
+/// Draws the picture again by its documented command, and compares it.
 fn as_drawn_now(name: &str, arguments: &[&str]) {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let drawn = scratch(&format!("again-{name}"));

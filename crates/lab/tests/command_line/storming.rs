@@ -11,7 +11,7 @@ fn small(more: &[&str]) -> (i32, String, String) {
     run(&[&SMALL, more].concat())
 }
 
-/// The words of the row that begins so.
+/// Returns the words of the row that begins with this policy.
 fn row<'a>(text: &'a str, policy: &str) -> Vec<&'a str> {
     let line = text.lines().find(|line| line.trim_start().starts_with(policy)).unwrap();
     line.split_whitespace().collect()
@@ -36,7 +36,7 @@ fn a_storm_in_a_table() {
     assert_eq!(row(&one, "gRPC throttle"), row(&text, "gRPC throttle"));
 }
 
-/// A policy of one's own is what is known under a name, if it says the same.
+/// A policy in words gives the same figures as the named policy with the same values.
 #[test]
 fn policies_of_ones_own() {
     let file = scratch("storm.toml");
@@ -51,7 +51,7 @@ fn policies_of_ones_own() {
     ]);
     assert_eq!((code, &*errors), (0, ""));
     assert_eq!(row(&text, "ours ")[1..], row(&text, "standard ")[1..]);
-    // At one call a second, two tenths of it are below the least capacity, which is one token.
+    // At one call a second, a fifth of a token is below the least capacity, which is one token.
     assert_eq!(row(&text, "ours, for rate")[3..], row(&text, "small")[1..]);
     assert_ne!(row(&text, "standard:")[1..], row(&text, "standard ")[1..]);
 }
@@ -115,12 +115,13 @@ fn budgets_in_tables_and_in_a_document() {
     let (first, of_no_budget) = (&cases[0], &cases[1]);
     assert_eq!((&first["clients"], &first["failure_rate"]), (&1.into(), &0.5.into()));
     assert_eq!(of_no_budget["success_later"], 0.0);
-    // Three attempts; the last calls of the first seconds are not over by their end.
+    // Three attempts; the last calls of the first seconds end after these seconds.
     let load = of_no_budget["load_at_first"].as_f64().unwrap();
     assert!((2.9..=3.0).contains(&load), "{load}");
 }
 
-/// No call could succeed, nobody would see what comes of it, or no machine could hold it.
+/// Options are refused if no call could succeed, if nothing could be measured, or if memory would
+/// not suffice.
 #[test]
 fn what_cannot_be_is_refused() {
     for (arguments, text) in [
@@ -165,7 +166,7 @@ fn what_cannot_be_is_refused() {
     }
 }
 
-/// What is at the edge of what can be set ends, and soon.
+/// Simulations at the bounds of the options end, and soon.
 #[test]
 fn the_edges() {
     for arguments in [

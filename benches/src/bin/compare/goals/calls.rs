@@ -1,0 +1,275 @@
+//! The goals of whole calls: HTTP, gRPC, operations, the other layers, and the wire.
+
+use super::Figure::{Allocations, Boxed, Instructions, Size, Time, Whole};
+use super::Limit::{Above, AtMost, Shown, Times};
+use super::{Goal, Line, TOWER, goal, missed};
+
+pub(super) const LINES: &[Line] = &[
+    Line {
+        part: CALLS,
+        row: "template",
+        title: "first-time success, template, empty body",
+        ours: "ours",
+        goals: &[
+            missed(Instructions, Times(0.85, TOWER), 1.20),
+            missed(Allocations, AtMost(0.0), 1.0),
+            goal(Time, Shown(TOWER)),
+        ],
+    },
+    Line {
+        part: CALLS,
+        row: "fresh",
+        title: "first-time success, fresh, 1 KiB body",
+        ours: "ours",
+        goals: &[
+            missed(Instructions, Times(0.55, TOWER), 0.75),
+            missed(Allocations, AtMost(0.0), 1.0),
+            goal(Time, Shown(TOWER)),
+        ],
+    },
+    Line {
+        part: CALLS,
+        row: "never",
+        title: "cannot be retried: one attempt allowed",
+        ours: "ours-one-attempt",
+        goals: NEVER,
+    },
+    Line {
+        part: CALLS,
+        row: "never",
+        title: "cannot be retried: the client opted out",
+        ours: "ours-opted-out",
+        goals: NEVER,
+    },
+    Line {
+        part: CALLS,
+        row: "never",
+        title: "cannot be retried: the request opted out",
+        ours: "ours-opted-out-by-request",
+        goals: &[missed(Instructions, Times(1.4, TOWER), 1.48), goal(Allocations, AtMost(0.0))],
+    },
+    Line {
+        part: CALLS,
+        row: "never",
+        title: "cannot be retried: no body is kept",
+        ours: "ours-body-not-kept",
+        goals: NEVER,
+    },
+    Line {
+        part: CALLS,
+        row: "once",
+        title: "fails once, then succeeds, delay 0, paused clock, template",
+        ours: "ours",
+        goals: &[goal(Instructions, Shown(TOWER))],
+    },
+    Line {
+        part: CALLS,
+        row: "once-fresh",
+        title: "the same, fresh, 1 KiB body",
+        ours: "ours",
+        goals: &[goal(Instructions, Shown(TOWER))],
+    },
+    Line {
+        part: CALLS,
+        row: "once-unknown",
+        title: "the same, fresh, no run-time name in any table, attempt number shown",
+        ours: "ours",
+        goals: &[
+            missed(Instructions, Times(2.4, TOWER), 2.80),
+            missed(Allocations, AtMost(14.0), 17.0),
+        ],
+    },
+    Line {
+        part: CALLS,
+        row: "not-full",
+        title: "first-time success, fresh, all buckets full",
+        ours: "ours-full",
+        goals: &[],
+    },
+    Line {
+        part: CALLS,
+        row: "not-full",
+        title: "the same, the bucket of its own destination not full",
+        ours: "ours-own-not-full",
+        goals: &[missed(Instructions, Times(1.15, &["ours-full"]), 1.60)],
+    },
+    Line {
+        part: CALLS,
+        row: "not-full",
+        title: "the same, the bucket of another destination not full",
+        ours: "ours-other-not-full",
+        goals: &[missed(Instructions, Times(1.15, &["ours-full"]), 1.60)],
+    },
+    Line {
+        part: CALLS,
+        row: "observer",
+        title: "first-time success, fresh, observer on",
+        ours: "ours-on",
+        goals: &[
+            missed(Instructions, Times(1.3, &["ours-off"]), 1.90),
+            missed(Allocations, Above(0.0, "ours-off"), 2.0),
+        ],
+    },
+    Line {
+        part: CALLS,
+        row: "hook",
+        title: "first-time success, fresh, hook on",
+        ours: "ours-on",
+        goals: &[goal(Instructions, Shown(&["ours-off"]))],
+    },
+    Line {
+        part: CALLS,
+        row: "size",
+        title: "bytes of the future around a ready inner one",
+        ours: "ours",
+        goals: &[goal(Size, AtMost(424.0)), goal(Boxed, AtMost(0.0))],
+    },
+    Line {
+        part: GRPC,
+        row: "grpc",
+        title: "gRPC unary, first-time success, 1 KiB message in memory",
+        ours: "ours",
+        goals: &[missed(Instructions, Times(1.3, &["ours-http"]), 2.15)],
+    },
+    Line {
+        part: GRPC,
+        row: "grpc",
+        title: "the same, encoded when it is read, as generated clients have it",
+        ours: "ours-encoded",
+        goals: &[missed(Instructions, Times(1.3, &["ours-http"]), 2.15)],
+    },
+    Line {
+        part: GRPC,
+        row: "grpc",
+        title: "in memory, by a service config",
+        ours: "ours-by-config",
+        goals: &[missed(Instructions, Times(1.35, &["ours"]), 1.90)],
+    },
+    Line {
+        part: GRPC,
+        row: "inbound",
+        title: "deadline of an inbound call: the request has no field",
+        ours: "ours-without-field",
+        goals: &[goal(Allocations, AtMost(0.0))],
+    },
+    Line {
+        part: GRPC,
+        row: "inbound",
+        title: "the same, with the field",
+        ours: "ours",
+        goals: &[missed(Instructions, AtMost(700.0), 1500.0), goal(Allocations, AtMost(3.0))],
+    },
+    Line {
+        part: GRPC,
+        row: "inbound",
+        title: "the same, extensions there already, as behind a server",
+        ours: "ours-with-extensions",
+        goals: &[goal(Allocations, AtMost(1.0))],
+    },
+    Line {
+        part: OPERATIONS,
+        row: "retry",
+        title: "`retry()` of a closure, success",
+        ours: "ours",
+        goals: &[
+            missed(Instructions, Times(1.5, &["backon"]), 8.2),
+            missed(Allocations, AtMost(0.0), 1.0),
+        ],
+    },
+    Line {
+        part: OPERATIONS,
+        row: "retry-once",
+        title: "`retry()` of a closure, fails once, delay 0",
+        ours: "ours",
+        goals: &[
+            missed(Instructions, Times(1.25, &["backon"]), 2.40),
+            missed(Allocations, AtMost(1.0), 3.0),
+        ],
+    },
+    Line {
+        part: OPERATIONS,
+        row: "retry-size",
+        title: "bytes of the future of `retry()`",
+        ours: "ours",
+        goals: &[missed(Size, AtMost(240.0), 448.0)],
+    },
+    Line {
+        part: LAYERS,
+        row: "hedge",
+        title: "hedged call, first attempt succeeds at its second poll, fixed delay",
+        ours: "ours-fixed",
+        goals: &[missed(Instructions, Times(0.31, &["tower-hedge"]), 0.85)],
+    },
+    Line {
+        part: LAYERS,
+        row: "hedge",
+        title: "the same, delay by quantile",
+        ours: "ours-quantile",
+        goals: &[missed(Instructions, Times(0.37, &["tower-hedge"]), 0.97)],
+    },
+    Line {
+        part: LAYERS,
+        row: "pace",
+        title: "paced call that need not wait",
+        ours: "ours",
+        goals: &[goal(Allocations, AtMost(0.0))],
+    },
+    Line {
+        part: WIRE,
+        row: "wire",
+        title: "1 KiB PUT over loopback HTTP/1.1, the client's side, hyper-util",
+        ours: "ours",
+        goals: &[missed(Whole, Times(1.062, &["bare"]), 1.10), goal(Allocations, AtMost(3.0))],
+    },
+    Line {
+        part: WIRE,
+        row: "wire-h2",
+        title: "the same over HTTP/2",
+        ours: "ours",
+        goals: &[missed(Whole, Times(1.05, &["bare"]), 1.09)],
+    },
+    Line {
+        part: WIRE,
+        row: "wire-reqwest",
+        title: "over HTTP/1.1, reqwest",
+        ours: "ours",
+        goals: &[],
+    },
+    Line {
+        part: WIRE,
+        row: "in-flight-256",
+        title: "CPU of a call on 2 threads with 256 in flight, HTTP/1.1",
+        ours: "ours",
+        goals: &[goal(Time, Times(1.03, &["bare"]))],
+    },
+    Line {
+        part: WIRE,
+        row: "in-flight-256-h2",
+        title: "CPU of a call on 2 threads with 256 in flight, HTTP/2",
+        ours: "ours",
+        goals: &[goal(Time, Times(1.03, &["bare"]))],
+    },
+    Line {
+        part: WIRE,
+        row: "in-flight-512",
+        title: "CPU of a call on 2 threads with 512 in flight, HTTP/1.1",
+        ours: "ours",
+        goals: &[goal(Time, Times(1.03, &["bare"]))],
+    },
+    Line {
+        part: WIRE,
+        row: "in-flight-512-h2",
+        title: "CPU of a call on 2 threads with 512 in flight, HTTP/2",
+        ours: "ours",
+        goals: &[goal(Time, Times(1.03, &["bare"]))],
+    },
+];
+
+/// The goals of calls that cannot be retried: little above a policy of tower's that never clones.
+const NEVER: &[Goal] = &[goal(Instructions, Times(1.4, TOWER)), goal(Allocations, AtMost(0.0))];
+
+const CALLS: &str = "Calls";
+const GRPC: &str = "gRPC";
+const OPERATIONS: &str = "Operations";
+const LAYERS: &str = "Other layers";
+const WIRE: &str = "On the wire";
