@@ -11,7 +11,7 @@ mod echo;
 use echo::Text;
 use echo::echo_client::EchoClient;
 use futures_util::{TryStreamExt, stream};
-use reattempt::service_config::{ServiceConfig, ServiceConfigHandle};
+use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigHandle};
 use reattempt::{Configured, Event, ServiceConfigLayer};
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};

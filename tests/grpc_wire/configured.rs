@@ -1,6 +1,6 @@
 //! A service config on the wire: methods of one channel that are retried, hedged or neither.
 
-use reattempt::service_config::{ServiceConfig, ServiceConfigHandle};
+use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigHandle};
 use reattempt::{Configured, ServiceConfigLayer};
 
 use super::*;

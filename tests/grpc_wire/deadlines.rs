@@ -132,7 +132,7 @@ async fn dl_3_an_answer_that_stops_in_the_middle_is_ended_by_the_deadline() {
 }
 
 /// A service config whose policy lists these codes, under a throttle.
-fn config(policy: &str, codes: &str) -> reattempt::service_config::ServiceConfig {
+fn config(policy: &str, codes: &str) -> reattempt::grpc::service_config::ServiceConfig {
     let policy = match policy {
         "retryPolicy" => format!(
             r#""retryPolicy": {{"maxAttempts": 3, "initialBackoff": "0.01s", "maxBackoff": "0.01s",
@@ -147,7 +147,7 @@ fn config(policy: &str, codes: &str) -> reattempt::service_config::ServiceConfig
         r#"{{"methodConfig": [{{"name": [{{}}], {policy}}}],
         "retryThrottling": {{"maxTokens": 10, "tokenRatio": 0.1}}}}"#
     );
-    reattempt::service_config::ServiceConfig::parse(&text).unwrap()
+    reattempt::grpc::service_config::ServiceConfig::parse(&text).unwrap()
 }
 
 /// Calls a method of each kind until its time is over, after a first call that has made the connection.
@@ -191,8 +191,9 @@ async fn tn_4_warm_channel_exceeds_the_deadline() {
             {
                 let hangs = std::iter::repeat_n(vec![Step::Hang], 20);
                 let server = Server::in_memory(warm.then(succeeds).into_iter().chain(hangs));
-                let handle =
-                    reattempt::service_config::ServiceConfigHandle::new(config(policy, codes));
+                let handle = reattempt::grpc::service_config::ServiceConfigHandle::new(config(
+                    policy, codes,
+                ));
                 let layer = reattempt::ServiceConfigLayer::new(handle.clone());
                 let service = ServiceBuilder::new().layer(layer).service(server.channel());
                 let ends = four_kinds(service, warm).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use reattempt::service_config::{ServiceConfig, Throttle, Throttling};
+use reattempt::grpc::service_config::{ServiceConfig, Throttle, Throttling};
 use reattempt::{HedgeLayer, HedgePolicy, HedgeReport, RetryBudget, ServiceConfigLayer};
 use tokio::sync::Notify;
 use tonic::body::Body;

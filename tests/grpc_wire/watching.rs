@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use reattempt::PeekTrailersLayer;
-use reattempt::service_config::{Throttle, Throttling};
+use reattempt::grpc::service_config::{Throttle, Throttling};
 
 use super::*;
 

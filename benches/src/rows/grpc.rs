@@ -2,7 +2,7 @@
 
 use http::Request;
 use http_body_util::BodyExt;
-use reattempt::service_config::ServiceConfig;
+use reattempt::grpc::service_config::ServiceConfig;
 use reattempt::{RetryLayer, ServiceConfigLayer};
 use tower::Layer;
 

@@ -10,7 +10,8 @@ use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower::BoxError;
 
-use crate::{PaceRefused, TimedOut, clock};
+use crate::call::clock;
+use crate::{PaceRefused, TimedOut};
 
 /// The inner service's own error type; no time limit interrupts an attempt. The
 /// default, but for gRPC.

@@ -40,85 +40,76 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod clock;
-mod configured;
-mod deadline;
+mod call;
 mod error_mode;
 mod hedge;
-mod hook;
-#[cfg(feature = "opentelemetry")]
-mod metrics;
-mod observe;
 mod operation;
-mod options;
 mod pace;
-mod peek_trailers;
-mod policy;
 mod protocol;
-mod random;
-mod redact;
-mod report;
 #[cfg(feature = "reqwest")]
 mod reqwest_ext;
 mod retry;
 mod send;
-mod timed_out;
 
+pub mod grpc;
 pub mod order;
 pub mod profile;
 pub mod schedule;
-pub mod service_config;
 
 /// The README's example, compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-pub use configured::{Configured, ConfiguredFuture, ServiceConfigLayer};
-pub use deadline::{Deadline, InboundDeadline, InboundDeadlineLayer};
+pub use call::deadline::Deadline;
+pub use call::hook::AttemptContext;
+#[cfg(feature = "tracing")]
+pub use call::observe::TracingObserver;
+pub use call::observe::{Event, Observer};
+pub use call::options::CallOptions;
+pub use call::outcome::Outcome;
+pub use call::pace_refused::{PaceRefusal, PaceRefused};
+pub use call::random::CallRandom;
+pub use call::report::{AttemptOutcome, AttemptReport, Report, ReportSlot};
+pub use call::timed_out::{RefusedResponse, TimeLimit, TimedOut};
+pub use call::wishes::{AttemptNumber, NestedMarker, RetrySafety};
 pub use error_mode::{Answered, BoxedError, ErrorMode, OwnError};
-pub use hedge::{Extended, Hedge, HedgeFuture, HedgeLayer, HedgePolicy, HedgeReport, Hedgeable};
-pub use hook::AttemptContext;
+pub use grpc::service_config::{Configured, ConfiguredFuture, ServiceConfigLayer};
+pub use grpc::{
+    Grpc, GrpcBody, GrpcCode, InboundDeadline, InboundDeadlineLayer, PeekTrailers,
+    PeekTrailersBody, PeekTrailersFuture, PeekTrailersLayer,
+};
 #[cfg(feature = "opentelemetry")]
-pub use metrics::{
+pub use grpc::{
     GrpcMetrics, GrpcMetricsLayer, Measured, MeasuredBody, MeasuredFuture, RetryMetric,
 };
-#[cfg(feature = "tracing")]
-pub use observe::TracingObserver;
-pub use observe::{Event, Observer};
+pub use hedge::{Extended, Hedge, HedgeFuture, HedgeLayer, HedgePolicy, HedgeReport, Hedgeable};
 pub use operation::{
     IntoOperationPolicy, Operations, RetryError, Retrying, RetryingFuture, is_transient_io_error,
     is_transient_sqlstate, retry, retry_blocking,
 };
-pub use options::CallOptions;
-pub use pace::{Pace, PaceFuture, PaceLayer, PaceRefusal, PaceRefused, Paced};
-pub use peek_trailers::{PeekTrailers, PeekTrailersBody, PeekTrailersFuture, PeekTrailersLayer};
-pub use policy::{Profile, RetryPolicy, StockDelay};
+pub use pace::{Pace, PaceFuture, PaceLayer, Paced};
 #[cfg(feature = "reqwest")]
 pub use protocol::SavedReqwest;
 #[cfg(feature = "tower-http")]
 pub use protocol::TowerHttpClassifier;
 pub use protocol::{
-    AttemptKind, AttemptNumber, ClassifyOutcome, CloneRequest, DrainBody, Grpc, GrpcBody, Http,
-    Messages, NestedMarker, NextAttempt, Origin, Outcome, Protocol, Replay, RetrySafety, Saved,
-    SavedClone, SavedRequest,
+    AttemptKind, ClassifyOutcome, CloneRequest, DrainBody, Http, Messages, NextAttempt, Origin,
+    Protocol, Replay, Saved, SavedClone, SavedRequest,
 };
-pub use random::CallRandom;
 pub use reattempt_control::RetryBudget;
 pub use reattempt_core::{
     Account, Budget, Call, CallEnd, Classification, Classifier, ConfigError, Decision,
     FailedAttempt, Failure, FailureKind, Limits, PaidRetry, Permit, PermitIssuer, ServerHint,
     SpendOnly, StopReason, Terms, Undone, Unlimited, Verdict,
 };
-pub use reattempt_grpc::Code as GrpcCode;
 pub use reattempt_http::{
     Hinted, Hints, IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key, verdict_of_error,
     verdict_of_status,
 };
 pub use reattempt_replay::{ReplayBody, ReplayCharge, ReplayError, ReplayLimits, ReplayMemory};
-pub use report::{AttemptOutcome, AttemptReport, Report, ReportSlot};
 #[cfg(feature = "reqwest")]
 pub use reqwest_ext::ReqwestExt;
+pub use retry::policy::{Profile, RetryPolicy, StockDelay};
 pub use retry::{Retry, RetryFuture, RetryLayer};
 pub use send::check;
-pub use timed_out::{RefusedResponse, TimeLimit, TimedOut};

@@ -20,10 +20,11 @@ use super::HedgePolicy;
 use super::running::{Readying, Running};
 use super::service::Shared;
 use super::stopwatch::Stopwatch;
+use crate::call::clock;
+use crate::call::random::CallRandom;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
-use crate::random::CallRandom;
-use crate::{CallOptions, Deadline, clock};
+use crate::{CallOptions, Deadline};
 
 pub(super) use ended::{AnswerOf, Outcome, Over, OverOf, timed_out};
 pub(super) use opening::Opening;

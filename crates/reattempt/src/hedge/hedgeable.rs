@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, Method};
 
-use crate::protocol::{Grpc, Http, Protocol};
+use crate::protocol::{Http, Protocol};
 
 /// A protocol that tells which requests of type `Request` may be hedged.
 pub trait Hedgeable<Request>: Protocol {
@@ -21,13 +21,6 @@ impl<B> Hedgeable<http::Request<B>> for Http {
 impl Hedgeable<reqwest::Request> for Http {
     fn may_hedge(&self, request: &reqwest::Request, idempotent: bool) -> bool {
         by_method(request.method(), request.headers(), idempotent)
-    }
-}
-
-/// Only the caller knows which methods are safe, and says so by putting the layer in (rule HG-14).
-impl<Request> Hedgeable<Request> for Grpc {
-    fn may_hedge(&self, _: &Request, _: bool) -> bool {
-        true
     }
 }
 

@@ -3,7 +3,6 @@
 use tower_layer::Layer;
 
 use super::{Hedge, HedgePolicy};
-use crate::protocol::Grpc;
 
 /// Wraps a client in hedging: a call that takes long is sent again, and the first response that is not
 /// worth another attempt wins.
@@ -82,13 +81,6 @@ impl HedgeLayer {
     /// Hedging of HTTP requests with every default ([`HedgePolicy::http`]).
     pub fn http() -> Self {
         Self::new(HedgePolicy::http())
-    }
-}
-
-impl HedgeLayer<HedgePolicy<Grpc>> {
-    /// Hedging of gRPC calls, **all of them**, with every default ([`HedgePolicy::grpc`]).
-    pub fn grpc() -> Self {
-        Self::new(HedgePolicy::grpc())
     }
 }
 

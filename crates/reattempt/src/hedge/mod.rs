@@ -14,7 +14,6 @@
 mod call;
 mod extended;
 mod future;
-mod grpc;
 mod hedgeable;
 mod layer;
 mod policy;
@@ -29,7 +28,6 @@ pub use future::HedgeFuture;
 pub use hedgeable::Hedgeable;
 pub use layer::HedgeLayer;
 pub use policy::HedgePolicy;
-pub(crate) use policy::Settings as HedgeSettings;
 pub use report::HedgeReport;
 pub use service::Hedge;
 pub(crate) use service::{Shared as HedgeShared, begin};

@@ -6,14 +6,15 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{StatusCode, Uri};
+use http::{HeaderMap, StatusCode, Uri};
 use reattempt_control::{Latencies, RetryBudget};
 use reattempt_core::{Budget, ConfigError, Limits, Verdict};
 use reattempt_replay::ReplayLimits;
 
+use crate::call::finish::Client;
 use crate::error_mode::BoxedError;
-use crate::protocol::{Grpc, Http, Messages, Outcome, Protocol};
-use crate::{Event, Observer};
+use crate::protocol::{Http, Messages, Outcome, Protocol};
+use crate::{CallOptions, Event, Observer};
 
 /// The most attempts that a policy allows, whatever it is told: the cap of gRPC clients (rule CALL-8).
 pub(super) const MOST_ATTEMPTS: u32 = 5;
@@ -98,21 +99,8 @@ impl Default for HedgePolicy {
     }
 }
 
-impl HedgePolicy<Grpc> {
-    /// Hedging of gRPC calls: **of every method** that is called through it (rule HG-14).
-    ///
-    /// The codes that leave the other attempts running are UNAVAILABLE, RESOURCE_EXHAUSTED and
-    /// DEADLINE_EXCEEDED, unless [`non_fatal_codes`](Self::non_fatal_codes) says otherwise. No budget
-    /// unless one is given; up to 256 KiB of each request kept. A response whose headers are not its
-    /// end wins, whatever status its trailers will bring (rules COM-1, HG-3).
-    pub fn grpc() -> Self {
-        let policy = Self::with_protocol(Grpc::default(), RetryBudget::unlimited());
-        policy.replay(ReplayLimits::default().per_call(256 * 1024))
-    }
-}
-
 impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
-    fn with_protocol(protocol: K, budget: B) -> Self {
+    pub(crate) fn with_protocol(protocol: K, budget: B) -> Self {
         Self::of(Settings {
             protocol,
             budget,
@@ -138,6 +126,20 @@ impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
             HedgeDelay::Fixed(delay) => Some(*delay),
             HedgeDelay::Quantile(latencies) => latencies.quantile(),
         }
+    }
+}
+
+impl<K: Protocol, B: Budget> Client for Settings<K, B> {
+    fn budget(&self) -> &dyn Budget {
+        &self.budget
+    }
+
+    fn observer(&self) -> Option<&dyn Observer> {
+        self.observer.as_deref()
+    }
+
+    fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
+        self.protocol.judge_trailers(trailers, options)
     }
 }
 
@@ -241,7 +243,7 @@ where
         self.observer(observer)
     }
 
-    pub(super) fn set(self, change: impl FnOnce(&mut Settings<K, B>)) -> Self {
+    pub(crate) fn set(self, change: impl FnOnce(&mut Settings<K, B>)) -> Self {
         let mut settings = self.into_settings();
         change(&mut settings);
         Self::of(settings)

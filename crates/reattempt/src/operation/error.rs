@@ -7,7 +7,7 @@ use std::time::Duration;
 use reattempt_core::StopReason;
 
 use crate::Report;
-use crate::redact::Redacted;
+use crate::call::redact::Redacted;
 
 /// The operation's last error, why there was no further attempt, and what happened on the way.
 ///

@@ -12,7 +12,7 @@ use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, Failure, FailureKind, Schedule, Unlimited, Verdict};
 
 use crate::error_mode::OwnError;
-use crate::protocol::Protocol;
+use crate::protocol::{Protocol, sealed};
 use crate::{CallOptions, Profile, RetryPolicy};
 
 mod blocking;
@@ -191,6 +191,8 @@ where
 /// Operations that are no requests of a service: [`retry`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Operations;
+
+impl sealed::Sealed for Operations {}
 
 impl Protocol for Operations {
     /// There is none, and no hook to change it: an operation prepares itself.

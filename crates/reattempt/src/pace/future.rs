@@ -11,11 +11,12 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tower_service::Service;
 
 use super::queue::{Place, Step};
-use super::refused::PaceRefused;
 use super::settings::{Sent, Settings};
+use crate::Deadline;
+use crate::call::clock;
+use crate::call::pace_refused::PaceRefused;
 use crate::error_mode::ErrorMode;
 use crate::protocol::ClassifyOutcome;
-use crate::{Deadline, clock};
 
 pin_project! {
     /// A call that is paced.

@@ -8,16 +8,15 @@ use std::time::Duration;
 
 use http::StatusCode;
 use reattempt_core::Verdict;
-use reattempt_grpc::Code;
 use reattempt_schedule_responsive::Responsive;
 use tower_layer::Layer;
 
 use super::Pace;
 use super::queue::{Bounds, Queue};
 use super::settings::Settings;
+use crate::call::random::Seed;
 use crate::error_mode::BoxedError;
-use crate::protocol::{CloneRequest, Grpc, Http, Messages, Outcome, Protocol};
-use crate::random::Seed;
+use crate::protocol::{CloneRequest, Http, Messages, Outcome, Protocol};
 
 /// Paces the calls of a client: each is sent one interval after the one before it.
 ///
@@ -148,14 +147,6 @@ impl PaceLayer {
     }
 }
 
-impl PaceLayer<Grpc> {
-    /// Paces gRPC calls: throttled is RESOURCE_EXHAUSTED, where it is among the headers of a response
-    /// that has no messages. A status after messages passes unseen, and the call counts as a success.
-    pub fn grpc(pace: Responsive) -> Self {
-        Self::with_protocol(pace, Grpc::default())
-    }
-}
-
 impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
     /// Paces the calls of any service, judged by `judge`: throttled is a failure of the kind
     /// [`Throttled`](reattempt_core::FailureKind::Throttled).
@@ -184,7 +175,7 @@ impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
 
 /// Settings of every protocol.
 impl<K: Protocol, M> PaceLayer<K, M> {
-    fn with_protocol(pace: Responsive, protocol: K) -> Self {
+    pub(crate) fn with_protocol(pace: Responsive, protocol: K) -> Self {
         pace.give_turns();
         let queue = Arc::new(Queue::new(DEFAULT_BOUNDS));
         Self::of(Settings { pace, protocol, tells: true, seed: None, queue })
@@ -194,7 +185,7 @@ impl<K: Protocol, M> PaceLayer<K, M> {
         Self { settings, mode: PhantomData }
     }
 
-    fn set(mut self, change: impl FnOnce(&mut Settings<K>)) -> Self {
+    pub(crate) fn set(mut self, change: impl FnOnce(&mut Settings<K>)) -> Self {
         change(&mut self.settings);
         self
     }
@@ -278,14 +269,6 @@ impl<M> PaceLayer<Http, M> {
     /// Gives one status a verdict of its own, in place of the table's.
     pub fn on_status(self, status: StatusCode, verdict: Verdict) -> Self {
         self.set(|settings| settings.protocol.set_status(status, verdict))
-    }
-}
-
-/// Settings of gRPC.
-impl<M> PaceLayer<Grpc, M> {
-    /// Gives one gRPC code a verdict of its own, in place of the table's.
-    pub fn on_code(self, code: Code, verdict: Verdict) -> Self {
-        self.set(|settings| settings.protocol.set_code(code, verdict))
     }
 }
 

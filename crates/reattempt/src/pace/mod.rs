@@ -7,7 +7,6 @@
 mod future;
 mod layer;
 mod queue;
-mod refused;
 mod request;
 mod send;
 mod service;
@@ -15,6 +14,5 @@ mod settings;
 
 pub use future::PaceFuture;
 pub use layer::PaceLayer;
-pub use refused::{PaceRefusal, PaceRefused};
 pub use request::Paced;
 pub use service::Pace;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use reattempt_schedule_responsive::Responsive;
 
-use super::refused::{PaceRefusal, PaceRefused};
+use crate::call::pace_refused::{PaceRefusal, PaceRefused};
 
 /// How many calls may wait, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use http::Request;
 
-use crate::protocol::{CloneRequest, Grpc, Http, Protocol};
+use crate::protocol::{CloneRequest, Http, Protocol};
 use crate::{CallOptions, Deadline};
 
 /// A protocol whose requests of type `Request` can be paced. Sealed.
@@ -21,13 +21,6 @@ impl<B> Paced<Request<B>> for Http {
         let extensions = request.extensions();
         let of_options = extensions.get().and_then(CallOptions::get_deadline);
         extensions.get().copied().into_iter().chain(of_options).min()
-    }
-}
-
-impl<B> Paced<Request<B>> for Grpc {
-    fn deadline(&self, request: &Request<B>) -> Option<Deadline> {
-        let told = Deadline::from_headers(request.headers());
-        self.http.deadline(request).into_iter().chain(told).min()
     }
 }
 

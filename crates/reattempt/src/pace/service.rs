@@ -13,7 +13,7 @@ use super::PaceFuture;
 use super::future::can_refuse;
 use super::request::Paced;
 use super::settings::Settings;
-use crate::clock;
+use crate::call::clock;
 use crate::error_mode::{ErrorMode, OwnError};
 use crate::protocol::{ClassifyOutcome, Http};
 

@@ -10,15 +10,16 @@ use reattempt_schedule_responsive::Responsive;
 use tokio::time::Instant;
 
 use super::queue::{Place, Queue, Step};
+use crate::Deadline;
+use crate::call::clock;
+use crate::call::random::{CallRandom, Seed};
 use crate::protocol::ClassifyOutcome;
-use crate::random::{CallRandom, Seed};
-use crate::{Deadline, clock};
 
 /// What a layer and the services it makes go by.
 #[derive(Debug, Clone)]
-pub(super) struct Settings<K> {
+pub(crate) struct Settings<K> {
     pub(super) pace: Responsive,
-    pub(super) protocol: K,
+    pub(crate) protocol: K,
     /// Whether outcomes are told to the pace.
     pub(super) tells: bool,
     pub(super) seed: Option<Seed>,

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use reattempt_core::{Failure, FailureKind, Verdict};
 
-use crate::redact::redacted;
+use crate::call::errors::causes;
 use crate::{PaceRefusal, PaceRefused, TimeLimit, TimedOut};
 
 /// Asks what HTTP makes of it, then looks for tower's and tokio's own timeouts, which HTTP does not
@@ -46,25 +46,4 @@ fn is_past_deadline(error: &(dyn Error + 'static)) -> bool {
     causes(error)
         .filter_map(|error| error.downcast_ref::<PaceRefused>())
         .any(|refused| refused.reason() == PaceRefusal::DeadlineTooSoon)
-}
-
-/// The error and its causes, from the outside in.
-pub(crate) fn causes<'a>(
-    error: &'a (dyn Error + 'static),
-) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&error| error.source())
-}
-
-/// Returns the error and its causes in one line, without credentials.
-pub(crate) fn chain(error: &(dyn Error + 'static)) -> Box<str> {
-    let mut text = error.to_string();
-    for cause in causes(error).skip(1) {
-        let cause = cause.to_string();
-        // Many errors repeat their cause in their own text.
-        if !text.ends_with(&cause) {
-            text.push_str(": ");
-            text.push_str(&cause);
-        }
-    }
-    redacted(&text).into()
 }

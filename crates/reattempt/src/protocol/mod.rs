@@ -7,23 +7,22 @@
 
 use std::borrow::Cow;
 use std::error::Error;
-use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use reattempt_core::Undone;
 use reattempt_core::{Classification, StopReason, Verdict};
 use reattempt_replay::ReplayWatch;
 use tokio::time::Instant;
 
+use crate::call::clock;
+use crate::call::finish::Finish;
+pub(crate) use crate::call::outcome::Outcome;
+pub(crate) use crate::call::wishes::{AttemptNumber, NestedMarker, RetrySafety, Wishes};
 use crate::error_mode::ErrorMode;
-use crate::redact::{Names, Redacted};
-use crate::{CallOptions, Deadline, PaceRefused, RefusedResponse, Report, clock};
+use crate::{CallOptions, Deadline, PaceRefused, RefusedResponse, Report};
 
 mod cloned;
 mod errors;
-mod grpc;
 mod message;
 mod redirects;
 mod settings;
@@ -39,11 +38,7 @@ pub use self::reqwest::SavedReqwest;
 #[cfg(feature = "tower-http")]
 pub use self::tower_http::TowerHttpClassifier;
 pub use cloned::{CloneRequest, SavedClone};
-pub(crate) use errors::{chain, is_refused_here};
-#[cfg(feature = "opentelemetry")]
-pub(crate) use grpc::code_of_error;
-pub(crate) use grpc::{Committed, Unanswered};
-pub use grpc::{Grpc, GrpcBody};
+pub(crate) use errors::{is_refused_here, verdict_of_error};
 pub use message::{DrainBody, SavedRequest};
 pub(crate) use message::{host, wishes_of};
 pub use settings::Http;
@@ -120,19 +115,11 @@ impl Messages for Http {
     }
 }
 
-impl Messages for Grpc {
-    fn messages(&mut self) -> &mut Http {
-        &mut self.http
-    }
-}
-
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
 
     impl Sealed for super::Http {}
-    impl Sealed for super::Grpc {}
     impl<C> Sealed for super::CloneRequest<C> {}
-    impl Sealed for crate::Operations {}
 }
 
 /// Carries requests of type `Request` over retries.
@@ -304,8 +291,8 @@ pub trait ClassifyOutcome<Response>: Protocol {
     fn answer(response: Response, open: bool) -> Self::Answer;
 
     /// What the caller gets of an open response, with what is to be told of the call at its end.
-    fn watched(response: Response, committed: Committed) -> Self::Answer {
-        drop(committed);
+    fn watched(response: Response, finish: Finish) -> Self::Answer {
+        drop(finish);
         Self::answer(response, true)
     }
 
@@ -402,17 +389,6 @@ pub struct NextAttempt {
     pub deadline: Option<Deadline>,
 }
 
-/// Whether a request may be retried.
-#[derive(Debug, Clone, Copy)]
-pub struct RetrySafety {
-    /// Whether it may be retried at all.
-    pub carry: bool,
-    /// Whether it may be carried out twice.
-    pub repeatable: bool,
-    /// Whether only an idempotency key makes it so.
-    pub keyed: bool,
-}
-
 /// What a layer adds to a request. On most calls it is nothing, and then the request is not touched.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Added<'a> {
@@ -424,104 +400,4 @@ pub struct Added<'a> {
     pub marker: Option<&'a NestedMarker>,
     /// Whether it has fields that its protocol sets itself, which are to go.
     pub strip: bool,
-}
-
-/// What is found in the extensions and headers of a new request.
-#[derive(Debug, Default)]
-pub struct Wishes {
-    /// The caller's overrides.
-    pub options: Option<CallOptions>,
-    /// The call's deadline.
-    pub deadline: Option<Deadline>,
-    /// The one that the request carries to whoever it is sent to.
-    pub told: Option<Deadline>,
-    /// An outer retry layer's marker.
-    pub outer: Option<NestedMarker>,
-    /// Whether the request has fields that its protocol sets itself.
-    pub strip: bool,
-}
-
-/// How an attempt ended, as a classifier sees it.
-///
-/// Its debug output has the names of the headers only, and URLs in errors without user information and
-/// query.
-#[derive(Clone, Copy)]
-#[non_exhaustive]
-pub enum Outcome<'a> {
-    /// The head of a response.
-    Response {
-        /// Its status.
-        status: StatusCode,
-        /// Its headers.
-        headers: &'a HeaderMap,
-    },
-    /// An error of the inner service; its causes are in its `source()` chain.
-    Error(&'a (dyn Error + 'static)),
-}
-
-impl<'a> Outcome<'a> {
-    /// The status, when there is a response.
-    pub fn status(&self) -> Option<StatusCode> {
-        match self {
-            Outcome::Response { status, .. } => Some(*status),
-            Outcome::Error(_) => None,
-        }
-    }
-
-    /// The headers, when there is a response.
-    pub fn headers(&self) -> Option<&'a HeaderMap> {
-        match self {
-            Outcome::Response { headers, .. } => Some(headers),
-            Outcome::Error(_) => None,
-        }
-    }
-
-    /// The first error of type `T` in the chain of causes.
-    pub fn find_error<T: Error + 'static>(&self) -> Option<&'a T> {
-        match self {
-            Outcome::Error(error) => errors::causes(*error).find_map(|error| error.downcast_ref()),
-            Outcome::Response { .. } => None,
-        }
-    }
-}
-
-impl fmt::Debug for Outcome<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Outcome::Response { status, headers } => f
-                .debug_struct("Response")
-                .field("status", status)
-                .field("headers", &Names(headers))
-                .finish(),
-            Outcome::Error(error) => f.debug_tuple("Error").field(&Redacted(error)).finish(),
-        }
-    }
-}
-
-/// The number of the attempt that carries it, in the extensions of every attempt from the second on
-/// (not reqwest's, whose extensions are private).
-///
-/// ```
-/// # use reattempt::AttemptNumber;
-/// fn number_of(request: &http::Request<()>) -> u32 {
-///     request.extensions().get::<AttemptNumber>().map_or(1, |number| number.0)
-/// }
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct AttemptNumber(pub u32);
-
-/// In the extensions of a request: an outer layer retries it already.
-#[derive(Debug, Clone, Default)]
-pub struct NestedMarker(Arc<AtomicBool>);
-
-impl NestedMarker {
-    /// The inner layer tells that it has given up.
-    pub(crate) fn give_up(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    /// Whether an inner layer gave up since the last look.
-    pub(crate) fn take_given_up(&self) -> bool {
-        self.0.swap(false, Ordering::AcqRel)
-    }
 }

@@ -25,7 +25,7 @@ pub(super) fn followed_by_service_of(extensions: &Extensions) -> bool {
 /// Returns `true` if the error comes of a reqwest client.
 pub(super) fn followed_by_client_of(error: &(dyn Error + 'static)) -> bool {
     #[cfg(feature = "reqwest")]
-    if super::errors::causes(error).any(|error| error.is::<reqwest::Error>()) {
+    if crate::call::errors::causes(error).any(|error| error.is::<reqwest::Error>()) {
         return true;
     }
     let _ = error;

@@ -14,8 +14,8 @@ use reattempt_replay::{ReplayLimits, SavedHead};
 
 use super::{Outcome, Protocol, RetrySafety, errors};
 use crate::CallOptions;
+use crate::call::options::{SharedClassifier, chained};
 use crate::error_mode::OwnError;
-use crate::options::{SharedClassifier, chained};
 
 /// More than an error page has, and less than a new connection costs.
 const DISCARD_LIMIT: u64 = 16 * 1024;

@@ -9,7 +9,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tower_service::Service;
 
 use super::progress::Granted;
-use crate::clock;
+use crate::call::clock;
 
 type HookFuture<H> = Pin<Box<dyn Future<Output = H> + Send>>;
 

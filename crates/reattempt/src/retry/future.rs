@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::call::Call;
-use crate::deadline::PASSED;
+use crate::call::deadline::PASSED;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 

@@ -4,7 +4,6 @@ use tower_layer::Layer;
 
 use super::Retry;
 use crate::RetryPolicy;
-use crate::protocol::Grpc;
 
 /// Wraps a client in retries. A wait needs a tokio runtime with its time driver on
 /// ([`RetryPolicy`]).
@@ -28,13 +27,6 @@ impl RetryLayer {
     /// Retries of HTTP requests with every default ([`RetryPolicy::http`]).
     pub fn http() -> Self {
         Self::new(RetryPolicy::http())
-    }
-}
-
-impl RetryLayer<RetryPolicy<Grpc>> {
-    /// Retries of gRPC calls with every default ([`RetryPolicy::grpc`]).
-    pub fn grpc() -> Self {
-        Self::new(RetryPolicy::grpc())
     }
 }
 

@@ -4,6 +4,7 @@ mod call;
 mod course;
 mod future;
 mod layer;
+pub(crate) mod policy;
 mod progress;
 mod schedule;
 mod send;

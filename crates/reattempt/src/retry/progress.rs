@@ -14,10 +14,12 @@ use tokio::time::Instant;
 
 use super::Setting;
 use super::schedule::{CallDelays, ChosenSchedule};
-use crate::protocol::{Protocol, chain};
-use crate::random::CallRandom;
-use crate::report::{AttemptOutcome, AttemptReport, Report};
-use crate::{CallOptions, Event, RetryPolicy, clock};
+use crate::call::clock;
+use crate::call::errors::chain;
+use crate::call::random::CallRandom;
+use crate::call::report::{AttemptOutcome, AttemptReport, Report};
+use crate::protocol::Protocol;
+use crate::{CallOptions, Event, RetryPolicy};
 
 /// A call of which an attempt has failed.
 pub(crate) struct Progress<D> {

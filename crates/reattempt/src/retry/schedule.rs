@@ -1,4 +1,4 @@
-//! The schedule of one call: the policy's, the call's own, or the backoff of its method's service config.
+//! The schedule of one call: the policy's, the call's own, or that of its method.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use reattempt_schedule_exponential::ExponentialDelays;
 
 use super::Setting;
 use crate::CallOptions;
-use crate::configured::OfMethod;
+use crate::call::method::MethodOverrides;
 
 /// The schedule of one call.
 pub(super) enum ChosenSchedule<'a, T> {
     Policy(&'a T),
     Own(&'a SharedSchedule),
     /// The shared state, if any, is the policy's.
-    Method(&'a T, &'a OfMethod),
+    Method(&'a T, &'a dyn MethodOverrides),
 }
 
 /// The delays of one call.

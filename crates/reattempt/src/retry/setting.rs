@@ -7,10 +7,9 @@ use std::time::Duration;
 use reattempt_core::{Limits, Schedule, SentAt, ServerHint, StopReason, Terms};
 use tokio::time::Instant;
 
-use crate::configured::OfMethod;
-use crate::policy::Settings;
+use crate::call::random::{CallRandom, Seed};
 use crate::protocol::{NestedMarker, Protocol, RetrySafety, Wishes};
-use crate::random::{CallRandom, Seed};
+use crate::retry::policy::Settings;
 use crate::{CallOptions, Deadline};
 
 /// What is known of a call from its start.
@@ -87,7 +86,7 @@ impl Setting {
     /// not to be retried anyway.
     pub(crate) fn wish(&self, policy: &Limits, hint: ServerHint) -> ServerHint {
         let method = self.options.as_ref().and_then(CallOptions::method);
-        let has_policy = method.is_none_or(OfMethod::has_policy);
+        let has_policy = method.is_none_or(|method| method.has_policy());
         if has_policy && self.keeps(policy) { hint } else { ServerHint::None }
     }
 

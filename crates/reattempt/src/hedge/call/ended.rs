@@ -13,14 +13,15 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::{Call, Hedging, NotSent, ResultOf};
-use crate::deadline::PASSED;
+use crate::call::clock;
+use crate::call::deadline::PASSED;
+use crate::call::errors::chain;
+use crate::call::finish::Finish;
 use crate::error_mode::ErrorMode;
 use crate::hedge::policy::Settings;
 use crate::hedge::{Extended, HedgeReport};
-use crate::protocol::{
-    ClassifyOutcome, Committed, Replay, Saved, chain, is_refused_here, unanswered,
-};
-use crate::{AttemptOutcome, Deadline, RefusedResponse, TimeLimit, TimedOut, clock};
+use crate::protocol::{ClassifyOutcome, Replay, Saved, is_refused_here, unanswered};
+use crate::{AttemptOutcome, Deadline, RefusedResponse, TimeLimit, TimedOut};
 
 /// A call that is over.
 pub(in crate::hedge) struct Over<R, A> {
@@ -419,7 +420,7 @@ where
             Some(running) => (Some(running.destination), running.last),
             None => (None, None),
         };
-        let committed = open.then(|| Committed {
+        let finish = open.then(|| Finish {
             client: Arc::<Settings<K, B>>::clone(settings),
             destination: match (destination, kept) {
                 (Some(destination), _) => destination.into(),
@@ -436,8 +437,8 @@ where
         });
         self.throw_away(former, cx);
         match outcome {
-            Outcome::Of(_, Ok(response)) => Ok(match committed {
-                Some(committed) => K::watched(response, committed),
+            Outcome::Of(_, Ok(response)) => Ok(match finish {
+                Some(finish) => K::watched(response, finish),
                 None => K::answer(response, false),
             }),
             Outcome::Of(_, Err(error)) => unanswered::<K, _, _, M>(error, None),

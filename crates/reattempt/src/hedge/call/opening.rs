@@ -5,7 +5,6 @@ use std::time::Duration;
 use reattempt_core::{HedgeTerms, Limits};
 use tokio::time::Instant;
 
-use crate::configured::OfMethod;
 use crate::hedge::Hedgeable;
 use crate::hedge::policy::{HedgeDelay, MOST_ATTEMPTS, Settings};
 use crate::hedge::stopwatch::Stopwatch;
@@ -53,7 +52,7 @@ impl Opening {
                 .unwrap_or_else(|| settings.protocol.may_hedge(request, settings.idempotent));
         let max_attempts = own.and_then(CallOptions::get_max_attempts);
         let max_attempts = max_attempts.unwrap_or(settings.limits.max_attempts).min(MOST_ATTEMPTS);
-        let of_method = own.and_then(CallOptions::method).and_then(OfMethod::hedging_delay);
+        let of_method = own.and_then(CallOptions::method).and_then(|method| method.hedging_delay());
         let (delay, stopwatch) = match &settings.delay {
             _ if !may_hedge || max_attempts <= 1 => (None, None),
             _ if of_method.is_some() => (of_method, None),

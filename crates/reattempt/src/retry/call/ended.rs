@@ -8,10 +8,11 @@ use tower_service::Service;
 
 use super::{Call, Retrying, destination};
 use crate::Report;
+use crate::call::finish::Finish;
 use crate::error_mode::ErrorMode;
-use crate::policy::Settings;
-use crate::protocol::{ClassifyOutcome, Committed, Replay, unanswered};
+use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 use crate::retry::Progress;
+use crate::retry::policy::Settings;
 use crate::retry::progress::conclude;
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
@@ -58,11 +59,11 @@ where
         mut result: Result<S::Response, M::Error>,
         stop: StopReason,
     ) -> Result<K::Answer, M::Error> {
-        let committed = self.committed(stop == StopReason::Succeeded);
+        let finish = self.finish(stop == StopReason::Succeeded);
         let _ = self.account(&mut result, stop, true);
-        let committed = self.tied(committed);
+        let finish = self.tied(finish);
         self.clear();
-        result.map(|response| K::watched(response, committed))
+        result.map(|response| K::watched(response, finish))
     }
 
     /// What is known of the end is put to the budget's account and told; of an open answer that is not
@@ -123,12 +124,12 @@ where
     }
 
     /// What is to be told of the call when its answer ends: all but whom it was for.
-    fn committed(&mut self, succeeded: bool) -> Committed {
+    fn finish(&mut self, succeeded: bool) -> Finish {
         let account = self.take_account();
         let settings = &self.shared.policy.settings;
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         let destination = progress.map(Progress::destination).unwrap_or_default().into();
-        Committed {
+        Finish {
             client: Arc::<Settings<K, D, B>>::clone(settings),
             destination,
             options: self.setting.options.clone(),
@@ -142,16 +143,16 @@ where
     }
 
     /// Adds the destination of a call that was not retried, which nothing else asks any more.
-    fn tied(&mut self, committed: Committed) -> Committed {
-        if !committed.destination.is_empty() {
-            return committed;
+    fn tied(&mut self, finish: Finish) -> Finish {
+        if !finish.destination.is_empty() {
+            return finish;
         }
         let destination = match (self.kept.take(), self.target.take()) {
             (Some(kept), _) => self.shared.policy.settings.protocol.last_destination(kept),
             (None, Some(target)) => target.into(),
-            (None, None) => return committed,
+            (None, None) => return finish,
         };
-        Committed { destination, ..committed }
+        Finish { destination, ..finish }
     }
 
     /// Records a response that ends the call and that another attempt would not mend.

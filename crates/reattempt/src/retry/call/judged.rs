@@ -7,13 +7,15 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::{Call, Onwards, Retrying, destination};
-use crate::deadline::PASSED;
+use crate::call::clock;
+use crate::call::deadline::PASSED;
+use crate::call::errors::chain;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, NestedMarker, Replay, Saved, chain};
+use crate::protocol::{ClassifyOutcome, NestedMarker, Replay, Saved};
 use crate::retry::Progress;
 use crate::retry::course::Bounds;
 use crate::retry::progress::{FailedAttempt, Granted};
-use crate::{CallOptions, TimeLimit, TimedOut, clock};
+use crate::{CallOptions, TimeLimit, TimedOut};
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where

@@ -22,8 +22,8 @@ use super::course::{Course, Hooked};
 use super::service::Shared;
 use super::{Progress, Setting};
 use crate::error_mode::ErrorMode;
-use crate::policy::Settings;
 use crate::protocol::{Added, ClassifyOutcome, NestedMarker, Protocol, Replay};
+use crate::retry::policy::Settings;
 use crate::{AttemptContext, CallOptions, Deadline, RefusedResponse, RetryPolicy};
 
 /// A call.

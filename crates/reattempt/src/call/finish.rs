@@ -1,0 +1,106 @@
+//! The end of a call whose answer has begun: only its body tells if the call has succeeded.
+//!
+//! A protocol whose responses can fail after their heads puts a [`Finish`] into the body that its callers
+//! read, and calls one of its methods when the body has ended.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::HeaderMap;
+use reattempt_core::{Account, Budget, CallEnd, ServerHint, Verdict};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::clock;
+use super::observe::{Event, Observer};
+use super::options::CallOptions;
+
+/// The end of a call that is still to come: it is tied to the body of the answer.
+pub struct Finish {
+    pub(crate) client: Arc<dyn Client>,
+    /// The key of the budget. The head of the request, which may have credentials, is not kept for it.
+    pub(crate) destination: String,
+    pub(crate) options: Option<CallOptions>,
+    /// The call could be retried when it began.
+    pub(crate) retryable: bool,
+    /// Given to the budget at the end.
+    pub(crate) account: Account,
+    /// The number of its last attempt.
+    pub(crate) attempts: u32,
+    pub(crate) deadline: Option<Instant>,
+    /// Made when the answer is first not there at once, if there is a deadline.
+    pub(crate) sleep: Option<Pin<Box<Sleep>>>,
+}
+
+/// The parts of a policy that the end of a call needs, whatever types the policy has.
+pub(crate) trait Client: Send + Sync {
+    /// Returns the budget that stands in front of the client's retries.
+    fn budget(&self) -> &dyn Budget;
+    /// Returns the observer, if one is set.
+    fn observer(&self) -> Option<&dyn Observer>;
+    /// Returns the verdict on an answer that has ended with these trailers.
+    fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict;
+}
+
+impl Finish {
+    /// Ready when the deadline has passed.
+    pub(crate) fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(deadline) = self.deadline else { return Poll::Pending };
+        match &mut self.sleep {
+            Some(sleep) => sleep.as_mut().poll(cx),
+            // Without a runtime nothing can wait.
+            None if !clock::has_timer() => Poll::Pending,
+            None => self.sleep.insert(Box::pin(sleep_until(deadline))).as_mut().poll(cx),
+        }
+    }
+
+    /// Returns `true` if the deadline has passed.
+    pub(crate) fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= Instant::now())
+    }
+
+    /// Credits the budget with a success, if that has an effect.
+    #[inline]
+    pub(crate) fn succeeded(self) {
+        if self.account.has_paid() || !self.client.budget().is_full() {
+            self.account.settle(CallEnd::Succeeded, &self.destination, self.client.budget());
+        }
+    }
+
+    /// Records a failure that comes too late for a retry, with the code that the observer is given.
+    ///
+    /// If the failure is one that is retried, budgets count it (rule THR-3). What the server asks for beside
+    /// it is ignored (rule PB-11). Only what the server has `responded` earns credit.
+    #[cold]
+    pub(crate) fn broken(self, code: u16, trailers: &HeaderMap, responded: bool) {
+        self.tell(code);
+        let (budget, destination) = (self.client.budget(), self.destination.as_str());
+        let end = match self.client.judge_trailers(trailers, self.options.as_ref()) {
+            Verdict::Transient(failure) | Verdict::Unprocessed(failure) => {
+                if self.retryable {
+                    budget.on_failure(destination, &failure, clock::since_epoch(Instant::now()));
+                }
+                CallEnd::Failed
+            }
+            _ if !responded => CallEnd::Failed,
+            Verdict::Success => CallEnd::Succeeded,
+            _ => CallEnd::Permanent(ServerHint::None),
+        };
+        self.account.settle(end, destination, budget);
+    }
+
+    /// Notifies the observer that the answer broke off with this code.
+    pub(crate) fn tell(&self, code: u16) {
+        if let Some(observer) = self.client.observer() {
+            let event = Event::BrokeOff { attempts: self.attempts, code };
+            observer.on_event(&self.destination, &event);
+        }
+    }
+}
+
+impl fmt::Debug for Finish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Finish").field("deadline", &self.deadline).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,18 @@
+//! The parts that every call has, whatever its protocol and layer: options, deadline, outcome, report, the
+//! errors of its limits, and the clock.
+
+pub(crate) mod clock;
+pub(crate) mod deadline;
+pub(crate) mod errors;
+pub(crate) mod finish;
+pub(crate) mod hook;
+pub(crate) mod method;
+pub(crate) mod observe;
+pub(crate) mod options;
+pub(crate) mod outcome;
+pub(crate) mod pace_refused;
+pub(crate) mod random;
+pub(crate) mod redact;
+pub(crate) mod report;
+pub(crate) mod timed_out;
+pub(crate) mod wishes;

@@ -1,0 +1,104 @@
+//! What others may see of a call while it runs.
+
+use std::fmt;
+use std::time::Duration;
+
+use reattempt_core::StopReason;
+
+use crate::AttemptOutcome;
+
+#[cfg(feature = "tracing")]
+mod tracing;
+
+#[cfg(feature = "tracing")]
+pub use self::tracing::TracingObserver;
+
+/// Something that happened to a call.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// An attempt failed, for now or for good.
+    AttemptFailed {
+        /// The attempt's number, from 1.
+        attempt: u32,
+        /// How it failed.
+        outcome: &'a AttemptOutcome,
+    },
+    /// Another attempt will be made.
+    WillRetry {
+        /// Its number, from 2.
+        attempt: u32,
+        /// The delay before it.
+        after: Duration,
+    },
+    /// The attempt that failed was not processed at all, and is replaced at once by one that counts as
+    /// the same.
+    WillReplace {
+        /// Its number.
+        attempt: u32,
+    },
+    /// The call ended in a failure.
+    GaveUp {
+        /// The attempts made.
+        attempts: u32,
+        /// Why there is no further one.
+        reason: StopReason,
+    },
+    /// The call succeeded: its caller has an answer. Its body may still break off.
+    Succeeded {
+        /// The attempts made.
+        attempts: u32,
+    },
+    /// The answer that a call had succeeded with ended in a failure: too late for a retry.
+    BrokeOff {
+        /// The attempts made.
+        attempts: u32,
+        /// The code of its status.
+        code: u16,
+    },
+}
+
+/// Is told of every event of every call.
+///
+/// Called on the task that polls the call, with no lock held; it must not block. Every
+/// `Fn(&str, &Event)` is one.
+///
+/// ```
+/// use reattempt::{Event, RetryPolicy};
+///
+/// let policy = RetryPolicy::http().observe(|destination, event| {
+///     if let Event::GaveUp { attempts, reason } = event {
+///         eprintln!("{destination}: gave up after {attempts} attempts: {reason}");
+///     }
+/// });
+/// ```
+pub trait Observer: Send + Sync {
+    /// An event of a call to `destination`: the key of the budget, by default host and port.
+    fn on_event(&self, destination: &str, event: &Event<'_>);
+}
+
+impl<F> Observer for F
+where
+    F: Fn(&str, &Event<'_>) + Send + Sync,
+{
+    fn on_event(&self, destination: &str, event: &Event<'_>) {
+        self(destination, event);
+    }
+}
+
+impl fmt::Display for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::AttemptFailed { attempt, outcome } => write!(f, "attempt {attempt}: {outcome}"),
+            Event::WillRetry { attempt, after } => write!(f, "attempt {attempt} in {after:?}"),
+            Event::WillReplace { attempt } => write!(f, "attempt {attempt} is replaced"),
+            Event::BrokeOff { attempts, code } => {
+                write!(f, "the answer to attempt {attempts} broke off with code {code}")
+            }
+            Event::GaveUp { attempts, reason } => {
+                write!(f, "gave up after {attempts} attempts: {reason}")
+            }
+            Event::Succeeded { attempts } => write!(f, "succeeded on attempt {attempts}"),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What a caller may say about a single call.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use reattempt_core::{Classifier, SharedSchedule, Verdict};
+
+use super::deadline::Deadline;
+use super::method::{Method, MethodOverrides};
+use super::outcome::Outcome;
+use super::report::ReportSlot;
+
+/// A classifier that sees outcomes of HTTP.
+pub(crate) type SharedClassifier = Arc<dyn for<'a> Classifier<Outcome<'a>> + Send + Sync>;
+
+/// Asks `first`, and `next` about what that leaves open.
+pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -> SharedClassifier {
+    match first {
+        None => next,
+        Some(first) => Arc::new(move |outcome: Outcome<'_>| {
+            first.classify(outcome).or_else(|| next.classify(outcome))
+        }),
+    }
+}
+
+/// Overrides for one call.
+///
+/// Put it into the extensions of an `http::Request`, or give it to all calls of one handle with
+/// [`Retry::with_options`](crate::Retry::with_options) (the way for reqwest, whose requests have no
+/// public extensions). What the request leaves open the handle says, and what that leaves open the
+/// policy; but a call that either of them forbids to retry is not retried.
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt::{CallOptions, Deadline};
+///
+/// let mut request = http::Request::post("http://shop.example/orders").body(()).unwrap();
+/// request.extensions_mut().insert(
+///     CallOptions::new()
+///         .repeatable(true) // the server finds duplicates by the order number
+///         .max_attempts(5)
+///         .deadline(Deadline::after(Duration::from_secs(2))),
+/// );
+/// ```
+#[derive(Clone, Default)]
+pub struct CallOptions {
+    own: Option<Arc<Settings>>,
+    method: Option<Method>,
+}
+
+#[derive(Clone, Default)]
+struct Settings {
+    never: bool,
+    repeatable: Option<bool>,
+    max_attempts: Option<u32>,
+    max_elapsed: Option<Option<Duration>>,
+    max_server_delay: Option<Duration>,
+    attempt_timeout: Option<Duration>,
+    deadline: Option<Deadline>,
+    schedule: Option<SharedSchedule>,
+    classifier: Option<SharedClassifier>,
+    slot: Option<ReportSlot>,
+}
+
+impl CallOptions {
+    /// Nothing overridden.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Never retry this call; nothing of it is kept.
+    pub fn never_retry(self) -> Self {
+        self.set(|settings| settings.never = true)
+    }
+
+    /// Whether the request may be carried out twice. `true` makes a POST as retryable as a PUT;
+    /// `false` keeps any method from being repeated after it may have been carried out.
+    pub fn repeatable(self, repeatable: bool) -> Self {
+        self.set(|settings| settings.repeatable = Some(repeatable))
+    }
+
+    /// The most attempts in all, the first included; 0 acts as 1.
+    pub fn max_attempts(self, attempts: u32) -> Self {
+        self.set(|settings| settings.max_attempts = Some(attempts))
+    }
+
+    /// The most time from the start of the call to the start of its last attempt; `None` for no
+    /// limit.
+    pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
+        let elapsed = elapsed.into();
+        self.set(|settings| settings.max_elapsed = Some(elapsed))
+    }
+
+    /// The longest delay that the server may ask for.
+    pub fn max_server_delay(self, delay: Duration) -> Self {
+        self.set(|settings| settings.max_server_delay = Some(delay))
+    }
+
+    /// The most time for each attempt. Only policies that interrupt
+    /// ([`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or
+    /// [`boxed_errors`](crate::RetryPolicy::boxed_errors)) can act on it.
+    pub fn attempt_timeout(self, timeout: Duration) -> Self {
+        self.set(|settings| settings.attempt_timeout = Some(timeout))
+    }
+
+    /// The moment by which the call must be over. The earlier of this one and a [`Deadline`] in the
+    /// request's extensions counts.
+    pub fn deadline(self, deadline: Deadline) -> Self {
+        self.set(|settings| settings.deadline = Some(deadline))
+    }
+
+    /// The schedule of this call's delays.
+    pub fn backoff(self, schedule: SharedSchedule) -> Self {
+        self.set(|settings| settings.schedule = Some(schedule))
+    }
+
+    /// Gives one status a verdict of its own for this call.
+    pub fn on_status(self, status: StatusCode, verdict: Verdict) -> Self {
+        self.classify(move |outcome| (outcome.status() == Some(status)).then_some(verdict))
+    }
+
+    /// A classifier that is asked before the policy's own, after those added to the call before it;
+    /// `None` from it leaves the outcome to the next.
+    pub fn classify<C>(self, classifier: C) -> Self
+    where
+        C: for<'a> Fn(Outcome<'a>) -> Option<Verdict> + Send + Sync + 'static,
+    {
+        self.set(|settings| {
+            settings.classifier = Some(chained(settings.classifier.take(), Arc::new(classifier)));
+        })
+    }
+
+    /// Where to put the report when the call ends.
+    pub fn report_to(self, slot: &ReportSlot) -> Self {
+        let slot = slot.clone();
+        self.set(|settings| settings.slot = Some(slot))
+    }
+
+    fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(Arc::make_mut(self.own.get_or_insert_default()));
+        self
+    }
+}
+
+/// What the engine reads.
+impl CallOptions {
+    /// These options, and what they leave open as `handle` has it.
+    pub(crate) fn or(self, handle: &Self) -> Self {
+        let own = match (self.own, &handle.own) {
+            (Some(own), Some(handle)) => Some(Arc::new(own.or(handle))),
+            (own, handle) => own.or_else(|| handle.clone()),
+        };
+        Self { own, method: self.method.or_else(|| handle.method.clone()) }
+    }
+
+    /// Returns the same options with the overrides of the call's method.
+    pub(crate) fn with_method(self, method: Method) -> Self {
+        Self { method: Some(method), ..self }
+    }
+
+    /// Whether they say that the call is never to be retried and nothing else that matters then.
+    #[inline]
+    pub(crate) fn only_forbids(&self) -> bool {
+        self.method.is_none()
+            && self.own.as_ref().is_some_and(|own| {
+                own.never && own.schedule.is_none() && own.slot.is_none() && own.deadline.is_none()
+            })
+    }
+    pub(crate) fn never(&self) -> bool {
+        self.own.as_ref().is_some_and(|own| own.never)
+    }
+    pub(crate) fn get_repeatable(&self) -> Option<bool> {
+        self.own.as_ref()?.repeatable
+    }
+    pub(crate) fn get_max_attempts(&self) -> Option<u32> {
+        let own = self.own.as_ref().and_then(|own| own.max_attempts);
+        own.or_else(|| self.method.as_ref()?.max_attempts())
+    }
+    pub(crate) fn get_max_elapsed(&self) -> Option<Option<Duration>> {
+        self.own.as_ref()?.max_elapsed
+    }
+    pub(crate) fn get_max_server_delay(&self) -> Option<Duration> {
+        self.own.as_ref()?.max_server_delay
+    }
+    pub(crate) fn get_attempt_timeout(&self) -> Option<Duration> {
+        self.own.as_ref()?.attempt_timeout
+    }
+    /// Returns the deadline. A timeout of the method's counts from now (rule DL-1).
+    pub(crate) fn get_deadline(&self) -> Option<Deadline> {
+        let own = self.own.as_ref().and_then(|own| own.deadline);
+        let timeout = self.method().and_then(|method| method.timeout()).map(Deadline::after);
+        own.into_iter().chain(timeout).min()
+    }
+    pub(crate) fn get_schedule(&self) -> Option<&SharedSchedule> {
+        self.own.as_ref()?.schedule.as_ref()
+    }
+    pub(crate) fn classifier(&self) -> Option<&SharedClassifier> {
+        self.own.as_ref()?.classifier.as_ref()
+    }
+    pub(crate) fn slot(&self) -> Option<&ReportSlot> {
+        self.own.as_ref()?.slot.as_ref()
+    }
+    pub(crate) fn method(&self) -> Option<&dyn MethodOverrides> {
+        self.method.as_ref().map(|method| &*method.overrides)
+    }
+}
+
+impl Settings {
+    /// These, and what they leave open as `handle` has it.
+    fn or(&self, handle: &Self) -> Self {
+        let classifier = match (&self.classifier, &handle.classifier) {
+            (own, None) => own.clone(),
+            (own, Some(handle)) => Some(chained(own.clone(), handle.clone())),
+        };
+        Self {
+            never: self.never || handle.never,
+            repeatable: self.repeatable.or(handle.repeatable),
+            max_attempts: self.max_attempts.or(handle.max_attempts),
+            max_elapsed: self.max_elapsed.or(handle.max_elapsed),
+            max_server_delay: self.max_server_delay.or(handle.max_server_delay),
+            attempt_timeout: self.attempt_timeout.or(handle.attempt_timeout),
+            deadline: self.deadline.or(handle.deadline),
+            schedule: self.schedule.clone().or_else(|| handle.schedule.clone()),
+            classifier,
+            slot: self.slot.clone().or_else(|| handle.slot.clone()),
+        }
+    }
+}
+
+impl fmt::Debug for CallOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let none = Settings::default();
+        let settings = self.own.as_deref().unwrap_or(&none);
+        f.debug_struct("CallOptions")
+            .field("never_retry", &settings.never)
+            .field("repeatable", &settings.repeatable)
+            .field("max_attempts", &settings.max_attempts)
+            .field("max_elapsed", &settings.max_elapsed)
+            .field("max_server_delay", &settings.max_server_delay)
+            .field("attempt_timeout", &settings.attempt_timeout)
+            .field("deadline", &settings.deadline)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,61 @@
+//! The wishes that a new request brings with it: overrides, a deadline, the mark of an outer layer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::deadline::Deadline;
+use super::options::CallOptions;
+
+/// The wishes found in the extensions and headers of a new request.
+#[derive(Debug, Default)]
+pub struct Wishes {
+    /// The caller's overrides.
+    pub options: Option<CallOptions>,
+    /// The call's deadline.
+    pub deadline: Option<Deadline>,
+    /// The deadline that the request carries to the server.
+    pub told: Option<Deadline>,
+    /// An outer retry layer's marker.
+    pub outer: Option<NestedMarker>,
+    /// The request has fields that its protocol sets itself.
+    pub strip: bool,
+}
+
+/// The safety of a retry: of any, and of one after the request may have been processed.
+#[derive(Debug, Clone, Copy)]
+pub struct RetrySafety {
+    /// The request may be retried at all.
+    pub carry: bool,
+    /// The request may be processed twice.
+    pub repeatable: bool,
+    /// Only an idempotency key makes it so.
+    pub keyed: bool,
+}
+
+/// The number of the attempt that carries it, in the extensions of every attempt from the second on
+/// (not reqwest's, whose extensions are private).
+///
+/// ```
+/// # use reattempt::AttemptNumber;
+/// fn number_of(request: &http::Request<()>) -> u32 {
+///     request.extensions().get::<AttemptNumber>().map_or(1, |number| number.0)
+/// }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AttemptNumber(pub u32);
+
+/// In the extensions of a request: an outer layer retries it already.
+#[derive(Debug, Clone, Default)]
+pub struct NestedMarker(Arc<AtomicBool>);
+
+impl NestedMarker {
+    /// Records that the inner layer has given up.
+    pub(crate) fn give_up(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Returns `true` if an inner layer gave up since the last call.
+    pub(crate) fn take_given_up(&self) -> bool {
+        self.0.swap(false, Ordering::AcqRel)
+    }
+}

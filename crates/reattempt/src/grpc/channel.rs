@@ -1,0 +1,142 @@
+//! tonic's requests: one boxed body for each attempt, for that is the type its channel takes.
+
+use std::borrow::Cow;
+
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, Request};
+use reattempt_replay::ReplayBody;
+use tonic::body::Body;
+
+use super::Grpc;
+use super::deadline::GRPC_TIMEOUT;
+use crate::protocol::{
+    Added, NestedMarker, NextAttempt, Origin, Replay, RetrySafety, SavedRequest, Wishes, host,
+    wishes_of,
+};
+use crate::{CallOptions, Deadline};
+
+const PREVIOUS_ATTEMPTS: HeaderName = HeaderName::from_static("grpc-previous-rpc-attempts");
+
+impl Replay<Request<Body>> for Grpc {
+    type Attempt = Request<Body>;
+    type Saved = SavedRequest<Body>;
+    type Rest = Body;
+
+    /// Generated clients put the method among the extensions, which means nothing here.
+    #[inline]
+    fn wants_nothing(&self, request: &Request<Body>) -> bool {
+        let extensions = request.extensions();
+        let wishes = !extensions.is_empty()
+            && (extensions.get::<CallOptions>().is_some()
+                || extensions.get::<Deadline>().is_some()
+                || extensions.get::<NestedMarker>().is_some());
+        let (timeout, previous) = own_fields(request.headers());
+        !wishes && !timeout && !previous && self.timeout.is_none()
+    }
+
+    /// The smallest of what the caller, the request and the policy say (rule DL-1).
+    fn wishes(&self, request: &Request<Body>) -> Wishes {
+        let own = wishes_of(request.extensions());
+        let (_, strip) = own_fields(request.headers());
+        // Only the header is what the server knows of the deadline.
+        let told = Deadline::from_headers(request.headers());
+        let configured = self.timeout.map(Deadline::after);
+        let deadline = own.deadline.into_iter().chain(told).chain(configured).min();
+        Wishes { deadline, told, strip, ..own }
+    }
+
+    /// Which methods may be repeated, only their callers can say.
+    fn retry_safety(&self, _: &SavedRequest<Body>) -> RetrySafety {
+        RetrySafety { carry: true, repeatable: false, keyed: false }
+    }
+
+    fn path<'a>(&self, request: &'a Request<Body>) -> &'a str {
+        request.uri().path()
+    }
+
+    fn target<'a>(&self, request: &'a Request<Body>) -> Cow<'a, str> {
+        self.http.destination_of(request.uri(), || host(request.headers()))
+    }
+
+    fn pass(&self, mut request: Request<Body>, added: Added<'_>) -> Request<Body> {
+        first(request.headers_mut(), added);
+        added.to_message(&mut request);
+        request
+    }
+
+    fn keep(
+        &self,
+        mut request: Request<Body>,
+        added: Added<'_>,
+        kept: &mut Option<Self::Saved>,
+    ) -> Request<Body> {
+        first(request.headers_mut(), added);
+        // Generated clients encode a single message when they are asked for it, and do not give its length.
+        let limits = self.http.limits_of(&request);
+        let tee = |body| ReplayBody::read_ahead(body, &limits);
+        boxed(SavedRequest::keep(request, added, kept, tee))
+    }
+
+    fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Request<Body>> {
+        let mut attempt = SavedRequest::again(kept, next)?;
+        let headers = attempt.headers_mut();
+        // The number of those before it, of which one that was replaced is none (rules RPH-1, RPH-2).
+        if next.number > 1 {
+            headers.insert(PREVIOUS_ATTEMPTS, (next.number - 1).into());
+        }
+        if let Some(deadline) = next.deadline {
+            deadline.write_to(headers);
+        }
+        #[cfg(feature = "opentelemetry")]
+        super::metrics::mark(attempt.extensions_mut(), next.kind);
+        Some(boxed(attempt))
+    }
+
+    fn destination<'a>(&self, kept: &'a Self::Saved) -> Cow<'a, str> {
+        kept.destination(&self.http)
+    }
+
+    /// In the buffer of the kept head, of which nothing else is left.
+    fn last_destination(&self, kept: Self::Saved) -> String {
+        kept.head.into_text(|head| self.http.destination_of_saved(head))
+    }
+
+    fn split(&self, attempt: Request<Body>) -> (Parts, Body) {
+        attempt.into_parts()
+    }
+
+    fn join(&self, head: Parts, rest: Body) -> Request<Body> {
+        Request::from_parts(head, rest)
+    }
+}
+
+impl Origin<Request<Body>> for Grpc {
+    type Request = Request<Body>;
+}
+
+/// What is done to the head of a call before its first attempt.
+fn first(headers: &mut HeaderMap, added: Added<'_>) {
+    if let Some(deadline) = added.deadline {
+        deadline.write_to(headers);
+    }
+    if added.strip {
+        // Whoever put it there: no attempt came before this one (rule RPH-4).
+        headers.remove(PREVIOUS_ATTEMPTS);
+    }
+}
+
+/// Whether there are the fields of a timeout, and of previous attempts. One look at all names costs less
+/// than to work out where two are that are hardly ever there.
+#[inline]
+fn own_fields(headers: &HeaderMap) -> (bool, bool) {
+    let (mut timeout, mut previous) = (false, false);
+    for name in headers.keys() {
+        timeout |= *name == GRPC_TIMEOUT;
+        previous |= *name == PREVIOUS_ATTEMPTS;
+    }
+    (timeout, previous)
+}
+
+fn boxed(attempt: Request<ReplayBody<Body>>) -> Request<Body> {
+    attempt.map(Body::new)
+}

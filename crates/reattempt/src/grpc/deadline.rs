@@ -1,0 +1,46 @@
+//! The field `grpc-timeout`: read from inbound requests, and written into each attempt.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::Deadline;
+
+pub(super) const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
+
+impl Deadline {
+    /// Reads an inbound `grpc-timeout` field, counted from now; `None` when there is none that can
+    /// be read.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use http::Request;
+    /// use reattempt::Deadline;
+    ///
+    /// let inbound = Request::builder().header("grpc-timeout", "1500m").body(()).unwrap();
+    /// let deadline = Deadline::from_headers(inbound.headers()).unwrap();
+    /// assert!(deadline.remaining() <= Duration::from_millis(1500));
+    /// ```
+    pub fn from_headers(headers: &HeaderMap) -> Option<Self> {
+        let value = headers.get(&GRPC_TIMEOUT)?;
+        reattempt_grpc::parse_grpc_timeout(value.as_bytes()).map(Self::after)
+    }
+
+    /// Writes what is left into `grpc-timeout`, replacing what is there: in the finest unit whose
+    /// figure fits the field's eight digits, rounded down, but at least one nanosecond.
+    pub fn write_to(&self, headers: &mut HeaderMap) {
+        let left = self.remaining();
+        let units = [
+            (left.as_nanos().max(1), 'n'),
+            (left.as_micros(), 'u'),
+            (left.as_millis(), 'm'),
+            (u128::from(left.as_secs()), 'S'),
+            (u128::from(left.as_secs() / 60), 'M'),
+        ];
+        // Some thirty years, the longest there is, fit in minutes by far.
+        let fitting = units.into_iter().find(|(figure, _)| *figure <= 99_999_999);
+        if let Some((figure, unit)) = fitting
+            && let Ok(value) = HeaderValue::try_from(format!("{figure}{unit}"))
+        {
+            headers.insert(GRPC_TIMEOUT, value);
+        }
+    }
+}

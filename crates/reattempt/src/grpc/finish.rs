@@ -1,0 +1,40 @@
+//! The end of a gRPC call whose answer has begun: its trailers, or what came in their place.
+
+use std::error::Error;
+
+use http::HeaderMap;
+use reattempt_grpc::{Code, GRPC_STATUS};
+
+use super::errors::code_of_error;
+use crate::call::finish::Finish;
+
+impl Finish {
+    /// The deadline has ended the answer. No server has responded, so the budget learns nothing.
+    pub(super) fn late(self) {
+        self.tell(Code::DeadlineExceeded.number());
+    }
+
+    /// The answer has ended with these trailers.
+    #[inline]
+    pub(super) fn ended(self, trailers: &HeaderMap) {
+        match trailers.get(GRPC_STATUS) {
+            Some(status) if status == "0" => self.succeeded(),
+            Some(status) => {
+                let code = Code::from_bytes(status.as_bytes());
+                self.broken(code.number(), trailers, true);
+            }
+            None => self.broken_by(Code::Unknown, true),
+        }
+    }
+
+    /// The answer has broken off with this error.
+    pub(super) fn failed(self, error: &(dyn Error + 'static)) {
+        self.broken_by(code_of_error(error), false);
+    }
+
+    #[cold]
+    fn broken_by(self, code: Code, responded: bool) {
+        let status = HeaderMap::from_iter([(GRPC_STATUS, code.number().into())]);
+        self.broken(code.number(), &status, responded);
+    }
+}

@@ -1,0 +1,133 @@
+//! The two bodies of an attempt or a call, each as it was, and looked at on its way.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use reattempt_grpc::{Code, GRPC_STATUS};
+use tower::BoxError;
+
+use super::messages::Messages;
+use super::span::Span;
+use crate::grpc::errors::code_of_error;
+
+/// The body of an attempt's request, of which is counted what is sent.
+pub(super) struct Counted {
+    inner: tonic::body::Body,
+    messages: Messages,
+    sent: Arc<AtomicU64>,
+}
+
+impl Counted {
+    pub(super) fn new(inner: tonic::body::Body, sent: Arc<AtomicU64>) -> Self {
+        Self { inner, messages: Messages::default(), sent }
+    }
+}
+
+impl Body for Counted {
+    type Data = Bytes;
+    type Error = tonic::Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, tonic::Status>>> {
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame
+            && let Some(data) = frame.data_ref()
+        {
+            self.messages.read(data);
+            self.sent.store(self.messages.bytes, Ordering::Relaxed);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+pin_project! {
+    /// The body of a response that is measured: the inner one, frame by frame, of which the status is read.
+    ///
+    /// Its errors are the inner body's, boxed. Dropped before its end, it was cancelled.
+    pub struct MeasuredBody<B> {
+        // First, for what lies within it ends before what lies around it.
+        #[pin]
+        inner: B,
+        // None once the end is known.
+        span: Option<Span>,
+    }
+}
+
+impl<B> MeasuredBody<B> {
+    pub(super) fn new(inner: B, span: Option<Span>) -> Self {
+        Self { inner, span }
+    }
+}
+
+impl<B> Body for MeasuredBody<B>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = self.project();
+        let frame = ready!(this.inner.poll_frame(cx)).map(|frame| frame.map_err(Into::into));
+        let code = match &frame {
+            Some(Ok(frame)) => match (frame.data_ref(), frame.trailers_ref()) {
+                (Some(data), _) => {
+                    if let Some(span) = this.span {
+                        span.receives(data);
+                    }
+                    None
+                }
+                (None, trailers) => trailers.map(|trailers| match trailers.get(GRPC_STATUS) {
+                    Some(status) => Code::from_bytes(status.as_bytes()),
+                    None => Code::Unknown,
+                }),
+            },
+            Some(Err(error)) => Some(code_of_error(&**error)),
+            None => Some(Code::Unknown),
+        };
+        if let Some(code) = code
+            && let Some(span) = this.span.take()
+        {
+            span.end(code);
+        }
+        Poll::Ready(frame)
+    }
+
+    /// Not before the status has been read, so that nobody stops reading without it.
+    fn is_end_stream(&self) -> bool {
+        self.span.is_none() && self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+impl<B: fmt::Debug> fmt::Debug for MeasuredBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MeasuredBody")
+            .field("inner", &self.inner)
+            .field("ended", &self.span.is_none())
+            .finish()
+    }
+}

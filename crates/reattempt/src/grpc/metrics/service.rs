@@ -1,0 +1,165 @@
+//! The layer on either side of the engine, its service and its future.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use http::{Request, Response};
+use pin_project_lite::pin_project;
+use reattempt_grpc::code_of_head;
+use tonic::body::Body;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::span::Span;
+use super::{GrpcMetrics, MeasuredBody};
+use crate::error_mode::{ErrorMode, OwnError};
+use crate::grpc::errors::code_of_error;
+
+/// Measures calls, or attempts; two of them are what [`GrpcMetrics::around`] makes.
+pub struct GrpcMetricsLayer<M = OwnError> {
+    metrics: GrpcMetrics<M>,
+    side: Side,
+}
+
+/// On which side of what makes attempts of calls.
+#[derive(Debug, Clone, Copy)]
+enum Side {
+    Calls,
+    Attempts,
+}
+
+impl<M> GrpcMetricsLayer<M> {
+    pub(super) fn of_calls(metrics: GrpcMetrics<M>) -> Self {
+        Self { metrics, side: Side::Calls }
+    }
+
+    pub(super) fn of_attempts(metrics: GrpcMetrics<M>) -> Self {
+        Self { metrics, side: Side::Attempts }
+    }
+}
+
+impl<S, M> Layer<S> for GrpcMetricsLayer<M> {
+    type Service = Measured<S, M>;
+
+    fn layer(&self, inner: S) -> Measured<S, M> {
+        Measured { inner, layer: self.clone() }
+    }
+}
+
+/// A gRPC client whose calls, or attempts, are measured; made by [`GrpcMetrics::around`].
+pub struct Measured<S, M = OwnError> {
+    inner: S,
+    layer: GrpcMetricsLayer<M>,
+}
+
+impl<S, M> Measured<S, M> {
+    /// The inner service.
+    pub fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// The inner service.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+}
+
+impl<S, M, B> Service<Request<Body>> for Measured<S, M>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    M: ErrorMode<S::Error>,
+{
+    type Response = Response<MeasuredBody<B>>;
+    type Error = M::Error;
+    type Future = MeasuredFuture<S::Future, M>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), M::Error>> {
+        self.inner.poll_ready(cx).map_err(M::own)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let instruments = &self.layer.metrics.instruments;
+        let (span, request) = match self.layer.side {
+            Side::Calls => (Span::call(instruments, &mut request), request),
+            Side::Attempts => Span::attempt(instruments, request),
+        };
+        let inner = self.inner.call(request);
+        MeasuredFuture { inner, span: Some(span), mode: std::marker::PhantomData }
+    }
+}
+
+pin_project! {
+    /// The future of [`Measured`].
+    ///
+    /// # Cancel safety
+    /// Dropping it drops the call or the attempt, which is then measured as one that was cancelled.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct MeasuredFuture<F, M = OwnError> {
+        // First, for what lies within it ends before what lies around it.
+        #[pin]
+        inner: F,
+        // None once there is an outcome.
+        span: Option<Span>,
+        mode: std::marker::PhantomData<fn() -> M>,
+    }
+}
+
+impl<F, B, E, M> Future for MeasuredFuture<F, M>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+    M: ErrorMode<E>,
+{
+    type Output = Result<Response<MeasuredBody<B>>, M::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let result = ready!(this.inner.poll(cx)).map_err(M::own);
+        let mut span = this.span.take();
+        let code = match &result {
+            Ok(response) => code_of_head(response.status(), response.headers()),
+            Err(error) => Some(code_of_error(M::view(error))),
+        };
+        if let Some(code) = code
+            && let Some(span) = span.take()
+        {
+            span.end(code);
+        }
+        Poll::Ready(result.map(|response| response.map(|body| MeasuredBody::new(body, span))))
+    }
+}
+
+impl<M> Clone for GrpcMetricsLayer<M> {
+    fn clone(&self) -> Self {
+        Self { metrics: self.metrics.clone(), side: self.side }
+    }
+}
+
+impl<S: Clone, M> Clone for Measured<S, M> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), layer: self.layer.clone() }
+    }
+}
+
+impl<M> fmt::Debug for GrpcMetricsLayer<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GrpcMetricsLayer")
+            .field("metrics", &self.metrics)
+            .field("side", &self.side)
+            .finish()
+    }
+}
+
+impl<S: fmt::Debug, M> fmt::Debug for Measured<S, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Measured").field("inner", &self.inner).field("layer", &self.layer).finish()
+    }
+}
+
+impl<F, M> fmt::Debug for MeasuredFuture<F, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MeasuredFuture")
+            .field("ended", &self.span.is_none())
+            .finish_non_exhaustive()
+    }
+}

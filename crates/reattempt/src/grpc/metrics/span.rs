@@ -1,0 +1,103 @@
+//! What is measured of a call, or of an attempt, from its beginning to its end.
+//!
+//! What flows in: what it sends and receives, and its status when that is known. What flows out: one
+//! measurement by each instrument, whatever ends it: it is made when the span is dropped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::Request;
+use reattempt_grpc::Code;
+use tokio::time::Instant;
+use tonic::body::Body;
+
+use super::body::Counted;
+use super::call::Call;
+use super::instruments::Instruments;
+use super::messages::Messages;
+use crate::Deadline;
+use crate::call::clock;
+use crate::protocol::AttemptKind;
+
+/// A call or an attempt that has begun.
+pub(super) struct Span {
+    call: Arc<Call>,
+    started: Instant,
+    deadline: Option<Deadline>,
+    of: Of,
+    /// How it ended; nothing if it was dropped before.
+    code: Option<Code>,
+}
+
+enum Of {
+    Call,
+    Attempt { sent: Arc<AtomicU64>, received: Messages },
+}
+
+impl Span {
+    /// A call begins, and leaves word of itself in `request`.
+    pub(super) fn call(instruments: &Arc<Instruments>, request: &mut Request<Body>) -> Self {
+        let started = Instant::now();
+        let call = Arc::new(Call::new(instruments, request));
+        request.extensions_mut().insert(Arc::clone(&call));
+        Self { started, deadline: call.deadline, call, of: Of::Call, code: None }
+    }
+
+    /// An attempt begins, and what it sends is counted.
+    pub(super) fn attempt(
+        instruments: &Arc<Instruments>,
+        attempt: Request<Body>,
+    ) -> (Self, Request<Body>) {
+        let started = Instant::now();
+        let call = Call::of(instruments, &attempt);
+        let extensions = attempt.extensions();
+        call.attempt_begins(extensions.get::<AttemptKind>().copied(), started);
+        // The engine may know of another one.
+        let own = extensions.get::<Deadline>().copied();
+        let deadline = own.into_iter().chain(call.deadline).min();
+        let sent = Arc::<AtomicU64>::default();
+        let attempt = attempt.map(|body| Body::new(Counted::new(body, Arc::clone(&sent))));
+        let of = Of::Attempt { sent, received: Messages::default() };
+        (Self { call, started, deadline, of, code: None }, attempt)
+    }
+
+    /// These bytes of the answer have come.
+    pub(super) fn receives(&mut self, data: &[u8]) {
+        if let Of::Attempt { received, .. } = &mut self.of {
+            received.read(data);
+        }
+    }
+
+    /// It has ended so.
+    pub(super) fn end(mut self, code: Code) {
+        self.code = Some(code);
+    }
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        let code = self.code.unwrap_or_else(|| match self.deadline {
+            // Another attempt's timer may have ended the call a moment before.
+            Some(deadline) if clock::is_due(deadline.instant(), self.started, now) => {
+                Code::DeadlineExceeded
+            }
+            _ => Code::Cancelled,
+        });
+        let seconds = now.saturating_duration_since(self.started).as_secs_f64();
+        let instruments = &*self.call.instruments;
+        let labels = self.call.labels_with(code);
+        match &self.of {
+            Of::Call => {
+                instruments.call_duration.record(seconds, &labels);
+                self.call.ends(code, now);
+            }
+            Of::Attempt { sent, received } => {
+                instruments.attempt_duration.record(seconds, &labels);
+                instruments.attempt_sent.record(sent.load(Ordering::Relaxed), &labels);
+                instruments.attempt_received.record(received.bytes, &labels);
+                self.call.attempt_ends(code, now);
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The deadline of a gRPC call that waits for its turn.
+
+use http::Request;
+
+use super::Grpc;
+use crate::{Deadline, Paced};
+
+impl<B> Paced<Request<B>> for Grpc {
+    fn deadline(&self, request: &Request<B>) -> Option<Deadline> {
+        let told = Deadline::from_headers(request.headers());
+        self.http.deadline(request).into_iter().chain(told).min()
+    }
+}

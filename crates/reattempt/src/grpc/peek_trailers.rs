@@ -1,0 +1,262 @@
+//! Answers that are an error and nothing else, from servers that cannot say so in one block of headers
+//! (rule ST-5).
+//!
+//! What flows in: response heads, and the first frame behind each. What flows out: the same responses;
+//! but where the first frame is trailers with a status, these are part of the head, as they would be from
+//! a server that can, and whoever retries sees them before the call is committed.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use http::{HeaderName, Response};
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use reattempt_grpc::{GRPC_MESSAGE, GRPC_RETRY_PUSHBACK_MS, GRPC_STATUS, GRPC_STATUS_DETAILS_BIN};
+use tokio::time::{Sleep, sleep};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::call::clock;
+
+/// Looks at the first frame of each gRPC response, and makes trailers that come first part of its head.
+///
+/// Some servers (those on Go's `net/http`, connect-go among them) answer an error by headers, then
+/// trailers. By the letter that commits the call, and it is not retried. Put this layer **inside** of a
+/// [`RetryLayer`](crate::RetryLayer) or a [`HedgeLayer`](crate::HedgeLayer), where only such servers
+/// are called.
+///
+/// # Cost
+/// A response whose head has no `grpc-status` is **held back until its first frame is there, or until
+/// `within` has passed**, whichever is sooner; then it goes on as it came, no frame lost. For a call whose
+/// server sends headers first and then waits for the client (bidirectional streams), each response is
+/// late by that time: keep it short, or keep such calls away from the layer. A timer is made only where
+/// the frame does not come with the head.
+///
+/// # Cancel safety
+/// Dropping the future drops the response that it holds back.
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt::{RetryLayer, PeekTrailersLayer};
+/// use tower::ServiceBuilder;
+///
+/// # let channel = tower::service_fn(|_: ()| async { Ok::<_, std::convert::Infallible>(()) });
+/// let client = ServiceBuilder::new()
+///     .layer(RetryLayer::grpc())
+///     .layer(PeekTrailersLayer::new(Duration::from_millis(50)))
+///     .service(channel);
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct PeekTrailersLayer {
+    within: Duration,
+}
+
+impl PeekTrailersLayer {
+    /// Holds a response back for at most `within`.
+    pub const fn new(within: Duration) -> Self {
+        Self { within }
+    }
+}
+
+impl<S> Layer<S> for PeekTrailersLayer {
+    type Service = PeekTrailers<S>;
+
+    fn layer(&self, inner: S) -> PeekTrailers<S> {
+        PeekTrailers { inner, within: self.within }
+    }
+}
+
+/// The service of [`PeekTrailersLayer`].
+#[derive(Debug, Clone)]
+pub struct PeekTrailers<S> {
+    inner: S,
+    within: Duration,
+}
+
+impl<S, Request, B> Service<Request> for PeekTrailers<S>
+where
+    S: Service<Request, Response = Response<B>>,
+    B: Body + Unpin,
+{
+    type Response = Response<PeekTrailersBody<B>>;
+    type Error = S::Error;
+    type Future = PeekTrailersFuture<S::Future, B>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let attempt = self.inner.call(request);
+        PeekTrailersFuture { attempt, held: None, within: self.within, sleep: None }
+    }
+}
+
+pin_project! {
+    /// The future of [`PeekTrailers`].
+    #[project = Projection]
+    #[must_use = "futures do nothing unless polled"]
+    pub struct PeekTrailersFuture<F, B> {
+        #[pin]
+        attempt: F,
+        // The response that waits for its first frame.
+        held: Option<Response<B>>,
+        within: Duration,
+        #[pin]
+        sleep: Option<Sleep>,
+    }
+}
+
+impl<F, B, E> Future for PeekTrailersFuture<F, B>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+    B: Body + Unpin,
+{
+    type Output = Result<Response<PeekTrailersBody<B>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let mut response = match this.held.take() {
+            Some(response) => response,
+            None => {
+                let response = ready!(this.attempt.as_mut().poll(cx))?;
+                if response.headers().contains_key(GRPC_STATUS) {
+                    return Poll::Ready(Ok(response.map(PeekTrailersBody::unread)));
+                }
+                response
+            }
+        };
+        let first = match Pin::new(response.body_mut()).poll_frame(cx) {
+            Poll::Ready(first) => First::Read(first),
+            Poll::Pending if this.is_over(cx) => First::Unread,
+            Poll::Pending => {
+                *this.held = Some(response);
+                return Poll::Pending;
+            }
+        };
+        Poll::Ready(Ok(peeked(response, first)))
+    }
+}
+
+impl<F, B> Projection<'_, F, B> {
+    /// Whether the response has been held back long enough.
+    fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
+        // Where nothing can wait, nothing is held back.
+        if self.within.is_zero() || !clock::has_timer() {
+            return true;
+        }
+        if self.sleep.is_none() {
+            self.sleep.set(Some(sleep(*self.within)));
+        }
+        self.sleep.as_mut().as_pin_mut().is_none_or(|sleep| sleep.poll(cx).is_ready())
+    }
+}
+
+/// The fields that may stand beside a status.
+const OF_A_STATUS: [HeaderName; 3] =
+    [GRPC_MESSAGE, GRPC_STATUS_DETAILS_BIN, GRPC_RETRY_PUSHBACK_MS];
+
+/// The response with what was read of it.
+fn peeked<B: Body>(
+    response: Response<B>,
+    first: First<B::Data, B::Error>,
+) -> Response<PeekTrailersBody<B>> {
+    let (mut head, inner) = response.into_parts();
+    let first = match first {
+        First::Read(Some(Ok(frame))) => match frame.into_trailers() {
+            Ok(trailers) if trailers.contains_key(GRPC_STATUS) => {
+                // What belongs to a status is not read from headers before it (rule PB-1).
+                for name in OF_A_STATUS {
+                    head.headers.remove(name);
+                }
+                // Of a name that is in both, the trailers' value counts.
+                head.headers.extend(trailers);
+                First::Read(None)
+            }
+            Ok(trailers) => First::Read(Some(Ok(Frame::trailers(trailers)))),
+            Err(frame) => First::Read(Some(Ok(frame))),
+        },
+        first => first,
+    };
+    Response::from_parts(head, PeekTrailersBody { first, inner })
+}
+
+/// What is known of a body's first frame.
+enum First<D, E> {
+    /// It has been read: the frame, an error, or that there is none.
+    Read(Option<Result<Frame<D>, E>>),
+    /// Nothing; or it has been handed out.
+    Unread,
+}
+
+pin_project! {
+    /// A body whose first frame may have been read before.
+    pub struct PeekTrailersBody<B>
+    where
+        B: Body,
+    {
+        first: First<B::Data, B::Error>,
+        #[pin]
+        inner: B,
+    }
+}
+
+impl<B: Body> PeekTrailersBody<B> {
+    fn unread(inner: B) -> Self {
+        Self { first: First::Unread, inner }
+    }
+}
+
+impl<B: Body> Body for PeekTrailersBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let this = self.project();
+        match std::mem::replace(this.first, First::Unread) {
+            First::Unread => this.inner.poll_frame(cx),
+            // The end stays the end.
+            First::Read(None) => {
+                *this.first = First::Read(None);
+                Poll::Ready(None)
+            }
+            First::Read(first) => Poll::Ready(first),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.first {
+            First::Unread => self.inner.is_end_stream(),
+            First::Read(first) => first.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.first {
+            First::Unread => self.inner.size_hint(),
+            First::Read(None) => SizeHint::with_exact(0),
+            // What is to come includes a frame that the inner one does not count any more.
+            First::Read(Some(_)) => SizeHint::default(),
+        }
+    }
+}
+
+impl<F, B> fmt::Debug for PeekTrailersFuture<F, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeekTrailersFuture")
+            .field("held", &self.held.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<B: Body> fmt::Debug for PeekTrailersBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first = matches!(self.first, First::Read(_));
+        f.debug_struct("PeekTrailersBody").field("first_read", &first).finish_non_exhaustive()
+    }
+}

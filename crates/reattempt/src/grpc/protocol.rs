@@ -1,0 +1,262 @@
+//! The gRPC protocol marker.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, Response, StatusCode};
+use http_body::Body;
+use reattempt_core::Undone;
+use reattempt_core::{Classification, ServerHint, Verdict};
+use reattempt_grpc::{
+    Code, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, retry_info, verdict_of_head,
+};
+use reattempt_http::undone;
+use tower::BoxError;
+
+use super::body::{GrpcBody, presentable};
+use super::errors::{self, Unanswered};
+use crate::call::finish::Finish;
+use crate::error_mode::Answered;
+use crate::protocol::{ClassifyOutcome, DrainBody, Http, Messages, Outcome, Protocol, sealed};
+use crate::{CallOptions, PaceRefusal, PaceRefused, RefusedResponse, Report};
+
+/// gRPC: the status of a trailers-only response, pushback, deadlines and replayable bodies.
+///
+/// A response whose status is among its headers is judged; any other commits the call (rule COM-1), and
+/// its [body](GrpcBody) reads the status when that comes.
+#[derive(Debug, Clone)]
+pub struct Grpc {
+    pub(crate) http: Http,
+    /// Whether an attempt that was not processed is replaced at once, once.
+    pub(crate) replaces: bool,
+    /// Whether a `RetryInfo` is read.
+    pub(crate) retry_info: bool,
+    /// The most time for a call.
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl Default for Grpc {
+    fn default() -> Self {
+        Self { http: Http::default(), replaces: true, retry_info: false, timeout: None }
+    }
+}
+
+impl Grpc {
+    /// Gives the answers with this code a verdict of their own. A status that no document defines is none
+    /// of them, whatever code its caller gets (rule RET-5).
+    pub(crate) fn set_code(&mut self, code: Code, verdict: Verdict) {
+        self.http.add_classifier(Arc::new(move |outcome: Outcome<'_>| {
+            let Outcome::Response { status, headers } = outcome else { return None };
+            (listed_code_of_head(status, headers) == Some(code)).then_some(verdict)
+        }));
+    }
+
+    /// Whether this head commits its call and nobody else is to be asked about it: most do.
+    #[inline]
+    fn commits<B>(&self, response: &Response<B>) -> bool {
+        let head = response.headers();
+        self.http.has_no_classifier() && code_of_head(response.status(), head).is_none()
+    }
+
+    /// The classification of a response head or of trailers, which look the same; `None` where the head
+    /// commits the call.
+    fn judge_status(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        options: Option<&CallOptions>,
+    ) -> Option<Classification> {
+        let custom = self.http.custom(Outcome::Response { status, headers }, options);
+        let method = options.and_then(CallOptions::method);
+        let verdict = match (custom, method) {
+            (Some(verdict), _) => verdict,
+            (None, None) => verdict_of_head(status, headers)?,
+            (None, Some(method)) => {
+                code_of_head(status, headers)?;
+                method.verdict(listed_code_of_head(status, headers).map(Code::number))
+            }
+        };
+        let hint = match verdict {
+            Verdict::Success => ServerHint::None,
+            _ => self.hint(headers),
+        };
+        Some(Classification { verdict, hint })
+    }
+
+    /// What the server asks for: by pushback, which wins, or by a `RetryInfo` (rule RI-4).
+    fn hint(&self, headers: &HeaderMap) -> ServerHint {
+        match pushback(headers) {
+            ServerHint::None if self.retry_info => {
+                retry_info(headers).map_or(ServerHint::None, ServerHint::AtLeast)
+            }
+            hint => hint,
+        }
+    }
+}
+
+impl sealed::Sealed for Grpc {}
+
+impl Messages for Grpc {
+    fn messages(&mut self) -> &mut Http {
+        &mut self.http
+    }
+}
+
+impl Protocol for Grpc {
+    type Head = http::request::Parts;
+    type Mode = Answered;
+
+    /// By this the caller of a tonic client gets DEADLINE_EXCEEDED.
+    #[cfg(feature = "tonic")]
+    fn source_of_time_limit() -> Option<BoxError> {
+        Some(Box::new(tonic::Status::deadline_exceeded("a time limit of the call has passed")))
+    }
+
+    /// Rule THR-4
+    fn credits_every_call(&self) -> bool {
+        true
+    }
+
+    fn replaces(&self) -> bool {
+        self.replaces
+    }
+
+    fn undone(&self, error: &(dyn Error + 'static)) -> Option<Undone> {
+        undone(error).filter(|_| self.replaces && self.http.believes(error))
+    }
+
+    fn explained(error: BoxError) -> BoxError {
+        errors::explained(error)
+    }
+
+    fn write_deadline(head: &mut Self::Head, deadline: crate::Deadline) {
+        deadline.write_to(&mut head.headers);
+    }
+
+    fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
+        let classification = self.judge_status(StatusCode::OK, trailers, options);
+        classification.map_or(Verdict::Permanent, |classification| classification.verdict)
+    }
+}
+
+impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
+    type Drain = DrainBody<B>;
+    type Answer = Response<GrpcBody<B>>;
+
+    fn judge(
+        &self,
+        outcome: Result<&Response<B>, &(dyn Error + 'static)>,
+        options: Option<&CallOptions>,
+        _: impl FnOnce() -> bool,
+    ) -> Classification {
+        match outcome {
+            Ok(response) if options.is_none() && self.commits(response) => Verdict::Success.into(),
+            Ok(response) => match response.extensions().get::<Unanswered>() {
+                // Whoever classifies answers has none before it.
+                Some(unanswered) => {
+                    unanswered.classification(options.and_then(CallOptions::method))
+                }
+                None => self
+                    .judge_status(response.status(), response.headers(), options)
+                    .unwrap_or(Verdict::Success.into()),
+            },
+            Err(error) => match self.http.custom(Outcome::Error(error), options) {
+                Some(verdict) => verdict.into(),
+                None => {
+                    let method = options.and_then(CallOptions::method);
+                    let classification = errors::judge_error(error, method);
+                    if method.is_some() {
+                        return classification;
+                    }
+                    let verdict = self.http.unless_disbelieved(classification.verdict, error);
+                    Classification { verdict, ..classification }
+                }
+            },
+        }
+    }
+
+    fn drain(&self, response: Response<B>) -> (DrainBody<B>, Option<RefusedResponse>) {
+        DrainBody::new(response, self.http.drain_limit)
+    }
+
+    fn attach(&self, response: &mut Response<B>, report: Report) {
+        response.extensions_mut().insert(report);
+    }
+
+    /// A head that is judged a success commits the call unless it has a status.
+    #[inline]
+    fn is_open(&self, response: &Response<B>, succeeded: bool) -> bool {
+        let headers = response.headers();
+        match succeeded {
+            true => !headers.contains_key(GRPC_STATUS),
+            false => code_of_head(response.status(), headers).is_none(),
+        }
+    }
+
+    #[inline]
+    fn answer(mut response: Response<B>, open: bool) -> Response<GrpcBody<B>> {
+        if !open {
+            let status = response.status();
+            presentable(status, response.headers_mut());
+        }
+        response.map(|body| GrpcBody::new(body, None))
+    }
+
+    fn watched(response: Response<B>, finish: Finish) -> Response<GrpcBody<B>> {
+        response.map(|body| GrpcBody::new(body, Some(finish)))
+    }
+
+    fn refused(&self, head: &RefusedResponse) -> Option<Self::Answer> {
+        Some(GrpcBody::of_head(head))
+    }
+
+    /// A limit of the caller's own, and marked as one.
+    fn not_admitted(&self, refused: PaceRefused) -> Option<Self::Answer> {
+        let (code, mark) = match refused.reason() {
+            PaceRefusal::DeadlineTooSoon => (Code::DeadlineExceeded, Unanswered::LATE),
+            PaceRefusal::QueueFull | PaceRefusal::WaitTooLong => {
+                (Code::ResourceExhausted, Unanswered::TURNED_AWAY)
+            }
+        };
+        let mut answer = GrpcBody::answering(code, &refused.to_string(), mark);
+        answer.extensions_mut().insert(refused);
+        Some(answer)
+    }
+
+    fn too_late(&self, text: &str, report: Option<Report>) -> Option<Self::Answer> {
+        let answer = GrpcBody::answering(Code::DeadlineExceeded, text, Unanswered::LATE);
+        Some(with_report(answer, report))
+    }
+
+    /// A server that keeps the deadline answers CANCELLED, if it is tonic's, or resets the stream so.
+    fn is_timer(&self, outcome: Result<&Response<B>, &(dyn Error + 'static)>) -> bool {
+        match outcome {
+            Ok(response) => {
+                code_of_head(response.status(), response.headers()) == Some(Code::Cancelled)
+            }
+            Err(error) => errors::is_timer(error),
+        }
+    }
+
+    fn is_answered(&self, response: &Response<B>) -> bool {
+        response.extensions().get::<Unanswered>().is_none()
+    }
+
+    /// UNAVAILABLE for a lost connection, and what else an error comes to.
+    fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
+        let (code, text, mark) = errors::in_terms_of_grpc(error)?;
+        Some(with_report(GrpcBody::answering(code, &text, mark), report))
+    }
+}
+
+/// The answer with the report of its call, if there is one.
+fn with_report<B>(
+    mut answer: Response<GrpcBody<B>>,
+    report: Option<Report>,
+) -> Response<GrpcBody<B>> {
+    if let Some(report) = report {
+        answer.extensions_mut().insert(report);
+    }
+    answer
+}

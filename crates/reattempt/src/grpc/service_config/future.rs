@@ -1,0 +1,121 @@
+//! The future of a call: that of a retried one or of a hedged one.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use http::Response;
+use http_body::Body;
+use pin_project_lite::pin_project;
+use reattempt_grpc::{Code, NoServiceConfig, Throttle};
+use reattempt_schedule_exponential::Exponential;
+use tower_service::Service;
+
+use crate::error_mode::{Answered, ErrorMode};
+use crate::grpc::errors::Unanswered;
+use crate::grpc::{Grpc, GrpcBody};
+use crate::protocol::{ClassifyOutcome, Replay};
+use crate::{Extended, HedgeFuture, RetryFuture};
+
+type Retried<S, Req> = RetryFuture<S, Req, Grpc, Exponential, Throttle, Answered>;
+type Hedged<S, Req> = HedgeFuture<S, Req, Grpc, Throttle, Answered>;
+
+pin_project! {
+    /// A call that is retried or hedged as a service config says.
+    ///
+    /// # Cancel safety
+    /// As that of [`RetryFuture`] and [`HedgeFuture`].
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ConfiguredFuture<S, Req>
+    where
+        Grpc: Replay<Req>,
+        Grpc: ClassifyOutcome<S::Response>,
+        S: Service<<Grpc as Replay<Req>>::Attempt>,
+        Answered: ErrorMode<S::Error>,
+    {
+        #[pin]
+        way: Way<S, Req>,
+    }
+}
+
+pin_project! {
+    #[project = WayProjected]
+    enum Way<S, Req>
+    where
+        Grpc: Replay<Req>,
+        Grpc: ClassifyOutcome<S::Response>,
+        S: Service<<Grpc as Replay<Req>>::Attempt>,
+        Answered: ErrorMode<S::Error>,
+    {
+        Retried { #[pin] future: Retried<S, Req> },
+        Hedged { #[pin] future: Hedged<S, Req> },
+        // None once it has been said.
+        Refused { none: Option<NoServiceConfig> },
+    }
+}
+
+impl<S, Req> ConfiguredFuture<S, Req>
+where
+    Grpc: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<<Grpc as Replay<Req>>::Attempt>,
+    Answered: ErrorMode<S::Error>,
+{
+    pub(super) fn retried(future: Retried<S, Req>) -> Self {
+        Self { way: Way::Retried { future } }
+    }
+
+    pub(super) fn hedged(future: Hedged<S, Req>) -> Self {
+        Self { way: Way::Hedged { future } }
+    }
+
+    #[cold]
+    pub(super) fn refused(none: NoServiceConfig) -> Self {
+        Self { way: Way::Refused { none: Some(none) } }
+    }
+}
+
+impl<S, Req, B> Future for ConfiguredFuture<S, Req>
+where
+    Grpc: Replay<Req> + ClassifyOutcome<Response<B>, Answer = Response<GrpcBody<B>>>,
+    S: Service<<Grpc as Replay<Req>>::Attempt, Response = Response<B>> + Clone,
+    B: Body,
+    Response<B>: Extended,
+    Answered: ErrorMode<S::Error, Error = S::Error>,
+{
+    type Output = Result<Response<GrpcBody<B>>, S::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().way.project() {
+            WayProjected::Retried { future } => future.poll(cx),
+            WayProjected::Hedged { future } => future.poll(cx),
+            WayProjected::Refused { none } => match none.take() {
+                None => Poll::Pending,
+                Some(none) => {
+                    let causes = none.errors().map(|errors| format!(": {errors}"));
+                    let text = format!("{none}{}", causes.unwrap_or_default());
+                    Poll::Ready(Ok(GrpcBody::answering(
+                        Code::Unavailable,
+                        &text,
+                        Unanswered::NOT_SENT,
+                    )))
+                }
+            },
+        }
+    }
+}
+
+impl<S, Req> fmt::Debug for ConfiguredFuture<S, Req>
+where
+    Grpc: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<<Grpc as Replay<Req>>::Attempt>,
+    Answered: ErrorMode<S::Error>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way: &dyn fmt::Debug = match &self.way {
+            Way::Retried { future } => future,
+            Way::Hedged { future } => future,
+            Way::Refused { none } => none,
+        };
+        f.debug_tuple("ConfiguredFuture").field(way).finish()
+    }
+}

@@ -1,0 +1,132 @@
+//! The layer.
+
+use reattempt_grpc::{ServiceConfigHandle, Throttle};
+use reattempt_schedule_exponential::Exponential;
+use tower_layer::Layer;
+
+use super::Configured;
+use crate::grpc::Grpc;
+use crate::{HedgePolicy, RetryPolicy};
+
+pub(super) type Retries = RetryPolicy<Grpc, Exponential, Throttle>;
+pub(super) type Hedges = HedgePolicy<Grpc, Throttle>;
+
+/// Retries and hedges the calls of a gRPC channel as a service config says, each by its method.
+///
+/// For each call it asks the handle what the config that is in force says of "/service/method", and
+/// keeps to that until the call is over (rules SC-1, CALL-6):
+///
+/// - **`retryPolicy`**: the attempts, the back-off with ± 20 % and the codes are the config's. What
+///   it lists is retried for every call of the method: the owner of the service has said so.
+/// - **`hedgingPolicy`**: its attempts, delay and codes, without retries on top (rules CALL-1, HG-9).
+/// - **`timeout`**: the smaller of it and the caller's deadline counts (rule DL-1).
+/// - **neither policy, or no entry**: the call is not retried. What no server has seen is, all the
+///   same: the transparent retries (rule CALL-2), and a connection that was not made, by the defaults
+///   of [`RetryPolicy::grpc`]. So an empty config retries less than that policy alone, which retries
+///   UNAVAILABLE too; its page has both side by side.
+/// - **`retryThrottling`**: the handle's one throttle stands before all retries and hedges; every call
+///   that ends with OK earns its part (rules THR-1, THR-4).
+///
+/// `waitForReady`, `maxRequestMessageBytes` and `maxResponseMessageBytes` are not acted on here: they
+/// are the channel's and the generated client's to keep, and stand in
+/// [`MethodConfig`](reattempt_grpc::MethodConfig) for whoever sets those up. Load balancing goes below.
+///
+/// As long as a handle has no config at all, every call is answered UNAVAILABLE (rule SC-6).
+///
+/// A request may still carry [`CallOptions`](crate::CallOptions); what they say goes before the config,
+/// which is more than rule CALL-3 leaves to a client.
+///
+/// ```
+/// use reattempt_grpc::{ServiceConfig, ServiceConfigHandle};
+/// use reattempt::ServiceConfigLayer;
+/// use tower::ServiceBuilder;
+///
+/// let config = ServiceConfig::parse(
+///     r#"{
+///       "methodConfig": [{
+///         "name": [{ "service": "inventory.Stock" }],
+///         "retryPolicy": {
+///           "maxAttempts": 4,
+///           "initialBackoff": "0.1s",
+///           "maxBackoff": "1s",
+///           "backoffMultiplier": 2,
+///           "retryableStatusCodes": ["UNAVAILABLE", "ABORTED"]
+///         }
+///       }],
+///       "retryThrottling": { "maxTokens": 10, "tokenRatio": 0.1 }
+///     }"#,
+/// )?;
+/// let handle = ServiceConfigHandle::new(config);
+/// let builder = ServiceBuilder::new().layer(ServiceConfigLayer::new(handle.clone()));
+///
+/// // Later, while calls are under way:
+/// handle.update(ServiceConfig::parse("{}"))?;
+/// # Ok::<(), reattempt_grpc::ServiceConfigErrors>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct ServiceConfigLayer {
+    pub(super) handle: ServiceConfigHandle,
+    pub(super) most_attempts: u32,
+    pub(super) retries: Retries,
+    pub(super) hedges: Hedges,
+}
+
+impl ServiceConfigLayer {
+    /// Applies the config of `handle`; a [`ServiceConfig`](reattempt_grpc::ServiceConfig) alone is one
+    /// that is never replaced.
+    ///
+    /// One handle belongs to one channel, for its throttle does.
+    pub fn new(handle: impl Into<ServiceConfigHandle>) -> Self {
+        let handle = handle.into();
+        let throttle = handle.throttle();
+        Self {
+            retries: RetryPolicy::grpc().budget(throttle.clone()).max_elapsed(None),
+            hedges: HedgePolicy::grpc().budget(throttle.clone()).max_elapsed(None),
+            handle,
+            most_attempts: 5,
+        }
+    }
+
+    /// The most attempts of any call, to which the config's are lowered (rule CALL-8); 0 and 1 switch
+    /// its retries and hedges off, but for the transparent ones, which
+    /// [`transparent_retries`](RetryPolicy::transparent_retries) does (rule TR-8). Default 5; of hedged
+    /// calls more than 5 act as 5.
+    pub fn max_attempts(self, attempts: u32) -> Self {
+        Self { most_attempts: attempts, ..self }
+    }
+
+    /// Changes what the config does not speak of in how calls are retried: observers, classifiers, how
+    /// much of a request is kept, hooks.
+    ///
+    /// What the policy's own schedule and attempts say holds for connections that were not made to
+    /// methods without a policy.
+    ///
+    /// ```
+    /// use reattempt_grpc::ServiceConfig;
+    /// use reattempt::ServiceConfigLayer;
+    ///
+    /// let layer = ServiceConfigLayer::new(ServiceConfig::default())
+    ///     .retries(|policy| policy.observe(|server, event| eprintln!("{server}: {event}")));
+    /// ```
+    pub fn retries(self, change: impl FnOnce(Retries) -> Retries) -> Self {
+        Self { retries: change(self.retries), ..self }
+    }
+
+    /// The same for how calls are hedged.
+    pub fn hedges(self, change: impl FnOnce(Hedges) -> Hedges) -> Self {
+        Self { hedges: change(self.hedges), ..self }
+    }
+
+    /// The handle.
+    pub fn handle(&self) -> &ServiceConfigHandle {
+        &self.handle
+    }
+}
+
+impl<S: Clone> Layer<S> for ServiceConfigLayer {
+    type Service = Configured<S>;
+
+    fn layer(&self, inner: S) -> Configured<S> {
+        Configured::new(self, inner)
+    }
+}

@@ -1,0 +1,80 @@
+//! The entry of a service config for one method, as the overrides of its calls.
+
+use std::time::Duration;
+
+use reattempt_core::{Failure, FailureKind, Schedule, Verdict};
+use reattempt_grpc::{Code, CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, RetryPolicy};
+use reattempt_schedule_exponential::{Exponential, ExponentialDelays};
+
+use crate::call::method::MethodOverrides;
+
+fn retries(config: &MethodConfig) -> Option<&RetryPolicy> {
+    match &config.policy {
+        MethodPolicy::Retry(policy) => Some(policy),
+        _ => None,
+    }
+}
+
+fn hedging(config: &MethodConfig) -> Option<&HedgingPolicy> {
+    match &config.policy {
+        MethodPolicy::Hedging(policy) => Some(policy),
+        _ => None,
+    }
+}
+
+/// Returns the codes that are worth another attempt; none without a policy (rule CALL-1).
+fn codes(config: &MethodConfig) -> CodeSet {
+    let retryable = retries(config).map(RetryPolicy::retryable_codes);
+    let codes = retryable.or_else(|| hedging(config).map(HedgingPolicy::non_fatal_codes));
+    codes.unwrap_or_default()
+}
+
+impl MethodOverrides for MethodConfig {
+    fn has_policy(&self) -> bool {
+        self.policy != MethodPolicy::None
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    fn max_attempts(&self) -> Option<u32> {
+        let attempts = retries(self).map(RetryPolicy::max_attempts);
+        attempts.or_else(|| hedging(self).map(HedgingPolicy::max_attempts))
+    }
+
+    /// Follows rules BK-1, BK-2 and BK-4.
+    fn delays(&self) -> Option<ExponentialDelays> {
+        retries(self).map(|policy| {
+            // Neither is refused: the one is within its bounds, and of the other the config saw to it.
+            let schedule = Exponential::symmetric(policy.initial_backoff(), 0.2)
+                .and_then(|schedule| schedule.factor(policy.backoff_multiplier()));
+            schedule.unwrap_or_default().max_delay(policy.max_backoff()).delays()
+        })
+    }
+
+    fn hedging_delay(&self) -> Option<Duration> {
+        hedging(self).map(HedgingPolicy::hedging_delay)
+    }
+
+    /// A code that the owner of the service lists is worth repeating for every method of the entry. A number
+    /// that no list can name is in no list (rule RET-5).
+    fn verdict(&self, code: Option<u16>) -> Verdict {
+        match code.map(|number| Code::from_number(number.into())) {
+            Some(Code::Ok) => Verdict::Success,
+            Some(code) if codes(self).contains(code) => {
+                Verdict::Unprocessed(Failure::new(kind(code)).with_code(code.number()))
+            }
+            _ => Verdict::Permanent,
+        }
+    }
+}
+
+/// Returns the kind of failure that a code stands for.
+pub(crate) fn kind(code: Code) -> FailureKind {
+    match code {
+        Code::ResourceExhausted => FailureKind::Throttled,
+        Code::DeadlineExceeded => FailureKind::Timeout,
+        _ => FailureKind::Server,
+    }
+}

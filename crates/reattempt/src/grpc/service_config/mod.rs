@@ -1,0 +1,23 @@
+//! Service configs: retries, hedging, deadlines and throttling for each method of a service, as its owner
+//! publishes them in JSON.
+//!
+//! [`ServiceConfigLayer`] applies a config to the calls of a channel: it looks the method of each call up in
+//! the config that is in force, and hands the call to a retrying or a hedging client.
+//!
+//! The policies here are the entries of a document. Layers are made with [`crate::RetryPolicy`] or
+//! [`crate::HedgePolicy`]. Codes are [`GrpcCode`](crate::GrpcCode)s.
+
+mod future;
+mod layer;
+mod method;
+mod service;
+
+pub use future::ConfiguredFuture;
+pub use layer::ServiceConfigLayer;
+pub(crate) use method::kind;
+pub use reattempt_grpc::{
+    CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, NoServiceConfig, RetryPolicy,
+    ServiceConfig, ServiceConfigError, ServiceConfigErrors, ServiceConfigHandle,
+    ServiceConfigReader, Throttle, Throttling,
+};
+pub use service::Configured;

@@ -1,0 +1,136 @@
+//! The service.
+
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll};
+
+use http::Response;
+use http_body::Body;
+use reattempt_grpc::{MethodConfig, ServiceConfigHandle};
+use tower_service::Service;
+
+use super::future::ConfiguredFuture;
+use super::layer::{Hedges, Retries, ServiceConfigLayer};
+use crate::call::method::{Method, MethodOverrides};
+use crate::error_mode::{Answered, ErrorMode};
+use crate::grpc::{Grpc, GrpcBody};
+use crate::hedge::{HedgeShared, begin};
+use crate::protocol::{Origin, Replay};
+use crate::{CallOptions, Extended, Hedgeable, Retry};
+
+/// A gRPC client whose calls are retried or hedged as a service config says; made by
+/// [`ServiceConfigLayer`].
+///
+/// The error type is the inner service's own. A clone costs a clone of the inner service and shares
+/// everything else.
+pub struct Configured<S> {
+    /// With the inner service, whoever is to send a call by it.
+    retry: Retry<S, Retries>,
+    shared: Arc<Shared<S>>,
+    options: Option<CallOptions>,
+}
+
+/// The entry of a method that no entry of the config is for.
+static NO_ENTRY: LazyLock<Arc<MethodConfig>> = LazyLock::new(Arc::default);
+
+struct Shared<S> {
+    handle: ServiceConfigHandle,
+    most_attempts: u32,
+    hedge: Arc<HedgeShared<S, Hedges>>,
+}
+
+impl<S: Clone> Configured<S> {
+    pub(super) fn new(layer: &ServiceConfigLayer, inner: S) -> Self {
+        let shared = Shared {
+            handle: layer.handle.clone(),
+            most_attempts: layer.most_attempts,
+            hedge: Arc::new(HedgeShared::new(layer.hedges.clone(), inner.clone())),
+        };
+        let retry = Retry::new(layer.retries.clone(), inner);
+        Self { retry, shared: Arc::new(shared), options: None }
+    }
+
+    /// A handle to the same client whose calls all have these options, but for what a request sets
+    /// itself. They go before what the config says.
+    pub fn with_options(&self, options: CallOptions) -> Self {
+        Self { options: Some(options), ..self.clone() }
+    }
+}
+
+impl<S> Configured<S> {
+    /// The handle of the config.
+    pub fn handle(&self) -> &ServiceConfigHandle {
+        &self.shared.handle
+    }
+
+    /// The inner service.
+    pub fn get_ref(&self) -> &S {
+        self.retry.get_ref()
+    }
+
+    /// The inner service.
+    pub fn into_inner(self) -> S {
+        self.retry.into_inner()
+    }
+}
+
+impl<S, Req, A, B> Service<Req> for Configured<S>
+where
+    S: Service<A, Response = Response<B>> + Clone,
+    B: Body,
+    Response<B>: Extended,
+    Grpc: Replay<Req, Attempt = A> + Origin<A, Request = Req> + Hedgeable<Req>,
+    Answered: ErrorMode<S::Error, Error = S::Error>,
+{
+    type Response = Response<GrpcBody<B>>;
+    type Error = S::Error;
+    type Future = ConfiguredFuture<S, Req>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.retry.inner.poll_ready(cx)
+    }
+
+    /// Sends the first attempt by the readied inner service, as the config in force has it.
+    fn call(&mut self, request: Req) -> Self::Future {
+        let shared = &*self.shared;
+        let protocol = &self.retry.policy().settings.protocol;
+        let config = match shared.handle.for_method(protocol.path(&request)) {
+            Ok(config) => config.unwrap_or_else(|| Arc::clone(&NO_ENTRY)),
+            Err(none) => {
+                self.retry.release();
+                return ConfiguredFuture::refused(none);
+            }
+        };
+        // Where the client has switched hedging off, the calls are those of a method that is retried and
+        // has one attempt: what no server has seen is replaced all the same.
+        let hedged = config.hedging_delay().is_some() && shared.most_attempts > 1;
+        let method = Method { overrides: config, most_attempts: shared.most_attempts };
+        let options = self.options.clone().unwrap_or_default().with_method(method);
+        if hedged {
+            let (inner, hedge) = (&mut self.retry.inner, &shared.hedge);
+            ConfiguredFuture::hedged(begin(inner, hedge, Some(&options), request))
+        } else {
+            ConfiguredFuture::retried(self.retry.call_with(options, request))
+        }
+    }
+}
+
+impl<S: Clone> Clone for Configured<S> {
+    fn clone(&self) -> Self {
+        Self {
+            retry: self.retry.clone(),
+            shared: Arc::clone(&self.shared),
+            options: self.options.clone(),
+        }
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for Configured<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Configured")
+            .field("inner", self.get_ref())
+            .field("handle", &self.shared.handle)
+            .field("max_attempts", &self.shared.most_attempts)
+            .finish_non_exhaustive()
+    }
+}

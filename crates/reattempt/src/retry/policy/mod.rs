@@ -1,0 +1,431 @@
+//! What a user sets: protocol, schedule, limits, budget, hooks and observers.
+
+use std::error::Error;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::HeaderMap;
+use reattempt_control::RetryBudget;
+use reattempt_core::{Budget, Limits, Schedule, Verdict};
+use reattempt_schedule_exponential::Exponential;
+
+use crate::call::finish::Client;
+use crate::call::hook::BeforeAttempt;
+use crate::call::random::Seed;
+use crate::error_mode::BoxedError;
+use crate::protocol::{CloneRequest, Http, Protocol};
+use crate::{AttemptContext, CallOptions, Event, Observer};
+
+mod http;
+mod profile;
+mod stock;
+
+pub use profile::Profile;
+pub use stock::StockDelay;
+
+use stock::StockCall;
+
+/// How calls are retried.
+///
+/// **No attempt is timed out by default**: a server that hangs hangs the call. Set
+/// [`attempt_timeout`](Self::attempt_timeout) unless the inner service has a timeout of its own.
+///
+/// **A wait needs a tokio runtime with its time driver on** (`enable_time` or `enable_all`). tokio panics
+/// where a runtime has none, and offers no way to find out. Without any runtime, calls work and are not
+/// retried after a delay ([`StopReason::NoTimer`](reattempt_core::StopReason::NoTimer)).
+///
+/// A clone shares the budget and the bound on kept bodies with its original; policies that are built
+/// separately share nothing.
+///
+/// | setting | default | why |
+/// |---|---|---|
+/// | schedule | full jitter from 100 ms, doubling up to 5 s | spreads clients over the whole interval |
+/// | `max_attempts` | 3 | a third retry rarely succeeds where two have failed, and costs the server as much |
+/// | `max_elapsed` | 30 s | past that nobody waits for the answer |
+/// | `max_server_delay` | 60 s | a server that asks for more is better left alone |
+/// | budget | for each destination 10 tokens, 0.1 for a success, 0.01 a second | a total outage adds next to no load |
+/// | attempt timeout | none | it changes the error type, so it is asked for |
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt_control::RetryBudget;
+/// use reattempt_schedule_exponential::Exponential;
+/// use reattempt::RetryPolicy;
+///
+/// # fn main() -> Result<(), reattempt_core::ConfigError> {
+/// let policy = RetryPolicy::http()
+///     .backoff(Exponential::full_jitter(Duration::from_millis(100)).max_delay(Duration::from_secs(5)))
+///     .max_attempts(4)
+///     .max_elapsed(Duration::from_secs(20))
+///     .budget(RetryBudget::ratio(0.1)?);
+/// # Ok(())
+/// # }
+/// ```
+pub struct RetryPolicy<K = Http, D = Exponential, B = RetryBudget, M = <K as Protocol>::Mode>
+where
+    K: Protocol,
+    D: Schedule,
+{
+    pub(crate) settings: Arc<Settings<K, D, B>>,
+    pub(crate) stock: StockCall<D::Delays>,
+    mode: PhantomData<fn() -> M>,
+}
+
+/// What all clones of a policy share.
+pub(crate) struct Settings<K: Protocol, D, B> {
+    pub(crate) protocol: K,
+    pub(crate) schedule: D,
+    pub(crate) budget: B,
+    pub(crate) limits: Limits,
+    pub(crate) attempt_timeout: Option<Duration>,
+    pub(crate) drain_time: Duration,
+    pub(crate) hook: Option<Arc<dyn BeforeAttempt<K::Head>>>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) seed: Option<Seed>,
+    pub(crate) nested: bool,
+    pub(crate) clone_per_call: bool,
+    /// Whether the budget is given the beginning of each call.
+    pub(crate) counts_calls: bool,
+    /// Whether nothing is asked for that has to be seen to before the first attempt of each call.
+    pub(crate) plain: bool,
+}
+
+impl RetryPolicy {
+    /// Retries of HTTP requests, by status, method and server hint.
+    pub fn http() -> Self {
+        Self::with_protocol(Http::default(), Exponential::default(), RetryBudget::default())
+    }
+}
+
+/// [`RetryPolicy::http`].
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self::http()
+    }
+}
+
+impl<C: Send + Sync + 'static> RetryPolicy<CloneRequest<C>> {
+    /// Retries of any service whose requests are `Clone`, as `judge` says.
+    ///
+    /// Every request counts as repeatable: what must not be repeated, `judge` must not call
+    /// transient.
+    ///
+    /// ```
+    /// use std::error::Error;
+    /// use reattempt_core::{Failure, FailureKind, Verdict};
+    /// use reattempt::RetryPolicy;
+    ///
+    /// let policy = RetryPolicy::cloned(|outcome: Result<&String, &(dyn Error + 'static)>| match outcome {
+    ///     Ok(_) => Verdict::Success,
+    ///     Err(_) => Verdict::Transient(Failure::new(FailureKind::Other)),
+    /// });
+    /// ```
+    pub fn cloned<Response>(judge: C) -> Self
+    where
+        C: Fn(Result<&Response, &(dyn Error + 'static)>) -> Verdict,
+    {
+        Self::with_protocol(
+            CloneRequest::new(judge),
+            Exponential::default(),
+            RetryBudget::default(),
+        )
+    }
+}
+
+impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
+    pub(crate) fn with_protocol(protocol: K, schedule: D, budget: B) -> Self {
+        Self::of(Settings {
+            protocol,
+            schedule,
+            budget,
+            limits: Limits::default(),
+            attempt_timeout: None,
+            drain_time: Duration::from_millis(50),
+            hook: None,
+            observer: None,
+            seed: None,
+            nested: false,
+            clone_per_call: false,
+            counts_calls: false,
+            plain: true,
+        })
+    }
+
+    fn of(mut settings: Settings<K, D, B>) -> Self {
+        settings.plain = settings.hook.is_none()
+            && settings.observer.is_none()
+            && settings.seed.is_none()
+            && !settings.nested
+            && !settings.clone_per_call
+            && !settings.counts_calls
+            && settings.protocol.is_plain();
+        Self { settings: Arc::new(settings), stock: StockCall::default(), mode: PhantomData }
+    }
+
+    /// The budget, to read its balance.
+    pub fn budget_ref(&self) -> &B {
+        &self.settings.budget
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> &Limits {
+        &self.settings.limits
+    }
+}
+
+/// Settings of every protocol.
+impl<K, D, B, M> RetryPolicy<K, D, B, M>
+where
+    K: Protocol + Clone,
+    D: Schedule + Clone,
+    B: Clone,
+{
+    /// The delays between attempts.
+    pub fn backoff<T: Schedule>(self, schedule: T) -> RetryPolicy<K, T, B, M> {
+        RetryPolicy::of(self.into_settings().map(|_, budget| (schedule, budget)))
+    }
+
+    /// The budget that stands in front of every retry.
+    pub fn budget<T: Budget>(self, budget: T) -> RetryPolicy<K, D, T, M> {
+        let mut settings = self.into_settings();
+        settings.counts_calls = budget.counts_calls();
+        RetryPolicy::of(settings.map(|schedule, _| (schedule, budget)))
+    }
+
+    /// The most attempts in all, the first included; 0 and 1 both mean never to retry. Default 3.
+    pub fn max_attempts(self, attempts: u32) -> Self {
+        self.set(|settings| settings.limits.max_attempts = attempts)
+    }
+
+    /// The most time from the start of a call to the start of its last attempt: a retry whose delay
+    /// would pass it is not made. `None` for no limit; default 30 s. It interrupts nothing. The call
+    /// starts when its future is first polled, as far as this is concerned.
+    ///
+    /// One retry may be sent later: where the response before it has been thrown away and the inner
+    /// service, or a hook, then takes longer than the limit, there is nothing left to return but what
+    /// the retry brings. Policies with boxed errors end such a call with a
+    /// [`TimedOut`](crate::TimedOut).
+    pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
+        let elapsed = elapsed.into();
+        self.set(|settings| settings.limits.max_elapsed = elapsed)
+    }
+
+    /// The longest delay a server may ask for; asked for more, the call ends. Default 60 s, of which
+    /// `max_elapsed` leaves 30 s unless it is raised.
+    pub fn max_server_delay(self, delay: Duration) -> Self {
+        self.set(|settings| settings.limits.max_server_delay = delay)
+    }
+
+    /// The most time for each attempt, up to its response head.
+    ///
+    /// An attempt that takes longer is dropped and counts as a timeout, retried where the request may
+    /// be repeated. The call's error becomes tower's `BoxError`, with a [`TimedOut`](crate::TimedOut)
+    /// inside when the last attempt timed out; a [`Deadline`](crate::Deadline) then interrupts too, also
+    /// over gRPC with an error in place of an answer.
+    ///
+    /// It does not cover a body that stalls after the head. Over HTTP/2 a retry uses the connection of the
+    /// attempt that timed out, which may have stalled. The page on the order of layers in the crate
+    /// `reattempt` names the remedies.
+    pub fn attempt_timeout(self, timeout: Duration) -> RetryPolicy<K, D, B, BoxedError> {
+        let mut settings = self.into_settings();
+        settings.attempt_timeout = Some(timeout);
+        RetryPolicy::of(settings)
+    }
+
+    /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) interrupt
+    /// an attempt. A call whose deadline has passed already is not sent. Over gRPC it does so anyway, with an answer that says so in place of an error. Needed
+    /// for inner services whose error is a `BoxError` already.
+    pub fn boxed_errors(self) -> RetryPolicy<K, D, B, BoxedError> {
+        RetryPolicy::of(self.into_settings())
+    }
+
+    /// Runs before each attempt, the first included, and may change its head: fresh tokens,
+    /// signatures, trace headers. A response with status 401 or 409 can be retried by giving that
+    /// status a verdict ([`on_status`](Self::on_status)) beside such a hook.
+    ///
+    /// An instance of the service is readied after the hook, so a hook may use the same limited client.
+    /// All attempts of the call are sent by the spare instance ([`clone_per_call`](Self::clone_per_call)).
+    ///
+    /// # Cancel safety
+    /// The hook's future is dropped with the call.
+    ///
+    /// ```
+    /// use reattempt::{AttemptContext, RetryPolicy};
+    ///
+    /// let policy = RetryPolicy::http().before_attempt(|head: &mut http::request::Parts, attempt: AttemptContext| {
+    ///     Box::pin(async move {
+    ///         head.headers.insert("x-attempt", attempt.number.into());
+    ///     })
+    /// });
+    /// ```
+    pub fn before_attempt<H>(self, hook: H) -> Self
+    where
+        H: for<'a> Fn(
+                &'a mut K::Head,
+                AttemptContext,
+            ) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>>
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.set(|settings| settings.hook = Some(Arc::new(hook)))
+    }
+
+    /// Is told of every event of every call, after the observers added before it.
+    pub fn observer<O: Observer + 'static>(self, observer: O) -> Self {
+        self.set(|settings| {
+            settings.observer = Some(match settings.observer.take() {
+                None => Arc::new(observer),
+                Some(first) => Arc::new(move |destination: &str, event: &Event<'_>| {
+                    first.on_event(destination, event);
+                    observer.on_event(destination, event);
+                }),
+            });
+        })
+    }
+
+    /// The same for a closure.
+    ///
+    /// ```
+    /// use reattempt::RetryPolicy;
+    /// let policy = RetryPolicy::http().observe(|destination, event| eprintln!("{destination}: {event}"));
+    /// ```
+    pub fn observe<F>(self, observer: F) -> Self
+    where
+        F: Fn(&str, &Event<'_>) + Send + Sync + 'static,
+    {
+        self.observer(observer)
+    }
+
+    /// Makes every delay reproducible: the calls, in the order in which they are made, draw from
+    /// streams of their own. For tests and simulations.
+    pub fn seed(self, seed: u64) -> Self {
+        self.set(|settings| settings.seed = Some(Seed::new(seed)))
+    }
+
+    /// How long a refused response may be drained before its connection is closed instead; default
+    /// 50 ms. The time counts as part of the delay.
+    pub fn drain_time(self, time: Duration) -> Self {
+        self.set(|settings| settings.drain_time = time)
+    }
+
+    /// Works together with other retry layers on the same call, so that attempts do not multiply:
+    /// a layer that finds itself below one with this setting leaves all retries to it if it has the
+    /// setting too; if it has not, it tells when it gave up, and the outer one then stops as well.
+    ///
+    /// Works through the request's extensions, so for `http::Request` only.
+    pub fn nested(self, nested: bool) -> Self {
+        self.set(|settings| settings.nested = nested)
+    }
+
+    /// Clones the service for each call, as its first attempt is sent. Off by default.
+    ///
+    /// Off, a call that succeeds at once clones nothing. The first attempt is sent by the service that
+    /// was readied, and all retries by a spare instance that the clones of the client share: a round
+    /// robin that counts for each clone picks endpoints 0, 0 and 1. The next call's retries go on from
+    /// there.
+    ///
+    /// On, the retries of a call go on where its own first attempt was: the same round robin picks 0, 1
+    /// and 2. Set it for services that count, or choose, for each clone. Services whose clones share
+    /// their state do not need it: tower's `Buffer` with a `Balance` behind it, hyper-util's client,
+    /// reqwest, tonic's `Channel`.
+    ///
+    /// ```
+    /// use reattempt::RetryPolicy;
+    /// let policy = RetryPolicy::http().clone_per_call(true);
+    /// ```
+    pub fn clone_per_call(self, clone: bool) -> Self {
+        self.set(|settings| settings.clone_per_call = clone)
+    }
+
+    pub(crate) fn set(self, change: impl FnOnce(&mut Settings<K, D, B>)) -> Self {
+        let mut settings = self.into_settings();
+        change(&mut settings);
+        Self::of(settings)
+    }
+
+    fn into_settings(self) -> Settings<K, D, B> {
+        Arc::try_unwrap(self.settings).unwrap_or_else(|shared| (*shared).clone())
+    }
+}
+
+impl<K: Protocol, D, B> Settings<K, D, B> {
+    /// The same settings around another schedule and budget.
+    fn map<E, C>(self, change: impl FnOnce(D, B) -> (E, C)) -> Settings<K, E, C> {
+        let (schedule, budget) = change(self.schedule, self.budget);
+        Settings {
+            protocol: self.protocol,
+            schedule,
+            budget,
+            limits: self.limits,
+            attempt_timeout: self.attempt_timeout,
+            drain_time: self.drain_time,
+            hook: self.hook,
+            observer: self.observer,
+            seed: self.seed,
+            nested: self.nested,
+            clone_per_call: self.clone_per_call,
+            counts_calls: self.counts_calls,
+            plain: self.plain,
+        }
+    }
+}
+
+impl<K: Protocol, D: Schedule, B: Budget> Client for Settings<K, D, B> {
+    fn budget(&self) -> &dyn Budget {
+        &self.budget
+    }
+
+    fn observer(&self) -> Option<&dyn Observer> {
+        self.observer.as_deref()
+    }
+
+    fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
+        self.protocol.judge_trailers(trailers, options)
+    }
+}
+
+impl<K: Protocol + Clone, D: Clone, B: Clone> Clone for Settings<K, D, B> {
+    fn clone(&self) -> Self {
+        Self {
+            protocol: self.protocol.clone(),
+            schedule: self.schedule.clone(),
+            budget: self.budget.clone(),
+            limits: self.limits,
+            attempt_timeout: self.attempt_timeout,
+            drain_time: self.drain_time,
+            hook: self.hook.clone(),
+            observer: self.observer.clone(),
+            seed: self.seed.clone(),
+            nested: self.nested,
+            clone_per_call: self.clone_per_call,
+            counts_calls: self.counts_calls,
+            plain: self.plain,
+        }
+    }
+}
+
+impl<K: Protocol, D: Schedule, B, M> Clone for RetryPolicy<K, D, B, M> {
+    fn clone(&self) -> Self {
+        Self { settings: Arc::clone(&self.settings), stock: self.stock.clone(), mode: PhantomData }
+    }
+}
+
+impl<K, D, B, M> fmt::Debug for RetryPolicy<K, D, B, M>
+where
+    K: Protocol + fmt::Debug,
+    D: Schedule + fmt::Debug,
+    B: fmt::Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryPolicy")
+            .field("protocol", &self.settings.protocol)
+            .field("schedule", &self.settings.schedule)
+            .field("budget", &self.settings.budget)
+            .field("limits", &self.settings.limits)
+            .field("attempt_timeout", &self.settings.attempt_timeout)
+            .finish_non_exhaustive()
+    }
+}

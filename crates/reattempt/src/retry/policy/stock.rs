@@ -1,0 +1,259 @@
+//! The same policy under the stock `tower::retry::RetryLayer`.
+//!
+//! The stock middleware asks `clone_request` of the shared policy and then clones the policy for the
+//! call, so what belongs to one call sits in a plain field: the setting of the call travels with
+//! that clone, and a clone has no progress yet.
+
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::Request;
+use http_body::Body;
+use pin_project_lite::pin_project;
+use reattempt_core::{Budget, CallEnd, Schedule, SentAt, ServerHint, StopReason, Verdict};
+use reattempt_replay::ReplayBody;
+use sync_wrapper::SyncWrapper;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tower::BoxError;
+use tower::retry::Policy;
+
+use super::RetryPolicy;
+use crate::call::errors::chain;
+use crate::error_mode::OwnError;
+use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, host, wishes_of};
+use crate::retry::{FailedAttempt, Progress, Setting, conclude};
+
+/// What the policy of one call knows of it.
+pub(crate) struct StockCall<D> {
+    setting: Option<Setting>,
+    number: u32,
+    /// A policy is shared between threads and need be `Sync` for that; the delays of a schedule are
+    /// not always.
+    progress: SyncWrapper<Option<Box<Progress<D>>>>,
+    sent_at: SentAt,
+}
+
+impl<D> Default for StockCall<D> {
+    fn default() -> Self {
+        Self {
+            setting: None,
+            number: 1,
+            progress: SyncWrapper::new(None),
+            sent_at: SentAt::default(),
+        }
+    }
+}
+
+impl<D> Clone for StockCall<D> {
+    fn clone(&self) -> Self {
+        Self { setting: self.setting.clone(), sent_at: self.sent_at, ..Self::default() }
+    }
+}
+
+/// For the stock `tower::retry::RetryLayer`, whose requests must carry a
+/// [`ReplayBody`](reattempt_replay::ReplayBody).
+///
+/// What the stock middleware cannot do is not done: refused responses are dropped rather than
+/// drained, nothing interrupts an attempt, hooks do not run, idempotency keys are not generated,
+/// retry layers do not find out about each other, and a call whose body was not kept is not looked
+/// at at all (no report, no event, no credit to the budget).
+impl<B, D, T, Response, E> Policy<Request<ReplayBody<B>>, Response, E>
+    for RetryPolicy<Http, D, T, OwnError>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+    D: Schedule,
+    T: Budget,
+    Http: ClassifyOutcome<Response>,
+    E: Error + 'static,
+{
+    type Future = StockDelay;
+
+    fn retry(
+        &mut self,
+        request: &mut Request<ReplayBody<B>>,
+        result: &mut Result<Response, E>,
+    ) -> Option<StockDelay> {
+        let mut call = std::mem::take(&mut self.stock);
+        let delay = self.retry_call(&mut call, request, result);
+        self.stock = call;
+        delay
+    }
+
+    fn clone_request(
+        &mut self,
+        request: &Request<ReplayBody<B>>,
+    ) -> Option<Request<ReplayBody<B>>> {
+        let call = &mut self.stock;
+        match call.progress.get_mut() {
+            // A retry is being sent.
+            Some(progress) => {
+                progress.on_send();
+            }
+            // A call begins.
+            None => {
+                let settings = &*self.settings;
+                let mut setting = Setting::new(settings, wishes_of(request.extensions()), None);
+                setting.set_safety(Http::safety_of_head(request.method(), request.headers()));
+                let keeps = setting.keeps(&settings.limits);
+                if keeps {
+                    setting.started = Some(Instant::now());
+                }
+                self.stock = StockCall { setting: Some(setting), ..StockCall::default() };
+                if !keeps {
+                    return None;
+                }
+            }
+        }
+        if let Some(setting) = &self.stock.setting {
+            self.stock.sent_at = setting.on_send(&self.settings.schedule);
+        }
+        let body = request.body().try_clone()?;
+        let mut copy = Request::new(body);
+        *copy.method_mut() = request.method().clone();
+        *copy.uri_mut() = request.uri().clone();
+        *copy.version_mut() = request.version();
+        *copy.headers_mut() = request.headers().clone();
+        *copy.extensions_mut() = request.extensions().clone();
+        Some(copy)
+    }
+}
+
+impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
+    /// Judges and decides, with the state of the call taken out of the policy.
+    fn retry_call<B, Response, E>(
+        &self,
+        call: &mut StockCall<D::Delays>,
+        request: &mut Request<ReplayBody<B>>,
+        result: &mut Result<Response, E>,
+    ) -> Option<StockDelay>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<BoxError>,
+        Http: ClassifyOutcome<Response>,
+        E: Error + 'static,
+    {
+        let setting = call.setting.as_ref()?;
+        let protocol = &self.settings.protocol;
+        let classification = protocol.judge(
+            result.as_ref().map_err(|error| error as &(dyn Error + 'static)),
+            setting.options.as_ref(),
+            || request.body().was_polled(),
+        );
+        let destination =
+            protocol.destination_of(request.uri(), || host(request.headers())).into_owned();
+        let failure = classification
+            .verdict
+            .failure()
+            .filter(|_| result.is_ok() || !request.body().source_failed());
+        let stop = match failure {
+            None if classification.verdict == Verdict::Success => StopReason::Succeeded,
+            None => StopReason::Permanent,
+            Some(failure) => {
+                let now = Instant::now();
+                let attempt = FailedAttempt {
+                    number: call.number,
+                    now,
+                    classification,
+                    failure: *failure,
+                    undone: None,
+                    source_failed: false,
+                    at_hand: at_hand(request.body()),
+                    sent_at: call.sent_at,
+                    error: result.as_ref().err().map(|error| chain(error)),
+                };
+                let progress = call.progress.get_mut().get_or_insert_with(|| {
+                    let started = setting.started.unwrap_or(now);
+                    Box::new(Progress::new(self, setting, started, destination.as_str().into()))
+                });
+                match progress.failed(self, setting, attempt) {
+                    Ok(granted) => {
+                        request.body().cancel_others();
+                        if !at_hand(request.body()) {
+                            progress.revoke();
+                            let end = (StopReason::BodyNotKept, classification.hint);
+                            self.end_stock(call, result, &destination, end);
+                            return None;
+                        }
+                        call.number = call.number.saturating_add(1);
+                        progress.tell_retry(self, call.number);
+                        request.extensions_mut().insert(AttemptNumber(call.number));
+                        return Some(StockDelay { sleep: granted.due.map(sleep_until) });
+                    }
+                    Err(stop) => stop,
+                }
+            }
+        };
+        self.end_stock(call, result, &destination, (stop, classification.hint));
+        None
+    }
+
+    /// The call is over.
+    fn end_stock<Response, E>(
+        &self,
+        call: &mut StockCall<D::Delays>,
+        result: &mut Result<Response, E>,
+        destination: &str,
+        (stop, hint): (StopReason, ServerHint),
+    ) where
+        Http: ClassifyOutcome<Response>,
+        E: Error + 'static,
+    {
+        let settings = &self.settings;
+        let Some(setting) = &call.setting else { return };
+        if stop == StopReason::Succeeded {
+            setting.succeeded(settings, call.sent_at);
+        }
+        let account = call.progress.get_mut().as_mut().map(|progress| progress.account());
+        let end = match stop {
+            StopReason::Succeeded => CallEnd::Succeeded,
+            // An error earns nothing.
+            StopReason::Permanent if result.is_ok() => {
+                CallEnd::Permanent(setting.wish(&settings.limits, hint))
+            }
+            _ => CallEnd::Failed,
+        };
+        account.unwrap_or_default().settle(end, destination, &settings.budget);
+        let mut progress = call.progress.get_mut().take();
+        let error = result.as_ref().err().map(|error| error as &(dyn Error + 'static));
+        let end = (call.number, stop);
+        let report =
+            conclude(self, setting, end, progress.as_deref_mut(), || destination.into(), error);
+        if let (Ok(response), Some(report)) = (result, report) {
+            settings.protocol.attach(response, report);
+        }
+    }
+}
+
+/// Whether a kept body can be sent again, and would come to its end then.
+fn at_hand<B>(body: &ReplayBody<B>) -> bool {
+    body.is_replayable() && !body.source_failed()
+}
+
+pin_project! {
+    /// The wait before a retry of the stock middleware.
+    pub struct StockDelay {
+        #[pin]
+        sleep: Option<Sleep>,
+    }
+}
+
+impl Future for StockDelay {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        match self.project().sleep.as_pin_mut() {
+            Some(sleep) => sleep.poll(cx),
+            None => Poll::Ready(()),
+        }
+    }
+}
+
+impl fmt::Debug for StockDelay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StockDelay").finish_non_exhaustive()
+    }
+}
