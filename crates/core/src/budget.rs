@@ -77,8 +77,7 @@ pub trait Budget: Send + Sync + 'static {
 
     /// Records the beginning of a call. The permit is dropped when the call ends, however it ends.
     ///
-    /// Called only if [`counts_calls`](Budget::counts_calls) returns `true`, and by the retry layer only: the
-    /// hedge layer, plain operations and the stock `tower::retry::Policy` do not report it.
+    /// Called only if [`counts_calls`](Budget::counts_calls) returns `true`.
     fn on_start(&self, destination: &str) -> Permit {
         let _ = destination;
         Permit::free()
@@ -86,8 +85,8 @@ pub trait Budget: Send + Sync + 'static {
 
     /// Returns `true` if every call must be reported to [`on_start`](Budget::on_start).
     ///
-    /// It is read once, when a policy is built. A first-time success then costs more: its destination is
-    /// computed. Default `false`.
+    /// A first-time success then costs more, because its destination is computed. It may be read only once, so
+    /// it must not change. Default `false`.
     #[inline]
     fn counts_calls(&self) -> bool {
         false

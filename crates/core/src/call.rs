@@ -220,11 +220,6 @@ impl<D> Call<D> {
         self.resends
     }
 
-    /// Sets the permit that a budget issued at the beginning of the call.
-    pub fn on_start(&mut self, permit: Permit) {
-        self.account.on_start(permit);
-    }
-
     /// Takes what the budget must be given at the end of the call. A permit that was not spent is returned
     /// at once.
     pub fn end(&mut self) -> Account {

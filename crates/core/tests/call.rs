@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use reattempt_core::{
-    Budget, Call, CallEnd, Classification, Decision, Delays, FailedAttempt, Failure, Limits,
-    NextRetry, Permit, PermitIssuer, Random, Schedule, SentAt, ServerHint, StopReason, Terms,
-    Undone, Verdict,
+    Account, Budget, Call, CallEnd, Classification, Decision, Delays, FailedAttempt, Failure,
+    Limits, NextRetry, Permit, PermitIssuer, Random, Schedule, SentAt, ServerHint, StopReason,
+    Terms, Undone, Verdict,
 };
 use support::{Bucket, FAILURE};
 
@@ -318,11 +318,16 @@ impl InFlight {
         (self.0.calls.load(Ordering::Relaxed), self.0.retries.load(Ordering::Relaxed))
     }
 
-    fn begin(&self) -> Call<Seconds> {
-        let mut call = Call::new(&Counting);
-        call.on_start(self.on_start("x"));
-        call
+    fn begin(&self) -> (Call<Seconds>, Permit) {
+        (Call::new(&Counting), self.on_start("x"))
     }
+}
+
+/// Ends a call. Its account holds the permit from now on.
+fn end((mut call, permit): (Call<Seconds>, Permit)) -> Account {
+    let mut account = call.end();
+    account.on_start(permit);
+    account
 }
 
 #[test]
@@ -331,27 +336,26 @@ fn proxy_budget_bounds_retries_under_way() {
     let terms = Terms::new(limits(9));
     let mut calls: Vec<_> = (0..40).map(|_| budget.begin()).collect();
     let retry = |call: &mut Call<Seconds>| decide(call, &terms, &failed(), &budget);
-    let granted = calls.iter_mut().filter_map(|call| (retry(call) == AGAIN).then_some(()));
+    let granted = calls.iter_mut().filter_map(|(call, _)| (retry(call) == AGAIN).then_some(()));
     assert_eq!(granted.count(), 8, "a fifth of 40");
     assert_eq!(budget.counts(), (40, 8));
 
     // A retry that fails ends before the next one of its call is asked for, so it makes room for it.
-    for call in &mut calls[..8] {
+    for (call, _) in &mut calls[..8] {
         call.on_send();
     }
-    assert_eq!(retry(&mut calls[0]), Decision::Retry { after: SECOND * 2 });
+    assert_eq!(retry(&mut calls[0].0), Decision::Retry { after: SECOND * 2 });
     assert_eq!(budget.counts(), (40, 8));
-    assert_eq!(retry(&mut calls[9]), Decision::Return(StopReason::BudgetExhausted));
+    assert_eq!(retry(&mut calls[9].0), Decision::Return(StopReason::BudgetExhausted));
 
     // However a call ends, it is counted no more, nor is its retry.
     for (n, call) in calls.drain(..8).enumerate() {
-        let mut call = call;
         match n {
             0 | 1 => drop(call),
-            2 | 3 => call.end().settle(CallEnd::Succeeded, "x", &budget),
-            4 => call.end().settle(CallEnd::Permanent(ServerHint::None), "x", &budget),
-            5 => call.end().settle(CallEnd::Failed, "x", &budget),
-            _ => drop(call.end()),
+            2 | 3 => end(call).settle(CallEnd::Succeeded, "x", &budget),
+            4 => end(call).settle(CallEnd::Permanent(ServerHint::None), "x", &budget),
+            5 => end(call).settle(CallEnd::Failed, "x", &budget),
+            _ => drop(end(call)),
         }
     }
     assert_eq!(budget.counts(), (32, 0));
@@ -359,7 +363,7 @@ fn proxy_budget_bounds_retries_under_way() {
     assert_eq!(budget.counts(), (0, 0));
 
     let mut few: Vec<_> = (0..5).map(|_| budget.begin()).collect();
-    let granted = few.iter_mut().filter_map(|call| (retry(call) == AGAIN).then_some(()));
+    let granted = few.iter_mut().filter_map(|(call, _)| (retry(call) == AGAIN).then_some(()));
     assert_eq!(granted.count(), 3, "at least 3");
 }
 
@@ -369,15 +373,9 @@ fn proxy_budget_works_in_a_pair() {
     let pair = (in_flight.clone(), bucket.clone());
     assert!(pair.counts_calls());
     let terms = Terms::new(limits(9));
-    let mut calls: Vec<_> = (0..2)
-        .map(|_| {
-            let mut call = Call::new(&Counting);
-            call.on_start(pair.on_start("x"));
-            call
-        })
-        .collect();
-    assert_eq!(decide(&mut calls[0], &terms, &failed(), &pair), AGAIN);
-    let refused = decide(&mut calls[1], &terms, &failed(), &pair);
+    let mut calls: Vec<_> = (0..2).map(|_| (Call::new(&Counting), pair.on_start("x"))).collect();
+    assert_eq!(decide(&mut calls[0].0, &terms, &failed(), &pair), AGAIN);
+    let refused = decide(&mut calls[1].0, &terms, &failed(), &pair);
     assert_eq!(refused, Decision::Return(StopReason::BudgetExhausted), "no token is left");
     assert_eq!(in_flight.counts(), (2, 1), "the refused retry is not under way");
     drop(calls);

@@ -110,6 +110,15 @@ where
         }
     }
 
+    /// Records the beginning of the call with a budget that counts calls.
+    #[cold]
+    pub(super) fn count(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let running = self.running();
+        let permit = shared.policy.settings.budget.on_start(&running.destination);
+        running.permits.on_start(permit);
+    }
+
     /// The first attempt is not ready at once: from here on the call's time counts. One that needs
     /// none looks at no clock, unless latencies are observed.
     pub(super) fn takes_time(&mut self) {

@@ -120,10 +120,11 @@ where
 {
     let settings = &*shared.policy.settings;
     let opening = Opening::new(settings, options, &request);
-    // Of a call that is not to be hedged a budget hears of a success at most, which a full one need not.
+    let counts = settings.budget.counts_calls();
+    // A budget records the success of a call that is not to be hedged, unless it is full.
     let earns =
         !opening.keeps() && settings.protocol.credits_every_call() && !settings.budget.is_full();
-    if !earns && opening.is_noop(M::INTERRUPTS || M::ANSWERS) {
+    if !earns && !counts && opening.is_noop(M::INTERRUPTS || M::ANSWERS) {
         let attempt = settings.protocol.pass(request, opening.added());
         return HedgeFuture::passing(inner.call(attempt));
     }
@@ -142,12 +143,15 @@ where
     let attempt = if opening.keeps() {
         settings.protocol.keep(request, opening.added(), &mut kept)
     } else {
-        if earns {
+        if earns || counts {
             target = Some(settings.protocol.target(&request).into());
         }
         settings.protocol.pass(request, opening.added())
     };
-    let call = Call::new(Arc::clone(shared), opening, kept, target);
+    let mut call = Call::new(Arc::clone(shared), opening, kept, target);
+    if counts {
+        call.count();
+    }
     HedgeFuture::new(call, inner.call(attempt))
 }
 

@@ -6,7 +6,9 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use reattempt_core::{Budget, CallEnd, Classification, Schedule, SentAt, StopReason, Verdict};
+use reattempt_core::{
+    Budget, CallEnd, Classification, Permit, Schedule, SentAt, StopReason, Verdict,
+};
 use tokio::time::Instant;
 
 use super::{Operations, RetryError};
@@ -27,6 +29,8 @@ pub(super) struct Tries<D: Schedule, B, J, N> {
     number: u32,
     sent_at: SentAt,
     progress: Option<Box<Progress<D::Delays>>>,
+    /// The permit of the call itself, from a budget that counts calls.
+    counted: Permit,
 }
 
 impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
@@ -47,6 +51,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
             number: 0,
             sent_at: SentAt::default(),
             progress: None,
+            counted: Permit::free(),
         }
     }
 
@@ -64,8 +69,14 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         self.setting.started.get_or_insert_with(Instant::now);
     }
 
-    /// The next attempt begins.
-    pub(super) fn attempt(&mut self) {
+    /// Records that the next attempt begins, and with the first one the call.
+    pub(super) fn attempt(&mut self)
+    where
+        B: Budget,
+    {
+        if self.number == 0 && self.policy.settings.counts_calls {
+            self.counted = self.policy.settings.budget.on_start(DESTINATION);
+        }
         self.number = self.number.saturating_add(1);
         if let Some(progress) = &mut self.progress {
             progress.on_send();

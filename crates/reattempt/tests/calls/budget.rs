@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use http::Request;
 use http_body_util::BodyExt;
-use reattempt::RetryLayer;
+use reattempt::{HedgeLayer, HedgePolicy, RetryLayer, RetryPolicy, retry};
 use reattempt_core::{Budget, Failure, Permit, PermitIssuer, StopReason, Unlimited, Verdict};
+use reattempt_replay::{ReplayBody, ReplayLimits};
 use tokio::task::JoinSet;
 use tokio_test::{assert_ready, task};
+use tower::retry::RetryLayer as StockLayer;
 use tower::{Layer, ServiceExt};
 
 use crate::support::{
@@ -273,7 +275,7 @@ impl Budget for InFlight {
     }
 
     fn on_start(&self, destination: &str) -> Permit {
-        assert_eq!(destination, "one.example");
+        assert!(["one.example", ""].contains(&destination), "{destination}");
         self.permit(0)
     }
 
@@ -306,4 +308,78 @@ async fn budget_counts_what_is_under_way() {
     assert!(dropped.poll().is_pending());
     drop(dropped);
     assert_eq!(budget.counts(), [0, 0]);
+}
+
+/// Drives a call whose attempts take 10 ms to its end, and another until it is dropped. If the call sends a
+/// second attempt, the budget grants that after `again` milliseconds.
+async fn assert_counted<F: Future>(budget: &InFlight, again: Option<u64>, call: impl Fn() -> F) {
+    let mut ended = task::spawn(call());
+    assert!(ended.poll().is_pending());
+    assert_eq!(budget.counts(), [1, 0], "it is under way");
+    if let Some(again) = again {
+        tokio::time::advance(ms(again)).await;
+        assert!(ended.poll().is_pending());
+        assert_eq!(budget.counts(), [1, 1], "so is its retry");
+    }
+    ended.await;
+    assert_eq!(budget.counts(), [0, 0], "it has ended");
+    let mut dropped = task::spawn(call());
+    assert!(dropped.poll().is_pending());
+    assert_eq!(budget.counts(), [1, 0], "it is under way");
+    drop(dropped);
+    assert_eq!(budget.counts(), [0, 0], "it was dropped");
+}
+
+/// SPEC §7: hedged calls are counted, also those that may not be hedged.
+#[tokio::test(start_paused = true)]
+async fn budget_counts_hedged_calls() {
+    let budget = InFlight::default();
+    let hedge = HedgePolicy::http().delay(ms(5)).budget(budget.clone());
+    for (status, request, again) in [
+        (200, get as fn() -> _, Some(5)),
+        (503, get, Some(5)),
+        (200, post, None),
+        (503, post, None),
+    ] {
+        let server = Server::by(move |_, _| Act::from(status).later(ms(10)));
+        let client = HedgeLayer::new(hedge.clone()).layer(server);
+        assert_counted(&budget, again, || client.clone().oneshot(request())).await;
+    }
+}
+
+/// SPEC §7: calls of the stock middleware are counted, however many share its service.
+#[tokio::test(start_paused = true)]
+async fn budget_counts_calls_of_the_stock_layer() {
+    let budget = InFlight::default();
+    let policy = policy().budget(budget.clone());
+    let replayable = || get().map(|body| ReplayBody::new(body, &ReplayLimits::default()));
+    for (status, again) in [(200, None), (503, Some(10)), (404, None)] {
+        let server = Server::by(move |_, _| Act::from(status).later(ms(10)));
+        let client = StockLayer::new(policy.clone()).layer(server);
+        assert_counted(&budget, again, || client.clone().oneshot(replayable())).await;
+        let mut calls = [(); 3].map(|()| task::spawn(client.clone().oneshot(replayable())));
+        for call in &mut calls {
+            assert!(call.poll().is_pending());
+        }
+        assert_eq!(budget.counts(), [3, 0]);
+        for call in calls {
+            call.await.unwrap();
+        }
+        assert_eq!(budget.counts(), [0, 0]);
+    }
+}
+
+/// SPEC §7: plain operations are counted from their first poll.
+#[tokio::test(start_paused = true)]
+async fn budget_counts_operations() {
+    let budget = InFlight::default();
+    let policy = RetryPolicy::operations().max_attempts(2).budget(budget.clone());
+    for (good, again) in [(true, None), (false, Some(10))] {
+        let operation = move || async move {
+            tokio::time::sleep(ms(10)).await;
+            if good { Ok(()) } else { Err("not there") }
+        };
+        let call = || std::future::IntoFuture::into_future(retry(&policy, operation));
+        assert_counted(&budget, again, call).await;
+    }
 }

@@ -7,13 +7,14 @@
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::Request;
 use http_body::Body;
 use pin_project_lite::pin_project;
-use reattempt_core::{Budget, CallEnd, Schedule, SentAt, ServerHint, StopReason, Verdict};
+use reattempt_core::{Budget, CallEnd, Permit, Schedule, SentAt, ServerHint, StopReason, Verdict};
 use reattempt_replay::ReplayBody;
 use sync_wrapper::SyncWrapper;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -34,6 +35,15 @@ pub(crate) struct StockCall<D> {
     /// not always.
     progress: SyncWrapper<Option<Box<Progress<D>>>>,
     sent_at: SentAt,
+    /// The permit of the call itself, from a budget that counts calls. A clone takes it, because the stock
+    /// middleware clones the policy for the call that has just begun.
+    counted: Mutex<Permit>,
+}
+
+impl<D> StockCall<D> {
+    fn take_counted(&self) -> Permit {
+        std::mem::take(&mut *self.counted.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl<D> Default for StockCall<D> {
@@ -43,13 +53,19 @@ impl<D> Default for StockCall<D> {
             number: 1,
             progress: SyncWrapper::new(None),
             sent_at: SentAt::default(),
+            counted: Mutex::default(),
         }
     }
 }
 
 impl<D> Clone for StockCall<D> {
     fn clone(&self) -> Self {
-        Self { setting: self.setting.clone(), sent_at: self.sent_at, ..Self::default() }
+        Self {
+            setting: self.setting.clone(),
+            sent_at: self.sent_at,
+            counted: Mutex::new(self.take_counted()),
+            ..Self::default()
+        }
     }
 }
 
@@ -103,6 +119,11 @@ where
                     setting.started = Some(Instant::now());
                 }
                 self.stock = StockCall { setting: Some(setting), ..StockCall::default() };
+                if settings.counts_calls {
+                    let (protocol, head) = (&settings.protocol, request.headers());
+                    let destination = protocol.destination_of(request.uri(), || host(head));
+                    self.stock.counted = Mutex::new(settings.budget.on_start(&destination));
+                }
                 if !keeps {
                     return None;
                 }
@@ -216,7 +237,9 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
             }
             _ => CallEnd::Failed,
         };
-        account.unwrap_or_default().settle(end, destination, &settings.budget);
+        let mut account = account.unwrap_or_default();
+        account.on_start(call.take_counted());
+        account.settle(end, destination, &settings.budget);
         let mut progress = call.progress.get_mut().take();
         let error = result.as_ref().err().map(|error| error as &(dyn Error + 'static));
         let end = (call.number, stop);
