@@ -1,4 +1,4 @@
-//! State that many calls share: retry budgets, observed latencies, runs of failures.
+//! State that many calls share: retry budgets and observed latencies.
 //!
 //! What flows in: the outcomes of calls, the destinations they were for, and the time as an
 //! argument. What flows out: whether one more retry can be afforded. There is no clock here, no
@@ -8,14 +8,11 @@
 //! |---|---|
 //! | [`RetryBudget`] | a bucket of tokens for each destination |
 //! | [`Latencies`] | a histogram of how long first attempts take |
-//! | [`Reconnecting`] | one run of failures, from call to call |
 #![forbid(unsafe_code)]
 
 mod budget;
 mod latencies;
-mod reconnecting;
 mod sync;
 
 pub use budget::RetryBudget;
 pub use latencies::Latencies;
-pub use reconnecting::Reconnecting;

@@ -14,7 +14,6 @@
 //! [`ScheduleExt`] takes, caps, floors, joins and jitters them, and gives each kind of failure its
 //! own. A schedule of your own needs the traits [`Schedule`] and [`Delays`] and nothing else.
 
-pub use reattempt_control::Reconnecting;
 pub use reattempt_core::{
     Capped, Delays, Floor, ForFailures, ImmediateFirst, Jitter, Jittered, NextRetry,
     OnFailureDelays, Random, Schedule, ScheduleExt, SentAt, SharedSchedule, Take, Then, ThenDelays,
@@ -23,4 +22,4 @@ pub use reattempt_schedule_exponential::{
     Decorrelated, Exponential, ExponentialDelays, TruncatedExponential, TruncatedExponentialDelays,
 };
 pub use reattempt_schedule_fixed::{Constant, Iterated, IteratedDelays, Linear, List};
-pub use reattempt_schedule_responsive::{Responsive, ResponsiveMetrics};
+pub use reattempt_schedule_responsive::{Reconnecting, Responsive, ResponsiveMetrics};

@@ -17,18 +17,28 @@
 //! # Ok::<_, reattempt_core::ConfigError>(())
 //! ```
 //!
-//! The crate is `no_std` + `alloc`, for targets that have atomics of 64 bits.
+//! `Reconnecting` is a schedule whose delays go on from call to call, for streams that break and are opened
+//! again. It needs the feature `std` (on by default), because a lock guards its state.
+//!
+//! Without `std` the crate is `no_std` + `alloc`, for targets that have atomics of 64 bits.
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 mod metrics;
 mod pace;
+#[cfg(feature = "std")]
+mod reconnecting;
 mod responsive;
 mod rule;
 mod sync;
 mod turns;
 
 pub use metrics::ResponsiveMetrics;
+#[cfg(feature = "std")]
+pub use reconnecting::Reconnecting;
 pub use responsive::Responsive;

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use reattempt_control::Reconnecting;
 use reattempt_core::{
     Delays, Failure, FailureKind, NextRetry, Random, Schedule, ScheduleExt, SentAt, SharedSchedule,
 };
+use reattempt_schedule_responsive::Reconnecting;
 
 const LOST: Failure = Failure::new(FailureKind::Network);
 const BROKEN: Failure = Failure::new(FailureKind::Server).with_code(503);

@@ -1,33 +1,32 @@
-//! A schedule whose state outlives its calls, for connections that are made again and again.
+//! A schedule whose delays go on from call to call, for streams that break and are opened again.
 //!
-//! What flows in: failures, of calls and of what they had opened, and the owner's word that all is
-//! well again. What flows out: the next delay of the one run of failures that they all belong to.
+//! A server may accept each connection and close it at once. Each call then succeeds, and its successor
+//! would start without a delay. Here all failures belong to one run, which only the stream's owner ends.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use alloc::sync::Arc;
+use core::fmt;
+use core::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use reattempt_core::{Delays, Failure, NextRetry, Random, Schedule, SentAt};
 
-/// The handle that the owner of a stream keeps: one run of failures, from call to call, until
-/// [`reset`](Self::reset).
+/// A schedule for a stream that is opened again whenever it breaks: its delays go on from call to call
+/// until [`reset`](Self::reset).
 ///
-/// A retry layer sees a stream succeed when its response head comes. A server that accepts every
-/// connection and drops it at once would be called again and again without a delay, for each of these
-/// calls begins anew. This schedule goes on where the last call left off. That the stream works is
-/// for its owner to say, who knows it best: with the first message, say. Successes of calls alone
-/// change nothing.
+/// A call that opens a stream succeeds when the response head arrives. If the server then closes the
+/// connection at once, the next call would start without a delay. This schedule continues where the
+/// last call stopped. Successful calls do not reset it. The owner of the stream resets it when the stream
+/// has proved to work, for example with its first message.
 ///
-/// Clones share the run. A schedule for [each kind of
-/// failure](reattempt_core::ScheduleExt::for_failures) inside keeps all its counts, and a reset takes
-/// all of them back to their start.
+/// Clones share one run of failures. With a schedule for [each kind of
+/// failure](reattempt_core::ScheduleExt::for_failures) inside, a reset resets the counts of all kinds.
 ///
-/// One handle is meant for one stream at a time: two that fail at once lengthen each other's delays.
-/// The lock inside is held while a delay is computed, never while one is waited for.
+/// Use one handle per stream: two streams that fail at once lengthen each other's delays.
+/// The lock inside is held while a delay is computed, never while a caller waits.
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt_control::Reconnecting;
+/// use reattempt_schedule_responsive::Reconnecting;
 /// use reattempt_core::{Failure, FailureKind, ScheduleExt};
 /// # use reattempt_core::{Delays, NextRetry, Random, Schedule};
 /// # #[derive(Clone)]
@@ -66,7 +65,7 @@ struct Shared<S: Schedule> {
     run: Mutex<Run<S::Delays>>,
 }
 
-/// What has gone wrong since all was well.
+/// The failures since the last reset.
 struct Run<D> {
     delays: D,
     failures: u32,
@@ -74,24 +73,25 @@ struct Run<D> {
 }
 
 impl<S: Schedule> Reconnecting<S> {
-    /// A handle without a failure so far, whose delays are those of `schedule`.
+    /// Creates a handle without failures, whose delays are those of `schedule`.
     pub fn new(schedule: S) -> Self {
         let run = Mutex::new(Run::new(&schedule));
         Self { shared: Arc::new(Shared { schedule, run }) }
     }
 
-    /// The stream has proved to work: all counts start again.
+    /// Ends the run of failures: all counts start again.
     pub fn reset(&self) {
         *self.run() = Run::new(&self.shared.schedule);
     }
 
-    /// How many delays were asked for since the last reset.
+    /// Returns the number of delays that were computed since the last reset.
     pub fn failures(&self) -> u32 {
         self.run().failures
     }
 
-    /// How long to wait before connecting again after `failure`, where no layer does so; `None` when
-    /// the schedule has ended.
+    /// Returns the delay before connecting again after `failure`, for connections that no layer makes.
+    ///
+    /// Returns `None` if the schedule has ended.
     pub fn after(&self, failure: Failure, random: &mut dyn Random) -> Option<Duration> {
         self.run().next_delay(&NextRetry::new(0, failure), random)
     }
@@ -140,10 +140,10 @@ impl<D: Delays> Run<D> {
         Self { delays: schedule.delays(), failures: 0, previous: None }
     }
 
-    /// The delay after a failure that is one more of this run, whichever it is of its call.
+    /// Computes the delay after one more failure of this run, whatever its number in its call.
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
         let number = self.failures;
-        // The call knows what it has really waited; before its first retry only the run does.
+        // The call's own previous delay is the true one. Before its first retry the run has it.
         let previous = retry.previous.or(self.previous).filter(|_| number > 0);
         self.failures = number.saturating_add(1);
         let of_run = NextRetry::new(number, retry.failure).after(previous).sent_at(retry.sent_at);
