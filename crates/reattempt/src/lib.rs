@@ -52,6 +52,7 @@ mod retry;
 mod send;
 
 pub mod grpc;
+pub mod guide;
 pub mod order;
 pub mod profile;
 pub mod schedule;

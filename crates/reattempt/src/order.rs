@@ -34,31 +34,7 @@
 //! attempt went. With [`RetryPolicy::clone_per_call`](crate::RetryPolicy::clone_per_call) it picks 0, 1 and
 //! 2, at the price of a clone for each call.
 //!
-//! # Clients that are boxed or take one body type
-//!
-//! The layer sends requests whose body is a [`ReplayBody`](crate::ReplayBody). A client whose body
-//! type is fixed takes them through `map_request`, below the layer:
-//!
-//! ```
-//! use bytes::Bytes;
-//! use http::{Request, Response};
-//! use http_body_util::combinators::BoxBody;
-//! use http_body_util::{BodyExt, Full};
-//! use reattempt::{ReplayBody, RetryLayer};
-//! use tower::util::BoxCloneService;
-//! use tower::{BoxError, Service, ServiceBuilder};
-//!
-//! type Client = BoxCloneService<Request<BoxBody<Bytes, BoxError>>, Response<Full<Bytes>>, std::io::Error>;
-//!
-//! fn retried(
-//!     client: Client,
-//! ) -> impl Service<Request<Full<Bytes>>, Response = Response<Full<Bytes>>, Error = std::io::Error> {
-//!     ServiceBuilder::new()
-//!         .layer(RetryLayer::http())
-//!         .map_request(|request: Request<ReplayBody<Full<Bytes>>>| request.map(BodyExt::boxed))
-//!         .service(client)
-//! }
-//! ```
+//! Clients that are boxed, take one body type, or fail with a `BoxError` have [a page](crate::guide::boxed).
 //!
 //! # Services that follow redirects
 //!

@@ -1,0 +1,34 @@
+//! Pages for each kind of client: the type to store, the bounds to write, testing, and turning retries off.
+//!
+//! | page | client | versions |
+//! |---|---|---|
+//! | [`hyper`] | hyper-util's legacy client | hyper 1, hyper-util 0.1 |
+//! | [`reqwest`] | `reqwest::Client` | reqwest 0.13 |
+//! | [`tonic`] | a tonic `Channel` under a generated client | tonic 0.14 |
+//! | [`axum`] | the outbound calls of an axum service | axum 0.8 |
+//! | [`boxed`] | clients that are boxed, take one body type, or fail with a `BoxError` | tower 0.5 |
+//! | [`generic`] | functions over any client | tower 0.5 |
+//! | [`testing`] | a paused clock, and what is turned off by what | tokio 1 |
+
+#[doc = include_str!("guide/axum.md")]
+pub mod axum {}
+
+#[doc = include_str!("guide/boxed.md")]
+pub mod boxed {}
+
+#[doc = include_str!("guide/generic.md")]
+pub mod generic {}
+
+#[doc = include_str!("guide/hyper.md")]
+pub mod hyper {}
+
+#[cfg(feature = "reqwest")]
+#[doc = include_str!("guide/reqwest.md")]
+pub mod reqwest {}
+
+#[doc = include_str!("guide/testing.md")]
+pub mod testing {}
+
+#[cfg(feature = "tonic")]
+#[doc = include_str!("guide/tonic.md")]
+pub mod tonic {}
