@@ -26,7 +26,8 @@
 //! |---|---|---|
 //! | `hyper` | judges the errors of hyper and hyper-util clients, h2 included | on |
 //! | `reqwest` | retries `reqwest::Client` as a service of `reqwest::Request` | off |
-//! | `tonic` | retries a tonic `Channel` under any generated client | off |
+//! | `grpc` | gRPC: codes, trailers, pushback, deadlines, service configs, for any client | off |
+//! | `tonic` | retries a tonic `Channel` under any generated client; brings `grpc` | off |
 //! | `opentelemetry` | measures gRPC calls and their attempts, by gRPC's own instruments; brings `tonic` | off |
 //! | `tracing` | an observer that writes `tracing` events | off |
 //! | `tower-http` | takes classifiers written for tower-http | off |
@@ -39,6 +40,14 @@
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(
+    not(feature = "grpc"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "the protocol with method overrides and trailers is absent"
+    )
+)]
 
 mod call;
 mod error_mode;
@@ -51,6 +60,7 @@ mod reqwest_ext;
 mod retry;
 mod send;
 
+#[cfg(feature = "grpc")]
 pub mod grpc;
 pub mod guide;
 pub mod order;
@@ -75,7 +85,9 @@ pub use call::report::{AttemptOutcome, AttemptReport, Report, ReportSlot};
 pub use call::timed_out::{RefusedResponse, TimeLimit, TimedOut};
 pub use call::wishes::{AttemptNumber, NestedMarker, RetrySafety};
 pub use error_mode::{Answered, BoxedError, ErrorMode, OwnError};
+#[cfg(feature = "grpc")]
 pub use grpc::service_config::{Configured, ConfiguredFuture, ServiceConfigLayer};
+#[cfg(feature = "grpc")]
 pub use grpc::{
     Grpc, GrpcBody, GrpcCode, InboundDeadline, InboundDeadlineLayer, PeekTrailers,
     PeekTrailersBody, PeekTrailersFuture, PeekTrailersLayer,
