@@ -1,4 +1,5 @@
-//! An axum service that calls another one: the client in its state, the deadline handed on.
+//! An axum service that calls another service, with the client in its state and the deadline
+//! propagated.
 //!
 //! `cargo run --example axum`
 
@@ -18,18 +19,18 @@ use reattempt::{Deadline, InboundDeadlineLayer, ReplayBody, Report, Retry, Retry
 use tokio::net::TcpListener;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
-/// What the handlers share: clones of one client, which share its connections and retry budget.
+/// The state of the handlers: clones of one client, which share connections and retry budget.
 #[derive(Clone)]
 struct App {
     client: Retry<Client<HttpConnector, ReplayBody<Body>>>,
     stock: SocketAddr,
 }
 
-/// Asks the stock service, by the caller's own deadline.
+/// Asks the stock service within the caller's own deadline.
 async fn price(State(app): State<App>, inbound: Extensions) -> Result<Response, StatusCode> {
     let outbound = Request::get(format!("http://{}/", app.stock)).body(Body::empty());
     let mut outbound = outbound.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
-    // A retry that would come too late for our caller is not made.
+    // No retry is made that would end after the caller's deadline.
     Deadline::propagate(&inbound, outbound.extensions_mut());
     let answer = app.client.oneshot(outbound).await.map_err(|_| StatusCode::BAD_GATEWAY)?;
     if let Some(report) = answer.extensions().get::<Report>() {
@@ -40,7 +41,7 @@ async fn price(State(app): State<App>, inbound: Extensions) -> Result<Response, 
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    // The stock service fails twice, then it answers; from then on it wants to be left alone.
+    // The stock service fails twice, then it answers. From then on it asks for a long delay.
     let arrived = Arc::new(AtomicUsize::new(0));
     let stock = Router::new().fallback(move || {
         let answer = match arrived.fetch_add(1, Ordering::Relaxed) {

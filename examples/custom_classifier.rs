@@ -1,4 +1,4 @@
-//! What is worth a retry, said by the user: for one status, by a function, and for one call.
+//! Custom classification: by status, by a function, and for one call.
 //!
 //! `cargo run --example custom_classifier`
 
@@ -23,9 +23,9 @@ const LOCKED: Failure = Failure::new(FailureKind::Server).with_code(423);
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let policy = RetryPolicy::http()
-        // This server gives 423 before it has done anything: even a POST may go again.
+        // This server sends 423 before it does anything, so even a POST may be repeated.
         .on_status(StatusCode::LOCKED, Verdict::Unprocessed(LOCKED))
-        // `None` is "no opinion": every default stays as it is.
+        // `None` means "no opinion": the defaults apply.
         .classify(|outcome: Outcome<'_>| {
             let busy = outcome.headers()?.contains_key(BUSY);
             busy.then_some(Verdict::Transient(Failure::new(FailureKind::Throttled)))
@@ -34,13 +34,14 @@ async fn main() -> Result<(), BoxError> {
         .layer(RetryLayer::new(policy))
         .service(Client::builder(TokioExecutor::new()).build_http());
 
-    // For one call, in its request's extensions: a 404 only means that a copy is still on its way.
+    // For one call, in the extensions of its request: this 404 means that a copy has not arrived
+    // yet.
     let patient = CallOptions::new().max_attempts(4).classify(|outcome: Outcome<'_>| {
         let missing = outcome.status()? == StatusCode::NOT_FOUND;
         missing.then_some(Verdict::Transient(Failure::new(FailureKind::Other)))
     });
 
-    // (what it shows, method, what the server answers in turn, options, the attempts expected)
+    // (title, method, the server's answers in turn, options, the expected attempts)
     let calls: [(&str, &str, &'static [u16], CallOptions, usize); 6] = [
         ("a default", "GET", &[503, 200], CallOptions::new(), 2),
         ("202, but busy", "GET", &[202, 200], CallOptions::new(), 2),
@@ -63,7 +64,7 @@ async fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Answers these codes in turn, and marks a 202 as busy.
+/// Starts a server that answers with these codes in turn, and marks a 202 as busy.
 async fn server(script: &'static [u16]) -> Result<(SocketAddr, Arc<AtomicUsize>), BoxError> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

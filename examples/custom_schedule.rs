@@ -1,4 +1,4 @@
-//! Delays of one's own: a Fibonacci schedule against the contract, and one from an iterator.
+//! Custom schedules: a Fibonacci schedule that implements the contract, and one from an iterator.
 //!
 //! `cargo run --example custom_schedule`
 
@@ -15,13 +15,13 @@ use reattempt::{Report, RetryLayer, RetryPolicy};
 use tokio::net::TcpListener;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
-/// 1, 1, 2, 3, 5, 8 … times a unit. The schedule itself is shared by all calls.
+/// A schedule of 1, 1, 2, 3, 5, 8 … times a unit. All calls share the schedule.
 #[derive(Debug, Clone, Copy)]
 struct Fibonacci {
     unit: Duration,
 }
 
-/// What belongs to one call: its next two delays.
+/// The state of one call: its next two delays.
 #[derive(Debug)]
 struct FibonacciDelays(Duration, Duration);
 
@@ -35,7 +35,7 @@ impl Schedule for Fibonacci {
 
 impl Delays for FibonacciDelays {
     fn next_delay(&mut self, _: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
-        // Saturating: a schedule must not overflow, however long it is asked.
+        // Saturating, because a schedule must not overflow.
         let next = self.0.saturating_add(self.1);
         Some(std::mem::replace(&mut self.0, std::mem::replace(&mut self.1, next)))
     }
@@ -50,8 +50,8 @@ async fn main() -> Result<(), BoxError> {
     let delays: Vec<_> = report.attempts().iter().filter_map(|attempt| attempt.delay).collect();
     assert_eq!(delays, [1, 1, 2, 3, 5].map(|times| unit * times));
 
-    // Any iterator will do, the schedules of other crates with it, and what ends, ends the retries.
-    // Cap and jitter can be put over any schedule.
+    // Any iterator is a schedule, including those of other crates; retries end when it ends. A cap
+    // and jitter can wrap any schedule.
     let squares = Iterated::new(move || (1..=4).map(move |n| unit * n * n));
     let report = call_in_vain(squares.capped(unit * 9).jittered(Jitter::full())).await?;
     println!("squares, at most 90 ms, jittered\n{report}");
@@ -60,7 +60,7 @@ async fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Calls a server that always fails; in these calls only the delays are of interest.
+/// Calls a server that always fails; only the delays matter here.
 async fn call_in_vain(schedule: impl Schedule + Clone) -> Result<Report, BoxError> {
     let client = ServiceBuilder::new()
         .layer(RetryLayer::new(RetryPolicy::http().backoff(schedule).max_attempts(6)))

@@ -1,4 +1,4 @@
-//! hyper-util's client, wrapped in one layer, before a server that fails now and then.
+//! hyper-util's client in a retry layer, with a server that fails sometimes.
 //!
 //! `cargo run --example hyper`
 
@@ -22,12 +22,12 @@ use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 async fn main() -> Result<(), BoxError> {
     let server = flaky_server(&[503, 429, 200, 503, 503, 200]).await?;
 
-    // The one line that retries. Whatever body type the requests have, it is found by itself.
+    // The retry layer. It accepts every body type that the client accepts.
     let mut client = ServiceBuilder::new()
         .layer(RetryLayer::http())
         .service(Client::builder(TokioExecutor::new()).build_http());
 
-    // A PUT may be repeated; its body is kept while it streams, and sent again from the start.
+    // A PUT may be repeated. Its body is kept while it streams, and sent again from the start.
     let request = Request::put(format!("http://{server}/note")).body(streamed())?;
     let response = client.ready().await?.call(request).await?;
     let report = response.extensions().get::<Report>().cloned().ok_or("a report of the retries")?;
@@ -35,14 +35,14 @@ async fn main() -> Result<(), BoxError> {
     println!("PUT: {echo:?} after {} retries\n{report}\n", report.retries());
     assert_eq!((report.retries(), &echo[..]), (2, &b"hello world"[..]));
 
-    // A POST might be carried out twice: its 503 is handed back as it came.
+    // A POST might be carried out twice, so its 503 is returned as it is.
     let request = Request::post(format!("http://{server}/order")).body(streamed())?;
     let response = client.ready().await?.call(request).await?;
     let report = response.extensions().get::<Report>().ok_or("a report of the refusal")?;
     println!("POST: {}\n{report}\n", response.status());
     assert_eq!((response.status(), report.retries()), (StatusCode::SERVICE_UNAVAILABLE, 0));
 
-    // With a key by which the server knows it again, it may be repeated.
+    // With an idempotency key the server recognises the repeated POST.
     let request = Request::post(format!("http://{server}/order"))
         .header(IDEMPOTENCY_KEY, "order-17")
         .body(streamed())?;
@@ -53,13 +53,13 @@ async fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// A body that comes in pieces.
+/// Returns a body that comes in pieces.
 fn streamed() -> StreamBody<impl stream::Stream<Item = Result<Frame<Bytes>, std::io::Error>>> {
     let pieces = ["hello ", "world"].map(|piece| Ok(Frame::data(Bytes::from(piece))));
     StreamBody::new(stream::iter(pieces))
 }
 
-/// Answers these codes in turn, with the body it was sent.
+/// Starts a server that answers with these codes in turn, and echoes the body.
 async fn flaky_server(script: &'static [u16]) -> Result<SocketAddr, BoxError> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

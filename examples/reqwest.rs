@@ -1,4 +1,4 @@
-//! `reqwest::Client` as a service, wrapped in one layer, before a server that fails now and then.
+//! `reqwest::Client` as a service in a retry layer, with a server that fails sometimes.
 //!
 //! `cargo run --example reqwest`
 
@@ -23,15 +23,15 @@ async fn main() -> Result<(), BoxError> {
     let http = reqwest::Client::builder().retry(reqwest::retry::never()).no_proxy().build()?;
     let mut client = ServiceBuilder::new().layer(RetryLayer::http()).service(http.clone());
 
-    // Requests are built as ever; the response is reqwest's own.
+    // Requests are built as usual; the response is reqwest's own.
     let request = http.get(format!("http://{server}/")).build()?;
     let response: reqwest::Response = client.ready().await?.call(request).await?;
     let report = response.extensions().get::<Report>().ok_or("a report of the retry")?;
     println!("GET: {}\n{report}\n", response.status());
     assert_eq!((response.status(), report.retries()), (StatusCode::OK, 1));
 
-    // A stream, which reqwest alone could not send twice. A POST that the server can take twice is
-    // marked so; as reqwest's requests have no extensions, the mark goes on a handle.
+    // A stream, which reqwest alone could not send twice. This POST may be repeated; reqwest's
+    // requests have no extensions, so the option is set on a handle.
     let upload = Body::wrap_stream(stream::iter(["in ", "pieces"].map(Ok::<_, std::io::Error>)));
     let request = http.post(format!("http://{server}/upload")).body(upload).build()?;
     let mut repeatable = client.with_options(CallOptions::new().repeatable(true));
@@ -41,10 +41,10 @@ async fn main() -> Result<(), BoxError> {
     println!("POST: {echo:?} after {} retries\n{report}\n", report.retries());
     assert_eq!((echo.as_str(), report.retries()), ("in pieces", 2));
 
-    // An error is reqwest's own, too, and the report of it goes where the caller asked for it.
-    let (slot, nobody) = (ReportSlot::default(), TcpSocket::new_v4()?);
-    nobody.bind("127.0.0.1:0".parse()?)?;
-    let request = http.get(format!("http://{}/", nobody.local_addr()?)).build()?;
+    // The error is reqwest's own too, and its report is written to the caller's slot.
+    let (slot, socket) = (ReportSlot::default(), TcpSocket::new_v4()?);
+    socket.bind("127.0.0.1:0".parse()?)?;
+    let request = http.get(format!("http://{}/", socket.local_addr()?)).build()?;
     let mut reported = client.with_options(CallOptions::new().report_to(&slot));
     let Err(error) = reported.ready().await?.call(request).await else {
         return Err("somebody answered".into());
@@ -55,7 +55,7 @@ async fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Answers these codes in turn, with the body it was sent.
+/// Starts a server that answers with these codes in turn, and echoes the body.
 async fn flaky_server(script: &'static [u16]) -> Result<SocketAddr, BoxError> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

@@ -1,9 +1,7 @@
-//! A stream that is connected again for ever, by the rules of Twitter's streaming API: each kind of
-//! failure has delays of its own, and all counts start again with the first message that comes.
+//! A stream that reconnects without limit, by the rules of Twitter's streaming API. Each kind of
+//! failure has its own delays, and all counts start again with the first message.
 //!
-//! The server follows a script and the clock is paused: three minutes of trouble take no time.
-//!
-//! `cargo run --example stream`
+//! The server follows a script and the clock is paused, so three minutes of failures take no time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,19 +15,19 @@ use tokio::time::Instant;
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() {
     let server = Server::new([
-        // At once, after 250 ms, after 500 ms: most networks come back before long.
+        // Immediately, after 250 ms, after 500 ms: most networks recover soon.
         Next::Refused,
         Next::Refused,
         Next::Refused,
         Next::Messages(2),
-        // At once, for there were messages; 5 s, 10 s: a server that answers with errors needs more time.
+        // Immediately after the messages, then 5 s, 10 s: a server with errors needs more time.
         Next::Status(503),
         Next::Status(503),
         Next::Messages(1),
-        // At once, 60 s, 120 s: who is told to calm down had better.
+        // Immediately, then 60 s, 120 s: 420 is the status of a rate limit.
         Next::Status(420),
         Next::Status(420),
-        // Connections that are taken and dropped before a message: the counts go on.
+        // Connections that are accepted and dropped before a message: the counts continue.
         Next::Messages(0),
         Next::Messages(0),
         Next::End,
@@ -40,7 +38,7 @@ async fn main() {
     let read = || async {
         let mut stream = server.connect().await?;
         while let Some(message) = stream.next().await? {
-            // That it was connected proves nothing; this does.
+            // A connection proves nothing; a message does.
             reconnecting.reset();
             println!("          {message}");
         }
@@ -57,17 +55,17 @@ async fn main() {
     assert_eq!(waits, [0, 250, 500, 0, 5000, 10_000, 0, 60_000, 120_000, 250, 500]);
 }
 
-/// What the server does with one connection after the other.
+/// The server's behaviour for one connection.
 enum Next {
     Refused,
     Status(u16),
-    /// So many messages, and then it breaks.
+    /// This number of messages, and then a broken connection.
     Messages(u32),
-    /// An orderly end, after which nobody has to come back.
+    /// An orderly end, after which the client does not reconnect.
     End,
 }
 
-/// What befalls a stream.
+/// A failure of a stream.
 #[derive(Debug)]
 enum Trouble {
     Refused,
@@ -79,7 +77,7 @@ impl Trouble {
     fn failure(&self) -> Failure {
         match *self {
             Trouble::Refused | Trouble::Broken => Failure::new(FailureKind::Network),
-            // By the status the schedule tells the kinds apart.
+            // The schedule distinguishes the kinds by their status.
             Trouble::Status(status) => Failure::new(FailureKind::Server).with_code(status),
         }
     }
@@ -97,7 +95,7 @@ impl fmt::Display for Trouble {
 
 impl std::error::Error for Trouble {}
 
-/// A server that follows its script, and notes when it was called.
+/// A server that follows its script and records the time of each connection.
 struct Server {
     start: Instant,
     state: Mutex<(VecDeque<Next>, Vec<Duration>)>,
@@ -124,7 +122,7 @@ impl Server {
         .inspect_err(|_| println!("in vain"))
     }
 
-    /// The time from each connection to the next.
+    /// Returns the time from each connection to the next.
     async fn waits(&self) -> Vec<u128> {
         let (_, times) = &*self.state.lock().await;
         times.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect()

@@ -1,4 +1,4 @@
-//! A tonic channel, wrapped in one layer, under a generated client.
+//! A tonic channel in a retry layer, under a generated client.
 //!
 //! `cargo run --example tonic`
 
@@ -21,7 +21,8 @@ use tower::{BoxError, ServiceBuilder};
 async fn main() -> Result<(), BoxError> {
     let server = flaky_server().await?;
 
-    // UNAVAILABLE and RESOURCE_EXHAUSTED are retried, when the server likes if it says so.
+    // UNAVAILABLE and RESOURCE_EXHAUSTED are retried, after the delay that the server asks for, if
+    // any.
     let channel = ServiceBuilder::new()
         .layer(RetryLayer::grpc())
         .service(Endpoint::from_shared(format!("http://{server}"))?.connect_lazy());
@@ -33,7 +34,8 @@ async fn main() -> Result<(), BoxError> {
     println!("check: {} after {} retries\n{report}\n", state.as_str_name(), report.retries());
     assert_eq!((state, report.retries()), (ServingStatus::Serving, 2));
 
-    // A deadline may have passed after the work was done: only what may be repeated is retried.
+    // A deadline may pass after the work is done, so it is retried only for calls marked as
+    // repeatable.
     let mut request = Request::new(HealthCheckRequest::default());
     request.extensions_mut().insert(CallOptions::new().repeatable(true));
     let report = client.check(request).await?.extensions().get::<Report>().cloned();
@@ -41,7 +43,7 @@ async fn main() -> Result<(), BoxError> {
     println!("check, repeatable:\n{report}\n");
     assert_eq!(report.retries(), 1);
 
-    // Whatever is not mended by another attempt comes back as it is.
+    // An error that no retry can change is returned as it is.
     let slot = ReportSlot::default();
     let mut request = Request::new(HealthCheckRequest { service: "unheard-of".to_owned() });
     request.extensions_mut().insert(CallOptions::new().report_to(&slot));
@@ -52,7 +54,7 @@ async fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// The health service, which fails three of the first four calls.
+/// Starts the health service, which fails three of the first four calls.
 async fn flaky_server() -> Result<SocketAddr, BoxError> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

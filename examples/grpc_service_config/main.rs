@@ -1,5 +1,5 @@
-//! A gRPC service config from a JSON file, applied to a tonic channel: each method is retried, hedged
-//! or left alone as the file says, and another config takes over while the client runs.
+//! A gRPC service config from a JSON file on a tonic channel. The file decides for each method
+//! whether it is retried, hedged or neither; a second config replaces it while the client runs.
 //!
 //! `cargo run --example grpc_service_config [FILE]`
 
@@ -24,7 +24,7 @@ const FILE: &str =
 async fn main() -> Result<(), BoxError> {
     let own = std::env::args().nth(1);
     let file = own.as_deref().unwrap_or(FILE);
-    // All that is wrong with a file is told at once, each with its place.
+    // The error lists every mistake of the file, each with its place.
     let handle = ServiceConfigHandle::new(ServiceConfig::load(file)?);
     println!("The service config is {file}.");
 
@@ -96,7 +96,7 @@ fn shown(outcome: Result<String, Status>) -> Result<String, Status> {
     outcome
 }
 
-/// What happens on the client's side of an attempt.
+/// Prints the client's view of an attempt.
 fn print(_: &str, event: &Event<'_>) {
     println!("  client: {event}");
 }

@@ -1,4 +1,4 @@
-//! The echo service, which fails by a script of its own for each method, and prints what arrives.
+//! The echo service, which fails by a script for each method, and prints each attempt.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct Server {
     script: Arc<Script>,
 }
 
-/// How often each method has been called.
+/// The number of calls of each method so far.
 #[derive(Default)]
 struct Script {
     attempts: AtomicUsize,
@@ -38,12 +38,12 @@ impl Server {
         Ok(Self { address, script })
     }
 
-    /// How many attempts have arrived since this was last asked.
+    /// Returns the number of attempts since the last call of this function.
     pub(crate) fn take_attempts(&self) -> usize {
         self.script.attempts.swap(0, Ordering::Relaxed)
     }
 
-    /// Say begins its script anew.
+    /// Restarts the script of Say.
     pub(crate) fn fail_again(&self) {
         self.script.said.store(0, Ordering::Relaxed);
     }
@@ -82,7 +82,7 @@ impl Echo for Failing {
     async fn repeat(&self, request: Request<Text>) -> Result<Response<Self::RepeatStream>, Status> {
         self.arrived("Repeat", &request);
         if self.0.repeated.fetch_add(1, Ordering::Relaxed) == 0 {
-            // For ever, as far as this call is concerned.
+            // Longer than any deadline of this call.
             std::future::pending::<()>().await;
         }
         let words: Vec<_> =

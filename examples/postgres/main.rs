@@ -1,6 +1,6 @@
-//! A database that comes up late: connecting to it, and a transaction on it, retried.
+//! A database that starts late: a retried connection, and a retried transaction.
 //!
-//! `examples/postgres/run` runs this against a real PostgreSQL server, which it starts only once the
+//! `examples/postgres/run` runs this with a real PostgreSQL server, which it starts only after the
 //! first attempts to connect have failed.
 //!
 //! ```sh
@@ -19,8 +19,8 @@ use tokio_postgres::{Client, IsolationLevel, NoTls};
 async fn main() -> Result<(), Box<dyn Error>> {
     let config = std::env::args().nth(1).ok_or("usage: postgres CONNECTION-STRING")?;
 
-    // At its start a program waits for its database as long as it takes, within reason. Nothing
-    // succeeds meanwhile that could fill a budget, so there is none.
+    // At its start a program waits long for its database. No success could fill a budget meanwhile,
+    // so there is none.
     let patient = RetryPolicy::operations()
         .backoff(
             Exponential::full_jitter(Duration::from_millis(100)).max_delay(Duration::from_secs(1)),
@@ -36,14 +36,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?;
     println!("connected");
 
-    // From then on: three attempts, and a budget that all transactions share.
+    // Afterwards: three attempts, and a budget that all transactions share.
     let policy = RetryPolicy::operations();
     let total = count_rows(&mut client, &policy).await?;
     println!("a serialisable transaction counted {total} rows");
     Ok(())
 }
 
-/// One transaction, begun anew whenever the database rolls it back for another's sake.
+/// Runs one transaction again whenever the database rolls it back in favour of another.
 async fn count_rows(
     client: &mut Client,
     policy: &RetryPolicy<reattempt::Operations>,
@@ -60,7 +60,7 @@ async fn count_rows(
     Ok(retry(policy, count).when(is_transient).await?)
 }
 
-/// A client, whose connection runs as a task of its own.
+/// Connects a client, whose connection runs in a task.
 async fn connect(config: &str) -> Result<Client, tokio_postgres::Error> {
     let (client, connection) = tokio_postgres::connect(config, NoTls).await?;
     tokio::spawn(async move {
@@ -71,8 +71,8 @@ async fn connect(config: &str) -> Result<Client, tokio_postgres::Error> {
     Ok(client)
 }
 
-/// Whether another attempt may do better: by the server's SQLSTATE where it answered, else by what
-/// became of the connection.
+/// Returns `true` if another attempt may succeed: by the server's SQLSTATE if it answered, else by
+/// the state of the connection.
 fn is_transient(error: &tokio_postgres::Error) -> bool {
     match error.code() {
         Some(state) => is_transient_sqlstate(state.code()),

@@ -1,13 +1,13 @@
-//! Retries, seen to work: a server that fails in every way a server can, and the same calls sent to
-//! it twice, by a plain hyper client and by that client in a `RetryLayer`.
+//! An experiment that shows retries at work. A server fails in many ways, and the same calls are
+//! sent to it twice: by a plain hyper client, and by that client in a `RetryLayer`.
 //!
 //! ```text
 //! cargo run --release --example quickstart -- [--seed N] [--calls 300] [--log FILE]
 //! ```
 //!
-//! What to look at: `experiment/clients.rs` wraps the client; `experiment/script.rs` has the faults;
-//! what is printed comes from the retry layer's own reports (`timeline.rs`) and from the counts of
-//! the server and the callers (`summary.rs`). It ends with two lines:
+//! `experiment/clients.rs` wraps the client, and `experiment/script.rs` has the faults. The output
+//! comes from the retry layer's own reports (`timeline.rs`), and from the counts of the server and
+//! the callers (`summary.rs`). It ends with two lines:
 //!
 //! ```text
 //! unwrapped: calls 300 ok N attempts N
@@ -16,15 +16,17 @@
 //!
 //! - **ok**: calls whose caller got a 2xx response to its last byte.
 //! - **attempts**: attempts that the server saw, each of them a line of the log. An attempt whose
-//!   connection was refused reached no server; those are on a line of their own, above.
+//!   connection was refused reached no server; a separate line above counts those.
 //! - **amplification**: attempts for each call.
-//! - **unsafe-repeats**: POSTs without an idempotency key that came again after the server had
+//! - **unsafe-repeats**: POSTs without an idempotency key that arrived again after the server had
 //!   carried them out.
 //!
-//! The same seed gives the same two lines. From the log they are recomputed as follows: `attempts`
-//! is the number of lines of a client, `ok` the number of its calls that have a line with an answer
-//! of 200, `unsafe-repeats` the number of its lines with method POST and no key, of a call that has
-//! an executed line with a smaller `attempt_seen`.
+//! The same seed gives the same two lines. They can be recomputed from the log:
+//!
+//! - `attempts` is the number of lines of a client.
+//! - `ok` is the number of its calls that have a line with an answer of 200.
+//! - `unsafe-repeats` is the number of its lines with method POST and no key whose call has an
+//!   executed line with a smaller `attempt_seen`.
 
 mod experiment;
 mod summary;
@@ -54,11 +56,11 @@ struct Arguments {
     /// Which script of faults to draw
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// How many calls to send by each client
+    /// The number of calls of each client
     #[arg(long, default_value_t = 300, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     calls: u32,
-    /// Where to write what the server saw, one JSON object a line
+    /// The file for the server's log, one JSON object per line
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 }
@@ -76,7 +78,7 @@ async fn main() -> ExitCode {
 
 async fn quickstart(arguments: &Arguments) -> Result<(), BoxError> {
     let Arguments { seed, calls, log } = arguments;
-    // First of all, so that nobody waits for a log that cannot be written.
+    // First, so that a log that cannot be written is reported before the calls.
     let log = log.as_deref().map(|path| create(path).map(|file| (path, file))).transpose()?;
     let started = Instant::now();
 
@@ -120,13 +122,13 @@ fn unwritable(path: &Path, error: &io::Error) -> String {
     format!("cannot write the log {}: {error}", path.display())
 }
 
-/// On standard error; hidden where that is not a terminal.
+/// Creates a bar on standard error, hidden if that is not a terminal.
 fn progress_bar(calls: u64) -> Result<ProgressBar, BoxError> {
     let style = ProgressStyle::with_template("{pos:>7} of {len} calls  [{bar:50}]  {elapsed}")?;
     Ok(ProgressBar::new(calls).with_style(style.progress_chars("=> ")))
 }
 
-/// To standard output, which may be a pipe that nobody reads to the end.
+/// Prints to standard output, which may be a pipe that is closed early.
 fn print(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {

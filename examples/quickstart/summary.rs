@@ -1,4 +1,4 @@
-//! The table of what came of the calls, by kind and by client, and why some failed nevertheless.
+//! The table of results, by kind and by client, and the reasons of the remaining failures.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -54,7 +54,7 @@ fn row(
     writeln!(out, "{ok:>12}{failed:>8}")
 }
 
-/// Why calls failed in spite of the retries, the commonest reason first.
+/// Writes the reasons why calls failed in spite of the retries, the commonest first.
 fn write_reasons(out: &mut impl Write, reattempt: &[Sent]) -> fmt::Result {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     for sent in reattempt.iter().filter(|sent| !sent.is_ok()) {

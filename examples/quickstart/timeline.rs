@@ -1,7 +1,7 @@
-//! The attempts of a few telling calls, drawn on an axis of time.
+//! The attempts of a few instructive calls, drawn on an axis of time.
 //!
-//! In flow the retry layer's reports; out flow lines of text: one for each attempt, with a bar that
-//! ends when the attempt ended, and dots for the wait before it.
+//! Input: the retry layer's reports. Output: a line for each attempt, with dots for the wait before
+//! it and a bar that ends when the attempt ended.
 
 use std::fmt::{self, Write};
 use std::time::Duration;
@@ -14,42 +14,43 @@ use crate::experiment::sending::{End, Sent};
 /// Columns of the axis.
 const WIDTH: usize = 48;
 
-/// What makes a call worth showing.
-type Tells = fn(&Sent, &Report) -> bool;
+/// A condition that selects a call to show.
+type Condition = fn(&Sent, &Report) -> bool;
 
-const TELLING: [(&str, Tells); 8] = [
+const CAPTIONS: [(&str, Condition); 8] = [
     ("the streamed body was kept while it was sent, and sent again", |sent, report| {
         sent.kind == Kind::Put && sent.is_ok() && failed_by(report, FailureKind::Network)
     }),
-    ("nobody listened at first, so nothing can have been carried out", |sent, report| {
+    ("refused at first, so nothing can have been carried out", |sent, report| {
         sent.kind == Kind::Post && sent.is_ok() && failed_by(report, FailureKind::Connect)
     }),
-    ("too slow: the attempt was given up, and another one made", |sent, report| {
+    ("too slow: the attempt was abandoned, and another one sent", |sent, report| {
         sent.is_ok() && failed_by(report, FailureKind::Timeout)
     }),
-    ("the server asked for a second of patience, and got it", |sent, report| {
+    ("the server asked for a delay of a second, and the layer waited", |sent, report| {
         sent.is_ok() && report.total_delay() >= Duration::from_secs(1)
     }),
-    ("safe to repeat, for the server knows the key again", |sent, report| {
+    ("safe to repeat, because the server recognises the key", |sent, report| {
         sent.kind == Kind::PostWithKey && sent.is_ok() && failed_by(report, FailureKind::Server)
     }),
     ("not repeated: without a key, it might be carried out twice", |sent, report| {
         sent.kind == Kind::Post && report.stop_reason() == StopReason::NotRepeatable
     }),
-    ("not repeated: the caller has a part of the answer already", |sent, _| {
+    ("not repeated: the caller already has a part of the answer", |sent, _| {
         sent.end == End::BrokenOff
     }),
-    ("hopeless: the layer stops, and hands on the last real answer", |_, report| {
+    ("always fails: the layer stops, and returns the last real answer", |_, report| {
         report.stop_reason() == StopReason::AttemptsExhausted
     }),
 ];
 
-/// Draws the first call that fits each description, and none twice.
+/// Draws the first call that fits each description, each call once.
 pub(crate) fn draw(out: &mut impl Write, sent: &[Sent]) -> fmt::Result {
     let mut drawn = Vec::new();
-    for (caption, tells) in TELLING {
+    for (caption, condition) in CAPTIONS {
         let mut fitting = sent.iter().filter_map(|sent| Some((sent, sent.report.as_ref()?)));
-        let found = fitting.find(|(sent, report)| !drawn.contains(&sent.id) && tells(sent, report));
+        let found =
+            fitting.find(|(sent, report)| !drawn.contains(&sent.id) && condition(sent, report));
         if let Some((sent, report)) = found {
             writeln!(out, "Call {}, {}: {caption}", sent.id, sent.kind)?;
             draw_call(out, sent, report)?;
@@ -93,8 +94,8 @@ struct Axis {
 }
 
 impl Axis {
-    /// Dots from the first of these moments to the second, a bar from there to the third; at least
-    /// one column of it.
+    /// Draws dots from the first of these moments to the second, and a bar of at least one column
+    /// to the third.
     fn bar(&self, waited_from: Duration, began: Duration, ended: Duration) -> String {
         let from = self.column(began).min(WIDTH - 1);
         let to = self.column(ended).max(from + 1);
@@ -104,7 +105,7 @@ impl Axis {
         format!("{line:WIDTH$}")
     }
 
-    /// The column of a moment, from 0 to `WIDTH`.
+    /// Returns the column of a moment, from 0 to `WIDTH`.
     fn column(&self, moment: Duration) -> usize {
         let width = u128::try_from(WIDTH).unwrap_or_default();
         let column = moment.as_micros() * width / self.length.as_micros().max(1);
@@ -112,7 +113,7 @@ impl Axis {
     }
 }
 
-/// How an attempt ended, in a few words.
+/// Describes the end of an attempt in a few words.
 fn outcome(sent: &Sent, attempt: &AttemptReport) -> String {
     match &attempt.outcome {
         AttemptOutcome::Failed { failure, .. } => match (failure.code(), failure.kind()) {

@@ -1,4 +1,4 @@
-//! Every representable request, saved and restored.
+//! Fuzzes the head of every representable request, which is saved and restored.
 #![no_main]
 
 #[path = "../../crates/replay/tests/heads/head.rs"]

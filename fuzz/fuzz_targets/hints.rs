@@ -1,4 +1,4 @@
-//! Response heads, through their hints and verdicts.
+//! Fuzzes response heads, with their hints and verdicts.
 #![no_main]
 
 #[path = "../../crates/http/tests/heads/hints.rs"]

@@ -1,1 +1,1 @@
-//! The programs are in `tests/ui`.
+//! An empty library: the programs are in `tests/ui`.

@@ -1,7 +1,7 @@
-//! The messages that the compiler shows for the natural mistakes.
+//! The compiler's messages for natural mistakes.
 //!
-//! A new compiler may change the frame around them:
-//! `TRYBUILD=overwrite cargo test -p reattempt-mistakes` writes them anew, to be reviewed.
+//! A new compiler may change the frame around them. `TRYBUILD=overwrite cargo test -p
+//! reattempt-mistakes` writes the messages again; review the changes.
 
 #[test]
 fn natural_mistakes_name_their_remedy() {

@@ -1,7 +1,7 @@
 //! A program without std that decides over retries.
 //!
-//! What flows in: the number of attempts made. What flows out: how long to wait, in nanoseconds, or
-//! −1. It is built, not run: that it links is what it shows.
+//! Input: the number of attempts made. Output: the delay in nanoseconds, or −1. CI only builds it,
+//! to show that it links.
 
 #![no_std]
 
@@ -17,10 +17,10 @@ use reattempt_schedule_exponential::{Exponential, TruncatedExponential};
 use reattempt_schedule_fixed::{Constant, Iterated, Linear, List};
 use reattempt_schedule_responsive::Responsive;
 
-/// Has no memory to give.
+/// An allocator without memory.
 struct Empty;
 
-// SAFETY: a null pointer says that the allocation failed, and nothing else is ever handed out.
+// SAFETY: a null pointer reports a failed allocation, and no other pointer is ever returned.
 unsafe impl GlobalAlloc for Empty {
     unsafe fn alloc(&self, _: Layout) -> *mut u8 {
         core::ptr::null_mut()
@@ -39,7 +39,7 @@ fn halt(_: &PanicInfo<'_>) -> ! {
     }
 }
 
-/// Steps evenly through all numbers.
+/// A generator of evenly spaced numbers.
 struct Steps(u64);
 
 impl Random for Steps {
@@ -49,8 +49,8 @@ impl Random for Steps {
     }
 }
 
-/// The wait before the next retry of a call that has made this many attempts, in nanoseconds; −1 if
-/// there is to be none.
+/// Returns the delay before the next retry of a call with this many attempts, in nanoseconds; −1 if
+/// no retry is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn reattempt_next_delay(attempts: u32) -> i64 {
     let millisecond = Duration::from_millis(1);

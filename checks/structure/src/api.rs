@@ -1,8 +1,8 @@
 //! The public API of a crate as text, one line for each name and signature.
 //!
-//! The sources are read, not the compiler's output: a newer compiler changes nothing here. Types
-//! appear as the sources write them. Items that are `#[doc(hidden)]` are left out, and so is what
-//! only the compiler knows: auto traits and the implementations that it derives from others.
+//! It reads the sources instead of the compiler's output, so a newer compiler changes nothing here.
+//! Types appear as the sources write them. Items that are `#[doc(hidden)]` are left out. So are
+//! auto traits and derived implementations, which only the compiler knows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ struct Api<'a> {
 }
 
 impl Api<'_> {
-    /// Lists what a module shows under a public path.
+    /// Lists the items of a module under a public path.
     fn module(&mut self, path: &[String], public: &str) {
         let Some(module) = self.modules.0.get(path) else { return };
         if !self.open.insert(path.to_vec()) {

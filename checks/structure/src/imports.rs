@@ -18,7 +18,7 @@ pub(crate) struct Reference {
 }
 
 /// Lists the paths between modules: imports, types, expressions and those inside macro calls.
-/// A re-export in the root of the crate is none: it is the crate's face, which all may show in.
+/// Re-exports in the root of the crate are left out, because every module may appear there.
 pub(crate) fn references(modules: &Modules) -> Vec<Reference> {
     let mut found = vec![];
     for (path, module) in &modules.0 {

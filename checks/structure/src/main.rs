@@ -1,12 +1,12 @@
-//! Checks of the structure of the sources: `.ci/run` runs them, so that what the renovation reached stays.
+//! Checks of the structure of the sources, which `.ci/run` runs.
 //!
 //! ```text
 //! structure [--root FOLDER] [--update | --figures]
 //! ```
 //!
-//! Without an option it checks, and prints each broken rule with its place and remedy. `--update`
-//! writes the lists anew: `api/CRATE.txt`, and `known.txt`, which only becomes shorter.
-//! The lists that the rules work by are in `rules.rs`.
+//! Without an option it prints each broken rule with its place and remedy. `--update` writes the
+//! lists again: `api/CRATE.txt`, and `known.txt`, which only becomes shorter. `--figures` prints
+//! the figures of each crate. The lists of the rules are in `rules.rs`.
 
 mod api;
 mod figures;

@@ -23,7 +23,7 @@ pub(crate) struct Import {
 pub(crate) struct Module {
     pub(crate) file: String,
     pub(crate) declaration: Option<syn::ItemMod>,
-    /// The items; those that a macro such as `pin_project!` wraps stand for the macro.
+    /// The items; the items inside a macro such as `pin_project!` take its place.
     pub(crate) items: Vec<Item>,
     names: BTreeSet<String>,
     imports: Vec<Import>,
@@ -45,7 +45,7 @@ pub(crate) struct Destination {
 pub(crate) struct Modules(pub(crate) BTreeMap<ModulePath, Module>);
 
 impl Modules {
-    /// Takes the modules of a crate, starting from its root file.
+    /// Reads the modules of a crate, starting from its root file.
     pub(crate) fn of_crate(sources: &mut Sources, root: &str) -> Result<Self, String> {
         let mut modules = Self::default();
         let Some(source) = sources.get_mut(root) else {
@@ -127,7 +127,7 @@ impl Modules {
     }
 
     /// Follows `path` from the module `at`. With `strict` an unknown first name leads out of the
-    /// crate; without, it counts as an item that a macro makes.
+    /// crate; otherwise it counts as an item that a macro makes.
     fn walk(
         &self,
         at: ModulePath,
@@ -182,7 +182,7 @@ impl Destination {
     }
 }
 
-/// Lists what a `use` brings in.
+/// Lists the names that a `use` imports.
 pub(crate) fn imports_of(item: &syn::ItemUse, imports: &mut Vec<Import>) {
     fn flatten(tree: &UseTree, path: &[String], external: bool, imports: &mut Vec<Import>) {
         let mut add = |name: String, last: &str| {

@@ -1,9 +1,9 @@
-//! Violations, and the list of those that are known and only become fewer.
+//! Violations, and the list of known ones, which only becomes shorter.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// A rule that the sources keep.
+/// A rule for the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rule {
     Cycle,
@@ -87,7 +87,7 @@ pub(crate) fn count(violations: &[Violation]) -> Known {
     known
 }
 
-/// Returns one text for each rule and file whose violations are not those that are known.
+/// Returns a text for each rule and file whose violations differ from the known ones.
 pub(crate) fn compare(violations: &[Violation], known: &Known) -> Vec<String> {
     let found = count(violations);
     let mut texts = vec![];
@@ -115,8 +115,8 @@ pub(crate) fn compare(violations: &[Violation], known: &Known) -> Vec<String> {
     texts
 }
 
-/// Returns the list that takes the place of `known`. A rule may be broken in other files than before, as
-/// after a move, but not more often: then its part of the list stays.
+/// Returns the list that replaces `known`. A rule may be broken in other files than before, as
+/// after a move, but not more often: otherwise its part of the list stays.
 pub(crate) fn shorter(violations: &[Violation], known: &Known) -> Known {
     let found = count(violations);
     let total = |of: &Known, rule| -> usize {

@@ -1,4 +1,4 @@
-//! The lists that the checks work by, in one place.
+//! The lists of the rules, in one place.
 
 /// The crates whose public API is listed and whose figures are printed, by folder.
 pub(crate) const CRATES: &str = "crates";
@@ -16,7 +16,7 @@ pub(crate) const EQUAL_LINES: usize = 12;
 pub(crate) const OPENINGS: &[&str] =
     &["What", "Whether", "Whom", "Whose", "Who", "How", "When", "The same"];
 
-/// The folder in which nothing mentions gRPC: a new module is generic until it is listed below.
+/// The folder in which no module mentions gRPC: a new module is generic until it is listed below.
 pub(crate) const GENERIC: &str = "crates/reattempt/src/";
 
 /// The files and folders below [`GENERIC`] that may mention gRPC, each with its reason.
@@ -26,7 +26,7 @@ pub(crate) const GRPC_ALLOWED: &[(&str, &str)] = &[
     ("crates/reattempt/src/order.rs", "the page on the order of layers, gRPC's among them"),
 ];
 
-/// The layers inside `reattempt`, from the ground up; a module that no line names counts as ground.
+/// The layers inside `reattempt`, from the ground up; an unlisted module belongs to the ground.
 pub(crate) const LAYERS: &[&[&str]] = &[
     &["call"],
     &["protocol"],

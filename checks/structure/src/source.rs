@@ -1,4 +1,4 @@
-//! The source files of the workspace, and which of their lines are tests.
+//! The source files of the workspace, and the lines of them that are tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ pub(crate) struct Source {
     /// The path below the workspace, with slashes.
     pub(crate) path: String,
     pub(crate) text: String,
-    /// The parsed items, until the modules take them; none of files that are tests as a whole.
+    /// The parsed items, until the modules take them; empty for files of tests.
     pub(crate) items: Vec<Item>,
     pub(crate) is_test: bool,
     /// The lines, counted from zero, that only exist in tests.
@@ -87,7 +87,7 @@ fn walk(folder: &Path, prefix: &str, texts: &mut BTreeMap<String, String>) -> Re
     Ok(())
 }
 
-/// Notes the lines of test items and the files of test modules.
+/// Marks the lines of test items and the files of test modules.
 fn mark_tests(
     items: &[Item],
     path: &str,

@@ -1,4 +1,4 @@
-//! Each rule on small planted sources.
+//! Tests of each rule on small planted sources.
 
 use crate::graph::graphs;
 use crate::imports::references;
@@ -60,7 +60,7 @@ fn each_form_of_path_closes_a_cycle() {
     }
 }
 
-/// The root's own re-exports are no imports; what they lead to is.
+/// The root's own re-exports are no imports, but their destinations count.
 #[test]
 fn root_reexport_counts_as_its_definer() {
     let root =

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_ordered_by_time_then_insertion() {
+    fn events_are_ordered_by_time() {
         let mut queue = EventQueue::new();
         for (delay, name) in [(30, 'd'), (10, 'a'), (20, 'b'), (20, 'c')] {
             queue.after(delay, name);

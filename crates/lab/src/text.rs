@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn percentage_near_all_or_none_is_not_rounded() {
+    fn percentage_shows_all_or_nothing() {
         let texts = [0.0, 0.0004, 0.125, 0.5, 0.9996, 1.0].map(percent);
         assert_eq!(texts, ["0 %", "< 0.1 %", "12.5 %", "50 %", "> 99.9 %", "100 %"]);
     }

@@ -1,5 +1,5 @@
-//! The two clients: hyper's, and the same in a retry layer. **This is the file to look at** to see
-//! how a client is wrapped.
+//! The two clients: hyper's, and the same in a retry layer. **Read this file** to see how a client
+//! is wrapped.
 
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ type HyperClient<B> = Client<HttpConnector<Names>, B>;
 /// limit may interrupt an attempt.
 type Policy = RetryPolicy<Http, Exponential, RetryBudget, BoxedError>;
 
-/// The client as it is, with the time limit that any client should have.
+/// Returns the plain client, with the time limit that any client should have.
 pub(crate) fn unwrapped(names: Names) -> Timeout<HyperClient<Upload>> {
     ServiceBuilder::new().timeout(ATTEMPT_TIMEOUT).service(hyper_client(names))
 }
 
-/// The same client, wrapped.
+/// Returns that client in a retry layer.
 pub(crate) fn reattempt(
     names: Names,
     seed: u64,
@@ -38,16 +38,16 @@ pub(crate) fn reattempt(
     let policy = RetryPolicy::http()
         .attempt_timeout(ATTEMPT_TIMEOUT)
         .budget(budget(calls)?)
-        // The same delays each time; elsewhere, leave it out.
+        // A seed makes the delays reproducible; leave it out elsewhere.
         .seed(seed);
     Ok(ServiceBuilder::new().layer(RetryLayer::new(policy)).service(hyper_client(names)))
 }
 
-/// The default budget with room for every retry that could be asked for.
+/// Returns the default budget with room for every possible retry.
 ///
-/// By default it holds 10 tokens, and in a script where half of the calls meet a fault it would
-/// soon refuse to add to the load, as it should. Which calls it then refuses depends on who asks
-/// first; here every run of a seed is to end alike. One bucket, for all names are one server.
+/// The default budget holds 10 tokens. In this script half of the calls meet a fault, so it would
+/// soon refuse retries, as it should. The refused calls would depend on timing, but every run of a
+/// seed should end alike. There is one bucket, because all names belong to one server.
 fn budget(calls: u32) -> Result<RetryBudget, ConfigError> {
     let retries = calls * 2;
     Ok(RetryBudget::default().capacity(f64::from(retries.max(10)))?.shared())
@@ -59,8 +59,8 @@ where
     B::Data: Send,
 {
     Client::builder(TokioExecutor::new())
-        // hyper-util's own retry, on a connection that had closed before the request was written:
-        // safe and welcome, but here every attempt is to be one that was asked for.
+        // hyper-util's own retry, on a connection that closed before the request was written. It is
+        // safe and useful, but here every attempt should come from the retry layer.
         .retry_canceled_requests(false)
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(Duration::from_secs(1))

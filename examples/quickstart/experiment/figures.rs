@@ -5,7 +5,7 @@ use std::fmt;
 use super::journal::{Journal, Sender};
 use super::sending::Sent;
 
-/// What came of all calls of one client.
+/// The results of all calls of one client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Figures {
     sender: Sender,
@@ -14,7 +14,7 @@ pub(crate) struct Figures {
     ok: u32,
     /// Attempts that the server saw: the lines of the log.
     attempts: u32,
-    /// By the server's own account.
+    /// POSTs without a key that the server received again after it had carried them out.
     unsafe_repeats: u32,
 }
 
@@ -34,7 +34,7 @@ impl Figures {
         }
     }
 
-    /// Attempts that the server saw for each call that was made.
+    /// Returns the attempts that the server saw for each call.
     fn amplification(&self) -> f64 {
         f64::from(self.attempts) / f64::from(self.calls.max(1))
     }

@@ -1,5 +1,5 @@
-//! What the server saw: one line for each attempt that reached it, in memory and, if asked for, in a
-//! file from which anybody can recompute the figures.
+//! The server's log: one line for each attempt that reached it, in memory and optionally in a file.
+//! The figures can be recomputed from that file.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,13 +11,13 @@ use serde::Serialize;
 
 use super::script::{Reply, Step};
 
-/// Which of the two clients sent an attempt.
+/// The client that sent an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Sender {
-    /// The client as it is.
+    /// The plain client.
     Unwrapped,
-    /// The same client in a `RetryLayer`.
+    /// The plain client in a `RetryLayer`.
     Reattempt,
 }
 
@@ -27,11 +27,11 @@ pub(crate) struct Line {
     client: Sender,
     call: u32,
     method: String,
-    /// Whether the request had an idempotency key.
+    /// `true` if the request had an idempotency key.
     key: bool,
     /// The attempts of this call by this client that the server has seen, this one included.
     attempt_seen: u32,
-    /// Whether the server carried the request out on this attempt.
+    /// `true` if the server carried the request out on this attempt.
     executed: bool,
     answer: Answer,
 }
@@ -55,7 +55,7 @@ struct Entries {
     unsafe_repeats: HashMap<Sender, u32>,
 }
 
-/// What the server remembers of one call.
+/// The server's record of one call.
 #[derive(Debug, Default)]
 struct Seen {
     attempts: u32,
@@ -72,7 +72,7 @@ pub(crate) struct Arrival {
 }
 
 impl Journal {
-    /// Counts an attempt, and returns the step that `step` finds for it by its number.
+    /// Counts an attempt, and returns the step that `step` chooses by its number.
     pub(crate) fn record(&self, arrival: Arrival, step: impl FnOnce(u32) -> Step) -> Step {
         let Arrival { sender, call, method, key } = arrival;
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +83,7 @@ impl Journal {
         }
         seen.attempts += 1;
         let step = step(seen.attempts);
-        // A key that is known already is answered, and nothing is done a second time.
+        // A known key is answered, but its request is not carried out a second time.
         let executed = step.executed && !(key && seen.executed);
         seen.executed |= executed;
         entries.lines.push(Line {
@@ -98,14 +98,15 @@ impl Journal {
         step
     }
 
-    /// The attempts of this client that reached the server.
+    /// Returns the number of attempts of this client that reached the server.
     pub(crate) fn attempts(&self, sender: Sender) -> u32 {
         let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_sender = entries.calls.iter().filter(|((other, _), _)| *other == sender);
         of_sender.map(|(_, seen)| seen.attempts).sum()
     }
 
-    /// How often a POST without a key arrived again after the server had carried it out.
+    /// Returns the number of POSTs without a key that arrived again after the server had carried
+    /// them out.
     pub(crate) fn unsafe_repeats(&self, sender: Sender) -> u32 {
         let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.unsafe_repeats.get(&sender).copied().unwrap_or_default()
@@ -135,7 +136,7 @@ impl Answer {
 }
 
 impl Sender {
-    /// From the path of a request.
+    /// Parses the part of a request's path that names the client.
     pub(crate) fn named(name: &str) -> Option<Self> {
         [Sender::Unwrapped, Sender::Reattempt].into_iter().find(|sender| sender.name() == name)
     }

@@ -1,18 +1,18 @@
-//! The experiment without its looks: a script of faults, a server that plays it, clients that meet
-//! it, and the figures of what came of it.
+//! The experiment without its output: a script of faults, a server that follows it, the clients,
+//! and the figures.
 //!
-//! | file | what it has |
+//! | file | content |
 //! |---|---|
 //! | `clients` | the plain client and the wrapped one: how a `RetryLayer` is put around a client |
-//! | `script` | which fault meets which attempt |
+//! | `script` | the fault of each attempt |
 //! | `server` | how the faults are made |
-//! | `names` | how connections come to be refused |
+//! | `names` | how connections are refused |
 //! | `sending` | how calls are made, and how they end |
-//! | `journal`, `figures` | what the server saw, and the sums |
+//! | `journal`, `figures` | the attempts that the server saw, and the sums |
 //!
-//! Same seed, same figures: the script is fixed, each attempt meets its own step whatever the others
-//! do, the retry budget has room for all, and the time limit of an attempt is far from both what a
-//! prompt answer takes and how long a slow one lasts.
+//! The same seed gives the same figures. The script is fixed, and each attempt meets its own step,
+//! independent of other calls. The retry budget has room for every retry. The time limit of an
+//! attempt is far above the time of a prompt answer and far below that of a slow one.
 
 pub(crate) mod clients;
 pub(crate) mod figures;
@@ -32,10 +32,10 @@ use names::Names;
 use script::Script;
 use server::Server;
 
-/// How long either client waits for the head of a response.
+/// The time that either client waits for the head of a response.
 pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A script, and the server that plays it.
+/// A script, and the server that follows it.
 #[derive(Debug)]
 pub(crate) struct Experiment {
     pub(crate) script: Arc<Script>,
@@ -52,10 +52,10 @@ impl Experiment {
         Ok(Self { script, journal, server })
     }
 
-    /// The names of the servers, afresh for each client: each is to be refused as often.
+    /// Returns new names of the servers, because each client has refusals of its own.
     pub(crate) fn names(&self) -> io::Result<Names> {
-        let deaf = self.server.deaf_address()?;
-        Ok(Names::new(Arc::clone(&self.script), self.server.address(), deaf))
+        let refusing = self.server.refusing_address()?;
+        Ok(Names::new(Arc::clone(&self.script), self.server.address(), refusing))
     }
 
     /// Stops the server.

@@ -1,5 +1,5 @@
-//! Name lookup, by which a refused connection gets into the script: a name leads to the port where
-//! nobody listens as often as its call is to be refused, and then to the server.
+//! Name lookup, which adds refused connections to the script. A name first leads to a port without
+//! a listener, as often as its call is to be refused, and then to the server.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -19,18 +19,18 @@ use super::script::{Call, Script};
 pub(crate) struct Names {
     script: Arc<Script>,
     server: SocketAddr,
-    deaf: SocketAddr,
-    /// The lookups so far of each name that stands for one call.
+    refusing: SocketAddr,
+    /// The number of lookups of each name that belongs to one call.
     lookups: Arc<Mutex<HashMap<u32, u32>>>,
 }
 
 impl Names {
-    pub(crate) fn new(script: Arc<Script>, server: SocketAddr, deaf: SocketAddr) -> Self {
-        Self { script, server, deaf, lookups: Arc::default() }
+    pub(crate) fn new(script: Arc<Script>, server: SocketAddr, refusing: SocketAddr) -> Self {
+        Self { script, server, refusing, lookups: Arc::default() }
     }
 
-    /// The name for this call. Only one that is to be refused has a name, and so connections, of
-    /// its own; all others share the name of the server and its pooled connections.
+    /// Returns the name for this call. A call with refusals has its own name, and so its own
+    /// connections; all other calls share the server's name and its pooled connections.
     pub(crate) fn name_for(id: u32, call: &Call) -> String {
         if call.refuses(0) { format!("call-{id}.test") } else { "server.test".to_owned() }
     }
@@ -44,7 +44,7 @@ impl Names {
         let lookups = lookups.entry(id).or_default();
         let refused = self.script.call(id).is_some_and(|call| call.refuses(*lookups));
         *lookups += 1;
-        if refused { self.deaf } else { self.server }
+        if refused { self.refusing } else { self.server }
     }
 }
 

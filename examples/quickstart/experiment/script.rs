@@ -1,8 +1,8 @@
-//! The script of faults: what meets each attempt of each call.
+//! The script of faults: one step for each attempt of each call.
 //!
-//! A seed and a number of calls flow in; the calls and their steps flow out. Attempt `k` of a call
-//! meets step `k` whichever client sends it, so clients can be compared, and nothing in a step
-//! depends on time or on other calls. A longer script begins like a shorter one of the same seed.
+//! Input: a seed and a number of calls. Output: the calls and their steps. Attempt `k` of a call
+//! meets step `k` whichever client sends it, so the clients can be compared. No step depends on
+//! time or on other calls. A longer script begins like a shorter one of the same seed.
 
 use std::fmt;
 
@@ -16,51 +16,51 @@ pub(crate) struct Script {
     calls: Vec<Call>,
 }
 
-/// One call, and what it will run into.
+/// One call, and its faults.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) kind: Kind,
-    /// How many times its connection is refused before anybody listens; `u32::MAX` for ever.
+    /// The number of refused connections before one is accepted; `u32::MAX` for no end.
     refusals: u32,
-    /// What meets the attempts that reach the server; past the end, the last step again.
+    /// The steps of the attempts that reach the server; the last step repeats.
     steps: Vec<Step>,
 }
 
-/// The four kinds of request: each may be repeated for a reason of its own, the last may not.
+/// The four kinds of request: three may be repeated, each for its own reason; the last may not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Safe to repeat by its method.
     Get,
     /// Safe to repeat by its method, if its body can be sent again: it is streamed.
     Put,
-    /// Safe to repeat because the server knows its `Idempotency-Key` again.
+    /// Safe to repeat because the server recognises its `Idempotency-Key`.
     PostWithKey,
     /// Not safe to repeat once the server may have carried it out.
     Post,
 }
 
-/// What the server does to one attempt.
+/// The server's behaviour for one attempt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
-    /// Whether the server carries the request out, before whatever goes wrong.
+    /// `true` if the server carries the request out before the fault.
     pub(crate) executed: bool,
     pub(crate) reply: Reply,
 }
 
-/// How the server answers.
+/// The server's answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reply {
-    /// With a status, and a word on when to come back.
+    /// A status, with or without a delay that the server asks for.
     Status(u16, Wait),
-    /// Not at all: the connection is reset.
+    /// No answer: the connection is reset.
     Reset,
-    /// With a 200 and half of its body; then the connection is reset.
+    /// A 200 with half of its body; then the connection is reset.
     BreakOff,
-    /// Long after the client has stopped waiting.
+    /// An answer long after the client's time limit.
     Slow,
 }
 
-/// What the server says about coming back.
+/// The delay that the server asks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wait {
     Unsaid,
@@ -72,7 +72,7 @@ pub(crate) enum Wait {
 
 impl Script {
     pub(crate) fn draw(seed: u64, calls: u32) -> Self {
-        // Named, so that a seed means the same on every platform.
+        // A named generator, so that a seed gives the same script on every platform.
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         Self { calls: (0..calls).map(|_| Call::draw(&mut random)).collect() }
     }
@@ -94,7 +94,7 @@ impl Call {
             6..8 => Kind::PostWithKey,
             _ => Kind::Post,
         };
-        // Of 20 calls, 9 meet no fault, 9 meet one or two, and 2 are hopeless.
+        // Of 20 calls, 9 meet no fault, 9 meet one or two, and 2 always fail.
         let (faults, hopeless) = match random.random_range(0..20) {
             0..9 => (0, false),
             9..15 => (1, false),
@@ -115,12 +115,12 @@ impl Call {
         call
     }
 
-    /// Whether connection number `connection`, from 0, is refused.
+    /// Returns `true` if connection number `connection`, from 0, is refused.
     pub(crate) fn refuses(&self, connection: u32) -> bool {
         connection < self.refusals
     }
 
-    /// What meets the attempt that is the `arrival`th to reach the server, from 1.
+    /// Returns the step of the `arrival`th attempt that reaches the server, from 1.
     pub(crate) fn step(&self, arrival: u32) -> Step {
         let index = usize::try_from(arrival.saturating_sub(1)).unwrap_or(usize::MAX);
         let step = self.steps.get(index).or_else(|| self.steps.last());
@@ -154,11 +154,11 @@ impl fmt::Display for Kind {
 impl Step {
     const SUCCESS: Self = Self { executed: true, reply: Reply::Status(200, Wait::Unsaid) };
 
-    /// The request did not arrive as it was sent.
+    /// The answer to a request that arrived incomplete.
     pub(crate) const GARBLED: Self =
         Self { executed: false, reply: Reply::Status(400, Wait::Unsaid) };
 
-    /// A fault, or `None` for a refused connection.
+    /// Draws a fault; `None` for a refused connection.
     fn draw_fault(random: &mut impl Rng) -> Option<Self> {
         let maybe_executed = random.random_bool(0.5);
         let (reply, executed) = match random.random_range(0..100) {

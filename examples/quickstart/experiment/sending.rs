@@ -1,4 +1,4 @@
-//! Sends all calls of a script through a client, a few at a time, and notes how each one ended.
+//! Sends all calls of a script through a client, a few at a time, and records how each one ended.
 
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -16,7 +16,7 @@ use super::names::Names;
 use super::script::{Call, Kind, Script};
 use super::upload::Upload;
 
-/// The most calls under way at one time.
+/// The most calls in flight at the same time.
 const CONCURRENCY: usize = 32;
 
 /// A call that has ended.
@@ -25,14 +25,14 @@ pub(crate) struct Sent {
     pub(crate) id: u32,
     pub(crate) kind: Kind,
     pub(crate) end: End,
-    /// What the retry layer says about it; `None` from a client without one.
+    /// The retry layer's report; `None` from a client without one.
     pub(crate) report: Option<Report>,
 }
 
-/// What the caller got.
+/// The caller's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// A response of this status, whole.
+    /// A complete response with this status.
     Answered(StatusCode),
     /// A head, and then only a part of the body.
     BrokenOff,
@@ -40,14 +40,15 @@ pub(crate) enum End {
     Refused,
     /// No answer in time.
     TimedOut,
-    /// A connection that went away.
+    /// A connection that was lost.
     Lost,
 }
 
 /// Sends every call, in order, and calls `done` as each one ends.
 ///
 /// # Errors
-/// When a request cannot be made or the client says that it can take none; never for a call that
+///
+/// Fails if a request cannot be built or the client's `poll_ready` fails; never for a call that
 /// fails.
 pub(crate) async fn send_all<C>(
     mut client: C,
@@ -70,8 +71,8 @@ where
         }
         let slot = ReportSlot::default();
         let request = request(sender, id, call, &slot)?;
-        // Called here, not in the task: so the order of calls, by which the retry layer draws its
-        // delays from a seed, is that of the script.
+        // Called here instead of in the task. The retry layer draws delays from a seed by the order
+        // of calls, which must be that of the script.
         let response = client.ready().await?.call(request);
         let kind = call.kind;
         under_way.spawn(async move {
@@ -129,12 +130,12 @@ impl End {
 }
 
 impl Sent {
-    /// Whether the caller got what it asked for: a 2xx, to the last byte.
+    /// Returns `true` if the caller got a complete 2xx response.
     pub(crate) fn is_ok(&self) -> bool {
         matches!(self.end, End::Answered(status) if status.is_success())
     }
 
-    /// Its attempts that found nobody listening.
+    /// Returns the number of attempts whose connection was refused.
     pub(crate) fn refused(&self) -> u32 {
         let Some(report) = &self.report else {
             return u32::from(self.end == End::Refused);
@@ -142,7 +143,7 @@ impl Sent {
         report.attempts().iter().map(|attempt| u32::from(is_refused(&attempt.outcome))).sum()
     }
 
-    /// Why there was no further attempt, where a retry layer decided that.
+    /// Returns the reason why no further attempt was made, if there is a retry layer.
     pub(crate) fn stop_reason(&self) -> Option<StopReason> {
         self.report.as_ref().map(Report::stop_reason)
     }

@@ -1,7 +1,7 @@
-//! The faulty server: a hyper server that does to each attempt what the script says.
+//! The faulty server: a hyper server that follows the script for each attempt.
 //!
-//! In flow requests for `/client/call`; out flow answers, and resets, and silence. What arrived is
-//! recorded before anything is answered, so the journal is complete once the clients are done.
+//! Input: requests for `/client/call`. Output: answers, resets, or no answer. Each arrival is
+//! recorded before it is answered, so the journal is complete once the clients are done.
 
 use std::fmt;
 use std::io;
@@ -28,7 +28,7 @@ use super::journal::{Arrival, Journal, Sender};
 use super::script::{Reply, Script, Step, Wait};
 use super::upload::Upload;
 
-/// Far more than the clients open, and well below what a process may have.
+/// Far more than the clients open, and well below the limit of a process.
 const MAX_CONNECTIONS: usize = 256;
 
 /// Long enough for the head of a response, and half of its body, to be read before the reset.
@@ -38,8 +38,8 @@ const BEFORE_BREAKING_OFF: Duration = Duration::from_millis(30);
 #[derive(Debug)]
 pub(crate) struct Server {
     address: SocketAddr,
-    /// Holds a port on which nobody ever listens: whoever connects there is refused.
-    deaf: TcpSocket,
+    /// A bound port without a listener: connections to it are refused.
+    refusing: TcpSocket,
     accepting: JoinHandle<()>,
 }
 
@@ -48,31 +48,31 @@ impl Server {
     pub(crate) async fn start(script: Arc<Script>, journal: Arc<Journal>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let deaf = TcpSocket::new_v4()?;
-        deaf.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+        let refusing = TcpSocket::new_v4()?;
+        refusing.bind((Ipv4Addr::LOCALHOST, 0).into())?;
         let accepting = tokio::spawn(accept(listener, script, journal));
-        Ok(Self { address, deaf, accepting })
+        Ok(Self { address, refusing, accepting })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where connections are refused.
-    pub(crate) fn deaf_address(&self) -> io::Result<SocketAddr> {
-        self.deaf.local_addr()
+    /// Returns the address at which connections are refused.
+    pub(crate) fn refusing_address(&self) -> io::Result<SocketAddr> {
+        self.refusing.local_addr()
     }
 
     /// Closes every connection and both ports.
     pub(crate) async fn stop(self) {
         self.accepting.abort();
-        // Only ever the news that it was aborted.
+        // The only possible error is that the task was aborted.
         let _ = self.accepting.await;
     }
 }
 
 async fn accept(listener: TcpListener, script: Arc<Script>, journal: Arc<Journal>) {
-    // Owns the connections: they end with it.
+    // Owns the connections, which end with it.
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -83,23 +83,23 @@ async fn accept(listener: TcpListener, script: Arc<Script>, journal: Arc<Journal
             Ok((stream, _)) => {
                 connections.spawn(serve(stream, Arc::clone(&script), Arc::clone(&journal)));
             }
-            // Out of files, perhaps: some will be closed.
+            // Probably too many open files; some will be closed soon.
             Err(_) => sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
 async fn serve(stream: TcpStream, script: Arc<Script>, journal: Arc<Journal>) {
-    // Whatever makes this end close the connection, it is a reset.
+    // However hyper closes the connection, it is a reset.
     if stream.set_zero_linger().is_err() {
         return;
     }
     let service = service_fn(|request| respond(request, &script, &journal));
-    // Errors are what this server is for.
+    // Errors are expected: the script causes them.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// Makes hyper give up a connection.
+/// An error that makes hyper drop the connection.
 #[derive(Debug)]
 struct GiveUp;
 
@@ -133,14 +133,14 @@ async fn respond(
         Reply::Reset => Err(GiveUp),
         Reply::BreakOff => Ok(broken_off()),
         Reply::Slow => {
-            // The client hangs up long before, and hyper drops this.
+            // The client disconnects long before, and hyper drops this future.
             sleep(ATTEMPT_TIMEOUT * 10).await;
             Ok(status(StatusCode::OK))
         }
     }
 }
 
-/// The client and the call of `/client/call`.
+/// Parses the client and the call of `/client/call`.
 fn route(path: &str) -> Option<(Sender, u32)> {
     let (sender, id) = path.strip_prefix('/')?.split_once('/')?;
     Some((Sender::named(sender)?, id.parse().ok()?))
@@ -166,7 +166,7 @@ fn status(status: StatusCode) -> Answer {
     answer
 }
 
-/// A 200 that announces twice what it sends.
+/// Returns a 200 that announces twice the bytes it sends.
 fn broken_off() -> Answer {
     let half = Bytes::from_static(b"the first half of ");
     let length = half.len() * 2;

@@ -1,5 +1,5 @@
-//! The request bodies: none for a GET, one piece for a POST, and for a PUT a stream of pieces that
-//! is made while it is sent and whose length nobody knows beforehand.
+//! The request bodies: none for a GET, one piece for a POST. A PUT has a stream of pieces, which
+//! are made while it is sent, without a known length.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use http_body::{Body, Frame};
 
 use super::script::Kind;
 
-/// The body of one request. It is not replayable by itself: reading it uses it up.
+/// The body of one request. It cannot be replayed by itself, because reading consumes it.
 #[derive(Debug, Clone)]
 pub(crate) struct Upload {
     call: u32,
@@ -28,7 +28,7 @@ impl Upload {
         Self { call, pieces }
     }
 
-    /// Whether `received` is the whole of this body and nothing else.
+    /// Returns `true` if `received` equals this whole body.
     pub(crate) fn equals(self, received: &[u8]) -> bool {
         let call = self.call;
         self.pieces.flat_map(|number| piece(call, number)).eq(received.iter().copied())
@@ -52,7 +52,7 @@ impl Body for Upload {
     }
 }
 
-/// About a kilobyte that no other call and no other place of the body has.
+/// Returns about a kilobyte that is unique to this call and place.
 fn piece(call: u32, number: u32) -> Bytes {
     Bytes::from(format!("call {call}, piece {number}\n").repeat(50))
 }
