@@ -22,9 +22,9 @@ pub use schedule::CallSchedule;
 pub struct Terms {
     /// The limits of the call.
     pub limits: Limits,
-    /// `true` if the request may be carried out twice.
+    /// `true` if the request may be processed twice.
     pub repeatable: bool,
-    /// Why the call must not be retried at all, if so.
+    /// The reason for which the call must not be retried at all, if there is one.
     pub forbidden: Option<StopReason>,
 }
 
@@ -39,7 +39,7 @@ impl Terms {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
-    /// Hand the outcome to the caller.
+    /// Return the outcome to the caller.
     Return(StopReason),
     /// Send the request again after this long. The call holds the budget's permit meanwhile.
     Retry {
@@ -131,7 +131,7 @@ impl<D: Delays> Call<D> {
     {
         self.resends = false;
         if failed.source_failed {
-            // However the client reports it: the caller's own body has failed.
+            // The client may report it in any way: the caller's own body has failed.
             return Decision::Return(StopReason::Permanent);
         }
         if self.may_resend(terms, failed) {
@@ -176,8 +176,8 @@ impl<D: Delays> Call<D> {
         }
     }
 
-    /// Returns `true` if an attempt that came so far and no further is sent again at once: once per call
-    /// for each kind (TR-1, TR-2, TR-4). Limits, schedule and budget do not apply.
+    /// Returns `true` if an attempt that was not processed is sent again at once: once per call for each kind
+    /// (TR-1, TR-2, TR-4). Limits, schedule and budget do not apply.
     fn may_resend(&mut self, terms: &Terms, failed: &FailedAttempt<'_>) -> bool {
         let Some(kind) = failed.undone else { return false };
         let late = failed.until_deadline == Some(Duration::ZERO);

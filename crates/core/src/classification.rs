@@ -1,29 +1,30 @@
-//! How an attempt ended, as far as the decision needs to know it.
+//! The classification of an attempt's outcome: verdict, server hint, and the trait that gives a verdict.
 
 use core::time::Duration;
 
 use crate::Failure;
 
-/// What an attempt's outcome means.
+/// The meaning of an attempt's outcome.
 ///
-/// The two retryable verdicts differ in one thing only: whether the request may have been carried
-/// out. That is what decides over a request that must not be repeated.
+/// The two retryable verdicts differ in one thing only: after [`Transient`](Verdict::Transient) the request
+/// may have been processed, after [`Unprocessed`](Verdict::Unprocessed) it was not. So only the latter allows
+/// a retry of a request that must not be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// The caller has its answer.
+    /// The caller has its response.
     Success,
-    /// It failed, and another attempt would end the same way.
+    /// The attempt failed, and another would end the same way.
     Permanent,
-    /// It failed, another attempt may do better, and the request may have been carried out:
-    /// a retry is right for a repeatable request only.
+    /// The attempt failed, and another may succeed. The request may have been processed, so it is retried
+    /// only if it is repeatable.
     Transient(Failure),
-    /// It failed before any work was done: a retry is right for every request.
+    /// The attempt failed before the server did any work. Every request may be retried.
     Unprocessed(Failure),
 }
 
 impl Verdict {
-    /// The failure, when the verdict is one of the two retryable ones.
+    /// Returns the failure of the two retryable verdicts; `None` for the others.
     pub const fn failure(&self) -> Option<&Failure> {
         match self {
             Verdict::Transient(failure) | Verdict::Unprocessed(failure) => Some(failure),
@@ -32,36 +33,36 @@ impl Verdict {
     }
 }
 
-/// What the server asked for beside its answer.
+/// A server's request about the next attempt, sent beside its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum ServerHint {
-    /// Nothing.
+    /// The server asked for nothing.
     #[default]
     None,
-    /// Not to come back sooner than this.
+    /// The next attempt must not be sent sooner than this.
     After(Duration),
-    /// Not to come back sooner than this, beside the delay that is due anyway: the longer one counts
+    /// The next attempt must not be sent sooner than this. The schedule's delay still counts if it is longer
     /// (gRPC's `RetryInfo`).
     AtLeast(Duration),
-    /// To come back after exactly this: neither sooner nor, for the sake of jitter, later, and
-    /// however long it is (gRPC's pushback).
+    /// The next attempt is sent after exactly this, without jitter and however long it is (gRPC's
+    /// pushback).
     Exactly(Duration),
-    /// Not to come back at all.
+    /// No further attempt must be sent.
     Stop,
 }
 
-/// A verdict and the server's wish: everything the decision knows of an outcome.
+/// A verdict and the server's hint: all that a decision depends on of an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Classification {
-    /// What the outcome means.
+    /// The meaning of the outcome.
     pub verdict: Verdict,
-    /// What the server asked for.
+    /// The server's hint.
     pub hint: ServerHint,
 }
 
 impl Classification {
-    /// The classification of an outcome that came without a hint.
+    /// Creates the classification of an outcome without a hint.
     pub const fn new(verdict: Verdict) -> Self {
         Self { verdict, hint: ServerHint::None }
     }
@@ -73,10 +74,11 @@ impl From<Verdict> for Classification {
     }
 }
 
-/// Says what an outcome means, or leaves it to the next in line.
+/// A function from outcomes to verdicts that covers some outcomes and leaves the others.
 ///
-/// `None` is "no opinion": the protocol's own table then speaks. So a custom classifier adds to the
-/// defaults and can drop none of them by accident. Every `Fn(Outcome) -> Option<Verdict>` is one.
+/// An outcome that it leaves (`None`) goes to the next classifier, and at last to the protocol's own table.
+/// So a custom classifier adds to the defaults and drops none of them by accident. Every
+/// `Fn(Outcome) -> Option<Verdict>` is one.
 ///
 /// ```
 /// use reattempt_core::{Classifier, Failure, FailureKind, Verdict};
@@ -88,7 +90,7 @@ impl From<Verdict> for Classification {
 /// assert!(conflict.classify(503).is_none(), "left to the table");
 /// ```
 pub trait Classifier<Outcome> {
-    /// The verdict on `outcome`, or `None` to leave it to the next classifier.
+    /// Returns the verdict on `outcome`; `None` leaves it to the next classifier.
     fn classify(&self, outcome: Outcome) -> Option<Verdict>;
 }
 

@@ -1,18 +1,15 @@
-//! Schedules made from schedules.
+//! Adapters that make a schedule from other schedules: shortened, bounded, jittered or chained.
 //!
-//! What flows in: any [`Schedule`]. What flows out: another one, whose delays are the inner ones
-//! cut short, bounded, jittered or strung together. The inner schedules go on hearing of every
-//! attempt sent, every success and every failure, so one whose state is shared by many calls works
-//! inside as it does alone.
+//! An adapter forwards every attempt sent, every success and every failure to its inner schedules. So a
+//! schedule whose state is shared by many calls works inside an adapter as it does alone.
 
 use core::time::Duration;
 
 use crate::{Delays, Failure, ForFailures, Jitter, NextRetry, Random, Schedule, SentAt};
 
-/// What can be done with any [`Schedule`].
+/// The adapters of every [`Schedule`].
 ///
-/// The adapters read from the inside out: `schedule.jittered(…).take(5)` gives five jittered
-/// retries.
+/// They apply from left to right: `schedule.jittered(…).take(5)` gives five jittered retries.
 ///
 /// ```
 /// use core::time::Duration;
@@ -45,34 +42,34 @@ use crate::{Delays, Failure, ForFailures, Jitter, NextRetry, Random, Schedule, S
 /// assert_eq!([0, 1, 2, 3, 4].map(|number| wait(number)), [Some(0), Some(1), Some(2), Some(2), None]);
 /// ```
 pub trait ScheduleExt: Schedule + Sized {
-    /// Ends after this many retries; 0 means never to retry. See [`Take`].
+    /// Ends the schedule after this many retries; 0 turns retries off. See [`Take`].
     fn take(self, retries: u32) -> Take<Self> {
         Take { inner: self, retries }
     }
 
-    /// No delay longer than `longest`. See [`Capped`] for why a schedule's own cap is better.
+    /// Limits each delay to `longest`. [`Capped`] explains why a schedule's own cap is better.
     fn capped(self, longest: Duration) -> Capped<Self> {
         Capped { inner: self, longest }
     }
 
-    /// No delay shorter than `shortest`. See [`Floor`].
+    /// Raises each delay to `shortest`. See [`Floor`].
     fn floor(self, shortest: Duration) -> Floor<Self> {
         Floor { inner: self, shortest }
     }
 
-    /// Goes on with `second` when this schedule ends. See [`Then`].
+    /// Continues with `second` after this schedule has ended. See [`Then`].
     fn then<S: Schedule>(self, second: S) -> Then<Self, S> {
         Then { first: self, second }
     }
 
-    /// One retry at once, then this schedule from its start. See [`ImmediateFirst`].
+    /// Puts one retry without a delay before this schedule. See [`ImmediateFirst`].
     fn immediate_first(self) -> ImmediateFirst<Self> {
         ImmediateFirst { inner: self }
     }
 
-    /// Another `schedule` for the failures that match, with a count of its own. See [`ForFailures`].
+    /// Uses another `schedule` for the failures that match, with a count of its own. See [`ForFailures`].
     ///
-    /// Added several times, the last one is asked first.
+    /// If several are added, the one added last has precedence.
     ///
     /// ```
     /// use core::time::Duration;
@@ -91,7 +88,7 @@ pub trait ScheduleExt: Schedule + Sized {
         ForFailures::new(matches, schedule, self)
     }
 
-    /// Scatters every delay of this schedule. See [`Jittered`].
+    /// Adds jitter to each delay of this schedule. See [`Jittered`].
     fn jittered(self, jitter: Jitter) -> Jittered<Self> {
         Jittered { inner: self, jitter }
     }
@@ -99,8 +96,8 @@ pub trait ScheduleExt: Schedule + Sized {
 
 impl<S: Schedule> ScheduleExt for S {}
 
-/// What every adapter of one schedule passes on, so that state shared by many calls stays right.
-macro_rules! tell_inner {
+/// Forwards events to the inner schedule, whose state many calls may share.
+macro_rules! forward_events {
     () => {
         #[inline]
         fn on_send(&self) -> SentAt {
@@ -124,9 +121,9 @@ macro_rules! tell_inner {
     };
 }
 
-/// The first so many retries of a schedule, by [`ScheduleExt::take`].
+/// The first retries of a schedule, made by [`ScheduleExt::take`].
 ///
-/// As a schedule, and as the state of a call.
+/// The type is both the schedule and, around [`Delays`], the state of one call. So are the other adapters.
 #[derive(Debug, Clone, Copy)]
 pub struct Take<T> {
     inner: T,
@@ -140,7 +137,7 @@ impl<S: Schedule> Schedule for Take<S> {
         Take { inner: self.inner.delays(), retries: self.retries }
     }
 
-    tell_inner!();
+    forward_events!();
 }
 
 impl<D: Delays> Delays for Take<D> {
@@ -154,11 +151,11 @@ impl<D: Delays> Delays for Take<D> {
     }
 }
 
-/// The delays of a schedule, none longer than a bound, by [`ScheduleExt::capped`].
+/// The delays of a schedule, none longer than a bound, made by [`ScheduleExt::capped`].
 ///
-/// The bound is applied to the finished delay, after any jitter: every longer one becomes the bound
-/// itself, and clients bunch on it. Where the schedule has a cap of its own, which is applied
-/// before the jitter, prefer that; or cap first and jitter after, `schedule.capped(…).jittered(…)`.
+/// The bound applies to the delay after any jitter of the inner schedule. Every longer delay becomes the
+/// bound itself, so clients come back at the same moment. Prefer the schedule's own cap, which applies before
+/// the jitter, or add the jitter last: `schedule.capped(…).jittered(…)`.
 #[derive(Debug, Clone, Copy)]
 pub struct Capped<T> {
     inner: T,
@@ -172,7 +169,7 @@ impl<S: Schedule> Schedule for Capped<S> {
         Capped { inner: self.inner.delays(), longest: self.longest }
     }
 
-    tell_inner!();
+    forward_events!();
 }
 
 impl<D: Delays> Delays for Capped<D> {
@@ -186,9 +183,9 @@ impl<D: Delays> Delays for Capped<D> {
     }
 }
 
-/// The delays of a schedule, none shorter than a bound, by [`ScheduleExt::floor`].
+/// The delays of a schedule, none shorter than a bound, made by [`ScheduleExt::floor`].
 ///
-/// Like a cap from outside, it is applied to the finished delay, and shorter ones bunch on it.
+/// As with [`Capped`], the bound applies after any jitter of the inner schedule.
 #[derive(Debug, Clone, Copy)]
 pub struct Floor<T> {
     inner: T,
@@ -202,7 +199,7 @@ impl<S: Schedule> Schedule for Floor<S> {
         Floor { inner: self.inner.delays(), shortest: self.shortest }
     }
 
-    tell_inner!();
+    forward_events!();
 }
 
 impl<D: Delays> Delays for Floor<D> {
@@ -216,10 +213,10 @@ impl<D: Delays> Delays for Floor<D> {
     }
 }
 
-/// The delays of a schedule, scattered, by [`ScheduleExt::jittered`].
+/// The delays of a schedule with jitter, made by [`ScheduleExt::jittered`].
 ///
-/// The inner schedule is told of the delay that was really used, jitter included; one that grows by
-/// its retry's number or by its own state, as nearly all do, is not moved by it.
+/// [`NextRetry::previous`] is the delay with its jitter. Most schedules ignore it: they grow with the retry's
+/// number.
 #[derive(Debug, Clone, Copy)]
 pub struct Jittered<T> {
     inner: T,
@@ -233,7 +230,7 @@ impl<S: Schedule> Schedule for Jittered<S> {
         Jittered { inner: self.inner.delays(), jitter: self.jitter }
     }
 
-    tell_inner!();
+    forward_events!();
 }
 
 impl<D: Delays> Delays for Jittered<D> {
@@ -248,10 +245,10 @@ impl<D: Delays> Delays for Jittered<D> {
     }
 }
 
-/// A retry at once and then a schedule, by [`ScheduleExt::immediate_first`].
+/// A retry without a delay, followed by a schedule; made by [`ScheduleExt::immediate_first`].
 ///
-/// The retry at once is one more: the inner schedule begins, at its own number 0 and with no delay
-/// before, with the second retry. Jitter and floors count only where they are applied after it.
+/// The inner schedule begins with the second retry, which has the number 0 there and no delay before it.
+/// Jitter and floors change the first retry only if they are added after this adapter.
 #[derive(Debug, Clone, Copy)]
 pub struct ImmediateFirst<T> {
     inner: T,
@@ -264,7 +261,7 @@ impl<S: Schedule> Schedule for ImmediateFirst<S> {
         ImmediateFirst { inner: self.inner.delays() }
     }
 
-    tell_inner!();
+    forward_events!();
 }
 
 impl<D: Delays> Delays for ImmediateFirst<D> {
@@ -281,14 +278,13 @@ impl<D: Delays> Delays for ImmediateFirst<D> {
     }
 }
 
-/// A schedule and the one that follows when it ends, by [`ScheduleExt::then`].
+/// A schedule, and another that follows when the first ends; made by [`ScheduleExt::then`].
 ///
-/// The second counts for itself: at its first retry it sees the number 0 and no delay before. Once
-/// the first has ended it is not asked again.
+/// The second schedule has a count of its own: its first retry has the number 0 and no delay before it. The
+/// first schedule is not used again once it has ended.
 ///
-/// An [`SentAt`] has room for one schedule. At most one of the two may use it, that is, have
-/// state that is shared by many calls and moved by their outcomes; two that do would read each
-/// other's.
+/// Both share one [`SentAt`], so at most one of them may be a schedule that uses it, such as one whose state
+/// is shared by many calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Then<A, B> {
     first: A,
@@ -312,7 +308,7 @@ impl<A: Schedule, B: Schedule> Schedule for Then<A, B> {
     }
 
     fn on_send(&self) -> SentAt {
-        // The one that does not use it gives 0.
+        // The schedule that does not use it returns 0.
         SentAt(self.first.on_send().0.max(self.second.on_send().0))
     }
 
@@ -350,7 +346,7 @@ impl<A: Delays, B: Delays> Delays for ThenDelays<A, B> {
     }
 }
 
-/// The same retry as a schedule sees it that began with the retry numbered `first`.
+/// Renumbers a retry for a schedule that began with the retry numbered `first`.
 fn counted_from(retry: &NextRetry, first: u32) -> NextRetry {
     let number = retry.number.saturating_sub(first);
     NextRetry { number, previous: retry.previous.filter(|_| number > 0), ..*retry }

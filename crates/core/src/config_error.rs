@@ -1,12 +1,12 @@
-//! The one error of configuration: refused in the constructor, naming the field.
+//! The error of an invalid setting.
 
 use alloc::string::{String, ToString};
 use core::fmt;
 
-/// A setting that was refused, with its name, its value and what is allowed.
+/// An invalid setting: its name, its value and the allowed values.
 ///
-/// Returned by the constructors and setters of every schedule, budget and policy of this workspace,
-/// so that nothing built can be illegal.
+/// The constructors and setters of schedules, budgets and policies return it, so invalid configuration is
+/// found where it is written.
 ///
 /// ```
 /// use reattempt_core::ConfigError;
@@ -21,22 +21,22 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// An error for `field`, which was `value`, where `allowed` completes "must be …".
+    /// Creates an error for `field`, whose value was `value`. `allowed` completes "must be …".
     pub fn new(field: &'static str, value: impl fmt::Display, allowed: &'static str) -> Self {
         Self { field, value: value.to_string(), allowed }
     }
 
-    /// The name of the refused setting.
+    /// Returns the name of the setting.
     pub fn field(&self) -> &'static str {
         self.field
     }
 
-    /// The refused value as text.
+    /// Returns the invalid value as text.
     pub fn value(&self) -> &str {
         &self.value
     }
 
-    /// What would have been allowed.
+    /// Returns the allowed values, as text that completes "must be …".
     pub fn allowed(&self) -> &'static str {
         self.allowed
     }

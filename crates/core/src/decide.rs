@@ -1,4 +1,4 @@
-//! The one place where it is decided whether a call is retried.
+//! The decision if a call is retried after a failed attempt: one function over plain values.
 
 use core::fmt;
 use core::time::Duration;
@@ -16,14 +16,13 @@ use crate::{
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The most attempts in all, the first included; 0 and 1 both mean that nothing is retried.
-    /// Default 3.
+    /// The most attempts in all, the first included; 0 and 1 both turn retries off. Default 3.
     pub max_attempts: u32,
-    /// The most time from the start of the call to the start of its last attempt; `None` for no
-    /// limit. A retry whose delay would pass it is not made. Default 30 s.
+    /// The most time from the start of the call to the start of its last attempt; `None` for no limit. A
+    /// retry whose delay would end later is not made. Default 30 s.
     pub max_elapsed: Option<Duration>,
-    /// The longest delay that a server may ask for; asked for more, the call ends, for a shorter
-    /// wait would be sooner than the server wants. Default 60 s.
+    /// The longest delay that a server may ask for. If it asks for a longer one, the call is not retried.
+    /// Default 60 s.
     pub max_server_delay: Duration,
 }
 
@@ -37,54 +36,54 @@ impl Default for Limits {
     }
 }
 
-/// An attempt that has ended, and what is known of its call.
+/// An attempt that has ended, and the state of its call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failed<'a> {
-    /// How the attempt ended.
+    /// The classification of its outcome.
     pub(crate) classification: Classification,
-    /// The attempts made so far, this one included.
+    /// The number of attempts so far, this one included.
     pub(crate) attempts: u32,
-    /// Whether the request may be carried out twice.
+    /// `true` if the request may be processed twice.
     pub(crate) repeatable: bool,
-    /// Whether the request is still at hand to be sent again.
+    /// `true` if the request can be sent again.
     pub(crate) at_hand: bool,
     /// The delay used before this attempt; `None` for the first.
     pub(crate) previous: Option<Duration>,
-    /// What the schedule noted when this attempt was sent.
+    /// The schedule's value for this attempt.
     pub(crate) sent_at: SentAt,
     /// Time since the call started.
     pub(crate) elapsed: Duration,
     /// Time left until the call's deadline; `None` without one.
     pub(crate) until_deadline: Option<Duration>,
-    /// Whom the request is for: the key of the budget.
+    /// The server that the request is for: the key of the budget.
     pub(crate) destination: &'a str,
     /// Monotonic time, for the budget.
     pub(crate) now: Duration,
 }
 
-/// Why a call ended with the outcome it has.
+/// The reason for which a call ended with the outcome it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// It succeeded.
+    /// The call succeeded.
     Succeeded,
-    /// It failed in a way that another attempt would not mend.
+    /// The attempt failed in a way that another would not mend.
     Permanent,
     /// All allowed attempts have been made.
     AttemptsExhausted,
-    /// The request may have been carried out and must not be repeated.
+    /// The request may have been processed and must not be repeated.
     NotRepeatable,
     /// The request's body was not kept (too large, or keeping is off) and cannot be sent again.
     BodyNotKept,
     /// The schedule has no further delay.
     ScheduleEnded,
-    /// The server asked not to be called again.
+    /// The server asked for no further attempt.
     ServerSaidStop,
-    /// The server asked for a longer wait than is allowed.
+    /// The server asked for a longer delay than is allowed.
     ServerDelayTooLong,
     /// The next delay would pass the limit on elapsed time.
     ElapsedExhausted,
-    /// The interval that all calls share is longer than what is left of the elapsed time.
+    /// The interval that all calls share is longer than the time left.
     ///
     /// Such a delay is never shortened. Retries resume when successes have shortened the interval.
     IntervalTooLong,
@@ -92,13 +91,13 @@ pub enum StopReason {
     DeadlineExceeded,
     /// The retry budget has no token left.
     BudgetExhausted,
-    /// The service below was not ready for another attempt.
+    /// The inner service was not ready for another attempt.
     NotReady,
-    /// The caller, or the kind of request, rules retries out.
+    /// The caller or the kind of request forbids retries.
     Forbidden,
-    /// A retry layer below or above this one answers for the retries of this call.
+    /// Another retry layer, inside or outside this one, makes the retries of this call.
     Nested,
-    /// A delay is due, and there is no runtime here to wait on.
+    /// A delay is due, and there is no runtime with a timer.
     NoTimer,
 }
 
@@ -133,11 +132,11 @@ impl fmt::Display for StopReason {
 /// → elapsed time and deadline → budget. The budget comes last because only it has an effect; a
 /// call that is refused earlier takes no token.
 ///
-/// A delay that the server asked for takes the place of the schedule's, lengthened by up to a tenth
-/// of itself so that the clients it was told to do not come back at one moment; the schedule still
-/// counts the retry. The random part ends where the elapsed time or the deadline does: it never stops
-/// a retry that the server's figure alone allows. A figure of zero sets no minimum: the schedule's delay
-/// stands. One that is only a minimum ([`ServerHint::AtLeast`]) takes its place where it is the longer one.
+/// A delay that the server asked for replaces the schedule's; the schedule still counts the retry. It is
+/// lengthened by up to a tenth, so that the server's clients do not come back at one moment. The random part
+/// ends where the elapsed time or the deadline does, so it never prevents a retry that the server's delay
+/// alone allows. A server's delay of zero leaves the schedule's. A minimum ([`ServerHint::AtLeast`]) replaces
+/// the schedule's delay if it is longer.
 pub(crate) fn decide<B: Budget + ?Sized>(
     limits: &Limits,
     failed: &Failed<'_>,
@@ -160,7 +159,7 @@ pub(crate) fn decide<B: Budget + ?Sized>(
     Err(refused)
 }
 
-/// The delay before a retry after this failure, or why there is none, before the budget is asked.
+/// Returns the delay before a retry after this failure, or why there is none, without the budget.
 fn delay(
     limits: &Limits,
     failed: &Failed<'_>,
@@ -183,7 +182,7 @@ fn delay(
         {
             return Err(StopReason::ServerDelayTooLong);
         }
-        // A figure of zero, or a date that has passed, sets no minimum.
+        // A delay of zero, or a date that has passed, sets no minimum.
         ServerHint::After(Duration::ZERO) | ServerHint::None | ServerHint::Stop => {
             (scheduled, scheduled_too_long)
         }
@@ -203,7 +202,7 @@ fn delay(
     }
 }
 
-/// The longest wait that the elapsed time and the deadline allow.
+/// Returns the longest wait that the elapsed time and the deadline allow.
 fn longest_wait(limits: &Limits, failed: &Failed<'_>) -> Duration {
     const TICK: Duration = Duration::from_nanos(1);
     let of_elapsed = limits.max_elapsed.map(|most| most.saturating_sub(failed.elapsed));
@@ -219,7 +218,7 @@ pub(crate) fn spread(asked: Duration, most: Duration, random: &mut dyn Random) -
     random.between(asked, asked.saturating_add(asked / 10).min(most))
 }
 
-/// The failure to be retried, or why it must not be, as far as that can be told without a delay.
+/// Returns the failure to be retried, or why it must not be, without a look at the delay.
 fn permitted(limits: &Limits, failed: &Failed<'_>) -> Result<Failure, StopReason> {
     let (failure, harmless) = match failed.classification.verdict {
         Verdict::Success => return Err(StopReason::Succeeded),

@@ -1,11 +1,10 @@
-//! What kind of thing went wrong: the little of it that schedules and budgets look at.
+//! The kind of a failure, on which schedules and budgets may depend.
 
 use core::fmt;
 
-/// How one attempt failed: a kind, and the protocol's own code where there is one.
+/// The failure of one attempt: a kind, and the protocol's code if the server has responded.
 ///
-/// Schedules that wait differently for each kind, and budgets that charge more for some, decide by
-/// this value; it is `Copy` and knows no protocol.
+/// A schedule may wait longer for some kinds, and a budget may charge more for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Failure {
     kind: FailureKind,
@@ -16,37 +15,37 @@ pub struct Failure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// No connection was made, or the request was never handed to one.
+    /// No connection was made, or the request was never passed to one.
     Connect,
-    /// A connection was lost, or refused the request, after it had been made.
+    /// The connection was lost, or the server refused the request on it.
     Network,
-    /// No answer came in time.
+    /// No response came in time.
     Timeout,
     /// The server asked for fewer requests (HTTP 429, gRPC RESOURCE_EXHAUSTED).
     Throttled,
-    /// The server answered that it failed (HTTP 5xx, gRPC UNAVAILABLE).
+    /// The server responded that it failed (HTTP 5xx, gRPC UNAVAILABLE).
     Server,
-    /// Anything else that a classifier holds to be worth a retry.
+    /// Any other failure that a classifier finds worth a retry.
     Other,
 }
 
 impl Failure {
-    /// A failure of this kind without a protocol's code.
+    /// Creates a failure of this kind without a code.
     pub const fn new(kind: FailureKind) -> Self {
         Self { kind, code: None }
     }
 
-    /// The same failure with the protocol's code: an HTTP status or a gRPC code.
+    /// Sets the protocol's code: an HTTP status or a gRPC code.
     pub const fn with_code(self, code: u16) -> Self {
         Self { kind: self.kind, code: Some(code) }
     }
 
-    /// The kind of failure.
+    /// Returns the kind of failure.
     pub const fn kind(&self) -> FailureKind {
         self.kind
     }
 
-    /// The HTTP status or the gRPC code; `None` when no answer came.
+    /// Returns the HTTP status or the gRPC code; `None` if there was no response.
     pub const fn code(&self) -> Option<u16> {
         self.code
     }

@@ -1,8 +1,7 @@
 //! A schedule for each kind of failure.
 //!
-//! What flows in: how an attempt failed. What flows out: the next delay of the schedule that such
-//! failures have. Each schedule counts its own failures and no others, so what one kind has come to
-//! does not lengthen the delays of another.
+//! Each schedule counts its own failures only, so failures of one kind do not lengthen the delays of
+//! another.
 
 use core::fmt;
 use core::time::Duration;
@@ -12,12 +11,11 @@ use crate::{Delays, Failure, NextRetry, Random, Schedule, SentAt};
 /// One schedule for the failures that match and another for the rest, by
 /// [`ScheduleExt::for_failures`](crate::ScheduleExt::for_failures).
 ///
-/// Each of the two counts for itself: it sees the number of its own failures, from 0, and the delay
-/// used after its own last one. When the schedule of a failure has ended, so have the retries.
+/// Each of the two is given the number of its own failures, from 0, and the delay after its own last
+/// failure. If the schedule of a failure has ended, the call is not retried.
 ///
-/// An [`SentAt`] has room for one schedule. At most one of the two may use it, that is, have
-/// state that is shared by many calls and moved by their outcomes. Both hear of every success; of a
-/// failure hears the one that it belongs to.
+/// Both record every success; a failure is recorded by the one that it belongs to. Both share one [`SentAt`],
+/// so at most one of them may be a schedule that uses it, such as one whose state is shared by many calls.
 #[derive(Clone, Copy)]
 pub struct ForFailures<F, A, B> {
     matches: F,
@@ -31,7 +29,7 @@ pub struct OnFailureDelays<F, A, B> {
     matches: F,
     matching: Counted<A>,
     rest: Counted<B>,
-    /// Which of the two gave the last delay.
+    /// `true` if `matching` gave the last delay.
     matched: bool,
 }
 
@@ -39,7 +37,7 @@ pub struct OnFailureDelays<F, A, B> {
 #[derive(Debug, Clone, Copy)]
 struct Counted<D> {
     delays: D,
-    /// How many failures of this kind there were.
+    /// The number of failures of this kind.
     number: u32,
     /// The delay used after the last of them.
     previous: Option<Duration>,
@@ -69,7 +67,7 @@ where
     }
 
     fn on_send(&self) -> SentAt {
-        // The one that does not use it gives 0.
+        // The schedule that does not use it returns 0.
         SentAt(self.matching.on_send().0.max(self.rest.on_send().0))
     }
 
@@ -98,7 +96,7 @@ where
     B: Delays,
 {
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
-        // What was really waited, the server's figure perhaps, belongs to whoever was asked then.
+        // The delay that was used, perhaps the server's, belongs to the schedule of that failure.
         let last = if self.matched { &mut self.matching.previous } else { &mut self.rest.previous };
         *last = retry.previous;
         self.matched = (self.matches)(&retry.failure);
@@ -129,7 +127,7 @@ impl<D: Delays> Counted<D> {
     }
 }
 
-// By hand, for what decides is mostly a closure.
+// By hand, because `matches` is mostly a closure.
 impl<F, A: fmt::Debug, B: fmt::Debug> fmt::Debug for ForFailures<F, A, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ForFailures")

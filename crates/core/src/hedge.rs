@@ -122,11 +122,11 @@ pub enum HedgeDecision {
 pub struct HedgeCall {
     sent: u32,
     in_flight: u32,
-    /// Why no further attempt is sent, whatever happens.
+    /// The reason for which no further attempt is sent, whatever happens.
     frozen: Option<StopReason>,
-    /// When the next attempt is due, unless something forbids it.
+    /// The time at which the next attempt is due, unless something forbids it.
     due: Duration,
-    /// Until when a server asked for no attempt.
+    /// The time until which a server asked for no attempt.
     held_until: Option<Duration>,
 }
 
@@ -197,7 +197,7 @@ impl HedgeCall {
         }
     }
 
-    /// Moves the next attempt to where the server of a failed attempt wants it.
+    /// Moves the next attempt as the server of a failed attempt asked.
     fn obey(
         &mut self,
         terms: &HedgeTerms,

@@ -1,17 +1,13 @@
-//! How delays are scattered.
-//!
-//! What flows in: an interval, and a source of random numbers. What flows out: a delay near it, or
-//! the bounds within which such a delay lies.
+//! Jitter: a random delay near an interval, and the bounds of such delays.
 
 use core::time::Duration;
 
 use crate::random::{from_nanos, narrow};
 use crate::{ConfigError, Random};
 
-/// How far a delay is scattered around or below a schedule's interval.
+/// The range around a schedule's interval from which a delay is drawn.
 ///
-/// Clients that fail at one moment and wait equally long come back at one moment; jitter keeps
-/// them apart.
+/// Clients that fail at one moment and wait equally long come back at one moment. Jitter keeps them apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Jitter(Form);
 
@@ -24,22 +20,22 @@ enum Form {
 }
 
 impl Jitter {
-    /// The interval itself; no random number is drawn.
+    /// Uses the interval itself; no random number is drawn.
     pub const fn none() -> Self {
         Self(Form::None)
     }
 
-    /// Anything from zero to the interval; half of it on average. It scatters best.
+    /// Draws from zero to the interval, half of it on average. This spreads clients most.
     pub const fn full() -> Self {
         Self(Form::Full)
     }
 
-    /// Anything from half the interval to the whole of it; three quarters on average.
+    /// Draws from half the interval to the interval, three quarters of it on average.
     pub const fn equal() -> Self {
         Self(Form::Equal)
     }
 
-    /// Anything from `interval · (1 − r)` to `interval · (1 + r)`; the interval on average.
+    /// Draws from `interval · (1 − r)` to `interval · (1 + r)`, the interval on average.
     ///
     /// # Errors
     ///
@@ -52,7 +48,7 @@ impl Jitter {
         }
     }
 
-    /// The shortest and the longest delay that may come of this interval.
+    /// Returns the shortest and the longest delay for this interval.
     ///
     /// ```
     /// # use core::time::Duration;
@@ -72,8 +68,8 @@ impl Jitter {
         }
     }
 
-    /// A delay drawn uniformly from [`range`](Jitter::range); no number is drawn where it is a single
-    /// delay.
+    /// Draws a delay uniformly from [`range`](Jitter::range). No random number is drawn if the range is a
+    /// single delay.
     #[inline]
     pub fn draw(&self, interval: Duration, random: &mut dyn Random) -> Duration {
         match self.0 {
@@ -85,7 +81,7 @@ impl Jitter {
     }
 }
 
-/// Not inlined, so that the other forms, which need far less, are.
+/// Draws from around the interval. Not inlined, so that the other forms, which need far less, are.
 #[inline(never)]
 fn draw_symmetric(interval: Duration, randomisation: f64, random: &mut dyn Random) -> Duration {
     let (shortest, longest) = symmetric_range(interval, randomisation);
@@ -98,7 +94,7 @@ fn symmetric_range(interval: Duration, randomisation: f64) -> (Duration, Duratio
     (interval.saturating_sub(spread), interval.saturating_add(spread))
 }
 
-/// That part of the interval, from 0 to 1, to the nearest nanosecond or as near as a float can tell.
+/// Returns this part of the interval, from 0 to 1, to the nearest nanosecond or to the precision of a float.
 #[inline]
 fn spread(interval: Duration, part: f64) -> Duration {
     // Floats from here to the double are whole numbers, and their bits count up with them.
@@ -111,7 +107,8 @@ fn spread(interval: Duration, part: f64) -> Duration {
     }
 }
 
-/// Near the end of what a duration can hold, the float may round past it.
+/// Returns this part of an interval of more than 52 days. Near the longest duration a float may round past
+/// it.
 #[cold]
 #[inline(never)]
 fn long_spread(interval: Duration, part: f64) -> Duration {

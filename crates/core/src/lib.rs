@@ -1,12 +1,13 @@
-//! The contracts of reattempt and the engine that decides.
+//! The contracts of reattempt, and the engine that decides about retries.
 //!
-//! What flows in: how an attempt ended ([`Classification`]), the [`Limits`] of the call, what a
-//! [`Schedule`] proposes and what a [`Budget`] allows. What flows out: one [`Decision`]. Time and
-//! randomness are arguments; there is no clock, no socket, no runtime and no global generator here,
-//! so the same engine drives a tower layer, a plain future and a simulator.
+//! A [`Call`] is the state of one call. After each failed attempt it makes a [`Decision`] from the
+//! [`Classification`] of the outcome, the [`Limits`] of the call, the delay of a [`Schedule`] and the permit
+//! of a [`Budget`]. A [`HedgeCall`] does that for a call whose attempts run side by side. Time and random
+//! numbers are arguments. There is no clock, socket, runtime or global generator here, so one engine drives a
+//! tower layer, a plain future and a simulator.
 //!
-//! The crate is `no_std` + `alloc` and has no dependencies. A crate that adds a schedule or a
-//! budget needs this one alone.
+//! The crate is `no_std` + `alloc` and has no dependencies. A crate that adds a schedule or a budget needs
+//! this one alone.
 //!
 //! ```
 //! use core::time::Duration;

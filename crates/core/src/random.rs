@@ -1,4 +1,4 @@
-//! Random numbers as an argument.
+//! The source of random numbers, which is an argument everywhere in this crate.
 
 use core::time::Duration;
 
@@ -7,15 +7,15 @@ const NANOS_PER_SECOND: u32 = 1_000_000_000;
 /// Durations below this many seconds, 544 years, have less than 2⁶⁴ nanoseconds.
 const NARROW_SECONDS: u64 = 1 << 34;
 
-/// A source of random numbers, handed in by whoever drives the engine.
+/// A source of random numbers.
 ///
-/// Schedules need speed and independence, not secrecy. Nothing asks for a number before a first
-/// retry is due, so an implementation may seed itself on the first call.
+/// Schedules need speed and independence, not secrecy. No number is drawn before a retry is due, so an
+/// implementation may seed itself when it is first called.
 pub trait Random {
-    /// The next 64 uniformly distributed bits.
+    /// Returns the next 64 uniformly distributed bits.
     fn next_u64(&mut self) -> u64;
 
-    /// A duration drawn uniformly from `low..=high`, in nanoseconds; `low`, and no number drawn, when
+    /// Draws a duration uniformly from `low..=high`, in nanoseconds. Returns `low`, and draws no number, if
     /// `high` is not above it.
     #[inline]
     fn between(&mut self, low: Duration, high: Duration) -> Duration {
@@ -39,7 +39,7 @@ impl<R: Random + ?Sized> Random for &mut R {
     }
 }
 
-/// The nanoseconds of a duration, if they surely fit.
+/// Returns the nanoseconds of a duration, if they certainly fit.
 #[inline]
 pub(crate) fn narrow(duration: Duration) -> Option<u64> {
     let nanoseconds = |seconds| seconds * u64::from(NANOS_PER_SECOND);
@@ -47,7 +47,7 @@ pub(crate) fn narrow(duration: Duration) -> Option<u64> {
         .then(|| nanoseconds(duration.as_secs()) + u64::from(duration.subsec_nanos()))
 }
 
-/// What [`Duration::from_nanos`] gives, without its division below a second, where most delays are.
+/// Returns [`Duration::from_nanos`], without its division for delays below a second.
 #[inline]
 pub(crate) fn from_nanos(nanoseconds: u64) -> Duration {
     if nanoseconds < u64::from(NANOS_PER_SECOND) {
@@ -57,7 +57,7 @@ pub(crate) fn from_nanos(nanoseconds: u64) -> Duration {
     }
 }
 
-/// The same as [`Random::between`], for ranges that end where nanoseconds need more than 64 bits.
+/// Draws as [`Random::between`] does, from a range that ends where nanoseconds need more than 64 bits.
 #[cold]
 fn between_wide(bits: u64, low: Duration, high: Duration) -> Duration {
     let span = high.saturating_sub(low).as_nanos();

@@ -1,4 +1,4 @@
-//! The contract of a schedule: how long to wait before each retry.
+//! The contract of a schedule, which sets the delay before each retry.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -7,87 +7,87 @@ use core::time::Duration;
 
 use crate::{Failure, Random};
 
-/// What the engine tells a schedule about the retry that may be made.
+/// The retry whose delay a schedule is to set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NextRetry {
-    /// The number of the retry, from 0: `0` stands before the second attempt.
+    /// The number of the retry, from 0: retry 0 is the second attempt.
     pub number: u32,
     /// The delay used before the last attempt; `None` before the first retry.
     pub previous: Option<Duration>,
-    /// How the last attempt failed.
+    /// The failure of the last attempt.
     pub failure: Failure,
-    /// What [`Schedule::on_send`] gave when the failed attempt was sent.
+    /// The value that [`Schedule::on_send`] returned when the failed attempt was sent.
     pub sent_at: SentAt,
 }
 
 impl NextRetry {
-    /// The retry with this number after this failure, with no delay before it yet.
+    /// Creates the retry with this number after this failure, with no delay before the last attempt.
     pub const fn new(number: u32, failure: Failure) -> Self {
         Self { number, previous: None, failure, sent_at: SentAt(0) }
     }
 
-    /// The same, after `previous` was waited before the last attempt.
+    /// Sets the delay that was used before the last attempt.
     pub const fn after(self, previous: Option<Duration>) -> Self {
         Self { previous, ..self }
     }
 
-    /// The same, for an attempt that was admitted so.
+    /// Sets the schedule's value for the failed attempt.
     pub const fn sent_at(self, sent_at: SentAt) -> Self {
         Self { sent_at, ..self }
     }
 }
 
-/// A schedule's own note of the moment an attempt was sent, handed back with its outcome.
+/// A schedule's own value for an attempt that was sent, given back to it with the outcome.
 ///
-/// Schedules whose state is shared by many calls tell old news from new by it; all others leave the
-/// default, which costs nothing.
+/// A schedule whose state is shared by many calls recognises outcomes that are older than its last change by
+/// it. All others keep the default, which costs nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SentAt(pub u64);
 
-/// How long to wait before each retry of a call.
+/// A source of delays, shared by all calls of a client.
 ///
-/// A schedule is shared by all calls, on whatever thread they are; what belongs to one call lives in
-/// its [`Delays`], made when the call first fails.
+/// The state of one call is its [`Delays`], created when the call first fails.
 pub trait Schedule: Send + Sync + 'static {
     /// The state of one call.
     type Delays: Delays;
 
-    /// Fresh state for a call that has just failed for the first time.
+    /// Creates the state of a call that has just failed for the first time.
     fn delays(&self) -> Self::Delays;
 
-    /// Called when an attempt is sent; the value comes back with the attempt's outcome.
+    /// Records that an attempt is sent. The value returned is given back with the attempt's outcome.
     #[inline]
     fn on_send(&self) -> SentAt {
         SentAt::default()
     }
 
-    /// Called when a call succeeds, whether it was retried or not.
+    /// Records the success of a call, retried or not.
     #[inline]
     fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
         let _ = (sent_at, random);
     }
 
-    /// Called when an attempt fails in a way that a retry may mend, whether or not one follows, and
-    /// before its delay is asked for.
+    /// Records a failure that is worth a retry, whether or not a retry follows. It is called before
+    /// [`Delays::next_delay`].
     #[inline]
     fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
         let _ = (sent_at, failure, random);
     }
 
-    /// True when [`on_send`](Self::on_send), [`succeeded`](Self::succeeded) and [`failed`](Self::failed)
-    /// do nothing, so that the caller may leave them out. Default `false`, which is never wrong.
+    /// Returns `true` if [`on_send`](Self::on_send), [`on_success`](Self::on_success) and
+    /// [`on_failure`](Self::on_failure) do nothing. Callers may then skip them. Default `false`, which is never
+    /// wrong.
     #[inline]
     fn is_stateless(&self) -> bool {
         false
     }
 }
 
-/// The delays of one call, drawn one by one.
+/// The delays of one call, one after the other.
 ///
 /// An implementation must not panic for any retry number up to `u32::MAX`.
 pub trait Delays {
-    /// The delay before this retry, or `None` when there is to be no further one.
+    /// Returns the delay before this retry; `None` if the call is not to be retried any more.
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration>;
 
     /// Returns `true` if the last delay is an interval that all calls share.
@@ -134,9 +134,9 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
     }
 }
 
-/// Any schedule, its type erased: for schedules chosen at run time or for a single request.
+/// A schedule with its type erased, for schedules that are chosen at run time or for a single request.
 ///
-/// Clones share the schedule. Each call's state is one boxed value, made at the first failure.
+/// Clones share the schedule. Each call's state is one boxed value, created at its first failure.
 #[derive(Clone)]
 pub struct SharedSchedule(Arc<dyn ErasedSchedule>);
 
@@ -181,7 +181,7 @@ impl Schedule for SharedSchedule {
     }
 }
 
-/// The object-safe face of [`Schedule`].
+/// The object-safe form of [`Schedule`].
 trait ErasedSchedule: Send + Sync {
     fn boxed_delays(&self) -> Box<dyn Delays + Send>;
     fn on_send(&self) -> SentAt;

@@ -276,7 +276,7 @@ struct Counts {
     retries: AtomicU32,
 }
 
-/// What the permit of a call returns to.
+/// The issuer of the permits of calls.
 struct Calls(Arc<Counts>);
 
 impl Budget for InFlight {

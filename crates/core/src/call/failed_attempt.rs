@@ -4,11 +4,11 @@ use core::time::Duration;
 
 use crate::{Classification, SentAt};
 
-/// How far an attempt came on a connection that was there, if it was not processed.
+/// The progress of an attempt that was not processed, on a connection that existed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Undone {
-    /// The request was never handed to the connection.
+    /// The request was never passed to the connection.
     NotDispatched,
     /// The server refused it before its application saw any of it: HTTP/2's GOAWAY that left the request
     /// out, or a reset with REFUSED_STREAM. Some proxies send the latter after their backend has processed
@@ -37,19 +37,19 @@ impl Resent {
 /// [`new`](FailedAttempt::new) sets the fields so that nothing stands in the way of a retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailedAttempt<'a> {
-    /// How the attempt ended.
+    /// The classification of the outcome.
     pub classification: Classification,
-    /// How far it came, if it was not processed and the protocol resends such attempts at once.
+    /// The progress of the attempt, if it was not processed and the protocol resends such attempts at once.
     pub undone: Option<Undone>,
-    /// Whether the caller's own request body has failed.
+    /// `true` if the caller's own request body has failed.
     pub source_failed: bool,
-    /// Whether the request can be sent again: its body was kept.
+    /// `true` if the request can be sent again: its body was kept.
     pub replayable: bool,
-    /// What the schedule noted when the attempt was sent.
+    /// The value that [`Schedule::on_send`](crate::Schedule::on_send) returned for the attempt.
     pub sent_at: SentAt,
-    /// Time since the call started.
+    /// The time since the call started.
     pub elapsed: Duration,
-    /// Time left until the call's deadline; `None` without one.
+    /// The time left until the call's deadline; `None` without one.
     pub until_deadline: Option<Duration>,
     /// The server that the request is for: the key of the budget.
     pub destination: &'a str,
@@ -82,7 +82,7 @@ impl<'a> FailedAttempt<'a> {
         Self { elapsed, ..self }
     }
 
-    /// Sets what the schedule noted when the attempt was sent.
+    /// Sets the schedule's value for the attempt.
     pub const fn sent_at(self, sent_at: SentAt) -> Self {
         Self { sent_at, ..self }
     }

@@ -1,4 +1,4 @@
-//! The part of a schedule that a call asks.
+//! The part of a schedule that a call needs.
 
 use crate::{Delays, Failure, Random, Schedule, SentAt};
 

@@ -1,5 +1,5 @@
-//! What the tests of the decision share: one scene, in which a retry would be made, to be spoiled by
-//! each test in its own way, and witnesses of what the decision asked, drew and took.
+//! Helpers for the tests of the decision: a scene in which a retry would be made, which each test changes,
+//! and doubles that record what the decision asked, drew and took.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -24,9 +24,9 @@ pub(crate) const TICK: Duration = Duration::from_nanos(1);
 pub(crate) struct Scene {
     pub(crate) limits: Limits,
     pub(crate) failed: Failed<'static>,
-    /// What the schedule says.
+    /// The schedule's delay.
     pub(crate) scheduled: Option<Duration>,
-    /// Whether that is an interval that all calls share.
+    /// `true` if that is an interval that all calls share.
     pub(crate) shared: bool,
     /// Every random number drawn.
     pub(crate) draw: u64,
@@ -34,13 +34,13 @@ pub(crate) struct Scene {
     pub(crate) bucket: Bucket,
 }
 
-/// What came of a decision.
+/// A decision, and what it asked for.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) decision: Result<(Duration, Permit), StopReason>,
-    /// What the schedule was asked.
+    /// The retries whose delays the schedule was asked for.
     pub(crate) asked: Vec<NextRetry>,
-    /// How many random numbers were drawn, of which the schedule draws none.
+    /// The number of random numbers drawn, of which the schedule draws none.
     pub(crate) drawn: u32,
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn refusals() -> Vec<(StopReason, Scene)> {
     ]
 }
 
-/// A schedule that always says the same.
+/// A schedule whose delays are all equal.
 struct Says {
     delay: Option<Duration>,
     shared: bool,
@@ -143,7 +143,7 @@ impl Random for Counted {
     }
 }
 
-/// A budget that takes one token a retry and writes down what it was asked. Clones are the same one.
+/// A budget that takes one token a retry and records what it was asked. Clones are the same one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bucket {
     tokens: Arc<Tokens>,

@@ -9,7 +9,7 @@ use reattempt_core::{Budget, Failure, FailureKind, Permit, PermitIssuer, ServerH
 
 pub(crate) const FAILURE: Failure = Failure::new(FailureKind::Server).with_code(503);
 
-/// A budget of tokens, one a retry, that writes down every event. Clones are the same one.
+/// A budget of tokens, one a retry, that records every event. Clones are the same one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bucket {
     tokens: Arc<Tokens>,
@@ -17,7 +17,7 @@ pub(crate) struct Bucket {
     log: Log,
 }
 
-/// What happened, in order.
+/// The events, in order.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl Bucket {
         *self.tokens.left.lock().unwrap()
     }
 
-    /// What happened since the last look.
+    /// Takes the events since the last look.
     pub(crate) fn log(&self) -> Vec<String> {
         std::mem::take(&mut *self.log.lock().unwrap())
     }
