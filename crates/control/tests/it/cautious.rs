@@ -1,0 +1,374 @@
+//! The cautious budget: its bounds for any order of events, a serial model, threads, and the cases that a
+//! rule of tokens and doubt gets wrong if nobody thinks of them.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use reattempt_control::RetryBudget;
+use reattempt_core::{Budget, Failure, FailureKind, PaidRetry, Permit};
+
+const SERVER: Failure = Failure::new(FailureKind::Server);
+const LOST: Failure = Failure::new(FailureKind::Network);
+const START: Duration = Duration::ZERO;
+const QUIET: Duration = Duration::from_secs(300);
+
+fn retry(budget: &RetryBudget, destination: &str, now: Duration) -> Option<Permit> {
+    budget.acquire_after_failure(destination, &SERVER, now)
+}
+
+/// Calls of one attempt fail one after the other. Returns how many retries are sent.
+fn outage(budget: &RetryBudget, destination: &str, calls: u32, now: Duration) -> u32 {
+    let sent = (0..calls).filter_map(|_| retry(budget, destination, now)).map(Permit::spend);
+    u32::try_from(sent.count()).unwrap()
+}
+
+fn succeed(budget: &RetryBudget, destination: &str, calls: u32) {
+    (0..calls).for_each(|_| budget.on_success(destination, 0));
+}
+
+fn names(budget: &RetryBudget) -> Vec<String> {
+    budget.destinations().iter().map(|(name, _)| name.to_string()).collect()
+}
+
+#[test]
+fn an_outage_is_sent_three_retries() {
+    for budget in [RetryBudget::cautious(), RetryBudget::cautious().shared()] {
+        assert_eq!(outage(&budget, "a", 1000, START), 3);
+        assert_eq!((budget.balance("a"), budget.refusals()), (7.0, 997));
+        // Of a thousand failures 128 are counted: 63 successes leave a doubt of 2.
+        succeed(&budget, "a", 62);
+        assert_eq!(outage(&budget, "a", 1, START), 0);
+        succeed(&budget, "a", 2);
+        assert_eq!(outage(&budget, "a", 1, START), 1);
+    }
+}
+
+#[test]
+fn a_retry_that_helps_costs_nothing() {
+    let budget = RetryBudget::cautious();
+    for _ in 0..1000 {
+        let paid = retry(&budget, "a", START).unwrap().spend();
+        assert_eq!((paid.cost(), budget.balance("a"), budget.is_full()), (1, 9.0, false));
+        paid.succeed();
+        budget.on_success("a", 1);
+        assert!(budget.is_full());
+    }
+}
+
+#[test]
+fn a_permit_unspent_leaves_the_failure() {
+    let budget = RetryBudget::cautious();
+    for _ in 0..3 {
+        drop(retry(&budget, "a", START).unwrap());
+        assert_eq!(budget.balance("a"), 10.0);
+    }
+    assert!(retry(&budget, "a", START).is_none());
+}
+
+/// Hedges add no failure of their own, and callers that give up report none.
+#[test]
+fn hedges_without_a_success_are_three() {
+    let budget = RetryBudget::cautious();
+    let timeout = Failure::new(FailureKind::Timeout);
+    let hedge = || budget.acquire("a", &timeout, START).map(Permit::spend).is_some();
+    assert_eq!((0..100).filter(|_| hedge()).count(), 3);
+    // A refused hedge is no failure: one success opens the bucket again.
+    succeed(&budget, "a", 1);
+    assert_eq!((0..100).filter(|_| hedge()).count(), 2);
+}
+
+#[test]
+fn one_bad_destination_closes_itself_alone() {
+    let budget = RetryBudget::cautious();
+    assert_eq!(outage(&budget, "bad", 100, START), 3);
+    assert_eq!(outage(&budget, "good", 1, START), 1);
+    succeed(&budget, "good", 1);
+    assert_eq!(outage(&budget, "good", 3, START), 3);
+}
+
+/// Successes refilled the tokens, but not yet the trust: time must still be able to.
+#[test]
+fn doubt_with_all_tokens_ends_in_quiet() {
+    let budget = RetryBudget::cautious().max_destinations(1).unwrap();
+    outage(&budget, "a", 1000, START);
+    succeed(&budget, "a", 20);
+    assert_eq!((budget.balance("a"), budget.is_full()), (10.0, false));
+    assert_eq!(outage(&budget, "a", 1, Duration::from_secs(299)), 0);
+    // That failure began the five minutes anew.
+    assert_eq!(outage(&budget, "a", 1, Duration::from_secs(598)), 0);
+    assert_eq!(outage(&budget, "a", 9, Duration::from_secs(898)), 3);
+    assert_eq!(budget.balance("a"), 7.0);
+}
+
+/// A failure takes a place in the table, and a dead host holds it for five minutes.
+#[test]
+fn a_dead_host_leaves_its_place() {
+    let budget = RetryBudget::cautious().max_destinations(1).unwrap();
+    budget.on_failure("dead", &SERVER, START);
+    assert_eq!((names(&budget), budget.is_full()), (vec!["dead".to_owned()], false));
+    outage(&budget, "dead", 3, START);
+    retry(&budget, "new", Duration::from_secs(299)).unwrap().spend().succeed();
+    assert_eq!(names(&budget), ["dead"]);
+    retry(&budget, "new", QUIET).unwrap().spend().succeed();
+    assert_eq!(names(&budget), ["new"]);
+    // One that still fails stays: forgetting it would grant its retries again.
+    let budget = RetryBudget::cautious().max_destinations(1).unwrap();
+    for minute in 0..60 {
+        let now = Duration::from_secs(60 * minute);
+        outage(&budget, "dead", 1, now);
+        outage(&budget, "new", 1, now);
+        assert_eq!(names(&budget), ["dead"]);
+    }
+}
+
+#[test]
+fn quiet_destination_leaves_the_budget_full() {
+    let budget = RetryBudget::cautious();
+    outage(&budget, "once", 5, START);
+    let elsewhere = |now| {
+        let paid = retry(&budget, "busy", now).unwrap().spend();
+        paid.succeed();
+        budget.on_success("busy", 1);
+    };
+    elsewhere(QUIET - Duration::from_secs(1));
+    assert!(!budget.is_full());
+    elsewhere(QUIET + Duration::from_secs(10));
+    assert!(budget.is_full());
+}
+
+/// A lost connection with 200 calls on it is one piece of news, and its retries are limited by tokens.
+#[test]
+fn a_lost_connection_has_ten_retries() {
+    let budget = RetryBudget::cautious();
+    let lost = |now| budget.acquire_after_failure("a", &LOST, now).map(Permit::spend);
+    let paid: Vec<PaidRetry> = (0..200).filter_map(|_| lost(START)).collect();
+    assert_eq!(paid.len(), 10);
+    paid.into_iter().for_each(|paid| {
+        paid.succeed();
+        budget.on_success("a", 1);
+    });
+    assert!(budget.is_full(), "and nothing is left of it");
+    // Losses that come one after the other are an outage.
+    let sent = (1..100).filter(|number| lost(Duration::from_millis(64 * number)).is_some());
+    assert_eq!(sent.count(), 3);
+    let larger = RetryBudget::cautious().capacity(200.0).unwrap();
+    let lost =
+        |_: &u32| larger.acquire_after_failure("a", &LOST, START).map(Permit::spend).is_some();
+    assert_eq!((0..300).filter(lost).count(), 200);
+}
+
+/// A server that asks for fewer requests is overloaded, whether or not a retry succeeds.
+#[test]
+fn a_retry_after_429_returns_no_token() {
+    let budget = RetryBudget::cautious();
+    let throttled = Failure::new(FailureKind::Throttled);
+    let retry = || budget.acquire_after_failure("a", &throttled, START).unwrap();
+    drop(retry());
+    assert_eq!(budget.balance("a"), 10.0, "it was not sent");
+    for _ in 0..5 {
+        retry().spend().succeed();
+        budget.on_success("a", 1);
+    }
+    assert_eq!(budget.balance("a"), 6.0);
+}
+
+#[test]
+fn partial_failures_keep_the_bucket_open() {
+    // Every third attempt fails, also of the retries.
+    let budget = RetryBudget::cautious();
+    let (mut attempt, mut lost) = (0, 0);
+    for call in 0..10_000 {
+        let mut paid: Option<PaidRetry> = None;
+        for number in 0..3 {
+            attempt += 1;
+            if attempt % 3 != 0 {
+                paid.take().into_iter().for_each(PaidRetry::succeed);
+                budget.on_success("a", number);
+                break;
+            }
+            match retry(&budget, "a", Duration::from_millis(call)) {
+                Some(permit) => paid = Some(permit.spend()),
+                None => {
+                    lost += 1;
+                    break;
+                }
+            }
+        }
+    }
+    assert_eq!((lost, budget.refusals()), (0, 0));
+}
+
+#[test]
+fn two_hundred_threads_keep_both_bounds() {
+    for budget in [RetryBudget::cautious(), RetryBudget::cautious().shared()] {
+        let (start, destination) = (Barrier::new(200), "a");
+        let (sent, earned): (u32, u32) = thread::scope(|scope| {
+            let work = |thread: u32| {
+                start.wait();
+                let (mut sent, mut succeeded) = (0, 0);
+                for step in 0..200 {
+                    if thread == 0 && step % 20 == 0 {
+                        budget.on_success(destination, 0);
+                        succeeded += 1;
+                    } else {
+                        sent += outage(&budget, destination, 1, START);
+                    }
+                }
+                (sent, succeeded)
+            };
+            let threads: Vec<_> =
+                (0..200).map(|thread| scope.spawn(move || work(thread))).collect();
+            let totals = threads.into_iter().map(|thread| thread.join().unwrap());
+            totals.fold((0, 0), |(a, b), (c, d)| (a + c, b + d))
+        });
+        assert!(sent <= 3 + 2 * earned, "{sent} retries after {earned} successes");
+        assert!((1..=12).contains(&sent), "ten tokens and a fifth for each success: {sent}");
+    }
+}
+
+#[test]
+fn moments_out_of_order_are_harmless() {
+    let budget = RetryBudget::cautious();
+    let late = Duration::from_secs(1000);
+    assert_eq!(outage(&budget, "a", 9, late), 3);
+    assert_eq!(outage(&budget, "a", 9, START), 0, "an older moment does not turn the clock back");
+    assert_eq!(outage(&budget, "a", 9, late + QUIET - Duration::from_secs(1)), 0);
+    // After 139 years time stands still.
+    assert_eq!(outage(&budget, "b", 9, Duration::MAX), 3);
+    assert_eq!(outage(&budget, "b", 9, Duration::MAX), 0);
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Fail { failure: Failure, retry: bool, spend: bool },
+    Hedge,
+    Succeed,
+    SucceedAfterRetry,
+    GiveBack,
+    Wait(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let failure = prop_oneof![4 => Just(SERVER), 1 => Just(LOST)];
+    let step = prop_oneof![
+        6 => (failure, any::<bool>(), any::<bool>())
+            .prop_map(|(failure, retry, spend)| Step::Fail { failure, retry, spend }),
+        1 => Just(Step::Hedge),
+        4 => Just(Step::Succeed),
+        3 => Just(Step::SucceedAfterRetry),
+        1 => Just(Step::GiveBack),
+        1 => (0..200_u64).prop_map(Step::Wait),
+        1 => (299_800..300_200_u64).prop_map(Step::Wait),
+    ];
+    proptest::collection::vec(step, 1..400)
+}
+
+/// The rule in plain numbers: tokens in tenths.
+struct Model {
+    tokens: u32,
+    doubt: u32,
+    failed_at: u64,
+    /// Since the bucket was new: retries, those that doubt allowed, successes, retries that succeeded.
+    counts: [u32; 4],
+}
+
+impl Model {
+    const NEW: Self = Self { tokens: 100, doubt: 0, failed_at: 0, counts: [0; 4] };
+
+    fn record(&mut self, failure: Option<Failure>, asks: bool, now: u64) -> bool {
+        let now = now / 64;
+        if now - self.failed_at >= 300_000 / 64 {
+            // What was granted before is still paid for.
+            *self = Self { failed_at: self.failed_at, ..Self::NEW };
+        }
+        let known = failure == Some(LOST) && self.doubt > 0 && self.failed_at == now;
+        let doubt = if known { self.doubt } else { (self.doubt + 1).min(128) };
+        let granted = asks && doubt <= 3 && self.tokens >= 10;
+        if granted || failure.is_some() {
+            (self.doubt, self.failed_at) = (doubt, now);
+        }
+        if granted {
+            self.tokens -= 10;
+            self.counts[0] += 1;
+            self.counts[1] += u32::from(!known);
+        }
+        granted
+    }
+
+    fn add(&mut self, tenths: u32) {
+        self.tokens = (self.tokens + tenths).min(100);
+    }
+
+    fn succeed(&mut self) {
+        self.add(2);
+        self.doubt = self.doubt.saturating_sub(2);
+        self.counts[2] += 1;
+    }
+
+    fn keeps_bounds(&self) -> bool {
+        let [retries, doubted, successes, helped] = self.counts;
+        10 * retries <= 100 + 2 * successes + 10 * helped && doubted <= 3 + 2 * successes
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_rule_and_both_bounds_hold(shared in any::<bool>(), steps in steps()) {
+        let budget = RetryBudget::cautious();
+        let budget = if shared { budget.shared() } else { budget };
+        let (mut model, mut now, mut refusals) = (Model::NEW, 0, 0);
+        let (mut held, mut sent) = (Vec::<Permit>::new(), Vec::<PaidRetry>::new());
+        for step in steps {
+            let moment = Duration::from_millis(now);
+            match step {
+                Step::Fail { failure, retry: false, .. } => {
+                    budget.on_failure("a", &failure, moment);
+                    model.record(Some(failure), false, now);
+                }
+                Step::Fail { failure, spend, .. } => {
+                    let permit = budget.acquire_after_failure("a", &failure, moment);
+                    prop_assert_eq!(permit.is_some(), model.record(Some(failure), true, now));
+                    refusals += u64::from(permit.is_none());
+                    match permit {
+                        Some(permit) if spend => sent.push(permit.spend()),
+                        permit => held.extend(permit),
+                    }
+                }
+                Step::Hedge => {
+                    let permit = budget.acquire("a", &SERVER, moment);
+                    prop_assert_eq!(permit.is_some(), model.record(None, true, now));
+                    refusals += u64::from(permit.is_none());
+                    sent.extend(permit.map(Permit::spend));
+                }
+                Step::Succeed => {
+                    budget.on_success("a", 0);
+                    model.succeed();
+                }
+                Step::SucceedAfterRetry => {
+                    if let Some(paid) = sent.pop() {
+                        paid.succeed();
+                        budget.on_success("a", 1);
+                        model.add(10);
+                        model.succeed();
+                        model.counts[3] += 1;
+                    }
+                }
+                Step::GiveBack => {
+                    if held.pop().is_some() {
+                        model.add(10);
+                        model.counts[3] += 1;
+                    }
+                }
+                Step::Wait(milliseconds) => now += milliseconds,
+            }
+            prop_assert_eq!(budget.balance("a"), f64::from(model.tokens) / 10.0);
+            prop_assert_eq!(budget.is_full(), model.tokens == 100 && model.doubt == 0);
+            prop_assert_eq!(budget.refusals(), refusals);
+            prop_assert!(model.keeps_bounds(), "{:?}", model.counts);
+        }
+    }
+}

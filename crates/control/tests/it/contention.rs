@@ -1,0 +1,171 @@
+//! Two hundred threads on one budget: every token is accounted for, to the millionth.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use reattempt_control::RetryBudget;
+use reattempt_core::{Budget, Failure, FailureKind};
+
+const THREADS: u64 = 200;
+const STEPS: u64 = 200;
+const FAILURE: Failure = Failure::new(FailureKind::Timeout);
+
+/// What happened: retries sent and calls that succeeded.
+#[derive(Default)]
+struct Counts {
+    sent: u64,
+    succeeded: u64,
+}
+
+/// Steps through ten seconds, each thread with a clock of its own that is up to a second late.
+fn work(budget: &RetryBudget, destination: &str, thread: u64) -> Counts {
+    let mut counts = Counts::default();
+    let mut random = thread.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    for step in 0..STEPS {
+        // xorshift64
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let now = Duration::from_millis((step * 50).saturating_sub(random % 1000));
+        match random >> 62 {
+            0 | 1 => {
+                budget.on_success(destination, 0);
+                counts.succeeded += 1;
+            }
+            2 => drop(budget.acquire(destination, &FAILURE, now)),
+            _ => {
+                if let Some(permit) = budget.acquire(destination, &FAILURE, now) {
+                    drop(permit.spend());
+                    counts.sent += 1;
+                }
+            }
+        }
+    }
+    counts
+}
+
+fn run(budget: &RetryBudget, destinations: u64) -> Vec<Counts> {
+    let start = Barrier::new(usize::try_from(THREADS).unwrap());
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let start = &start;
+                scope.spawn(move || {
+                    start.wait();
+                    let destination = thread % destinations;
+                    (destination, work(budget, &format!("host-{destination}"), thread))
+                })
+            })
+            .collect();
+        let mut totals: Vec<_> = (0..destinations).map(|_| Counts::default()).collect();
+        for (destination, counts) in threads.into_iter().map(|thread| thread.join().unwrap()) {
+            let total = &mut totals[usize::try_from(destination).unwrap()];
+            total.sent += counts.sent;
+            total.succeeded += counts.succeeded;
+        }
+        totals
+    })
+}
+
+/// Sends retries at `now` until one is refused.
+fn drain(budget: &RetryBudget, destination: &str, now: Duration) -> u64 {
+    let mut sent = 0;
+    while let Some(permit) = budget.acquire(destination, &FAILURE, now) {
+        drop(permit.spend());
+        sent += 1;
+    }
+    sent
+}
+
+#[test]
+fn every_token_is_accounted_for() {
+    let build = || RetryBudget::ratio(0.3).unwrap().capacity(20_000.0).unwrap();
+    let build = || build().min_per_second(7.7).unwrap();
+    for (budget, destinations) in [(build().shared(), 1), (build(), 1), (build(), 5)] {
+        // The capacity is more than all that comes in, so that nothing is cut off at it.
+        for destination in 0..destinations {
+            assert_eq!(drain(&budget, &format!("host-{destination}"), Duration::ZERO), 20_000);
+        }
+        let totals = run(&budget, destinations);
+        for (destination, mut total) in totals.into_iter().enumerate() {
+            let end = Duration::from_secs(10);
+            total.sent += drain(&budget, &format!("host-{destination}"), end);
+            let earned = 300_000 * total.succeeded + 7_700_000 * 10;
+            assert_eq!(total.sent, earned / 1_000_000);
+        }
+    }
+}
+
+#[test]
+fn a_full_bucket_is_never_more_than_full() {
+    for build in [RetryBudget::default, || RetryBudget::default().shared()] {
+        let budget = build();
+        let total = &run(&budget, 1)[0];
+        let end = Duration::from_secs(10);
+        let sent = total.sent + drain(&budget, "host-0", end);
+        // Capacity, ratio and trickle, in tenths of a token.
+        assert!(10 * sent <= 100 + total.succeeded + 10);
+        for _ in 0..100 {
+            budget.on_success("host-0", 0);
+        }
+        assert_eq!(budget.balance("host-0"), 10.0);
+        assert!(budget.is_full(), "the count of buckets that are not full is back at zero");
+    }
+}
+
+#[test]
+fn buckets_that_come_and_go_under_contention_make_no_tokens() {
+    // Two places for a hundred destinations, each with one token and no way to earn another. Every
+    // bucket that has been used stays, so at most three tokens exist: two places and the others'.
+    let budget =
+        RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap();
+    let budget = budget.max_destinations(2).unwrap();
+    let start = Barrier::new(100);
+    let sent: u64 = thread::scope(|scope| {
+        let threads: Vec<_> = (0..100)
+            .map(|thread| {
+                let (budget, start) = (&budget, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    let name = format!("host-{thread}");
+                    // What is dropped unspent fills its bucket again, which may then be retired
+                    // while another thread is about to take from it.
+                    for _ in 0..50 {
+                        drop(budget.acquire(&name, &FAILURE, Duration::ZERO));
+                    }
+                    drain(budget, &name, Duration::ZERO)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(sent, 3);
+    assert_eq!(budget.destinations().len(), 2);
+    assert!(!budget.is_full());
+}
+
+#[test]
+fn a_take_that_races_with_the_end_of_its_bucket_makes_no_token() {
+    // One place, and a full bucket in it. One thread takes from it while another one's newcomer
+    // drives it out: whoever is first, two tokens exist, one in the place and one of the others'.
+    for _ in 0..2000 {
+        let budget =
+            RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap();
+        let budget = budget.max_destinations(1).unwrap();
+        drop(budget.acquire("old", &FAILURE, Duration::ZERO));
+        let start = Barrier::new(2);
+        let sent: u64 = thread::scope(|scope| {
+            let threads = ["old", "new"].map(|name| {
+                let (budget, start) = (&budget, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    drain(budget, name, Duration::ZERO)
+                })
+            });
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        let left = drain(&budget, "old", Duration::ZERO) + drain(&budget, "new", Duration::ZERO);
+        assert_eq!(sent + left, 2);
+    }
+}

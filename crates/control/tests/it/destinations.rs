@@ -1,0 +1,58 @@
+//! Credits find the bucket of their destination, whatever has come into the table and left it since.
+
+use std::time::Duration;
+
+use reattempt_control::RetryBudget;
+use reattempt_core::{Budget, Failure, FailureKind, PaidRetry};
+
+const FAILURE: Failure = Failure::new(FailureKind::Server);
+
+/// So many tokens for each destination, and a tenth for a success.
+fn budget(tokens: f64, destinations: usize) -> RetryBudget {
+    let budget = RetryBudget::ratio(0.1).unwrap().capacity(tokens).unwrap();
+    budget.min_per_second(0.0).unwrap().max_destinations(destinations).unwrap()
+}
+
+fn spend(budget: &RetryBudget, destination: &str) -> PaidRetry {
+    budget.acquire(destination, &FAILURE, Duration::ZERO).unwrap().spend()
+}
+
+#[test]
+fn a_destination_that_left_the_table_and_came_back_is_credited() {
+    let budget = budget(1.0, 1);
+    drop(spend(&budget, "a"));
+    for name in ["b", "a", "b", "a"] {
+        // The bucket in the one place is full again, and gives way to the newcomer's.
+        let resident = &budget.destinations()[0].0;
+        (0..10).for_each(|_| budget.on_success(resident, 0));
+        drop(spend(&budget, name));
+        assert_eq!(budget.destinations(), [(name.into(), 0.0)]);
+        budget.on_success(name, 0);
+        assert_eq!(budget.balance(name), 0.1);
+    }
+}
+
+#[test]
+fn what_it_has_paid_comes_back_to_one_that_left_the_table_and_came_back() {
+    let quota = RetryBudget::aws_quota().capacity(10.0).unwrap().max_destinations(1).unwrap();
+    for name in ["a", "b", "a", "b"] {
+        let retry = spend(&quota, name);
+        assert_eq!(quota.destinations(), [(name.into(), 5.0)]);
+        retry.succeed();
+        assert_eq!(quota.balance(name), 10.0);
+    }
+}
+
+#[test]
+fn each_of_a_thousand_destinations_is_credited_for_itself() {
+    let budget = budget(2.0, 1000);
+    let names: Vec<String> = (0..1000).map(|number| format!("host-{number}")).collect();
+    names.iter().for_each(|name| drop(spend(&budget, name)));
+    for (number, name) in names.iter().enumerate() {
+        (0..number % 10).for_each(|_| budget.on_success(name, 0));
+    }
+    for (number, name) in names.iter().enumerate() {
+        let millionths = 1_000_000 + 100_000 * (number % 10) as u64;
+        assert_eq!(budget.balance(name), millionths as f64 / 1e6, "{name}");
+    }
+}

@@ -1,0 +1,16 @@
+//! Tests of the retry budgets.
+
+#![allow(missing_docs, reason = "tests")]
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, its helpers too"
+)]
+
+mod cautious;
+mod contention;
+mod destinations;
+mod model;
+mod quota;
+mod settings;
+mod traps;

@@ -1,0 +1,368 @@
+//! The quota of AWS's clients: what a retry costs, what comes back, and the defects of published
+//! budgets that it could have had.
+
+use std::collections::HashMap;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use reattempt_control::RetryBudget;
+use reattempt_core::{Budget, ConfigError, Failure, FailureKind, PaidRetry, Permit};
+
+const BUSY: Failure = Failure::new(FailureKind::Throttled);
+const TIMEOUT: Failure = Failure::new(FailureKind::Timeout);
+const START: Duration = Duration::ZERO;
+
+fn acquire(budget: &RetryBudget, failure: &Failure) -> Option<Permit> {
+    budget.acquire("a", failure, START)
+}
+
+/// Sends retries until one is refused, and says how many were sent.
+fn drain(budget: &RetryBudget, destination: &str, failure: &Failure) -> u32 {
+    let mut sent = 0;
+    while let Some(permit) = budget.acquire(destination, failure, START) {
+        drop(permit.spend());
+        sent += 1;
+    }
+    sent
+}
+
+#[test]
+fn five_hundred_tokens_are_a_hundred_retries_or_fifty_after_timeouts() {
+    let kinds = [
+        (FailureKind::Connect, 100),
+        (FailureKind::Network, 100),
+        (FailureKind::Throttled, 100),
+        (FailureKind::Server, 100),
+        (FailureKind::Other, 100),
+        (FailureKind::Timeout, 50),
+    ];
+    for (kind, retries) in kinds {
+        for quota in [RetryBudget::aws_quota(), RetryBudget::aws_quota().shared()] {
+            assert_eq!((quota.balance("a"), quota.is_full()), (500.0, true));
+            assert_eq!(drain(&quota, "a", &Failure::new(kind)), retries, "{kind}");
+            assert_eq!((quota.balance("a"), quota.refusals()), (0.0, 1));
+            assert!(!quota.is_full());
+        }
+    }
+}
+
+#[test]
+fn a_retry_that_is_too_dear_is_refused_and_takes_nothing() {
+    let quota = RetryBudget::aws_quota().capacity(12.0).unwrap();
+    assert_eq!(acquire(&quota, &BUSY).unwrap().spend().cost(), 5);
+    assert!(acquire(&quota, &TIMEOUT).is_none());
+    assert_eq!((quota.balance("a"), quota.refusals()), (7.0, 1));
+    assert_eq!(acquire(&quota, &BUSY).unwrap().spend().cost(), 5);
+    assert!(acquire(&quota, &BUSY).is_none());
+    assert_eq!((quota.balance("a"), quota.refusals()), (2.0, 2));
+}
+
+#[test]
+fn a_success_gives_back_what_was_paid_and_one_at_once_gives_one() {
+    for quota in [RetryBudget::aws_quota(), RetryBudget::aws_quota().shared()] {
+        let [first, dear, last] =
+            [BUSY, TIMEOUT, BUSY].map(|failure| acquire(&quota, &failure).unwrap().spend());
+        assert_eq!([&first, &dear, &last].map(PaidRetry::cost), [5, 10, 5]);
+        assert_eq!(quota.balance("a"), 480.0);
+        dear.succeed();
+        quota.on_success("a", 1);
+        assert_eq!(quota.balance("a"), 490.0);
+        quota.on_success("a", 0);
+        assert_eq!(quota.balance("a"), 491.0);
+        drop(first);
+        assert_eq!(quota.balance("a"), 491.0, "a retry that fails returns nothing");
+        last.succeed();
+        quota.on_success("a", 0);
+        quota.on_success("a", 0);
+        (0..3).for_each(|_| quota.on_success("a", 0));
+        assert_eq!((quota.balance("a"), quota.is_full()), (500.0, true), "and never more");
+        quota.on_success("a", u32::MAX);
+        assert_eq!(quota.balance("a"), 500.0);
+    }
+}
+
+#[test]
+fn nothing_comes_by_time_and_five_successes_pay_for_a_retry() {
+    let quota = RetryBudget::aws_quota();
+    drain(&quota, "a", &BUSY);
+    let late = Duration::from_secs(3600 * 24 * 365);
+    assert!(quota.acquire("a", &BUSY, late).is_none());
+    for _ in 0..4 {
+        quota.on_success("a", 0);
+    }
+    assert!(quota.acquire("a", &BUSY, late).is_none());
+    quota.on_success("a", 0);
+    assert!(quota.acquire("a", &BUSY, late).is_some());
+}
+
+#[test]
+fn a_ratio_budget_gives_the_ratio_whatever_was_paid() {
+    let budget = RetryBudget::ratio(0.1).unwrap();
+    drain(&budget, "a", &TIMEOUT);
+    budget.on_success("a", 7);
+    assert_eq!(budget.balance("a"), 0.1);
+}
+
+#[test]
+fn settings_are_refused_by_name() {
+    let aws = RetryBudget::aws_quota;
+    let rows: [(Result<RetryBudget, ConfigError>, &str); 7] = [
+        (RetryBudget::quota(0, 10), "`retry` must be a number from 1 to 500, but it is 0"),
+        (RetryBudget::quota(501, 10), "`retry` must be a number from 1 to 500, but it is 501"),
+        (RetryBudget::quota(5, 0), "`after_timeout` must be a number from 1 to 500, but it is 0"),
+        (
+            RetryBudget::quota(5, u32::MAX),
+            "`after_timeout` must be a number from 1 to 500, but it is 4294967295",
+        ),
+        (aws().capacity(9.99), "`capacity` must be at least what a retry costs, but it is 9.99"),
+        (aws().capacity(f64::NAN), "`capacity` must be a number from 1 to 10000000, but it is NaN"),
+        (
+            aws().min_per_second(-1.0),
+            "`min_per_second` must be a number from 0 to 1000000, but it is -1",
+        ),
+    ];
+    for (refused, text) in rows {
+        assert_eq!(refused.unwrap_err().to_string(), text);
+    }
+    let quota = RetryBudget::quota(500, 1).unwrap();
+    assert_eq!((drain(&quota, "a", &BUSY), drain(&quota, "b", &TIMEOUT)), (1, 500));
+    let quota = aws().capacity(10.0).unwrap().min_per_second(1.0).unwrap();
+    assert_eq!(drain(&quota, "a", &TIMEOUT), 1);
+    let second = Duration::from_secs(5);
+    assert!(quota.acquire("a", &BUSY, second).is_some(), "a trickle that was asked for");
+}
+
+#[test]
+fn what_it_says_of_itself() {
+    let quota = RetryBudget::aws_quota();
+    drain(&quota, "a", &BUSY);
+    acquire(&RetryBudget::clone(&quota), &BUSY);
+    assert_eq!(
+        format!("{quota:?}"),
+        "RetryBudget { kind: quota, retry: 5, after_timeout: 10, capacity: 500.0, min_per_second: 0.0, \
+         refusals: 2, destinations: 1, not_full: {\"a\": 0.0} }"
+    );
+}
+
+// trap 10
+#[test]
+fn trap_10_clones_share_one_quota_and_separate_builds_never() {
+    let quota = RetryBudget::aws_quota();
+    let (clone, other) = (quota.clone(), RetryBudget::aws_quota());
+    assert_eq!(drain(&clone, "a", &BUSY), 100);
+    assert_eq!((quota.balance("a"), other.balance("a")), (0.0, 500.0));
+}
+
+// trap 11
+#[test]
+fn trap_11_a_permit_that_is_dropped_unspent_gives_all_of_it_back() {
+    let quota = RetryBudget::aws_quota().capacity(10.0).unwrap();
+    for failure in [BUSY, TIMEOUT] {
+        let permit = acquire(&quota, &failure).unwrap();
+        assert!(!quota.is_full());
+        drop(permit);
+        assert_eq!((quota.balance("a"), quota.is_full()), (10.0, true));
+    }
+}
+
+// trap 13
+#[test]
+fn trap_13_two_hundred_threads_with_dear_and_cheap_retries_do_not_overdraw() {
+    for quota in [RetryBudget::aws_quota(), RetryBudget::aws_quota().shared()] {
+        let start = Barrier::new(200);
+        let paid: u32 = thread::scope(|scope| {
+            let threads: Vec<_> = (0..200)
+                .map(|thread| {
+                    let (quota, start) = (&quota, &start);
+                    scope.spawn(move || {
+                        start.wait();
+                        let failure = if thread % 2 == 0 { BUSY } else { TIMEOUT };
+                        (0..50)
+                            .filter_map(|_| acquire(quota, &failure))
+                            .map(|permit| permit.spend().cost())
+                            .sum::<u32>()
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!((paid, quota.balance("a")), (500, 0.0));
+    }
+}
+
+// trap 13
+#[test]
+fn trap_13_every_token_is_accounted_for_under_contention() {
+    // As much as is paid comes back, so the capacity is never reached and nothing is cut off at it.
+    let build = || RetryBudget::aws_quota().capacity(100_000.0).unwrap();
+    for quota in [build(), build().shared()] {
+        drain(&quota, "a", &BUSY);
+        for _ in 0..20_000 {
+            quota.on_success("a", 0);
+        }
+        let start = Barrier::new(200);
+        let (spent, at_once): (u64, u64) = thread::scope(|scope| {
+            let threads: Vec<_> = (0..200)
+                .map(|thread| {
+                    let (quota, start) = (&quota, &start);
+                    scope.spawn(move || {
+                        start.wait();
+                        work(quota, thread)
+                    })
+                })
+                .collect();
+            let totals = threads.into_iter().map(|thread| thread.join().unwrap());
+            totals.fold((0, 0), |(spent, at_once), (more, other)| (spent + more, at_once + other))
+        });
+        assert_eq!(quota.balance("a"), (20_000 + at_once - spent) as f64);
+    }
+}
+
+/// What was spent for calls that failed for good, and how many calls succeeded at once.
+fn work(quota: &RetryBudget, thread: u64) -> (u64, u64) {
+    let (mut spent, mut at_once) = (0, 0);
+    for step in 0..200 {
+        let failure = if (thread + step).is_multiple_of(2) { BUSY } else { TIMEOUT };
+        match (thread + step / 2) % 4 {
+            0 => {
+                quota.on_success("a", 0);
+                at_once += 1;
+            }
+            1 => drop(acquire(quota, &failure)),
+            2 => {
+                if let Some(permit) = acquire(quota, &failure) {
+                    permit.spend().succeed();
+                    quota.on_success("a", 1);
+                }
+            }
+            _ => {
+                spent +=
+                    u64::from(acquire(quota, &failure).map_or(0, |permit| permit.spend().cost()))
+            }
+        }
+    }
+    (spent, at_once)
+}
+
+// trap 14
+#[test]
+fn trap_14_a_total_outage_adds_next_to_no_load() {
+    let quota = RetryBudget::aws_quota();
+    let granted = (0..600_000_u64).filter(|call| {
+        let now = Duration::from_millis(*call);
+        quota.acquire_after_failure("a", &BUSY, now).map(|permit| permit.spend().cost()).is_some()
+    });
+    assert_eq!(granted.count(), 100);
+}
+
+// trap 15
+#[test]
+fn trap_15_each_destination_has_a_quota_of_its_own_and_what_is_not_full_stays() {
+    let quota = RetryBudget::aws_quota().max_destinations(1).unwrap();
+    assert_eq!(drain(&quota, "bad", &BUSY), 100);
+    for name in 0..100 {
+        // The others share a bucket, which their retries empty.
+        drain(&quota, &format!("host-{name}"), &TIMEOUT);
+    }
+    assert_eq!(quota.refusals(), 101);
+    assert_eq!((quota.balance("bad"), quota.balance("host-7")), (0.0, 0.0));
+    (0..10).for_each(|_| quota.on_success("host-7", 0));
+    assert_eq!((quota.balance("bad"), quota.balance("host-8")), (0.0, 10.0));
+    let retry = quota.acquire("host-9", &TIMEOUT, START).unwrap().spend();
+    retry.succeed();
+    assert_eq!((quota.balance("bad"), quota.balance("host-8")), (0.0, 10.0));
+
+    let quota = RetryBudget::aws_quota();
+    drain(&quota, "bad", &BUSY);
+    assert_eq!(drain(&quota, "good", &BUSY), 100);
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Retry { name: usize, timeout: bool, spend: bool },
+    GiveBack,
+    Succeed { name: usize, of_retry: bool },
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..2_usize, any::<bool>(), any::<bool>())
+            .prop_map(|(name, timeout, spend)| Step::Retry { name, timeout, spend }),
+        1 => Just(Step::GiveBack),
+        3 => (0..2_usize, any::<bool>())
+            .prop_map(|(name, of_retry)| Step::Succeed { name, of_retry }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_quota_does_what_a_serial_model_does(
+        (retry, after_timeout) in (1..=60_u32, 1..=60_u32),
+        capacity in 60..=500_u32,
+        shared in any::<bool>(),
+        steps in proptest::collection::vec(steps(), 1..200),
+    ) {
+        let names = ["a", "b"];
+        let quota = RetryBudget::quota(retry, after_timeout).unwrap();
+        let quota = quota.capacity(capacity.into()).unwrap();
+        let quota = if shared { quota.shared() } else { quota };
+        let bucket = |name: usize| if shared { 0 } else { name };
+        let mut model = HashMap::from([(0, capacity), (1, capacity)]);
+        let mut held: Vec<(usize, u32, Permit)> = Vec::new();
+        let mut spent: Vec<(usize, PaidRetry)> = Vec::new();
+        let mut refusals = 0;
+        for step in steps {
+            match step {
+                Step::Retry { name, timeout, spend } => {
+                    let cost = if timeout { after_timeout } else { retry };
+                    let failure = if timeout { TIMEOUT } else { BUSY };
+                    let permit = quota.acquire(names[name], &failure, START);
+                    let balance = model.get_mut(&bucket(name)).unwrap();
+                    prop_assert_eq!(permit.is_some(), *balance >= cost);
+                    let Some(permit) = permit else {
+                        refusals += 1;
+                        continue;
+                    };
+                    *balance -= cost;
+                    if spend {
+                        let retry = permit.spend();
+                        prop_assert_eq!(retry.cost(), cost);
+                        spent.push((bucket(name), retry));
+                    } else {
+                        held.push((bucket(name), cost, permit));
+                    }
+                }
+                Step::GiveBack => {
+                    if let Some((name, cost, permit)) = held.pop() {
+                        drop(permit);
+                        let balance = model.get_mut(&name).unwrap();
+                        *balance = (*balance + cost).min(capacity);
+                    }
+                }
+                Step::Succeed { name, of_retry } => {
+                    let retry = spent.pop().filter(|_| of_retry);
+                    let (own, returned) = match &retry {
+                        Some((own, retry)) => (*own, retry.cost()),
+                        None => (bucket(name), 1),
+                    };
+                    quota.on_success(names[name], retry.is_some().into());
+                    if let Some((_, retry)) = retry {
+                        retry.succeed();
+                    }
+                    let balance = model.get_mut(&own).unwrap();
+                    *balance = (*balance + returned).min(capacity);
+                }
+            }
+            for (name, destination) in names.into_iter().enumerate() {
+                prop_assert_eq!(quota.balance(destination), f64::from(model[&bucket(name)]));
+            }
+            let full = if shared { model[&0] == capacity } else { model.values().all(|b| *b == capacity) };
+            prop_assert_eq!(quota.is_full(), full);
+            prop_assert_eq!(quota.refusals(), refusals);
+        }
+    }
+}

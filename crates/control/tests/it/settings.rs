@@ -1,0 +1,244 @@
+//! What may be set, what is refused in which words, and what a budget says of itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reattempt_control::RetryBudget;
+use reattempt_core::{Budget, ConfigError, Failure, FailureKind};
+
+/// Sends up to `most` retries.
+fn retry(budget: &RetryBudget, destination: &str, now: Duration, most: u32) -> u32 {
+    let failure = Failure::new(FailureKind::Server);
+    let acquire = || budget.acquire(destination, &failure, now);
+    let sent = (0..most).map_while(|_| acquire()).map(|permit| permit.spend());
+    u32::try_from(sent.count()).unwrap()
+}
+
+#[test]
+fn illegal_settings_are_refused_by_name() {
+    let ratio = |ratio| RetryBudget::ratio(ratio);
+    let default = RetryBudget::default;
+    let rows: [(Result<RetryBudget, ConfigError>, &str); 30] = [
+        (ratio(f64::NAN), "`ratio` must be a number from 0.000001 to 1, but it is NaN"),
+        (ratio(f64::INFINITY), "`ratio` must be a number from 0.000001 to 1, but it is inf"),
+        (ratio(0.0), "`ratio` must be a number from 0.000001 to 1, but it is 0"),
+        (ratio(-0.1), "`ratio` must be a number from 0.000001 to 1, but it is -0.1"),
+        (ratio(1e-7), "`ratio` must be a number from 0.000001 to 1, but it is 0.0000001"),
+        (ratio(1.5), "`ratio` must be a number from 0.000001 to 1, but it is 1.5"),
+        (
+            default().capacity(f64::NAN),
+            "`capacity` must be a number from 1 to 10000000, but it is NaN",
+        ),
+        (default().capacity(0.5), "`capacity` must be a number from 1 to 10000000, but it is 0.5"),
+        (default().capacity(-1.0), "`capacity` must be a number from 1 to 10000000, but it is -1"),
+        (
+            default().capacity(1e8),
+            "`capacity` must be a number from 1 to 10000000, but it is 100000000",
+        ),
+        (
+            default().min_per_second(f64::NAN),
+            "`min_per_second` must be a number from 0 to 1000000, but it is NaN",
+        ),
+        (
+            default().min_per_second(-1.0),
+            "`min_per_second` must be a number from 0 to 1000000, but it is -1",
+        ),
+        (
+            default().min_per_second(1e7),
+            "`min_per_second` must be a number from 0 to 1000000, but it is 10000000",
+        ),
+        (
+            default().max_destinations(0),
+            "`max_destinations` must be a number from 1 to 65536, but it is 0",
+        ),
+        (
+            default().max_destinations(65_537),
+            "`max_destinations` must be a number from 1 to 65536, but it is 65537",
+        ),
+        (
+            RetryBudget::for_rate(0.0),
+            "`normal_rps` must be a number from 0.00001 to 10000000, but it is 0",
+        ),
+        (
+            RetryBudget::for_rate(f64::NAN),
+            "`normal_rps` must be a number from 0.00001 to 10000000, but it is NaN",
+        ),
+        (
+            RetryBudget::for_rate(f64::NEG_INFINITY),
+            "`normal_rps` must be a number from 0.00001 to 10000000, but it is -inf",
+        ),
+        (
+            RetryBudget::for_rate(1e9),
+            "`normal_rps` must be a number from 0.00001 to 10000000, but it is 1000000000",
+        ),
+        (
+            RetryBudget::rate_for_traffic(-3.0),
+            "`normal_rps` must be a number from 0.00001 to 10000000, but it is -3",
+        ),
+        (
+            RetryBudget::rate(0.0, 1.0),
+            "`per_second` must be a number from 0.000001 to 1000000, but it is 0",
+        ),
+        (
+            RetryBudget::rate(f64::NAN, 1.0),
+            "`per_second` must be a number from 0.000001 to 1000000, but it is NaN",
+        ),
+        (
+            RetryBudget::rate(-1.0, 1.0),
+            "`per_second` must be a number from 0.000001 to 1000000, but it is -1",
+        ),
+        (
+            RetryBudget::rate(2e6, 1.0),
+            "`per_second` must be a number from 0.000001 to 1000000, but it is 2000000",
+        ),
+        (RetryBudget::rate(1.0, 0.0), "`burst` must be a number from 1 to 10000000, but it is 0"),
+        (
+            RetryBudget::rate(1.0, f64::NAN),
+            "`burst` must be a number from 1 to 10000000, but it is NaN",
+        ),
+        (
+            RetryBudget::rate(1.0, f64::INFINITY),
+            "`burst` must be a number from 1 to 10000000, but it is inf",
+        ),
+        (
+            RetryBudget::rate(1.0, 1.0).unwrap().min_per_second(2.0),
+            "`min_per_second` must be left unset on a rate budget, but it is 2",
+        ),
+        (
+            RetryBudget::unlimited().capacity(20.0),
+            "`capacity` must be left unset on an unlimited budget, but it is 20",
+        ),
+        (
+            RetryBudget::unlimited().min_per_second(0.0),
+            "`min_per_second` must be left unset on an unlimited budget, but it is 0",
+        ),
+    ];
+    for (refused, text) in rows {
+        assert_eq!(refused.unwrap_err().to_string(), text);
+    }
+}
+
+#[test]
+fn the_ends_of_every_range_are_legal() {
+    for budget in [
+        RetryBudget::ratio(0.000_001).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap(),
+        RetryBudget::ratio(1.0).unwrap().capacity(1e7).unwrap().min_per_second(1e6).unwrap(),
+        RetryBudget::for_rate(0.000_01).unwrap(),
+        RetryBudget::for_rate(1e7).unwrap(),
+        RetryBudget::rate_for_traffic(0.000_01).unwrap(),
+        RetryBudget::rate_for_traffic(1e7).unwrap(),
+        RetryBudget::rate(1e6, 1e7).unwrap().max_destinations(65_536).unwrap(),
+        RetryBudget::unlimited().shared().max_destinations(1).unwrap(),
+    ] {
+        assert_eq!(retry(&budget, "a", Duration::ZERO, 1), 1);
+    }
+}
+
+#[test]
+fn the_defaults_are_those_of_the_table() {
+    let text = "RetryBudget { kind: ratio, ratio: 0.1, capacity: 10.0, min_per_second: 0.01, refusals: 0, \
+                destinations: 0, not_full: {} }";
+    assert_eq!(format!("{:?}", RetryBudget::default()), text);
+    assert_eq!(format!("{:?}", RetryBudget::ratio(0.1).unwrap()), text);
+
+    let text = "RetryBudget { kind: ratio, ratio: 0.1, capacity: 40.0, min_per_second: 0.01, refusals: 0, \
+                destinations: 0, not_full: {} }";
+    assert_eq!(format!("{:?}", RetryBudget::for_rate(200.0).unwrap()), text);
+    let text = "RetryBudget { kind: rate, per_second: 20.0, burst: 40.0, refusals: 0, \
+                destinations: 0, not_full: {} }";
+    assert_eq!(format!("{:?}", RetryBudget::rate_for_traffic(200.0).unwrap()), text);
+
+    // A quiet client's bucket still holds a token.
+    assert_eq!(RetryBudget::for_rate(1.0).unwrap().balance("a"), 1.0);
+    assert_eq!(RetryBudget::rate_for_traffic(1.0).unwrap().balance("a"), 1.0);
+}
+
+#[test]
+fn the_last_of_shared_and_max_destinations_holds() {
+    let budget = RetryBudget::default().max_destinations(2).unwrap().shared();
+    retry(&budget, "a", Duration::ZERO, 4);
+    assert_eq!((budget.balance("b"), budget.destinations().len()), (6.0, 0));
+    let budget = RetryBudget::default().shared().max_destinations(2).unwrap();
+    retry(&budget, "a", Duration::ZERO, 4);
+    assert_eq!((budget.balance("b"), budget.destinations().len()), (10.0, 1));
+}
+
+#[test]
+fn a_rate_budget_earns_by_time_alone() {
+    for budget in [
+        RetryBudget::rate(2.0, 5.0).unwrap(),
+        RetryBudget::rate(2.0, 5.0).unwrap().shared(),
+        RetryBudget::rate_for_traffic(25.0).unwrap(),
+    ] {
+        assert_eq!(retry(&budget, "a", Duration::ZERO, 100), 5);
+        assert!(budget.is_full(), "a success would change nothing");
+        budget.on_success("a", 1);
+        assert_eq!(retry(&budget, "a", Duration::ZERO, 100), 0);
+    }
+    let budget = RetryBudget::rate(2.0, 5.0).unwrap();
+    retry(&budget, "a", Duration::ZERO, 100);
+    assert_eq!(retry(&budget, "a", Duration::from_millis(499), 100), 0);
+    assert_eq!(retry(&budget, "a", Duration::from_millis(500), 100), 1);
+    assert_eq!(retry(&budget, "a", Duration::from_secs(2), 100), 3);
+    assert_eq!(retry(&budget, "a", Duration::from_secs(3600), 100), 5, "no more than the burst");
+}
+
+#[test]
+fn a_ratio_budget_is_full_only_when_every_bucket_is() {
+    let budget = RetryBudget::ratio(1.0).unwrap();
+    assert!(budget.is_full());
+    retry(&budget, "a", Duration::ZERO, 1);
+    retry(&budget, "b", Duration::ZERO, 2);
+    budget.on_success("a", 0);
+    budget.on_success("b", 1);
+    assert!(!budget.is_full());
+    assert_eq!(budget.destinations(), [(Arc::from("a"), 10.0), (Arc::from("b"), 9.0)]);
+    budget.on_success("b", 0);
+    assert!(budget.is_full());
+}
+
+#[test]
+fn an_unlimited_budget_grants_and_counts_nothing() {
+    let budget = RetryBudget::unlimited();
+    assert_eq!(retry(&budget, "a", Duration::ZERO, 10_000), 10_000);
+    budget.on_success("a", 0);
+    assert_eq!((budget.balance("a"), budget.refusals()), (f64::INFINITY, 0));
+    assert!(budget.is_full() && budget.destinations().is_empty());
+    assert_eq!(format!("{budget:?}"), "RetryBudget { kind: unlimited }");
+}
+
+#[test]
+fn at_night_the_emptiest_buckets_are_listed_first() {
+    let budget = RetryBudget::default().max_destinations(20).unwrap();
+    retry(&budget, "pay.example:443", Duration::ZERO, 3);
+    retry(&budget, "api.example:443", Duration::ZERO, 20);
+    retry(&budget, "img.example:443", Duration::ZERO, 1);
+    for _ in 0..10 {
+        budget.on_success("img.example:443", 0);
+    }
+    assert_eq!(
+        format!("{budget:?}"),
+        "RetryBudget { kind: ratio, ratio: 0.1, capacity: 10.0, min_per_second: 0.01, refusals: 1, \
+         destinations: 3, not_full: {\"api.example:443\": 0.0, \"pay.example:443\": 7.0} }"
+    );
+
+    for name in 0..20 {
+        retry(&budget, &format!("{name}"), Duration::ZERO, 1);
+    }
+    let text = format!("{budget:?}");
+    assert!(text.contains("destinations: 20, not_full: {\"api.example:443\": 0.0, "), "{text}");
+    assert!(text.ends_with("more: 4}, others: 8.0 }"), "{text}");
+
+    let budget = RetryBudget::rate(0.5, 3.0).unwrap().shared();
+    retry(&budget, "a", Duration::ZERO, 4);
+    assert_eq!(
+        format!("{budget:?}"),
+        "RetryBudget { kind: rate, per_second: 0.5, burst: 3.0, refusals: 1, balance: 0.0 }"
+    );
+}
+
+#[test]
+fn it_crosses_threads() {
+    fn crosses<T: Send + Sync + Unpin + Clone + 'static>() {}
+    crosses::<RetryBudget>();
+}

@@ -1,0 +1,378 @@
+//! The state of one call: what it asks and reports, attempt by attempt.
+
+use core::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::support::{Bucket, FAILURE};
+use reattempt_core::{
+    Account, Budget, Call, CallEnd, Classification, Decision, Delays, FailedAttempt, Failure,
+    Limits, NextRetry, Permit, PermitIssuer, Random, Schedule, SentAt, ServerHint, StopReason,
+    Terms, Undone, Verdict,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+const AGAIN: Decision = Decision::Retry { after: SECOND };
+
+/// Waits 1 s, 2 s, 3 s, … by a count of its own.
+#[derive(Debug)]
+struct Counting;
+
+#[derive(Debug)]
+struct Seconds(u32);
+
+impl Schedule for Counting {
+    type Delays = Seconds;
+
+    fn delays(&self) -> Seconds {
+        Seconds(0)
+    }
+}
+
+impl Delays for Seconds {
+    fn next_delay(&mut self, _: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
+        self.0 += 1;
+        Some(SECOND * self.0)
+    }
+}
+
+struct Zero;
+
+impl Random for Zero {
+    fn next_u64(&mut self) -> u64 {
+        0
+    }
+}
+
+fn terms() -> Terms {
+    Terms::new(Limits::default())
+}
+
+fn failed() -> FailedAttempt<'static> {
+    FailedAttempt::new(Verdict::Transient(FAILURE), "x", Duration::ZERO)
+}
+
+fn decide(
+    call: &mut Call<Seconds>,
+    terms: &Terms,
+    attempt: &FailedAttempt<'_>,
+    budget: &impl Budget,
+) -> Decision {
+    call.failed(terms, attempt, &Counting, budget, &mut Zero)
+}
+
+#[test]
+fn retried_call_reports_each_event_once() {
+    let bucket = Bucket::of(10);
+    let mut call = Call::new(&Counting);
+    assert_eq!(decide(&mut call, &terms(), &failed(), &bucket), AGAIN);
+    assert_eq!((call.attempt(), bucket.tokens()), (1, 9));
+    call.on_send();
+    assert_eq!((call.attempt(), call.last_delay()), (2, Some(SECOND)));
+    let again = decide(&mut call, &terms(), &failed(), &bucket);
+    assert_eq!(again, Decision::Retry { after: SECOND * 2 });
+    call.on_send();
+    call.end().settle(CallEnd::Succeeded, "x", &bucket);
+    let events = [
+        "on_failure x server (503)",
+        "acquire x server (503)",
+        "on_retry_end 1 false",
+        "on_failure x server (503)",
+        "acquire x server (503)",
+        "on_retry_end 1 true",
+        "on_success x 2",
+    ];
+    assert_eq!(bucket.log(), events);
+}
+
+#[test]
+fn each_end_is_reported_as_what_it_is() {
+    let retried = |end| {
+        let bucket = Bucket::of(10);
+        let mut call = Call::new(&Counting);
+        decide(&mut call, &terms(), &failed(), &bucket);
+        call.on_send();
+        bucket.log();
+        call.end().settle(end, "x", &bucket);
+        bucket.log()
+    };
+    assert_eq!(retried(CallEnd::Succeeded), ["on_retry_end 1 true", "on_success x 1"]);
+    let permanent = ["on_retry_end 1 false", "on_permanent_failure x Stop 1"];
+    assert_eq!(retried(CallEnd::Permanent(ServerHint::Stop)), permanent);
+    assert_eq!(retried(CallEnd::Failed), ["on_retry_end 1 false"], "it earns nothing");
+}
+
+/// Each refusal that is not the budget's own is a failure that the budget records and takes nothing for.
+#[test]
+fn refused_retry_is_recorded_as_a_failure() {
+    let none = Terms { repeatable: false, ..terms() };
+    let late = FailedAttempt { until_deadline: Some(SECOND), ..failed() };
+    for (terms, attempt, reason) in
+        [(none, failed(), StopReason::NotRepeatable), (terms(), late, StopReason::DeadlineExceeded)]
+    {
+        let bucket = Bucket::of(10);
+        let mut call = Call::new(&Counting);
+        assert_eq!(decide(&mut call, &terms, &attempt, &bucket), Decision::Return(reason));
+        assert_eq!(bucket.log(), ["on_failure x server (503)"]);
+    }
+}
+
+#[test]
+fn forbidden_call_reports_no_failure() {
+    for (terms, reason) in [
+        (Terms { forbidden: Some(StopReason::Nested), ..terms() }, StopReason::Nested),
+        (Terms::new(limits(1)), StopReason::AttemptsExhausted),
+    ] {
+        let bucket = Bucket::of(10);
+        let mut call = Call::new(&Counting);
+        assert_eq!(decide(&mut call, &terms, &failed(), &bucket), Decision::Return(reason));
+        assert!(bucket.log().is_empty());
+    }
+}
+
+fn limits(max_attempts: u32) -> Limits {
+    Limits { max_attempts, ..Limits::default() }
+}
+
+#[test]
+fn failed_source_ends_the_call() {
+    let bucket = Bucket::of(10);
+    let mut call = Call::new(&Counting);
+    let attempt =
+        FailedAttempt { source_failed: true, undone: Some(Undone::NotDispatched), ..failed() };
+    let decision = decide(&mut call, &terms(), &attempt, &bucket);
+    assert_eq!(decision, Decision::Return(StopReason::Permanent));
+    assert!(bucket.log().is_empty());
+}
+
+// trap 11
+#[test]
+fn dropped_call_returns_its_permit() {
+    let bucket = Bucket::of(10);
+    let granted = || {
+        let mut call = Call::new(&Counting);
+        assert_eq!(decide(&mut call, &terms(), &failed(), &bucket), AGAIN);
+        bucket.log();
+        call
+    };
+    drop(granted());
+    assert_eq!(bucket.log(), ["give_back 1"]);
+    granted().revoke();
+    assert_eq!(bucket.log(), ["give_back 1"]);
+    let mut ended = granted();
+    ended.end().settle(CallEnd::Failed, "x", &bucket);
+    assert_eq!(bucket.log(), ["give_back 1"]);
+    drop(ended);
+    let mut sent = granted();
+    sent.on_send();
+    drop(sent);
+    assert_eq!(bucket.log(), ["on_retry_end 1 false"]);
+    assert_eq!(bucket.tokens(), 9);
+}
+
+/// TR-1, TR-2, TR-4: each kind is sent again once per call, whatever limits and budget hold.
+#[test]
+fn unprocessed_is_resent_once_for_each_kind() {
+    let bucket = Bucket::of(0);
+    let permanent = |kind| FailedAttempt {
+        undone: Some(kind),
+        classification: Classification::new(Verdict::Permanent),
+        ..failed()
+    };
+    let terms = Terms { repeatable: false, ..Terms::new(limits(1)) };
+    let mut call = Call::new(&Counting);
+    for kind in [Undone::Refused, Undone::NotDispatched] {
+        assert_eq!(decide(&mut call, &terms, &permanent(kind), &bucket), Decision::Resend);
+        assert!(call.resends());
+        call.on_send();
+        assert_eq!(call.attempt(), 1, "it keeps its number");
+    }
+    for kind in [Undone::Refused, Undone::NotDispatched] {
+        let decision = decide(&mut call, &terms, &permanent(kind), &bucket);
+        assert_eq!(decision, Decision::Return(StopReason::Permanent));
+        assert!(!call.resends());
+    }
+    assert!(bucket.log().is_empty());
+}
+
+#[test]
+fn unprocessed_is_not_resent_in_vain() {
+    let attempt = FailedAttempt {
+        undone: Some(Undone::Refused),
+        classification: Classification::new(Verdict::Permanent),
+        ..failed()
+    };
+    let forbidden = Terms { forbidden: Some(StopReason::Forbidden), ..terms() };
+    for (terms, attempt) in [
+        (terms(), FailedAttempt { replayable: false, ..attempt }),
+        (terms(), FailedAttempt { until_deadline: Some(Duration::ZERO), ..attempt }),
+        (forbidden, attempt),
+    ] {
+        let mut call = Call::new(&Counting);
+        let decision = decide(&mut call, &terms, &attempt, &Bucket::of(1));
+        assert_eq!(decision, Decision::Return(StopReason::Permanent));
+    }
+}
+
+/// PB-5: after a pushback the backoff starts anew.
+#[test]
+fn pushback_starts_the_schedule_anew() {
+    let exactly = |delay| FailedAttempt {
+        classification: Classification {
+            verdict: Verdict::Transient(FAILURE),
+            hint: ServerHint::Exactly(delay),
+        },
+        ..failed()
+    };
+    let (terms, bucket) = (Terms::new(limits(9)), Bucket::of(10));
+    let mut call = Call::new(&Counting);
+    let mut next = |attempt: FailedAttempt<'_>| {
+        let decision = decide(&mut call, &terms, &attempt, &bucket);
+        call.on_send();
+        decision
+    };
+    assert_eq!(next(failed()), AGAIN);
+    assert_eq!(next(failed()), Decision::Retry { after: SECOND * 2 });
+    assert_eq!(next(exactly(SECOND * 7)), Decision::Retry { after: SECOND * 7 });
+    assert_eq!(next(failed()), AGAIN);
+}
+
+#[test]
+fn schedule_is_given_the_failure_and_the_admission() {
+    struct Recorder(AtomicU32);
+    impl Schedule for Recorder {
+        type Delays = Seconds;
+        fn delays(&self) -> Seconds {
+            Seconds(0)
+        }
+        fn on_failure(&self, sent_at: SentAt, failure: &Failure, _: &mut dyn Random) {
+            assert_eq!((sent_at, *failure), (SentAt(3), FAILURE));
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let schedule = Recorder(AtomicU32::new(0));
+    let attempt = failed().sent_at(SentAt(3));
+    // Also where no retry may follow, because shared pacing must move then, too.
+    let forbidden = Terms { forbidden: Some(StopReason::Nested), ..terms() };
+    for terms in [terms(), forbidden] {
+        Call::new(&schedule).failed(&terms, &attempt, &schedule, &Bucket::of(1), &mut Zero);
+    }
+    assert_eq!(schedule.0.load(Ordering::Relaxed), 2);
+}
+
+/// A proxy's budget (SPEC §7, "in flight"), written with this crate alone: retries under way are at most a
+/// fifth of the calls under way, and at least 3.
+#[derive(Debug, Clone, Default)]
+struct InFlight(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    calls: AtomicU32,
+    retries: AtomicU32,
+}
+
+/// The issuer of the permits of calls.
+struct Calls(Arc<Counts>);
+
+impl Budget for InFlight {
+    fn acquire(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
+        let most = (self.0.calls.load(Ordering::Relaxed) / 5).max(3);
+        let add = |retries: u32| (retries < most).then_some(retries + 1);
+        self.0.retries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
+        Some(Permit::new(Arc::clone(&self.0) as Arc<dyn PermitIssuer>, 1))
+    }
+
+    fn on_start(&self, _: &str) -> Permit {
+        self.0.calls.fetch_add(1, Ordering::Relaxed);
+        Permit::new(Arc::new(Calls(Arc::clone(&self.0))), 1)
+    }
+
+    fn counts_calls(&self) -> bool {
+        true
+    }
+}
+
+impl PermitIssuer for Counts {
+    fn give_back(&self, retries: u32) {
+        self.retries.fetch_sub(retries, Ordering::Relaxed);
+    }
+
+    fn on_retry_end(&self, retries: u32, _: bool) {
+        self.give_back(retries);
+    }
+}
+
+impl PermitIssuer for Calls {
+    fn give_back(&self, calls: u32) {
+        self.0.calls.fetch_sub(calls, Ordering::Relaxed);
+    }
+}
+
+impl InFlight {
+    fn counts(&self) -> (u32, u32) {
+        (self.0.calls.load(Ordering::Relaxed), self.0.retries.load(Ordering::Relaxed))
+    }
+
+    fn begin(&self) -> (Call<Seconds>, Permit) {
+        (Call::new(&Counting), self.on_start("x"))
+    }
+}
+
+/// Ends a call. Its account holds the permit from now on.
+fn end((mut call, permit): (Call<Seconds>, Permit)) -> Account {
+    let mut account = call.end();
+    account.on_start(permit);
+    account
+}
+
+#[test]
+fn proxy_budget_bounds_retries_under_way() {
+    let budget = InFlight::default();
+    let terms = Terms::new(limits(9));
+    let mut calls: Vec<_> = (0..40).map(|_| budget.begin()).collect();
+    let retry = |call: &mut Call<Seconds>| decide(call, &terms, &failed(), &budget);
+    let granted = calls.iter_mut().filter_map(|(call, _)| (retry(call) == AGAIN).then_some(()));
+    assert_eq!(granted.count(), 8, "a fifth of 40");
+    assert_eq!(budget.counts(), (40, 8));
+
+    // A retry that fails ends before the next one of its call is asked for, so it makes room for it.
+    for (call, _) in &mut calls[..8] {
+        call.on_send();
+    }
+    assert_eq!(retry(&mut calls[0].0), Decision::Retry { after: SECOND * 2 });
+    assert_eq!(budget.counts(), (40, 8));
+    assert_eq!(retry(&mut calls[9].0), Decision::Return(StopReason::BudgetExhausted));
+
+    // However a call ends, it is counted no more, nor is its retry.
+    for (n, call) in calls.drain(..8).enumerate() {
+        match n {
+            0 | 1 => drop(call),
+            2 | 3 => end(call).settle(CallEnd::Succeeded, "x", &budget),
+            4 => end(call).settle(CallEnd::Permanent(ServerHint::None), "x", &budget),
+            5 => end(call).settle(CallEnd::Failed, "x", &budget),
+            _ => drop(end(call)),
+        }
+    }
+    assert_eq!(budget.counts(), (32, 0));
+    drop(calls);
+    assert_eq!(budget.counts(), (0, 0));
+
+    let mut few: Vec<_> = (0..5).map(|_| budget.begin()).collect();
+    let granted = few.iter_mut().filter_map(|(call, _)| (retry(call) == AGAIN).then_some(()));
+    assert_eq!(granted.count(), 3, "at least 3");
+}
+
+#[test]
+fn proxy_budget_works_in_a_pair() {
+    let (in_flight, bucket) = (InFlight::default(), Bucket::of(1));
+    let pair = (in_flight.clone(), bucket.clone());
+    assert!(pair.counts_calls());
+    let terms = Terms::new(limits(9));
+    let mut calls: Vec<_> = (0..2).map(|_| (Call::new(&Counting), pair.on_start("x"))).collect();
+    assert_eq!(decide(&mut calls[0].0, &terms, &failed(), &pair), AGAIN);
+    let refused = decide(&mut calls[1].0, &terms, &failed(), &pair);
+    assert_eq!(refused, Decision::Return(StopReason::BudgetExhausted), "no token is left");
+    assert_eq!(in_flight.counts(), (2, 1), "the refused retry is not under way");
+    drop(calls);
+    assert_eq!((in_flight.counts(), bucket.tokens()), ((0, 0), 1));
+}

@@ -1,0 +1,11 @@
+//! Tests of the contracts and of `Call` from outside.
+
+#![allow(missing_docs, reason = "tests")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+
+mod call;
+mod combinators;
+mod for_failures;
+mod permit;
+mod support;
+mod texts;

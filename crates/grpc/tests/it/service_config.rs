@@ -1,0 +1,402 @@
+//! The document as a whole: which entry speaks for a method, what is refused, and how it is said.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use reattempt_grpc::{MethodConfig, MethodPolicy, ServiceConfig};
+
+/// Each error as one text: the path, then the reason.
+fn errors(text: &str) -> Vec<String> {
+    let errors = ServiceConfig::parse(text).unwrap_err();
+    let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(errors.to_string(), lines.join("\n"));
+    for (error, line) in errors.iter().zip(&lines) {
+        let path = if error.path().is_empty() { "the document" } else { error.path() };
+        assert_eq!(*line, format!("{path} {}", error.reason()));
+    }
+    lines
+}
+
+/// A document in which the entry number n has a timeout of n + 1 seconds.
+fn entries(names: &[&str]) -> String {
+    let entry = |(number, names)| format!(r#"{{"name": {names}, "timeout": "{}s"}}"#, number + 1);
+    let entries: Vec<_> = names.iter().enumerate().map(entry).collect();
+    format!(r#"{{"methodConfig": [{}]}}"#, entries.join(", "))
+}
+
+/// The number of the entry that speaks for a path, from 1.
+fn entry(config: &ServiceConfig, path: &str) -> Option<u64> {
+    config.for_method(path).map(|method| method.timeout.unwrap().as_secs())
+}
+
+// SC-1
+#[test]
+fn sc_1_the_most_specific_entry_wins() {
+    let names = [
+        "[{}]",
+        r#"[{"service": "a.B"}, {"service": "a.C"}]"#,
+        r#"[{"service": "a.B", "method": "Get"}]"#,
+    ];
+    let config = ServiceConfig::parse(&entries(&names)).unwrap();
+    let rows = [
+        ("/a.B/Get", 3),
+        ("/a.B/Put", 2),
+        ("/a.B/", 2),
+        ("/a.C/Get", 2),
+        ("/a.D/Get", 1),
+        ("/a.B/get", 2),
+        ("/A.B/Get", 1),
+        ("/a.B", 1),
+        ("a.B/Get", 1),
+        ("/a.B/Get/", 1),
+        ("/", 1),
+        ("", 1),
+        ("nonsense", 1),
+        ("/é/ü", 1),
+    ];
+    for (path, number) in rows {
+        assert_eq!(entry(&config, path), Some(number), "{path:?}");
+    }
+    let config = ServiceConfig::parse(&entries(&names[1..])).unwrap();
+    assert_eq!(entry(&config, "/a.B/Get"), Some(2));
+    for path in ["/a.D/Get", "/", "", "nonsense"] {
+        assert_eq!(entry(&config, path), None, "{path:?}");
+    }
+}
+
+// SC-1
+#[test]
+fn sc_1_the_entry_that_wins_wins_whole() {
+    let text = r#"{"methodConfig": [
+        {"name": [{}], "timeout": "1s", "waitForReady": true},
+        {"name": [{"service": "a.B"}], "maxRequestMessageBytes": 5},
+        {"name": [{"service": "a.B", "method": "Get"}]}
+    ]}"#;
+    let config = ServiceConfig::parse(text).unwrap();
+    assert_eq!(config.for_method("/a.B/Get"), Some(&MethodConfig::default()));
+    let service = config.for_method("/a.B/Put").unwrap();
+    assert_eq!((service.timeout, service.wait_for_ready), (None, None));
+    assert_eq!(service.max_request_message_bytes, Some(5));
+}
+
+// SC-2
+#[test]
+fn sc_2_an_entry_without_names_applies_to_nothing_but_is_read() {
+    for names in ["", r#""name": [],"#, r#""name": null,"#] {
+        let text = format!(r#"{{"methodConfig": [{{{names} "timeout": "1s"}}]}}"#);
+        let config = ServiceConfig::parse(&text).unwrap();
+        assert_eq!(config, ServiceConfig::default(), "{names}");
+        let bad = text.replace("1s", "1h");
+        assert_eq!(
+            errors(&bad),
+            [
+                r#"methodConfig[0].timeout must be a duration like "1.5s", not below 0, but it is "1h""#
+            ],
+            "{names}"
+        );
+    }
+}
+
+// SC-3
+#[test]
+fn sc_3_the_spellings_of_the_default_entry_and_of_a_whole_service() {
+    let whole = [
+        "{}",
+        r#"{"service": ""}"#,
+        r#"{"service": null}"#,
+        r#"{"method": ""}"#,
+        r#"{"method": null}"#,
+        r#"{"service": "", "method": null}"#,
+    ];
+    for name in whole {
+        let config = ServiceConfig::parse(&entries(&[&format!("[{name}]")])).unwrap();
+        assert_eq!(entry(&config, "/any/Thing"), Some(1), "{name}");
+    }
+    let service = [
+        r#"{"service": "s"}"#,
+        r#"{"service": "s", "method": ""}"#,
+        r#"{"service":"s","method":null}"#,
+    ];
+    for name in service {
+        let config = ServiceConfig::parse(&entries(&[&format!("[{name}]")])).unwrap();
+        assert_eq!(entry(&config, "/s/Thing"), Some(1), "{name}");
+        assert_eq!(entry(&config, "/other/Thing"), None, "{name}");
+    }
+}
+
+// SC-3
+#[test]
+fn sc_3_a_method_needs_a_service() {
+    let names = [
+        r#"{"method": "m"}"#,
+        r#"{"service": "", "method": "m"}"#,
+        r#"{"service":null,"method":"m"}"#,
+    ];
+    for name in names {
+        assert_eq!(
+            errors(&entries(&["[]", &format!("[{{}}, {name}]")])),
+            ["methodConfig[1].name[1].service must not be empty where `method` is given"],
+            "{name}"
+        );
+    }
+}
+
+// SC-3
+#[test]
+fn sc_3_names_that_are_no_names() {
+    assert_eq!(
+        errors(&entries(&[r#"[{"service": 1, "method": ["m"]}, "a.B", null]"#, "{}", "7"])),
+        [
+            "methodConfig[0].name[0].service must be a string, but it is 1",
+            r#"methodConfig[0].name[0].method must be a string, but it is ["m"]"#,
+            r#"methodConfig[0].name[1] must be an object, its keys Unicode text, but it is "a.B""#,
+            "methodConfig[0].name[2] must be an object, its keys Unicode text, but it is null",
+            "methodConfig[1].name must be a list, but it is {}",
+            "methodConfig[2].name must be a list, but it is 7",
+        ]
+    );
+}
+
+// SC-4
+#[test]
+fn sc_4_the_same_name_twice_makes_the_config_invalid() {
+    let same = [
+        (r#"{"service": "a", "method": "m"}"#, r#"{"method": "m", "service": "a"}"#),
+        (r#"{"service": "a"}"#, r#"{"service": "\u0061", "method": null}"#),
+        ("{}", r#"{"service": "", "method": ""}"#),
+    ];
+    for (first, second) in same {
+        let across =
+            entries(&["[]", &format!("[{first}]"), &format!(r#"[{{"service":"z"}}, {second}]"#)]);
+        assert_eq!(
+            errors(&across),
+            ["methodConfig[2].name[1] must not be the same as methodConfig[1].name[0]"]
+        );
+        let within = entries(&[&format!("[{first}, {second}, {second}]")]);
+        assert_eq!(
+            errors(&within),
+            [
+                "methodConfig[0].name[1] must not be the same as methodConfig[0].name[0]",
+                "methodConfig[0].name[2] must not be the same as methodConfig[0].name[0]",
+            ]
+        );
+    }
+}
+
+// SC-5
+#[test]
+fn sc_5_one_bad_field_makes_the_whole_config_invalid() {
+    let text = r#"{"methodConfig": [{"name": [{}]}, {"waitForReady": 1}]}"#;
+    assert_eq!(errors(text), ["methodConfig[1].waitForReady must be true or false, but it is 1"]);
+}
+
+// SC-5
+#[test]
+fn sc_5_unknown_fields_are_ignored_whatever_they_hold() {
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let text = format!(
+        r#"{{
+            "loadBalancingConfig": [], "loadBalancingPolicy": 7, "healthCheckConfig": null,
+            "": {{"methodConfig": 1}}, "MethodConfig": 1, "method_config": 1, "deep": {deep},
+            "twice inside": {{"a": 1, "a": 2}}, "half a character": "\ud800",
+            "methodConfig": [{{
+                "name": [{{"service": "s", "version": 4}}], "Timeout": "1h",
+                "hedgingPolicy": {{"maxAttempts": 2, "perAttemptRecvTimeout": []}}
+            }}],
+            "retryThrottling": {{"maxTokens": 1, "tokenRatio": 1, "more": 1e999}}
+        }}"#
+    );
+    let config = ServiceConfig::parse(&text).unwrap();
+    let method = config.for_method("/s/m").unwrap();
+    assert!(matches!(method.policy, MethodPolicy::Hedging(_)), "{method:?}");
+    assert_eq!(method.timeout, None);
+    assert!(config.retry_throttling().is_some());
+}
+
+// SC-5
+#[test]
+fn sc_5_null_is_as_good_as_no_field() {
+    let text = r#"{"methodConfig": [{
+        "name": [{}], "timeout": null, "waitForReady": null, "maxRequestMessageBytes": null,
+        "maxResponseMessageBytes": null, "retryPolicy": null, "hedgingPolicy": null
+    }], "retryThrottling": null}"#;
+    let config = ServiceConfig::parse(text).unwrap();
+    assert_eq!(config.for_method("/s/m"), Some(&MethodConfig::default()));
+    assert_eq!(config.retry_throttling(), None);
+    let none = ServiceConfig::parse(r#"{"methodConfig": null}"#).unwrap();
+    assert_eq!(none, ServiceConfig::default());
+    assert_eq!(
+        errors(r#"{"methodConfig": [null]}"#),
+        ["methodConfig[0] must be an object, its keys Unicode text, but it is null"]
+    );
+}
+
+// SC-6
+#[test]
+fn sc_6_a_config_that_says_nothing_is_valid() {
+    let config = ServiceConfig::parse(" {} ").unwrap();
+    assert_eq!(config, ServiceConfig::default());
+    assert_eq!((config.for_method("/s/m"), config.retry_throttling()), (None, None));
+    assert_eq!("{}".parse::<ServiceConfig>().unwrap(), config);
+}
+
+// SC-7
+#[test]
+fn sc_7_an_empty_text_is_invalid() {
+    let rows = [
+        ("", (1, 0)),
+        (" \n ", (2, 1)),
+        ("{", (1, 1)),
+        ("{\n \"a\": 1,\n}", (3, 1)),
+        ("{} {}", (1, 4)),
+        ("{'a': 1}", (1, 2)),
+    ];
+    for (text, position) in rows {
+        let errors = ServiceConfig::parse(text).unwrap_err();
+        assert_eq!(errors.iter().count(), 1, "{text:?}");
+        let error = errors.iter().next().unwrap();
+        assert_eq!((error.path(), error.position()), ("", Some(position)), "{text:?}");
+        let source = error.source().unwrap().to_string();
+        assert!(source.ends_with(&format!("at line {} column {}", position.0, position.1)));
+        assert_eq!(errors.to_string(), format!("the document is not JSON: {source}"), "{text:?}");
+        assert_eq!(errors.source().unwrap().to_string(), source, "{text:?}");
+    }
+}
+
+// SC-8
+#[test]
+fn sc_8_a_key_that_comes_twice_is_refused_at_every_level() {
+    let text = r#"{
+        "methodConfig": [{
+            "name": [{"service": "s", "service": "s"}], "timeout": null, "timeout": "1s",
+            "retryPolicy": {
+                "maxAttempts": 2, "initialBackoff": "1s", "maxBackoff": "1s", "maxAttempts": 2,
+                "backoffMultiplier": 1, "retryableStatusCodes": [14]
+            }
+        }, {
+            "hedgingPolicy": {"maxAttempts": 2, "m\u0061xAttempts": 3, "odd key\n": 1, "odd key\n": 1}
+        }],
+        "retryThrottling": {"tokenRatio": 1, "maxTokens": 1, "tokenRatio": 1},
+        "methodConfig": [], "unknown": 1, "unknown": 1, "unknown": 1, "": 1, "": 1
+    }"#;
+    let paths = [
+        "methodConfig",
+        "unknown",
+        "unknown",
+        r#"[""]"#,
+        "retryThrottling.tokenRatio",
+        "methodConfig[0].timeout",
+        "methodConfig[0].retryPolicy.maxAttempts",
+        "methodConfig[0].name[0].service",
+        "methodConfig[1].hedgingPolicy.maxAttempts",
+        r#"methodConfig[1].hedgingPolicy["odd key\n"]"#,
+    ];
+    assert_eq!(errors(text), paths.map(|path| format!("{path} must not be given twice")));
+}
+
+// SC-9
+#[test]
+fn sc_9_load_balancing_is_not_looked_at() {
+    let text = r#"{"loadBalancingPolicy": "no_such", "loadBalancingConfig": [{"no_such": {}}, 1]}"#;
+    assert_eq!(ServiceConfig::parse(text).unwrap(), ServiceConfig::default());
+}
+
+// SC-10
+#[test]
+fn sc_10_a_list_of_choices_is_no_service_config() {
+    let reason = "the document must be an object, its keys Unicode text, but it is";
+    assert_eq!(
+        errors(r#"[{"serviceConfig": {}}]"#),
+        [format!(r#"{reason} [{{"serviceConfig": {{}}}}]"#)]
+    );
+    for text in ["null", "true", "7", r#""{}""#, r#"{"\udead": 1}"#] {
+        assert_eq!(errors(text), [format!("{reason} {text}")]);
+    }
+}
+
+// SC-23
+#[test]
+fn sc_23_all_that_is_wrong_is_told_at_once() {
+    let text = r#"{
+        "retryThrottling": {"maxTokens": 0},
+        "methodConfig": [
+            {"name": [{}], "timeout": 1, "waitForReady": "true", "retryPolicy": {}},
+            17,
+            {"name": [{}], "retryPolicy": [], "hedgingPolicy": {
+                "maxAttempts": 1, "hedgingDelay": "-1s", "nonFatalStatusCodes": ["NOPE", 14, null]
+            }}
+        ]
+    }"#;
+    assert_eq!(
+        errors(text),
+        [
+            "retryThrottling.maxTokens must be a number from 0.001 to 1000, but it is 0",
+            "retryThrottling.tokenRatio is required",
+            r#"methodConfig[0].timeout must be a duration like "1.5s", not below 0, but it is 1"#,
+            r#"methodConfig[0].waitForReady must be true or false, but it is "true""#,
+            "methodConfig[0].retryPolicy.maxAttempts is required",
+            "methodConfig[0].retryPolicy.initialBackoff is required",
+            "methodConfig[0].retryPolicy.maxBackoff is required",
+            "methodConfig[0].retryPolicy.backoffMultiplier is required",
+            "methodConfig[0].retryPolicy.retryableStatusCodes is required",
+            "methodConfig[1] must be an object, its keys Unicode text, but it is 17",
+            "methodConfig[2].retryPolicy must be an object, its keys Unicode text, but it is []",
+            "methodConfig[2].hedgingPolicy.maxAttempts must be a whole number above 1, but it is 1",
+            r#"methodConfig[2].hedgingPolicy.hedgingDelay must be a duration like "1.5s", not below 0, but it is "-1s""#,
+            r#"methodConfig[2].hedgingPolicy.nonFatalStatusCodes[0] must be a status code other than OK, by its name or number, but it is "NOPE""#,
+            "methodConfig[2].hedgingPolicy.nonFatalStatusCodes[2] must be a status code other than OK, by its name or number, but it is null",
+            "methodConfig[2].hedgingPolicy must not be given beside `retryPolicy`",
+            "methodConfig[2].name[0] must not be the same as methodConfig[0].name[0]",
+        ]
+    );
+    let all = ServiceConfig::parse(text).unwrap_err();
+    assert!(all.source().is_none() && all.iter().all(|error| error.position().is_none()));
+    assert_eq!((&all).into_iter().count(), 17);
+    assert_eq!(all.into_iter().count(), 17);
+}
+
+#[test]
+fn an_error_shows_the_beginning_of_the_value_on_one_line() {
+    let text = format!("{{\"methodConfig\": {{\n\t\"é\": \"{}\"}}}}", "x".repeat(1000));
+    let shown = format!("{{  \"é\": \"{}…", "x".repeat(55));
+    assert_eq!(errors(&text), [format!("methodConfig must be a list, but it is {shown}")]);
+    let key = "k".repeat(1000);
+    let text = format!(r#"{{"{key}": 1, "{key}": 1}}"#);
+    let shown = "k".repeat(63);
+    assert_eq!(errors(&text), [format!("[\"{shown}…] must not be given twice")]);
+}
+
+#[test]
+fn a_reader_and_a_file_give_what_the_text_gives() {
+    let text = entries(&["[{}]"]);
+    let config = ServiceConfig::parse(&text).unwrap();
+    assert_eq!(ServiceConfig::read(text.as_bytes()).unwrap(), config);
+    assert_eq!(config.for_method("/s/m").unwrap().timeout, Some(Duration::from_secs(1)));
+
+    let errors = ServiceConfig::read(&b"{\"a\": \"\xff\"}"[..]).unwrap_err();
+    assert_eq!(
+        errors.to_string(),
+        "the document is not UTF-8: invalid utf-8 sequence of 1 bytes from index 7"
+    );
+
+    struct Broken;
+    impl io::Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("the disk is gone"))
+        }
+    }
+    let errors = ServiceConfig::read(Broken).unwrap_err();
+    assert_eq!(errors.to_string(), "the document cannot be read: the disk is gone");
+    assert!(errors.source().unwrap().is::<io::Error>());
+
+    let path = std::env::temp_dir().join(format!("service-config-{}.json", std::process::id()));
+    std::fs::write(&path, &text).unwrap();
+    let loaded = ServiceConfig::load(&path);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(loaded.unwrap(), config);
+    let errors = ServiceConfig::load(&path).unwrap_err();
+    let begins = format!("the document cannot be read from {}: ", path.display());
+    assert!(errors.to_string().starts_with(&begins), "{errors}");
+    assert!(errors.source().unwrap().is::<io::Error>());
+}

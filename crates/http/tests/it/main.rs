@@ -1,0 +1,15 @@
+//! Tests of what HTTP means to a retry.
+
+#![allow(missing_docs, reason = "tests")]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, its helpers too"
+)]
+
+mod heads;
+mod hints;
+mod status;
+#[cfg(feature = "hyper")]
+mod transport;

@@ -1,0 +1,94 @@
+//! Each transport error provoked for real, on loopback, and judged.
+
+mod crowd;
+mod http1;
+mod http2;
+#[cfg(feature = "reqwest")]
+mod reqwest_client;
+mod server;
+mod tls;
+#[cfg(feature = "tonic")]
+mod tonic_channel;
+
+use std::error::Error;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body::Frame;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Empty};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Builder, Client};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use reattempt_core::Undone;
+use reattempt_core::{Failure, FailureKind, Verdict};
+use reattempt_http::{reset_reason, undone, verdict_of_error};
+
+const NOT_CONNECTED: Verdict = Verdict::Unprocessed(Failure::new(FailureKind::Connect));
+const REFUSED: Verdict = Verdict::Unprocessed(Failure::new(FailureKind::Network));
+const LOST: Verdict = Verdict::Transient(Failure::new(FailureKind::Network));
+const TIMED_OUT: Verdict = Verdict::Transient(Failure::new(FailureKind::Timeout));
+
+type Body = BoxBody<Bytes, std::io::Error>;
+
+fn builder() -> Builder {
+    let mut builder = Client::builder(TokioExecutor::new());
+    builder.timer(TokioTimer::new());
+    builder
+}
+
+fn http1_client() -> Client<HttpConnector, Body> {
+    builder().build_http()
+}
+
+fn http2_client() -> Client<HttpConnector, Body> {
+    builder().http2_only(true).build_http()
+}
+
+fn get(uri: &str) -> Request<Body> {
+    let body = Empty::new().map_err(|never| match never {}).boxed();
+    Request::builder().uri(uri).body(body).unwrap()
+}
+
+/// A request whose own body breaks off, with an error that looks just like a lost connection's.
+fn post_that_breaks_off(uri: &str) -> Request<Body> {
+    Request::builder().method(Method::POST).uri(uri).body(BreaksOff.boxed()).unwrap()
+}
+
+#[derive(Debug)]
+struct BreaksOff;
+
+impl http_body::Body for BreaksOff {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionReset.into())))
+    }
+}
+
+/// Asserts on the verdict, and shows the chain that it was made of. Of what is asserted in this way,
+/// only a refusal by the server is left undone on a connection that was there.
+#[track_caller]
+fn assert_verdict<T>(
+    result: Result<T, impl Error + 'static>,
+    expected: impl Into<Option<Verdict>>,
+) {
+    let Err(error) = result else { panic!("the call succeeded") };
+    let expected = expected.into();
+    assert_eq!(verdict_of_error(&error), expected, "{error:?}");
+    let refused = (expected == Some(REFUSED)).then_some(Undone::Refused);
+    assert_eq!(undone(&error), refused, "{error:?}");
+}
+
+/// A request that was never handed to its connection.
+#[track_caller]
+fn assert_not_dispatched(error: &(dyn Error + 'static)) {
+    assert_eq!(verdict_of_error(error), Some(NOT_CONNECTED), "{error:?}");
+    assert_eq!(undone(error), Some(Undone::NotDispatched), "{error:?}");
+}

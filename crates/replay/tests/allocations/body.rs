@@ -1,0 +1,50 @@
+//! What the replayable body allocates on the path of a call that succeeds first time.
+
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http_body::Body;
+use http_body_util::{Empty, Full};
+use reattempt_replay::{ReplayBody, ReplayLimits};
+use reattempt_testing::allocations_of;
+
+fn read<B: Body<Data = Bytes> + ?Sized>(mut body: Pin<&mut B>) {
+    let mut context = Context::from_waker(Waker::noop());
+    while let Poll::Ready(Some(_)) = body.as_mut().poll_frame(&mut context) {}
+}
+
+/// Sends a body while a clone of it is kept.
+fn send<B>(body: B, limits: &ReplayLimits)
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let first = ReplayBody::new(body, limits);
+    let kept = first.try_clone();
+    {
+        let first = pin!(first);
+        read(first);
+    }
+    drop(kept);
+}
+
+#[test]
+fn one_allocation_for_a_body_of_one_frame_and_none_where_nothing_is_shared() {
+    let limits = ReplayLimits::default();
+    let data = Bytes::from_static(b"hello");
+    assert_eq!(allocations_of(|| send(Full::new(data.clone()), &limits)), 1);
+    assert_eq!(allocations_of(|| send(Empty::new(), &limits)), 0);
+    let unread = |limits: &ReplayLimits| {
+        let first = ReplayBody::new(Full::new(data.clone()), limits);
+        drop((first.try_clone(), first));
+    };
+    assert_eq!(allocations_of(|| unread(&limits)), 1);
+    assert_eq!(
+        allocations_of(|| unread(&limits.clone().per_call(1))),
+        1,
+        "it is in memory, whatever the cap"
+    );
+    assert_eq!(allocations_of(|| send(Full::new(data.clone()), &limits.clone().per_call(0))), 0);
+    assert_eq!(allocations_of(|| read(pin!(ReplayBody::passthrough(Full::new(data.clone()))))), 0);
+}

@@ -1,0 +1,347 @@
+//! Bodies that are known in full when they are made, and those that only look like it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Poll, Waker};
+
+use crate::support::*;
+use bytes::Bytes;
+use http_body::{Body, SizeHint};
+use http_body_util::{Full, StreamBody};
+use reattempt_replay::{ReplayBody, ReplayLimits, ReplayMemory};
+
+fn full(data: &'static str) -> Full<Bytes> {
+    Full::new(Bytes::from_static(data.as_bytes()))
+}
+
+fn data(bytes: &'static [u8]) -> Seen {
+    Seen::Data(Bytes::from_static(bytes))
+}
+
+/// The limits that scripts are read with.
+fn limits_of(memory: &ReplayMemory) -> ReplayLimits {
+    ReplayLimits::default().per_call(200).memory(memory.clone())
+}
+
+/// A script with an exact hint, and its control.
+fn exact(steps: &[Step], memory: &ReplayMemory) -> (Reader, Arc<Control>) {
+    let (script, control) = Script::new(steps);
+    (Box::pin(ReplayBody::in_memory(script.exact(), &limits_of(memory))), control)
+}
+
+#[test]
+fn a_reader_is_small_for_it_is_moved_with_its_request() {
+    type Streamed = StreamBody<Pin<Box<dyn Send>>>;
+    // A client moves its request more than twenty times.
+    assert_eq!(size_of::<ReplayBody<Full<Bytes>>>(), size_of::<Full<Bytes>>() + 24);
+    assert!(size_of::<ReplayBody<Streamed>>() <= 56);
+    assert_eq!(size_of::<Option<ReplayBody<Full<Bytes>>>>(), size_of::<ReplayBody<Full<Bytes>>>());
+}
+
+#[test]
+fn one_buffer_is_charged_once_while_a_reader_is_set_aside() {
+    let memory = ReplayMemory::new(100);
+    let limits = ReplayLimits::default().memory(memory.clone());
+    let mut first = Box::pin(ReplayBody::new(full(&"x".repeat(40).leak()[..]), &limits));
+    let kept = first.try_clone().unwrap();
+    assert_eq!(memory.used(), 40);
+    assert_eq!(first.size_hint().exact(), Some(40));
+    assert!(
+        matches!(poll(&mut first, Waker::noop()), Poll::Ready(Seen::Data(data)) if data.len() == 40)
+    );
+    assert_eq!((first.size_hint().exact(), first.is_end_stream()), (Some(0), true));
+    assert_eq!(read_all(&mut first), [Seen::End]);
+    assert!(!first.is_replayable() && first.try_clone().is_none(), "it was given out");
+    drop(first);
+    assert_eq!(memory.used(), 40, "the one set aside holds the charge");
+
+    // The attempt is sent as it is, and its clone is set aside.
+    let mut second = Box::pin(kept);
+    let kept = second.try_clone().unwrap();
+    assert_eq!(memory.used(), 40);
+    read_all(&mut second);
+    drop(second);
+    assert_eq!(memory.used(), 40);
+    let mut last = Box::pin(kept);
+    assert!(last.is_replayable());
+    assert!(matches!(poll(&mut last, Waker::noop()), Poll::Ready(Seen::Data(_))));
+    assert_eq!(memory.used(), 0, "handed on, and not kept");
+}
+
+#[test]
+fn a_second_clone_of_one_reader_is_charged_if_there_is_room() {
+    for (limit, used) in [(80, [40, 80, 40]), (40, [40, 40, 0])] {
+        let memory = ReplayMemory::new(limit);
+        let limits = ReplayLimits::default().memory(memory.clone());
+        let first = ReplayBody::new(full("0123456789012345678901234567890123456789"), &limits);
+        let one = first.try_clone().unwrap();
+        assert_eq!(memory.used(), used[0]);
+        let two = first.try_clone().unwrap();
+        assert!(two.is_replayable());
+        assert_eq!(memory.used(), used[1]);
+        drop(one);
+        assert_eq!(memory.used(), used[2]);
+        drop((first, two));
+        assert_eq!(memory.used(), 0);
+    }
+}
+
+#[test]
+fn one_buffer_that_finds_no_room_is_sent_once_and_can_be_sent_again_while_unread() {
+    let memory = ReplayMemory::new(40);
+    let limits = ReplayLimits::default().memory(memory.clone());
+    let other = ReplayBody::new(full("takes 32"), &limits);
+    let mut first = Box::pin(ReplayBody::new(full("no room"), &limits));
+    let kept = first.try_clone().unwrap();
+    assert!(kept.is_replayable(), "nothing was read yet");
+    assert_eq!(first.size_hint().exact(), Some(7));
+    assert_eq!(read_all(&mut first), [data(b"no room"), Seen::End]);
+    assert!(!kept.is_replayable());
+    assert_eq!(read_all(&mut Box::pin(kept)), [Seen::NotKept, Seen::End]);
+    drop(other);
+    assert_eq!(memory.used(), 0);
+}
+
+#[test]
+fn one_buffer_over_the_cap_can_be_sent_again_while_unread() {
+    let limits = ReplayLimits::default().per_call(32);
+    let body = full("this is longer than thirty-two bytes");
+    let first = ReplayBody::new(body, &limits);
+    let kept = first.try_clone().unwrap();
+    drop(first);
+    assert!(kept.is_replayable());
+    assert_eq!(read_all(&mut Box::pin(kept)).len(), 2);
+}
+
+// trap 41
+#[test]
+fn body_of_unknown_type_is_unpolled_when_new() {
+    let polls = |control: &Control| control.polls.load(Ordering::SeqCst);
+    for exact in [false, true] {
+        for make in [ReplayBody::<Script>::new, ReplayBody::<Script>::read_ahead] {
+            let (script, control) = Script::new(&[Step::Data(b"whole")]);
+            let script = if exact { script.exact() } else { script };
+            let mut body: Reader = Box::pin(make(script.tells_end(false), &unlimited()));
+            let mut kept = clone(&body);
+            assert_eq!((polls(&control), body.is_end_stream()), (0, false));
+            assert_eq!(poll(&mut body, Waker::noop()), Poll::Ready(data(b"whole")));
+            // Of one that gives no length only `read_ahead` finds out.
+            let found = exact || polls(&control) == 2;
+            assert_eq!(body.is_end_stream(), found, "so that no empty frame is sent after it");
+            assert_eq!(read_all(&mut body), [Seen::End]);
+            assert_eq!(read_all(&mut kept), [data(b"whole"), Seen::End]);
+            assert_eq!(polls(&control), 2);
+        }
+    }
+}
+
+#[test]
+fn body_of_known_type_is_held_when_new() {
+    let kind = |body: &dyn std::fmt::Debug| format!("{body:?}");
+    let limits = ReplayLimits::default();
+    let memory = ReplayMemory::new(1000);
+    let limits_of_all = limits.clone().memory(memory.clone());
+    let _full = ReplayBody::new(full("known"), &limits_of_all);
+    assert_eq!(memory.used(), 32);
+    let _string = ReplayBody::new("known".to_owned(), &limits_of_all);
+    assert_eq!(memory.used(), 64);
+    let (script, control) = Script::new(&[Step::Data(b"whole")]);
+    let added = ReplayBody::new(script, &limits_of_all.in_memory::<Script>());
+    assert_eq!((memory.used(), control.polls.load(Ordering::SeqCst)), (96, 1));
+    assert!(kind(&added).contains("kept"));
+    // A type need not be `'static`.
+    let text = String::from("borrowed");
+    let body = http_body_util::BodyExt::map_frame(full("text"), |frame| {
+        assert_eq!(text, "borrowed");
+        frame
+    });
+    assert!(ReplayBody::new(body, &limits).is_replayable());
+}
+
+#[test]
+fn body_over_the_cap_is_kept_if_in_memory() {
+    static LARGE: [u8; 100] = [7; 100];
+    let memory = ReplayMemory::new(150);
+    let limits = ReplayLimits::default().per_call(10).memory(memory.clone());
+    let body = || Full::new(Bytes::from_static(&LARGE));
+    let mut first = Box::pin(ReplayBody::new(body(), &limits));
+    let kept = first.try_clone().unwrap();
+    assert_eq!(memory.used(), 100, "by reference, and charged to the bound over all bodies");
+    read_all(&mut first);
+    assert!(kept.is_replayable());
+
+    // Past the bound it is not kept, and can be sent again while unread.
+    let mut first = Box::pin(ReplayBody::new(body(), &limits));
+    let second = first.try_clone().unwrap();
+    assert_eq!(memory.used(), 100);
+    assert!(second.is_replayable());
+    read_all(&mut first);
+    assert!(!second.is_replayable());
+}
+
+#[test]
+fn streamed_body_longer_than_the_cap_keeps_none() {
+    let memory = ReplayMemory::new(1000);
+    let limits = ReplayLimits::default().per_call(10).memory(memory.clone());
+    let steps = [Step::Data(b"six..."), Step::Data(b"six...")];
+    let mut first = Box::pin(ReplayBody::new(Script::new(&steps).0.exact(), &limits));
+    let kept = clone(&first);
+    assert!(kept.is_replayable(), "nothing was read yet");
+    assert_eq!(poll(&mut first, Waker::noop()), Poll::Ready(data(b"six...")));
+    assert_eq!(memory.used(), 0);
+    assert!(!kept.is_replayable());
+    assert_eq!(read_all(&mut first), [data(b"six..."), Seen::End]);
+}
+
+/// A script that tells nothing of its length, and its control.
+fn untold(steps: &[Step], tells_end: bool, memory: &ReplayMemory) -> (Moved, Arc<Control>) {
+    let (script, control) = Script::new(steps);
+    let body = Box::pin(script.tells_end(tells_end));
+    (Box::pin(ReplayBody::in_memory(body, &limits_of(memory))), control)
+}
+
+/// A reader of a body that can be moved.
+type Moved = Pin<Box<ReplayBody<Pin<Box<Script>>>>>;
+
+#[test]
+fn one_frame_is_known_in_full_whatever_was_told_of_its_length() {
+    let memory = ReplayMemory::new(1000);
+    for (tells_end, polls) in [(true, 1), (false, 2)] {
+        let (mut first, control) = untold(&[Step::Data(&[7; 40])], tells_end, &memory);
+        let kept = first.try_clone().unwrap();
+        assert_eq!(format!("{:?}", first.size_hint()), format!("{:?}", SizeHint::default()));
+        assert_eq!(memory.used(), 40, "it lies in memory");
+        assert!(!first.is_end_stream());
+        assert_eq!(poll(&mut first, Waker::noop()), Poll::Ready(data(&[7; 40])));
+        assert!(first.is_end_stream(), "so that no empty frame is sent after it");
+        assert_eq!(format!("{:?}", first.size_hint()), format!("{:?}", SizeHint::default()));
+        assert_eq!(read_all(&mut Box::pin(kept)), [data(&[7; 40]), Seen::End]);
+        assert_eq!(control.polls.load(Ordering::SeqCst), polls);
+        assert_eq!(memory.used(), 0);
+    }
+    let exact = Script::new(&[Step::Data(b"whole")]).0.exact().tells_end(false);
+    let mut body = Box::pin(ReplayBody::new(exact, &unlimited()));
+    assert_eq!(body.size_hint().exact(), Some(5));
+    assert_eq!(read_all(&mut body), [data(b"whole"), Seen::End]);
+}
+
+#[test]
+fn a_body_that_is_asked_whatever_it_told_is_asked_for_two_frames_at_most() {
+    let memory = ReplayMemory::new(1000);
+    let rows: [(&[Step], usize, usize); 5] = [
+        (&[Step::Data(b"a"), Step::Data(b"b"), Step::Data(b"c")], 2, 4),
+        (&[Step::Wait, Step::Data(b"a")], 1, 3),
+        (&[Step::Trailers("sum")], 1, 2),
+        (&[Step::Fail], 1, 1),
+        (&[Step::Data(&[7; 201]), Step::Data(b"b")], 2, 3),
+    ];
+    for (steps, ahead, all) in rows {
+        let (mut first, control) = untold(steps, false, &memory);
+        let polls = || control.polls.load(Ordering::SeqCst);
+        assert_eq!(polls(), ahead, "{steps:?}");
+        let kept = first.try_clone().unwrap();
+        control.open_silently();
+        assert_eq!(read_all(&mut first), expected(steps));
+        assert_eq!(polls(), all, "{steps:?}");
+        assert_eq!(read_all(&mut Box::pin(kept)), expected(steps), "{steps:?} again");
+        drop(first);
+        assert_eq!(memory.used(), 0);
+    }
+
+    let steps = [Step::Data(&[7; 60]), Step::Data(&[7; 60])];
+    let memory = ReplayMemory::new(100);
+    let (mut first, _control) = untold(&steps, false, &memory);
+    assert_eq!(memory.used(), 0, "both together have no room");
+    let full = ReplayBody::new(full(&"x".repeat(100).leak()[..]), &limits_of(&memory));
+    let (mut second, _control) = untold(&steps, false, &memory);
+    drop(full);
+    assert_eq!(read_all(&mut first), expected(&steps));
+    assert_eq!(read_all(&mut second), expected(&steps));
+    assert_eq!(memory.used(), 0);
+
+    let (script, control) = Script::new(&[Step::Data(b"a")]);
+    let nothing = ReplayLimits::default().per_call(0);
+    let body = ReplayBody::new(Box::pin(script), &nothing);
+    assert!(!body.is_replayable());
+    let script = Script::new(&[]).0;
+    assert!(ReplayBody::new(Box::pin(script), &nothing).is_replayable(), "it is empty");
+    let (bounded, of_bounded) = Script::new(&[Step::Data(b"a")]);
+    let mut hint = SizeHint::new();
+    hint.set_upper(1);
+    let _body = ReplayBody::new(Box::pin(bounded.hinting(hint)), &unlimited());
+    assert_eq!([control, of_bounded].map(|control| control.polls.load(Ordering::SeqCst)), [0, 0]);
+}
+
+#[test]
+fn what_was_said_ahead_is_not_lost() {
+    let memory = ReplayMemory::new(1000);
+    // What the data is charged with that is read ahead of a body that tells its length, and of one that
+    // does not.
+    let cases: [(&[Step], usize, usize); 6] = [
+        (&[Step::Data(b"a"), Step::Data(b"b")], 32, 64),
+        (&[Step::Data(b"a"), Step::Trailers("sum")], 32, 32),
+        (&[Step::Data(b""), Step::Data(b"ab")], 32, 64),
+        (&[Step::Fail, Step::Data(b"never")], 0, 0),
+        (&[Step::Yield, Step::Data(b"ab")], 0, 0),
+        (&[Step::Data(b"ab"), Step::Yield], 32, 32),
+    ];
+    for (steps, of_told, of_untold) in cases {
+        let (mut first, _control) = exact(steps, &memory);
+        let kept = clone(&first);
+        assert!(!first.source_failed(), "nobody has got so far");
+        assert_eq!(memory.used(), of_told, "{steps:?} unread");
+        assert_eq!(read_all(&mut first), expected(steps), "{steps:?}");
+        assert_eq!(kept.source_failed(), matches!(steps[0], Step::Fail));
+        if let [Step::Data(_), Step::Data(_)] = steps {
+            assert_eq!(memory.used(), 64, "each frame is charged once");
+        }
+        let mut second = clone(&kept);
+        assert_eq!(read_all(&mut second), expected(steps), "{steps:?} again");
+        drop((first, second, kept));
+        assert_eq!(memory.used(), 0);
+
+        let (mut first, _control) = untold(steps, true, &memory);
+        let mut second = Box::pin(first.try_clone().unwrap());
+        assert_eq!(memory.used(), of_untold, "{steps:?} unread");
+        // In turns, so that neither is far ahead.
+        let (mut one, mut two) = (Vec::new(), Vec::new());
+        while two.last() != Some(&Seen::End) {
+            for (reader, seen) in [(&mut first, &mut one), (&mut second, &mut two)] {
+                if let Poll::Ready(next) = poll(reader, Waker::noop()) {
+                    seen.push(next);
+                }
+            }
+        }
+        assert_eq!([one, two], [expected(steps), expected(steps)], "{steps:?} untold");
+        drop((first, second));
+        assert_eq!(memory.used(), 0);
+    }
+}
+
+#[test]
+fn a_length_that_is_a_lie_changes_nothing() {
+    let steps = [Step::Data(b"four"), Step::Data(b"more")];
+    for hint in [1, 3, 4, 5, 99] {
+        for steps in [&steps[..1], &steps[..]] {
+            let script = Script::new(steps).0.hinting(SizeHint::with_exact(hint));
+            let mut first = Box::pin(ReplayBody::in_memory(script, &unlimited()));
+            let mut second = clone(&first);
+            assert_eq!(read_all(&mut first), expected(steps), "{hint}");
+            assert_eq!(read_all(&mut second), expected(steps), "{hint}");
+        }
+    }
+    let nothing = Script::new(&[]).0.tells_end(false).hinting(SizeHint::with_exact(5));
+    let mut body = Box::pin(ReplayBody::new(nothing, &unlimited()));
+    assert_eq!(read_all(&mut body), [Seen::End]);
+}
+
+#[test]
+fn a_body_that_was_not_ready_ahead_wakes_the_reader_that_asks() {
+    let (mut body, control) = exact(&[Step::Wait, Step::Data(b"late")], &ReplayMemory::new(1000));
+    let flag = Flag::new();
+    assert!(poll(&mut body, &flag.waker()).is_pending());
+    assert!(control.open());
+    assert_eq!(flag.take(), 1);
+    assert_eq!(read_all(&mut body), [data(b"late"), Seen::End]);
+}

@@ -1,0 +1,22 @@
+//! Any body, any order of reading, cloning, dropping and cancelling: every reader sees exactly the
+//! body or ends with the error that says why not, nobody starves, and what is kept is accounted for.
+//!
+//! The property is a function over plain bytes, `crate::support::course::check`, for a fuzzer to call as well.
+
+use crate::support::course::check;
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 6000,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(7),
+        ..ProptestConfig::default()
+    })]
+
+    // trap 33
+    #[test]
+    fn body_of_any_course_is_replayed(bytes in prop::collection::vec(any::<u8>(), 0..160)) {
+        check(&bytes);
+    }
+}

@@ -1,0 +1,106 @@
+//! What holds for every legal setting and every course of events.
+
+use core::time::Duration;
+
+use crate::support::THROTTLED;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use reattempt_core::{Random, Schedule, SentAt};
+use reattempt_schedule_responsive::Responsive;
+use reattempt_testing::{Always, Seeded};
+
+/// Nanoseconds above 0; the ends as likely as what lies between.
+fn nanos() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(1), Just(u64::MAX), 1..=10_000_000_000_u64, 1..=u64::MAX]
+}
+
+fn settings() -> impl Strategy<Value = (Responsive, Duration, Duration)> {
+    let factors = (
+        prop_oneof![Just(1.0), Just(f64::MAX), 1.0..3.0_f64],
+        prop_oneof![Just(f64::MIN_POSITIVE), Just(1.0 - f64::EPSILON), 0.1..0.99_f64],
+        prop_oneof![Just(0.0), Just(1.0), 0.0..=1.0_f64],
+    );
+    let spread = prop_oneof![Just(Duration::MAX), nanos().prop_map(Duration::from_nanos)];
+    (nanos(), nanos(), factors, spread, 1..4_u32).prop_map(
+        |(one, other, (up, down, randomisation), spread, threshold)| {
+            let initial = Duration::from_nanos(one.min(other));
+            let max = Duration::from_nanos(one.max(other));
+            // The shorter first, whichever of the two the default would refuse.
+            let longest = Responsive::new().max(Duration::from_nanos(u64::MAX)).unwrap();
+            let pace = longest.initial(initial).unwrap().max(max).unwrap();
+            let pace = pace.up(up).unwrap().down(down).unwrap().threshold(threshold).unwrap();
+            let pace = pace.randomisation(randomisation).unwrap().max_randomisation(spread);
+            (pace, initial, max)
+        },
+    )
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Refused,
+    Accepted,
+    /// With a note that somebody took at some other time.
+    RefusedBy(u64),
+    AcceptedBy(u64),
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        Just(Event::Refused),
+        Just(Event::Accepted),
+        Just(Event::Accepted),
+        any::<u64>().prop_map(Event::RefusedBy),
+        any::<u64>().prop_map(Event::AcceptedBy),
+    ];
+    prop::collection::vec(event, 0..120)
+}
+
+fn config() -> ProptestConfig {
+    ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..<_>::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    // trap 22
+    #[test]
+    fn trap_22_the_interval_is_0_or_within_its_bounds(
+        (pace, initial, max) in settings(),
+        events in events(),
+        seed in any::<u64>(),
+    ) {
+        let sources: [Box<dyn Random>; 3] =
+            [Box::new(Always(0)), Box::new(Always(u64::MAX)), Box::new(Seeded::new(seed))];
+        for mut random in sources {
+            for event in &events {
+                let random = random.as_mut();
+                match *event {
+                    Event::Refused => pace.on_failure(pace.on_send(), &THROTTLED, random),
+                    Event::Accepted => pace.on_success(pace.on_send(), random),
+                    Event::RefusedBy(note) => pace.on_failure(SentAt(note), &THROTTLED, random),
+                    Event::AcceptedBy(note) => pace.on_success(SentAt(note), random),
+                }
+                let interval = pace.interval();
+                prop_assert!(
+                    interval.is_zero() || (initial..=max).contains(&interval),
+                    "{interval:?} is not 0 or within {initial:?}..={max:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_never_shortens_the_interval_without_randomisation(
+        (pace, _, max) in settings(),
+        refusals in 1..60_usize,
+    ) {
+        let pace = pace.randomisation(0.0).unwrap();
+        let mut before = Duration::ZERO;
+        for _ in 0..refusals {
+            pace.on_failure(pace.on_send(), &THROTTLED, &mut Always(0));
+            let interval = pace.interval();
+            prop_assert!(interval >= before.min(max) && interval <= max);
+            before = interval;
+        }
+    }
+}

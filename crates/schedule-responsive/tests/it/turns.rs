@@ -1,0 +1,164 @@
+//! Turns: when each is due, and the rule that moves the interval between them.
+
+use core::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use crate::support::{THROTTLED, accept, refuse};
+use reattempt_core::{Delays, Failure, FailureKind, NextRetry, Schedule};
+use reattempt_schedule_responsive::Responsive;
+use reattempt_testing::{Never, ms, secs};
+
+/// From 100 ms, doubled, and shortened to nine tenths by two successes.
+fn turns() -> Responsive {
+    let pace = Responsive::new().initial(ms(100)).and_then(|pace| pace.up(2.0));
+    let pace = pace.and_then(|pace| pace.randomisation(0.0)).and_then(|pace| pace.threshold(2));
+    let pace = pace.expect("legal settings");
+    pace.give_turns();
+    pace
+}
+
+#[test]
+fn turns_are_one_interval_apart() {
+    let pace = turns();
+    assert_eq!(pace.take_turn(secs(9), 5), Ok(()), "nothing is paced yet");
+    refuse(&pace, &mut Never);
+    // The first that asks waits for an interval, and those behind it for more.
+    assert_eq!(pace.turn_due(secs(10), 1), secs(10) + ms(200));
+    assert_eq!(pace.take_turn(secs(10), 0), Err(secs(10) + ms(100)));
+    assert_eq!(pace.take_turn(secs(10), 1), Err(secs(10) + ms(200)));
+    assert_eq!(pace.take_turn(secs(10) + ms(100), 1), Err(secs(10) + ms(200)));
+    assert_eq!(pace.take_turn(secs(10) + ms(100), 0), Ok(()));
+    assert_eq!(pace.take_turn(secs(10) + ms(100), 0), Err(secs(10) + ms(200)));
+    // One that is late by up to 2 ms delays none behind it; one by more does.
+    assert_eq!(pace.take_turn(secs(10) + ms(202), 0), Ok(()));
+    assert_eq!(pace.take_turn(secs(10) + ms(202), 0), Err(secs(10) + ms(300)));
+    assert_eq!(pace.take_turn(secs(20), 0), Ok(()));
+    assert_eq!(pace.take_turn(secs(20), 0), Err(secs(20) + ms(98)));
+}
+
+#[test]
+fn an_interval_that_grows_delays_the_next_turn() {
+    let pace = turns();
+    refuse(&pace, &mut Never);
+    assert_eq!(pace.take_turn(secs(1), 0), Err(ms(1100)));
+    refuse(&pace, &mut Never);
+    assert_eq!(pace.take_turn(ms(1100), 0), Err(ms(1200)));
+}
+
+#[test]
+fn far_ahead_no_turn_overflows() {
+    let pace = turns();
+    refuse(&pace, &mut Never);
+    let _ = pace.take_turn(Duration::MAX, usize::MAX);
+    assert!(pace.turn_due(secs(1), usize::MAX) > secs(1_000_000));
+}
+
+/// A step down is a probe: refused, it is undone, and no more.
+#[test]
+fn a_refused_step_down_is_undone() {
+    let pace = turns();
+    refuse(&pace, &mut Never);
+    refuse(&pace, &mut Never);
+    accept(&pace, &mut Never);
+    assert_eq!(accept(&pace, &mut Never), ms(180));
+    assert_eq!(refuse(&pace, &mut Never), ms(200));
+    // A second refusal in a row is news of its own.
+    assert_eq!(refuse(&pace, &mut Never), ms(400));
+}
+
+/// A call admitted before the step down was refused at the longer interval: that one was too short.
+#[test]
+fn a_refusal_from_before_a_step_moves_up() {
+    let pace = turns();
+    refuse(&pace, &mut Never);
+    refuse(&pace, &mut Never);
+    let early = pace.on_send();
+    accept(&pace, &mut Never);
+    assert_eq!(accept(&pace, &mut Never), ms(180));
+    pace.on_failure(early, &THROTTLED, &mut Never);
+    assert_eq!(pace.interval(), ms(400));
+}
+
+#[test]
+fn successes_from_before_a_move_do_not_count() {
+    let pace = turns();
+    refuse(&pace, &mut Never);
+    let early = [pace.on_send(), pace.on_send()];
+    refuse(&pace, &mut Never);
+    for sent_at in early {
+        pace.on_success(sent_at, &mut Never);
+    }
+    assert_eq!(pace.interval(), ms(200));
+}
+
+/// Refusals without a success between are one piece of news: successes halve the interval, down to one
+/// move up from where they began.
+#[test]
+fn after_a_run_of_refusals_successes_halve() {
+    let pace = turns();
+    for expected in [100, 200, 400, 800, 1600] {
+        assert_eq!(refuse(&pace, &mut Never), ms(expected));
+    }
+    for expected in [800, 400, 200, 200, 180] {
+        assert_eq!(accept(&pace, &mut Never), ms(expected));
+    }
+    // They began at 200 ms, to which the first refusal went back.
+    for expected in [200, 400, 800] {
+        assert_eq!(refuse(&pace, &mut Never), ms(expected));
+    }
+    assert_eq!(accept(&pace, &mut Never), ms(400));
+    assert_eq!(accept(&pace, &mut Never), ms(400));
+}
+
+/// From a long outage it is back at once: eleven successes, where the schedule's rule takes some 700.
+#[test]
+fn after_an_outage_the_pace_is_back_soon() {
+    let pace = turns();
+    for _ in 0..20 {
+        refuse(&pace, &mut Never);
+    }
+    assert_eq!(pace.interval(), secs(15 * 60));
+    let successes = (1..).find(|_| accept(&pace, &mut Never) <= ms(200));
+    assert_eq!(successes, Some(13));
+}
+
+#[test]
+fn turns_have_defaults_of_their_own() {
+    let pace = Responsive::new();
+    let clone = pace.clone();
+    clone.give_turns();
+    assert_eq!(refuse(&pace, &mut Never), Duration::from_micros(10));
+    let set = Responsive::new().initial(ms(7)).expect("legal");
+    set.give_turns();
+    assert_eq!(refuse(&set, &mut Never), ms(7));
+    // A retry still waits for the schedule's, whatever the turns are.
+    let retry = NextRetry::new(0, Failure::new(FailureKind::Server));
+    assert_eq!(pace.delays().next_delay(&retry, &mut Never), Some(ms(500)));
+}
+
+/// However many threads ask, no two take one turn.
+#[test]
+fn threads_never_share_a_turn() {
+    let pace = turns();
+    refuse(&pace, &mut Never);
+    let _ = pace.take_turn(secs(1), 0);
+    let (clock, taken) = (AtomicU64::new(1000), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                loop {
+                    let now = clock.fetch_add(1, Ordering::SeqCst);
+                    if now > 11_000 {
+                        break;
+                    }
+                    if pace.take_turn(ms(now), 0).is_ok() {
+                        taken.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+            });
+        }
+    });
+    let taken = taken.into_inner();
+    assert!((1..=100).contains(&taken), "{taken}");
+}

@@ -1,0 +1,14 @@
+//! Helpers that the tests of several crates share.
+//!
+//! The crate is not published. Other crates name it by path only, among their dev-dependencies, so that their
+//! packages do not need it.
+
+mod allocator;
+mod random;
+mod schedule;
+mod time;
+
+pub use allocator::{CountingAllocator, allocations, allocations_of, bytes_in_use};
+pub use random::{Always, Never, Seeded};
+pub use schedule::{FailingCall, bounds, first};
+pub use time::{ms, secs};

@@ -1,0 +1,45 @@
+//! A call that asks a schedule for its delays as the engine does.
+
+use std::time::Duration;
+
+use reattempt_core::{Delays, Failure, FailureKind, NextRetry, Random, Schedule};
+
+use crate::random::Always;
+
+/// A call that fails again and again.
+#[derive(Debug)]
+pub struct FailingCall<D> {
+    delays: D,
+    number: u32,
+    previous: Option<Duration>,
+}
+
+impl<D: Delays> FailingCall<D> {
+    /// Creates a call that waits by `schedule`.
+    pub fn new<S: Schedule<Delays = D>>(schedule: &S) -> Self {
+        Self { delays: schedule.delays(), number: 0, previous: None }
+    }
+
+    /// Returns the delay before the next retry, which is then the previous one.
+    pub fn next(&mut self, random: &mut dyn Random) -> Option<Duration> {
+        let retry = NextRetry::new(self.number, Failure::new(FailureKind::Server));
+        let delay = self.delays.next_delay(&retry.after(self.previous), random)?;
+        self.number = self.number.saturating_add(1);
+        self.previous = Some(delay);
+        Some(delay)
+    }
+}
+
+/// Returns the first `count` delays of a call, fewer if the schedule ends.
+pub fn first<S: Schedule>(count: usize, schedule: &S, random: &mut dyn Random) -> Vec<Duration> {
+    let mut call = FailingCall::new(schedule);
+    (0..count).map_while(|_| call.next(random)).collect()
+}
+
+/// Returns the lowest and the highest of each of the first `count` delays, for schedules whose delays do not
+/// depend on each other.
+pub fn bounds<S: Schedule>(count: usize, schedule: &S) -> Vec<(Duration, Duration)> {
+    let low = first(count, schedule, &mut Always(0));
+    let high = first(count, schedule, &mut Always(u64::MAX));
+    low.into_iter().zip(high).collect()
+}
