@@ -75,7 +75,8 @@ fn read(path: &Path) -> Result<String, String> {
 
 /// Returns the Rust files in which tests are looked for, sorted.
 fn sources(root: &Path) -> Result<Vec<PathBuf>, String> {
-    let (mut folders, mut files) = (vec![root.join("crates"), root.join("tests")], vec![]);
+    let mut folders = vec![root.join("crates"), root.join("tests"), root.join("checks/mistakes")];
+    let mut files = vec![];
     while let Some(folder) = folders.pop() {
         let entries =
             fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
