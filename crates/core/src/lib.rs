@@ -42,6 +42,7 @@ mod config_error;
 mod decide;
 mod failure;
 mod for_failures;
+pub mod guard;
 mod hedge;
 mod jitter;
 mod random;

@@ -1,0 +1,161 @@
+//! The contract of admission control: a guard admits or refuses every attempt, the first included.
+//!
+//! A [`Budget`](crate::Budget) limits retries. A [`Guard`] limits attempts: a circuit breaker, a rate limit, a bulkhead.
+//! It is a state machine over plain values. Time is an argument, and a waiting call is a
+//! [`Waker`] that the guard wakes, so that nothing here needs a runtime.
+//!
+//! | step of an attempt | method |
+//! |---|---|
+//! | the attempt arrives | [`Guard::admit`] |
+//! | it waits, and is polled | [`Guard::resume`] |
+//! | it has waited for another guard | [`Guard::renew`] |
+//! | it has ended, or is not sent at all | [`Guard::end`] |
+//! | it is only planned (a hedge) | [`Guard::check`] |
+//!
+//! A guard of your own needs `admit` and `end`:
+//!
+//! ```
+//! use std::sync::atomic::{AtomicBool, Ordering};
+//! use std::time::Duration;
+//! use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused};
+//!
+//! /// Refuses everything during maintenance.
+//! struct Maintenance(AtomicBool);
+//!
+//! impl Guard for Maintenance {
+//!     type Ticket = ();
+//!     fn admit(&self, _: &Arrival<'_>) -> Admit<()> {
+//!         match self.0.load(Ordering::Relaxed) {
+//!             true => Admit::Refused(Refused::new(GuardKind::Custom, Reason::Isolated)),
+//!             false => Admit::Admitted(()),
+//!         }
+//!     }
+//!     fn end(&self, _: (), _: &End, _: Duration) -> Option<()> { None }
+//! }
+//!
+//! let guard = Maintenance(AtomicBool::new(true));
+//! let arrival = Arrival::new("https://example.com", Duration::ZERO);
+//! assert!(matches!(guard.admit(&arrival), Admit::Refused(_)));
+//! ```
+//!
+//! # The layer (not built)
+//!
+//! One layer, one future and one error serve all guards, in `reattempt::guard`:
+//!
+//! 1. `GuardLayer::new(guard)` takes one guard. Several guards are a pair, `(breaker, (limit, bulkhead))`, in the order in
+//!    which they decide. An erased form stands beside [`Guard`] there.
+//! 2. `call` recognises the deadline first: a call whose deadline has passed is not sent.
+//! 3. It computes the destination and reads the clock once, and calls [`admit`](Guard::admit).
+//! 4. *Admitted*: the readied instance is called. *Waiting*: the future holds the ticket and one timer; each poll calls
+//!    [`resume`](Guard::resume), and the timer is set to its `until`. After the wait the inner service is readied anew.
+//! 5. *Refused*: the error is a `BoxError` around [`Refused`]; gRPC answers UNAVAILABLE, or RESOURCE_EXHAUSTED for a limit of
+//!    the caller's own.
+//! 6. The readied instance is replaced by a clone if a guard can wait or has refused, so that no readiness is left reserved.
+//! 7. The future holds a pass, which ends its ticket exactly once, also when it is dropped or unwinds: *judged* at the response
+//!    (gRPC: at the trailers), *abandoned* once the inner future was polled, *unsent* before.
+//! 8. An attempt dropped at or after its deadline is judged as failed, because it is a timeout.
+//! 9. [`Health`] comes from the classification: success is served; a retryable failure is failed or overloaded; a permanent
+//!    one follows a table of its own; an error of the caller's own body is ignored. Overrides apply.
+//! 10. [`end`](Guard::end) returns the ticket of a guard that holds its place to the end of the body. Only then is the body
+//!     wrapped; the wrapper ends the ticket as *over*.
+//! 11. [`Refused`] is recognised before any classifier. No outer breaker, limit, throttle or budget counts it.
+//! 12. Retry sends again only if [`Refused::wait`] fits deadline and elapsed time. A refused hedge is "not sent": hedges arrive
+//!     [impatient](Arrival::impatient), and [`check`](Guard::check) is asked before one is planned.
+//! 13. Observers receive waiting and refused; state changes are the guard's own callbacks.
+
+mod arrival;
+mod chain;
+mod end;
+mod refused;
+
+use alloc::sync::Arc;
+use core::task::Waker;
+use core::time::Duration;
+
+pub use arrival::{Admit, Arrival, Resume};
+pub use chain::PairTicket;
+pub use end::{BodyEnd, End, Health};
+pub use refused::{GuardKind, Reason, Refused};
+
+/// Admission control for every attempt, the first included.
+///
+/// One guard serves all calls, from any thread. Each ticket that it gave out is passed to [`end`](Guard::end) exactly once,
+/// unless [`resume`](Guard::resume) or [`renew`](Guard::renew) took it back by refusing.
+///
+/// A pair of guards is a guard: the second is asked only if the first admits. So is `Option<G>`, which admits
+/// everything if it is `None`, and `Arc<G>`.
+pub trait Guard: Send + Sync + 'static {
+    /// The proof that an attempt was admitted or is queued.
+    type Ticket: Send + Sync + 'static;
+
+    /// Decides about an attempt that arrives.
+    ///
+    /// An arrival that is not [patient](Arrival::patient) is never answered with [`Admit::Waiting`].
+    fn admit(&self, arrival: &Arrival<'_>) -> Admit<Self::Ticket>;
+
+    /// Records the end of an attempt, or that it is not sent after all.
+    ///
+    /// Returns the ticket if the guard holds its place until the response body ends. That ticket is then
+    /// ended once more, with [`End::Over`].
+    fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket>;
+
+    /// Decides about an attempt that waits, and keeps `waker` for the moment at which it need not wait longer.
+    ///
+    /// After [`Resume::Refused`] the ticket is void: the guard has released what it stood for. Default: admitted.
+    fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        let _ = (ticket, arrival, waker);
+        Resume::Admitted
+    }
+
+    /// Decides again about an attempt that this guard admitted and that has waited for another guard since.
+    ///
+    /// Default: the ticket ends [unsent](End::Unsent), and the attempt arrives anew, impatient. A guard whose
+    /// places are scarce returns the ticket as it is, so that the attempt does not lose its place.
+    ///
+    /// # Errors
+    /// The refusal, if the guard does not admit the attempt any longer. The ticket has ended then.
+    fn renew(&self, ticket: Self::Ticket, arrival: &Arrival<'_>) -> Result<Self::Ticket, Refused> {
+        drop(self.end(ticket, &End::Unsent, arrival.now));
+        match self.admit(&arrival.impatient()) {
+            Admit::Admitted(ticket) => Ok(ticket),
+            Admit::Refused(refused) => Err(refused),
+            Admit::Waiting(ticket) => {
+                drop(self.end(ticket, &End::Unsent, arrival.now));
+                Err(Refused::new(GuardKind::Custom, Reason::Full))
+            }
+        }
+    }
+
+    /// Returns the decision that [`admit`](Guard::admit) would make, and takes nothing. Default: admitted.
+    ///
+    /// # Errors
+    /// The refusal that an attempt would receive now.
+    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        let _ = arrival;
+        Ok(())
+    }
+}
+
+impl<G: Guard + ?Sized> Guard for Arc<G> {
+    type Ticket = G::Ticket;
+
+    fn admit(&self, arrival: &Arrival<'_>) -> Admit<G::Ticket> {
+        (**self).admit(arrival)
+    }
+
+    fn end(&self, ticket: G::Ticket, end: &End, now: Duration) -> Option<G::Ticket> {
+        (**self).end(ticket, end, now)
+    }
+
+    fn resume(&self, ticket: &mut G::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        (**self).resume(ticket, arrival, waker)
+    }
+
+    fn renew(&self, ticket: G::Ticket, arrival: &Arrival<'_>) -> Result<G::Ticket, Refused> {
+        (**self).renew(ticket, arrival)
+    }
+
+    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        (**self).check(arrival)
+    }
+}

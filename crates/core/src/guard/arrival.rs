@@ -1,0 +1,63 @@
+//! An attempt that asks to be admitted, and the answers to it.
+
+use core::time::Duration;
+
+use super::Refused;
+
+/// An attempt that asks a guard to be admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Arrival<'a> {
+    /// The server that the request is for. A guard with a single state ignores it.
+    pub destination: &'a str,
+    /// Monotonic time since a fixed moment.
+    pub now: Duration,
+    /// The call's deadline on the same clock, if it has one. A wait that would pass it is refused at once.
+    pub latest: Option<Duration>,
+    /// `true` if the attempt may wait. Hedges may not.
+    pub patient: bool,
+}
+
+impl<'a> Arrival<'a> {
+    /// Creates an arrival that may wait and has no deadline.
+    pub const fn new(destination: &'a str, now: Duration) -> Self {
+        Self { destination, now, latest: None, patient: true }
+    }
+
+    /// Sets the deadline.
+    #[must_use]
+    pub const fn latest(self, latest: Duration) -> Self {
+        Self { latest: Some(latest), ..self }
+    }
+
+    /// Returns the same arrival, which may not wait.
+    #[must_use]
+    pub const fn impatient(self) -> Self {
+        Self { patient: false, ..self }
+    }
+}
+
+/// The answer to an attempt that arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admit<T> {
+    /// The attempt may be sent.
+    Admitted(T),
+    /// The attempt is queued; [`Guard::resume`](super::Guard::resume) decides later.
+    Waiting(T),
+    /// The attempt may not be sent.
+    Refused(Refused),
+}
+
+/// The answer to an attempt that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resume {
+    /// The attempt may be sent.
+    Admitted,
+    /// The attempt waits further.
+    Waiting {
+        /// The moment at which it is to be polled, if it was not woken before.
+        until: Option<Duration>,
+    },
+    /// The attempt may not be sent, and its ticket is void.
+    Refused(Refused),
+}

@@ -1,0 +1,172 @@
+//! Guards made of guards: a pair, and a guard that may be absent.
+
+use core::task::Waker;
+use core::time::Duration;
+
+use super::{Admit, Arrival, End, Guard, Refused, Resume};
+
+/// The tickets of a pair of guards. Each is there while its guard has an open decision or place.
+#[derive(Debug)]
+pub struct PairTicket<A, B> {
+    first: Option<A>,
+    second: Option<B>,
+    /// The first guard has not admitted yet.
+    first_waits: bool,
+}
+
+impl<A, B> PairTicket<A, B> {
+    fn admitted(first: A, second: B) -> Self {
+        Self { first: Some(first), second: Some(second), first_waits: false }
+    }
+}
+
+impl<A: Guard, B: Guard> Guard for (A, B) {
+    type Ticket = PairTicket<A::Ticket, B::Ticket>;
+
+    fn admit(&self, arrival: &Arrival<'_>) -> Admit<Self::Ticket> {
+        let first = match self.0.admit(arrival) {
+            Admit::Admitted(first) => first,
+            Admit::Waiting(first) => {
+                let first = Some(first);
+                return Admit::Waiting(PairTicket { first, second: None, first_waits: true });
+            }
+            Admit::Refused(refused) => return Admit::Refused(refused),
+        };
+        match self.1.admit(arrival) {
+            Admit::Admitted(second) => Admit::Admitted(PairTicket::admitted(first, second)),
+            Admit::Waiting(second) => Admit::Waiting(PairTicket::admitted(first, second)),
+            Admit::Refused(refused) => {
+                drop(self.0.end(first, &End::Unsent, arrival.now));
+                Admit::Refused(refused)
+            }
+        }
+    }
+
+    fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket> {
+        let first = ticket.first.and_then(|first| self.0.end(first, end, now));
+        let second = ticket.second.and_then(|second| self.1.end(second, end, now));
+        (first.is_some() || second.is_some()).then_some(PairTicket {
+            first,
+            second,
+            first_waits: false,
+        })
+    }
+
+    fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        if ticket.first_waits {
+            match ticket.first.as_mut().map(|first| self.0.resume(first, arrival, waker)) {
+                None | Some(Resume::Admitted) => ticket.first_waits = false,
+                Some(Resume::Refused(refused)) => {
+                    ticket.first = None;
+                    return Resume::Refused(refused);
+                }
+                Some(waiting) => return waiting,
+            }
+            match self.1.admit(arrival) {
+                Admit::Admitted(second) => {
+                    ticket.second = Some(second);
+                    return Resume::Admitted;
+                }
+                Admit::Waiting(second) => ticket.second = Some(second),
+                Admit::Refused(refused) => return self.refuse(ticket, refused, arrival.now),
+            }
+        }
+        match ticket.second.as_mut().map(|second| self.1.resume(second, arrival, waker)) {
+            Some(waiting @ Resume::Waiting { .. }) => waiting,
+            Some(Resume::Refused(refused)) => {
+                ticket.second = None;
+                self.refuse(ticket, refused, arrival.now)
+            }
+            None | Some(Resume::Admitted) => self.renew_first(ticket, arrival),
+        }
+    }
+
+    fn renew(&self, ticket: Self::Ticket, arrival: &Arrival<'_>) -> Result<Self::Ticket, Refused> {
+        let mut ticket = ticket;
+        if let Resume::Refused(refused) = self.renew_first(&mut ticket, arrival) {
+            return Err(refused);
+        }
+        if let Some(second) = ticket.second.take() {
+            match self.1.renew(second, arrival) {
+                Ok(second) => ticket.second = Some(second),
+                Err(refused) => {
+                    self.refuse(&mut ticket, refused, arrival.now);
+                    return Err(refused);
+                }
+            }
+        }
+        Ok(ticket)
+    }
+
+    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        self.0.check(arrival)?;
+        self.1.check(arrival)
+    }
+}
+
+/// The rules that a pair needs at several places.
+trait Pair: Guard {
+    /// Releases what both guards hold, because one of them refused.
+    fn refuse(&self, ticket: &mut Self::Ticket, refused: Refused, now: Duration) -> Resume;
+    /// Lets the first guard decide again after a wait for the second one.
+    fn renew_first(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>) -> Resume;
+}
+
+impl<A: Guard, B: Guard> Pair for (A, B) {
+    fn refuse(&self, ticket: &mut Self::Ticket, refused: Refused, now: Duration) -> Resume {
+        if let Some(first) = ticket.first.take() {
+            drop(self.0.end(first, &End::Unsent, now));
+        }
+        if let Some(second) = ticket.second.take() {
+            drop(self.1.end(second, &End::Unsent, now));
+        }
+        Resume::Refused(refused)
+    }
+
+    fn renew_first(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>) -> Resume {
+        if let Some(first) = ticket.first.take() {
+            match self.0.renew(first, arrival) {
+                Ok(first) => ticket.first = Some(first),
+                Err(refused) => return self.refuse(ticket, refused, arrival.now),
+            }
+        }
+        Resume::Admitted
+    }
+}
+
+impl<G: Guard> Guard for Option<G> {
+    type Ticket = Option<G::Ticket>;
+
+    fn admit(&self, arrival: &Arrival<'_>) -> Admit<Self::Ticket> {
+        match self.as_ref().map(|guard| guard.admit(arrival)) {
+            None => Admit::Admitted(None),
+            Some(Admit::Admitted(ticket)) => Admit::Admitted(Some(ticket)),
+            Some(Admit::Waiting(ticket)) => Admit::Waiting(Some(ticket)),
+            Some(Admit::Refused(refused)) => Admit::Refused(refused),
+        }
+    }
+
+    fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket> {
+        let held =
+            self.as_ref().zip(ticket).and_then(|(guard, ticket)| guard.end(ticket, end, now));
+        held.map(Some)
+    }
+
+    fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        match self.as_ref().zip(ticket.as_mut()) {
+            Some((guard, ticket)) => guard.resume(ticket, arrival, waker),
+            None => Resume::Admitted,
+        }
+    }
+
+    fn renew(&self, ticket: Self::Ticket, arrival: &Arrival<'_>) -> Result<Self::Ticket, Refused> {
+        match self.as_ref().zip(ticket) {
+            Some((guard, ticket)) => guard.renew(ticket, arrival).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        self.as_ref().map_or(Ok(()), |guard| guard.check(arrival))
+    }
+}

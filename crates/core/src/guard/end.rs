@@ -1,0 +1,66 @@
+//! The end of an attempt, as guards see it.
+
+use core::time::Duration;
+
+use crate::ServerHint;
+
+/// The end of an admitted attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum End {
+    /// The attempt has an outcome.
+    Judged {
+        /// The outcome's meaning for the server's health.
+        health: Health,
+        /// The delay that the server asked for.
+        hint: ServerHint,
+        /// The time since the attempt was sent.
+        after: Duration,
+    },
+    /// The caller dropped the attempt after it was sent. A drop at or after the deadline is a timeout instead,
+    /// which is judged as [failed](Health::Failed).
+    Abandoned {
+        /// The time since the attempt was sent.
+        after: Duration,
+    },
+    /// The attempt was never sent: another guard refused it, or it was dropped while it waited. For the guard
+    /// it is as if the attempt had never arrived.
+    Unsent,
+    /// The response body has ended, for a guard that held its ticket until then.
+    Over(BodyEnd),
+}
+
+impl End {
+    /// Creates the end of an attempt that was judged without a hint of the server.
+    pub const fn judged(health: Health, after: Duration) -> Self {
+        Self::Judged { health, hint: ServerHint::None, after }
+    }
+}
+
+/// The end of a response body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BodyEnd {
+    /// The body was read to its end.
+    Complete,
+    /// The body failed.
+    Broken,
+    /// The caller dropped the body before its end.
+    Dropped,
+}
+
+/// The meaning of an outcome for the server's health.
+///
+/// It stands beside the [`Verdict`](crate::Verdict): a 404 is permanent, and the server is well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Health {
+    /// The server did its work, also if the caller does not like the answer.
+    Served,
+    /// The server failed, or could not be reached.
+    Failed,
+    /// The server refused work because it has too much of it (429, RESOURCE_EXHAUSTED).
+    Overloaded,
+    /// The outcome has nothing to do with the server: an error of the caller's own body.
+    Ignored,
+}
