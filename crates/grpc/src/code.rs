@@ -111,6 +111,20 @@ fn read(value: &[u8]) -> Option<Code> {
     NAMES.get(number).map(|(code, _)| *code)
 }
 
+#[cfg(feature = "tonic")]
+impl From<tonic::Code> for Code {
+    fn from(code: tonic::Code) -> Self {
+        Self::from_number(u32::try_from(i32::from(code)).unwrap_or(2))
+    }
+}
+
+#[cfg(feature = "tonic")]
+impl From<Code> for tonic::Code {
+    fn from(code: Code) -> Self {
+        tonic::Code::from_i32(code as i32)
+    }
+}
+
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -189,6 +203,19 @@ mod tests {
                 _ => "permanent",
             };
             assert_eq!(verdict, expected, "{code}");
+        }
+    }
+}
+
+#[cfg(all(test, feature = "tonic"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_converts_to_tonics_and_back() {
+        for (code, _) in NAMES {
+            let theirs = tonic::Code::from(code);
+            assert_eq!((i32::from(theirs), Code::from(theirs)), (code as i32, code));
         }
     }
 }

@@ -42,7 +42,25 @@
 //! follows that redirect and a later hop is refused, a retry would repeat the POST. So behind such a
 //! service a request that must not be repeated is not retried. By what signs the layer knows one, and
 //! how to state it, is documented at [`redirects_below`](crate::RetryPolicy::redirects_below). A POST
-//! with an empty body may leave no sign. Best follow redirects outside the retry layer.
+//! with an empty body may leave no sign. Best follow redirects outside the retry layer. Inside it compiles for
+//! bodies that have a `Default`:
+//!
+//! ```
+//! use bytes::Bytes;
+//! use http::Request;
+//! use http_body_util::Full;
+//! use hyper_util::client::legacy::Client;
+//! use hyper_util::rt::TokioExecutor;
+//! use reattempt::{RetryLayer, check};
+//! use tower::ServiceBuilder;
+//! use tower_http::follow_redirect::FollowRedirectLayer;
+//!
+//! let client = ServiceBuilder::new()
+//!     .layer(RetryLayer::http())
+//!     .layer(FollowRedirectLayer::new())
+//!     .service(Client::builder(TokioExecutor::new()).build_http());
+//! check::<Request<Full<Bytes>>, _>(&client);
+//! ```
 //!
 //! # Servers that stall
 //!

@@ -222,6 +222,17 @@ where
     }
 }
 
+/// An empty request's body: tower-http's `FollowRedirect` makes one for the hop after a 303.
+impl<B> Default for ReplayBody<B>
+where
+    B: Body<Data = Bytes> + Default,
+    B::Error: Into<BoxError>,
+{
+    fn default() -> Self {
+        Self::passthrough(B::default())
+    }
+}
+
 impl<B> ReplayBody<B> {
     /// Another reader, which starts at the first byte, wherever this one stands.
     ///

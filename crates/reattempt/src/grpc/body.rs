@@ -66,6 +66,13 @@ impl<B> GrpcBody<B> {
     }
 }
 
+/// A body without messages and trailers: tonic's interceptors make one for a call that they refuse.
+impl<B> Default for GrpcBody<B> {
+    fn default() -> Self {
+        Self { inner: None, finish: None }
+    }
+}
+
 /// A status as a response head or trailers have it.
 fn status_of(code: Code, text: &str) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(3);
