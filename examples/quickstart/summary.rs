@@ -30,7 +30,7 @@ pub(crate) fn write(
     write_reasons(out, reattempt)?;
     writeln!(
         out,
-        "The retry budget had room for every retry (by default it holds 10 tokens) and refused {}.",
+        "The retry budget had room for every retry (the default one may have none) and refused {}.",
         budget.refusals()
     )
 }

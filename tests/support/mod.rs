@@ -24,15 +24,17 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use reattempt::schedule::Constant;
-use reattempt::{Http, RetryPolicy};
+use reattempt::{Http, RetryBudget, RetryPolicy};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// All the defaults but the delay, which is long enough for a connection to return to its pool and
-/// too short to be noticed.
+/// All the defaults but two: a delay that is long enough for a connection to return to its pool and too short to be
+/// noticed, and a budget that many failures do not close.
 pub(crate) fn quick() -> RetryPolicy<Http, Constant> {
-    RetryPolicy::http().backoff(Constant::new(Duration::from_millis(10)))
+    RetryPolicy::http()
+        .backoff(Constant::new(Duration::from_millis(10)))
+        .budget(RetryBudget::percent(10))
 }
 
 /// What becomes of one request.

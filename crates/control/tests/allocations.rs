@@ -14,8 +14,10 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 fn a_known_destination_costs_no_allocation() {
     let failure = Failure::new(FailureKind::Server);
     for budget in [
-        RetryBudget::default(),
-        RetryBudget::default().shared(),
+        RetryBudget::percent(10),
+        RetryBudget::percent(10).shared(),
+        RetryBudget::cautious(),
+        RetryBudget::cautious().shared(),
         RetryBudget::aws_quota().capacity(10.0).unwrap(),
     ] {
         let acquire = |now| budget.acquire("api:443", &failure, now);

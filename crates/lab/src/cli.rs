@@ -11,7 +11,7 @@ use crate::error::{Found, LabError};
 use crate::get::Get;
 use crate::plan::Plan;
 use crate::responsive::Responsive;
-use crate::storm::{Budgets, Storm};
+use crate::storm::{Budgets, Frontier, Storm};
 
 /// Shows what retries do to delays, load and recovery, before production does.
 ///
@@ -41,6 +41,8 @@ enum Command {
     Contention(Contention),
     /// A share of all requests fails: load and success, by retry budget
     Budgets(Budgets),
+    /// Harm in an outage against help in a partial failure, by retry budget
+    Frontier(Frontier),
     /// An outage: load, goodput and time to recover, by policy
     Storm(Storm),
 }
@@ -55,6 +57,7 @@ impl Cli {
             Command::Responsive(command) => command.run(&self.common, out),
             Command::Contention(command) => command.run(&self.common, out),
             Command::Budgets(command) => command.run(&self.common, out),
+            Command::Frontier(command) => command.run(&self.common, out),
             Command::Storm(command) => command.run(&self.common, out),
         }
     }

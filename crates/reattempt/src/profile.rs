@@ -33,9 +33,8 @@
 //! | [`twitter_streaming`] | at once, then by the kind of failure | | |
 //!
 //! An empty place means no limit, as in the source. The budget ends such calls all the same: with the
-//! default one, a run of retries that are quicker than its trickle of one in a hundred seconds, such as
-//! those of [`cenkalti`] and [`go_backoff_linear`], ends when its ten tokens are spent. Where the delays
-//! alone are to hold a client back, set [`RetryBudget::unlimited`].
+//! default one, a run of retries without a success between them ends after three, unless their delays reach
+//! ten minutes. Where the delays alone are to hold a client back, set [`RetryBudget::unlimited`].
 //!
 //! Profiles without jitter are as their sources have them. Many clients that fail at one moment then
 //! come back at one moment; [`ScheduleExt::jittered`] keeps them apart.

@@ -333,7 +333,8 @@ async fn observers_see_what_happens() {
 async fn a_seed_makes_the_delays_reproducible() {
     let delays = async |seed| {
         let told = RefCell::new(Vec::new());
-        let policy = RetryPolicy::operations().max_attempts(6).seed(seed);
+        let policy =
+            RetryPolicy::operations().max_attempts(6).budget(RetryBudget::percent(10)).seed(seed);
         let call = retry(policy, script([Err("down")]));
         call.notify(|_, delay| told.borrow_mut().push(delay)).await.unwrap_err();
         told.into_inner()

@@ -11,7 +11,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use http::Response;
-use reattempt::{CallOptions, Event, Http, Report, ReportSlot, Retry, RetryLayer, RetryPolicy};
+use reattempt::{
+    CallOptions, Event, Http, Report, ReportSlot, Retry, RetryBudget, RetryLayer, RetryPolicy,
+};
 use reattempt_core::{Failure, FailureKind, StopReason, Verdict};
 use reattempt_replay::{ReplayLimits, ReplayMemory};
 use reattempt_schedule_fixed::Constant;
@@ -117,7 +119,7 @@ fn nobody() -> (TcpSocket, String) {
 
 /// All the defaults but the delay, of which there is none.
 fn policy() -> RetryPolicy<Http, Constant> {
-    RetryPolicy::http().backoff(Constant::immediate())
+    RetryPolicy::http().backoff(Constant::immediate()).budget(RetryBudget::percent(10))
 }
 
 type Retried = Retry<Client, RetryPolicy<Http, Constant>>;

@@ -43,14 +43,14 @@ pub(crate) fn reattempt(
     Ok(ServiceBuilder::new().layer(RetryLayer::new(policy)).service(hyper_client(names)))
 }
 
-/// Returns the default budget with room for every possible retry.
+/// Returns a budget with room for every possible retry.
 ///
-/// The default budget holds 10 tokens. In this script half of the calls meet a fault, so it would
-/// soon refuse retries, as it should. The refused calls would depend on timing, but every run of a
-/// seed should end alike. There is one bucket, because all names belong to one server.
+/// In this script half of the calls meet a fault, so the default budget would refuse retries, as it should. The
+/// refused calls would depend on timing, but every run of a seed should end alike. There is one bucket, because all
+/// names belong to one server.
 fn budget(calls: u32) -> Result<RetryBudget, ConfigError> {
     let retries = calls * 2;
-    Ok(RetryBudget::default().capacity(f64::from(retries.max(10)))?.shared())
+    Ok(RetryBudget::percent(10).capacity(f64::from(retries.max(10)))?.shared())
 }
 
 fn hyper_client<B>(names: Names) -> HyperClient<B>

@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt_core::{Failure, FailureKind, Permit, PermitIssuer};
+use reattempt_core::{FailureKind, PermitIssuer};
 
 use super::bucket::Take;
 use super::not_full::{NotFull, Slot};
@@ -25,12 +25,12 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// The most doubt that is counted: 64 successes remove it.
 pub(crate) const MOST_DOUBT: u64 = 128;
-/// Beyond this doubt there is no retry. A call of three attempts that has the server for itself uses two.
+/// Beyond this doubt there is no retry. The first call of an outage can make its three attempts.
 const ALLOWED_DOUBT: u64 = 3;
 /// Doubt that a success removes. With 1, a server that fails every third attempt would close the bucket.
 const REMOVED_BY_SUCCESS: u64 = 2;
 /// The time without a failure after which a bucket is new again: a dead host holds its place for so long.
-pub(crate) const QUIET: Duration = Duration::from_secs(300);
+pub(crate) const QUIET: Duration = Duration::from_secs(600);
 
 const TICK_BITS: u32 = 36;
 const TICK: u64 = (1 << TICK_BITS) - 1;
@@ -40,11 +40,17 @@ const DOUBT_SHIFT: u32 = TICK_BITS + TOKEN_BITS;
 
 /// One token, in the thousandths that are counted here.
 const TOKEN: u64 = 1000;
-const ONE: u64 = TOKEN << TICK_BITS;
+/// The tokens of a retry, which its success returns.
+const RETURNED: u32 = 1;
+/// The tokens of a hedge, and of a retry that a server asked not to be sent. They are not returned: that one of
+/// these succeeds does not prove that the server has time for more.
+const KEPT: u32 = 2;
+
 /// A thousandth in the millionths of the settings.
 const MILLIONTHS: u64 = 1000;
 
-/// The most tokens that such a bucket may hold: they fit into their bits.
+/// The bounds of the tokens that such a bucket may hold: any retry can be paid, and they fit into their bits.
+pub(crate) const LEAST_TOKENS: u32 = KEPT;
 pub(crate) const MOST_TOKENS: u32 = 1000;
 
 /// The state of a bucket that has left the table. It is above every full state, so that successes and
@@ -54,7 +60,7 @@ const RETIRED: u64 = u64::MAX;
 /// The settings of a cautious bucket, in millionths of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Caution {
-    /// The most it holds, and what it starts with; at most [`MOST_TOKENS`].
+    /// The most it holds, and what it starts with; from [`LEAST_TOKENS`] to [`MOST_TOKENS`].
     pub(crate) capacity: u64,
     /// The tokens that a success adds.
     pub(crate) credit: u64,
@@ -82,6 +88,18 @@ pub(crate) struct CautiousBucket {
     counted: Option<(Arc<NotFull>, Slot)>,
 }
 
+impl Event {
+    /// Returns the tokens that a retry costs after the event.
+    #[inline]
+    pub(crate) fn cost(self) -> u32 {
+        match self {
+            Self::Failure(_) => 0,
+            Self::Hedge | Self::FailureAndRetry(FailureKind::Throttled) => KEPT,
+            Self::FailureAndRetry(_) => RETURNED,
+        }
+    }
+}
+
 impl CautiousBucket {
     /// Creates a full bucket.
     pub(crate) fn new(rule: Caution, counted: Option<(Arc<NotFull>, Slot)>) -> Self {
@@ -102,10 +120,11 @@ impl CautiousBucket {
                 return Take::Retired;
             }
             let doubted = doubted(self.after_quiet(state, now), event, now);
-            let taken = !matches!(event, Event::Failure(_)) && allows_retry(doubted);
+            let cost = u64::from(event.cost()) * TOKEN;
+            let taken = cost > 0 && allows_retry(doubted) && tokens_of(doubted) >= cost;
             let next = match event {
                 Event::Hedge if !taken => return Take::Refused,
-                _ if taken => doubted - ONE,
+                _ if taken => doubted - (cost << TICK_BITS),
                 _ => doubted,
             };
             match self.replace(state, next) {
@@ -241,7 +260,7 @@ fn doubted(state: u64, event: Event, now: u64) -> u64 {
 }
 
 fn allows_retry(state: u64) -> bool {
-    state >> DOUBT_SHIFT >= MOST_DOUBT - ALLOWED_DOUBT && tokens_of(state) >= TOKEN
+    state >> DOUBT_SHIFT >= MOST_DOUBT - ALLOWED_DOUBT
 }
 
 #[inline]
@@ -256,38 +275,17 @@ fn tick(now: Duration) -> u64 {
     (milliseconds >> 6).min(TICK)
 }
 
-/// Creates the permit of a token that was taken from `bucket`.
-#[inline]
-pub(crate) fn permit(bucket: Arc<CautiousBucket>, failure: &Failure) -> Permit {
-    match failure.kind() {
-        FailureKind::Throttled => Permit::new(Arc::new(Saved(bucket)), 1),
-        _ => Permit::new(bucket, 1),
-    }
-}
-
-/// The issuer of a retry whose success returns no token.
-///
-/// A server that asks for fewer requests is overloaded: that a retry succeeds then proves nothing, and each
-/// refusal costs the server work.
-struct Saved(Arc<CautiousBucket>);
-
-impl PermitIssuer for Saved {
-    fn give_back(&self, cost: u32) {
-        self.0.give_back(cost);
-    }
-}
-
 impl PermitIssuer for CautiousBucket {
-    /// Returns the token of a retry that was never sent. The failure before it stays counted.
+    /// Returns the tokens of a retry that was never sent. The failure before it stays counted.
     #[inline]
-    fn give_back(&self, _: u32) {
+    fn give_back(&self, cost: u32) {
         let state = self.state.load(Ordering::Acquire);
-        self.add(state, 0, TOKEN);
+        self.add(state, 0, u64::from(cost) * TOKEN);
     }
 
     #[inline]
     fn on_retry_end(&self, cost: u32, succeeded: bool) {
-        if succeeded {
+        if succeeded && cost == RETURNED {
             self.give_back(cost);
         }
     }

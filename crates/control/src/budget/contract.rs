@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reattempt_core::{Budget, Failure, FailureKind, Permit};
 
-use super::cautious::{self, Event};
+use super::cautious::Event;
 use super::retry_budget::{Buckets, RetryBudget};
 use super::settings::Kind;
 use crate::sync::Ordering;
@@ -89,7 +89,7 @@ impl RetryBudget {
             }
             Buckets::Cautious(store) => store
                 .take(destination, now, |bucket| bucket.record(event, now))
-                .map(|bucket| cautious::permit(bucket, failure)),
+                .map(|bucket| Permit::new(bucket, event.cost())),
         };
         permit.or_else(|| self.refuse())
     }

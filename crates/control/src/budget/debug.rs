@@ -60,29 +60,53 @@ fn balances<B: DestinationBucket>(
     store: &Store<B>,
     capacity: u64,
 ) {
-    let Some(destinations) = store.destinations() else {
-        debug.field("balance", &tokens(store.balance("")));
-        return;
+    let destinations = match store {
+        Store::Each(destinations) => destinations,
+        Store::One(bucket) => {
+            let balance = bucket.balance().unwrap_or_default();
+            debug.field("balance", &Shown { balance, doubt: bucket.doubt() });
+            return;
+        }
     };
     let mut balances = destinations.balances();
     debug.field("destinations", &balances.len());
-    balances.retain(|(_, balance)| *balance < capacity);
-    balances.sort_unstable_by(|(a, low), (b, high)| (low, a).cmp(&(high, b)));
+    balances.retain(|(_, balance, doubt)| *balance < capacity || *doubt > 0);
+    balances.sort_unstable_by(|(a, low, _), (b, high, _)| (low, a).cmp(&(high, b)));
     debug.field("not_full", &Listed(&balances));
-    let others = destinations.balance_of_others();
-    if others < capacity {
-        debug.field("others", &tokens(others));
+    let (balance, doubt) = destinations.balance_of_others();
+    if balance < capacity || doubt > 0 {
+        debug.field("others", &Shown { balance, doubt });
+    }
+}
+
+/// The tokens of a bucket, and the doubt if there is any.
+struct Shown {
+    balance: u64,
+    doubt: u64,
+}
+
+impl fmt::Debug for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let balance = tokens(self.balance);
+        match self.doubt {
+            0 => fmt::Debug::fmt(&balance, f),
+            doubt => write!(f, "{balance:?} with doubt {doubt}"),
+        }
     }
 }
 
 /// The first few balances, and how many more there are.
-struct Listed<'a>(&'a [(Arc<str>, u64)]);
+struct Listed<'a>(&'a [(Arc<str>, u64, u64)]);
 
 impl fmt::Debug for Listed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (listed, more) = self.0.split_at(self.0.len().min(LISTED));
         let mut map = f.debug_map();
-        map.entries(listed.iter().map(|(name, balance)| (name, tokens(*balance))));
+        map.entries(
+            listed
+                .iter()
+                .map(|(name, balance, doubt)| (name, Shown { balance: *balance, doubt: *doubt })),
+        );
         if !more.is_empty() {
             map.entry(&format_args!("more"), &more.len());
         }

@@ -25,6 +25,10 @@ pub(crate) trait DestinationBucket: PermitIssuer + fmt::Debug + Sized + 'static 
     fn is_full(&self) -> bool;
     /// Returns the tokens in millionths; `None` once the bucket has left the table.
     fn balance(&self) -> Option<u64>;
+    /// Returns the doubt that keeps retries back although there are tokens; only some kinds have any.
+    fn doubt(&self) -> u64 {
+        0
+    }
     /// Fills the bucket if time has filled it by `now`.
     fn settle(&self, now: Duration);
     /// Takes the bucket out of service if it is full at `now`. Returns `true` if it did.
@@ -94,6 +98,10 @@ impl DestinationBucket for CautiousBucket {
 
     fn balance(&self) -> Option<u64> {
         self.balance()
+    }
+
+    fn doubt(&self) -> u64 {
+        self.doubt()
     }
 
     fn settle(&self, now: Duration) {

@@ -129,16 +129,19 @@ impl<B: DestinationBucket> Destinations<B> {
         balance.unwrap_or(B::capacity(self.rule))
     }
 
-    /// Every destination that has a bucket, with its balance in millionths, in no order.
-    pub(crate) fn balances(&self) -> Vec<(Arc<str>, u64)> {
+    /// Every destination that has a bucket, with its balance in millionths and its doubt, in no order.
+    pub(crate) fn balances(&self) -> Vec<(Arc<str>, u64, u64)> {
         let table = self.table.load();
-        let balance = |bucket: &B| bucket.balance().unwrap_or(B::capacity(self.rule));
-        table.iter().map(|place| (Arc::clone(&place.name), balance(&place.bucket))).collect()
+        let of = |Place { name, bucket }: &Place<B>| {
+            let balance = bucket.balance().unwrap_or(B::capacity(self.rule));
+            (Arc::clone(name), balance, bucket.doubt())
+        };
+        table.iter().map(of).collect()
     }
 
-    /// The balance of the bucket that the destinations without a place share, in millionths.
-    pub(crate) fn balance_of_others(&self) -> u64 {
-        self.others.balance().unwrap_or(B::capacity(self.rule))
+    /// The bucket that the destinations without a place share: its balance in millionths and its doubt.
+    pub(crate) fn balance_of_others(&self) -> (u64, u64) {
+        (self.others.balance().unwrap_or(B::capacity(self.rule)), self.others.doubt())
     }
 
     #[inline(never)]

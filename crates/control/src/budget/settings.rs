@@ -1,6 +1,8 @@
 //! The settings of a budget: floats and counts as a user writes them flow in, whole millionths of a
 //! token flow out, or the error that names what was refused.
 
+use std::ops::RangeInclusive;
+
 use reattempt_core::ConfigError;
 
 use super::bucket::{MOST_TOKENS, Rule, TOKEN};
@@ -17,6 +19,9 @@ const RATIO: f64 = 0.1;
 /// tenth of a token a second would be a tenth of the load of a client of one call a second, and many
 /// such clients together keep a server down.
 const TRICKLE: u64 = TOKEN / 100;
+
+const CAUTIOUS_CAPACITY: RangeInclusive<u64> =
+    cautious::LEAST_TOKENS as u64 * TOKEN..=cautious::MOST_TOKENS as u64 * TOKEN;
 
 const UNSET_IF_UNLIMITED: &str = "left unset on an unlimited budget";
 
@@ -65,22 +70,18 @@ impl Quota {
     }
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self::tokens(Rule {
-            capacity: 10 * TOKEN,
-            ratio: TOKEN / 10,
-            refill: TRICKLE,
-            refunds: false,
-        })
-    }
-}
-
 impl Settings {
     pub(crate) const UNLIMITED: Self = Self { kind: Kind::Unlimited, max_destinations: None };
 
     pub(crate) const CAUTIOUS: Self =
         Self::of(Kind::Cautious(Caution { capacity: 10 * TOKEN, credit: TOKEN / 5 }));
+
+    const RATIO: Self = Self::tokens(Rule {
+        capacity: 10 * TOKEN,
+        ratio: TOKEN / 10,
+        refill: TRICKLE,
+        refunds: false,
+    });
 
     const fn of(kind: Kind) -> Self {
         Self { kind, max_destinations: Some(MAX_DESTINATIONS) }
@@ -93,12 +94,12 @@ impl Settings {
     pub(crate) fn ratio(ratio: f64) -> Result<Self, ConfigError> {
         let allowed = (0.000_001, 1.0, "a number from 0.000001 to 1");
         let ratio = millionths("ratio", ratio, allowed)?;
-        Ok(Self::default().with(|rule| rule.ratio = ratio))
+        Ok(Self::RATIO.with(|rule| rule.ratio = ratio))
     }
 
     pub(crate) fn percent(percent: u32) -> Self {
         let ratio = u64::from(percent.clamp(1, 100)) * TOKEN / 100;
-        Self::default().with(|rule| rule.ratio = ratio)
+        Self::RATIO.with(|rule| rule.ratio = ratio)
     }
 
     pub(crate) fn rate(per_second: f64, burst: f64) -> Result<Self, ConfigError> {
@@ -133,8 +134,8 @@ impl Settings {
             Kind::Unlimited => {
                 return Err(ConfigError::new("capacity", tokens, UNSET_IF_UNLIMITED));
             }
-            Kind::Cautious(_) if capacity > u64::from(cautious::MOST_TOKENS) * TOKEN => {
-                return Err(ConfigError::new("capacity", tokens, "a number from 1 to 1000"));
+            Kind::Cautious(_) if !CAUTIOUS_CAPACITY.contains(&capacity) => {
+                return Err(ConfigError::new("capacity", tokens, "a number from 2 to 1000"));
             }
             Kind::Quota(_, quota) if capacity < u64::from(quota.dearest()) * TOKEN => {
                 // A retry after a timeout, or any at all, would never be allowed.

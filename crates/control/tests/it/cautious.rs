@@ -11,8 +11,9 @@ use reattempt_core::{Budget, Failure, FailureKind, PaidRetry, Permit};
 
 const SERVER: Failure = Failure::new(FailureKind::Server);
 const LOST: Failure = Failure::new(FailureKind::Network);
+const THROTTLED: Failure = Failure::new(FailureKind::Throttled);
 const START: Duration = Duration::ZERO;
-const QUIET: Duration = Duration::from_secs(300);
+const QUIET: Duration = Duration::from_secs(600);
 
 fn retry(budget: &RetryBudget, destination: &str, now: Duration) -> Option<Permit> {
     budget.acquire_after_failure(destination, &SERVER, now)
@@ -74,6 +75,7 @@ fn hedges_without_a_success_are_three() {
     let timeout = Failure::new(FailureKind::Timeout);
     let hedge = || budget.acquire("a", &timeout, START).map(Permit::spend).is_some();
     assert_eq!((0..100).filter(|_| hedge()).count(), 3);
+    assert_eq!(budget.balance("a"), 4.0);
     // A refused hedge is no failure: one success opens the bucket again.
     succeed(&budget, "a", 1);
     assert_eq!((0..100).filter(|_| hedge()).count(), 2);
@@ -95,21 +97,21 @@ fn doubt_with_all_tokens_ends_in_quiet() {
     outage(&budget, "a", 1000, START);
     succeed(&budget, "a", 20);
     assert_eq!((budget.balance("a"), budget.is_full()), (10.0, false));
-    assert_eq!(outage(&budget, "a", 1, Duration::from_secs(299)), 0);
-    // That failure began the five minutes anew.
-    assert_eq!(outage(&budget, "a", 1, Duration::from_secs(598)), 0);
-    assert_eq!(outage(&budget, "a", 9, Duration::from_secs(898)), 3);
+    assert_eq!(outage(&budget, "a", 1, Duration::from_secs(599)), 0);
+    // That failure began the ten minutes anew.
+    assert_eq!(outage(&budget, "a", 1, Duration::from_secs(1198)), 0);
+    assert_eq!(outage(&budget, "a", 9, Duration::from_secs(1798)), 3);
     assert_eq!(budget.balance("a"), 7.0);
 }
 
-/// A failure takes a place in the table, and a dead host holds it for five minutes.
+/// A failure takes a place in the table, and a dead host holds it for ten minutes.
 #[test]
 fn a_dead_host_leaves_its_place() {
     let budget = RetryBudget::cautious().max_destinations(1).unwrap();
     budget.on_failure("dead", &SERVER, START);
     assert_eq!((names(&budget), budget.is_full()), (vec!["dead".to_owned()], false));
     outage(&budget, "dead", 3, START);
-    retry(&budget, "new", Duration::from_secs(299)).unwrap().spend().succeed();
+    retry(&budget, "new", Duration::from_secs(599)).unwrap().spend().succeed();
     assert_eq!(names(&budget), ["dead"]);
     retry(&budget, "new", QUIET).unwrap().spend().succeed();
     assert_eq!(names(&budget), ["new"]);
@@ -161,17 +163,17 @@ fn a_lost_connection_has_ten_retries() {
 
 /// A server that asks for fewer requests is overloaded, whether or not a retry succeeds.
 #[test]
-fn a_retry_after_429_returns_no_token() {
+fn a_retry_after_429_returns_nothing() {
     let budget = RetryBudget::cautious();
-    let throttled = Failure::new(FailureKind::Throttled);
-    let retry = || budget.acquire_after_failure("a", &throttled, START).unwrap();
+    let retry = || budget.acquire_after_failure("a", &THROTTLED, START).unwrap();
     drop(retry());
     assert_eq!(budget.balance("a"), 10.0, "it was not sent");
     for _ in 0..5 {
         retry().spend().succeed();
         budget.on_success("a", 1);
     }
-    assert_eq!(budget.balance("a"), 6.0);
+    // Two for each, and a fifth for the success.
+    assert_eq!(budget.balance("a"), 1.0);
 }
 
 #[test]
@@ -251,7 +253,7 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let failure = prop_oneof![4 => Just(SERVER), 1 => Just(LOST)];
+    let failure = prop_oneof![8 => Just(SERVER), 2 => Just(LOST), 1 => Just(THROTTLED)];
     let step = prop_oneof![
         6 => (failure, any::<bool>(), any::<bool>())
             .prop_map(|(failure, retry, spend)| Step::Fail { failure, retry, spend }),
@@ -260,7 +262,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => Just(Step::SucceedAfterRetry),
         1 => Just(Step::GiveBack),
         1 => (0..200_u64).prop_map(Step::Wait),
-        1 => (299_800..300_200_u64).prop_map(Step::Wait),
+        1 => (599_800..600_200_u64).prop_map(Step::Wait),
     ];
     proptest::collection::vec(step, 1..400)
 }
@@ -278,19 +280,20 @@ impl Model {
     const NEW: Self = Self { tokens: 100, doubt: 0, failed_at: 0, counts: [0; 4] };
 
     fn record(&mut self, failure: Option<Failure>, asks: bool, now: u64) -> bool {
+        let cost = if failure.is_none() || failure == Some(THROTTLED) { 20 } else { 10 };
         let now = now / 64;
-        if now - self.failed_at >= 300_000 / 64 {
+        if now - self.failed_at >= 600_000 / 64 {
             // What was granted before is still paid for.
             *self = Self { failed_at: self.failed_at, ..Self::NEW };
         }
         let known = failure == Some(LOST) && self.doubt > 0 && self.failed_at == now;
         let doubt = if known { self.doubt } else { (self.doubt + 1).min(128) };
-        let granted = asks && doubt <= 3 && self.tokens >= 10;
+        let granted = asks && doubt <= 3 && self.tokens >= cost;
         if granted || failure.is_some() {
             (self.doubt, self.failed_at) = (doubt, now);
         }
         if granted {
-            self.tokens -= 10;
+            self.tokens -= cost;
             self.counts[0] += 1;
             self.counts[1] += u32::from(!known);
         }
@@ -321,7 +324,7 @@ proptest! {
         let budget = RetryBudget::cautious();
         let budget = if shared { budget.shared() } else { budget };
         let (mut model, mut now, mut refusals) = (Model::NEW, 0, 0);
-        let (mut held, mut sent) = (Vec::<Permit>::new(), Vec::<PaidRetry>::new());
+        let (mut held, mut sent) = (Vec::<(u32, Permit)>::new(), Vec::<PaidRetry>::new());
         for step in steps {
             let moment = Duration::from_millis(now);
             match step {
@@ -335,7 +338,10 @@ proptest! {
                     refusals += u64::from(permit.is_none());
                     match permit {
                         Some(permit) if spend => sent.push(permit.spend()),
-                        permit => held.extend(permit),
+                        permit => {
+                            let tenths = if failure == THROTTLED { 20 } else { 10 };
+                            held.extend(permit.map(|permit| (tenths, permit)));
+                        }
                     }
                 }
                 Step::Hedge => {
@@ -350,16 +356,18 @@ proptest! {
                 }
                 Step::SucceedAfterRetry => {
                     if let Some(paid) = sent.pop() {
+                        let returned = u32::from(paid.cost() == 1);
                         paid.succeed();
                         budget.on_success("a", 1);
-                        model.add(10);
+                        model.add(10 * returned);
                         model.succeed();
-                        model.counts[3] += 1;
+                        model.counts[3] += returned;
                     }
                 }
                 Step::GiveBack => {
-                    if held.pop().is_some() {
-                        model.add(10);
+                    if let Some((tenths, permit)) = held.pop() {
+                        drop(permit);
+                        model.add(tenths);
                         model.counts[3] += 1;
                     }
                 }

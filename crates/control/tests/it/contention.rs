@@ -99,7 +99,7 @@ fn every_token_is_accounted_for() {
 
 #[test]
 fn a_full_bucket_is_never_more_than_full() {
-    for build in [RetryBudget::default, || RetryBudget::default().shared()] {
+    for build in [|| RetryBudget::percent(10), || RetryBudget::percent(10).shared()] {
         let budget = build();
         let total = &run(&budget, 1)[0];
         let end = Duration::from_secs(10);

@@ -17,8 +17,16 @@ fn retry(budget: &RetryBudget, destination: &str, now: Duration, most: u32) -> u
 #[test]
 fn illegal_settings_are_refused_by_name() {
     let ratio = |ratio| RetryBudget::ratio(ratio);
-    let default = RetryBudget::default;
-    let rows: [(Result<RetryBudget, ConfigError>, &str); 30] = [
+    let default = || RetryBudget::percent(10);
+    let rows: [(Result<RetryBudget, ConfigError>, &str); 32] = [
+        (
+            RetryBudget::cautious().capacity(1001.0),
+            "`capacity` must be a number from 2 to 1000, but it is 1001",
+        ),
+        (
+            RetryBudget::cautious().min_per_second(0.1),
+            "`min_per_second` must be left unset on a cautious budget, but it is 0.1",
+        ),
         (ratio(f64::NAN), "`ratio` must be a number from 0.000001 to 1, but it is NaN"),
         (ratio(f64::INFINITY), "`ratio` must be a number from 0.000001 to 1, but it is inf"),
         (ratio(0.0), "`ratio` must be a number from 0.000001 to 1, but it is 0"),
@@ -138,7 +146,7 @@ fn the_ends_of_every_range_are_legal() {
 fn the_defaults_are_those_of_the_table() {
     let text = "RetryBudget { kind: ratio, ratio: 0.1, capacity: 10.0, min_per_second: 0.01, refusals: 0, \
                 destinations: 0, not_full: {} }";
-    assert_eq!(format!("{:?}", RetryBudget::default()), text);
+    assert_eq!(format!("{:?}", RetryBudget::percent(10)), text);
     assert_eq!(format!("{:?}", RetryBudget::ratio(0.1).unwrap()), text);
 
     let text = "RetryBudget { kind: ratio, ratio: 0.1, capacity: 40.0, min_per_second: 0.01, refusals: 0, \
@@ -155,10 +163,10 @@ fn the_defaults_are_those_of_the_table() {
 
 #[test]
 fn the_last_of_shared_and_max_destinations_holds() {
-    let budget = RetryBudget::default().max_destinations(2).unwrap().shared();
+    let budget = RetryBudget::percent(10).max_destinations(2).unwrap().shared();
     retry(&budget, "a", Duration::ZERO, 4);
     assert_eq!((budget.balance("b"), budget.destinations().len()), (6.0, 0));
-    let budget = RetryBudget::default().shared().max_destinations(2).unwrap();
+    let budget = RetryBudget::percent(10).shared().max_destinations(2).unwrap();
     retry(&budget, "a", Duration::ZERO, 4);
     assert_eq!((budget.balance("b"), budget.destinations().len()), (10.0, 1));
 }
@@ -209,7 +217,7 @@ fn an_unlimited_budget_grants_and_counts_nothing() {
 
 #[test]
 fn at_night_the_emptiest_buckets_are_listed_first() {
-    let budget = RetryBudget::default().max_destinations(20).unwrap();
+    let budget = RetryBudget::percent(10).max_destinations(20).unwrap();
     retry(&budget, "pay.example:443", Duration::ZERO, 3);
     retry(&budget, "api.example:443", Duration::ZERO, 20);
     retry(&budget, "img.example:443", Duration::ZERO, 1);
@@ -234,6 +242,25 @@ fn at_night_the_emptiest_buckets_are_listed_first() {
     assert_eq!(
         format!("{budget:?}"),
         "RetryBudget { kind: rate, per_second: 0.5, burst: 3.0, refusals: 1, balance: 0.0 }"
+    );
+}
+
+#[test]
+fn doubt_is_shown_beside_the_tokens() {
+    let busy = Failure::new(FailureKind::Server);
+    let budget = RetryBudget::cautious();
+    for _ in 0..5 {
+        drop(budget.acquire_after_failure("a:443", &busy, Duration::ZERO));
+    }
+    drop(budget.acquire_after_failure("b:443", &busy, Duration::ZERO).map(|permit| permit.spend()));
+    assert_eq!(
+        format!("{budget:?}"),
+        "RetryBudget { kind: cautious, capacity: 10.0, refusals: 2, destinations: 2, \
+         not_full: {\"b:443\": 9.0 with doubt 1, \"a:443\": 10.0 with doubt 5} }"
+    );
+    assert_eq!(
+        format!("{:?}", RetryBudget::default().shared().capacity(20.0).unwrap()),
+        "RetryBudget { kind: cautious, capacity: 20.0, refusals: 0, balance: 20.0 }"
     );
 }
 

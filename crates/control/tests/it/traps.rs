@@ -155,7 +155,7 @@ fn trap_13_the_balance_never_goes_below_zero() {
 // trap 14
 #[test]
 fn trap_14_a_total_outage_adds_next_to_no_load() {
-    let budget = RetryBudget::default();
+    let budget = RetryBudget::percent(10);
     let mut retries = 0;
     // A thousand calls a second for ten minutes, and every attempt of each fails.
     for call in 0..600_000_u64 {
@@ -189,7 +189,7 @@ fn trap_15_a_bucket_that_is_not_full_is_not_dropped() {
 // trap 15
 #[test]
 fn trap_15_a_bucket_that_is_full_makes_room_for_a_newcomer() {
-    let budget = RetryBudget::default().max_destinations(2).unwrap();
+    let budget = RetryBudget::percent(10).max_destinations(2).unwrap();
     drain(&budget, "a", START, 1);
     drain(&budget, "b", START, 10);
     // After a hundred seconds the trickle has filled the one and not the other.
@@ -203,7 +203,7 @@ fn trap_15_a_bucket_that_is_full_makes_room_for_a_newcomer() {
 // trap 15
 #[test]
 fn trap_15_a_permit_that_outlives_its_bucket_makes_no_token() {
-    let budget = RetryBudget::default().max_destinations(1).unwrap();
+    let budget = RetryBudget::percent(10).max_destinations(1).unwrap();
     let permits: Vec<_> = (0..10).map(|_| acquire(&budget, "a", START).unwrap()).collect();
     // A thousand seconds later time has filled the bucket, and a newcomer takes its place.
     let later = Duration::from_secs(1000);
@@ -218,7 +218,7 @@ fn trap_15_a_permit_that_outlives_its_bucket_makes_no_token() {
 // trap 15
 #[test]
 fn trap_15_one_bad_host_does_not_starve_the_others() {
-    let budget = RetryBudget::default();
+    let budget = RetryBudget::percent(10);
     assert_eq!(drain(&budget, "bad", START, 1000), 10);
     assert!(acquire(&budget, "bad", START).is_none());
     for name in ["good", "better"] {
@@ -230,7 +230,7 @@ fn trap_15_one_bad_host_does_not_starve_the_others() {
 // trap 15
 #[test]
 fn trap_15_the_number_of_destinations_is_bounded() {
-    let budget = RetryBudget::default();
+    let budget = RetryBudget::percent(10);
     // Each leaves a bucket behind that is not full.
     let sent: u32 = (0..5000).map(|name| drain(&budget, &format!("host-{name}"), START, 1)).sum();
     assert_eq!(budget.destinations().len(), 1024);
@@ -247,7 +247,7 @@ fn trap_15_the_number_of_destinations_is_bounded() {
 // trap 15
 #[test]
 fn trap_15_a_success_alone_takes_no_place_in_the_table() {
-    let budget = RetryBudget::default();
+    let budget = RetryBudget::percent(10);
     drain(&budget, "busy", START, 1);
     assert!(!budget.is_full());
     for name in 0..100 {
@@ -296,7 +296,7 @@ fn trap_15_a_success_of_one_without_a_place_is_credited_to_all_such() {
 // trap 15
 #[test]
 fn trap_15_a_destination_never_called_again_does_not_keep_the_budget_from_being_full() {
-    let a_token_in_ten_seconds = || RetryBudget::default().min_per_second(0.1).unwrap();
+    let a_token_in_ten_seconds = || RetryBudget::percent(10).min_per_second(0.1).unwrap();
     let budget = a_token_in_ten_seconds();
     let retry_elsewhere = |second| drop(acquire(&budget, "busy", Duration::from_secs(second)));
     drain(&budget, "once", START, 1);

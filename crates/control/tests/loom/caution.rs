@@ -95,7 +95,7 @@ fn hedge_and_failure_share_the_last_doubt() {
         let retry = taken(&bucket, RETRY);
         let hedge = hedge.join().unwrap();
         assert_eq!(hedge + retry, 1);
-        assert_eq!(state(&bucket), (18, 3 + hedge));
+        assert_eq!(state(&bucket), (20 - 4 * hedge - 2 * retry, 3 + hedge));
     });
 }
 

@@ -11,7 +11,7 @@ pub(super) fn of_fields(fields: &mut Fields<'_, '_>) -> Option<(RetryBudget, Str
         inner.finish();
         return budget;
     }
-    let word = fields.word("budget", &["default", "cautious", "aws_quota", "none"])?;
+    let word = fields.word("budget", &["default", "ratio", "aws_quota", "none"])?;
     Some(named(word))
 }
 
@@ -19,8 +19,8 @@ fn named(word: &str) -> (RetryBudget, String) {
     match word {
         "none" => (RetryBudget::unlimited(), "no budget limits the retries".to_owned()),
         "aws_quota" => (RetryBudget::aws_quota(), aws_quota()),
-        "cautious" => (RetryBudget::cautious(), cautious()),
-        _ => (RetryBudget::default(), ratio(0.1, 10.0, 0.01)),
+        "ratio" => (RetryBudget::percent(10), ratio(0.1, 10.0, 0.01)),
+        _ => (RetryBudget::default(), cautious()),
     }
 }
 
@@ -28,7 +28,7 @@ fn named(word: &str) -> (RetryBudget, String) {
 pub(super) fn of_profile(name: &str) -> Option<String> {
     match name {
         "aws" => Some(aws_quota()),
-        "standard" => Some(ratio(0.1, 10.0, 0.01)),
+        "standard" => Some(cautious()),
         _ => None,
     }
 }
@@ -58,7 +58,7 @@ fn of_table(fields: &mut Fields<'_, '_>) -> Option<(RetryBudget, String)> {
     let capacity = fields.number("capacity").unwrap_or(10.0);
     let trickle = fields.number("min_per_second").unwrap_or(0.01);
     // Each of the three is looked at, whatever is wrong with the others.
-    let usual = RetryBudget::default;
+    let usual = || RetryBudget::percent(10);
     let checked = [
         fields.accepted(RetryBudget::ratio(share)),
         fields.accepted(usual().capacity(capacity)),

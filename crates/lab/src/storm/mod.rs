@@ -8,6 +8,7 @@ mod budgets;
 mod client;
 mod curves;
 mod figure;
+mod frontier;
 mod policy;
 mod server;
 mod settings;
@@ -27,6 +28,7 @@ use crate::error::{Found, LabError};
 use crate::text;
 pub(crate) use budgets::Budgets;
 use curves::{Curves, Figures};
+pub(crate) use frontier::Frontier;
 use policy::{Choice, Policy};
 use settings::{length, positive, share};
 
@@ -36,7 +38,7 @@ use settings::{length, positive, share};
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, after_long_help = policy::HELP)]
 pub(crate) struct Storm {
-    /// What is compared: none, naive, unlimited, ours, for-rate, grpc-throttle, aws-quota, cautious, and
+    /// What is compared: none, naive, unlimited, ours, for-rate, grpc-throttle, aws-quota, ratio, and
     /// policies as of `lab plan`, such as standard:budget.capacity=2 [default: the first eight]
     #[arg(value_name = "POLICY", value_parser = policy::parse)]
     policies: Vec<Choice>,

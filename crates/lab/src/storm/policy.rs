@@ -56,18 +56,18 @@ pub(super) enum Which {
     ForRate,
     GrpcThrottle,
     AwsQuota,
-    Cautious,
+    Ratio,
 }
 
 pub(super) const HELP: &str = "Policies:
   none           no retry
   naive          three retries at once
   unlimited      ours, without a budget
-  ours           ours, with the default budget
+  ours           the defaults: with the cautious budget
   for-rate       ours, with the budget for the client's rate of calls
   grpc-throttle  gRPC's delays and throttle
   aws-quota      the delays and the quota of AWS's clients
-  cautious       ours, with the cautious budget
+  ratio          ours, with a budget of a tenth of the successes
   and profiles and schedules as of `lab plan`, with what differs from them, such as
   stripe, standard:budget.capacity=2, exponential:base=50ms,jitter=equal,budget=none";
 
@@ -131,8 +131,8 @@ impl Policy {
                 let budget = Kind::Bucket(RetryBudget::for_rate(rate)?);
                 Self::new("ours, for rate", standard(), budget)
             }
-            Which::Cautious => {
-                Self::new("cautious", standard(), Kind::Bucket(RetryBudget::cautious()))
+            Which::Ratio => {
+                Self::new("ours, ratio", standard(), Kind::Bucket(RetryBudget::percent(10)))
             }
             Which::GrpcThrottle => {
                 let schedule = Exponential::symmetric(Duration::from_millis(100), 0.2)?;
@@ -152,13 +152,23 @@ impl Policy {
         let bucket = |name, budget| ours(name, Kind::Bucket(budget));
         Ok([
             ours("none", Kind::Unlimited),
-            bucket("ratio", RetryBudget::default()),
+            bucket("cautious", RetryBudget::default()),
+            bucket("ratio", RetryBudget::percent(10)),
             bucket("ratio for rate", RetryBudget::for_rate(rate)?),
             bucket("rate", RetryBudget::rate_for_traffic(rate)?),
-            bucket("cautious", RetryBudget::cautious()),
             ours("gRPC throttle", throttle()?),
             bucket("AWS quota", RetryBudget::aws_quota()),
         ])
+    }
+
+    /// Our schedule and limits with a budget of one's own.
+    pub(super) fn of_bucket(name: &str, budget: RetryBudget) -> Self {
+        Self::new(name, profile::standard().shared(), Kind::Bucket(budget))
+    }
+
+    /// Our schedule and limits with gRPC's throttle.
+    pub(super) fn of_throttle(name: &str) -> Result<Self, ConfigError> {
+        Ok(Self::new(name, profile::standard().shared(), throttle()?))
     }
 
     fn new(name: &str, profile: Profile<SharedSchedule>, budget: Kind) -> Self {

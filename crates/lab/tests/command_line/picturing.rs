@@ -28,6 +28,11 @@ fn storm() {
 }
 
 #[test]
+fn frontier() {
+    as_drawn_now("frontier.svg", &["frontier"]);
+}
+
+#[test]
 fn contention() {
     as_drawn_now("contention.svg", &["contention", "--runs", "5"]);
 }

@@ -50,7 +50,7 @@ pub(super) const MOST_ATTEMPTS: u32 = 5;
 /// | `max_attempts` | 2 | so that this is all the load that slowness adds |
 /// | `max_elapsed` | 30 s | past that nobody waits for the answer |
 /// | `max_server_delay` | 60 s | a server that asks for more is better left alone |
-/// | budget | HTTP: for each destination 10 tokens, 0.1 for a success, 0.01 a second; gRPC: none | errors bring hedges forward, and the quantile does not bound those |
+/// | budget | HTTP: [`RetryBudget::cautious`] for each destination; gRPC: none | errors bring hedges forward, and the quantile does not bound those |
 ///
 /// ```
 /// use std::time::Duration;

@@ -35,12 +35,12 @@ mod safety;
 #[cfg(feature = "tonic")]
 mod uploads;
 
-use reattempt::{HedgePolicy, HedgeReport};
+use reattempt::{HedgePolicy, HedgeReport, RetryBudget};
 use support::{Answer, ms};
 
 /// Up to three attempts, one every 100 ms.
 fn policy() -> HedgePolicy {
-    HedgePolicy::http().max_attempts(3).delay(ms(100))
+    HedgePolicy::http().max_attempts(3).delay(ms(100)).budget(RetryBudget::percent(10))
 }
 
 /// How many attempts were sent, and which one the answer came from; `None` where there was one.

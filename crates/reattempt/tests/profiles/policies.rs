@@ -64,12 +64,14 @@ macro_rules! call {
 #[tokio::test(start_paused = true)]
 async fn the_layer_waits_as_the_profile_says() {
     let server = Server::saying([503; 10]);
-    let policy = RetryPolicy::http().profile(profile::retryablehttp());
+    // The default budget would end a run without a success after three retries.
+    let patient = || RetryPolicy::http().budget(RetryBudget::percent(10));
+    let policy = patient().profile(profile::retryablehttp());
     assert_eq!(call!(policy, Method::GET, server), 503);
     assert_eq!(server.delays(), [1000, 2000, 4000, 8000]);
 
     let server = Server::saying([503; 10]);
-    let policy = RetryPolicy::http().profile(profile::google());
+    let policy = patient().profile(profile::google());
     assert_eq!(call!(policy, Method::GET, server), 503);
     let delays = server.delays();
     assert_eq!(delays.len(), 5);

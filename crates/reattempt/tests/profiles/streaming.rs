@@ -70,7 +70,7 @@ fn under_the_default_budget_a_run_of_quick_retries_ends() {
     for profile in [profile::go_backoff_linear().shared(), profile::cenkalti().shared()] {
         let budget = RetryBudget::default();
         let ended = fail_for_good(&profile, Duration::ZERO, &budget, &mut Always(0));
-        assert_eq!((ended.retries, ended.reason), (10, StopReason::BudgetExhausted));
+        assert_eq!((ended.retries, ended.reason), (3, StopReason::BudgetExhausted));
     }
 }
 

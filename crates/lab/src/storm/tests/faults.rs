@@ -72,7 +72,7 @@ fn lost_connection_fails_what_is_under_way() {
     let usual = losses.values().filter(|lost| (70..140).contains(*lost)).count();
     assert!(usual * 10 >= losses.len() * 7, "{losses:?}");
     // Ten of each hundred have a retry, which a new connection carries, unless it is lost as well.
-    let curves = run(&scene, &policy("cautious"));
+    let curves = run(&scene, &policy("ours"));
     let retries = total(&curves.attempts) - total(&curves.calls);
     let most = 10 * losses.len() as u64;
     assert!((most * 2 / 3..=most).contains(&retries), "{retries} of {most}");

@@ -234,7 +234,7 @@ fn retries_without_a_budget_outlive_the_outage_and_with_one_they_do_not() {
     }
 }
 
-/// Why the default trickle is a hundredth of a token a second. A tenth is a tenth of the load of
+/// Why the default trickle of a ratio budget is a hundredth of a token a second. A tenth is a tenth of the load of
 /// clients of one call a second, and half of that of clients of one in five seconds; a server that
 /// has as much to spare stays down under it, here and whenever there are enough clients.
 #[test]
@@ -248,7 +248,7 @@ fn many_clients_do_not_keep_a_server_down_by_the_default_trickle() {
             let written = crate::policy::parse_word(policy).unwrap();
             run(&scene, &Policy::written(&written).unwrap()).figures(0..5, 15..70)
         };
-        let default = figures("standard");
+        let default = figures("standard:budget.ratio=0.1");
         assert!(!default.metastable, "{rate}/s: {default:?}");
         assert_eq!(default, figures("standard:budget.min_per_second=0.01"));
         let tenfold = figures("standard:budget.min_per_second=0.1");

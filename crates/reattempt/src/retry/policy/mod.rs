@@ -45,7 +45,7 @@ use stock::StockCall;
 /// | `max_attempts` | 3 | a third retry rarely succeeds where two have failed, and costs the server as much |
 /// | `max_elapsed` | 30 s | past that nobody waits for the answer |
 /// | `max_server_delay` | 60 s | a server that asks for more is better left alone |
-/// | budget | for each destination 10 tokens, 0.1 for a success, 0.01 a second | a total outage adds next to no load |
+/// | budget | [`RetryBudget::cautious`] for each destination | retries cost nothing while they help, and an outage is sent at most three |
 /// | attempt timeout | none | it changes the error type, so it is asked for |
 ///
 /// ```

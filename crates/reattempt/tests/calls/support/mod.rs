@@ -29,7 +29,7 @@ pub(crate) fn ms(milliseconds: u64) -> Duration {
 
 /// The defaults, but for a delay of exactly 100 ms.
 pub(crate) fn policy() -> Policy {
-    RetryPolicy::http().backoff(Constant::new(ms(100))).seed(1)
+    RetryPolicy::http().backoff(Constant::new(ms(100))).budget(RetryBudget::percent(10)).seed(1)
 }
 
 /// A bucket of so many tokens for each destination that nothing but a success refills.
