@@ -39,6 +39,7 @@ pub(super) const ROWS: &[Row] = &[
             above("ours-half-full-asked", "bare", || {
                 credits(half_full(tiny_ratio().shared()), true)
             }),
+            above("ours-cautious-half-full", "bare", || credits(half_full_cautious(), false)),
             above("ours-half-full-keyed", "bare", || credits(half_full(tiny_ratio()), true)),
             above("ours-64-destinations", "bare", || credits(one_of_64_not_full(), true)),
             above("tower", "bare", || {
@@ -64,7 +65,15 @@ pub(super) const ROWS: &[Row] = &[
                     black_box(&budget);
                 })
             }),
-            above("ours", "bare", || takes(full().shared(), false)),
+            above("ours", "bare", || takes(ratio().shared(), false)),
+            // With the success between two failures, without which the third is the last that is granted.
+            above("ours-cautious-and-credit", "bare", || {
+                let budget = full().shared();
+                repeat(move || {
+                    drop(retry(black_box(&budget)).expect("a success came before it"));
+                    budget.on_success(black_box(DESTINATION), 0);
+                })
+            }),
             above("ours-64-destinations", "bare", || takes(one_of_64_not_full(), false)),
             above("tower", "bare", || {
                 // The nearest to giving back: one token is taken and one deposited.
@@ -108,6 +117,7 @@ pub(super) const ROWS: &[Row] = &[
         timed: true,
         contenders: &[
             alone("ours-full", || on_two_threads(full(), credit)),
+            alone("ours-cautious-half-full", || on_two_threads(half_full_cautious(), credit)),
             alone("ours-half-full", || on_two_threads(half_full(tiny_ratio().shared()), credit)),
             alone("ours-64-destinations", || on_two_threads(one_of_64_not_full(), credit)),
             alone("tower", || on_two_threads(TpsBudget::default(), TpsBudget::deposit)),
@@ -125,6 +135,24 @@ const DESTINATION: &str = "shop.example";
 
 fn full() -> RetryBudget {
     RetryBudget::default()
+}
+
+fn ratio() -> RetryBudget {
+    RetryBudget::percent(10)
+}
+
+/// Creates a budget without doubt, and with so few tokens that no measurement fills it.
+fn half_full_cautious() -> RetryBudget {
+    let budget = RetryBudget::cautious().capacity(1000.0).unwrap().shared();
+    for _ in 0..1200 {
+        drop(retry(&budget).expect("a success came before it").spend());
+        budget.on_success(DESTINATION, 0);
+    }
+    budget
+}
+
+fn retry(budget: &RetryBudget) -> Option<reattempt::Permit> {
+    budget.acquire_after_failure(DESTINATION, &Failure::new(FailureKind::Server), NOW)
 }
 
 /// Creates a budget that no measurement fills, because a success earns so little.
@@ -211,6 +239,10 @@ fn on_two_threads<B: Send + Sync + 'static>(budget: B, operation: fn(&B)) -> Wor
 /// Checks that full budgets are full, half full ones are half full, and empty ones refuse.
 pub(super) fn check() {
     assert!(full().is_full());
+    let cautious = half_full_cautious();
+    assert_eq!(cautious.balance(DESTINATION), 40.0);
+    credits(cautious.clone(), false)(4000);
+    assert!(!cautious.is_full());
     let half = half_full(tiny_ratio());
     credits(half.clone(), true)(1_000_000);
     assert_eq!(half.balance(DESTINATION), 1001.0);
