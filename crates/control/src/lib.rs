@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod budget;
+mod destination_table;
 mod latencies;
 mod sync;
 

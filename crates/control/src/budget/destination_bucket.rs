@@ -9,9 +9,12 @@ use reattempt_core::PermitIssuer;
 use super::bucket::{Bucket, Rule};
 use super::cautious::{Caution, CautiousBucket};
 use super::not_full::{NotFull, Slot};
+use crate::destination_table::Entry;
 
 /// A bucket that a table of destinations can hold.
-pub(crate) trait DestinationBucket: PermitIssuer + fmt::Debug + Sized + 'static {
+pub(crate) trait DestinationBucket:
+    Entry + PermitIssuer + fmt::Debug + Sized + 'static
+{
     /// The settings of such a bucket.
     type Rule: Copy + Send + Sync;
 
@@ -31,10 +34,14 @@ pub(crate) trait DestinationBucket: PermitIssuer + fmt::Debug + Sized + 'static 
     }
     /// Fills the bucket if time has filled it by `now`.
     fn settle(&self, now: Duration);
-    /// Takes the bucket out of service if it is full at `now`. Returns `true` if it did.
-    fn retire(&self, now: Duration) -> bool;
-    /// Returns `true` if [`retire`](Self::retire) would find it full.
+    /// Returns `true` if [`retire`](Entry::retire) would find it full.
     fn is_full_at(&self, now: Duration) -> bool;
+}
+
+impl Entry for Bucket {
+    fn retire(&self, now: Duration) -> bool {
+        self.retire(now)
+    }
 }
 
 impl DestinationBucket for Bucket {
@@ -66,12 +73,14 @@ impl DestinationBucket for Bucket {
         self.settle(now);
     }
 
-    fn retire(&self, now: Duration) -> bool {
-        self.retire(now)
-    }
-
     fn is_full_at(&self, now: Duration) -> bool {
         self.is_full_at(now)
+    }
+}
+
+impl Entry for CautiousBucket {
+    fn retire(&self, now: Duration) -> bool {
+        self.retire(now)
     }
 }
 
@@ -106,10 +115,6 @@ impl DestinationBucket for CautiousBucket {
 
     fn settle(&self, now: Duration) {
         self.settle(now);
-    }
-
-    fn retire(&self, now: Duration) -> bool {
-        self.retire(now)
     }
 
     fn is_full_at(&self, now: Duration) -> bool {

@@ -1,26 +1,19 @@
 //! A bucket for each destination, in a table of bounded size.
 //!
 //! What flows in: takes and successes with the name of a destination. What flows out: the bucket that
-//! tokens were taken from. The table is copied when it changes and read without any lock; only a
-//! destination that asks for its first token has to wait for another such newcomer.
+//! tokens were taken from. The table is [`DestinationTable`].
 //!
 //! A destination that never asked for a token, and under a cautious budget never failed, has a full bucket,
-//! so it needs none here. When the
-//! table has no place left, the full buckets go, for the same reason. Each is *retired* first, by
-//! the same compare-and-swap that a take needs: a take that comes too late is told so, and looks
-//! again behind the lock, where the new table is in place. If no bucket is full, the newcomer shares
-//! one bucket with all others who find no place.
+//! so it needs none here. When the table has no place left, the full buckets go, for the same reason. A
+//! bucket is retired by the compare-and-swap that a take needs.
 
-use std::hash::{BuildHasher, Hasher};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-
-use arc_swap::ArcSwap;
-use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::bucket::Take;
 use super::destination_bucket::DestinationBucket;
 use super::not_full::{NotFull, Slot};
+use crate::destination_table::{DestinationTable, Entries, Place, find};
 use crate::sync::{AtomicU64, Ordering};
 
 /// How many seconds at least lie between two searches for buckets that time has filled up.
@@ -29,34 +22,15 @@ const SECONDS_BETWEEN_SETTLEMENTS: u64 = 10;
 /// How many destinations a credit finds without the table: two kilobytes for each budget.
 const FIRSTS: usize = 64;
 
-type Table<B> = HashTable<Place<B>>;
-
-struct Place<B> {
-    name: Arc<str>,
-    bucket: Arc<B>,
-}
-
-impl<B> Clone for Place<B> {
-    fn clone(&self) -> Self {
-        Self { name: Arc::clone(&self.name), bucket: Arc::clone(&self.bucket) }
-    }
-}
-
 pub(crate) struct Destinations<B: DestinationBucket> {
-    table: ArcSwap<Table<B>>,
+    table: DestinationTable<B>,
     /// Of the destinations whose hashes end alike, the one that came into the table first: a credit
     /// that finds its bucket here need not look into the table. It stays when the bucket has left.
     firsts: Box<[OnceLock<Place<B>>]>,
-    /// Held by whoever changes the table; a bucket is retired only under it.
-    changing: Mutex<()>,
-    /// The bucket of all who have no place in the table. It is never retired.
-    others: Arc<B>,
     /// The buckets that a success would change: under a rule of time alone none.
     not_full: Arc<NotFull>,
-    hashing: DefaultHashBuilder,
     /// From which second on a take settles the buckets.
     settle_at: AtomicU64,
-    most: usize,
     rule: B::Rule,
 }
 
@@ -65,14 +39,13 @@ impl<B: DestinationBucket> Destinations<B> {
     pub(crate) fn new(most: usize, rule: B::Rule) -> Self {
         let not_full = Arc::new(NotFull::new());
         Self {
-            table: ArcSwap::default(),
+            table: DestinationTable::new(
+                most,
+                B::create(rule, Some((Arc::clone(&not_full), Slot::OTHERS))),
+            ),
             firsts: (0..FIRSTS).map(|_| OnceLock::new()).collect(),
-            changing: Mutex::new(()),
-            others: Arc::new(B::create(rule, Some((Arc::clone(&not_full), Slot::OTHERS)))),
             not_full,
-            hashing: DefaultHashBuilder::default(),
             settle_at: AtomicU64::new(0),
-            most,
             rule,
         }
     }
@@ -85,7 +58,7 @@ impl<B: DestinationBucket> Destinations<B> {
         now: Duration,
         take: impl Fn(&B) -> Take,
     ) -> Option<Arc<B>> {
-        let hash = self.hash(destination);
+        let hash = self.table.hash(destination);
         let table = self.table.load();
         if now.as_secs() >= self.settle_at.load(Ordering::Relaxed) {
             self.settle(&table, now);
@@ -96,8 +69,8 @@ impl<B: DestinationBucket> Destinations<B> {
                 Take::Refused => return None,
                 Take::Retired => {}
             }
-        } else if table.len() >= self.most && !table.iter().any(|own| own.bucket.is_full_at(now)) {
-            return taken_from(&self.others, take);
+        } else if self.table.is_full(&table) && !table.iter().any(|own| own.entry.is_full_at(now)) {
+            return taken_from(self.table.others(), take);
         }
         drop(table);
         self.take_as_newcomer(destination, now, take)
@@ -121,10 +94,10 @@ impl<B: DestinationBucket> Destinations<B> {
     /// The balance that `destination` would draw on, in millionths.
     pub(crate) fn balance(&self, destination: &str) -> u64 {
         let table = self.table.load();
-        let balance = match find(&table, self.hash(destination), destination) {
+        let balance = match find(&table, self.table.hash(destination), destination) {
             Some(bucket) => bucket.balance(),
-            None if table.len() < self.most => None,
-            None => self.others.balance(),
+            None if self.table.is_full(&table) => self.table.others().balance(),
+            None => None,
         };
         balance.unwrap_or(B::capacity(self.rule))
     }
@@ -132,21 +105,22 @@ impl<B: DestinationBucket> Destinations<B> {
     /// Every destination that has a bucket, with its balance in millionths and its doubt, in no order.
     pub(crate) fn balances(&self) -> Vec<(Arc<str>, u64, u64)> {
         let table = self.table.load();
-        let of = |Place { name, bucket }: &Place<B>| {
-            let balance = bucket.balance().unwrap_or(B::capacity(self.rule));
-            (Arc::clone(name), balance, bucket.doubt())
+        let of = |Place { name, entry }: &Place<B>| {
+            let balance = entry.balance().unwrap_or(B::capacity(self.rule));
+            (Arc::clone(name), balance, entry.doubt())
         };
         table.iter().map(of).collect()
     }
 
     /// The bucket that the destinations without a place share: its balance in millionths and its doubt.
     pub(crate) fn balance_of_others(&self) -> (u64, u64) {
-        (self.others.balance().unwrap_or(B::capacity(self.rule)), self.others.doubt())
+        let others = self.table.others();
+        (others.balance().unwrap_or(B::capacity(self.rule)), others.doubt())
     }
 
     #[inline(never)]
     fn credit(&self, destination: &str) {
-        let hash = self.hash(destination);
+        let hash = self.table.hash(destination);
         if self.not_full.count_for(hash) > 0 {
             self.credit_first_or_listed(hash, destination);
         }
@@ -158,14 +132,14 @@ impl<B: DestinationBucket> Destinations<B> {
     fn credit_first_or_listed(&self, hash: u64, destination: &str) {
         let first = self.first(hash).get();
         // A bucket that has not left the table is the one that is in it.
-        if !first.is_some_and(|first| *first.name == *destination && first.bucket.credit()) {
+        if !first.is_some_and(|first| *first.name == *destination && first.entry.credit()) {
             self.credit_listed(hash, destination);
         }
     }
 
     #[inline(never)]
     fn credit_listed(&self, hash: u64, destination: &str) {
-        find(&self.table.load(), hash, destination).unwrap_or(&self.others).credit();
+        find(&self.table.load(), hash, destination).unwrap_or(&self.table.others()).credit();
     }
 
     fn first(&self, hash: u64) -> &OnceLock<Place<B>> {
@@ -176,14 +150,14 @@ impl<B: DestinationBucket> Destinations<B> {
     /// which a token was taken and never again would keep every success busy with looking for its
     /// own.
     #[cold]
-    fn settle(&self, table: &Table<B>, now: Duration) {
+    fn settle(&self, table: &Entries<B>, now: Duration) {
         let seconds = now.as_secs();
         let next = seconds.saturating_add(SECONDS_BETWEEN_SETTLEMENTS);
         let due = self.settle_at.load(Ordering::Relaxed);
         let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
         if seconds >= due && self.settle_at.compare_exchange(due, next, set, failed).is_ok() {
-            table.iter().map(|place| &place.bucket).for_each(|bucket| bucket.settle(now));
-            self.others.settle(now);
+            table.iter().map(|place| &place.entry).for_each(|bucket| bucket.settle(now));
+            self.table.others().settle(now);
         }
     }
 
@@ -195,43 +169,16 @@ impl<B: DestinationBucket> Destinations<B> {
         now: Duration,
         take: impl Fn(&B) -> Take,
     ) -> Option<Arc<B>> {
-        let hash = self.hash(destination);
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let table = self.table.load_full();
-        // Another thread may have brought it in meanwhile.
-        if let Some(bucket) = find(&table, hash, destination) {
-            return taken_from(bucket, take);
-        }
-        let mut changed = Table::<B>::clone(&table);
-        if changed.len() >= self.most {
-            changed.retain(|place| !place.bucket.retire(now));
-        }
-        if changed.len() >= self.most {
-            return taken_from(&self.others, take);
-        }
-        let counted = (Arc::clone(&self.not_full), Slot::of(hash));
-        let bucket = Arc::new(B::create(self.rule, Some(counted)));
-        let place = Place { name: destination.into(), bucket: Arc::clone(&bucket) };
-        self.first(hash).get_or_init(|| place.clone());
-        changed.insert_unique(hash, place, |place| self.hash(&place.name));
-        self.table.store(Arc::new(changed));
-        taken_from(&bucket, take)
+        let create = |name: &Arc<str>| {
+            let hash = self.table.hash(name);
+            let counted = (Arc::clone(&self.not_full), Slot::of(hash));
+            let bucket = Arc::new(B::create(self.rule, Some(counted)));
+            let place = Place { name: Arc::clone(name), entry: Arc::clone(&bucket) };
+            self.first(hash).get_or_init(|| place);
+            bucket
+        };
+        self.table.enter(destination, now, create, |bucket| taken_from(bucket, take))
     }
-
-    /// The hash of a whole name. An adversary who chooses the names cannot know which ones collide,
-    /// for the seed is random. One who found out in spite of that would have to fail once on each
-    /// of them, and at worst as many names are compared at a look-up as the table may hold.
-    #[inline]
-    fn hash(&self, destination: &str) -> u64 {
-        let mut hasher = self.hashing.build_hasher();
-        hasher.write(destination.as_bytes());
-        hasher.finish()
-    }
-}
-
-#[inline]
-fn find<'a, B>(table: &'a Table<B>, hash: u64, destination: &str) -> Option<&'a Arc<B>> {
-    table.find(hash, |place| *place.name == *destination).map(|place| &place.bucket)
 }
 
 /// Tokens from a bucket that cannot be retired while this runs.

@@ -7,11 +7,7 @@ use reattempt_core::ConfigError;
 
 use super::bucket::{MOST_TOKENS, Rule, TOKEN};
 use super::cautious::{self, Caution};
-
-/// The default table holds the destinations of a busy gateway in some hundred kilobytes.
-const MAX_DESTINATIONS: usize = 1024;
-/// A newcomer copies the table: beyond this the copy would take milliseconds.
-const MOST_DESTINATIONS: usize = 65_536;
+use crate::destination_table::{MAX_DESTINATIONS, MOST_DESTINATIONS};
 
 /// The share of successful calls that may be retried by default.
 const RATIO: f64 = 0.1;

@@ -1,0 +1,132 @@
+//! A table of bounded size with one entry for each destination, shared by budgets and guards.
+//!
+//! The table is copied when it changes and read without any lock. A newcomer waits only for other newcomers. If no place is
+//! left, entries in their initial state leave, because a new one would be the same. Each is *retired* first,
+//! in the same atomic step in which it was found initial. A thread that uses a retired entry finds that out
+//! and looks again behind the lock, where the new table is in place. If no entry may leave, the newcomer shares one
+//! entry with all others who find no place.
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, Guard};
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+/// The default table holds the destinations of a busy gateway in some hundred kilobytes.
+pub(crate) const MAX_DESTINATIONS: usize = 1024;
+/// A newcomer copies the table: beyond this the copy would take milliseconds.
+pub(crate) const MOST_DESTINATIONS: usize = 65_536;
+
+/// A value that a table can hold for a destination.
+pub(crate) trait Entry {
+    /// Takes the entry out of service if it is in its initial state at `now`. Returns `true` if it did.
+    fn retire(&self, now: Duration) -> bool;
+}
+
+pub(crate) type Entries<E> = HashTable<Place<E>>;
+
+/// An entry with the name of its destination.
+pub(crate) struct Place<E> {
+    pub(crate) name: Arc<str>,
+    pub(crate) entry: Arc<E>,
+}
+
+impl<E> Clone for Place<E> {
+    fn clone(&self) -> Self {
+        Self { name: Arc::clone(&self.name), entry: Arc::clone(&self.entry) }
+    }
+}
+
+pub(crate) struct DestinationTable<E> {
+    entries: ArcSwap<Entries<E>>,
+    /// Held by whoever changes the table; an entry is retired only under it.
+    changing: Mutex<()>,
+    /// The entry of all who have no place in the table. It is never retired.
+    others: Arc<E>,
+    hashing: DefaultHashBuilder,
+    most: usize,
+}
+
+impl<E: Entry> DestinationTable<E> {
+    /// Creates an empty table with room for `most` destinations.
+    pub(crate) fn new(most: usize, others: E) -> Self {
+        Self {
+            entries: ArcSwap::default(),
+            changing: Mutex::new(()),
+            others: Arc::new(others),
+            hashing: DefaultHashBuilder::default(),
+            most,
+        }
+    }
+
+    /// Returns the table as it is now.
+    #[inline]
+    pub(crate) fn load(&self) -> Guard<Arc<Entries<E>>> {
+        self.entries.load()
+    }
+
+    /// Returns the entry that destinations without a place share.
+    #[inline]
+    pub(crate) fn others(&self) -> &Arc<E> {
+        &self.others
+    }
+
+    /// Returns `true` if the table has no place left.
+    #[inline]
+    pub(crate) fn is_full(&self, entries: &Entries<E>) -> bool {
+        entries.len() >= self.most
+    }
+
+    /// Finds `destination` a place behind the lock, and uses its entry while it cannot be retired.
+    ///
+    /// `create` makes the entry of a newcomer, whose name it is given.
+    #[cold]
+    pub(crate) fn enter<R>(
+        &self,
+        destination: &str,
+        now: Duration,
+        create: impl FnOnce(&Arc<str>) -> Arc<E>,
+        act: impl FnOnce(&Arc<E>) -> R,
+    ) -> R {
+        let hash = self.hash(destination);
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.load_full();
+        // Another thread may have brought it in meanwhile.
+        if let Some(entry) = find(&entries, hash, destination) {
+            return act(entry);
+        }
+        let mut changed = Entries::<E>::clone(&entries);
+        if self.is_full(&changed) {
+            changed.retain(|place| !place.entry.retire(now));
+        }
+        if self.is_full(&changed) {
+            return act(&self.others);
+        }
+        let name: Arc<str> = destination.into();
+        let entry = create(&name);
+        let place = Place { name, entry: Arc::clone(&entry) };
+        changed.insert_unique(hash, place, |place| self.hash(&place.name));
+        self.entries.store(Arc::new(changed));
+        act(&entry)
+    }
+
+    /// Returns the hash of a whole name. An adversary who chooses the names cannot know which ones collide,
+    /// because the seed is random. One who found out in spite of that would have to fail once on each
+    /// of them, and at worst as many names are compared at a look-up as the table may hold.
+    #[inline]
+    pub(crate) fn hash(&self, destination: &str) -> u64 {
+        let mut hasher = self.hashing.build_hasher();
+        hasher.write(destination.as_bytes());
+        hasher.finish()
+    }
+}
+
+#[inline]
+pub(crate) fn find<'a, E>(
+    entries: &'a Entries<E>,
+    hash: u64,
+    destination: &str,
+) -> Option<&'a Arc<E>> {
+    entries.find(hash, |place| *place.name == *destination).map(|place| &place.entry)
+}
