@@ -36,12 +36,26 @@ pin_project! {
         D: Schedule,
         M: ErrorMode<S::Error>,
     {
-        // None where the attempt's outcome need only be handed on.
-        pub(super) call: Option<Call<S, Req, K, D, B, M>>,
+        // None if the attempt's outcome is passed on.
+        call: Option<Call<S, Req, K, D, B, M>>,
         #[pin]
-        pub(super) attempt: Option<S::Future>,
+        attempt: Option<S::Future>,
         #[pin]
-        pub(super) timer: M::Timer,
+        timer: M::Timer,
+    }
+}
+
+impl<S, Req, K, D, B, M> RetryFuture<S, Req, K, D, B, M>
+where
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<K::Attempt>,
+    D: Schedule,
+    M: ErrorMode<S::Error>,
+{
+    /// Creates the future of `call`; without one the attempt's outcome is passed on.
+    #[inline]
+    pub(super) fn new(attempt: Option<S::Future>, call: Option<Call<S, Req, K, D, B, M>>) -> Self {
+        Self { call, attempt, timer: M::Timer::default() }
     }
 }
 

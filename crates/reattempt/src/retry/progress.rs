@@ -290,8 +290,13 @@ pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B, M>(
 ) -> Option<Report> {
     let slot = setting.options.as_ref().and_then(CallOptions::slot);
     let failed_before = progress.is_some();
-    if !failed_before && slot.is_none() && policy.settings.observer.is_none() {
-        return None;
+    if !failed_before && slot.is_none() {
+        let observer = policy.settings.observer.as_ref()?;
+        if stop == StopReason::Succeeded {
+            // The only event of a call that succeeds at once.
+            observer.on_event(&destination(), &Event::Succeeded { attempts: number });
+            return None;
+        }
     }
     let mut new = None;
     let progress = progress.unwrap_or_else(|| {

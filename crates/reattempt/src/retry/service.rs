@@ -11,6 +11,7 @@ use super::call::{Call, Opening, Retrying};
 use super::{RetryFuture, Setting};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Added, ClassifyOutcome, Origin, Protocol, Replay};
+use crate::retry::policy::Settings;
 use crate::{CallOptions, RetryPolicy};
 
 /// A client whose calls are retried.
@@ -102,54 +103,79 @@ where
     /// With a [`before_attempt`](RetryPolicy::before_attempt) hook, and for a call that is not sent, what
     /// the readied instance has reserved is released.
     ///
-    /// A request is large, and each further function that it were handed to by value would copy it
-    /// once more: so this is one function, for calls of which nothing special is asked.
+    /// A request is large, and a function that takes it by value copies it once more. So the plan is made by
+    /// reference, and [`Plan::Plain`] is carried out here.
     fn call(&mut self, request: Req) -> Self::Future {
         let settings = &*self.shared.policy.settings;
         let protocol = &settings.protocol;
-        let never = match &self.options {
+        match Plan::of::<K, Req, D, B, M, S::Error>(settings, self.options.as_ref(), &request) {
+            Plan::Pass => {
+                let attempt = self.inner.call(protocol.pass(request, Added::default()));
+                RetryFuture::new(Some(attempt), None)
+            }
+            Plan::Plain => {
+                let mut kept = None;
+                let attempt = protocol.keep(request, Added::default(), &mut kept);
+                let sent_at = settings.schedule.on_send();
+                let attempt = Some(self.inner.call(attempt));
+                let shared = Arc::clone(&self.shared);
+                let call = Call {
+                    shared,
+                    kept,
+                    target: None,
+                    carried: true,
+                    setting: Setting::default(),
+                    number: 1,
+                    sent_at,
+                    marker: None,
+                    retrying: None,
+                };
+                RetryFuture::new(attempt, Some(call))
+            }
+            Plan::Full => self.call_in_full(request),
+        }
+    }
+}
+
+/// The way to carry out a call, chosen by a look at its request.
+enum Plan {
+    /// The attempt's outcome is the call's: nothing is kept, and nothing depends on the outcome.
+    Pass,
+    /// The request is kept, and nothing else is needed before the first attempt.
+    Plain,
+    /// The options of the call, a hook, a deadline or a seed may need something before the first attempt.
+    Full,
+}
+
+impl Plan {
+    #[inline]
+    fn of<K, Req, D, B, M, E>(
+        settings: &Settings<K, D, B>,
+        of_handle: Option<&CallOptions>,
+        request: &Req,
+    ) -> Self
+    where
+        K: Replay<Req>,
+        D: Schedule,
+        B: Budget,
+        M: ErrorMode<E>,
+    {
+        let protocol = &settings.protocol;
+        let never = match of_handle {
             None => settings.limits.max_attempts <= 1 && !protocol.replaces(),
             Some(options) if options.only_forbids() => true,
-            Some(_) => return self.call_closely(request),
+            Some(_) => return Self::Full,
         };
-        let plain = settings.plain && protocol.wants_nothing(&request);
-        if never || !plain {
-            let never = settings.plain && (never && plain || protocol.only_forbids(&request));
-            // Nobody learns anything from the outcome, so it need only be handed on.
-            if !M::INTERRUPTS
-                && never
-                && settings.schedule.is_stateless()
-                && settings.budget.is_full()
-            {
-                let attempt = self.inner.call(protocol.pass(request, Added::default()));
-                return RetryFuture {
-                    timer: M::Timer::default(),
-                    attempt: Some(attempt),
-                    call: None,
-                };
-            }
-            return self.call_closely(request);
+        if !settings.plain {
+            return Self::Full;
         }
-        let mut kept = None;
-        let attempt = protocol.keep(request, Added::default(), &mut kept);
-        let sent_at = settings.schedule.on_send();
-        let attempt = Some(self.inner.call(attempt));
-        let shared = Arc::clone(&self.shared);
-        RetryFuture {
-            timer: M::Timer::default(),
-            attempt,
-            call: Some(Call {
-                shared,
-                kept,
-                target: None,
-                carried: true,
-                setting: Setting::default(),
-                number: 1,
-                sent_at,
-                marker: None,
-                retrying: None,
-            }),
+        let plain = protocol.wants_nothing(request);
+        if plain && !never {
+            return Self::Plain;
         }
+        let never = plain || protocol.only_forbids(request);
+        let passes = never && !M::INTERRUPTS && settings.learns_nothing();
+        if passes { Self::Pass } else { Self::Full }
     }
 }
 
@@ -171,11 +197,11 @@ where
         M: ErrorMode<S::Error>,
     {
         self.options = Some(options);
-        self.call_closely(request)
+        self.call_in_full(request)
     }
 
-    /// A call with all that may be asked for: overrides, hooks, observers, deadlines, seeds.
-    fn call_closely<Req>(&mut self, request: Req) -> RetryFuture<S, Req, K, D, B, M>
+    /// Carries out [`Plan::Full`].
+    fn call_in_full<Req>(&mut self, request: Req) -> RetryFuture<S, Req, K, D, B, M>
     where
         S: Service<K::Attempt> + Clone,
         K: Replay<Req> + ClassifyOutcome<S::Response>,
@@ -187,7 +213,7 @@ where
         let cut_short = M::INTERRUPTS || (M::ANSWERS && opening.setting.deadline.is_some());
         if !cut_short && !opening.keeps && opening.is_noop(settings) {
             let attempt = self.inner.call(protocol.pass(request, opening.added()));
-            return RetryFuture { timer: M::Timer::default(), attempt: Some(attempt), call: None };
+            return RetryFuture::new(Some(attempt), None);
         }
         let (mut kept, mut target) = (None, None);
         if M::ENDS_LATE && opening.is_too_late() {
@@ -231,7 +257,7 @@ where
         if settings.counts_calls {
             call.count();
         }
-        RetryFuture { timer: M::Timer::default(), attempt, call: Some(call) }
+        RetryFuture::new(attempt, Some(call))
     }
 
     /// Gives up what the readied instance has reserved: a permit, say, or a place in a queue.
@@ -261,7 +287,7 @@ where
             marker: None,
             retrying: Some(Retrying::new()),
         };
-        RetryFuture { timer: M::Timer::default(), attempt: None, call: Some(call) }
+        RetryFuture::new(None, Some(call))
     }
 }
 

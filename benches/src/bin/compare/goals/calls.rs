@@ -106,8 +106,8 @@ pub(super) const LINES: &[Line] = &[
         title: "first-time success, fresh, observer on",
         ours: "ours-on",
         goals: &[
-            missed(Instructions, Times(1.3, &["ours-off"]), 1.90),
-            missed(Allocations, Above(0.0, "ours-off"), 2.0),
+            goal(Instructions, Times(1.3, &["ours-off"])),
+            goal(Allocations, Above(0.0, "ours-off")),
         ],
     },
     Line {

@@ -88,8 +88,16 @@ pub(crate) struct Settings<K: Protocol, D, B> {
     pub(crate) clone_per_call: bool,
     /// Whether the budget is given the beginning of each call.
     pub(crate) counts_calls: bool,
-    /// Whether nothing is asked for that has to be seen to before the first attempt of each call.
+    /// `true` if nothing is set that each call needs before its first attempt.
     pub(crate) plain: bool,
+}
+
+impl<K: Protocol, D: Schedule, B: Budget> Settings<K, D, B> {
+    /// Returns `true` if nothing depends on the outcome of a call that is not retried.
+    #[inline]
+    pub(crate) fn learns_nothing(&self) -> bool {
+        self.observer.is_none() && self.schedule.is_stateless() && self.budget.is_full()
+    }
 }
 
 impl RetryPolicy {
@@ -155,7 +163,6 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
 
     fn of(mut settings: Settings<K, D, B>) -> Self {
         settings.plain = settings.hook.is_none()
-            && settings.observer.is_none()
             && settings.seed.is_none()
             && !settings.nested
             && !settings.clone_per_call
