@@ -50,6 +50,17 @@ const NAMES: [(Code, &str); 17] = [
 ];
 
 impl Code {
+    /// The names of all codes in the specification, by number.
+    pub const NAMES: [&'static str; NAMES.len()] = {
+        let mut names = [""; NAMES.len()];
+        let mut number = 0;
+        while number < names.len() {
+            names[number] = NAMES[number].1;
+            number += 1;
+        }
+        names
+    };
+
     /// The code with this number; `Unknown` for one that is not defined.
     pub fn from_number(number: u32) -> Self {
         usize::try_from(number)
@@ -91,7 +102,7 @@ impl Code {
 
     /// The name in the specification: "DEADLINE_EXCEEDED".
     pub fn name(self) -> &'static str {
-        NAMES[usize::from(self.number())].1
+        Self::NAMES[usize::from(self.number())]
     }
 
     /// The number on the wire.
@@ -205,12 +216,8 @@ mod tests {
             assert_eq!(verdict, expected, "{code}");
         }
     }
-}
 
-#[cfg(all(test, feature = "tonic"))]
-mod tests {
-    use super::*;
-
+    #[cfg(feature = "tonic")]
     #[test]
     fn every_code_converts_to_tonics_and_back() {
         for (code, _) in NAMES {

@@ -17,6 +17,8 @@ pub struct Report {
     pub(crate) attempts: Vec<AttemptReport>,
     pub(crate) omitted: u32,
     pub(crate) stop: StopReason,
+    /// Of the protocol's codes, by number.
+    pub(crate) code_names: &'static [&'static str],
 }
 
 /// One attempt of a [`Report`].
@@ -99,9 +101,10 @@ impl fmt::Display for Report {
         for attempt in &self.attempts {
             let again = if attempt.replacement { " again" } else { "" };
             let (number, ended) = (attempt.number, attempt.ended);
-            write!(f, "attempt {number}{again} at {ended:?}: {}", attempt.outcome)?;
+            write!(f, "attempt {number}{again} at {:?}: ", three_digits(ended))?;
+            attempt.outcome.write(f, self.code_names)?;
             match attempt.delay {
-                Some(delay) => writeln!(f, ", next in {delay:?}")?,
+                Some(delay) => writeln!(f, ", next in {:?}", three_digits(delay))?,
                 None => writeln!(f)?,
             }
         }
@@ -112,19 +115,42 @@ impl fmt::Display for Report {
     }
 }
 
+/// Rounds to three significant digits: the rest of 1.203456789 s is noise.
+fn three_digits(time: Duration) -> Duration {
+    let nanos = time.as_nanos();
+    let step = 10_u128.pow(nanos.checked_ilog10().unwrap_or(0).saturating_sub(2));
+    let rounded = (nanos + step / 2) / step * step;
+    u64::try_from(rounded).map_or(time, Duration::from_nanos)
+}
+
+impl AttemptOutcome {
+    /// Writes the outcome, its code by name if it has one among these.
+    fn write(&self, f: &mut fmt::Formatter<'_>, code_names: &[&str]) -> fmt::Result {
+        let error = match self {
+            AttemptOutcome::Succeeded => return f.write_str("succeeded"),
+            AttemptOutcome::Failed { failure, error } => {
+                let code = failure.code().map(usize::from);
+                match code.and_then(|code| code_names.get(code)) {
+                    Some(name) => write!(f, "{} ({name})", failure.kind())?,
+                    None => write!(f, "{failure}")?,
+                }
+                error
+            }
+            AttemptOutcome::FailedForGood { error } => {
+                f.write_str("failed for good")?;
+                error
+            }
+        };
+        match error {
+            Some(error) => write!(f, ": {error}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for AttemptOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AttemptOutcome::Succeeded => f.write_str("succeeded"),
-            AttemptOutcome::Failed { failure, error: None } => write!(f, "{failure}"),
-            AttemptOutcome::Failed { failure, error: Some(error) } => {
-                write!(f, "{failure}: {error}")
-            }
-            AttemptOutcome::FailedForGood { error: None } => f.write_str("failed for good"),
-            AttemptOutcome::FailedForGood { error: Some(error) } => {
-                write!(f, "failed for good: {error}")
-            }
-        }
+        self.write(f, &[])
     }
 }
 
@@ -149,5 +175,25 @@ impl ReportSlot {
 
     pub(crate) fn put(&self, report: Report) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_digits() {
+        let rows = [
+            (Duration::ZERO, "0ns"),
+            (Duration::from_nanos(999), "999ns"),
+            (Duration::from_nanos(1_234_567), "1.23ms"),
+            (Duration::from_micros(99_950), "100ms"),
+            (Duration::from_secs(7_205), "7210s"),
+            (Duration::MAX, "18446744073709551615.999999999s"),
+        ];
+        for (time, text) in rows {
+            assert_eq!(format!("{:?}", three_digits(time)), text);
+        }
     }
 }

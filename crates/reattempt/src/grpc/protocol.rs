@@ -107,6 +107,8 @@ impl Protocol for Grpc {
     type Head = http::request::Parts;
     type Mode = Answered;
 
+    const CODE_NAMES: &'static [&'static str] = &Code::NAMES;
+
     /// By this the caller of a tonic client gets DEADLINE_EXCEEDED.
     #[cfg(feature = "tonic")]
     fn source_of_time_limit() -> Option<BoxError> {

@@ -186,7 +186,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
             }
         };
         progress.conclude(policy, self.number, stop, None);
-        progress.report(stop)
+        progress.report::<Operations>(stop)
     }
 
     fn slot(&self) -> Option<ReportSlot> {

@@ -52,6 +52,10 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     /// [`ErrorMode`](crate::ErrorMode).
     type Mode;
 
+    /// The names of the protocol's codes, by number. Reports print them.
+    #[doc(hidden)]
+    const CODE_NAMES: &'static [&'static str] = &[];
+
     /// Whether what is set about the protocol asks for nothing to be done to each new request.
     #[doc(hidden)]
     fn is_plain(&self) -> bool {

@@ -267,14 +267,19 @@ impl<D: Delays> Progress<D> {
     }
 
     /// The report of the call, which has ended.
-    pub(crate) fn report(&mut self, stop: StopReason) -> Report {
+    pub(crate) fn report<K: Protocol>(&mut self, stop: StopReason) -> Report {
         // A delay that was chosen but never waited for belongs to no attempt.
         if let Some(last) = self.attempts.last_mut()
             && stop == StopReason::BodyNotKept
         {
             last.delay = None;
         }
-        Report { attempts: std::mem::take(&mut self.attempts), omitted: self.omitted, stop }
+        Report {
+            attempts: std::mem::take(&mut self.attempts),
+            omitted: self.omitted,
+            stop,
+            code_names: K::CODE_NAMES,
+        }
     }
 }
 
@@ -304,7 +309,7 @@ pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B, M>(
         new.insert(Progress::new(policy, setting, started, destination()))
     });
     progress.conclude(policy, number, stop, error);
-    let report = progress.report(stop);
+    let report = progress.report::<K>(stop);
     match slot {
         Some(slot) if failed_before => {
             slot.put(report.clone());

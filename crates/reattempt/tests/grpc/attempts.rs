@@ -46,6 +46,16 @@ impl Service<Request<Body>> for Balanced {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn report_names_the_codes() {
+    let service = Balanced { picks: Arc::default(), picked: None, called: Arc::default() };
+    let slot = ReportSlot::default();
+    let client = RetryLayer::new(policy(0)).layer(service);
+    client.with_options(CallOptions::new().report_to(&slot)).oneshot(call()).await.unwrap();
+    let text = slot.take().unwrap().to_string();
+    assert_eq!(text.matches("server (UNAVAILABLE), next in 0ns").count(), 2, "{text}");
+}
+
 // CALL-4
 #[tokio::test(start_paused = true)]
 async fn call_4_every_attempt_is_sent_by_a_fresh_pick() {
