@@ -3,9 +3,11 @@
 //! While the first attempt runs it holds what was kept of the request and nothing else. The first
 //! hedge, or the first failure that another attempt may mend, makes one box with the rest.
 
-mod ended;
-mod opening;
-mod replaced;
+mod attempt_end;
+mod call_end;
+mod call_start;
+mod next_attempt;
+mod resend;
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -26,10 +28,10 @@ use crate::error_mode::ErrorMode;
 use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
 use crate::{CallOptions, Deadline};
 
-pub(super) use ended::{AnswerOf, Outcome, Over, OverOf, timed_out};
-pub(super) use opening::Opening;
+pub(super) use call_end::{AnswerOf, Outcome, Over, OverOf, timed_out};
+pub(super) use call_start::CallStart;
 
-/// A call.
+/// The state of a hedged call.
 pub(super) struct Call<S, Req, K, B, M>
 where
     K: Replay<Req>,
@@ -42,13 +44,13 @@ where
     deadline: Option<Deadline>,
     terms: HedgeTerms,
     stopwatch: Option<Stopwatch>,
-    /// From the moment on at which the call is found to need time.
+    /// Present from the moment at which the call is found to need time.
     attempts: Option<HedgeCall>,
-    /// Since when the call is known to need time.
+    /// The moment from which the call's time counts.
     started: Option<Instant>,
-    /// When the next attempt is to be sent.
+    /// The moment at which the next attempt is due.
     upcoming: Option<Instant>,
-    /// When the last one was.
+    /// The moment at which the last attempt was sent.
     sent: Option<Instant>,
     running: Option<Box<RunningOf<S, Req, K, M>>>,
 }
@@ -62,23 +64,24 @@ type RunningOf<S, Req, K, M> = Running<
 
 type ReadyingOf<S, Req, K> = Readying<S, <K as Replay<Req>>::Attempt>;
 
-/// What a call ends with.
+/// The result of an attempt.
 pub(super) type ResultOf<S, Req, K, M> = Result<
     <S as Service<<K as Replay<Req>>::Attempt>>::Response,
     <M as ErrorMode<<S as Service<<K as Replay<Req>>::Attempt>>::Error>>::Error,
 >;
 
-/// The number of an attempt, and how it ended.
+/// The number of an attempt, and its result.
 type Ended<T, E> = (u32, Result<T, E>);
 
-/// Why a further attempt was not sent, and the error of the service that did not become ready.
+/// The reason for which a further attempt was not sent, and the error of a service that failed to become
+/// ready.
 struct NotSent<E>(StopReason, Option<E>);
 
-/// How the sending of hedges stands.
+/// The state of the next hedge.
 pub(super) enum Hedging {
-    /// One has been sent.
+    /// A hedge has been sent.
     Sent,
-    /// There is nothing to do until this moment, if there is one.
+    /// No hedge is due until this moment, if there is one.
     Until(Option<Instant>),
 }
 
@@ -91,7 +94,7 @@ where
 {
     pub(super) fn new(
         shared: Arc<Shared<S, HedgePolicy<K, B, M>>>,
-        opening: Opening,
+        opening: CallStart,
         kept: Option<K::Saved>,
         target: Option<Box<str>>,
     ) -> Self {
@@ -119,8 +122,8 @@ where
         running.permits.on_start(permit);
     }
 
-    /// The first attempt is not ready at once: from here on the call's time counts. One that needs
-    /// none looks at no clock, unless latencies are observed.
+    /// Starts the call's time, because the first attempt is not ready at once. A call that is ready at once
+    /// reads no clock, unless latencies are observed.
     pub(super) fn takes_time(&mut self) {
         if self.attempts.is_none() && self.terms.limits.max_attempts > 1 {
             // It is in flight, so the call goes on.
@@ -164,7 +167,7 @@ where
         if self.upcoming.is_none_or(|due| due > now)
             && let Some(running) = &mut self.running
         {
-            // No readiness is reserved, and no token held, by one that waits beside others.
+            // An attempt that waits beside others reserves no service and holds no token.
             running.readying.take_if(|readying| readying.attempt.is_none());
         }
         match decision {
@@ -178,7 +181,7 @@ where
         Some(clock::later(self.started?, self.terms.end()?))
     }
 
-    /// How many attempts are under way, or about to be replaced.
+    /// Returns the number of attempts that are under way or about to be replaced.
     fn in_flight(&self) -> u32 {
         self.attempts.map_or(1, |attempts| attempts.in_flight())
     }
@@ -244,7 +247,7 @@ where
         Poll::Ready(Ok(()))
     }
 
-    /// The budget's leave to send the next attempt, which is asked for once; or why there is none.
+    /// Returns the next attempt with its permit, which the budget is asked for once; or why there is none.
     fn grant(&mut self, now: Instant) -> Result<ReadyingOf<S, Req, K>, StopReason> {
         let granted = self.running.as_mut().and_then(|running| running.readying.take());
         let prepared = granted.as_ref().is_some_and(|readying| readying.attempt.is_some());
@@ -256,7 +259,7 @@ where
         }
         let shared = Arc::clone(&self.shared);
         let running = self.running();
-        // Without a failure: that no answer has come yet.
+        // Without a failure the hedge is sent because no response has come yet.
         let failure = running.failure.unwrap_or(Failure::new(FailureKind::Timeout));
         let budget = &shared.policy.settings.budget;
         let permit = budget.acquire(&running.destination, &failure, clock::since_epoch(now));
@@ -264,24 +267,24 @@ where
         Ok(Readying { permit, service: None, attempt: None })
     }
 
-    /// The number of the next attempt.
+    /// Returns the number of the next attempt.
     fn next_number(&self) -> u32 {
         self.attempts.map_or(1, |attempts| attempts.sent()).saturating_add(1)
     }
 
-    /// Makes the next attempt of what was kept.
+    /// Makes the next attempt from the saved request.
     fn prepare(&mut self) -> Option<K::Attempt> {
         let number = self.next_number();
         let alone = self.in_flight() == 0;
         let kept = self.kept.as_ref()?;
         if alone {
-            // What still reads the body for an attempt that is over could use up what is kept.
+            // A reader of an attempt that is over could use up the kept body.
             kept.supersede();
         }
         let first = kept.watch_first().filter(|_| number == 2 && !alone);
         let next = kept.watch_next();
         let running = self.running();
-        // Of a first attempt that was replaced there is a watch already, or will be.
+        // A first attempt that was replaced has a watch already, or will have one.
         if !running.first_replaced {
             running.watches.extend(first.map(|watch| (1, watch)));
         }
@@ -292,7 +295,7 @@ where
         protocol.again(&mut self.kept, order)
     }
 
-    /// Writes what is left of the deadline into an attempt that was made a while ago.
+    /// Updates the remaining deadline in an attempt that was made earlier.
     fn refresh(&self, attempt: K::Attempt) -> K::Attempt {
         let Some(deadline) = self.deadline else { return attempt };
         let protocol = &self.shared.policy.settings.protocol;
@@ -301,7 +304,7 @@ where
         protocol.join(head, rest)
     }
 
-    /// The first hedge that has ended, and how.
+    /// Polls the hedges. Ready with the first that has ended.
     pub(super) fn poll_hedges(
         &mut self,
         cx: &mut Context<'_>,
@@ -312,7 +315,7 @@ where
         }
     }
 
-    /// What only a call has that was hedged, or waits to be.
+    /// Returns the state that only hedged calls have, creating it if necessary.
     fn running(&mut self) -> &mut RunningOf<S, Req, K, M> {
         let kept = self.kept.as_ref();
         let protocol = &self.shared.policy.settings.protocol;
@@ -322,7 +325,7 @@ where
         })
     }
 
-    /// When the call is to be interrupted.
+    /// Returns the moment at which the call is interrupted.
     pub(super) fn interrupt_due(&self) -> Option<Instant> {
         self.deadline.map(Deadline::instant)
     }

@@ -18,8 +18,8 @@ use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 pin_project! {
     /// A call that is hedged.
     ///
-    /// The first attempt lies in it; a timer is made when that is first found not to be ready, and
-    /// everything else when a hedge is sent.
+    /// It contains the first attempt. A timer is made when that is first found not to be ready, and the rest
+    /// when a hedge is sent.
     ///
     /// # Cancel safety
     /// Dropping it cancels all attempts and the wait; a token that was taken for a hedge not yet sent
@@ -32,17 +32,17 @@ pin_project! {
         S: Service<K::Attempt>,
         M: ErrorMode<S::Error>,
     {
-        // None where the attempt's outcome need only be handed on.
+        // None if the attempt's outcome is passed on.
         call: Option<Call<S, Req, K, B, M>>,
         #[pin]
         first: Option<S::Future>,
-        // For when `sleep` is set.
+        // The moment at which `sleep` ends.
         sleeping_until: Option<Instant>,
         #[pin]
         sleep: Option<Sleep>,
         #[pin]
         limit: M::Timer,
-        // Of a call that is not sent, for its deadline has passed.
+        // The end of a call that is not sent because its deadline has passed.
         late: Option<Box<AnswerOf<S, Req, K, M>>>,
     }
 }
@@ -53,18 +53,18 @@ where
     S: Service<K::Attempt>,
     M: ErrorMode<S::Error>,
 {
-    /// A call whose only attempt's outcome is handed on.
+    /// Creates the future of a call whose only attempt's outcome is passed on.
     pub(super) fn passing(attempt: S::Future) -> Self {
         Self::of(None, Some(attempt))
     }
 
-    /// A call that is not sent, because its deadline has passed.
+    /// Creates the future of a call that is not sent, because its deadline has passed.
     #[cold]
     pub(super) fn late(answer: AnswerOf<S, Req, K, M>) -> Self {
         Self { late: Some(Box::new(answer)), ..Self::of(None, None) }
     }
 
-    /// A call with its first attempt.
+    /// Creates the future of a call with its first attempt.
     pub(super) fn new(call: Call<S, Req, K, B, M>, attempt: S::Future) -> Self {
         Self::of(Some(call), Some(attempt))
     }
@@ -103,7 +103,7 @@ where
                 Outcome::Made(made) => made,
             },
         };
-        // Nothing is left to say, should it be polled again.
+        // Polled again, the future stays pending.
         *this.call = None;
         Poll::Ready(result)
     }
@@ -121,7 +121,7 @@ where
     fn poll_over(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<OverOf<S, Req, K, M>> {
         let mut this = self.project();
         loop {
-            // Before anything else, so that what a client says of a body that was cut off is not heard.
+            // Before anything else, so that the error of a client whose body was cut off is ignored.
             if let Some(call) = this.call
                 && let Some(over) = call.drop_cut_off(this.first.as_mut(), cx)
             {
@@ -181,14 +181,14 @@ where
             }
             let due = call.interrupt_due();
             let (interrupt, since) = ready!(M::poll_interrupt(this.limit.as_mut(), cx, |_| due));
-            // Where there is no answer for it the attempts go on, which have been polled above.
+            // Without an outcome for the deadline the attempts go on. They have been polled above.
             let over = call.interrupted(interrupt, since);
             return over.map_or(Poll::Pending, Poll::Ready);
         }
     }
 }
 
-/// The first attempt's outcome; it is gone then.
+/// Polls the first attempt, which is dropped when it has ended.
 fn poll_first<F: Future>(
     mut first: Pin<&mut Option<F>>,
     cx: &mut Context<'_>,

@@ -1,14 +1,11 @@
-//! Hedging: a call that takes long is sent again while the first attempt still runs, and the first
-//! response that is not worth another attempt is the call's.
+//! Hedging: a slow call is sent again while its first attempt runs, and the first good response wins.
 //!
-//! **It multiplies load.** Each hedge is a whole request more for a server that may be slow because
-//! of its load; a budget stands in front of every one, and the running quantile as the delay bounds
-//! how many there are. **It carries requests out more than once, at the same time**: so over HTTP only
-//! safe methods are hedged unless the caller says otherwise, and over gRPC whoever puts the layer in
-//! says so of every method that passes through it.
+//! **It multiplies load.** Each hedge is one more request to a server that may be slow because of its load.
+//! The budget must grant each hedge, and a delay that follows the running quantile bounds their number.
+//! **The server may process a request several times at once.** So over HTTP only safe methods are hedged
+//! unless the caller allows others. Over gRPC every method that passes through the layer is hedged.
 //!
-//! What flows in: a call. What flows out: the attempts, one after the other while none has answered,
-//! and the outcome of one of them, untouched. [`HedgeCall`](reattempt_core::HedgeCall) decides what follows
+//! The outcome of the winning attempt is passed on unchanged. [`HedgeCall`](reattempt_core::HedgeCall) decides what follows
 //! an event; the rest carries it out.
 
 mod call;

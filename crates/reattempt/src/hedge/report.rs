@@ -1,9 +1,9 @@
-//! What a hedged call tells with its response.
+//! The report of a hedged call, in the extensions of its response.
 
-/// How many attempts a call took, and which of them the response came from.
+/// The number of attempts of a call, and the one that the response came from.
 ///
-/// In the extensions of every response of a call of which more than one attempt was sent. For errors,
-/// set an [observer](crate::HedgePolicy::observer).
+/// Every response of a call with more than one attempt has it in its extensions. For errors, set an
+/// [observer](crate::HedgePolicy::observer).
 ///
 /// ```
 /// use reattempt::HedgeReport;
@@ -19,12 +19,12 @@ pub struct HedgeReport {
 }
 
 impl HedgeReport {
-    /// The attempts that were sent: at least 2.
+    /// Returns the number of attempts that were sent: at least 2.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// The number, from 1, of the attempt that the response came from; where all failed, of the one
+    /// Returns the number, from 1, of the attempt that the response came from. If all failed, it is the one
     /// that ended last.
     pub fn winner(&self) -> u32 {
         self.winner

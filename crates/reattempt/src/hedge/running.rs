@@ -1,4 +1,4 @@
-//! What only a call has that was hedged or waits to be: in one box, made when it is first needed.
+//! The state that only hedged calls have, in one box that is made when it is first needed.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,7 +15,7 @@ pub(super) struct Running<S, A, F, R> {
     hedges: Vec<Hedged<F>>,
     /// The permits of the hedges.
     pub(super) permits: HedgePermits,
-    /// Of the attempts whose reading of the request's body may be cut off, by their numbers.
+    /// The watches of the attempts that may be cut off from the request's body, by their numbers.
     pub(super) watches: Vec<(u32, ReplayWatch)>,
     /// The next attempt, once the budget has granted it.
     pub(super) readying: Option<Readying<S, A>>,
@@ -24,7 +24,7 @@ pub(super) struct Running<S, A, F, R> {
     pub(super) last: Option<(u32, R)>,
     /// The head of the last response that was thrown away.
     pub(super) refused: Option<RefusedResponse>,
-    /// Whether the last hedge was sent while no other attempt was in flight: no other reads the body.
+    /// `true` if the last hedge was sent while no other attempt was in flight: no other reads the body.
     pub(super) alone: bool,
     /// The failure that the next hedge answers; none if it answers slowness.
     pub(super) failure: Option<Failure>,
@@ -41,8 +41,8 @@ pub(super) struct Readying<S, A> {
     pub(super) permit: Permit,
     /// The service for it, from the moment on at which it is due.
     pub(super) service: Option<S>,
-    /// The attempt itself, if nothing else can end the call any more. So it is there when the response
-    /// before it is thrown away, and nothing is left that could keep it from being sent.
+    /// The attempt itself, if nothing else can end the call any more. It is made before the last response is
+    /// drained, so nothing can prevent it from being sent.
     pub(super) attempt: Option<A>,
 }
 
@@ -87,7 +87,7 @@ impl<S, A, F, R> Running<S, A, F, R> {
         !self.alone && self.watches.iter().any(|(_, watch)| !watch.is_idle())
     }
 
-    /// Whether this attempt can read no more of the request's body.
+    /// Returns `true` if this attempt can read no more of the request's body.
     pub(super) fn is_cut_off(&self, number: u32, cx: &mut Context<'_>) -> bool {
         is_cut_off(&self.watches, number, cx)
     }
@@ -103,7 +103,7 @@ impl<S, A, F, R> Running<S, A, F, R> {
         }
         let mut in_flight = usize::from(first.is_some()) + self.hedges.len();
         let before = in_flight;
-        // Without any outcome, one is left to find out for itself.
+        // Without any outcome, one attempt is left to end by itself.
         let least = usize::from(self.last.is_none());
         let watches = &self.watches;
         let mut is_to_go = |number| {
@@ -125,7 +125,7 @@ impl<S, A, F, R> Running<S, A, F, R> {
         before - in_flight
     }
 
-    /// The first hedge that has ended, and how; it is gone then.
+    /// Polls the hedges. Ready with the number and output of the first that has ended.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(u32, F::Output)>
     where
         F: Future,

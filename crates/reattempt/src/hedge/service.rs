@@ -8,7 +8,7 @@ use reattempt_core::{Budget, StopReason};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::call::{AnswerOf, Call, Opening, timed_out};
+use super::call::{AnswerOf, Call, CallStart, timed_out};
 use super::{Extended, HedgeFuture, HedgePolicy, Hedgeable};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Origin, Replay};
@@ -16,7 +16,7 @@ use crate::{CallOptions, Event, TimeLimit};
 
 /// A client whose calls are hedged.
 ///
-/// Response and error types are the inner service's own, unless the policy asks for interruption.
+/// Response and error types are the inner service's own, unless the policy has boxed errors.
 /// A clone costs a clone of the inner service and shares everything else. Each hedge is sent by a
 /// fresh clone of the inner service, which is readied for it.
 pub struct Hedge<S, P = HedgePolicy> {
@@ -25,11 +25,11 @@ pub struct Hedge<S, P = HedgePolicy> {
     options: Option<CallOptions>,
 }
 
-/// What all clones of a [`Hedge`] share with the calls under way.
+/// The state that all clones of a [`Hedge`] share with the calls under way.
 pub(crate) struct Shared<S, P> {
     pub(crate) policy: P,
-    /// From here the service for a hedge is cloned, so that a call that needs none clones nothing.
-    /// The lock is there because a service need not be `Sync`; it is held for that clone alone.
+    /// The service that each hedge clones, so that a call without hedges clones nothing. The lock is there
+    /// because a service need not be `Sync`; it is held only while the service is cloned.
     spare: Mutex<S>,
 }
 
@@ -44,37 +44,37 @@ impl<S: Clone, P> Shared<S, P> {
 }
 
 impl<S: Clone, P> Hedge<S, P> {
-    /// Wraps `inner` in hedging as `policy` says.
+    /// Wraps `inner` in hedging with this policy.
     pub fn new(policy: P, inner: S) -> Self {
         let shared = Shared::new(policy, inner.clone());
         Self { inner, shared: Arc::new(shared), options: None }
     }
 
-    /// A handle to the same client whose calls all have these options, but for what a request sets
-    /// itself.
+    /// Returns a handle to this client whose calls all have these options. A request's own options have
+    /// precedence.
     ///
-    /// Those that speak of retries speak of hedges here: [`never_retry`](CallOptions::never_retry),
+    /// Options for retries apply to hedges: [`never_retry`](CallOptions::never_retry),
     /// [`repeatable`](CallOptions::repeatable), which lets any request be hedged or forbids it,
     /// [`max_attempts`](CallOptions::max_attempts), [`max_elapsed`](CallOptions::max_elapsed),
     /// [`max_server_delay`](CallOptions::max_server_delay), [`deadline`](CallOptions::deadline) and
-    /// the classifiers. The others have no meaning to this layer.
+    /// the classifiers. The others have no effect in this layer.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self { options: Some(options), ..self.clone() }
     }
 }
 
 impl<S, P> Hedge<S, P> {
-    /// The policy, to read its budget and its delay.
+    /// Returns the policy, to read its budget and its delay.
     pub fn policy(&self) -> &P {
         &self.shared.policy
     }
 
-    /// The inner service.
+    /// Returns the inner service.
     pub fn get_ref(&self) -> &S {
         &self.inner
     }
 
-    /// The inner service.
+    /// Returns the inner service.
     pub fn into_inner(self) -> S {
         self.inner
     }
@@ -99,7 +99,7 @@ where
         self.inner.poll_ready(cx).map_err(M::own)
     }
 
-    /// Keeps what it needs of the request and sends the first attempt by the readied inner service.
+    /// Saves the request and sends the first attempt by the readied inner service.
     fn call(&mut self, request: Req) -> Self::Future {
         begin(&mut self.inner, &self.shared, self.options.as_ref(), request)
     }
@@ -119,7 +119,7 @@ where
     M: ErrorMode<S::Error>,
 {
     let settings = &*shared.policy.settings;
-    let opening = Opening::new(settings, options, &request);
+    let opening = CallStart::new(settings, options, &request);
     let counts = settings.budget.counts_calls();
     // A budget records the success of a call that is not to be hedged, unless it is full.
     let earns =
@@ -155,9 +155,9 @@ where
     HedgeFuture::new(call, inner.call(attempt))
 }
 
-/// What a call ends with that is not sent, because its deadline has passed (rule DL-3); `None` where
-/// there is time, or nothing to end with.
-fn too_late<S, Req, K, M>(protocol: &K, opening: &Opening) -> Option<AnswerOf<S, Req, K, M>>
+/// Returns the end of a call that is not sent because its deadline has passed; `None` if there is time left,
+/// or no error or response for it (DL-3).
+fn too_late<S, Req, K, M>(protocol: &K, opening: &CallStart) -> Option<AnswerOf<S, Req, K, M>>
 where
     S: Service<K::Attempt>,
     K: Replay<Req> + ClassifyOutcome<S::Response>,

@@ -1,4 +1,4 @@
-//! The beginning of a call: what its caller, its handle, its policy and its protocol say about it.
+//! The beginning of a call: the options of caller and handle, the policy and the protocol combined.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use crate::hedge::stopwatch::Stopwatch;
 use crate::protocol::{Added, Replay};
 use crate::{CallOptions, Deadline};
 
-/// What a look at a new request has told.
-pub(in crate::hedge) struct Opening {
+/// The terms of a new call, from a look at its request.
+pub(in crate::hedge) struct CallStart {
     pub(super) options: Option<CallOptions>,
     pub(super) deadline: Option<Deadline>,
-    /// The deadline that the request does not carry yet.
+    /// The deadline, if the request does not contain it yet.
     untold: Option<Deadline>,
-    /// Whether the request has fields that its protocol sets itself.
+    /// `true` if the request has fields that its protocol sets itself.
     strip: bool,
     pub(super) terms: HedgeTerms,
     pub(super) stopwatch: Option<Stopwatch>,
-    /// Whether what was not processed is replaced.
+    /// `true` if an attempt that was not processed is replaced.
     replaces: bool,
 }
 
-impl Opening {
+impl CallStart {
     pub(in crate::hedge) fn new<K, Req, B>(
         settings: &Settings<K, B>,
         of_handle: Option<&CallOptions>,
@@ -80,23 +80,23 @@ impl Opening {
         self.terms.limits.max_attempts > 1
     }
 
-    /// The call's deadline.
+    /// Returns the call's deadline.
     pub(in crate::hedge) fn deadline(&self) -> Option<Instant> {
         self.deadline.map(Deadline::instant)
     }
 
-    /// Whether the request is kept, to be sent again.
+    /// Returns `true` if the request is kept, to be sent again.
     pub(in crate::hedge) fn keeps(&self) -> bool {
         self.terms.limits.max_attempts > 1 || self.replaces
     }
 
-    /// What is to be added to the request.
+    /// Returns the additions to the request.
     pub(in crate::hedge) fn added(&self) -> Added<'_> {
         Added { key: false, deadline: self.untold, marker: None, strip: self.strip }
     }
 
-    /// Whether nothing is learnt from the call's outcome and nothing cuts it short, so that it need
-    /// only be handed on.
+    /// Returns `true` if nothing depends on the call's outcome and nothing interrupts it. Then the outcome is
+    /// passed on.
     pub(in crate::hedge) fn is_noop(&self, interrupts: bool) -> bool {
         !self.keeps() && self.stopwatch.is_none() && !(interrupts && self.deadline.is_some())
     }

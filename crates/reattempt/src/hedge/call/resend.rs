@@ -1,4 +1,4 @@
-//! Attempts that no application has seen, and those that take their place (rules TR-1, TR-2, TR-6).
+//! Attempts that were not processed, and those that replace them (TR-1, TR-2, TR-6).
 
 use std::task::{Context, Poll};
 
@@ -18,8 +18,8 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// Whether this attempt is to be replaced: each kind is once for a call. No limit and no budget has to
-    /// do with that, and the attempts in flight are as many as before.
+    /// Returns `true` if this attempt is to be replaced: once per call for each kind. Limits and the budget do
+    /// not apply, and the number of attempts in flight stays as it is.
     pub(in crate::hedge) fn is_replaced(
         &mut self,
         number: u32,
@@ -42,7 +42,7 @@ where
         true
     }
 
-    /// Another attempt is to be sent in the place of this one, which has ended so.
+    /// Prepares the replacement of this attempt, which ended with `result`.
     pub(in crate::hedge) fn replace(&mut self, number: u32, result: ResultOf<S, Req, K, M>) {
         self.start(Instant::now());
         let service = self.shared.spare();

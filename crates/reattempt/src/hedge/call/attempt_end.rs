@@ -1,0 +1,219 @@
+//! The end of an attempt: its outcome is classified, and either ends the call or is followed by others.
+
+use std::error::Error;
+use std::io;
+use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::task::Context;
+
+use reattempt_core::{Account, Budget, CallEnd, Failure, HedgeEvent, ServerHint};
+use reattempt_replay::ReplayError;
+use tokio::time::Instant;
+use tower_service::Service;
+
+use super::{Call, Outcome, Over, OverOf, ResultOf};
+use crate::call::clock;
+use crate::call::errors::chain;
+use crate::error_mode::ErrorMode;
+use crate::hedge::Extended;
+use crate::protocol::{ClassifyOutcome, Replay, Saved, is_refused_here};
+use crate::{AttemptOutcome, Deadline};
+
+/// The meaning of an attempt's outcome to the call.
+struct Sorted {
+    event: HedgeEvent,
+    failure: Option<Failure>,
+    /// `true` if the server asked for no further attempt.
+    stop: bool,
+}
+
+impl<S, Req, K, B, M> Call<S, Req, K, B, M>
+where
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<K::Attempt> + Clone,
+    S::Response: Extended,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    /// Records the end of an attempt. Returns the end of the call, if it is over.
+    pub(in crate::hedge) fn ended(
+        &mut self,
+        number: u32,
+        result: ResultOf<S, Req, K, M>,
+        cx: &mut Context<'_>,
+    ) -> ControlFlow<OverOf<S, Req, K, M>> {
+        let protocol = &self.shared.policy.settings.protocol;
+        let deadline = self.deadline.map(Deadline::instant);
+        let outcome = result.as_ref().map_err(M::view);
+        if protocol.is_own_deadline(outcome, deadline, self.started)
+            && let Some(interrupt) = M::interrupt()
+        {
+            let since = self.started.unwrap_or_else(Instant::now);
+            if let Some(over) = self.interrupted(interrupt, since) {
+                return ControlFlow::Break(over);
+            }
+        }
+        let running = self.running.as_ref();
+        let cut_off = running.is_some_and(|running| running.is_cut_off(number, cx));
+        let sorted = self.sort(&result, cut_off);
+        let refused = sorted.event == HedgeEvent::Refused;
+        if let Some(running) = &mut self.running {
+            match refused {
+                true => running.permits.on_refusal(number),
+                false => running.permits.on_end(number),
+            }
+        }
+        if sorted.event != HedgeEvent::BodyLost && self.is_replaced(number, &result) {
+            self.notify_failure(number, &sorted, &result);
+            if let Some(observer) = &self.shared.policy.settings.observer {
+                let event = crate::Event::WillReplace { attempt: number };
+                self.with_destination(|destination| observer.on_event(destination, &event));
+            }
+            self.replace(number, result);
+            return ControlFlow::Continue(());
+        }
+        if number == 1
+            && let Some(stopwatch) = self.stopwatch.take()
+            && sorted.event.ends().is_some()
+            && result.is_ok()
+        {
+            stopwatch.answered();
+        }
+        self.record_failure(number, &sorted, self.responded(&result));
+        self.notify_failure(number, &sorted, &result);
+        let stop = match sorted.event.ends() {
+            Some(stop) => Some(stop),
+            None => self.take(sorted.event),
+        };
+        // An attempt that this side cut off or refused is the outcome only if there is no other.
+        let real = sorted.event != HedgeEvent::BodyLost && !refused;
+        if let Some(stop) = stop {
+            let former = if real { None } else { self.last(stop) };
+            let own = Over { outcome: Outcome::Of(number, result), stop };
+            return ControlFlow::Break(former.unwrap_or(own));
+        }
+        let running = self.running();
+        if real || running.last.is_none() {
+            running.failure = sorted.failure;
+            let former = running.last.replace((number, result));
+            self.throw_away(former, cx);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Drops the attempts that can read no more of the request's body, because another has read beyond what
+    /// is kept. The errors of their clients are no outcomes. Returns the end of the call, if no attempt is
+    /// left (BUF-8).
+    pub(in crate::hedge) fn drop_cut_off(
+        &mut self,
+        first: Pin<&mut Option<S::Future>>,
+        cx: &mut Context<'_>,
+    ) -> Option<OverOf<S, Req, K, M>> {
+        let dropped = self.running.as_mut()?.drop_cut_off(first, cx);
+        let stop = (0..dropped).find_map(|_| self.take(HedgeEvent::BodyLost))?;
+        self.last(stop)
+    }
+
+    /// Returns the meaning of an outcome. Every error of an attempt that was cut off from the request's body
+    /// is a consequence of that.
+    fn sort(&self, result: &ResultOf<S, Req, K, M>, cut_off: bool) -> Sorted {
+        if let Err(error) = result
+            && let Some(event) = self.of_the_body(M::view(error), cut_off)
+        {
+            return Sorted { event, failure: None, stop: false };
+        }
+        // Before any classifier: it is no failure of the server's.
+        if result.as_ref().is_err_and(|error| is_refused_here(M::view(error))) {
+            return Sorted { event: HedgeEvent::Refused, failure: None, stop: false };
+        }
+        let settings = &*self.shared.policy.settings;
+        let options = self.options.as_ref();
+        let classification =
+            settings.protocol.judge(result.as_ref().map_err(M::view), options, || false);
+        let event = HedgeEvent::of(&classification, self.responded(result));
+        let failure = classification.verdict.failure().copied();
+        Sorted { event, failure, stop: classification.hint == ServerHint::Stop }
+    }
+
+    /// Returns `true` if a server has responded.
+    fn responded(&self, result: &ResultOf<S, Req, K, M>) -> bool {
+        let protocol = &self.shared.policy.settings.protocol;
+        result.as_ref().is_ok_and(|response| protocol.is_answered(response))
+    }
+
+    /// Returns the event of an error that the request's own body caused: either the caller's body failed, as it
+    /// would in every attempt, or this attempt could not read on.
+    fn of_the_body(&self, error: &(dyn Error + 'static), cut_off: bool) -> Option<HedgeEvent> {
+        if cut_off {
+            return Some(HedgeEvent::BodyLost);
+        }
+        if self.kept.as_ref().is_some_and(Saved::source_failed) {
+            return Some(HedgeEvent::Fatal);
+        }
+        let mut causes = std::iter::successors(Some(error), |&error| cause(error))
+            .filter_map(|error| error.downcast_ref::<ReplayError>())
+            .peekable();
+        causes.peek()?;
+        let all_of_source = causes.all(|error| matches!(error, ReplayError::Source(_)));
+        Some(if all_of_source { HedgeEvent::Fatal } else { HedgeEvent::BodyLost })
+    }
+
+    /// Records a failure that is worth a retry, or a fatal response (rules THR-3, PB-8), with the
+    /// budget. An error without a failure changes nothing: no server has answered.
+    fn record_failure(&mut self, number: u32, sorted: &Sorted, answered: bool) {
+        let fatal = sorted.event == HedgeEvent::Fatal;
+        let account = if fatal { self.account(number) } else { Account::default() };
+        let budget = &self.shared.policy.settings.budget;
+        if let Some(failure) = sorted.failure {
+            let now = clock::since_epoch(Instant::now());
+            self.with_destination(|destination| budget.on_failure(destination, &failure, now));
+        } else if answered && fatal && (sorted.stop || !budget.is_full()) {
+            let hint = if sorted.stop { ServerHint::Stop } else { ServerHint::None };
+            let end = CallEnd::Permanent(hint);
+            self.with_destination(|destination| account.settle(end, destination, budget));
+        }
+    }
+
+    /// Spends the permits of the hedges in flight. Returns what the budget must be given at the end of a call
+    /// that ends with the attempt `winner`.
+    pub(super) fn account(&mut self, winner: u32) -> Account {
+        self.running.as_mut().map(|running| running.permits.end(winner)).unwrap_or_default()
+    }
+
+    /// Notifies the observer of a failed attempt.
+    fn notify_failure(&self, number: u32, sorted: &Sorted, result: &ResultOf<S, Req, K, M>) {
+        let Some(observer) = &self.shared.policy.settings.observer else { return };
+        if sorted.event == HedgeEvent::Succeeded {
+            return;
+        }
+        let error = result.as_ref().err().map(|error| chain(M::view(error)));
+        let outcome = match sorted.failure {
+            Some(failure) => AttemptOutcome::Failed { failure, error },
+            None => AttemptOutcome::FailedForGood { error },
+        };
+        let event = crate::Event::AttemptFailed { attempt: number, outcome: &outcome };
+        self.with_destination(|destination| observer.on_event(destination, &event));
+    }
+
+    /// Calls `f` with the destination, if the call may be hedged at all.
+    pub(super) fn with_destination(&self, f: impl FnOnce(&str)) {
+        if self.terms.limits.max_attempts > 1 {
+            self.with_any_destination(f);
+        }
+    }
+
+    /// Calls `f` with the destination, if it is known.
+    pub(super) fn with_any_destination(&self, f: impl FnOnce(&str)) {
+        match (&self.running, &self.kept) {
+            (Some(running), _) => f(&running.destination),
+            (None, Some(kept)) => f(&self.shared.policy.settings.protocol.destination(kept)),
+            (None, None) => {}
+        }
+    }
+}
+
+/// Returns the cause of an error. The chain of an `io::Error` that wraps another error leaves that one out.
+fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source())
+}

@@ -1,0 +1,204 @@
+//! The end of the call: losers are cancelled, budget and observer are notified, the caller gets its response.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Context;
+
+use reattempt_core::{Budget, CallEnd, StopReason};
+use tokio::time::Instant;
+use tower_service::Service;
+
+use super::{Call, ResultOf};
+use crate::call::deadline::PASSED;
+use crate::call::finish::Finish;
+use crate::error_mode::ErrorMode;
+use crate::hedge::policy::Settings;
+use crate::hedge::{Extended, HedgeReport};
+use crate::protocol::{ClassifyOutcome, Replay, unanswered};
+use crate::{Deadline, RefusedResponse, TimeLimit, TimedOut};
+
+/// A call that is over.
+pub(in crate::hedge) struct Over<R, A> {
+    pub(in crate::hedge) outcome: Outcome<R, A>,
+    pub(in crate::hedge) stop: StopReason,
+}
+
+/// The outcome of a call.
+pub(in crate::hedge) enum Outcome<R, A> {
+    /// The outcome of the attempt with this number.
+    Of(u32, R),
+    /// An outcome that this layer made.
+    Made(A),
+}
+
+/// The end of a call of these types.
+pub(in crate::hedge) type OverOf<S, Req, K, M> =
+    Over<ResultOf<S, Req, K, M>, AnswerOf<S, Req, K, M>>;
+
+/// The result that the caller gets.
+pub(in crate::hedge) type AnswerOf<S, Req, K, M> = Result<
+    <K as ClassifyOutcome<<S as Service<<K as Replay<Req>>::Attempt>>::Response>>::Answer,
+    <M as ErrorMode<<S as Service<<K as Replay<Req>>::Attempt>>::Error>>::Error,
+>;
+
+impl<S, Req, K, B, M> Call<S, Req, K, B, M>
+where
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<K::Attempt> + Clone,
+    S::Response: Extended,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    /// Takes the outcome that came last.
+    pub(in crate::hedge) fn last(&mut self, stop: StopReason) -> Option<OverOf<S, Req, K, M>> {
+        let (number, result) = self.running.as_mut()?.last.take()?;
+        Some(Over { outcome: Outcome::Of(number, result), stop })
+    }
+
+    /// Takes the rest of the last response, if the protocol can answer with that.
+    pub(super) fn refused(&mut self, stop: StopReason) -> Option<OverOf<S, Req, K, M>> {
+        let running = self.running.as_mut()?;
+        let answer = self.shared.policy.settings.protocol.refused(running.refused.as_ref()?)?;
+        Some(Over { outcome: Outcome::Made(Ok(answer)), stop })
+    }
+
+    /// Returns the end of a call whose deadline has passed, if there is an error or a response for it.
+    pub(in crate::hedge) fn interrupted(
+        &mut self,
+        interrupt: M::Interrupt,
+        since: Instant,
+    ) -> Option<OverOf<S, Req, K, M>> {
+        let stop = StopReason::DeadlineExceeded;
+        let protocol = &self.shared.policy.settings.protocol;
+        let running = self.running.as_mut();
+        let refused = running.and_then(|running| match running.last.take() {
+            Some((_, Ok(response))) => protocol.drain(response).1,
+            _ => running.refused.take(),
+        });
+        let made =
+            timed_out::<S, Req, K, M>(protocol, interrupt, TimeLimit::Deadline, since, refused)?;
+        Some(Over { outcome: Outcome::Made(made), stop })
+    }
+
+    /// Returns the end of a call that has no other outcome when its time is up, if there is an error for it.
+    pub(super) fn too_long(&mut self, stop: StopReason) -> Option<OverOf<S, Req, K, M>> {
+        let interrupt = M::interrupt().filter(|_| M::INTERRUPTS)?;
+        let limit = match stop {
+            StopReason::DeadlineExceeded => TimeLimit::Deadline,
+            _ => TimeLimit::Elapsed,
+        };
+        let refused = self.running.as_mut().and_then(|running| running.refused.take());
+        let since = self.started.unwrap_or_else(Instant::now);
+        let protocol = &self.shared.policy.settings.protocol;
+        let made = timed_out::<S, Req, K, M>(protocol, interrupt, limit, since, refused)?;
+        Some(Over { outcome: Outcome::Made(made), stop })
+    }
+
+    /// Ends the call: cancels the losers, settles with the budget and notifies the observer.
+    pub(in crate::hedge) fn end(
+        &mut self,
+        over: OverOf<S, Req, K, M>,
+        cx: &mut Context<'_>,
+    ) -> AnswerOf<S, Req, K, M> {
+        let Over { mut outcome, stop } = over;
+        let winner = match &outcome {
+            Outcome::Of(number, _) => *number,
+            _ => 0,
+        };
+        let mut account = self.account(winner);
+        let settings = &self.shared.policy.settings;
+        let response = match &outcome {
+            Outcome::Of(_, Ok(response)) => Some(response),
+            _ => None,
+        };
+        let succeeded = stop == StopReason::Succeeded;
+        let open = response.is_some_and(|response| settings.protocol.is_open(response, succeeded));
+        let concerned = account.has_paid() || !settings.budget.is_full();
+        let credited = succeeded && response.is_some() && !open && concerned;
+        self.stopwatch = None;
+        let attempts = self.attempts.map_or(1, |attempts| attempts.sent());
+        if credited {
+            let (account, end) = (std::mem::take(&mut account), CallEnd::Succeeded);
+            let budget = &settings.budget;
+            self.with_any_destination(|destination| account.settle(end, destination, budget));
+        }
+        if let Some(observer) = &settings.observer {
+            let event = match stop {
+                StopReason::Succeeded => crate::Event::Succeeded { attempts },
+                reason => crate::Event::GaveUp { attempts, reason },
+            };
+            self.with_destination(|destination| observer.on_event(destination, &event));
+        }
+        if attempts > 1
+            && let Outcome::Of(number, Ok(response)) = &mut outcome
+        {
+            response.extensions_mut().insert(HedgeReport { attempts, winner: *number });
+        }
+        // The losers first, so that they read nothing any more; then the reader that is not needed now.
+        let running = self.running.take();
+        let kept = self.kept.take();
+        let (destination, former) = match running {
+            Some(running) => (Some(running.destination), running.last),
+            None => (None, None),
+        };
+        let finish = open.then(|| Finish {
+            client: Arc::<Settings<K, B>>::clone(settings),
+            destination: match (destination, kept) {
+                (Some(destination), _) => destination.into(),
+                (None, Some(kept)) => settings.protocol.last_destination(kept),
+                (None, None) => String::new(),
+            },
+            options: self.options.take(),
+            // Its failure has been told already if it was taken for one.
+            retryable: succeeded && self.terms.limits.max_attempts > 1,
+            account,
+            attempts,
+            deadline: self.deadline.map(Deadline::instant),
+            sleep: None,
+        });
+        self.throw_away(former, cx);
+        match outcome {
+            Outcome::Of(_, Ok(response)) => Ok(match finish {
+                Some(finish) => K::watched(response, finish),
+                None => K::answer(response, false),
+            }),
+            Outcome::Of(_, Err(error)) => unanswered::<K, _, _, M>(error, None),
+            Outcome::Made(made) => made,
+        }
+    }
+
+    /// Reads of a refused response what is there at once, so that its connection may be used again.
+    pub(super) fn throw_away(
+        &mut self,
+        refused: Option<(u32, ResultOf<S, Req, K, M>)>,
+        cx: &mut Context<'_>,
+    ) {
+        if let Some((_, Ok(response))) = refused {
+            let (drain, head) = self.shared.policy.settings.protocol.drain(response);
+            let _ = pin!(drain).poll(cx);
+            if let Some(running) = &mut self.running {
+                running.refused = head;
+            }
+        }
+    }
+}
+
+/// Returns the end of a call whose time is up: an error of the mode, or a response of the protocol.
+pub(in crate::hedge) fn timed_out<S, Req, K, M>(
+    protocol: &K,
+    interrupt: M::Interrupt,
+    limit: TimeLimit,
+    since: Instant,
+    refused: Option<RefusedResponse>,
+) -> Option<AnswerOf<S, Req, K, M>>
+where
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<K::Attempt>,
+    M: ErrorMode<S::Error>,
+{
+    let (after, source) = (since.elapsed(), K::source_of_time_limit());
+    match M::timed_out(interrupt, TimedOut { limit, after, refused, source }) {
+        Some(error) => Some(Err(error)),
+        None => protocol.too_late(PASSED, None).map(Ok),
+    }
+}

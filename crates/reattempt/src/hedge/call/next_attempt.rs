@@ -1,0 +1,111 @@
+//! The next attempt: sent when it is due, or the end of the call if there can be none.
+
+use std::ops::ControlFlow;
+use std::task::Context;
+
+use reattempt_core::{Budget, HedgeEvent, StopReason};
+use tokio::time::Instant;
+use tower_service::Service;
+
+use super::{Call, Hedging, NotSent, Outcome, Over, OverOf};
+use crate::error_mode::ErrorMode;
+use crate::hedge::Extended;
+use crate::protocol::{ClassifyOutcome, Replay};
+
+impl<S, Req, K, B, M> Call<S, Req, K, B, M>
+where
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<K::Attempt> + Clone,
+    S::Response: Extended,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    /// Sends the next attempt if one is due; returns the end of the call if there can be none and no
+    /// other is in flight.
+    pub(in crate::hedge) fn poll_hedge(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> ControlFlow<OverOf<S, Req, K, M>, Hedging> {
+        let NotSent(reason, error) = match self.poll_due(cx) {
+            Ok(Hedging::Sent) => {
+                // It is in flight, so the call goes on.
+                let _ = self.take(HedgeEvent::Sent);
+                return ControlFlow::Continue(Hedging::Sent);
+            }
+            Ok(hedging) => return ControlFlow::Continue(hedging),
+            Err(not_sent) => not_sent,
+        };
+        let number = self.next_number();
+        let Some(stop) = self.take(HedgeEvent::Stopped(reason)) else {
+            return ControlFlow::Continue(Hedging::Until(None));
+        };
+        // A readiness error hides no outcome that is still there.
+        let over = self.last(stop).or_else(|| self.refused(stop)).or_else(|| {
+            let result = Err(M::own(error?));
+            Some(Over { outcome: Outcome::Of(number, result), stop })
+        });
+        match over {
+            Some(over) => ControlFlow::Break(over),
+            None => ControlFlow::Continue(Hedging::Until(None)),
+        }
+    }
+
+    /// Records that a timer has fired. Returns the end of the call, if time is up.
+    pub(in crate::hedge) fn time_passed(&mut self) -> Option<OverOf<S, Req, K, M>> {
+        let due = self.upcoming;
+        let stop = self.take(HedgeEvent::TimePassed)?;
+        let over = self.last(stop).or_else(|| self.refused(stop)).or_else(|| self.too_long(stop));
+        if over.is_none() {
+            // Only the next attempt can end the call, so no limit prevents it.
+            (self.terms.limits.max_elapsed, self.terms.deadline) = (None, None);
+            self.upcoming = due;
+        }
+        over
+    }
+
+    /// Drains the last refused response before others are waited for: one of them may need its connection.
+    /// Returns the end of the call if the budget refuses the next attempt and no other is in flight.
+    pub(in crate::hedge) fn release(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Option<OverOf<S, Req, K, M>> {
+        let running = self.running.as_ref()?;
+        if !matches!(running.last, Some((_, Ok(_)))) {
+            return None;
+        }
+        let waits = running.readying.is_some();
+        if self.in_flight() == 0 {
+            // From here on only the next attempt can end the call, so it is made first.
+            if let Some(stop) = self.bind() {
+                return self.last(stop);
+            }
+        } else if !waits && running.may_be_cut_off() {
+            // BUF-8: should those in flight be cut off, this is the outcome.
+            return None;
+        }
+        let running = self.running.as_mut()?;
+        let former = running.last.take();
+        self.throw_away(former, cx);
+        None
+    }
+
+    /// Makes the next attempt, which waits for its time or its service. Returns why there is none.
+    fn bind(&mut self) -> Option<StopReason> {
+        let granted = self.grant(Instant::now()).and_then(|mut readying| {
+            if readying.attempt.is_none() {
+                readying.attempt = self.prepare();
+            }
+            match readying.attempt {
+                Some(_) => Ok(readying),
+                None => Err(StopReason::BodyNotKept),
+            }
+        });
+        match granted {
+            Ok(readying) => {
+                self.running().readying = Some(readying);
+                None
+            }
+            Err(reason) => self.take(HedgeEvent::Stopped(reason)),
+        }
+    }
+}
