@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use http_body_util::Empty;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use reattempt::{
-    CallOptions, Failure, FailureKind, Outcome, Report, RetryLayer, RetryPolicy, Verdict,
+    CallOptions, Failure, FailureKind, Http, Outcome, Report, RetryLayer, RetryPolicy, Verdict,
 };
 use tokio::net::TcpListener;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
@@ -22,7 +22,7 @@ const LOCKED: Failure = Failure::new(FailureKind::Server).with_code(423);
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let policy = RetryPolicy::http()
+    let http = Http::new()
         // This server sends 423 before it does anything, so even a POST may be repeated.
         .on_status(StatusCode::LOCKED, Verdict::Unprocessed(LOCKED))
         // `None` means "no opinion": the defaults apply.
@@ -30,6 +30,7 @@ async fn main() -> Result<(), BoxError> {
             let busy = outcome.headers()?.contains_key(BUSY);
             busy.then_some(Verdict::Transient(Failure::new(FailureKind::Throttled)))
         });
+    let policy = RetryPolicy::with(http);
     let client = ServiceBuilder::new()
         .layer(RetryLayer::new(policy))
         .service(Client::builder(TokioExecutor::new()).build_http());

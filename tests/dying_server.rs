@@ -176,7 +176,7 @@ async fn call(method: &str, body: Body, fates: Vec<Fate>, case: &str) -> Vec<Vec
     let memory = ReplayMemory::new(1024);
     let policy = RetryPolicy::http()
         .backoff(Constant::immediate())
-        .replay(ReplayLimits::default().memory(memory.clone()));
+        .protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
     let client = ServiceBuilder::new()
         .layer(RetryLayer::new(policy))
         .service(Client::builder(TokioExecutor::new()).build_http());

@@ -180,7 +180,7 @@ async fn early_refusal(server: Server, http2: bool) -> Server {
     static CHUNK: &[u8] = &[b'u'; 64 * 1024];
     let limits = ReplayLimits::default().per_call(1 << 20);
     let client = ServiceBuilder::new()
-        .layer(RetryLayer::new(quick().replay(limits)))
+        .layer(RetryLayer::new(quick().protocol(|http| http.replay(limits))))
         .service(Client::builder(TokioExecutor::new()).http2_only(http2).build_http());
     let (feed, body) = fed();
     let call = tokio::spawn(client.oneshot(request("PUT", &server, body)));

@@ -181,7 +181,8 @@ async fn trap_24_a_post_is_retried_only_where_reqwest_cannot_have_redirected_it(
     assert_eq!(slot.take().unwrap().stop_reason(), StopReason::NotRepeatable);
 
     let straight = builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-    let straight = Retry::new(quick().redirects_below(false), straight).with_options(options);
+    let straight = Retry::new(quick().protocol(|http| http.redirects_below(false)), straight)
+        .with_options(options);
     let server = refused().await;
     let answer = straight.clone().oneshot(with_body(Method::POST, &server, "again")).await;
     assert_eq!(answer.unwrap().status(), StatusCode::OK);

@@ -116,7 +116,7 @@ pub(crate) fn client(exchange: &Arc<Exchange>) -> Calls {
                 .map_response(|answer: reqwest::Response| {
                     Response::from(answer).map(|body| body.map_err(BoxError::from).boxed_unsync())
                 })
-                .layer(RetryLayer::new(policy.redirects_below(false)))
+                .layer(RetryLayer::new(policy.protocol(|http| http.redirects_below(false))))
                 .service(Gate { inner: builder.build().unwrap(), exchange: Arc::clone(exchange) });
             BoxCloneService::new(calls)
         }

@@ -156,7 +156,8 @@ async fn tr_8_each_of_the_two_switches_does_its_own() {
     // (whether attempts are replaced, the most attempts, how many calls come)
     for (replaced, most, calls) in [(true, 1, 2), (false, 1, 1), (false, 2, 2), (true, 2, 3)] {
         let server = Server::start([script(), script(), script()]).await;
-        let policy = policy().max_attempts(most).transparent_retries(replaced);
+        let policy =
+            policy().max_attempts(most).protocol(|grpc| grpc.transparent_retries(replaced));
         client_of(&server, policy).say(Text::new("hello")).await.unwrap_err();
         assert_eq!(server.calls(), calls, "{replaced}, {most}");
     }
@@ -262,8 +263,9 @@ async fn tr_8_the_two_switches_of_hedges_too() {
     for script in unprocessed() {
         let (answer, numbers) = hedged([script.clone()], |layer| layer.max_attempts(1)).await;
         assert_eq!((answer.unwrap(), numbers.len()), (1, 2), "{script:?}");
-        let off =
-            |layer: ServiceConfigLayer| layer.hedges(|policy| policy.transparent_retries(false));
+        let off = |layer: ServiceConfigLayer| {
+            layer.hedges(|policy| policy.protocol(|grpc| grpc.transparent_retries(false)))
+        };
         let (answer, numbers) = hedged([script.clone()], off).await;
         assert_eq!((answer.is_err(), numbers.len()), (true, 1), "{script:?}");
     }

@@ -159,8 +159,8 @@ async fn empty_post_needs_redirects_below() {
     let (_socket, nowhere) = refused();
     for (below, policy, expected) in [
         (reqwest_adapter(), quick(), 1),
-        (own_follower(), quick().redirects_below(true), 1),
-        (follow_redirect(), quick().redirects_below(true), 1),
+        (own_follower(), quick().protocol(|http| http.redirects_below(true)), 1),
+        (follow_redirect(), quick().protocol(|http| http.redirects_below(true)), 1),
         (follow_redirect(), quick(), 3),
     ] {
         let script = [see_other(&nowhere), see_other(&nowhere), see_other(&nowhere)];
@@ -189,7 +189,7 @@ async fn redirects_below_false_is_obeyed() {
     for below in [follow_redirect(), reqwest_adapter()] {
         let server = Server::http1([too_many()]).await;
         let post = request("POST", &server.url("/form"), "pay");
-        let policy = quick().redirects_below(false);
+        let policy = quick().protocol(|http| http.redirects_below(false));
         assert_eq!(ended(policy, below, post).await, StopReason::Succeeded);
         assert_eq!(posts(&server), 2);
     }

@@ -70,7 +70,7 @@ async fn grpc_calls(policy: RetryPolicy<Grpc, Constant>) -> usize {
 async fn grpc_refused_stream_is_no_proof_if_set() {
     let policy = || RetryPolicy::grpc().backoff(Constant::immediate());
     assert_eq!(grpc_calls(policy()).await, 2);
-    assert_eq!(grpc_calls(policy().refused_stream_is_proof(false)).await, 1);
+    assert_eq!(grpc_calls(policy().protocol(|http| http.refused_stream_is_proof(false))).await, 1);
 }
 
 /// The body was polled by then, which is no sign of a redirect here.
@@ -83,7 +83,7 @@ async fn refused_stream_is_proof() {
 // trap 24
 #[tokio::test]
 async fn refused_stream_is_no_proof_if_so_set() {
-    let doubting = || quick().refused_stream_is_proof(false);
+    let doubting = || quick().protocol(|http| http.refused_stream_is_proof(false));
     assert_eq!(calls(doubting(), "POST").await, (1, false));
     assert_eq!(calls(doubting(), "PUT").await, (2, true));
 }

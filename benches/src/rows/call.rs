@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use http::Request;
-use reattempt::{CallOptions, ReplayLimits, Retry, RetryPolicy};
+use reattempt::{CallOptions, Http, ReplayLimits, Retry, RetryPolicy};
 #[cfg(feature = "peers")]
 use reqwest_middleware::ClientWithMiddleware;
 #[cfg(feature = "peers")]
@@ -83,7 +83,7 @@ pub(super) const ROWS: &[Row] = &[
             }),
             above("ours-body-not-kept", "bare", || {
                 let nothing = ReplayLimits::default().per_call(0);
-                each(Retry::new(RetryPolicy::http().replay(nothing), Answers), fresh)
+                each(Retry::new(RetryPolicy::with(Http::new().replay(nothing)), Answers), fresh)
             }),
             above("tower-bucket", "bare", || each(by_hand_once(Answers), fresh)),
         ],

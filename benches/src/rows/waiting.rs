@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use http::Request;
 use reattempt::schedule::Exponential;
-use reattempt::{ReplayLimits, ReplayMemory, Retry, RetryBudget, RetryPolicy};
+use reattempt::{Http, ReplayLimits, ReplayMemory, Retry, RetryBudget, RetryPolicy};
 use tokio::runtime::{Builder, Runtime};
 use tower_service::Service;
 
@@ -63,7 +63,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// The default bound on kept bodies would refuse some of 100,000, and a refused body costs less
 /// memory.
 fn roomy() -> RetryPolicy {
-    RetryPolicy::http().replay(ReplayLimits::default().memory(ReplayMemory::new(1 << 30)))
+    let memory = ReplayMemory::new(1 << 30);
+    RetryPolicy::with(Http::new().replay(ReplayLimits::default().memory(memory)))
 }
 
 fn ours() -> Retry<Fails> {

@@ -107,8 +107,8 @@ pub use protocol::SavedReqwest;
 #[cfg(feature = "tower-http")]
 pub use protocol::TowerHttpClassifier;
 pub use protocol::{
-    AttemptKind, ClassifyOutcome, CloneRequest, DrainBody, Http, Messages, NextAttempt, Origin,
-    Protocol, Replay, Saved, SavedClone, SavedRequest,
+    AttemptKind, ClassifyOutcome, CloneRequest, DrainBody, Http, NextAttempt, Origin, Protocol,
+    Replay, Saved, SavedClone, SavedRequest,
 };
 pub use reattempt_control::RetryBudget;
 pub use reattempt_core::{

@@ -41,7 +41,7 @@
 //! The server that answers a POST with a redirect has processed it. If a service below the retry layer
 //! follows that redirect and a later hop is refused, a retry would repeat the POST. So behind such a
 //! service a request that must not be repeated is not retried. By what signs the layer knows one, and
-//! how to state it, is documented at [`redirects_below`](crate::RetryPolicy::redirects_below). A POST
+//! how to state it, is documented at [`redirects_below`](crate::Http::redirects_below). A POST
 //! with an empty body may leave no sign. Best follow redirects outside the retry layer. Inside it compiles for
 //! bodies that have a `Default`:
 //!
@@ -118,7 +118,7 @@
 //!   `ClientBuilder::retry(reqwest::retry::never())` turns the latter off. It also follows redirects, so
 //!   by default nothing behind it proves that a POST was not processed, and a POST is not retried at
 //!   all. With `redirect::Policy::none()` on the client and
-//!   [`redirects_below(false)`](crate::RetryPolicy::redirects_below) on the policy it is, after 429
+//!   [`redirects_below(false)`](crate::Http::redirects_below) on the protocol it is, after 429
 //!   or a refused connection.
 //! - **tonic's `Channel`** retries nothing. It reconnects when it is next used, so a failed connection
 //!   shows as the error of one call.

@@ -217,7 +217,7 @@ pub fn aws() -> Profile<Exponential> {
 /// | 500 ms | 2 | 4 s | full | 3 | no limit |
 ///
 /// Its API takes an `Idempotency-Key` with each POST, without which none is repeated:
-/// [`generate_idempotency_keys`](crate::RetryPolicy::generate_idempotency_keys).
+/// [`generate_idempotency_keys`](crate::Http::generate_idempotency_keys).
 pub fn stripe() -> Profile<Exponential> {
     limited(full_jitter(500, 4000), 3)
 }
@@ -284,15 +284,13 @@ pub fn google() -> Profile<TruncatedExponential> {
 /// ```
 /// use http::StatusCode;
 /// use reattempt::schedule::Reconnecting;
-/// use reattempt::{Failure, FailureKind, RetryBudget, RetryPolicy, Verdict, profile};
+/// use reattempt::{Failure, FailureKind, Http, RetryBudget, RetryPolicy, Verdict, profile};
 ///
 /// let profile = profile::twitter_streaming().map(Reconnecting::new);
 /// let reconnecting = profile.schedule.clone();
 /// let calm = Verdict::Unprocessed(Failure::new(FailureKind::Throttled));
-/// let policy = RetryPolicy::http()
-///     .profile(profile)
-///     .budget(RetryBudget::unlimited())
-///     .on_status(StatusCode::from_u16(420)?, calm);
+/// let http = Http::new().on_status(StatusCode::from_u16(420)?, calm);
+/// let policy = RetryPolicy::with(http).profile(profile).budget(RetryBudget::unlimited());
 /// // With each message that comes:
 /// reconnecting.reset();
 /// # Ok::<_, http::status::InvalidStatusCode>(())

@@ -118,7 +118,8 @@ fn a_call_that_succeeds_at_once_costs_the_kept_head_and_one_body() {
     let mut timed =
         Retry::new(RetryPolicy::http().attempt_timeout(Duration::from_secs(1)), Instant);
     let mut never = Retry::new(RetryPolicy::http().max_attempts(1), Instant);
-    let mut straight = Retry::new(RetryPolicy::http().redirects_below(false), Instant);
+    let mut straight =
+        Retry::new(RetryPolicy::http().protocol(|http| http.redirects_below(false)), Instant);
     MAY_CLONE.store(0, Ordering::SeqCst);
     let empty = || Empty::<Bytes>::new();
     let full = || Full::from("hello");

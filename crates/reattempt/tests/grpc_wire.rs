@@ -427,11 +427,12 @@ async fn tr_8_two_switches() {
     assert_eq!((ended, server.previous()), (OK, numbers(&[0, 0])));
     // Transparent ones off: it is retried like any refusal.
     let server = Server::start(script()).await;
-    let (ended, report) = run(&server, policy().transparent_retries(false), call()).await;
+    let (ended, report) =
+        run(&server, policy().protocol(|grpc| grpc.transparent_retries(false)), call()).await;
     assert_eq!((ended, server.previous()), (OK, numbers(&[0, 1])));
     assert_eq!(report.replacements(), 0);
     // All off.
-    let none = policy().transparent_retries(false).max_attempts(1);
+    let none = policy().protocol(|grpc| grpc.transparent_retries(false)).max_attempts(1);
     for (policy, options) in
         [(none, CallOptions::new()), (policy(), CallOptions::new().never_retry())]
     {

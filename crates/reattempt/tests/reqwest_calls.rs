@@ -137,7 +137,7 @@ fn following() -> Retried {
 
 /// Redirects are handed back, and the policy knows.
 fn straight() -> Retried {
-    retried(policy().redirects_below(false), redirect::Policy::none())
+    retried(policy().protocol(|http| http.redirects_below(false)), redirect::Policy::none())
 }
 
 fn request(method: &str, url: &str) -> Request {
@@ -206,7 +206,8 @@ async fn without_redirects_below_a_refused_post_is_repeated_and_a_redirect_hande
 #[tokio::test]
 async fn a_verdict_of_the_callers_own_stands_behind_redirects_too() {
     let refused = Verdict::Unprocessed(Failure::new(FailureKind::Server));
-    let policy = policy().on_status(http::StatusCode::SERVICE_UNAVAILABLE, refused);
+    let policy =
+        policy().protocol(|http| http.on_status(http::StatusCode::SERVICE_UNAVAILABLE, refused));
     let client = retried(policy, redirect::Policy::default());
     let server = Server::start([answer("503 Service Unavailable"), answer("200 OK")]).await;
     let response = client.oneshot(request("POST", &server.url("/pay"))).await.unwrap();
@@ -230,7 +231,7 @@ fn put(bytes: usize) -> Request {
 async fn trap_32_bodies_of_bytes_count_against_the_bound() {
     let memory = ReplayMemory::new(60_000);
     let limits = ReplayLimits::default().per_call(10_000).memory(memory.clone());
-    let policy = policy().replay(limits);
+    let policy = policy().protocol(|http| http.replay(limits));
     // What is in use while each attempt is under way.
     let used = Arc::new(Mutex::new(Vec::new()));
     let (noted, bound) = (Arc::clone(&used), memory.clone());
@@ -256,7 +257,8 @@ async fn trap_32_bodies_of_bytes_count_against_the_bound() {
 #[tokio::test]
 async fn bytes_past_the_bound_are_sent_once_if_read() {
     let memory = ReplayMemory::new(60_000);
-    let policy = policy().replay(ReplayLimits::default().memory(memory.clone()));
+    let policy =
+        policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
     let lengths = Mutex::new(Vec::new());
     let inner = service_fn(|mut request: Request| {
         let body = request.body_mut().take().unwrap();

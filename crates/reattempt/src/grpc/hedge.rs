@@ -1,6 +1,8 @@
 //! Hedging of gRPC calls: which may be hedged, the codes that leave the other attempts running, and the
 //! hedging policy of a service config.
 
+use std::sync::Arc;
+
 use reattempt_core::{Failure, Verdict};
 use reattempt_grpc::{Code, CodeSet, HedgingPolicy, listed_code_of_head};
 
@@ -10,26 +12,18 @@ use crate::protocol::Outcome;
 use crate::{HedgePolicy, Hedgeable};
 
 impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
-    /// Whether an attempt that no server's application has seen is replaced at once, in its place and
-    /// under its number, once for each kind in a call (rules TR-1, TR-2, TR-6, TR-8). On by default; a
-    /// replacement costs no token and is none of the attempts.
-    pub fn transparent_retries(self, replaced: bool) -> Self {
-        self.set(|settings| settings.protocol.replaces = replaced)
-    }
-
-    /// Sets whether a `google.rpc.RetryInfo` in the status details puts the next hedge off (rule RI-4).
-    /// Off by default. It sets the least delay, and counts as a `Retry-After` does over HTTP.
-    pub fn retry_info(self, read: bool) -> Self {
-        self.set(|settings| settings.protocol.retry_info = read)
-    }
-
     /// The codes with which an attempt may fail without ending the call (rules HG-4, HG-5), in place
     /// of the default's three; with none, every error ends it.
     ///
     /// A classifier that was added before is asked first. An attempt that failed without any response
     /// counts as UNAVAILABLE.
     pub fn non_fatal_codes(self, codes: CodeSet) -> Self {
-        self.classify(move |outcome| verdict(codes, outcome))
+        self.set(|settings| {
+            settings
+                .protocol
+                .http
+                .add_classifier(Arc::new(move |outcome: Outcome<'_>| verdict(codes, outcome)));
+        })
     }
 }
 

@@ -17,6 +17,7 @@ mod pace;
 mod peek_trailers;
 mod policy;
 mod protocol;
+mod settings;
 
 pub mod service_config;
 

@@ -1,12 +1,5 @@
-//! Policies and layers for gRPC: their constructors, and the settings that only gRPC has.
+//! Constructors of policies and layers for gRPC.
 
-use std::time::Duration;
-
-use reattempt_control::RetryBudget;
-use reattempt_core::{Schedule, Verdict};
-use reattempt_grpc::Code;
-use reattempt_replay::ReplayLimits;
-use reattempt_schedule_exponential::Exponential;
 use reattempt_schedule_responsive::Responsive;
 
 use super::Grpc;
@@ -17,7 +10,7 @@ impl RetryPolicy<Grpc> {
     ///
     /// Delays of 100 ms, doubling up to 5 s, ± 20 %; three attempts; no budget unless one is given;
     /// up to 256 KiB of each request kept. What a server's application never saw is replaced at once
-    /// ([`transparent_retries`](Self::transparent_retries)).
+    /// ([`transparent_retries`](Grpc::transparent_retries)).
     ///
     /// A response whose headers are not its end commits the call (rule COM-1); what becomes of it then
     /// its [body](crate::GrpcBody) sees.
@@ -36,7 +29,7 @@ impl RetryPolicy<Grpc> {
     /// | every other code, an error of an unknown type | not retried | not retried |
     ///
     /// CANCELLED belongs to the caller: a call ends so because its caller has given it up. It is retried
-    /// only if [`on_code`](Self::on_code) or a service config lists it.
+    /// only if [`on_code`](Grpc::on_code) or a service config lists it.
     ///
     /// # Errors
     /// A connection that is lost is answered UNAVAILABLE, and a time limit below DEADLINE_EXCEEDED. The
@@ -49,72 +42,14 @@ impl RetryPolicy<Grpc> {
     ///
     /// # Deadlines
     /// A call's deadline is the smallest of what its `grpc-timeout` field, a
-    /// [`Deadline`](crate::Deadline) in its extensions or options, and [`timeout`](Self::timeout) say.
+    /// [`Deadline`](crate::Deadline) in its extensions or options, and [`timeout`](Grpc::timeout) say.
     /// Every attempt is told what is left of it. When it passes the call is over, whether an attempt is
     /// under way, a wait, or the answer is being read, with a response that says DEADLINE_EXCEEDED;
     /// the types stay the inner service's own ([`Answered`](crate::Answered)). So it is, at once, where
     /// a retry would have to wait past it: the message then tells what the last attempt failed with. A
     /// call without a deadline has no timer.
     pub fn grpc() -> Self {
-        let policy =
-            Self::with_protocol(Grpc::default(), grpc_schedule(), RetryBudget::unlimited());
-        policy.replay(ReplayLimits::default().per_call(256 * 1024))
-    }
-}
-
-/// ±20 % around 100 ms, doubling up to 5 s.
-fn grpc_schedule() -> Exponential {
-    let base = Duration::from_millis(100);
-    // The factor is within (0, 1), the one thing that could be refused.
-    Exponential::symmetric(base, 0.2).unwrap_or_else(|_| Exponential::full_jitter(base))
-}
-
-impl<D, B, M> RetryPolicy<Grpc, D, B, M>
-where
-    D: Schedule + Clone,
-    B: Clone,
-{
-    /// Gives one gRPC code a verdict of its own, in place of the table's.
-    ///
-    /// ```
-    /// use reattempt_core::{Failure, FailureKind, Verdict};
-    /// use reattempt_grpc::Code;
-    /// use reattempt::RetryPolicy;
-    ///
-    /// // Optimistic transactions that may simply be tried again.
-    /// let failure = Failure::new(FailureKind::Server).with_code(Code::Aborted.number());
-    /// let policy = RetryPolicy::grpc().on_code(Code::Aborted, Verdict::Unprocessed(failure));
-    /// ```
-    pub fn on_code(self, code: Code, verdict: Verdict) -> Self {
-        self.set(|settings| settings.protocol.set_code(code, verdict))
-    }
-
-    /// Sets if an attempt that the server's application never saw is replaced at once (rules TR-1 to
-    /// TR-9): one that the server refused by REFUSED_STREAM or GOAWAY, and one that was never handed to
-    /// its connection, each once for a call. That is no retry: it counts for no limit, costs the budget
-    /// nothing, and is also done where [`max_attempts`](Self::max_attempts) is 1. On by default.
-    ///
-    /// These are the two switches of rule TR-8: `max_attempts(1)` turns the retries off, this the
-    /// replacements; [`CallOptions::never_retry`](crate::CallOptions::never_retry) turns off both for a
-    /// call. Replaced or not, such an attempt is also one that is retried like any other refusal.
-    pub fn transparent_retries(self, replaced: bool) -> Self {
-        self.set(|settings| settings.protocol.replaces = replaced)
-    }
-
-    /// Sets if a `google.rpc.RetryInfo` among the details of a status is read (rule RI-4). Off by
-    /// default.
-    ///
-    /// The delay in it is a minimum for a failure that is retried anyway: the schedule's counts where
-    /// it is longer. Pushback wins over it, and
-    /// [`max_server_delay`](Self::max_server_delay) bounds it.
-    pub fn retry_info(self, read: bool) -> Self {
-        self.set(|settings| settings.protocol.retry_info = read)
-    }
-
-    /// The most time for a whole call, with all its attempts, its waits and the reading of its answer,
-    /// where neither the call nor its caller sets less (rule DL-1). None by default.
-    pub fn timeout(self, timeout: Duration) -> Self {
-        self.set(|settings| settings.protocol.timeout = Some(timeout))
+        Self::with(Grpc::new())
     }
 }
 
@@ -140,8 +75,7 @@ impl HedgePolicy<Grpc> {
     /// unless one is given; up to 256 KiB of each request kept. A response whose headers are not its
     /// end wins, whatever status its trailers will bring (rules COM-1, HG-3).
     pub fn grpc() -> Self {
-        let policy = Self::with_protocol(Grpc::default(), RetryBudget::unlimited());
-        policy.replay(ReplayLimits::default().per_call(256 * 1024))
+        Self::with(Grpc::new())
     }
 }
 
@@ -149,13 +83,6 @@ impl PaceLayer<Grpc> {
     /// Paces gRPC calls: throttled is RESOURCE_EXHAUSTED, where it is among the headers of a response
     /// that has no messages. A status after messages passes unseen, and the call counts as a success.
     pub fn grpc(pace: Responsive) -> Self {
-        Self::with_protocol(pace, Grpc::default())
-    }
-}
-
-impl<M> PaceLayer<Grpc, M> {
-    /// Gives one gRPC code a verdict of its own, in place of the table's.
-    pub fn on_code(self, code: Code, verdict: Verdict) -> Self {
-        self.set(|settings| settings.protocol.set_code(code, verdict))
+        Self::with(pace, Grpc::new())
     }
 }

@@ -6,19 +6,22 @@ use std::time::Duration;
 
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
+use reattempt_control::RetryBudget;
 use reattempt_core::Undone;
 use reattempt_core::{Classification, ServerHint, Verdict};
 use reattempt_grpc::{
     Code, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, retry_info, verdict_of_head,
 };
 use reattempt_http::undone;
+use reattempt_replay::ReplayLimits;
+use reattempt_schedule_exponential::Exponential;
 use tower::BoxError;
 
 use super::body::{GrpcBody, presentable};
 use super::errors::{self, Unanswered};
 use crate::call::finish::Finish;
 use crate::error_mode::Answered;
-use crate::protocol::{ClassifyOutcome, DrainBody, Http, Messages, Outcome, Protocol, sealed};
+use crate::protocol::{ClassifyOutcome, DrainBody, Http, Outcome, Protocol, sealed};
 use crate::{CallOptions, PaceRefusal, PaceRefused, RefusedResponse, Report};
 
 /// gRPC: the status of a trailers-only response, pushback, deadlines and replayable bodies.
@@ -38,7 +41,8 @@ pub struct Grpc {
 
 impl Default for Grpc {
     fn default() -> Self {
-        Self { http: Http::default(), replaces: true, retry_info: false, timeout: None }
+        let http = Http::new().replay(ReplayLimits::default().per_call(256 * 1024));
+        Self { http, replaces: true, retry_info: false, timeout: None }
     }
 }
 
@@ -97,17 +101,23 @@ impl Grpc {
 
 impl sealed::Sealed for Grpc {}
 
-impl Messages for Grpc {
-    fn messages(&mut self) -> &mut Http {
-        &mut self.http
-    }
-}
-
 impl Protocol for Grpc {
     type Head = http::request::Parts;
     type Mode = Answered;
 
     const CODE_NAMES: &'static [&'static str] = &Code::NAMES;
+
+    /// ±20 % around 100 ms, doubling up to 5 s.
+    fn default_backoff() -> Exponential {
+        let base = Duration::from_millis(100);
+        // The factor is within (0, 1), the one thing that could be refused.
+        Exponential::symmetric(base, 0.2).unwrap_or_else(|_| Exponential::full_jitter(base))
+    }
+
+    /// None: gRPC's throttle is the service config's.
+    fn default_budget() -> RetryBudget {
+        RetryBudget::unlimited()
+    }
 
     /// By this the caller of a tonic client gets DEADLINE_EXCEEDED.
     #[cfg(feature = "tonic")]

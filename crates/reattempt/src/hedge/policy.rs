@@ -1,19 +1,17 @@
 //! What a user sets: protocol, attempts, delay, limits, budget, observers.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode, Uri};
+use http::HeaderMap;
 use reattempt_control::{Latencies, RetryBudget};
 use reattempt_core::{Budget, ConfigError, Limits, Verdict};
-use reattempt_replay::ReplayLimits;
 
 use crate::call::finish::Client;
 use crate::error_mode::BoxedError;
-use crate::protocol::{Http, Messages, Outcome, Protocol};
+use crate::protocol::{Http, Protocol};
 use crate::{CallOptions, Event, Observer};
 
 /// The most attempts that a policy allows, whatever it is told: the cap of gRPC clients (rule CALL-8).
@@ -88,7 +86,21 @@ pub(super) enum HedgeDelay {
 impl HedgePolicy {
     /// Hedging of HTTP requests with a safe method.
     pub fn http() -> Self {
-        Self::with_protocol(Http::default(), RetryBudget::default())
+        Self::with(Http::new())
+    }
+}
+
+impl<K: Protocol> HedgePolicy<K> {
+    /// Hedging over a protocol with settings of its own. Several policies and layers may share them.
+    pub fn with(protocol: K) -> Self {
+        Self::of(Settings {
+            protocol,
+            budget: K::default_budget(),
+            limits: Limits { max_attempts: 2, ..Limits::default() },
+            delay: HedgeDelay::Quantile(Arc::new(Latencies::p95())),
+            idempotent: false,
+            observer: None,
+        })
     }
 }
 
@@ -100,17 +112,6 @@ impl Default for HedgePolicy {
 }
 
 impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
-    pub(crate) fn with_protocol(protocol: K, budget: B) -> Self {
-        Self::of(Settings {
-            protocol,
-            budget,
-            limits: Limits { max_attempts: 2, ..Limits::default() },
-            delay: HedgeDelay::Quantile(Arc::new(Latencies::p95())),
-            idempotent: false,
-            observer: None,
-        })
-    }
-
     fn of(settings: Settings<K, B>) -> Self {
         Self { settings: Arc::new(settings), mode: PhantomData }
     }
@@ -149,6 +150,18 @@ where
     K: Protocol + Clone,
     B: Clone,
 {
+    /// Changes the settings of the protocol: classifiers, limits on kept bodies, and all others of [`Http`].
+    ///
+    /// ```
+    /// use http::StatusCode;
+    /// use reattempt::{HedgePolicy, Verdict};
+    ///
+    /// let policy = HedgePolicy::http().protocol(|http| http.on_status(StatusCode::LOCKED, Verdict::Permanent));
+    /// ```
+    pub fn protocol(self, change: impl FnOnce(K) -> K) -> Self {
+        self.set(|settings| settings.protocol = change(settings.protocol.clone()))
+    }
+
     /// The most attempts in all, the first included; 0 and 1 both mean never to hedge, and more than 5
     /// act as 5 (rule CALL-8). Default 2.
     pub fn max_attempts(self, attempts: u32) -> Self {
@@ -254,45 +267,6 @@ where
     }
 }
 
-/// Settings of HTTP and gRPC alike.
-impl<K, B, M> HedgePolicy<K, B, M>
-where
-    K: Messages + Protocol + Clone,
-    B: Clone,
-{
-    /// How much of request bodies is kept, for one call and in all. Default 64 KiB (gRPC: 256 KiB) and
-    /// 64 MiB. Of a call whose body outgrows it, the attempt that has read most goes on alone: no
-    /// further one is sent, and the others are cancelled at once (rule BUF-8). Should that attempt have
-    /// ended before, so has the call, with its outcome.
-    pub fn replay(self, limits: ReplayLimits) -> Self {
-        self.set(|settings| settings.protocol.messages().replay = limits.by_destination())
-    }
-
-    /// Adds a classifier. It is asked before the table, after those added before it; `None` from it
-    /// leaves an outcome to the next in line. A transient or unprocessed verdict is what rule HG-4
-    /// calls non-fatal, a permanent one is fatal.
-    ///
-    /// Only a response is ever fatal. An error with a permanent verdict, or of an unknown type, ends its
-    /// own attempt and leaves the others running; it is the call's outcome if it comes last. tower's
-    /// `Overloaded` is not classified: a hedge that it turns away was not sent. The hedge's token goes
-    /// back to the budget, and the call has no further hedge.
-    pub fn classify<C>(self, classifier: C) -> Self
-    where
-        C: for<'a> Fn(Outcome<'a>) -> Option<Verdict> + Send + Sync + 'static,
-    {
-        self.set(|settings| settings.protocol.messages().add_classifier(Arc::new(classifier)))
-    }
-
-    /// Whom a request counts for in the budget; see
-    /// [`RetryPolicy::destination`](crate::RetryPolicy::destination).
-    pub fn destination<F>(self, destination: F) -> Self
-    where
-        F: for<'a> Fn(&'a Uri) -> Cow<'a, str> + Send + Sync + 'static,
-    {
-        self.set(|settings| settings.protocol.messages().destination = Some(Arc::new(destination)))
-    }
-}
-
 /// Settings of HTTP.
 impl<B: Clone, M> HedgePolicy<Http, B, M> {
     /// Whether PUT and DELETE are hedged as well. Off by default: what is right to repeat one after
@@ -302,11 +276,6 @@ impl<B: Clone, M> HedgePolicy<Http, B, M> {
     /// is under way.
     pub fn idempotent_methods(self, hedged: bool) -> Self {
         self.set(|settings| settings.idempotent = hedged)
-    }
-
-    /// Gives one status a verdict of its own, in place of the table's.
-    pub fn on_status(self, status: StatusCode, verdict: Verdict) -> Self {
-        self.set(|settings| settings.protocol.set_status(status, verdict))
     }
 }
 

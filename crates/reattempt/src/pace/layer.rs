@@ -6,7 +6,6 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
 use reattempt_core::Verdict;
 use reattempt_schedule_responsive::Responsive;
 use tower_layer::Layer;
@@ -16,7 +15,7 @@ use super::queue::{Bounds, Queue};
 use super::settings::Settings;
 use crate::call::random::Seed;
 use crate::error_mode::BoxedError;
-use crate::protocol::{CloneRequest, Http, Messages, Outcome, Protocol};
+use crate::protocol::{CloneRequest, Http, Protocol};
 
 /// Paces the calls of a client: each is sent one interval after the one before it.
 ///
@@ -57,13 +56,12 @@ use crate::protocol::{CloneRequest, Http, Messages, Outcome, Protocol};
 ///
 /// ```
 /// use http::StatusCode;
-/// use reattempt_core::{Failure, FailureKind, Verdict};
-/// use reattempt_schedule_responsive::Responsive;
-/// use reattempt::PaceLayer;
+/// use reattempt::schedule::Responsive;
+/// use reattempt::{Failure, FailureKind, Http, PaceLayer, Verdict};
 ///
 /// let slow_down = Verdict::Unprocessed(Failure::new(FailureKind::Throttled).with_code(503));
-/// let layer = PaceLayer::http(Responsive::new())
-///     .on_status(StatusCode::SERVICE_UNAVAILABLE, slow_down);
+/// let http = Http::new().on_status(StatusCode::SERVICE_UNAVAILABLE, slow_down);
+/// let layer = PaceLayer::with(Responsive::new(), http);
 /// ```
 ///
 /// # Together with retries
@@ -143,7 +141,7 @@ const DEFAULT_BOUNDS: Bounds = Bounds { waiting: 1024, wait: Duration::from_secs
 impl PaceLayer {
     /// Paces HTTP requests: throttled is 429.
     pub fn http(pace: Responsive) -> Self {
-        Self::with_protocol(pace, Http::default())
+        Self::with(pace, Http::new())
     }
 }
 
@@ -169,25 +167,51 @@ impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
     where
         C: Fn(Result<&Response, &(dyn Error + 'static)>) -> Verdict,
     {
-        Self::with_protocol(pace, CloneRequest::new(judge))
+        Self::with(pace, CloneRequest::new(judge))
+    }
+}
+
+impl<K: Protocol> PaceLayer<K> {
+    /// Paces calls over a protocol with settings of its own. Several layers may share them.
+    ///
+    /// Overrides for a single call ([`CallOptions`](crate::CallOptions)) are for retries and have no effect
+    /// on the pace.
+    ///
+    /// ```
+    /// use reattempt::schedule::Responsive;
+    /// use reattempt::{Failure, FailureKind, Http, Outcome, PaceLayer, Verdict};
+    ///
+    /// // A table that is scaled up answers 400 with this header.
+    /// let http = Http::new().classify(|outcome: Outcome<'_>| {
+    ///     let exceeded = outcome.headers()?.get("x-error")? == "ThroughputExceeded";
+    ///     exceeded.then_some(Verdict::Unprocessed(Failure::new(FailureKind::Throttled)))
+    /// });
+    /// let layer = PaceLayer::with(Responsive::new(), http);
+    /// ```
+    pub fn with(pace: Responsive, protocol: K) -> Self {
+        pace.give_turns();
+        let queue = Arc::new(Queue::new(DEFAULT_BOUNDS));
+        Self::of(Settings { pace, protocol, tells: true, seed: None, queue })
     }
 }
 
 /// Settings of every protocol.
 impl<K: Protocol, M> PaceLayer<K, M> {
-    pub(crate) fn with_protocol(pace: Responsive, protocol: K) -> Self {
-        pace.give_turns();
-        let queue = Arc::new(Queue::new(DEFAULT_BOUNDS));
-        Self::of(Settings { pace, protocol, tells: true, seed: None, queue })
-    }
-
     fn of(settings: Settings<K>) -> Self {
         Self { settings, mode: PhantomData }
     }
 
-    pub(crate) fn set(mut self, change: impl FnOnce(&mut Settings<K>)) -> Self {
+    fn set(mut self, change: impl FnOnce(&mut Settings<K>)) -> Self {
         change(&mut self.settings);
         self
+    }
+
+    /// Changes the settings of the protocol: classifiers, and verdicts on statuses or codes.
+    pub fn protocol(self, change: impl FnOnce(K) -> K) -> Self
+    where
+        K: Clone,
+    {
+        self.set(|settings| settings.protocol = change(settings.protocol.clone()))
     }
 
     /// Waits before each call and tells the pace of nothing but the wait: for a layer outside of a
@@ -234,41 +258,6 @@ impl<K: Protocol, M> PaceLayer<K, M> {
     /// [`Error`](std::error::Error).
     pub fn boxed_errors(self) -> PaceLayer<K, BoxedError> {
         PaceLayer::of(self.settings)
-    }
-}
-
-/// Settings of HTTP and gRPC alike.
-impl<K: Protocol + Messages, M> PaceLayer<K, M> {
-    /// Adds a classifier. It is asked before the table, after those added before it; `None` from it
-    /// leaves an outcome to the next in line. A failure of the kind
-    /// [`Throttled`](reattempt_core::FailureKind::Throttled) moves the interval up, whether transient
-    /// or unprocessed; a success counts as one. What the extensions of a request say of its
-    /// classification ([`CallOptions`](crate::CallOptions)) is for retries, and not looked at here.
-    ///
-    /// ```
-    /// use reattempt_core::{Failure, FailureKind, Verdict};
-    /// use reattempt_schedule_responsive::Responsive;
-    /// use reattempt::{Outcome, PaceLayer};
-    ///
-    /// // A table that is scaled up answers 400 with this header.
-    /// let layer = PaceLayer::http(Responsive::new()).classify(|outcome: Outcome<'_>| {
-    ///     let exceeded = outcome.headers()?.get("x-error")? == "ThroughputExceeded";
-    ///     exceeded.then_some(Verdict::Unprocessed(Failure::new(FailureKind::Throttled)))
-    /// });
-    /// ```
-    pub fn classify<C>(self, classifier: C) -> Self
-    where
-        C: for<'a> Fn(Outcome<'a>) -> Option<Verdict> + Send + Sync + 'static,
-    {
-        self.set(|settings| settings.protocol.messages().add_classifier(Arc::new(classifier)))
-    }
-}
-
-/// Settings of HTTP.
-impl<M> PaceLayer<Http, M> {
-    /// Gives one status a verdict of its own, in place of the table's.
-    pub fn on_status(self, status: StatusCode, verdict: Verdict) -> Self {
-        self.set(|settings| settings.protocol.set_status(status, verdict))
     }
 }
 

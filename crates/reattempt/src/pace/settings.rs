@@ -17,9 +17,9 @@ use crate::protocol::ClassifyOutcome;
 
 /// What a layer and the services it makes go by.
 #[derive(Debug, Clone)]
-pub(crate) struct Settings<K> {
+pub(super) struct Settings<K> {
     pub(super) pace: Responsive,
-    pub(crate) protocol: K,
+    pub(super) protocol: K,
     /// Whether outcomes are told to the pace.
     pub(super) tells: bool,
     pub(super) seed: Option<Seed>,

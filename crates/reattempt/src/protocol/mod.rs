@@ -9,9 +9,11 @@ use std::borrow::Cow;
 use std::error::Error;
 
 use http::HeaderMap;
+use reattempt_control::RetryBudget;
 use reattempt_core::Undone;
 use reattempt_core::{Classification, StopReason, Verdict};
 use reattempt_replay::ReplayWatch;
+use reattempt_schedule_exponential::Exponential;
 use tokio::time::Instant;
 
 use crate::call::clock;
@@ -25,6 +27,7 @@ mod cloned;
 mod errors;
 mod message;
 mod redirects;
+mod setters;
 mod settings;
 
 #[cfg(feature = "reqwest")]
@@ -41,6 +44,8 @@ pub use cloned::{CloneRequest, SavedClone};
 pub(crate) use errors::{is_refused_here, verdict_of_error};
 pub use message::{DrainBody, SavedRequest};
 pub(crate) use message::{host, wishes_of};
+#[cfg(feature = "grpc")]
+pub(crate) use setters::message_setters;
 pub use settings::Http;
 
 /// A protocol marker: [`Http`], [`Grpc`] or [`CloneRequest`]. Sealed, as are [`Replay`] and [`ClassifyOutcome`].
@@ -55,6 +60,18 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     /// The names of the protocol's codes, by number. Reports print them.
     #[doc(hidden)]
     const CODE_NAMES: &'static [&'static str] = &[];
+
+    /// Returns the delays of a policy that sets none.
+    #[doc(hidden)]
+    fn default_backoff() -> Exponential {
+        Exponential::default()
+    }
+
+    /// Returns the budget of a policy that sets none.
+    #[doc(hidden)]
+    fn default_budget() -> RetryBudget {
+        RetryBudget::default()
+    }
 
     /// Whether what is set about the protocol asks for nothing to be done to each new request.
     #[doc(hidden)]
@@ -103,19 +120,6 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
         let _ = (trailers, options);
         Verdict::Success
-    }
-}
-
-/// A protocol whose calls are messages of HTTP.
-pub trait Messages: sealed::Sealed {
-    /// What a policy may set about them.
-    #[doc(hidden)]
-    fn messages(&mut self) -> &mut Http;
-}
-
-impl Messages for Http {
-    fn messages(&mut self) -> &mut Http {
-        self
     }
 }
 

@@ -65,7 +65,8 @@ async fn the_length_of_a_body_is_known_on_every_attempt() {
 async fn trap_04_a_body_over_the_cap_is_sent_once_and_its_outcome_handed_back() {
     let server = Server::statuses([503]);
     let limits = ReplayLimits::default().per_call(40);
-    let client = RetryLayer::new(policy().replay(limits)).layer(server.clone());
+    let client =
+        RetryLayer::new(policy().protocol(|http| http.replay(limits))).layer(server.clone());
     let body = of_frames::<io::Error>([Ok("0123456789"), Ok("this is what does not fit any more")]);
     let response = client.clone().oneshot(streamed(body)).await.unwrap();
     assert_eq!((response.status().as_u16(), server.count()), (503, 1));
@@ -80,7 +81,8 @@ async fn trap_04_a_body_over_the_cap_is_sent_once_and_its_outcome_handed_back() 
 async fn trap_04_where_no_body_is_kept_requests_without_one_are_retried() {
     let server = Server::statuses([503]);
     let limits = ReplayLimits::default().per_call(0);
-    let client = RetryLayer::new(policy().replay(limits)).layer(server.clone());
+    let client =
+        RetryLayer::new(policy().protocol(|http| http.replay(limits))).layer(server.clone());
     assert_ready!(task::spawn(client.clone().oneshot(put())).poll()).unwrap();
     assert_eq!(server.count(), 1);
     client.oneshot(get()).await.unwrap();
@@ -96,7 +98,7 @@ async fn a_body_over_the_cap_of_which_nothing_was_read_yet_is_retried() {
         Err::<Response<Empty<Bytes>>, _>(refused)
     });
     let limits = ReplayLimits::default().per_call(1);
-    let client = RetryLayer::new(policy().replay(limits)).layer(inner);
+    let client = RetryLayer::new(policy().protocol(|http| http.replay(limits))).layer(inner);
     client.oneshot(put()).await.unwrap_err();
     assert_eq!(bodies.lock().unwrap().len(), 3);
     let last = bodies.into_inner().unwrap().pop().unwrap();

@@ -78,7 +78,8 @@ async fn error_of_any_verdict_earns_no_credit() {
     for verdict in verdicts {
         let server = Server::by(|_, _| Act::Error(io::Error::other("of an unknown type")));
         let budget = tokens(10.0);
-        let policy = policy().max_attempts(2).classify(move |_| Some(verdict));
+        let policy =
+            policy().max_attempts(2).protocol(|http| http.classify(move |_| Some(verdict)));
         let client = RetryLayer::new(policy.budget(budget.clone())).layer(server);
         drop(budget.acquire("one.example", &server_failure(503), ms(0)).unwrap().spend());
         client.oneshot(get()).await.unwrap_err();
@@ -109,7 +110,8 @@ async fn trap_15_one_destination_does_not_starve_another() {
 #[tokio::test(start_paused = true)]
 async fn the_key_of_the_budget_can_be_chosen() {
     let server = Server::statuses([503]);
-    let policy = policy().budget(tokens(3.0)).destination(|_| "cluster".into());
+    let policy =
+        policy().budget(tokens(3.0)).protocol(|http| http.destination(|_| "cluster".into()));
     let client = RetryLayer::new(policy).layer(server.clone());
     for uri in [ONE, TWO, ONE, TWO] {
         client.clone().oneshot(request("GET", uri, "")).await.unwrap();

@@ -165,7 +165,7 @@ async fn dropped_after(polls: usize) -> bool {
     let budget = tokens(10.0);
     let policy = policy()
         .budget(budget.clone())
-        .replay(ReplayLimits::default().memory(memory.clone()))
+        .protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())))
         .attempt_timeout(ms(1000))
         .before_attempt(|_: &mut http::request::Parts, _| {
             Box::pin(async { tokio::time::sleep(ms(10)).await })

@@ -58,9 +58,11 @@ async fn texts_of_a_call_have_no_credentials() {
             of_hook.debug(&attempting);
             Box::pin(async {})
         })
-        .classify(move |outcome: Outcome<'_>| {
-            of_outcomes.debug(&outcome);
-            outcome.find_error::<Broken>().map(|_| transient(1))
+        .protocol(|http| {
+            http.classify(move |outcome: Outcome<'_>| {
+                of_outcomes.debug(&outcome);
+                outcome.find_error::<Broken>().map(|_| transient(1))
+            })
         })
         .attempt_timeout(ms(50));
     texts.debug(&policy);

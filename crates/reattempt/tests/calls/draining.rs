@@ -88,7 +88,11 @@ async fn trap_07_as_much_as_is_allowed_is_read() {
     RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
     assert_eq!(watch.polls(), 1);
     let (server, watch) = refusing(full(101));
-    RetryLayer::new(policy().drain_limit(100)).layer(server).oneshot(get()).await.unwrap();
+    RetryLayer::new(policy().protocol(|http| http.drain_limit(100)))
+        .layer(server)
+        .oneshot(get())
+        .await
+        .unwrap();
     assert_eq!(watch.polls(), 0, "the limit can be set");
 }
 

@@ -69,8 +69,9 @@ async fn it_authenticates_again_after_a_401() {
         Ok("new") => 200.into(),
         _ => 401.into(),
     });
-    let policy = policy().on_status(StatusCode::UNAUTHORIZED, transient(401)).before_attempt(
-        move |head: &mut Parts, attempt: AttemptContext| {
+    let policy = policy()
+        .protocol(|http| http.on_status(StatusCode::UNAUTHORIZED, transient(401)))
+        .before_attempt(move |head: &mut Parts, attempt: AttemptContext| {
             let token = Arc::clone(&token);
             Box::pin(async move {
                 if attempt.cause.is_some_and(|cause| cause.code() == Some(401)) {
@@ -79,8 +80,7 @@ async fn it_authenticates_again_after_a_401() {
                 let token = *token.lock().unwrap();
                 head.headers.insert("authorization", token.parse().unwrap());
             })
-        },
-    );
+        });
     let client = RetryLayer::new(policy).layer(server.clone());
     assert_eq!(client.clone().oneshot(get()).await.unwrap().status(), 200);
     assert_eq!(server.count(), 2);
@@ -118,15 +118,15 @@ async fn it_sees_the_head_of_the_response_that_was_refused() {
     });
     let seen = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&seen);
-    let policy = policy().on_status(StatusCode::UNAUTHORIZED, transient(401)).before_attempt(
-        move |_: &mut Parts, attempt: AttemptContext| {
+    let policy = policy()
+        .protocol(|http| http.on_status(StatusCode::UNAUTHORIZED, transient(401)))
+        .before_attempt(move |_: &mut Parts, attempt: AttemptContext| {
             noted
                 .lock()
                 .unwrap()
                 .push(attempt.refused.map(|refused| refused.headers["www-authenticate"].clone()));
             Box::pin(async {})
-        },
-    );
+        });
     RetryLayer::new(policy).layer(server).oneshot(get()).await.unwrap();
     assert_eq!(*seen.lock().unwrap(), [None, Some("Digest nonce=7".parse().unwrap())]);
 }

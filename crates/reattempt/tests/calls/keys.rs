@@ -15,7 +15,8 @@ const KEY: &str = "idempotency-key";
 #[tokio::test(start_paused = true)]
 async fn one_key_for_each_call_and_the_same_on_all_its_attempts() {
     let server = Server::statuses([503]);
-    let client = RetryLayer::new(policy().generate_idempotency_keys(true)).layer(server.clone());
+    let client = RetryLayer::new(policy().protocol(|http| http.generate_idempotency_keys(true)))
+        .layer(server.clone());
     for _ in 0..5 {
         client.clone().oneshot(post()).await.unwrap();
     }
@@ -32,7 +33,8 @@ async fn one_key_for_each_call_and_the_same_on_all_its_attempts() {
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_there_is_left_alone() {
     let server = Server::statuses([503]);
-    let client = RetryLayer::new(policy().generate_idempotency_keys(true)).layer(server.clone());
+    let client = RetryLayer::new(policy().protocol(|http| http.generate_idempotency_keys(true)))
+        .layer(server.clone());
     client.oneshot(post().header(KEY, "\"mine\"")).await.unwrap();
     let seen = server.seen();
     assert_eq!(seen.len(), 3);
@@ -42,7 +44,8 @@ async fn a_key_that_is_there_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn none_is_given_to_requests_that_need_none_and_none_unasked() {
     let server = Server::statuses([200]);
-    let client = RetryLayer::new(policy().generate_idempotency_keys(true)).layer(server.clone());
+    let client = RetryLayer::new(policy().protocol(|http| http.generate_idempotency_keys(true)))
+        .layer(server.clone());
     client.clone().oneshot(get()).await.unwrap();
     client.oneshot(put()).await.unwrap();
     RetryLayer::new(policy()).layer(server.clone()).oneshot(post()).await.unwrap();
@@ -71,7 +74,8 @@ async fn a_call_that_lives_by_its_key_ends_with_the_keys_life() {
 #[tokio::test(start_paused = true)]
 async fn a_generated_key_lives_no_longer() {
     let server = Server::statuses([503]);
-    let client = RetryLayer::new(patient().generate_idempotency_keys(true)).layer(server.clone());
+    let client = RetryLayer::new(patient().protocol(|http| http.generate_idempotency_keys(true)))
+        .layer(server.clone());
     client.oneshot(post()).await.unwrap();
     assert_eq!(server.count(), 25);
 }

@@ -24,7 +24,8 @@ fn hundred() -> http::Request<crate::support::Body> {
 async fn trap_32_past_the_bound_calls_are_sent_but_not_kept() {
     let memory = ReplayMemory::new(500);
     let server = Server::statuses([503]);
-    let policy = policy().replay(ReplayLimits::default().memory(memory.clone()));
+    let policy =
+        policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
     let client = RetryLayer::new(policy).layer(server.clone());
     // Two that begin in the first quarter, and one in the share of their destination.
     let mut kept: Vec<_> = (0..3).map(|_| task::spawn(client.clone().oneshot(hundred()))).collect();
@@ -61,7 +62,7 @@ async fn trap_32_a_thousand_calls_in_backoff_hold_no_more_than_the_bound() {
     });
     let policy = policy()
         .budget(crate::support::tokens(10_000.0))
-        .replay(ReplayLimits::default().memory(memory.clone()));
+        .protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
     let client = RetryLayer::new(policy).layer(server.clone());
     let mut calls = JoinSet::new();
     for _ in 0..1000 {
@@ -76,8 +77,10 @@ async fn trap_32_a_thousand_calls_in_backoff_hold_no_more_than_the_bound() {
 
 #[tokio::test(start_paused = true)]
 async fn the_default_bound_is_shared_by_the_clones_of_a_layer_alone() {
-    let layer =
-        RetryLayer::new(policy().replay(ReplayLimits::default().memory(ReplayMemory::new(100))));
+    let layer = RetryLayer::new(
+        policy()
+            .protocol(|http| http.replay(ReplayLimits::default().memory(ReplayMemory::new(100)))),
+    );
     let server = Server::statuses([503]);
     let mut first = task::spawn(layer.clone().layer(server.clone()).oneshot(hundred()));
     assert_pending!(first.poll());
@@ -92,7 +95,8 @@ async fn the_default_bound_is_shared_by_the_clones_of_a_layer_alone() {
 async fn the_last_attempt_keeps_nothing() {
     let memory = ReplayMemory::new(1000);
     let server = Server::by(|arrival, _| if arrival < 3 { 503.into() } else { Act::Hang });
-    let policy = policy().replay(ReplayLimits::default().memory(memory.clone()));
+    let policy =
+        policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
     let mut call = task::spawn(RetryLayer::new(policy).layer(server.clone()).oneshot(hundred()));
     let mut used = Vec::new();
     for _ in 0..3 {
@@ -112,7 +116,8 @@ async fn hanging_host_leaves_memory_for_others() {
         Some("one.example") => Act::Hang,
         _ => 503.into(),
     });
-    let policy = policy().replay(ReplayLimits::default().memory(memory.clone()));
+    let policy =
+        policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
     let client = RetryLayer::new(policy).layer(server.clone());
     let mut hanging: Vec<_> = Vec::new();
     for _ in 0..100 {
@@ -139,13 +144,12 @@ async fn destination_is_computed_past_a_quarter() {
     let computed = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&computed);
     let memory = ReplayMemory::new(1_000);
-    let policy = policy()
-        .budget(Unlimited)
-        .replay(ReplayLimits::default().memory(memory.clone()))
-        .destination(move |_| {
+    let policy = policy().budget(Unlimited).protocol(|http| {
+        http.replay(ReplayLimits::default().memory(memory.clone())).destination(move |_| {
             counted.fetch_add(1, Ordering::SeqCst);
             "cluster".into()
-        });
+        })
+    });
     let client = RetryLayer::new(policy).layer(Server::by(|_, _| Act::Hang));
     let mut calls = Vec::new();
     for (used, computations) in [(100, 0), (200, 0), (300, 0), (400, 1), (500, 2), (500, 3)] {

@@ -110,7 +110,8 @@ async fn what_must_not_be_repeated() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_was_not_kept() {
-    let policy = policy().replay(reattempt_replay::ReplayLimits::default().per_call(0));
+    let policy = policy()
+        .protocol(|http| http.replay(reattempt_replay::ReplayLimits::default().per_call(0)));
     assert_eq!(
         of_status(503, policy, put()).await,
         [FAILED.to_owned(), gave_up("the request body was not kept")]

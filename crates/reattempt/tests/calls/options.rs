@@ -64,8 +64,10 @@ async fn a_schedule() {
 #[tokio::test(start_paused = true)]
 async fn a_classifier_that_is_asked_before_the_policys() {
     let server = Server::statuses([404]);
-    let policy = policy().classify(|outcome: Outcome<'_>| {
-        (outcome.status()?.as_u16() == 404).then_some(Verdict::Success)
+    let policy = policy().protocol(|http| {
+        http.classify(|outcome: Outcome<'_>| {
+            (outcome.status()?.as_u16() == 404).then_some(Verdict::Success)
+        })
     });
     let client = RetryLayer::new(policy).layer(server.clone());
     let mine = options().classify(|outcome: Outcome<'_>| {

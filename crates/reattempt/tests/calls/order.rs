@@ -137,7 +137,8 @@ async fn delays_below_a_second_are_obeyed() {
 #[tokio::test(start_paused = true)]
 async fn a_hint_that_is_not_read_changes_nothing() {
     let server = asking("retry-after", "7");
-    let client = RetryLayer::new(policy().hints(Hints::none())).layer(server.clone());
+    let client =
+        RetryLayer::new(policy().protocol(|http| http.hints(Hints::none()))).layer(server.clone());
     client.oneshot(get()).await.unwrap();
     assert_eq!(server.times(), [0, 100]);
 }

@@ -13,7 +13,10 @@ async fn connect_and_upgrades_are_sent_once_as_they_are() {
     for request in [connect, upgrade] {
         let server = Server::statuses([503]);
         let budget = tokens(10.0);
-        let policy = policy().budget(budget.clone()).nested(true).generate_idempotency_keys(true);
+        let policy = policy()
+            .budget(budget.clone())
+            .nested(true)
+            .protocol(|http| http.generate_idempotency_keys(true));
         let client = RetryLayer::new(policy).layer(server.clone());
         let headers = request.headers().clone();
         let response = client.oneshot(request).await.unwrap();

@@ -80,8 +80,10 @@ async fn every_idempotent_method_is_repeated_and_no_other() {
 // trap 25
 #[tokio::test(start_paused = true)]
 async fn trap_25_a_custom_classifier_keeps_the_defaults() {
-    let policy = policy().classify(|outcome: Outcome<'_>| {
-        (outcome.status()? == StatusCode::CONFLICT).then(|| transient(409))
+    let policy = policy().protocol(|http| {
+        http.classify(|outcome: Outcome<'_>| {
+            (outcome.status()? == StatusCode::CONFLICT).then(|| transient(409))
+        })
     });
     assert_eq!(attempts(policy.clone(), get(), || 409.into()).await, 3, "what it adds");
     assert_eq!(attempts(policy.clone(), get(), || 503.into()).await, 3, "what was there");
@@ -98,8 +100,9 @@ async fn trap_25_a_second_classifier_keeps_the_first() {
     let on = |wanted: u16| {
         move |outcome: Outcome<'_>| (outcome.status()? == wanted).then(|| transient(wanted))
     };
-    let policy =
-        policy().classify(on(409)).classify(on(404)).on_status(StatusCode::GONE, transient(410));
+    let policy = policy().protocol(|http| {
+        http.classify(on(409)).classify(on(404)).on_status(StatusCode::GONE, transient(410))
+    });
     for status in [409, 404, 410, 503] {
         let server = Server::statuses([status]);
         RetryLayer::new(policy.clone()).layer(server.clone()).oneshot(get()).await.unwrap();
@@ -110,8 +113,10 @@ async fn trap_25_a_second_classifier_keeps_the_first() {
 // trap 25
 #[tokio::test(start_paused = true)]
 async fn trap_25_the_hints_are_kept_with_a_custom_classifier() {
-    let policy = policy().classify(|outcome: Outcome<'_>| {
-        (outcome.status()? == StatusCode::CONFLICT).then(|| transient(409))
+    let policy = policy().protocol(|http| {
+        http.classify(|outcome: Outcome<'_>| {
+            (outcome.status()? == StatusCode::CONFLICT).then(|| transient(409))
+        })
     });
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(409).header("retry-after", "5"),
@@ -124,19 +129,23 @@ async fn trap_25_the_hints_are_kept_with_a_custom_classifier() {
 #[tokio::test(start_paused = true)]
 async fn a_status_can_be_given_a_verdict() {
     let refused = Verdict::Unprocessed(server_failure(503));
-    let lenient = policy().on_status(StatusCode::SERVICE_UNAVAILABLE, refused);
+    let lenient =
+        policy().protocol(|http| http.on_status(StatusCode::SERVICE_UNAVAILABLE, refused));
     assert_eq!(attempts(lenient, post(), || 503.into()).await, 3);
-    let strict = policy().on_status(StatusCode::SERVICE_UNAVAILABLE, Verdict::Permanent);
+    let strict = policy()
+        .protocol(|http| http.on_status(StatusCode::SERVICE_UNAVAILABLE, Verdict::Permanent));
     assert_eq!(attempts(strict, get(), || 503.into()).await, 1);
-    let back = policy()
-        .on_status(StatusCode::SERVICE_UNAVAILABLE, Verdict::Permanent)
-        .on_status(StatusCode::SERVICE_UNAVAILABLE, transient(503));
+    let back = policy().protocol(|http| {
+        http.on_status(StatusCode::SERVICE_UNAVAILABLE, Verdict::Permanent)
+            .on_status(StatusCode::SERVICE_UNAVAILABLE, transient(503))
+    });
     assert_eq!(attempts(back, get(), || 503.into()).await, 3, "the last word counts");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_permanent_verdict_of_the_users_is_not_overruled_by_the_server() {
-    let policy = policy().on_status(StatusCode::BAD_GATEWAY, Verdict::Permanent);
+    let policy =
+        policy().protocol(|http| http.on_status(StatusCode::BAD_GATEWAY, Verdict::Permanent));
     let insisting: fn() -> Act = || Act::from(502).header("x-should-retry", "true");
     assert_eq!(attempts(policy, get(), insisting).await, 1);
 }

@@ -185,7 +185,10 @@ fn number(head: &Response<()>) -> usize {
 }
 
 fn quick() -> RetryPolicy<Grpc, Constant> {
-    policy(5).max_elapsed(None).max_server_delay(ms(u64::MAX)).retry_info(true)
+    policy(5)
+        .max_elapsed(None)
+        .max_server_delay(ms(u64::MAX))
+        .protocol(|grpc| grpc.retry_info(true))
 }
 
 // TN-7

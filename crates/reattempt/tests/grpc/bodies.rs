@@ -41,7 +41,9 @@ async fn st_3_an_answer_without_any_status_is_unknown_to_the_budget() {
         let throttle = throttle();
         let failure = reattempt_core::Failure::new(reattempt_core::FailureKind::Server);
         let unknown = reattempt_core::Verdict::Unprocessed(failure);
-        let policy = policy(0).on_code(Code::Unknown, unknown).budget(throttle.clone());
+        let policy = policy(0)
+            .protocol(|grpc| grpc.on_code(Code::Unknown, unknown))
+            .budget(throttle.clone());
         let client = RetryLayer::new(policy).layer(Server::at_once(move |_| streaming(steps())));
         read(client.oneshot(call()).await.unwrap()).await;
         assert_eq!(change(&throttle), -1000);

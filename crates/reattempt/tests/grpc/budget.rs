@@ -203,8 +203,9 @@ async fn any_budget_hears_of_the_end_when_the_status_is_read() {
 async fn a_classifier_is_asked_about_the_trailers_too() {
     let aborted = Failure::new(FailureKind::Server).with_code(Code::Aborted.number());
     let throttle = throttle();
-    let policy =
-        policy(0).on_code(Code::Aborted, Verdict::Unprocessed(aborted)).budget(throttle.clone());
+    let policy = policy(0)
+        .protocol(|grpc| grpc.on_code(Code::Aborted, Verdict::Unprocessed(aborted)))
+        .budget(throttle.clone());
     let client = RetryLayer::new(policy).layer(Server::at_once(|_| ends_with(Code::Aborted)));
     read(client.clone().oneshot(call()).await.unwrap()).await;
     assert_eq!(change(&throttle), -1000);

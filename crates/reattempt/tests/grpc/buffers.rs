@@ -108,7 +108,7 @@ impl Scene {
     /// A call under this policy, and what its layer keeps.
     fn new(policy: RetryPolicy<Grpc, Constant>, limits: ReplayLimits) -> (Self, ReplayMemory) {
         let memory = ReplayMemory::new(1 << 20);
-        let policy = policy.replay(limits.memory(memory.clone()));
+        let policy = policy.protocol(|grpc| grpc.replay(limits.memory(memory.clone())));
         (Self::of(|server| RetryLayer::new(policy).layer(server)), memory)
     }
 
@@ -191,7 +191,7 @@ async fn buf_1_the_limits_are_the_clients_and_never_the_configs() {
         "perRpcBufferLimit": 1}], "perRpcBufferLimit": 1, "retryBufferSize": "1"}"#;
     for (kept, retried) in [(100, true), (99, false)] {
         let layer = ServiceConfigLayer::new(ServiceConfig::parse(text).unwrap())
-            .retries(|policy| policy.replay(limits(kept)));
+            .retries(|policy| policy.protocol(|grpc| grpc.replay(limits(kept))));
         let mut scene = Scene::of(|server| layer.layer(server));
         let mut first = scene.arrived();
         scene.say(100);
@@ -320,7 +320,7 @@ async fn com_4_buf_9_every_end_of_a_call_gives_back_what_was_kept() {
 #[tokio::test(start_paused = true)]
 async fn com_5_the_last_attempt_keeps_nothing_where_it_cannot_be_replaced() {
     for (replaced, kept) in [(false, 0), (true, 1000)] {
-        let policy = policy(0).max_attempts(2).transparent_retries(replaced);
+        let policy = policy(0).max_attempts(2).protocol(|grpc| grpc.transparent_retries(replaced));
         let (mut scene, memory) = Scene::new(policy, limits(10_000));
         let mut first = scene.arrived();
         scene.say(1000);
@@ -338,7 +338,7 @@ async fn com_5_the_last_attempt_keeps_nothing_where_it_cannot_be_replaced() {
 #[tokio::test(start_paused = true)]
 async fn buf_2_buf_5_past_the_bound_of_all_calls_one_is_sent_and_not_kept() {
     let bound = ReplayLimits::default().memory(ReplayMemory::new(100));
-    let layer = RetryLayer::new(policy(0).replay(bound));
+    let layer = RetryLayer::new(policy(0).protocol(|grpc| grpc.replay(bound)));
     let [mut first, mut second] =
         std::array::from_fn(|_| Scene::of(|server| layer.clone().layer(server)));
     let [mut kept, mut passed] = [&mut first, &mut second].map(|scene| {

@@ -222,9 +222,10 @@ async fn the_caller_of_a_call_that_timed_out_is_told_deadline_exceeded() {
 #[tokio::test(start_paused = true)]
 async fn a_code_can_be_given_a_verdict_of_its_own() {
     let aborted = Failure::new(FailureKind::Server).with_code(Code::Aborted.number());
-    let policy = policy(ms(100))
-        .on_code(Code::Aborted, Verdict::Unprocessed(aborted))
-        .on_code(Code::Unavailable, Verdict::Permanent);
+    let policy = policy(ms(100)).protocol(|grpc| {
+        grpc.on_code(Code::Aborted, Verdict::Unprocessed(aborted))
+            .on_code(Code::Unavailable, Verdict::Permanent)
+    });
     let rows = [
         (trailers_only(Code::Aborted), 2),
         (trailers_only(Code::Unavailable), 1),

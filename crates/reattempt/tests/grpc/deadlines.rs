@@ -35,7 +35,7 @@ fn left(field: &Option<String>) -> u128 {
 // DL-1
 #[tokio::test(start_paused = true)]
 async fn dl_1_the_smallest_of_all_counts() {
-    let policy = || policy(0).timeout(ms(300));
+    let policy = || policy(0).protocol(|grpc| grpc.timeout(ms(300)));
     let rows: [Said; 5] = [
         (None, None, None, 300),
         (Some("200m"), None, None, 200),

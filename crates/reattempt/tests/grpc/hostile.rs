@@ -150,7 +150,7 @@ async fn out_2_lost_answer_earns_nothing() {
             true => (0, Ok(trailers_only(Code::NotFound))),
             false => (1000, Ok(trailers_only(Code::NotFound))),
         });
-        let inner = RetryLayer::new(policy(1).timeout(ms(5))).layer(server);
+        let inner = RetryLayer::new(policy(1).protocol(|grpc| grpc.timeout(ms(5)))).layer(server);
         let client = RetryLayer::new(policy(1).budget(budget.clone())).layer(inner);
         read(client.oneshot(call()).await.unwrap()).await;
         assert_eq!(budget.balance("") > before, answered, "{answered}");

@@ -153,7 +153,7 @@ async fn ret_5_reset_has_its_code_for_the_caller() {
     ] {
         let resets = std::sync::Arc::new(Resets::new(reason, 2).await);
         let first = std::sync::Arc::clone(&resets);
-        let policy = || policy(1).max_attempts(1).transparent_retries(false);
+        let policy = || policy(1).max_attempts(1).protocol(|grpc| grpc.transparent_retries(false));
         let server = Server::by(move |_| (1, Err(first.next())));
         let reply = RetryLayer::new(policy()).layer(server).oneshot(call()).await;
         assert_eq!(head(reply).map(|(code, _)| code), Some(code));
@@ -182,9 +182,12 @@ async fn out_2_outer_layer_does_not_repeat_a_loss() {
 
         // Not even where the server's own answers of that code are repeated.
         let not_processed = reattempt_core::Failure::new(reattempt_core::FailureKind::Server);
-        let repeats = policy(1).on_code(Code::Unavailable, Verdict::Unprocessed(not_processed));
-        let repeats = repeats.classify(move |outcome: Outcome<'_>| {
-            outcome.headers().map(|_| Verdict::Unprocessed(not_processed))
+        let repeats = policy(1)
+            .protocol(|grpc| grpc.on_code(Code::Unavailable, Verdict::Unprocessed(not_processed)));
+        let repeats = repeats.protocol(|grpc| {
+            grpc.classify(move |outcome: Outcome<'_>| {
+                outcome.headers().map(|_| Verdict::Unprocessed(not_processed))
+            })
         });
         let one = server();
         head(RetryLayer::new(repeats).layer(inner(&one)).oneshot(call()).await).unwrap();
@@ -213,7 +216,7 @@ async fn out_2_outer_layer_does_not_repeat_a_loss() {
 async fn dl_4_outer_layer_does_not_repeat_it() {
     for boxed in [false, true] {
         let server = Server::by(|_| (10_000, Ok(trailers_only(Code::Ok))));
-        let inner = policy(1).timeout(ms(100));
+        let inner = policy(1).protocol(|grpc| grpc.timeout(ms(100)));
         let repeatable = call_with(CallOptions::new().repeatable(true));
         let listing = ServiceConfigLayer::new(config(r#"["DEADLINE_EXCEEDED"]"#));
         if boxed {

@@ -123,7 +123,7 @@ async fn ret_5_a_status_out_of_range_matches_no_list_and_an_unreadable_one_is_un
             1 => with(streaming([]), "grpc-status", value),
             _ => ends_with(Code::Ok),
         });
-        let policy = policy(0).on_code(Code::Unknown, unknown);
+        let policy = policy(0).protocol(|grpc| grpc.on_code(Code::Unknown, unknown));
         let client = RetryLayer::new(policy.clone()).layer(server.clone());
         client.oneshot(call()).await.unwrap();
         assert_eq!(server.count(), expected, "{value}");
@@ -174,10 +174,10 @@ async fn waits(
 #[tokio::test(start_paused = true)]
 async fn ri_4_a_retry_info_is_a_minimum_where_it_is_read_at_all() {
     assert_eq!(waits(policy(100), || asks_for("1500")).await, [0, 100], "off by default");
-    let read = || policy(100).retry_info(true);
+    let read = || policy(100).protocol(|grpc| grpc.retry_info(true));
     let times = waits(read(), || asks_for("1500")).await;
     assert!((1500..=1650).contains(&times[1]), "{times:?}");
-    let longer = policy(5000).retry_info(true);
+    let longer = policy(5000).protocol(|grpc| grpc.retry_info(true));
     assert_eq!(waits(longer, || asks_for("1500")).await, [0, 5000]);
     for garbage in ["", "!", "CA4a", "CA4aNgoo", "/////w=="] {
         assert_eq!(waits(read(), move || asks_for(garbage)).await, [0, 100], "{garbage}");
@@ -187,7 +187,7 @@ async fn ri_4_a_retry_info_is_a_minimum_where_it_is_read_at_all() {
 // RI-4
 #[tokio::test(start_paused = true)]
 async fn ri_4_pushback_wins_and_presence_alone_retries_nothing() {
-    let read = || policy(100).retry_info(true);
+    let read = || policy(100).protocol(|grpc| grpc.retry_info(true));
     let both = || with(asks_for("1500"), "grpc-retry-pushback-ms", "20");
     assert_eq!(waits(read(), both).await, [0, 20]);
     let stop = || with(asks_for("1500"), "grpc-retry-pushback-ms", "-1");
@@ -251,7 +251,10 @@ async fn any_head_at_all_leaves_the_call_with_a_defined_outcome() {
                         *answer.status_mut() = StatusCode::OK;
                         answer
                     });
-                    let policy = policy(0).max_attempts(2).max_elapsed(None).retry_info(true);
+                    let policy = policy(0)
+                        .max_attempts(2)
+                        .max_elapsed(None)
+                        .protocol(|grpc| grpc.retry_info(true));
                     let reply =
                         RetryLayer::new(policy).layer(server).oneshot(call()).await.unwrap();
                     let _ = tonic::Status::from_header_map(reply.headers());

@@ -177,7 +177,8 @@ async fn trap_27_the_winners_body_streams_on_while_the_losers_are_gone() {
 // BUF-8, HG-12
 #[tokio::test(start_paused = true)]
 async fn hg_12_buf_8_a_body_that_outgrows_what_is_kept_is_sent_once_and_not_hedged() {
-    let (mut client, mut handle) = client(policy().replay(ReplayLimits::default().per_call(64)));
+    let (mut client, mut handle) =
+        client(policy().protocol(|http| http.replay(ReplayLimits::default().per_call(64))));
     let (speak, body) = speaking();
     assert_ready_ok!(task::spawn(ServiceExt::<Request<Spoken>>::ready(&mut client)).poll());
     let mut call = task::spawn(client.call(upload(body)));
@@ -196,8 +197,9 @@ async fn hg_12_buf_8_a_body_that_outgrows_what_is_kept_is_sent_once_and_not_hedg
 // BUF-8, HG-12
 #[tokio::test(start_paused = true)]
 async fn hg_12_buf_8_the_attempt_that_has_read_most_goes_on_alone() {
-    let (mut client, mut handle) =
-        client(policy().max_attempts(5).replay(ReplayLimits::default().per_call(64)));
+    let (mut client, mut handle) = client(
+        policy().max_attempts(5).protocol(|http| http.replay(ReplayLimits::default().per_call(64))),
+    );
     let (speak, body) = speaking();
     speak.send("one".into()).unwrap();
     let (mut call, mut first, mut second) = two_in_flight(&mut client, &mut handle, body).await;
@@ -231,7 +233,8 @@ async fn buf_8_an_error_in_the_very_poll_that_cut_its_attempt_off_is_no_outcome(
             Response::builder().header("length", length).body(Empty::<Bytes>::new()).unwrap(),
         )
     });
-    let policy = policy().max_attempts(2).replay(ReplayLimits::default().per_call(64));
+    let policy =
+        policy().max_attempts(2).protocol(|http| http.replay(ReplayLimits::default().per_call(64)));
     let client = HedgeLayer::new(policy).layer(client);
     let (speak, body) = speaking();
     let mut call = task::spawn(client.oneshot(upload(body)));
@@ -250,7 +253,8 @@ async fn buf_8_an_error_in_the_very_poll_that_cut_its_attempt_off_is_no_outcome(
 // BUF-10, HG-12
 #[tokio::test(start_paused = true)]
 async fn hg_12_buf_10_a_real_failure_is_the_outcome_rather_than_waiting_for_one_that_was_cut_off() {
-    let (mut client, mut handle) = client(policy().replay(ReplayLimits::default().per_call(64)));
+    let (mut client, mut handle) =
+        client(policy().protocol(|http| http.replay(ReplayLimits::default().per_call(64))));
     let (speak, body) = speaking();
     let (mut call, mut first, _second) = two_in_flight(&mut client, &mut handle, body).await;
     speak.send(vec![1; 100].into()).unwrap();
@@ -279,7 +283,7 @@ async fn buf_10_where_all_are_cut_off_one_is_left_to_bring_an_outcome() {
 async fn hg_12_buf_9_what_was_kept_is_given_back_when_the_winner_is_out() {
     let memory = ReplayMemory::new(1 << 20);
     let limits = ReplayLimits::default().memory(memory.clone());
-    let (mut client, mut handle) = client(policy().replay(limits));
+    let (mut client, mut handle) = client(policy().protocol(|http| http.replay(limits)));
     let (speak, body) = speaking();
     let (mut call, mut first, second) = two_in_flight(&mut client, &mut handle, body).await;
     speak.send(vec![1; 1000].into()).unwrap();

@@ -177,7 +177,7 @@ async fn winner_has_its_trailers_and_its_error() {
 async fn upload_without_end_is_hedged_and_let_go() {
     let memory = ReplayMemory::new(1 << 20);
     let limits = ReplayLimits::default().per_call(1 << 17).memory(memory.clone());
-    let policy = policy().max_attempts(2).replay(limits);
+    let policy = policy().max_attempts(2).protocol(|http| http.replay(limits));
     let server = service_fn(|mut request: Request<ReplayBody<Trickle>>| async move {
         for _ in 0..1000 {
             request.body_mut().frame().await.unwrap()?;

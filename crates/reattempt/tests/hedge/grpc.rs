@@ -200,10 +200,10 @@ async fn hg_7_ri_4_retry_info_is_a_least_wait() {
     run(policy(), &off).await;
     assert_eq!(off.times(), [0, 20], "off by default");
     let on = server();
-    run(policy().retry_info(true), &on).await;
+    run(policy().protocol(|grpc| grpc.retry_info(true)), &on).await;
     assert!((1520..=1671).contains(&on.times()[1]), "{:?}", on.times());
     let capped = server();
-    let most = policy().retry_info(true).max_server_delay(ms(1000));
+    let most = policy().protocol(|grpc| grpc.retry_info(true)).max_server_delay(ms(1000));
     assert_eq!(status(&run(most, &capped).await), Some("14"));
     assert_eq!(capped.times(), [0]);
 }
@@ -327,7 +327,10 @@ async fn thr_3_a_head_that_was_taken_for_a_failure_is_not_charged_again_at_its_e
     let server = Server::by(|_| (10, headers()));
     // A head without a status would commit the call, if nobody knew better; its end will tell UNKNOWN.
     let busy = Verdict::Transient(Failure::new(FailureKind::Throttled));
-    let policy = policy().max_attempts(2).budget(throttle.clone()).classify(move |_| Some(busy));
+    let policy = policy()
+        .max_attempts(2)
+        .budget(throttle.clone())
+        .protocol(|grpc| grpc.classify(move |_| Some(busy)));
     let answer = HedgeLayer::new(policy).layer(server).oneshot(call()).await.unwrap();
     assert_eq!(throttle.tokens_thousandths(), Some(8000), "one for each attempt");
     answer.into_body().collect().await.unwrap();

@@ -83,8 +83,9 @@ async fn classified_permanent_error_leaves_the_first() {
         1 => Act::from(200).later(ms(500)),
         _ => ConnectionRefused.into(),
     });
-    let policy =
-        policy().classify(|outcome| outcome.status().is_none().then_some(Verdict::Permanent));
+    let policy = policy().protocol(|http| {
+        http.classify(|outcome| outcome.status().is_none().then_some(Verdict::Permanent))
+    });
     let answer = HedgeLayer::new(policy).layer(server.clone()).oneshot(get()).await.unwrap();
     assert_eq!((answer.status(), report(&answer)), (StatusCode::OK, Some((3, 1))));
     assert_eq!(server.times(), [0, 100, 200], "nor does it bring the next forward");
@@ -154,7 +155,9 @@ async fn error_earns_no_credit() {
         let heard = Heard::default();
         let server = Server::by(|_, _| PermissionDenied.into());
         let policy = policy().budget(heard.clone());
-        let policy = policy.classify(move |outcome| verdict.filter(|_| outcome.status().is_none()));
+        let policy = policy.protocol(|http| {
+            http.classify(move |outcome| verdict.filter(|_| outcome.status().is_none()))
+        });
         HedgeLayer::new(policy).layer(server).oneshot(get()).await.unwrap_err();
         assert!(heard.lines().is_empty(), "{verdict:?}: {:?}", heard.lines());
     }
@@ -201,7 +204,8 @@ async fn transient_verdict_on_an_error_hedges_at_once() {
         1 => Act::Fail(PermissionDenied),
         _ => 200.into(),
     });
-    let policy = policy().classify(|outcome| outcome.status().is_none().then(|| transient(1)));
+    let policy = policy()
+        .protocol(|http| http.classify(|outcome| outcome.status().is_none().then(|| transient(1))));
     let client = HedgeLayer::new(policy).layer(server.clone());
     assert_eq!(client.oneshot(get()).await.unwrap().status(), 200);
     assert_eq!(server.times(), [0, 0]);

@@ -386,7 +386,8 @@ async fn dropped_anywhere_leaves_nothing_behind() {
         let places = Arc::clone(&bulkhead.places);
         let memory = ReplayMemory::new(1 << 16);
         let limits = ReplayLimits::default().memory(memory.clone());
-        let policy = policy().max_attempts(5).replay(limits).budget(tokens(5.0));
+        let policy =
+            policy().max_attempts(5).protocol(|http| http.replay(limits)).budget(tokens(5.0));
         let client = HedgeLayer::new(policy.clone()).layer(bulkhead);
         let upload = of_frames([Ok::<_, Error>("one"), Ok("two"), Ok("three")]);
         let request = Request::put(ONE).body(upload).unwrap().with(options().repeatable(true));

@@ -233,8 +233,9 @@ async fn hg_9_when_all_have_failed_the_last_to_come_is_the_outcome() {
         _ => ConnectionReset.into(),
     });
     // 500 is fatal by the table.
-    let failing =
-        policy().on_status(http::StatusCode::INTERNAL_SERVER_ERROR, crate::support::transient(500));
+    let failing = policy().protocol(|http| {
+        http.on_status(http::StatusCode::INTERNAL_SERVER_ERROR, crate::support::transient(500))
+    });
     let answer = HedgeLayer::new(failing).layer(server.clone()).oneshot(get()).await.unwrap();
     assert_eq!((answer.status().as_u16(), report(&answer)), (502, Some((3, 2))));
     assert_eq!(server.count(), 3, "and nothing is retried on top");

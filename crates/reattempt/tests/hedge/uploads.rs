@@ -90,7 +90,7 @@ async fn upload(stalls: bool, chunk: usize) -> (Ended, String, u32) {
         serve(socket, stalls, go, ends).await;
     });
     let limits = ReplayLimits::default().per_call(KEPT);
-    let policy = HedgePolicy::grpc().delay(Duration::ZERO).replay(limits);
+    let policy = HedgePolicy::grpc().delay(Duration::ZERO).protocol(|http| http.replay(limits));
     let channel = Endpoint::from_shared(uri.clone()).unwrap().connect_lazy();
     let client = HedgeLayer::new(policy).layer(channel);
     let (speak, body) = speaking();

@@ -19,7 +19,9 @@ use crate::support::{
 
 /// A layer that makes one attempt of each call.
 fn one_attempt() -> RetryLayer<RetryPolicy<reattempt::Grpc>> {
-    RetryLayer::new(RetryPolicy::grpc().max_attempts(1).transparent_retries(false))
+    RetryLayer::new(
+        RetryPolicy::grpc().max_attempts(1).protocol(|grpc| grpc.transparent_retries(false)),
+    )
 }
 
 /// The status of the attempt and of the call, which are the same.
@@ -151,11 +153,13 @@ async fn obs_2_a_deadline_ends_the_attempt_and_the_call_as_such() {
     for wait in [100, 0] {
         for by in 0..3 {
             let reader = Reader::new();
-            let policy = RetryPolicy::grpc().transparent_retries(false).max_attempts(1);
+            let policy = RetryPolicy::grpc()
+                .protocol(|grpc| grpc.transparent_retries(false))
+                .max_attempts(1);
             let (request, policy) = match by {
                 0 => (call_with(Deadline::after(ms(50))), policy),
                 1 => (call_within("50m"), policy),
-                _ => (call(), policy.timeout(ms(50))),
+                _ => (call(), policy.protocol(|grpc| grpc.timeout(ms(50)))),
             };
             let layer = reader.metrics().around(RetryLayer::new(policy));
             let server =

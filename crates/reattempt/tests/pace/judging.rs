@@ -49,13 +49,16 @@ async fn of_the_statuses_only_429_is_throttled_and_only_success_is_success() {
 async fn a_status_can_be_made_to_count() {
     let up = (ms(200), ms(100 << 6));
     for verdict in [Verdict::Unprocessed(THROTTLED), Verdict::Transient(THROTTLED)] {
-        let layer = PaceLayer::http(pace()).on_status(StatusCode::SERVICE_UNAVAILABLE, verdict);
-        assert_eq!(moved(layer.clone(), 503).await, up);
         let layer = PaceLayer::http(pace())
-            .classify(move |outcome: Outcome<'_>| (outcome.status()? == 503).then_some(verdict));
+            .protocol(|http| http.on_status(StatusCode::SERVICE_UNAVAILABLE, verdict));
+        assert_eq!(moved(layer.clone(), 503).await, up);
+        let layer = PaceLayer::http(pace()).protocol(|http| {
+            http.classify(move |outcome: Outcome<'_>| (outcome.status()? == 503).then_some(verdict))
+        });
         assert_eq!(moved(layer, 503).await, up);
     }
-    let layer = PaceLayer::http(pace()).on_status(StatusCode::NOT_FOUND, Verdict::Success);
+    let layer = PaceLayer::http(pace())
+        .protocol(|http| http.on_status(StatusCode::NOT_FOUND, Verdict::Success));
     assert_eq!(moved(layer, 404).await, (ms(0), ms(200)));
 }
 
@@ -103,8 +106,8 @@ async fn a_grpc_response_whose_status_is_yet_to_come_counts_as_a_success() {
 async fn a_grpc_code_can_be_made_to_count() {
     let pace = pace();
     let server = Server::<Answer>::by(|_| Ok(grpc_answer(Some(Code::Unavailable.number()))));
-    let layer =
-        PaceLayer::grpc(pace.clone()).on_code(Code::Unavailable, Verdict::Unprocessed(THROTTLED));
+    let layer = PaceLayer::grpc(pace.clone())
+        .protocol(|grpc| grpc.on_code(Code::Unavailable, Verdict::Unprocessed(THROTTLED)));
     call(&mut layer.layer(server)).await.unwrap();
     assert_eq!(pace.interval(), ms(100));
 }
@@ -113,8 +116,8 @@ async fn a_grpc_code_can_be_made_to_count() {
 async fn a_grpc_status_that_no_document_defines_is_not_the_code_that_its_caller_gets() {
     let pace = pace();
     let server = Server::<Answer>::by(|_| Ok(grpc_answer(Some(17))));
-    let layer =
-        PaceLayer::grpc(pace.clone()).on_code(Code::Unknown, Verdict::Unprocessed(THROTTLED));
+    let layer = PaceLayer::grpc(pace.clone())
+        .protocol(|grpc| grpc.on_code(Code::Unknown, Verdict::Unprocessed(THROTTLED)));
     call(&mut layer.layer(server)).await.unwrap();
     assert_eq!(pace.interval(), ms(0));
 }
@@ -130,9 +133,11 @@ async fn errors_move_nothing_unless_a_classifier_says_so() {
         assert_eq!((untouched.interval(), untouched.metrics().invocations), (ms(0), 1));
 
         let moved = pace();
-        let layer = PaceLayer::http(moved.clone()).classify(move |outcome: Outcome<'_>| {
-            let error: &io::Error = outcome.find_error()?;
-            (error.kind() == kind).then_some(Verdict::Transient(THROTTLED))
+        let layer = PaceLayer::http(moved.clone()).protocol(|http| {
+            http.classify(move |outcome: Outcome<'_>| {
+                let error: &io::Error = outcome.find_error()?;
+                (error.kind() == kind).then_some(Verdict::Transient(THROTTLED))
+            })
         });
         call(&mut layer.layer(failing())).await.unwrap_err();
         assert_eq!(moved.interval(), ms(100));

@@ -156,7 +156,7 @@ async fn a_stream_goes_on_where_its_last_call_left_off() {
     let policy = RetryPolicy::http()
         .profile(profile)
         .budget(RetryBudget::unlimited())
-        .on_status(StatusCode::from_u16(420).unwrap(), calm);
+        .protocol(|http| http.on_status(StatusCode::from_u16(420).unwrap(), calm));
 
     let server = Server::saying([503, 503, 420]);
     assert_eq!(call!(policy.clone(), Method::GET, server), 200);

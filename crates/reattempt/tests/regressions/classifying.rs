@@ -13,7 +13,7 @@ fn no_timeouts(outcome: Outcome<'_>) -> Option<Verdict> {
 #[tokio::test(start_paused = true)]
 async fn the_policys_classifier_is_asked_about_timeouts_of_attempts() {
     let server = Server::by(|_, _| Act::Hang);
-    let policy = policy().attempt_timeout(ms(50)).classify(no_timeouts);
+    let policy = policy().attempt_timeout(ms(50)).protocol(|http| http.classify(no_timeouts));
     RetryLayer::new(policy).layer(server.clone()).oneshot(get()).await.unwrap_err();
     assert_eq!(server.count(), 1);
 }
@@ -37,7 +37,8 @@ async fn what_a_classifier_of_tower_http_calls_a_success_is_left_to_the_table() 
     // 429 is the table's, 501 only the classifier's, and 404 nobody's.
     for (status, attempts) in [(429, 2), (501, 2), (404, 1)] {
         let server = Server::statuses([status, 200]);
-        let client = RetryLayer::new(policy().classify_with(only_5xx.clone()));
+        let client =
+            RetryLayer::new(policy().protocol(|http| http.classify_with(only_5xx.clone())));
         client.layer(server.clone()).oneshot(get()).await.unwrap();
         assert_eq!(server.count(), attempts, "{status}");
     }

@@ -77,11 +77,17 @@ impl ServiceConfigLayer {
     ///
     /// One handle belongs to one channel, for its throttle does.
     pub fn new(handle: impl Into<ServiceConfigHandle>) -> Self {
+        Self::with(handle, Grpc::new())
+    }
+
+    /// Applies the config of `handle` over a protocol with settings of its own: classifiers, the limit on
+    /// kept bodies, transparent retries. They hold for retried and for hedged calls.
+    pub fn with(handle: impl Into<ServiceConfigHandle>, grpc: Grpc) -> Self {
         let handle = handle.into();
         let throttle = handle.throttle();
         Self {
-            retries: RetryPolicy::grpc().budget(throttle.clone()).max_elapsed(None),
-            hedges: HedgePolicy::grpc().budget(throttle.clone()).max_elapsed(None),
+            retries: RetryPolicy::with(grpc.clone()).budget(throttle.clone()).max_elapsed(None),
+            hedges: HedgePolicy::with(grpc).budget(throttle.clone()).max_elapsed(None),
             handle,
             most_attempts: 5,
         }
@@ -89,7 +95,7 @@ impl ServiceConfigLayer {
 
     /// The most attempts of any call, to which the config's are lowered (rule CALL-8); 0 and 1 switch
     /// its retries and hedges off, but for the transparent ones, which
-    /// [`transparent_retries`](RetryPolicy::transparent_retries) does (rule TR-8). Default 5; of hedged
+    /// [`transparent_retries`](Grpc::transparent_retries) does (rule TR-8). Default 5; of hedged
     /// calls more than 5 act as 5.
     pub fn max_attempts(self, attempts: u32) -> Self {
         Self { most_attempts: attempts, ..self }

@@ -18,7 +18,6 @@ use crate::error_mode::BoxedError;
 use crate::protocol::{CloneRequest, Http, Protocol};
 use crate::{AttemptContext, CallOptions, Event, Observer};
 
-mod http;
 mod profile;
 mod stock;
 
@@ -103,7 +102,24 @@ impl<K: Protocol, D: Schedule, B: Budget> Settings<K, D, B> {
 impl RetryPolicy {
     /// Retries of HTTP requests, by status, method and server hint.
     pub fn http() -> Self {
-        Self::with_protocol(Http::default(), Exponential::default(), RetryBudget::default())
+        Self::with(Http::new())
+    }
+}
+
+impl<K: Protocol> RetryPolicy<K> {
+    /// Retries over a protocol with settings of its own. Several policies and layers may share them.
+    ///
+    /// ```
+    /// use http::StatusCode;
+    /// use reattempt::{Failure, FailureKind, HedgePolicy, Http, RetryPolicy, Verdict};
+    ///
+    /// let locked = Verdict::Unprocessed(Failure::new(FailureKind::Server));
+    /// let http = Http::new().on_status(StatusCode::LOCKED, locked);
+    /// let retries = RetryPolicy::with(http.clone());
+    /// let hedges = HedgePolicy::with(http);
+    /// ```
+    pub fn with(protocol: K) -> Self {
+        Self::with_protocol(protocol, K::default_backoff(), K::default_budget())
     }
 }
 
@@ -189,6 +205,18 @@ where
     D: Schedule + Clone,
     B: Clone,
 {
+    /// Changes the settings of the protocol: classifiers, limits on kept bodies, and all others of [`Http`].
+    ///
+    /// ```
+    /// use http::StatusCode;
+    /// use reattempt::{RetryPolicy, Verdict};
+    ///
+    /// let policy = RetryPolicy::http().protocol(|http| http.on_status(StatusCode::LOCKED, Verdict::Permanent));
+    /// ```
+    pub fn protocol(self, change: impl FnOnce(K) -> K) -> Self {
+        self.set(|settings| settings.protocol = change(settings.protocol.clone()))
+    }
+
     /// The delays between attempts.
     pub fn backoff<T: Schedule>(self, schedule: T) -> RetryPolicy<K, T, B, M> {
         RetryPolicy::of(self.into_settings().map(|_, budget| (schedule, budget)))
@@ -250,7 +278,7 @@ where
 
     /// Runs before each attempt, the first included, and may change its head: fresh tokens,
     /// signatures, trace headers. A response with status 401 or 409 can be retried by giving that
-    /// status a verdict ([`on_status`](Self::on_status)) beside such a hook.
+    /// status a verdict ([`Http::on_status`]) beside such a hook.
     ///
     /// An instance of the service is readied after the hook, so a hook may use the same limited client.
     /// All attempts of the call are sent by the spare instance ([`clone_per_call`](Self::clone_per_call)).

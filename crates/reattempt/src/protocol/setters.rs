@@ -1,0 +1,186 @@
+//! Setters of [`Http`], and those that it has in common with other protocols whose calls are HTTP messages.
+
+use http::StatusCode;
+use reattempt_core::Verdict;
+use reattempt_http::Hints;
+
+use super::Http;
+
+/// Setters of every protocol whose calls are HTTP messages; `$http` returns the [`Http`] inside.
+macro_rules! message_setters {
+    ($http:ident) => {
+        /// Sets how much of request bodies is kept, for one call and in all.
+        ///
+        /// Default 64 KiB for one call (256 KiB for protocols of short messages) and 64 MiB in all. A body
+        /// that does not fit is sent once and not retried. Of a hedged call whose body outgrows the limit, the
+        /// attempt that has read most goes on alone (rule BUF-8).
+        #[must_use]
+        pub fn replay(mut self, limits: reattempt_replay::ReplayLimits) -> Self {
+            self.$http().replay = limits.by_destination();
+            self
+        }
+
+        /// Adds a classifier. It is called before the table, after those added before it. If it returns
+        /// `None`, the next in line classifies the outcome, so no default is lost.
+        ///
+        /// A hedging layer calls a transient or unprocessed verdict non-fatal (rule HG-4). Only a response is
+        /// ever fatal to a hedged call: an error with a permanent verdict ends its own attempt. A pacing layer
+        /// lengthens its interval after a failure of the kind
+        /// [`Throttled`](reattempt_core::FailureKind::Throttled).
+        ///
+        /// ```
+        /// use reattempt::{Failure, FailureKind, Http, Outcome, RetryPolicy, Verdict};
+        ///
+        /// let policy = RetryPolicy::with(Http::new().classify(|outcome: Outcome<'_>| {
+        ///     let busy = outcome.headers()?.contains_key("x-busy");
+        ///     busy.then_some(Verdict::Transient(Failure::new(FailureKind::Throttled)))
+        /// }));
+        /// ```
+        #[must_use]
+        pub fn classify<C>(self, classifier: C) -> Self
+        where
+            C: for<'a> Fn($crate::Outcome<'a>) -> Option<reattempt_core::Verdict>
+                + Send
+                + Sync
+                + 'static,
+        {
+            self.classify_with(classifier)
+        }
+
+        /// Adds a classifier that is a type of its own, like [`classify`](Self::classify).
+        #[must_use]
+        pub fn classify_with<C>(mut self, classifier: C) -> Self
+        where
+            C: for<'a> reattempt_core::Classifier<$crate::Outcome<'a>> + Send + Sync + 'static,
+        {
+            self.$http().add_classifier(std::sync::Arc::new(classifier));
+            self
+        }
+
+        /// Sets the key under which a request counts in budgets.
+        ///
+        /// The default is the host of its URI in lower case, with the port where it is not the scheme's own,
+        /// behind the scheme where that is not http (`https://one.example`). Where the URI has no host, that
+        /// of the `Host` field counts.
+        ///
+        /// Events and traces show it: it should contain neither user information nor a query.
+        ///
+        /// ```
+        /// use reattempt::{Http, RetryPolicy};
+        ///
+        /// // All hosts of one cluster fail together.
+        /// let policy = RetryPolicy::with(Http::new().destination(|_| "cluster".into()));
+        /// ```
+        #[must_use]
+        pub fn destination<F>(mut self, destination: F) -> Self
+        where
+            F: for<'a> Fn(&'a http::Uri) -> std::borrow::Cow<'a, str> + Send + Sync + 'static,
+        {
+            self.$http().destination = Some(std::sync::Arc::new(destination));
+            self
+        }
+
+        /// Sets if an HTTP/2 stream that the server resets with REFUSED_STREAM proves that the request was
+        /// not processed. On by default, as RFC 9113 §8.7 has it.
+        ///
+        /// Some proxies reset a stream so after their backend has processed the request; haproxy 2.6 does.
+        /// Behind such a proxy a POST without an idempotency key runs more than once. With `false` the reset
+        /// counts as a lost connection: only requests that may be repeated are retried.
+        ///
+        /// A reqwest client retries such streams by itself, up to twice. Turn that off with
+        /// `ClientBuilder::retry(reqwest::retry::never())`.
+        #[must_use]
+        pub fn refused_stream_is_proof(mut self, proof: bool) -> Self {
+            self.$http().refused_stream_is_proof = proof;
+            self
+        }
+
+        /// Sets how many bytes of a refused response are read so that its connection can be used again.
+        /// Beyond that the connection is closed. Default 16 KiB.
+        #[must_use]
+        pub fn drain_limit(mut self, bytes: u64) -> Self {
+            self.$http().drain_limit = bytes;
+            self
+        }
+    };
+}
+
+#[cfg(feature = "grpc")]
+pub(crate) use message_setters;
+
+impl Http {
+    /// Creates the protocol with every default.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    message_setters!(itself);
+
+    /// Sets which server hints are read. The default is all but the resets of rate limits.
+    #[must_use]
+    pub fn hints(mut self, hints: Hints) -> Self {
+        self.hints = hints;
+        self
+    }
+
+    /// Gives one status a verdict of its own, in place of the table's.
+    ///
+    /// ```
+    /// use http::StatusCode;
+    /// use reattempt::{Failure, FailureKind, Http, RetryPolicy, Verdict};
+    ///
+    /// // This server answers 503 only before it has done anything: POSTs may be repeated, too.
+    /// let refused = Verdict::Unprocessed(Failure::new(FailureKind::Server).with_code(503));
+    /// let http = Http::new().on_status(StatusCode::SERVICE_UNAVAILABLE, refused);
+    /// let policy = RetryPolicy::with(http);
+    /// ```
+    #[must_use]
+    pub fn on_status(mut self, status: StatusCode, verdict: Verdict) -> Self {
+        self.set_status(status, verdict);
+        self
+    }
+
+    /// Sets if every request that must not be repeated (POST, PATCH, …) gets an `Idempotency-Key`, the same
+    /// on all attempts of a call, so that it may be repeated.
+    ///
+    /// Off by default: the server must honour the key. Only retries generate keys; a hedge with the key of
+    /// an attempt under way would be refused.
+    ///
+    /// A server that is still at work on an earlier attempt may answer 409 to the next one, which ends the
+    /// call. That follows on an [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or a lost
+    /// connection. Where 409 has no other meaning,
+    /// `on_status(StatusCode::CONFLICT, Verdict::Transient(…))` makes the call wait for the outcome of the
+    /// first.
+    #[must_use]
+    pub fn generate_idempotency_keys(mut self, generate: bool) -> Self {
+        self.generate_keys = generate;
+        self
+    }
+
+    /// Sets if the service below follows redirects by itself. By default it does if there is a sign of it.
+    ///
+    /// The server that answers with a redirect has processed the request, and a later hop may then be
+    /// refused. So behind a service that follows redirects nothing proves that a request was not
+    /// processed, and a request that must not be repeated is not retried.
+    ///
+    /// The signs are:
+    ///
+    /// - The client is a `reqwest::Client`, or the error contains a `reqwest::Error` (feature `reqwest`).
+    /// - The response comes of tower-http's `FollowRedirect` (feature `tower-http`), or of a service
+    ///   around a `reqwest::Client` (feature `reqwest`).
+    /// - No connection could be made, and the request's body had been polled before.
+    ///
+    /// A request with an empty body has no sign of the last kind. If a service of your own follows
+    /// redirects, use `true`. With a client that follows none, such as a reqwest client with
+    /// `redirect::Policy::none()`, use `false`: a POST is then retried after 429 or a refused connection.
+    /// Best place tower-http's `FollowRedirect` outside the retry layer.
+    #[must_use]
+    pub fn redirects_below(mut self, follows: bool) -> Self {
+        self.redirects = Some(follows);
+        self
+    }
+
+    fn itself(&mut self) -> &mut Self {
+        self
+    }
+}
