@@ -1,10 +1,11 @@
-//! The budget of a policy, from its fields, and in words.
+//! The budget of a policy, read from its fields, with a description.
 
 use reattempt::RetryBudget;
 
 use super::fields::Fields;
 
-/// The budget and what it does; `None` where the policy has none of its own, or a problem was found.
+/// Returns the budget and its description; `None` if the policy has none of its own, or a problem
+/// was reported.
 pub(super) fn of_fields(fields: &mut Fields<'_, '_>) -> Option<(RetryBudget, String)> {
     if let Some(mut inner) = fields.table("budget") {
         let budget = of_table(&mut inner);
@@ -24,7 +25,7 @@ fn named(word: &str) -> (RetryBudget, String) {
     }
 }
 
-/// The budget that a profile brings with it, in words.
+/// Describes the budget that a profile has.
 pub(super) fn of_profile(name: &str) -> Option<String> {
     match name {
         "aws" => Some(aws_quota()),
@@ -57,7 +58,7 @@ fn of_table(fields: &mut Fields<'_, '_>) -> Option<(RetryBudget, String)> {
     let share = fields.number("ratio").unwrap_or(0.1);
     let capacity = fields.number("capacity").unwrap_or(10.0);
     let trickle = fields.number("min_per_second").unwrap_or(0.01);
-    // Each of the three is looked at, whatever is wrong with the others.
+    // All three fields are checked, even if one of them has a problem.
     let usual = || RetryBudget::percent(10);
     let checked = [
         fields.accepted(RetryBudget::ratio(share)),

@@ -1,5 +1,5 @@
-//! The fields of one table: each is taken out by its name and type, and what is left over at the end
-//! is not known.
+//! The fields of one table. Each is taken by its name and type, and the remaining fields are
+//! reported as unknown.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Problem, Problems};
 
-/// A figure that was read: durations in seconds.
+/// A value that was read; durations in seconds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) line: Option<usize>,
@@ -21,18 +21,18 @@ pub(crate) struct Seen {
     pub(crate) value: f64,
 }
 
-/// A table that is being read.
+/// A table whose fields are being read.
 pub(super) struct Fields<'a, 'i> {
     text: &'i str,
     path: String,
     left: BTreeMap<&'a str, &'a Spanned<DeValue<'i>>>,
-    /// The lines of fields that were taken out, for what is found out later.
+    /// The lines of the fields taken so far, for later problems.
     lines: BTreeMap<&'a str, usize>,
     problems: &'a mut Problems,
     seen: &'a mut Vec<Seen>,
 }
 
-/// A value or the absence of one: what some limits may be.
+/// A limit, or the absence of one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Limit<T> {
     To(T),
@@ -51,7 +51,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         Self { text, path, left, lines: BTreeMap::new(), problems, seen }
     }
 
-    /// Reports what was not taken out.
+    /// Reports the remaining fields.
     pub(super) fn finish(mut self) {
         while let Some((key, value)) = self.left.pop_first() {
             self.lines.insert(key, line(self.text, value.span()));
@@ -59,21 +59,21 @@ impl<'a, 'i> Fields<'a, 'i> {
         }
     }
 
-    /// Says what is wrong with a field that should not be there, if it is.
+    /// Reports a field that is not allowed here, if it is present.
     pub(super) fn forbid(&mut self, key: &'static str, reason: &str) {
         if self.take(key).is_some() {
             self.problem(key, reason);
         }
     }
 
-    /// Says what is wrong with a field.
+    /// Reports a problem with a field.
     pub(super) fn problem(&mut self, key: &str, reason: impl Into<String>) {
         let line = self.lines.get(key).copied();
         let path = format!("{}.{key}", self.path);
         self.problems.push(Problem { line, path, reason: reason.into() });
     }
 
-    /// The value, or what the library has against it, at the field it names.
+    /// Returns the value, or reports the library's error at the field that it names.
     pub(super) fn accepted<T>(&mut self, result: Result<T, ConfigError>) -> Option<T> {
         let error = match result {
             Ok(value) => return Some(value),
@@ -108,7 +108,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         }
     }
 
-    /// One of these words.
+    /// Takes one of these words.
     pub(super) fn word(
         &mut self,
         key: &'static str,
@@ -141,7 +141,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         Some(self.note(key, number))
     }
 
-    /// A whole number, or "none" for no limit.
+    /// Takes a whole number, or "none" for no limit.
     pub(super) fn count(&mut self, key: &'static str) -> Option<Limit<u32>> {
         let value = self.take(key)?.get_ref();
         let count = match value {
@@ -166,7 +166,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         }
     }
 
-    /// A duration, or "none" for no limit.
+    /// Takes a duration, or "none" for no limit.
     pub(super) fn duration_or_none(&mut self, key: &'static str) -> Option<Limit<Duration>> {
         self.limit(key, "a duration like \"1500ms\" or \"5s\", or \"none\"")
     }
@@ -216,12 +216,12 @@ impl<'a, 'i> Fields<'a, 'i> {
     }
 }
 
-/// The line, from 1, on which a piece of text begins.
+/// Returns the line, from 1, on which a piece of text begins.
 pub(super) fn line(text: &str, span: Range<usize>) -> usize {
     1 + text.as_bytes().iter().take(span.start).filter(|byte| **byte == b'\n').count()
 }
 
-/// A value as it may stand in a sentence.
+/// Formats a value for a sentence.
 fn shown(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("{text:?}"),

@@ -1,9 +1,8 @@
-//! Policies as people write them: in a TOML file, or in a word on the command line.
+//! Policies in a TOML file, or in a word on the command line.
 //!
-//! What flows in: a text. What flows out: policies made of the library's own schedules, budgets and
-//! limits, or everything that is wrong with the text, each problem with its place. A word
-//! (`exponential:base=50ms,jitter=equal`) is rewritten as a table of the file's form, so that there is one
-//! set of names and rules.
+//! Input: a text. Output: policies made of the library's own schedules, budgets and limits, or all
+//! problems of the text with their places. A word (`exponential:base=50ms,jitter=equal`) is
+//! rewritten as a table of the file's form, so there is one set of names and rules.
 
 mod budget;
 mod fields;
@@ -25,21 +24,21 @@ pub(crate) use fields::Seen;
 pub(crate) use problem::{Problem, Problems};
 pub(crate) use read::read;
 
-/// What a policy is made of.
+/// A policy, as its parts.
 #[derive(Debug, Clone)]
 pub(crate) struct Policy {
     pub(crate) name: String,
     pub(crate) profile: Profile<SharedSchedule>,
     pub(crate) max_server_delay: Duration,
     pub(crate) attempt_timeout: Option<Duration>,
-    /// The budget in words; `None` where the policy leaves it to the protocol's default.
+    /// The description of the budget; `None` if the protocol's default applies.
     pub(crate) budget: Option<String>,
-    /// What was written of it, for those who compare it with what is usual.
+    /// The values that the text sets, which `lab check` compares with the usual ones.
     pub(crate) seen: Vec<Seen>,
 }
 
 impl Policy {
-    /// The limits of a call.
+    /// Returns the limits of a call.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
             max_attempts: self.profile.max_attempts,
@@ -49,7 +48,7 @@ impl Policy {
     }
 }
 
-/// The policies of a file.
+/// Reads the policies of a file.
 pub(crate) fn load(path: &Path) -> Result<Vec<Policy>, LabError> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| LabError::new(format!("cannot read {}: {error}", path.display())))?;
@@ -60,7 +59,7 @@ pub(crate) fn load(path: &Path) -> Result<Vec<Policy>, LabError> {
     })
 }
 
-/// The policy of a word: the name of a profile or a kind of schedule, and what differs from it.
+/// Parses a word: the name of a profile or of a kind of schedule, with changes.
 pub(crate) fn parse_word(word: &str) -> Result<Policy, String> {
     let text = word::table(word)?;
     let only = |problems: Problems| {
@@ -75,13 +74,13 @@ pub(crate) fn parse_word(word: &str) -> Result<Policy, String> {
     Ok(Policy { name: word.to_owned(), ..policy })
 }
 
-/// The profile of this name; hyphens are as good as underscores.
+/// Returns the profile of this name; hyphens count as underscores.
 fn profile_named(name: &str) -> Option<Profile<SharedSchedule>> {
     let name = name.replace('-', "_");
     profile::all().into_iter().find(|(own, _)| *own == name).map(|(_, profile)| profile)
 }
 
-/// The names of all profiles, with commas between them.
+/// Returns the names of all profiles, separated by commas.
 pub(crate) fn profile_names() -> String {
     profile::all().map(|(name, _)| name).join(", ")
 }

@@ -1,25 +1,25 @@
-//! Something that is wrong, or unusual, in a text, and where.
+//! A problem in a text, with its place.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// All that is wrong with a text, in the order of its lines.
+/// All problems of a text, in the order of its lines.
 pub(crate) type Problems = Vec<Problem>;
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Problem {
-    /// From 1; `None` where it is not known.
+    /// The line, from 1; `None` if it is unknown.
     pub(crate) line: Option<usize>,
-    /// Where in the document, as in `orders.cap`; empty for all of it.
+    /// The path in the document, such as `orders.cap`; empty for the whole document.
     pub(crate) path: String,
-    /// Completes the sentence that begins with the path.
+    /// The rest of the sentence that begins with the path.
     pub(crate) reason: String,
 }
 
 impl Problem {
-    /// With the name of the file before it.
+    /// Formats the problem after the name of the file.
     pub(crate) fn in_file(&self, file: &dyn fmt::Display) -> String {
         match self.line {
             Some(line) => format!("{file}:{line}: {self}"),
@@ -27,7 +27,7 @@ impl Problem {
         }
     }
 
-    /// As compilers write it: with the file and how grave it is.
+    /// Formats the problem as compilers do: with the file and the severity.
     pub(crate) fn in_file_as(&self, file: &dyn fmt::Display, grave: &str) -> String {
         match self.line {
             Some(line) => format!("{file}:{line}: {grave}: {self}"),

@@ -1,4 +1,4 @@
-//! Reads a document: a table for each policy.
+//! Parsing of a document, which has a table for each policy.
 
 use reattempt::Limits;
 use reattempt::profile::Profile;
@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::fields::{Fields, Limit, line};
 use super::{Policy, Problem, Problems, budget, profile_named, profile_names, schedule};
 
-/// The policies of a text, in its order; or everything that is wrong with it.
+/// Returns the policies of a text, in its order, or all of its problems.
 pub(crate) fn read(text: &str) -> Result<Vec<Policy>, Problems> {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut problems: Problems = errors
@@ -108,7 +108,7 @@ fn policy(text: &str, name: &str, table: &DeTable<'_>, problems: &mut Problems) 
     })
 }
 
-/// The profile that is named, and its budget in words.
+/// Returns the named profile, and a description of its budget.
 fn profile(fields: &mut Fields<'_, '_>) -> Option<(Profile<SharedSchedule>, Option<String>)> {
     let name = fields.text("profile")?;
     let profile = profile_named(name);

@@ -12,7 +12,7 @@ use super::fields::{Fields, Limit};
 pub(super) const KINDS: [&str; 6] =
     ["exponential", "decorrelated", "constant", "linear", "truncated", "list"];
 
-/// The fields that are read here.
+/// The fields of a schedule.
 pub(super) const FIELDS: [&str; 11] = [
     "base",
     "factor",
@@ -29,7 +29,7 @@ pub(super) const FIELDS: [&str; 11] = [
 
 const BASE: Duration = Duration::from_millis(100);
 
-/// The schedule of this kind; `None` where a problem was found, which the fields then hold.
+/// Creates the schedule of this kind; `None` if a problem was reported.
 pub(super) fn of_kind(kind: &str, fields: &mut Fields<'_, '_>) -> Option<SharedSchedule> {
     match kind {
         "decorrelated" => decorrelated(fields),
@@ -71,7 +71,7 @@ fn exponential(fields: &mut Fields<'_, '_>) -> Option<SharedSchedule> {
     };
     let factor = fields.number("factor").unwrap_or(2.0);
     let cap = fields.duration_or_none("cap");
-    // Each of the three is looked at, whatever is wrong with the others.
+    // All three fields are checked, even if one of them has a problem.
     let made = fields.accepted(made);
     let grown = fields.accepted(Exponential::no_jitter(base).factor(factor));
     let capped = match cap {
@@ -88,7 +88,8 @@ fn exponential(fields: &mut Fields<'_, '_>) -> Option<SharedSchedule> {
     Some(SharedSchedule::new(if clamp_jitter { schedule.clamp_jitter() } else { schedule }))
 }
 
-/// Returns the cap of a schedule with this base. The library would cut the base; in a file it is a mistake.
+/// Returns the cap of a schedule with this base. The library would lower the base; in a file that
+/// is a mistake.
 pub(crate) fn bounded(base: Duration, cap: Duration) -> Result<Duration, ConfigError> {
     if cap >= base {
         return Ok(cap);

@@ -1,4 +1,4 @@
-//! What may be written, and what is said of what may not.
+//! The accepted texts, and the problems that are reported for others.
 
 use reattempt::schedule::{Delays, NextRetry, Random, Schedule};
 use reattempt::{Budget, Failure, FailureKind, RetryPolicy};
@@ -13,7 +13,7 @@ impl Random for Highest {
     }
 }
 
-/// The longest first delays, in milliseconds.
+/// Returns the longest first delays, in milliseconds.
 fn longest(policy: &Policy, count: usize) -> Vec<u128> {
     let mut delays = policy.profile.schedule.delays();
     let mut previous = None;
@@ -93,12 +93,12 @@ fn limits_and_budgets_as_they_are_written() {
 
     assert_eq!((boundless.limits().max_attempts, boundless.limits().max_elapsed), (u32::MAX, None));
     assert!(boundless.profile.budget.as_ref().unwrap().is_full());
-    // What is read is what a client's policy takes.
+    // A client's policy accepts the parsed profile.
     let policy = RetryPolicy::http().profile(orders.profile.clone());
     assert_eq!(policy.limits().max_attempts, 5);
 }
 
-/// Every one, with its line and its path, and none hides another.
+/// All problems are reported, each with its line and its path.
 #[test]
 fn everything_that_is_wrong_is_said_at_once() {
     let text = r#"
@@ -185,7 +185,7 @@ fn words_that_are_none() {
     ] {
         assert_eq!(parse_word(word).unwrap_err(), expected);
     }
-    // What has a meaning of its own in TOML is but text here.
+    // Characters with a meaning in TOML are plain text in a word.
     for word in ["stripe:a]b=1", "stripe:\"=1", "list:\"", "exponential:base=\"1s\n[x]"] {
         assert!(parse_word(word).is_err(), "{word}");
     }

@@ -1,12 +1,12 @@
-//! A policy in a word: `stripe`, `stripe:max_attempts=5`, `exponential:base=50ms,jitter=equal`,
-//! `list:100ms,1s,5s`.
+//! A policy in a word, such as `stripe`, `stripe:max_attempts=5`,
+//! `exponential:base=50ms,jitter=equal` or `list:100ms,1s,5s`.
 
 use super::{profile_named, profile_names, schedule};
 
 /// The name of the table.
 pub(super) const TABLE: &str = "policy";
 
-/// The table, as TOML, that a word stands for.
+/// Returns the table, as TOML, that a word stands for.
 pub(super) fn table(word: &str) -> Result<String, String> {
     let (name, rest) = word.split_once(':').unwrap_or((word, ""));
     let key = if schedule::KINDS.contains(&name) {
@@ -40,7 +40,7 @@ pub(super) fn table(word: &str) -> Result<String, String> {
     Ok(table)
 }
 
-/// Numbers, true and false are themselves, all else is text.
+/// Returns numbers, true and false unchanged, and everything else as a string.
 fn literal(value: &str) -> String {
     match value.parse::<f64>() {
         Ok(number) if number.is_finite() => number.to_string(),
@@ -50,6 +50,6 @@ fn literal(value: &str) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    // The strings of JSON are strings of TOML.
+    // JSON strings are valid TOML strings.
     serde_json::Value::from(text).to_string()
 }

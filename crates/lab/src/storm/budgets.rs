@@ -1,9 +1,9 @@
-//! `lab budgets`: what each budget does at each rate of failure.
+//! `lab budgets`: the effect of each budget at each rate of failure.
 //!
-//! What flows in: a number of calls a second, rates of failure. What flows out: the load that the
-//! server then sees, at first and later, and the share of calls that succeed, for one client that
-//! makes all of the calls and for clients of one call a second. The schedule and the limits are our
-//! own throughout, so that the budgets alone make the difference.
+//! Input: a number of calls a second, rates of failure. Output: the load on the server, at first
+//! and later, and the share of calls that succeed. One client makes all of the calls, or many
+//! clients make one call a second each. The schedule and the limits are always our own, so only the
+//! budgets differ.
 
 use std::io::Write;
 use std::ops::Range;
@@ -13,49 +13,49 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::client::ticks;
 use super::curves::{Curves, SECOND};
 use super::policy::{self, Choice, Policy};
 use super::server::{Fault, ServerSettings};
 use super::simulation::Scene;
-use super::{length, several, share};
+use super::tick::ticks;
+use super::{length, parallel, share};
 use crate::common::Common;
 use crate::error::{Found, LabError};
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
 use crate::text;
 
-/// A server that has time for everything and refuses a share of the requests by chance, from the first
-/// one on: the load that it sees and the calls that succeed, under each budget. Once for one client
-/// that makes all calls and once for as many clients that make one call a second each.
+/// Simulates a server with unlimited capacity that fails a random share of the requests. Shows its
+/// load and the calls that succeed under each budget, for one client that makes all calls and for
+/// many clients of one call a second.
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, after_long_help = policy::HELP)]
 pub(crate) struct Budgets {
-    /// Further policies to compare with the budgets, as of `lab storm`
+    /// Further policies to compare with the budgets, named as for `lab storm`
     #[arg(value_name = "POLICY", value_parser = policy::parse)]
     pub(super) policies: Vec<Choice>,
     /// A TOML file with a table for each policy
     #[arg(long, short, value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
-    /// Shares of the requests that fail
+    /// The shares of the requests that fail
     #[arg(long, value_delimiter = ',', value_name = "SHARE,…", value_parser = share,
           default_values_t = [0.1, 0.3, 0.5, 1.0])]
     pub(super) failure_rates: Vec<f64>,
     /// Failures come in bursts of this mean length, in which every request fails
     #[arg(long, value_name = "TIME", value_parser = length)]
     pub(super) burst: Option<Duration>,
-    /// Calls a second of all clients
+    /// Calls a second of all clients together
     #[arg(long, default_value_t = 10_000, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) calls: u32,
-    /// How long calls are made; `later` is the second half of it
+    /// The time in which calls are made; `later` is its second half
     #[arg(long, default_value = "2min", value_name = "TIME", value_parser = length)]
     pub(super) duration: Duration,
 }
 
-/// What counts as `at first`: the seconds in which buckets that were full make a difference.
+/// The seconds of the column `at first`, in which full buckets make a difference.
 const AT_FIRST: usize = 10;
 
-/// Who makes the calls.
+/// The clients that make the calls.
 #[derive(Debug, Clone, Copy)]
 struct Population {
     clients: u32,
@@ -63,7 +63,7 @@ struct Population {
     rate: f64,
 }
 
-/// What came of a budget at a rate of failure.
+/// The result of a budget at a rate of failure.
 #[derive(Debug, Serialize)]
 pub(super) struct Case {
     pub(super) clients: u32,
@@ -72,7 +72,7 @@ pub(super) struct Case {
     /// Attempts for each call in the first seconds, and in the second half.
     pub(super) load_at_first: f64,
     pub(super) load_later: f64,
-    /// Calls that succeed, as a share, likewise.
+    /// The share of the calls that succeed, in the first seconds and in the second half.
     pub(super) success_at_first: f64,
     pub(super) success_later: f64,
 }
@@ -128,10 +128,10 @@ impl Budgets {
             success_at_first: curves.success(first.clone()),
             success_later: curves.success(later.clone()),
         };
-        Ok(names.into_iter().zip(several::run(&storms)).map(case).collect())
+        Ok(names.into_iter().zip(parallel::run(&storms)).map(case).collect())
     }
 
-    /// One busy client, and quiet ones.
+    /// Returns the two populations: one busy client, and many quiet ones.
     fn populations(&self) -> [Population; 2] {
         let busy = Population { clients: 1, rate: f64::from(self.calls) };
         [busy, Population { clients: self.calls, rate: 1.0 }]
@@ -164,9 +164,14 @@ impl Budgets {
     }
 
     fn print(&self, out: &mut dyn Write, cases: &[Case]) -> Result<(), LabError> {
-        for ((number, cases), who) in cases.chunks(cases.len() / 2).enumerate().zip(self.who()) {
+        for ((number, cases), population) in
+            cases.chunks(cases.len() / 2).enumerate().zip(self.population_texts())
+        {
             let line = if number > 0 { "\n" } else { "" };
-            writeln!(out, "{line}{who}: attempts for each call, in the first 10 s and later\n")?;
+            writeln!(
+                out,
+                "{line}{population}: attempts for each call, in the first 10 s and later\n"
+            )?;
             self.table(out, cases, |case| {
                 format!("{:.2}  {:.3}", case.load_at_first, case.load_later)
             })?;
@@ -179,8 +184,8 @@ impl Budgets {
         Ok(())
     }
 
-    /// The two populations in words.
-    fn who(&self) -> [String; 2] {
+    /// Describes the two populations.
+    fn population_texts(&self) -> [String; 2] {
         let (calls, clients) = (self.calls, if self.calls == 1 { "client" } else { "clients" });
         [
             format!("One client of {calls} calls a second"),
@@ -188,7 +193,7 @@ impl Budgets {
         ]
     }
 
-    /// A row for each budget and a column for each rate of failure.
+    /// Prints a row for each budget and a column for each rate of failure.
     fn table(
         &self,
         out: &mut dyn Write,
@@ -207,15 +212,15 @@ impl Budgets {
         text::print_table(out, &table)
     }
 
-    /// The cases of each budget, by rate of failure.
+    /// Returns the cases of each budget, by rate of failure.
     fn of_budgets<'a>(&self, cases: &'a [Case]) -> impl Iterator<Item = (&'a str, &'a [Case])> {
         let budgets = cases.chunks(self.failure_rates.len());
         budgets.map(|cases| (cases.first().map_or("", |case| &*case.budget), cases))
     }
 
-    /// What comes of each budget in the long run, against the rate of failure.
+    /// Draws the long-run load and success of each budget against the rate of failure.
     fn figure(&self, cases: &[Case]) -> Figure {
-        // Both clients by one measure.
+        // Both populations share one scale.
         let highest = |value: fn(&Case) -> f64| cases.iter().map(value).fold(0.0, f64::max);
         let panel = |who: &str, cases: &[Case], label: &str, value: fn(&Case) -> f64| Panel {
             title: who.to_owned(),
@@ -232,7 +237,8 @@ impl Budgets {
                 })
                 .collect(),
         };
-        let of_clients: Vec<_> = cases.chunks(cases.len() / 2).zip(self.who()).collect();
+        let of_clients: Vec<_> =
+            cases.chunks(cases.len() / 2).zip(self.population_texts()).collect();
         let loads = of_clients.iter().map(|(cases, who)| {
             panel(who, cases, "attempts for each call", |case| case.load_later)
         });

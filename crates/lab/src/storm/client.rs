@@ -1,8 +1,8 @@
-//! A client and its calls: when they begin, and what the engine decides when an attempt has failed.
+//! A client and its calls: when they begin, and the engine's decision after a failed attempt.
 //!
-//! What flows in: a policy, a seed, verdicts on attempts. What flows out: the moments of calls, and
-//! whether and when there is a retry. The random streams are those of a client with a retry layer
-//! of its own, whose policy has the client's seed.
+//! Input: a policy, a seed, verdicts on attempts. Output: the times of calls and of retries. The
+//! random streams are those of a client with a retry layer of its own, whose policy has the
+//! client's seed.
 
 use std::time::Duration;
 
@@ -11,27 +11,18 @@ use reattempt::{Account, Call, CallRandom, Decision, FailedAttempt, StopReason, 
 
 use super::policy::{ClientBudget, Policy};
 use super::server::fraction;
+use super::tick::time;
 
-/// Time in milliseconds, the resolution of tokio's timers.
-pub(super) fn ticks(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
-}
-
-/// The time of a tick.
-pub(super) fn time(ticks: u64) -> Duration {
-    Duration::from_millis(ticks)
-}
-
-/// A client that calls at random moments (a Poisson process), whether or not its earlier calls are
-/// over by then.
+/// A client that calls at random times (a Poisson process), even while its earlier calls are in
+/// flight.
 pub(super) struct Client {
     /// The seed of its policy.
     pub(super) seed: u64,
     pub(super) budget: ClientBudget,
-    /// The number of calls it has made.
+    /// The number of calls that the client has made.
     pub(super) calls: u32,
     arrivals: Arrivals,
-    /// The moments at which its connection is lost.
+    /// The times at which its connection is lost.
     pub(super) losses: Option<Arrivals>,
 }
 
@@ -46,29 +37,29 @@ impl Client {
         }
     }
 
-    /// Returns the moment of its next call.
+    /// Returns the time of its next call.
     pub(super) fn next_call(&mut self) -> u64 {
         self.arrivals.next()
     }
 
-    /// Returns the moment at which its connection is lost next.
+    /// Returns the time of its next lost connection.
     pub(super) fn next_loss(&mut self) -> u64 {
         self.losses.as_mut().map_or(u64::MAX, Arrivals::next)
     }
 }
 
-/// Random moments, such as those at which a client calls.
+/// Random times, such as those of a client's calls.
 pub(super) struct Arrivals {
     /// A number for the seed of the client's policy.
     pub(super) seed: u64,
     random: CallRandom,
-    /// In ticks, between two calls.
+    /// The mean time between two calls, in ticks.
     mean: f64,
     at: f64,
 }
 
 impl Arrivals {
-    /// Those of the stream with this number, as clients have one each, at `rate` calls a second.
+    /// Creates the stream with this number; each client has one, with `rate` calls a second.
     pub(super) fn new(seed: u64, client: u64, rate: f64) -> Self {
         let mut random = CallRandom::of_call(seed, client);
         Self { seed: random.next_u64(), random, mean: 1000.0 / rate, at: 0.0 }
@@ -97,8 +88,8 @@ impl Retrying {
         Self { random, call: Call::new(&policy.schedule) }
     }
 
-    /// Records a failed attempt of a call that began at `started`. Returns the time until the next one, or
-    /// why there is none.
+    /// Records a failed attempt of a call that began at `started`. Returns the time until the next
+    /// attempt, or the reason why there is none.
     pub(super) fn failed(
         &mut self,
         policy: &Policy,
@@ -112,7 +103,7 @@ impl Retrying {
         match self.call.failed(&terms, &failed, &policy.schedule, budget, &mut self.random) {
             Decision::Return(reason) => Err(reason),
             Decision::Retry { after } => Ok(after),
-            // Only transports know of attempts that came nowhere.
+            // Only transports produce the other decisions.
             _ => Ok(Duration::ZERO),
         }
     }
@@ -122,7 +113,7 @@ impl Retrying {
         self.call.on_send();
     }
 
-    /// Takes what the budget must be given at the end of the call.
+    /// Takes the account that the budget receives at the end of the call.
     pub(super) fn end(&mut self) -> Account {
         self.call.end()
     }

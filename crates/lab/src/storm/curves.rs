@@ -1,8 +1,8 @@
-//! What is measured: counts for each second, and what follows from them.
+//! The measurements: counts for each second, and the figures derived from them.
 //!
-//! What flows in: the happenings of a storm. What flows out: curves over time and the figures of the
-//! table. Whether a service has recovered is asked of the calls by the second in which they began,
-//! so that chance in how many there are does not matter.
+//! Input: the events of a storm. Output: curves over time and the figures of the table. Recovery is
+//! judged by the second in which a call began, so random changes in the number of calls do not
+//! matter.
 
 use std::ops::Range;
 
@@ -10,14 +10,14 @@ use serde::Serialize;
 
 use super::simulation::{Ended, Watch};
 
-/// Ticks of a second.
+/// The ticks of a second.
 pub(super) const SECOND: u64 = 1000;
 
-/// Of the calls that succeeded before the fault, so many must succeed for the service to be well.
-const WELL: f64 = 0.95;
+/// The share of the former success that must be reached again for the service to have recovered.
+const RECOVERED: f64 = 0.95;
 
-/// So many calls must have begun in a while for the share that succeeds to say anything.
-const TELLING: u64 = 100;
+/// The least number of calls from which a share of success is computed.
+const LEAST_CALLS: u64 = 100;
 
 /// Counts by second.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -75,20 +75,19 @@ pub(super) struct Figures {
     pub(super) amplification: f64,
     /// The most attempts in a second.
     pub(super) peak_load: u64,
-    /// How long after the fault it was until calls succeeded, and went on to; `None` if they never
-    /// did.
+    /// The time from the end of the fault until calls succeeded for good; `None` if they never did.
     pub(super) recovery_seconds: Option<usize>,
-    /// Whether the storm outlived its cause for as long as anybody looked.
+    /// `true` if the storm outlived its cause until the end of the simulation.
     pub(super) metastable: bool,
 }
 
 impl Curves {
-    /// The figures, where `before` are seconds before the fault and `after` the ones after it,
-    /// without the last: when no more calls are made, any storm abates.
+    /// Returns the figures. `before` are the seconds before the fault, `after` those after it. The
+    /// last seconds are left out, because every storm ends when no more calls are made.
     pub(super) fn figures(&self, before: Range<usize>, after: Range<usize>) -> Figures {
-        let well = WELL * self.success(before);
+        let well = RECOVERED * self.success(before);
         let calls = sum(&self.calls, after.clone());
-        let stretch = (TELLING * after.len() as u64).div_ceil(calls.max(1));
+        let stretch = (LEAST_CALLS * after.len() as u64).div_ceil(calls.max(1));
         let stretch = usize::try_from(stretch).unwrap_or(usize::MAX).clamp(1, after.len().max(1));
         let stretches = after.len() / stretch;
         let is_bad = |number: &usize| {
@@ -113,13 +112,13 @@ impl Curves {
         }
     }
 
-    /// Attempts for each call in these seconds; 1 where nobody called.
+    /// Returns the attempts for each call in these seconds; 1 without calls.
     pub(super) fn amplification(&self, seconds: Range<usize>) -> f64 {
         let calls = sum(&self.calls, seconds.clone());
         if calls == 0 { 1.0 } else { sum(&self.attempts, seconds) as f64 / calls as f64 }
     }
 
-    /// The share of the calls that began in these seconds and succeeded; 1 where nobody called.
+    /// Returns the share of success of the calls that began in these seconds; 1 without calls.
     pub(super) fn success(&self, seconds: Range<usize>) -> f64 {
         let calls = sum(&self.calls, seconds.clone());
         if calls == 0 { 1.0 } else { sum(&self.good, seconds) as f64 / calls as f64 }

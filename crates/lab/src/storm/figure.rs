@@ -1,20 +1,20 @@
-//! The picture of a storm: a panel for each policy, with what is offered to the server and what comes
-//! of it.
+//! The picture of a storm: a panel for each policy, with the load on the server and the successful
+//! calls.
 
 use std::ops::Range;
 
 use super::Course;
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
 
-/// The curves of each policy, as multiples of the normal load.
+/// Draws the curves of each policy, as multiples of the normal load.
 pub(super) fn figure(courses: &[Course], normal_load: f64, outage: &Range<f64>) -> Figure {
     let highest = courses.iter().map(|course| course.figures.peak_load).max().unwrap_or(0);
-    // To the top of the axis, which ends at a mark.
+    // Up to the top of the axis, which ends at a mark.
     let top = 2.0 * (highest as f64 / normal_load / 2.0).ceil();
     let panel = |course: &Course| {
         let curves = &course.per_second;
         let series = |color, name: &str, counts: &[u64]| {
-            // What comes after the last call is no part of the picture.
+            // The seconds after the last call are left out.
             let counts = (0_u32..).zip(counts.iter().take(curves.calls.len()));
             let points = counts.map(|(at, count)| (f64::from(at), *count as f64 / normal_load));
             Series { name: name.to_owned(), color, shape: Shape::Line(points.collect()) }

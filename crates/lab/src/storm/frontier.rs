@@ -1,7 +1,8 @@
-//! `lab frontier`: what each budget lets through in an outage, against what it does for calls while a part of the
-//! attempts fails.
+//! `lab frontier`: the load that each budget allows in an outage, and the calls that it saves.
 //!
-//! Each budget is a point, and the strengths of one kind are a line. The best budget is at the top on the left.
+//! Each budget is a point, and the strengths of one kind are a line. One axis has the peak load during
+//! a stall, the other the share of calls that succeed while a part of the attempts fails. The best
+//! budget is at the top on the left.
 
 use std::io::Write;
 
@@ -10,16 +11,16 @@ use reattempt::{ConfigError, RetryBudget};
 use serde::Serialize;
 
 use super::curves::{Curves, SECOND};
+use super::parallel;
 use super::policy::Policy;
 use super::server::{Fault, ServerSettings};
-use super::several;
 use super::simulation::Scene;
 use crate::common::Common;
 use crate::error::{Found, LabError};
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
 use crate::text;
 
-/// Each kind of budget at several strengths: the most load that quiet clients send to a server that stalls for ten
+/// Compares each kind of budget at several strengths: the most load that quiet clients send to a server that stalls for ten
 /// seconds, and the share of their calls that succeed while 30 % of the attempts fail.
 #[derive(Debug, Args)]
 pub(crate) struct Frontier {
@@ -62,7 +63,7 @@ impl Frontier {
             storms.push((self.stall(seed), policy.clone()));
             storms.push((self.failing(seed), policy.clone()));
         }
-        let curves = several::run(&storms);
+        let curves = parallel::run(&storms);
         let point = |((kind, policy), curves): ((&str, Policy), &[Curves])| Point {
             kind: kind.to_owned(),
             budget: policy.name,
@@ -73,7 +74,7 @@ impl Frontier {
         Ok(policies.into_iter().zip(curves.chunks(2)).map(point).collect())
     }
 
-    /// A server that could do half as much again, which answers nothing from 10 to 20 s.
+    /// Returns a server with half as much capacity again, which answers nothing from 10 to 20 s.
     fn stall(&self, seed: u64) -> Scene {
         let workers = u64::from(self.clients) * 15 / 1000;
         Scene {
@@ -97,7 +98,7 @@ impl Frontier {
         }
     }
 
-    /// A server with time for everything that refuses a share by chance.
+    /// Returns a server with unlimited capacity that refuses a random share.
     fn failing(&self, seed: u64) -> Scene {
         let mut scene = self.stall(seed);
         (scene.duration, scene.end) = (120 * SECOND, 150 * SECOND);
@@ -108,7 +109,7 @@ impl Frontier {
     }
 }
 
-/// The budgets by kind, each kind from its most cautious to its most generous strength.
+/// Returns the budgets by kind, each kind from its most cautious to its most generous strength.
 fn policies() -> Result<Vec<(&'static str, Policy)>, ConfigError> {
     let mut policies = Vec::new();
     let mut add =

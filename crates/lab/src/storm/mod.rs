@@ -1,19 +1,20 @@
-//! `lab storm`: what retries make of an outage.
+//! `lab storm`: the effect of retries on an outage.
 //!
-//! What flows in: clients, a server of finite capacity, what goes wrong with it and for how long.
-//! What flows out: offered load, goodput, amplification and time to recover, for each policy, and
-//! curves over time. [`budgets`] asks the same engine what each budget does at each rate of failure.
+//! Input: clients, a server of finite capacity, its fault and the duration of that fault. Output,
+//! for each policy: load, goodput, amplification, time to recover, and curves over time.
+//! [`budgets`] uses the same simulation to compare budgets at rates of failure.
 
 mod budgets;
 mod client;
 mod curves;
 mod figure;
 mod frontier;
+mod parallel;
 mod policy;
 mod server;
 mod settings;
-mod several;
 mod simulation;
+mod tick;
 
 use std::io::Write;
 use std::ops::Range;
@@ -32,39 +33,39 @@ pub(crate) use frontier::Frontier;
 use policy::{Choice, Policy};
 use settings::{length, positive, share};
 
-/// An outage: clients of one server that has so many workers and a queue before them. Something goes
-/// wrong with it for a while. It does the work for every request that it has taken in, whether or not
-/// its client still waits: so what is retried while the queue is long can keep it long for ever.
+/// Simulates an outage of a server with a number of workers and a queue before them. The server
+/// processes every request that it has queued, even if its client has stopped waiting. So retries
+/// sent during a long queue can keep it long without end.
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, after_long_help = policy::HELP)]
 pub(crate) struct Storm {
-    /// What is compared: none, naive, unlimited, ours, for-rate, grpc-throttle, aws-quota, ratio, and
+    /// The policies to compare: none, naive, unlimited, ours, for-rate, grpc-throttle, aws-quota, ratio, and
     /// policies as of `lab plan`, such as standard:budget.capacity=2 [default: the first eight]
     #[arg(value_name = "POLICY", value_parser = policy::parse)]
     policies: Vec<Choice>,
     /// A TOML file with a table for each policy
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// How many clients there are, each with a budget of its own
+    /// The number of clients, each with a budget of its own
     #[arg(long, default_value_t = 10_000, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     clients: u32,
-    /// Calls a second of each client, at random moments
+    /// Calls a second of each client, at random times
     #[arg(long, default_value_t = 1.0, value_name = "NUMBER", value_parser = positive)]
     rate: f64,
-    /// How long calls are made
+    /// The time in which calls are made
     #[arg(long, default_value = "5min", value_name = "TIME", value_parser = length)]
     duration: Duration,
-    /// When it goes wrong
+    /// The start of the fault
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = length)]
     at: Duration,
-    /// For how long
+    /// The duration of the fault
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = length)]
     outage: Duration,
-    /// What goes wrong
+    /// The kind of fault
     #[arg(long, default_value = "stall")]
     fault: FaultKind,
-    /// With `--fault slow`: a request takes this many times as long [default: 10]
+    /// With `--fault slow`: the factor by which requests take longer [default: 10]
     #[arg(long, value_name = "FACTOR", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     slowdown: Option<u32>,
     /// With `--fault refuse` or `lose`: the share of the requests that fails [default: 1]
@@ -74,33 +75,33 @@ pub(crate) struct Storm {
     /// request fails
     #[arg(long, value_name = "TIME", value_parser = length)]
     burst: Option<Duration>,
-    /// The work that a refusal is for the server, as a share of that of an answer
+    /// The work of a refusal, as a share of the work of an answer
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = settings::cost)]
     refusal_cost: f64,
-    /// Mean time between two losses of a client's connection, which fail all its attempts under way
+    /// Mean time between two losses of a client's connection, which fail all its attempts in flight
     #[arg(long, value_name = "TIME", value_parser = length)]
     drop_every: Option<Duration>,
-    /// The load without retries, as a share of what the server can do; its workers are whole, so the true
-    /// load may be lower, and is printed
+    /// The load without retries, as a share of the server's capacity; the number of workers is
+    /// whole, so the true load, which is printed, may be lower
     #[arg(long, default_value_t = 0.7, value_name = "SHARE", value_parser = settings::load)]
     load: f64,
-    /// How long a worker of the server takes for a request
+    /// The time that a worker takes for a request
     #[arg(long, default_value = "10ms", value_name = "TIME", value_parser = length)]
     service: Duration,
-    /// How long the server takes to work off a full queue; further requests are refused
+    /// The time that a full queue takes to process; further requests are refused
     #[arg(long, default_value = "2s", value_name = "TIME", value_parser = length)]
     queue: Duration,
-    /// How long a client waits for the answer to an attempt, if its policy does not say
+    /// The time that a client waits for an answer, unless its policy sets another
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = length)]
     timeout: Duration,
-    /// How long a message takes, one way
+    /// The time that a message takes, one way
     #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = length)]
     network: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FaultKind {
-    /// Requests are taken in, and none is answered until it is over
+    /// Requests are queued, and none is answered until the fault ends
     Stall,
     /// Requests take longer
     Slow,
@@ -115,15 +116,15 @@ struct Document<'a> {
     seed: u64,
     /// Calls a second, on average.
     normal_load: f64,
-    /// What the server can do in a second.
+    /// The requests that the server can answer in a second.
     capacity: f64,
-    /// The one over the other: workers are whole.
+    /// The normal load divided by the capacity, which has a whole number of workers.
     true_load: f64,
     outage: Range<f64>,
     storms: &'a [Course],
 }
 
-/// What came of a policy.
+/// The result of a policy.
 #[derive(Debug, Serialize)]
 struct Course {
     policy: String,
@@ -140,7 +141,7 @@ impl Storm {
             policies = Policy::all(self.rate)?;
         }
         let storms: Vec<_> = policies.into_iter().map(|policy| (scene.clone(), policy)).collect();
-        let curves = several::run(&storms);
+        let curves = parallel::run(&storms);
         let (before, after) = self.spans(&scene);
         let courses: Vec<_> = storms
             .into_iter()
@@ -226,7 +227,7 @@ impl Storm {
 }
 
 fn seconds(ticks: u64) -> f64 {
-    client::time(ticks).as_secs_f64()
+    tick::time(ticks).as_secs_f64()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What is compared: a schedule, its limits and a kind of budget, under one name.
+//! A policy of a storm: a schedule, its limits and a kind of budget, under one name.
 //!
-//! What flows in: the names of well-known ways to retry, and policies as people write them. What
-//! flows out: what a client of each needs, with a budget of its own.
+//! Input: the names of well-known policies, and policies in a word or a file. Output: the schedule,
+//! the limits and the budget of each client.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use reattempt::schedule::{Constant, Exponential, Schedule, SharedSchedule};
 use reattempt::{Budget, ConfigError, Limits, Profile, RetryBudget, Unlimited, profile};
 use reattempt_grpc::{Throttle, Throttling};
 
-use super::client::ticks;
+use super::tick::ticks;
 use crate::error::LabError;
 use crate::policy::{self as written, Policy as Written};
 
-/// A way to retry.
+/// A retry policy with a name.
 #[derive(Debug, Clone)]
 pub(super) struct Policy {
     pub(super) name: String,
-    /// Without state of its own that calls share.
+    /// A schedule without state that calls share.
     pub(super) schedule: SharedSchedule,
     pub(super) limits: Limits,
-    /// How long an attempt is waited for, in ticks, if the policy says so.
+    /// The time limit of an attempt in ticks, if the policy sets one.
     pub(super) timeout: Option<u64>,
     budget: Kind,
 }
 
-/// A budget of a client's own.
+/// The budget of one client.
 pub(super) type ClientBudget = Arc<dyn Budget + Send + Sync>;
 
-/// What budget a client gets.
+/// The kind of budget that each client gets.
 #[derive(Debug, Clone)]
 enum Kind {
     Unlimited,
@@ -71,7 +71,7 @@ pub(super) const HELP: &str = "Policies:
   and profiles and schedules as of `lab plan`, with what differs from them, such as
   stripe, standard:budget.capacity=2, exponential:base=50ms,jitter=equal,budget=none";
 
-/// A policy in a word.
+/// Parses a policy in a word.
 pub(super) fn parse(word: &str) -> Result<Choice, String> {
     match Which::from_str(word, false) {
         Ok(which) => Ok(Choice::Known(which)),
@@ -87,7 +87,7 @@ pub(super) fn parse(word: &str) -> Result<Choice, String> {
     }
 }
 
-/// What was chosen, for clients that make `rate` calls a second.
+/// Returns the chosen policies, for clients that make `rate` calls a second.
 pub(super) fn chosen(
     choices: &[Choice],
     file: Option<&Path>,
@@ -107,7 +107,7 @@ pub(super) fn chosen(
 }
 
 impl Policy {
-    /// All policies of a storm, for clients that make `rate` calls a second.
+    /// Returns all policies of a storm, for clients that make `rate` calls a second.
     pub(super) fn all(rate: f64) -> Result<Vec<Self>, ConfigError> {
         Which::value_variants().iter().map(|which| Self::known(*which, rate)).collect()
     }
@@ -146,7 +146,8 @@ impl Policy {
         })
     }
 
-    /// Our schedule and limits with each kind of budget, for clients of `rate` calls a second.
+    /// Returns our schedule and limits with each kind of budget, for clients of `rate` calls a
+    /// second.
     pub(super) fn of_budgets(rate: f64) -> Result<[Self; 7], ConfigError> {
         let ours = |name, budget| Self::new(name, profile::standard().shared(), budget);
         let bucket = |name, budget| ours(name, Kind::Bucket(budget));
@@ -179,7 +180,7 @@ impl Policy {
         Self { name: name.to_owned(), schedule, limits, timeout: None, budget }
     }
 
-    /// A policy as it was written, with the default budget if it names none.
+    /// Converts a policy in a word or a file; it gets the default budget if it names none.
     pub(super) fn written(policy: &Written) -> Result<Self, LabError> {
         let Written { name, profile, attempt_timeout, .. } = policy;
         if !profile.schedule.is_stateless() {
@@ -191,18 +192,18 @@ impl Policy {
         Ok(Self { timeout: attempt_timeout.map(ticks), ..Self::new(name, profile.clone(), budget) })
     }
 
-    /// A full budget that nobody else has.
+    /// Creates a full budget for one client.
     pub(super) fn budget_of_client(&self) -> ClientBudget {
         match &self.budget {
             Kind::Unlimited => Arc::new(Unlimited),
-            // All calls go to one server. A setter makes a budget of its own.
+            // All calls go to one server, so one bucket is enough. A setter creates separate state.
             Kind::Bucket(budget) => Arc::new(budget.clone().shared()),
             Kind::Throttle(throttling) => Arc::new(Throttle::from(*throttling)),
         }
     }
 }
 
-/// gRPC's throttle, with the numbers that are usual where it is enabled.
+/// Returns gRPC's throttle with its usual numbers.
 fn throttle() -> Result<Kind, ConfigError> {
     Throttling::new(10.0, 0.1).map(Kind::Throttle)
 }

@@ -1,8 +1,8 @@
-//! The server: so many workers, a queue before them, and what goes wrong with it for a while.
+//! The server: a number of workers, a queue before them, and a fault for some time.
 //!
-//! What flows in: requests and the moments at which workers are done. What flows out: what becomes
-//! of a request, and how long a worker is busy with it. Whether anybody still waits for the answer
-//! the server cannot know; it does the work all the same.
+//! Input: requests, and the times at which workers finish. Output: the result of a request, and the
+//! time that a worker needs for it. The server cannot detect that a client has stopped waiting, so
+//! it does the work anyway.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,16 +13,16 @@ use reattempt::schedule::Random;
 /// The properties of a server. Times are in ticks.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ServerSettings {
-    /// The number of requests that are worked on at once.
+    /// The number of requests that are processed in parallel.
     pub(super) workers: u64,
-    /// The time a worker takes for one.
+    /// The time that a worker takes for a request.
     pub(super) service: u64,
-    /// The number that may wait; further ones are refused.
+    /// The number of requests that may wait; further ones are refused.
     pub(super) queue: usize,
     pub(super) fault: Fault,
-    /// The stretch in which the fault is there.
+    /// The time in which the fault lasts.
     pub(super) faulty: Range<u64>,
-    /// Mean length of a stretch in which every request fails, where failures come in bursts.
+    /// The mean length of a burst in which every request fails, if failures come in bursts.
     pub(super) burst: Option<u64>,
     /// The work of a refusal, as a share of that of an answer.
     pub(super) refusal_cost: f64,
@@ -31,7 +31,7 @@ pub(super) struct ServerSettings {
 /// A way in which a server fails.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Fault {
-    /// Workers begin with nothing new: requests are taken in, and none is answered.
+    /// Requests are queued, and workers begin none of them.
     Stall,
     /// A request takes this many times as long.
     Slow(u32),
@@ -41,7 +41,7 @@ pub(super) enum Fault {
     Lose(f64),
 }
 
-/// A server at work on requests of type `J`.
+/// A server that processes requests of type `J`.
 #[derive(Debug)]
 pub(super) struct Server<J> {
     settings: ServerSettings,
@@ -49,31 +49,32 @@ pub(super) struct Server<J> {
     waiting: VecDeque<J>,
     random: CallRandom,
     bursts: Bursts,
-    /// Work on refusals that the next answers have to wait for, in ticks.
+    /// Work on refusals that delays the next answers, in ticks.
     owed: f64,
 }
 
-/// The fate of a request that arrives.
+/// The result of a request's arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival<J> {
-    /// A worker begins with it, and is done after this many ticks.
+    /// A worker begins the request, and finishes after this many ticks.
     Begun(J, u64),
-    /// It waits for a worker.
+    /// The request waits for a worker.
     Waits,
-    /// It is answered with a failure at once.
+    /// The request fails at once.
     Refused(J),
-    /// It is never answered.
+    /// The request is never answered.
     Lost,
 }
 
 impl<J> Server<J> {
-    /// Creates an idle server. `random` has a stream for chance failures, and one for bursts of them.
+    /// Creates an idle server. `random` is a stream for random failures, and `bursts` one for
+    /// bursts of them.
     pub(super) fn new(settings: ServerSettings, [random, bursts]: [CallRandom; 2]) -> Self {
         let bursts = Bursts { random: bursts, until: 0, failing: true };
         Self { settings, busy: 0, waiting: VecDeque::new(), random, bursts, owed: 0.0 }
     }
 
-    /// A request arrives at the moment `now`.
+    /// Accepts or refuses a request that arrives at `now`.
     pub(super) fn arrive(&mut self, now: u64, job: J) -> Arrival<J> {
         if self.loses(now) {
             Arrival::Lost
@@ -96,13 +97,13 @@ impl<J> Server<J> {
         Arrival::Refused(job)
     }
 
-    /// A worker is done.
+    /// Frees a worker.
     pub(super) fn done(&mut self) {
         self.busy = self.busy.saturating_sub(1);
     }
 
-    /// The next request that a worker begins with at the moment `now`, and when it will be done. To
-    /// be asked, until there is none, when a worker is done and when the fault is over.
+    /// Returns the next request that a worker begins at `now`, with its end. Call it until it
+    /// returns `None`, when a worker is freed and when the fault ends.
     pub(super) fn begin_next(&mut self, now: u64) -> Option<(J, u64)> {
         if self.stalls(now) || self.busy >= self.settings.workers {
             return None;
@@ -159,17 +160,18 @@ impl<J> Server<J> {
     }
 }
 
-/// A chain of two states: everything fails, or nothing.
+/// A Markov chain of two states: every request fails, or none.
 #[derive(Debug)]
 struct Bursts {
     random: CallRandom,
-    /// The moment at which the present state ends.
+    /// The end of the current state.
     until: u64,
     failing: bool,
 }
 
 impl Bursts {
-    /// Returns `true` if everything fails at `now`, where bursts of this mean length take `share` of the time.
+    /// Returns `true` if every request fails at `now`; bursts of this mean length take `share` of
+    /// the time.
     fn is_failing(&mut self, now: u64, mean: u64, share: f64) -> bool {
         if share == 0.0 || share == 1.0 {
             return share == 1.0;
@@ -190,8 +192,8 @@ impl Bursts {
     }
 }
 
-/// A number drawn uniformly from [0, 1).
+/// Draws a number uniformly from [0, 1).
 pub(super) fn fraction(random: &mut CallRandom) -> f64 {
-    // As many bits as a fraction has.
+    // 53 bits, the precision of an `f64`.
     (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -1,31 +1,31 @@
-//! The scene of a storm, from the command line.
+//! The scene of a storm, from the options of the command line.
 //!
-//! What flows in: the flags. What flows out: the scene, or why there cannot be one. Nobody is told
-//! that a storm is metastable where no call could have succeeded, or nobody looked for long enough.
+//! Input: the options. Output: the scene, or an error. A scene is refused if no call could succeed,
+//! or if it is too short: a storm would look metastable in it without being so.
 
 use std::ops::Range;
 use std::time::Duration;
 
-use super::client::ticks;
 use super::curves::SECOND;
 use super::server::{Fault, ServerSettings};
 use super::simulation::Scene;
+use super::tick::ticks;
 use super::{FaultKind, Storm, seconds};
 use crate::error::LabError;
 use crate::text;
 
-/// The longest time that can be set: there are curves by the second.
+/// The longest duration, because the curves have a value for each second.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// More calls than these could not be counted in 32 bits, and would take hours.
+/// The most calls: more would overflow 32 bits, and take hours.
 pub(super) const MOST_CALLS: f64 = 4e9;
 pub(super) const TOO_MANY: &str = "more than 4000 million calls: shorten --duration, or have fewer";
 
-/// So many requests under way take some 5 GB.
-const MOST_UNDER_WAY: f64 = 50e6;
+/// The most requests in flight, which take some 5 GB.
+const MOST_IN_FLIGHT: f64 = 50e6;
 
 impl Storm {
-    /// The scene, in which calls can succeed and which lasts long enough to see what comes of it.
+    /// Returns the scene, if calls can succeed in it and it lasts long enough to judge the result.
     pub(super) fn scene(&self, seed: u64) -> Result<Scene, LabError> {
         self.check()?;
         let service = ticks(self.service);
@@ -104,7 +104,7 @@ impl Storm {
         if load * self.duration.as_secs_f64() > MOST_CALLS {
             return Err(LabError::new(TOO_MANY));
         }
-        if load / self.load * (self.queue + self.timeout).as_secs_f64() > MOST_UNDER_WAY {
+        if load / self.load * (self.queue + self.timeout).as_secs_f64() > MOST_IN_FLIGHT {
             return Err(LabError::new(
                 "more than 50 million requests would be under way: shorten --queue or --timeout",
             ));
@@ -120,16 +120,16 @@ impl Storm {
         self.failure_rate.unwrap_or(1.0)
     }
 
-    /// In this time before the last call, what became of a call may be due to the calm after it.
+    /// Returns the time before the last call in which results may be due to the calm after it.
     fn settling(&self) -> Duration {
         self.timeout.saturating_mul(10)
     }
 
-    /// The seconds before the fault, and those in which the service should be well again.
+    /// Returns the seconds before the fault, and those in which the service should have recovered.
     pub(super) fn spans(&self, scene: &Scene) -> (Range<usize>, Range<usize>) {
         let second = |ticks: u64| usize::try_from(ticks / SECOND).unwrap_or(usize::MAX);
         let Range { start, end } = scene.server.faulty;
-        // Of a call that begins so late, what becomes of it may be due to the fault.
+        // The result of a call that begins later may be due to the fault.
         let before = second(start.saturating_sub(ticks(self.settling())));
         let last = scene.duration.saturating_sub(ticks(self.settling()));
         (0..before, second(end.next_multiple_of(SECOND))..second(last))
@@ -142,11 +142,11 @@ impl Storm {
     reason = "never below zero, and the cast saturates"
 )]
 fn whole(number: f64) -> u64 {
-    // A whole number is not to become one more by the dust of a division.
+    // The tolerance keeps a rounding error from raising a whole number.
     (number - 1e-9).ceil() as u64
 }
 
-/// A duration on the command line.
+/// Parses a duration.
 pub(super) fn length(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(length) if length <= LONGEST => Ok(length),
@@ -155,23 +155,23 @@ pub(super) fn length(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A rate on the command line.
+/// Parses a rate.
 pub(super) fn positive(text: &str) -> Result<f64, String> {
     let legal = |number| (0.0001..=1e6).contains(&number);
     number(text, legal, "must be from 0.0001 to 1000000")
 }
 
-/// A number from 0 to 1 on the command line.
+/// Parses a number from 0 to 1.
 pub(super) fn share(text: &str) -> Result<f64, String> {
     number(text, |number| (0.0..=1.0).contains(&number), "must be from 0 to 1")
 }
 
-/// The load as a share of what a server can do, on the command line.
+/// Parses the load as a share of the server's capacity.
 pub(super) fn load(text: &str) -> Result<f64, String> {
     number(text, |number| (0.0001..=2.0).contains(&number), "must be from 0.0001 to 2")
 }
 
-/// The work of a refusal, on the command line.
+/// Parses the cost of a refusal.
 pub(super) fn cost(text: &str) -> Result<f64, String> {
     number(text, |number| (0.0..=100.0).contains(&number), "must be from 0 to 100")
 }

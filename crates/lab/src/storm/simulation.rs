@@ -1,9 +1,9 @@
-//! The storm itself: clients, network and server on one event queue.
+//! The simulation of a storm: clients, network and server on one event queue.
 //!
-//! What flows in: a scene, a policy, a seed. What flows out: each thing that happens, to whoever
-//! watches. Time goes by in ticks of a millisecond. A message takes at least one, so nothing that
-//! happens in a tick can cause anything else in it but at the same place; and what does happen in a
-//! tick is taken in the order of clients and calls, whatever brought it about.
+//! Input: a scene, a policy, a seed. Output: each event, to an observer. Time advances in ticks of
+//! a millisecond. A message takes at least one tick, so an event cannot affect another place within
+//! its tick. Events of one tick are processed in the order of clients and calls, whatever caused
+//! them.
 
 use std::time::Duration;
 
@@ -12,38 +12,40 @@ use reattempt::{
     CallEnd, CallRandom, Failure, FailureKind, StopReason, Verdict, verdict_of_status,
 };
 
-use super::client::{Arrivals, Client, DESTINATION, Retrying, ticks};
+use super::client::{Arrivals, Client, DESTINATION, Retrying};
 use super::policy::Policy;
 use super::server::{Arrival, Server, ServerSettings};
+use super::tick::ticks;
 use crate::events::EventQueue;
 
-/// What is the same for all policies. Times are in ticks.
+/// The conditions that are the same for all policies. Times are in ticks.
 #[derive(Debug, Clone)]
 pub(super) struct Scene {
     pub(super) clients: u32,
     /// Calls a second of each client.
     pub(super) rate: f64,
-    /// How long calls are made.
+    /// The time in which calls are made.
     pub(super) duration: u64,
-    /// How long anybody looks: a call that is not over by then is neither a success nor lost.
+    /// The end of the simulation: a call still in flight then is neither a success nor lost.
     pub(super) end: u64,
-    /// How long a client waits for an answer.
+    /// The time that a client waits for an answer.
     pub(super) timeout: u64,
-    /// How long a message takes, one way; at least 1.
+    /// The time that a message takes, one way; at least 1.
     pub(super) network: u64,
     pub(super) server: ServerSettings,
-    /// Mean time between two losses of a client's connection, which fail all its attempts under way.
+    /// The mean time between two losses of a client's connection, which fail all its attempts in
+    /// flight.
     pub(super) drop_every: Option<u64>,
     pub(super) seed: u64,
 }
 
-/// Whoever is told what happens.
+/// An observer of the simulation.
 pub(super) trait Watch {
     /// A call begins.
     fn begun(&mut self, at: u64);
     /// An attempt is sent.
     fn sent(&mut self, at: u64);
-    /// An attempt has ended, as its client sees it.
+    /// An attempt has ended for its client.
     fn ended(&mut self, end: &Ended);
 }
 
@@ -54,18 +56,18 @@ pub(super) struct Ended {
     pub(super) client: u32,
     pub(super) call: u32,
     pub(super) attempt: u32,
-    /// When the call began.
+    /// The time at which the call began.
     pub(super) started: u64,
-    /// How it failed, if it did.
+    /// The failure, if the attempt failed.
     pub(super) failure: Option<Failure>,
-    /// The delay before the next attempt, or why there is none.
+    /// The delay before the next attempt, or the reason why there is none.
     pub(super) then: Result<Duration, StopReason>,
 }
 
-/// An attempt under way, or something that happens with it.
+/// An attempt in flight, or an event of it.
 #[derive(Debug, Clone, Copy)]
 struct Event {
-    /// The call's place in the list of calls under way.
+    /// The call's place in the list of calls in flight.
     slot: u32,
     client: u32,
     call: u32,
@@ -73,16 +75,16 @@ struct Event {
     kind: Kind,
 }
 
-/// Marks the random streams of lost connections.
+/// The flag of the random streams of lost connections.
 const LOSSES: u64 = 1 << 40;
 
-/// In the order in which they are taken within a tick: the server's first.
+/// The kinds of events, in their order within a tick: the server's first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     FaultOver,
     Done,
     Arrives,
-    /// An answer, which comes before the timeout that is due in the same tick.
+    /// An answer, which is processed before a timeout of the same tick.
     Answer,
     Refusal,
     Timeout,
@@ -94,19 +96,19 @@ enum Kind {
 
 impl Event {
     fn order(&self) -> (Kind, u32, u32, Kind, u16) {
-        // All that happens at clients is in the order of their calls.
+        // Events at clients are ordered by their calls, not by their kinds.
         let place = self.kind.min(Kind::Answer);
         (place, self.client, self.call, self.kind, self.attempt)
     }
 }
 
-/// A call under way.
+/// A call in flight.
 struct Call {
     client: u32,
     number: u32,
-    /// The attempt under way, or the next one while it is waited for; 0 when the place is free.
+    /// The number of the attempt in flight, or of the next one during a delay; 0 for a free place.
     attempt: u16,
-    /// The attempt has not been sent yet.
+    /// `true` if the attempt has not been sent yet.
     waits: bool,
     started: u64,
     retrying: Option<Box<Retrying>>,
@@ -152,7 +154,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
         Self { scene, policy, watch, queue, server, clients, calls: Vec::new(), free: Vec::new() }
     }
 
-    /// Runs to the end of the scene, or until every call is over.
+    /// Runs to the end of the scene, or until every call has ended.
     pub(super) fn run(mut self) -> W {
         let mut together = Vec::new();
         while let Some(event) = self.queue.next().filter(|_| self.queue.now() < self.scene.end) {
@@ -183,20 +185,20 @@ impl<'a, W: Watch> Simulation<'a, W> {
             Kind::CallDue => self.call(event),
             Kind::ConnectionLost => self.lose_connection(event),
             Kind::Answer | Kind::Refusal | Kind::Timeout | Kind::RetryDue => {
-                // Of an attempt that nobody waits for any more, nobody learns anything.
+                // The result of an abandoned attempt is ignored.
                 let slot = event.slot as usize;
                 let known = self.calls.get(slot).filter(|call| {
                     (call.client, call.number, call.attempt)
                         == (event.client, event.call, event.attempt)
                 });
                 if known.is_some() {
-                    self.told(slot, event);
+                    self.attempt_event(slot, event);
                 }
             }
         }
     }
 
-    /// Workers that are free begin with what waits.
+    /// Lets free workers begin the waiting requests.
     fn work(&mut self) {
         while let Some((job, work)) = self.server.begin_next(self.queue.now()) {
             self.begun(job, work);
@@ -207,13 +209,13 @@ impl<'a, W: Watch> Simulation<'a, W> {
         self.queue.after(work, Event { kind: Kind::Done, ..job });
     }
 
-    /// All attempts of a client that are under way fail.
+    /// Fails all attempts of a client that are in flight.
     fn lose_connection(&mut self, event: Event) {
         for slot in 0..self.calls.len() {
             let Call { client, number: call, attempt, waits, .. } = self.calls[slot];
             if client == event.client && attempt > 0 && !waits {
                 let slot_number = u32::try_from(slot).unwrap_or(u32::MAX);
-                self.told(slot, Event { slot: slot_number, call, attempt, ..event });
+                self.attempt_event(slot, Event { slot: slot_number, call, attempt, ..event });
             }
         }
         let now = self.queue.now();
@@ -224,7 +226,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
         }
     }
 
-    /// A client makes a call.
+    /// Starts a call of a client.
     fn call(&mut self, due: Event) {
         let now = self.queue.now();
         let Some(client) = self.clients.get_mut(due.client as usize) else { return };
@@ -271,8 +273,8 @@ impl<'a, W: Watch> Simulation<'a, W> {
         self.send(attempt);
     }
 
-    /// A call that waits is told something.
-    fn told(&mut self, slot: usize, event: Event) {
+    /// Handles an answer, a timeout or a lost connection for a call in flight.
+    fn attempt_event(&mut self, slot: usize, event: Event) {
         let verdict = match event.kind {
             Kind::RetryDue => return self.send_retry(slot, event),
             Kind::Refusal => verdict_of_status(StatusCode::SERVICE_UNAVAILABLE),
@@ -311,7 +313,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
         }
     }
 
-    /// Sends the next attempt after this delay, or as soon afterwards as a timer goes off.
+    /// Sends the next attempt after this delay, rounded up to the timer's resolution.
     fn retry(&mut self, slot: usize, event: Event, after: Duration) {
         let attempt = event.attempt.saturating_add(1);
         self.calls[slot].attempt = attempt;
@@ -324,7 +326,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
     }
 }
 
-/// Streams of the server's own, for chance failures and for bursts.
+/// Returns the server's own random streams, for random failures and for bursts.
 pub(super) fn server_random(scene: &Scene) -> [CallRandom; 2] {
     [1, 2].map(|stream| CallRandom::of_call(scene.seed, u64::from(u32::MAX) + stream))
 }

@@ -1,8 +1,8 @@
-//! `lab budgets` against what follows from the rules of the budgets.
+//! The figures of `lab budgets` compared with the rules of the budgets.
 //!
-//! Each attempt succeeds with probability q = 1 − p and ends its call then, so of all calls q times as
-//! many succeed as there are attempts for each call: success = q (1 + R), where R are the retries for
-//! each call. What R is in the long run follows from what a bucket gets and pays.
+//! Each attempt succeeds with probability q = 1 − p and then ends its call. So the share of success
+//! is q times the attempts for each call: success = q (1 + R), where R is the number of retries for
+//! each call. In the long run R follows from the income and the costs of a bucket.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn cases(calls: u32, seconds: u64) -> Vec<Case> {
     budgets.cases(1).unwrap()
 }
 
-/// What is retried where nothing limits it but three attempts.
+/// Returns the retries for each call if only the three attempts limit them.
 fn wanted(p: f64) -> f64 {
     p + p * p
 }
@@ -29,11 +29,11 @@ fn check(case: &Case, retries: f64, tolerance: f64) {
     assert!((success - q * (1.0 + retries)).abs() < tolerance, "{what}");
 }
 
-/// Ratio: R = ratio · success. Rate: a tenth of the calls. Quota: 5 R = q + 5 q R, for a retry costs
-/// 5, a success at once gives 1, and one after retries 5. Throttle: failures take more than successes
-/// give from one in eleven on. Cautious: a retry that fails costs 1, a success gives 0.2, so
-/// p R = 0.2 success; of more than a few failures in a row some are not retried. And never more than is
-/// wanted.
+/// Ratio: R = ratio · success. Rate: a tenth of the calls. Quota: 5 R = q + 5 q R, because a retry
+/// costs 5, an immediate success gives 1, and one after retries gives 5. Throttle: from one failure
+/// in eleven on, failures take more than successes give. Cautious: a failed retry costs 1 and a
+/// success gives 0.2, so p R = 0.2 success; after several failures in a row some are not retried. R
+/// is never above the retries that the attempts allow.
 #[test]
 fn one_busy_client() {
     for case in cases(500, 60).into_iter().filter(|case| case.clients == 1) {
@@ -58,9 +58,9 @@ fn one_busy_client() {
     }
 }
 
-/// Clients of one call a second have the trickle besides: R = ratio · success + trickle. A bucket of
-/// one token that only time fills is full after 10 s under a rate of a tenth and after 100 s by the
-/// trickle, and spent a second later at the next failure.
+/// Clients of one call a second also have the trickle: R = ratio · success + trickle. A bucket of
+/// one token that only time fills is full after 10 s under a rate of a tenth, and after 100 s by
+/// the trickle. It is spent a second later, at the next failure.
 #[test]
 fn quiet_clients() {
     for case in cases(100, 600).into_iter().filter(|case| case.clients > 1) {
@@ -75,7 +75,7 @@ fn quiet_clients() {
             ("gRPC throttle", 0.3 | 0.5 | 1.0) => 0.0,
             _ => continue,
         };
-        // Where no bucket is ever full, a hundredth is to be told from nothing.
+        // If no bucket is ever full, the tolerance must be below the trickle of a hundredth.
         let exact = case.budget.starts_with("ratio") && p > 0.1;
         let tolerance = if exact { 0.005 } else { 0.015 };
         check(&case, retries.min(wanted(p)), tolerance);

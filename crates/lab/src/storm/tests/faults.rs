@@ -4,7 +4,7 @@ use reattempt::FailureKind;
 
 use super::*;
 
-/// The share of the calls that fail in each second, without retries.
+/// Returns the share of the calls that fail in each second, without retries.
 fn lost_by_second(scene: &Scene) -> Vec<f64> {
     let curves = run(scene, &policy("no retry"));
     let share = |(good, calls): (&u64, &u64)| 1.0 - *good as f64 / *calls as f64;
@@ -30,7 +30,7 @@ fn bursts_take_the_share_of_the_time() {
     assert!(all_or_nothing(&bursts) > 75, "{}", all_or_nothing(&bursts));
 }
 
-/// The calls are those of a storm without bursts: the chain has a stream of its own.
+/// Bursts have their own random stream, so the calls are those of a storm without bursts.
 #[test]
 fn bursts_do_not_move_the_calls() {
     let mut scene = failing(100, 0.3);
@@ -55,7 +55,8 @@ fn requests_that_are_lost_time_out() {
     assert!((share - 0.4).abs() < 0.03, "{share}");
 }
 
-/// A client with a hundred calls under way loses all of them at one moment, and no other call.
+/// A client with a hundred calls in flight loses all of them at the same time, and no other client
+/// loses any.
 #[test]
 fn lost_connection_fails_what_is_under_way() {
     let mut scene = scene(1, Fault::Stall);
@@ -71,7 +72,8 @@ fn lost_connection_fails_what_is_under_way() {
     assert!((6..=20).contains(&losses.len()), "{losses:?}");
     let usual = losses.values().filter(|lost| (70..140).contains(*lost)).count();
     assert!(usual * 10 >= losses.len() * 7, "{losses:?}");
-    // Ten of each hundred have a retry, which a new connection carries, unless it is lost as well.
+    // Ten of each hundred have a retry. It uses a new connection and succeeds, unless that is lost
+    // as well.
     let curves = run(&scene, &policy("ours"));
     let retries = total(&curves.attempts) - total(&curves.calls);
     let most = 10 * losses.len() as u64;

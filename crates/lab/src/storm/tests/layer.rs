@@ -1,10 +1,10 @@
-//! The same storm twice: simulated, and through a thousand real retry layers under tokio's paused
+//! One storm in two forms: simulated, and through a thousand real retry layers under tokio's paused
 //! clock, each before a client of the same server. Each attempt of each call must end at the same
-//! moment, in the same way, and be followed by the same delay or end for the same reason.
+//! time, in the same way, with the same next delay or stop reason.
 //!
-//! Only the server is the same code in both; the clients, their timers, timeouts, budgets and random
-//! streams are the layer's own here. In both nothing depends on the order in which things happen
-//! within a millisecond, for a message takes one at least.
+//! Only the server is the same code in both. The clients, their timers, timeouts, budgets and
+//! random streams are the layer's own here. A message takes at least a millisecond, so the order of
+//! events within one does not matter.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -21,21 +21,22 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower::Service;
 
-use super::super::client::{Arrivals, time};
+use super::super::client::Arrivals;
 use super::super::server::{Arrival, Server};
 use super::super::simulation::server_random;
+use super::super::tick::time;
 use super::*;
 
 type Body = Empty<Bytes>;
 
 /// A request at the server.
 struct Job {
-    /// Client, call, attempt.
+    /// The numbers of client, call and attempt.
     name: (u32, u32, u32),
     answer: oneshot::Sender<(StatusCode, u64)>,
 }
 
-/// What is under way, by the tick in which it gets there.
+/// The messages in flight, by the tick of their arrival.
 struct World {
     network: u64,
     started: Instant,
@@ -55,11 +56,11 @@ impl World {
     }
 
     fn answer(&self, job: Job, status: StatusCode, now: u64) {
-        // Nobody there: the client has given up.
+        // An error means that the client has abandoned the attempt.
         let _ = job.answer.send((status, now + self.network));
     }
 
-    /// All that the server does in a tick.
+    /// Runs the server's work of a tick.
     fn tick(&mut self, now: u64) {
         for job in self.done.remove(&now).unwrap_or_default() {
             self.server.done();
@@ -80,7 +81,7 @@ impl World {
     }
 }
 
-/// A client's way to the server.
+/// The connection of a client to the server.
 #[derive(Clone)]
 struct Network {
     client: u32,
@@ -114,10 +115,10 @@ impl Service<Request<ReplayBody<Body>>> for Network {
     }
 }
 
-/// A call under way: its number, its beginning, its future, where its report will be.
+/// A call in flight: its number, its start, its future, and the slot of its report.
 type Open = (u32, u64, Pin<Box<dyn Future<Output = ()> + Send>>, ReportSlot);
 
-/// One client, from its first call to the end of its last.
+/// Runs one client, from its first call to the end of its last.
 async fn client(number: u32, scene: Scene, policy: Policy, world: Arc<Mutex<World>>) -> Vec<Ended> {
     let mut arrivals = Arrivals::new(scene.seed, number.into(), scene.rate);
     let layers_policy = RetryPolicy::http()
@@ -135,13 +136,13 @@ async fn client(number: u32, scene: Scene, policy: Policy, world: Arc<Mutex<Worl
     let mut due: Pin<Box<Sleep>> = Box::pin(sleep_until(moment(next)));
     poll_fn(move |cx| {
         loop {
-            // Those that have begun first are looked at first.
+            // Calls are polled in the order in which they began.
             open.retain_mut(|(call, started, future, slot)| {
                 let pending = future.as_mut().poll(cx).is_pending();
                 if !pending {
                     let report = slot.take().unwrap();
                     let mut ends = ends(number, *call, *started, &report);
-                    // A call that is never retried looks at no clock.
+                    // A call that is never retried reads no clock, so its end is set here.
                     ends.last_mut().unwrap().at = world.lock().unwrap().now();
                     ended.append(&mut ends);
                 }
@@ -172,7 +173,7 @@ async fn client(number: u32, scene: Scene, policy: Policy, world: Arc<Mutex<Worl
     .await
 }
 
-/// The report of a call as a part of the trace.
+/// Converts the report of a call to a part of the trace.
 fn ends(client: u32, call: u32, started: u64, report: &Report) -> Vec<Ended> {
     let ended = report.attempts().iter().map(|attempt| Ended {
         at: started + ticks(attempt.ended),
@@ -242,37 +243,37 @@ async fn compare_of(scene: Scene, policy: Policy) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stall_through_a_thousand_layers_is_the_storm_that_is_simulated() {
+async fn stall_through_layers_is_as_simulated() {
     for policy in policies() {
         compare(scene(1000, Fault::Stall), &policy.name).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_server_through_a_thousand_layers_is_the_storm_that_is_simulated() {
+async fn slow_server_in_layers_is_as_simulated() {
     for name in ["ours", "AWS quota"] {
         compare(scene(1000, Fault::Slow(20)), name).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn chance_refusals_through_a_thousand_layers_are_those_that_are_simulated() {
+async fn refusals_through_layers_are_as_simulated() {
     for name in ["ours", "ratio for rate", "rate", "gRPC throttle"] {
         compare(scene(1000, Fault::Refuse(0.6)), name).await;
     }
 }
 
-/// Many calls of a client at once, one bucket for all of them.
+/// Many parallel calls of a client share one bucket.
 #[tokio::test(start_paused = true)]
-async fn busy_clients_are_those_that_are_simulated() {
+async fn busy_clients_are_as_simulated() {
     for name in ["ours", "gRPC throttle", "AWS quota"] {
         compare(scene(20, Fault::Stall), name).await;
     }
 }
 
-/// Attempts that are given up sooner than the others', and calls that end because their time is up.
+/// Attempt timeouts shorter than those of other policies, and calls that end by their time limit.
 #[tokio::test(start_paused = true)]
-async fn limits_on_time_are_those_that_are_simulated() {
+async fn time_limits_are_as_simulated() {
     let word = "standard:max_attempts=9,max_elapsed=1500ms,attempt_timeout=300ms,budget=none";
     let policy = crate::policy::parse_word(word).unwrap();
     compare_of(scene(20, Fault::Stall), Policy::written(&policy).unwrap()).await;

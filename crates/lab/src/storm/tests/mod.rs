@@ -1,4 +1,4 @@
-//! Storms against what can be worked out by hand: closed forms, bounds, conservation, the seed.
+//! Storms compared with closed forms, bounds, conservation laws and the seed.
 
 mod budgets;
 mod faults;
@@ -6,15 +6,15 @@ mod layer;
 
 use std::collections::HashMap;
 
-use super::client::ticks;
 use super::server::{Fault, ServerSettings};
 use super::simulation::{Ended, Scene, Simulation, Watch};
+use super::tick::ticks;
 use super::*;
 use reattempt::StopReason;
 use reattempt::schedule::{Responsive, Schedule, SharedSchedule};
 
-/// A storm of 1000 calls a second whose server does half as much again, 15 workers of 10 ms, with a
-/// queue for 2 s. What is wrong with it is so from 5 to 8 s.
+/// Returns a storm of 1000 calls a second. The capacity is half as much again: 15 workers of 10 ms,
+/// with a queue for 2 s. The fault lasts from 5 to 8 s.
 fn scene(clients: u32, fault: Fault) -> Scene {
     Scene {
         clients,
@@ -37,7 +37,7 @@ fn scene(clients: u32, fault: Fault) -> Scene {
     }
 }
 
-/// A server with time for everything that refuses this share throughout.
+/// Returns a server with unlimited capacity that refuses this share of all requests.
 fn failing(clients: u32, share: f64) -> Scene {
     let mut scene = scene(clients, Fault::Refuse(share));
     scene.server.workers = u64::MAX;
@@ -49,12 +49,12 @@ fn run(scene: &Scene, policy: &Policy) -> Curves {
     Simulation::new(scene, policy, Curves::default()).run()
 }
 
-/// All policies of a storm.
+/// Returns all policies of a storm.
 fn policies() -> Vec<Policy> {
     Policy::all(1.0).unwrap()
 }
 
-/// All policies, for clients of a call a second where that matters.
+/// Returns all policies, for clients of one call a second.
 fn all() -> impl Iterator<Item = Policy> {
     policies().into_iter().chain(Policy::of_budgets(1.0).unwrap())
 }
@@ -67,7 +67,7 @@ fn total(counts: &[u64]) -> u64 {
     counts.iter().sum()
 }
 
-/// What happened, as it happened.
+/// The events of a simulation, in their order.
 #[derive(Default)]
 struct Trace {
     begun: u64,
@@ -89,10 +89,9 @@ impl Watch for Trace {
     }
 }
 
-/// Attempts follow each other one by one, each is sent after the delay that was chosen, and a call
-/// ends once.
+/// Attempts of a call follow each other, each is sent after the chosen delay, and a call ends once.
 #[test]
-fn every_call_ends_once_and_every_attempt_has_an_end() {
+fn call_ends_once_and_its_attempts_end() {
     for fault in [Fault::Stall, Fault::Slow(20), Fault::Refuse(0.7)] {
         for policy in policies() {
             let scene = scene(100, fault);
@@ -126,7 +125,7 @@ fn every_call_ends_once_and_every_attempt_has_an_end() {
     }
 }
 
-/// Nothing is told to schedules here, for none of them wants to hear anything.
+/// The simulation does not notify schedules, because no policy has one with shared state.
 #[test]
 fn no_policy_has_a_schedule_with_state() {
     for policy in all() {
@@ -135,7 +134,7 @@ fn no_policy_has_a_schedule_with_state() {
 }
 
 #[test]
-fn a_server_with_nothing_else_to_do_answers_after_two_ways_and_its_work() {
+fn idle_server_answers_after_its_work() {
     let mut scene = scene(10, Fault::Stall);
     (scene.rate, scene.server.faulty) = (0.1, 0..0);
     let trace = Simulation::new(&scene, &policy("ours"), Trace::default()).run();
@@ -143,10 +142,10 @@ fn a_server_with_nothing_else_to_do_answers_after_two_ways_and_its_work() {
     assert!(trace.ended.iter().all(|end| end.at == end.started + 12 && end.failure.is_none()));
 }
 
-/// Without retries the load is that of the calls; with three retries at once, and nothing but
-/// failures, it is four times as much.
+/// Without retries the load equals the calls. With three immediate retries and nothing but failures
+/// it is four times as much.
 #[test]
-fn no_retry_amplifies_by_one_and_three_retries_by_four() {
+fn amplification_is_one_plus_retries() {
     for fault in [Fault::Stall, Fault::Slow(20), Fault::Refuse(1.0)] {
         let curves = run(&scene(1000, fault), &policy("no retry"));
         assert_eq!(total(&curves.attempts), total(&curves.calls));
@@ -156,10 +155,10 @@ fn no_retry_amplifies_by_one_and_three_retries_by_four() {
     assert_eq!(total(&curves.lost), total(&curves.calls));
 }
 
-/// Three attempts of which each fails with probability p are 1 + p + p² attempts, and one call in p³
-/// fails.
+/// Three attempts that each fail with probability p need 1 + p + p² attempts for each call, and p³
+/// of the calls fail.
 #[test]
-fn chance_failures_without_a_budget_give_the_figures_of_the_book() {
+fn random_failures_have_the_closed_form() {
     for p in [0.1, 0.3, 0.5, 1.0] {
         let curves = run(&failing(1000, p), &policy("ours, no budget"));
         let load = curves.amplification(0..12);
@@ -171,7 +170,7 @@ fn chance_failures_without_a_budget_give_the_figures_of_the_book() {
 
 /// For each client, retries ≤ capacity + ratio · successes + trickle · time.
 #[test]
-fn no_client_retries_more_than_its_budget_allows() {
+fn client_keeps_to_its_budget() {
     let of_time = |per_second: f64| per_second * 15.0;
     for (name, capacity, ratio, trickle) in
         [("ratio", 10.0, 0.1, 0.01), ("ratio for rate", 1.0, 0.1, 0.01), ("rate", 1.0, 0.0, 0.1)]
@@ -184,7 +183,7 @@ fn no_client_retries_more_than_its_budget_allows() {
                 let of_clients = n * (capacity + of_time(trickle));
                 let most = of_clients + ratio * total(&curves.goodput) as f64;
                 assert!(retries <= most, "{name}, {p}, {clients}: {retries} > {most}");
-                // A bound that is far away would prove nothing.
+                // The bound must be close, because a distant bound proves nothing.
                 if p == 1.0 {
                     let least = n * capacity;
                     assert!(retries >= 0.9 * least, "{name}, {clients}: {retries} < {least}");
@@ -194,10 +193,11 @@ fn no_client_retries_more_than_its_budget_allows() {
     }
 }
 
-/// One bucket in a total outage: ten tokens, and the trickle has yet to give one; a hundred times 5
-/// of 500; four failures until half of ten tokens are gone.
+/// In a total outage the ratio budget allows ten retries, because the trickle has not yet
+/// given a token. The AWS quota allows 500 / 5 = 100. The gRPC throttle allows four, until half of
+/// its ten tokens are gone.
 #[test]
-fn a_busy_client_in_a_total_outage_has_what_its_bucket_holds() {
+fn busy_client_in_an_outage_spends_bucket() {
     let retries = |name| {
         let curves = run(&failing(1, 1.0), &policy(name));
         total(&curves.attempts) - total(&curves.calls)
@@ -207,20 +207,20 @@ fn a_busy_client_in_a_total_outage_has_what_its_bucket_holds() {
     assert!((1..=4).contains(&retries("gRPC throttle")));
 }
 
-/// A full queue is worth 2 s of work, and the third of the server's time that the calls leave free
-/// works it off; when it is worth less than the client's patience, calls succeed again.
+/// A full queue holds 2 s of work, and the idle third of the server's time processes it. When the
+/// wait is shorter than the clients' time limit, calls succeed again.
 #[test]
-fn without_retries_a_queue_is_worked_off_in_the_time_that_is_left_over() {
+fn queue_drains_without_retries() {
     let mut scene = scene(1000, Fault::Stall);
     (scene.duration, scene.end) = (30_000, 40_000);
     let figures = run(&scene, &policy("no retry")).figures(0..5, 8..20);
-    // It is full: a wait of 2 s, and after t seconds of 2 − t/3.
+    // The wait is 2 s at the start, and 2 − t/3 after t seconds.
     assert_eq!(figures.recovery_seconds, Some(4));
 }
 
-/// The lesson: what keeps a queue full keeps it useless, and budgets end it.
+/// Retries without a budget keep a queue full for good; budgets let it drain.
 #[test]
-fn retries_without_a_budget_outlive_the_outage_and_with_one_they_do_not() {
+fn budget_ends_the_storm_after_an_outage() {
     let mut scene = scene(1000, Fault::Stall);
     (scene.duration, scene.end) = (60_000, 70_000);
     let figures = |name| run(&scene, &policy(name)).figures(0..5, 8..50);
@@ -234,11 +234,12 @@ fn retries_without_a_budget_outlive_the_outage_and_with_one_they_do_not() {
     }
 }
 
-/// Why the default trickle of a ratio budget is a hundredth of a token a second. A tenth is a tenth of the load of
-/// clients of one call a second, and half of that of clients of one in five seconds; a server that
-/// has as much to spare stays down under it, here and whenever there are enough clients.
+/// The default trickle of a ratio budget is a hundredth of a token a second. A tenth would be a tenth of
+/// the load of clients with one call a second, and half of the load of clients with one call in five
+/// seconds. A server with no more spare capacity would stay down, here and with enough clients
+/// anywhere.
 #[test]
-fn many_clients_do_not_keep_a_server_down_by_the_default_trickle() {
+fn default_trickle_lets_a_server_recover() {
     for (rate, workers, queue) in [(1.0, 11, 2200), (0.2, 3, 600)] {
         let mut scene = scene(1000, Fault::Stall);
         scene.rate = rate;
@@ -257,7 +258,7 @@ fn many_clients_do_not_keep_a_server_down_by_the_default_trickle() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_storm_and_another_gives_another() {
+fn storm_depends_on_the_seed_alone() {
     let scene = scene(100, Fault::Stall);
     let other = Scene { seed: 2, ..scene.clone() };
     for policy in policies() {
@@ -267,7 +268,7 @@ fn the_same_seed_gives_the_same_storm_and_another_gives_another() {
     }
 }
 
-/// Whatever the policy, the calls are the same.
+/// The calls are the same for every policy.
 #[test]
 fn all_policies_meet_the_same_calls() {
     let scene = scene(100, Fault::Stall);
@@ -279,14 +280,14 @@ fn all_policies_meet_the_same_calls() {
 fn several_storms_come_back_in_their_order() {
     let scene = scene(10, Fault::Stall);
     let storms: Vec<_> = policies().into_iter().map(|policy| (scene.clone(), policy)).collect();
-    let together = several::run(&storms);
+    let together = parallel::run(&storms);
     for ((scene, policy), curves) in storms.iter().zip(together) {
         assert_eq!(curves, run(scene, policy), "{}", policy.name);
     }
 }
 
 #[test]
-fn recovery_is_asked_of_the_calls_by_the_second_in_which_they_began() {
+fn recovery_is_judged_by_the_start_of_calls() {
     let mut curves = Curves { calls: vec![100; 10], good: vec![100; 10], ..Curves::default() };
     let recovery = |curves: &Curves| curves.figures(0..1, 3..8).recovery_seconds;
     assert_eq!(recovery(&curves), Some(0));
@@ -296,28 +297,29 @@ fn recovery_is_asked_of_the_calls_by_the_second_in_which_they_began() {
     assert_eq!(recovery(&curves), Some(3));
     curves.good[7] = 94;
     assert_eq!(recovery(&curves), None);
-    // If every second call was lost before, that half of them succeed is as well as it ever was.
+    // If half of the calls were lost before the fault, half are a full recovery.
     curves.good = vec![50; 10];
     assert_eq!(recovery(&curves), Some(0));
     curves.good[4] = 47;
     assert_eq!(recovery(&curves), Some(2));
 }
 
-/// Of three calls a second, one that is lost by chance is no storm: a share is told of a hundred.
+/// One random loss among three calls a second is no storm: the share is computed over a hundred
+/// calls.
 #[test]
-fn few_calls_are_looked_at_for_longer() {
+fn few_calls_are_judged_over_longer_times() {
     let mut curves = Curves { calls: vec![3; 200], good: vec![3; 200], ..Curves::default() };
     let recovery = |curves: &Curves| curves.figures(0..10, 10..180).recovery_seconds;
     curves.good[100] = 2;
     assert_eq!(recovery(&curves), Some(0));
-    // Each look is at 34 s.
+    // Each share covers 34 s.
     curves.good[12..15].fill(0);
     assert_eq!(recovery(&curves), Some(34));
     curves.good[170..].fill(0);
     assert_eq!(recovery(&curves), None);
 }
 
-/// What a schedule would have to be told of is refused, not followed wrongly.
+/// Schedules with shared state are refused, because the simulation would not notify them.
 #[test]
 fn a_schedule_with_state_is_refused() {
     let mut policy = crate::policy::parse_word("standard").unwrap();

@@ -1,4 +1,4 @@
-//! Several storms at once, one on each core that there is memory for, with one progress bar.
+//! Parallel storms, as many as cores and memory allow, with one progress bar.
 
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
@@ -9,10 +9,10 @@ use super::policy::Policy;
 use super::simulation::{Ended, Scene, Simulation, Watch};
 use crate::progress::Progress;
 
-/// A million clients take up to 2.5 GB, so that many have the memory for themselves.
+/// A million clients take up to 2.5 GB, so only one storm of that size runs at a time.
 const MOST_CLIENTS_AT_ONCE: u32 = 1_500_000;
 
-/// The curves of each storm, in the order of the storms.
+/// Runs the storms and returns the curves of each, in order.
 pub(super) fn run(storms: &[(Scene, Policy)]) -> Vec<Curves> {
     let seconds = |(scene, _): &(Scene, Policy)| scene.duration.div_ceil(SECOND);
     let progress = Mutex::new(Progress::new(storms.iter().map(seconds).sum()));
@@ -34,12 +34,13 @@ pub(super) fn run(storms: &[(Scene, Policy)]) -> Vec<Curves> {
     curves
 }
 
-/// The next of those that are to be done.
+/// Takes the next storm to run.
 fn take<T>(to_do: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
     to_do.lock().unwrap_or_else(PoisonError::into_inner).next()
 }
 
-/// Fills curves and moves the progress bar with each second in which a call begins.
+/// An observer that fills curves, and moves the progress bar with each second in which a call
+/// begins.
 struct Measured<'a> {
     curves: &'a mut Curves,
     progress: &'a Mutex<Progress>,
