@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use reattempt_core::{Failure, StopReason};
 
-/// What happened to one call, attempt by attempt.
+/// The report of one call, attempt by attempt.
 ///
-/// A response that came after a failed attempt, or is itself a failure that might have been
-/// retried, carries its report in its extensions. For errors, and for calls whose response type has
-/// no extensions, put a [`ReportSlot`] into the call's [options](crate::CallOptions), or set an
+/// A response contains it in its extensions if an attempt failed before, or if it is itself a failure that
+/// might have been retried. For errors, and for calls whose response type has no extensions, put a [`ReportSlot`] into the call's [options](crate::CallOptions), or set an
 /// [observer](crate::Observer).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
@@ -27,66 +26,65 @@ pub struct Report {
 pub struct AttemptReport {
     /// The attempt's number, from 1.
     pub number: u32,
-    /// Whether it took the place of one with the same number that was not processed at all (gRPC's
+    /// `true` if it replaced an attempt with the same number that was not processed (gRPC's
     /// transparent retry).
     pub replacement: bool,
-    /// When it ended, counted from the moment the call was first found to need time: from its first
+    /// The time of its end, counted from the moment the call was first found to need time: from its first
     /// poll, for all that waits for a server.
     pub ended: Duration,
-    /// How it ended.
+    /// The outcome of the attempt.
     pub outcome: AttemptOutcome,
     /// The delay chosen before the next attempt; `None` for the last.
     pub delay: Option<Duration>,
 }
 
-/// How one attempt ended.
+/// The outcome of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AttemptOutcome {
-    /// The caller has its answer.
+    /// The attempt succeeded.
     Succeeded,
-    /// It failed in a way that a retry may mend.
+    /// The attempt failed in a way that a retry may mend.
     Failed {
         /// The kind of failure and the protocol's code.
         failure: Failure,
-        /// The error with its causes, where there was no response.
+        /// The error with its causes, if there was no response.
         error: Option<Box<str>>,
     },
-    /// It failed in a way that a retry would not mend.
+    /// The attempt failed in a way that a retry would not mend.
     FailedForGood {
-        /// The error with its causes, where there was no response.
+        /// The error with its causes, if there was no response.
         error: Option<Box<str>>,
     },
 }
 
 impl Report {
-    /// The attempts in order: all of them, or of more than 64 the first and the last 32.
+    /// Returns the attempts in order. Of more than 64 it has the first and the last 32.
     pub fn attempts(&self) -> &[AttemptReport] {
         &self.attempts
     }
 
-    /// Why the call ended as it did.
+    /// Returns the reason for which the call ended.
     pub fn stop_reason(&self) -> StopReason {
         self.stop
     }
 
-    /// The number of attempts after the first.
+    /// Returns the number of attempts after the first.
     pub fn retries(&self) -> u32 {
         self.attempts.last().map_or(0, |last| last.number.saturating_sub(1))
     }
 
-    /// The number of attempts listed that took the place of one that was not processed; they count for
-    /// no retries.
+    /// Returns the number of attempts that replaced one that was not processed. They are not retries.
     pub fn replacements(&self) -> usize {
         self.attempts.iter().filter(|attempt| attempt.replacement).count()
     }
 
-    /// How many attempts are left out of [`attempts`](Self::attempts).
+    /// Returns the number of attempts that are left out of [`attempts`](Self::attempts).
     pub fn omitted(&self) -> u32 {
         self.omitted
     }
 
-    /// The time spent waiting between the attempts listed.
+    /// Returns the sum of the delays before the attempts listed.
     pub fn total_delay(&self) -> Duration {
         self.attempts
             .iter()
@@ -96,7 +94,7 @@ impl Report {
 }
 
 impl fmt::Display for Report {
-    /// One line for each attempt, then why it stopped.
+    /// Writes one line for each attempt, then the stop reason.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for attempt in &self.attempts {
             let again = if attempt.replacement { " again" } else { "" };
@@ -154,7 +152,7 @@ impl fmt::Display for AttemptOutcome {
     }
 }
 
-/// Where a caller finds the [`Report`] of a call, whether it ended in a response or an error.
+/// A slot for the [`Report`] of a call that ends with a response or an error.
 ///
 /// ```
 /// use reattempt::{CallOptions, ReportSlot};

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{Operations, RetryError};
 use crate::protocol::Wishes;
-use crate::retry::{FailedAttempt, Progress, Setting};
+use crate::retry::{CallContext, FailedAttempt, Progress};
 use crate::{CallOptions, Report, ReportSlot, RetryPolicy};
 
 /// All operations of a policy are for the same: they share a bucket of the budget.
@@ -24,7 +24,7 @@ pub(super) struct Tries<D: Schedule, B, J, N> {
     policy: RetryPolicy<Operations, D, B>,
     judge: J,
     notify: N,
-    setting: Setting,
+    context: CallContext,
     /// The number of the attempt under way.
     number: u32,
     sent_at: SentAt,
@@ -40,14 +40,14 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         judge: J,
         notify: N,
     ) -> Self {
-        let mut setting = Setting::new(&policy.settings, Wishes::default(), options);
-        setting.repeatable =
-            setting.options.as_ref().and_then(CallOptions::get_repeatable).unwrap_or(true);
+        let mut context = CallContext::new(&policy.settings, Wishes::default(), options);
+        context.repeatable =
+            context.options.as_ref().and_then(CallOptions::get_repeatable).unwrap_or(true);
         Self {
             policy,
             judge,
             notify,
-            setting,
+            context,
             number: 0,
             sent_at: SentAt::default(),
             progress: None,
@@ -61,12 +61,12 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
 
     /// The wait between attempts is the thread's, and needs no runtime.
     pub(super) fn blocking(&mut self) {
-        self.setting.blocking = true;
+        self.context.blocking = true;
     }
 
     /// The call takes time from now on, if it has not before.
     pub(super) fn takes_time(&mut self) {
-        self.setting.started.get_or_insert_with(Instant::now);
+        self.context.started.get_or_insert_with(Instant::now);
     }
 
     /// Records that the next attempt begins, and with the first one the call.
@@ -81,7 +81,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         if let Some(progress) = &mut self.progress {
             progress.on_send();
         }
-        self.sent_at = self.setting.on_send(&self.policy.settings.schedule);
+        self.sent_at = self.context.on_send(&self.policy.settings.schedule);
     }
 
     /// An attempt has ended: what the call ends with, or how long to wait for the next one.
@@ -102,7 +102,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
             Err(error) => error,
         };
         let now = Instant::now();
-        let started = *self.setting.started.get_or_insert(now);
+        let started = *self.context.started.get_or_insert(now);
         let verdict = (self.judge)(&error);
         let stop = match verdict.failure() {
             None => StopReason::Permanent,
@@ -118,13 +118,13 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
                     sent_at: self.sent_at,
                     error: None,
                 };
-                let (policy, setting) = (&self.policy, &self.setting);
+                let (policy, context) = (&self.policy, &self.context);
                 let progress = self.progress.get_or_insert_with(|| {
-                    Box::new(Progress::new(policy, setting, started, DESTINATION.into()))
+                    Box::new(Progress::new(policy, context, started, DESTINATION.into()))
                 });
-                match progress.failed(policy, setting, attempt) {
+                match progress.failed(policy, context, attempt) {
                     Ok(granted) => {
-                        progress.tell_retry(policy, self.number.saturating_add(1));
+                        progress.notify_retry(policy, self.number.saturating_add(1));
                         let wait =
                             granted.due.map(|due| due.saturating_duration_since(granted.now));
                         (self.notify)(&error, wait.unwrap_or_default());
@@ -139,7 +139,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
 
     /// The call ends with an error.
     fn give_up<E>(&mut self, error: E, stop: StopReason) -> RetryError<E> {
-        let elapsed = self.setting.started.map_or(Duration::ZERO, |started| started.elapsed());
+        let elapsed = self.context.started.map_or(Duration::ZERO, |started| started.elapsed());
         let report = self.report(stop);
         if let Some(slot) = self.slot() {
             slot.put(report.clone());
@@ -152,7 +152,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
     where
         B: Budget,
     {
-        self.setting.succeeded(&self.policy.settings, self.sent_at);
+        self.context.succeeded(&self.policy.settings, self.sent_at);
         self.settled(StopReason::Succeeded);
         if let Some(slot) = self.slot() {
             slot.put(self.report(StopReason::Succeeded));
@@ -177,12 +177,12 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
 
     /// Tells the observer how the call ended, and what happened on the way.
     fn report(&mut self, stop: StopReason) -> Report {
-        let (policy, setting) = (&self.policy, &self.setting);
+        let (policy, context) = (&self.policy, &self.context);
         let mut progress = match self.progress.take() {
             Some(progress) => *progress,
             None => {
-                let started = setting.started.unwrap_or_else(Instant::now);
-                Progress::new(policy, setting, started, DESTINATION.into())
+                let started = context.started.unwrap_or_else(Instant::now);
+                Progress::new(policy, context, started, DESTINATION.into())
             }
         };
         progress.conclude(policy, self.number, stop, None);
@@ -190,6 +190,6 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
     }
 
     fn slot(&self) -> Option<ReportSlot> {
-        self.setting.options.as_ref().and_then(CallOptions::slot).cloned()
+        self.context.options.as_ref().and_then(CallOptions::slot).cloned()
     }
 }

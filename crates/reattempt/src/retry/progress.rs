@@ -1,6 +1,6 @@
-//! What is known of a call once an attempt has failed: the state that decisions are made from.
+//! The progress of a call of which an attempt has failed: the state of its decisions, and its report.
 //!
-//! Made at the first failure. The retry future and the stock `tower::retry::Policy` both keep one.
+//! The first failure makes it, in the retry future, the stock `tower::retry::Policy` and `retry`.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -12,7 +12,7 @@ use reattempt_core::{
 };
 use tokio::time::Instant;
 
-use super::Setting;
+use super::CallContext;
 use super::schedule::{CallDelays, ChosenSchedule};
 use crate::call::clock;
 use crate::call::errors::chain;
@@ -29,7 +29,7 @@ pub(crate) struct Progress<D> {
     random: CallRandom,
     attempts: Vec<AttemptReport>,
     omitted: u32,
-    /// Whether how the attempt under way ended is among them; so before one is sent.
+    /// `true` if the end of the last attempt is among them.
     noted: bool,
 }
 
@@ -39,10 +39,10 @@ const MOST_REPORTED: usize = 64;
 /// An attempt that failed in a way a retry may mend, or that may be resent.
 pub(crate) struct FailedAttempt {
     pub(crate) number: u32,
-    /// When it ended.
+    /// The moment at which it ended.
     pub(crate) now: Instant,
     pub(crate) classification: Classification,
-    /// How it failed, for the report.
+    /// The failure, for the report.
     pub(crate) failure: Failure,
     pub(crate) undone: Option<Undone>,
     pub(crate) source_failed: bool,
@@ -53,18 +53,18 @@ pub(crate) struct FailedAttempt {
 
 /// A retry that has been decided upon.
 pub(crate) struct Granted {
-    /// When it was decided.
+    /// The moment of the decision.
     pub(crate) now: Instant,
-    /// When the retry is due; `None` for at once.
+    /// The moment at which the retry is due; `None` for at once.
     pub(crate) due: Option<Instant>,
-    /// Whether it only takes the place of the attempt that failed.
+    /// `true` if it replaces the attempt that failed.
     pub(crate) replaces: bool,
 }
 
 impl<D: Delays> Progress<D> {
     pub(crate) fn new<K, T, B, M>(
         policy: &RetryPolicy<K, T, B, M>,
-        setting: &Setting,
+        context: &CallContext,
         started: Instant,
         destination: Cow<'_, str>,
     ) -> Self
@@ -73,10 +73,10 @@ impl<D: Delays> Progress<D> {
         T: Schedule<Delays = D>,
     {
         Self {
-            call: Call::new(&ChosenSchedule::of(&policy.settings.schedule, setting)),
+            call: Call::new(&ChosenSchedule::of(&policy.settings.schedule, context)),
             started,
             destination: destination.into(),
-            random: setting.random(&policy.settings),
+            random: context.random(&policy.settings),
             // Most retries succeed.
             attempts: Vec::with_capacity(2),
             omitted: 0,
@@ -88,22 +88,22 @@ impl<D: Delays> Progress<D> {
         &self.destination
     }
 
-    /// The moment past which this call waits for nothing more, if there is one.
+    /// Returns the moment after which this call waits for nothing, if there is one.
     pub(crate) fn end<K: Protocol, T: Schedule, B, M>(
         &self,
         policy: &RetryPolicy<K, T, B, M>,
-        setting: &Setting,
+        context: &CallContext,
     ) -> Option<Instant> {
-        let elapsed = setting.limits(policy.limits()).max_elapsed;
+        let elapsed = context.limits(policy.limits()).max_elapsed;
         let latest = elapsed.map(|most| clock::later(self.started, most));
-        latest.into_iter().chain(setting.deadline).min()
+        latest.into_iter().chain(context.deadline).min()
     }
 
     /// Decides what follows a failed attempt, and notifies the observer of both.
     pub(crate) fn failed<K, T, B, M>(
         &mut self,
         policy: &RetryPolicy<K, T, B, M>,
-        setting: &Setting,
+        context: &CallContext,
         attempt: FailedAttempt,
     ) -> Result<Granted, StopReason>
     where
@@ -114,7 +114,7 @@ impl<D: Delays> Progress<D> {
         let settings = &*policy.settings;
         let now = attempt.now;
         let elapsed = now.saturating_duration_since(self.started);
-        let deadline = setting.deadline;
+        let deadline = context.deadline;
         let failed = reattempt_core::FailedAttempt {
             undone: attempt.undone,
             source_failed: attempt.source_failed,
@@ -130,9 +130,9 @@ impl<D: Delays> Progress<D> {
         };
         let replaced = self.call.resends();
         let decision = self.call.failed(
-            &setting.terms(&settings.limits),
+            &context.terms(&settings.limits),
             &failed,
-            &ChosenSchedule::of(&settings.schedule, setting),
+            &ChosenSchedule::of(&settings.schedule, context),
             &settings.budget,
             &mut self.random,
         );
@@ -142,11 +142,11 @@ impl<D: Delays> Progress<D> {
         let (failure, error) = (attempt.failure, attempt.error);
         let outcome = AttemptOutcome::Failed { failure, error };
         self.record(elapsed, (attempt.number, replaced), outcome);
-        self.tell_failure(policy);
+        self.notify_failure(policy);
         match decision {
             Decision::Return(reason) => Err(reason),
             Decision::Retry { after }
-                if !after.is_zero() && !setting.blocking && !clock::has_timer() =>
+                if !after.is_zero() && !context.blocking && !clock::has_timer() =>
             {
                 self.call.revoke();
                 Err(StopReason::NoTimer)
@@ -168,7 +168,7 @@ impl<D: Delays> Progress<D> {
         }
     }
 
-    /// Whether the attempt that is next, or under way, takes the place of another.
+    /// Returns `true` if the attempt that is next, or under way, replaces another.
     pub(crate) fn replaces(&self) -> bool {
         self.call.resends()
     }
@@ -179,7 +179,7 @@ impl<D: Delays> Progress<D> {
         self.call.on_send();
     }
 
-    /// Takes a granted retry back, for its request is lost.
+    /// Takes a granted retry back, because its request is lost.
     pub(crate) fn revoke(&mut self) {
         self.call.revoke();
     }
@@ -189,7 +189,7 @@ impl<D: Delays> Progress<D> {
         self.call.end()
     }
 
-    /// Notes how an attempt ended.
+    /// Records the end of an attempt.
     fn record(
         &mut self,
         ended: Duration,
@@ -197,7 +197,7 @@ impl<D: Delays> Progress<D> {
         outcome: AttemptOutcome,
     ) {
         if self.attempts.len() == MOST_REPORTED {
-            // Of the beginning and the end there is most to be learnt.
+            // The first and the last attempts say most.
             self.attempts.remove(MOST_REPORTED / 2);
             self.omitted = self.omitted.saturating_add(1);
         }
@@ -205,8 +205,8 @@ impl<D: Delays> Progress<D> {
         self.noted = true;
     }
 
-    /// Tells the observer of the attempt noted last.
-    fn tell_failure<K: Protocol, T: Schedule, B, M>(&self, policy: &RetryPolicy<K, T, B, M>) {
+    /// Notifies the observer of the attempt that was recorded last.
+    fn notify_failure<K: Protocol, T: Schedule, B, M>(&self, policy: &RetryPolicy<K, T, B, M>) {
         if let Some(observer) = &policy.settings.observer
             && let Some(last) = self.attempts.last()
         {
@@ -215,8 +215,8 @@ impl<D: Delays> Progress<D> {
         }
     }
 
-    /// Tells the observer that attempt `number` follows.
-    pub(crate) fn tell_retry<K: Protocol, T: Schedule, B, M>(
+    /// Notifies the observer that attempt `number` follows.
+    pub(crate) fn notify_retry<K: Protocol, T: Schedule, B, M>(
         &self,
         policy: &RetryPolicy<K, T, B, M>,
         number: u32,
@@ -227,7 +227,7 @@ impl<D: Delays> Progress<D> {
         }
     }
 
-    /// How the last attempt failed.
+    /// Returns the failure of the last attempt.
     pub(crate) fn last_failure(&self) -> Option<Failure> {
         match self.attempts.last()?.outcome {
             AttemptOutcome::Failed { failure, .. } => Some(failure),
@@ -235,8 +235,8 @@ impl<D: Delays> Progress<D> {
         }
     }
 
-    /// Notes how the call ended and tells the observer. The end of an attempt that might have been
-    /// retried has been noted already.
+    /// Records the end of the call and notifies the observer. The end of an attempt that might have been
+    /// retried is recorded already.
     pub(crate) fn conclude<K: Protocol, T: Schedule, B, M>(
         &mut self,
         policy: &RetryPolicy<K, T, B, M>,
@@ -252,7 +252,7 @@ impl<D: Delays> Progress<D> {
             let ended = Instant::now().saturating_duration_since(self.started);
             self.record(ended, (number, self.call.resends()), outcome);
             if stop != StopReason::Succeeded {
-                self.tell_failure(policy);
+                self.notify_failure(policy);
             }
         }
         if let Some(observer) = &policy.settings.observer {
@@ -266,7 +266,7 @@ impl<D: Delays> Progress<D> {
         }
     }
 
-    /// The report of the call, which has ended.
+    /// Takes the report of the call, which has ended.
     pub(crate) fn report<K: Protocol>(&mut self, stop: StopReason) -> Report {
         // A delay that was chosen but never waited for belongs to no attempt.
         if let Some(last) = self.attempts.last_mut()
@@ -283,17 +283,17 @@ impl<D: Delays> Progress<D> {
     }
 }
 
-/// Tells everybody who wants to know how a call ended: the observer and the caller's slot. Returns the
-/// report for an answer that comes after a failure.
+/// Reports the end of a call to the observer and to the caller's slot. Returns the report for a response that
+/// comes after a failure.
 pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B, M>(
     policy: &RetryPolicy<K, T, B, M>,
-    setting: &Setting,
+    context: &CallContext,
     (number, stop): (u32, StopReason),
     progress: Option<&mut Progress<T::Delays>>,
     destination: impl FnOnce() -> Cow<'a, str>,
     error: Option<&(dyn Error + 'static)>,
 ) -> Option<Report> {
-    let slot = setting.options.as_ref().and_then(CallOptions::slot);
+    let slot = context.options.as_ref().and_then(CallOptions::slot);
     let failed_before = progress.is_some();
     if !failed_before && slot.is_none() {
         let observer = policy.settings.observer.as_ref()?;
@@ -305,8 +305,8 @@ pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B, M>(
     }
     let mut new = None;
     let progress = progress.unwrap_or_else(|| {
-        let started = setting.started.unwrap_or_else(Instant::now);
-        new.insert(Progress::new(policy, setting, started, destination()))
+        let started = context.started.unwrap_or_else(Instant::now);
+        new.insert(Progress::new(policy, context, started, destination()))
     });
     progress.conclude(policy, number, stop, error);
     let report = progress.report::<K>(stop);

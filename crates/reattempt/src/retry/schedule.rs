@@ -7,7 +7,7 @@ use reattempt_core::{
 };
 use reattempt_schedule_exponential::ExponentialDelays;
 
-use super::Setting;
+use super::CallContext;
 use crate::CallOptions;
 use crate::call::method::MethodOverrides;
 
@@ -27,8 +27,8 @@ pub(super) enum CallDelays<D> {
 }
 
 impl<'a, T> ChosenSchedule<'a, T> {
-    pub(super) fn of(policy: &'a T, setting: &'a Setting) -> Self {
-        let options = setting.options.as_ref();
+    pub(super) fn of(policy: &'a T, context: &'a CallContext) -> Self {
+        let options = context.options.as_ref();
         match options.and_then(CallOptions::get_schedule) {
             Some(own) => Self::Own(own),
             None => match options.and_then(CallOptions::method) {

@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use reattempt_core::{Budget, Schedule, SentAt};
 use tower_service::Service;
 
-use super::call::{Call, Opening, Retrying};
-use super::{RetryFuture, Setting};
+use super::call::{Call, CallStart, Retrying};
+use super::{CallContext, RetryFuture};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Added, ClassifyOutcome, Origin, Protocol, Replay};
 use crate::retry::policy::Settings;
@@ -24,12 +24,12 @@ pub struct Retry<S, P = RetryPolicy> {
     options: Option<CallOptions>,
 }
 
-/// What all clones of a [`Retry`] share with the calls under way.
+/// The state that all clones of a [`Retry`] share with the calls under way.
 pub(super) struct Shared<S, P> {
     pub(super) policy: P,
-    /// The service of the first retry of a call is cloned from here, so that a call that needs none
-    /// clones nothing. It sends all retries of its call and is put here afterwards, so that the retries
-    /// of the next call go on from there. It was never readied without having sent an attempt since.
+    /// The service that the first retry of a call clones, so that a call without retries clones nothing. The
+    /// clone sends all retries of its call and is put here afterwards, so the next call's retries go on from
+    /// there. It was never readied without having sent an attempt since.
     ///
     /// The lock is there because a service need not be `Sync`; only a clone is made under it.
     spare: Mutex<S>,
@@ -52,31 +52,31 @@ impl<S: Clone, P> Shared<S, P> {
 }
 
 impl<S: Clone, P> Retry<S, P> {
-    /// Wraps `inner` in retries as `policy` says.
+    /// Wraps `inner` in retries with this policy.
     pub fn new(policy: P, inner: S) -> Self {
         let spare = Mutex::new(inner.clone());
         Self { inner, shared: Arc::new(Shared { policy, spare }), options: None }
     }
 
-    /// A handle to the same client whose calls all have these options, but for what a request sets
-    /// itself.
+    /// Returns a handle to this client whose calls all have these options. A request's own options have
+    /// precedence.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self { options: Some(options), ..self.clone() }
     }
 }
 
 impl<S, P> Retry<S, P> {
-    /// The policy, to read its budget.
+    /// Returns the policy, to read its budget.
     pub fn policy(&self) -> &P {
         &self.shared.policy
     }
 
-    /// The inner service.
+    /// Returns the inner service.
     pub fn get_ref(&self) -> &S {
         &self.inner
     }
 
-    /// The inner service.
+    /// Returns the inner service.
     pub fn into_inner(self) -> S {
         self.inner
     }
@@ -98,7 +98,7 @@ where
         self.inner.poll_ready(cx).map_err(M::own)
     }
 
-    /// Keeps what it needs of the request and sends the first attempt by the readied inner service.
+    /// Saves the request and sends the first attempt by the readied inner service.
     ///
     /// With a [`before_attempt`](RetryPolicy::before_attempt) hook, and for a call that is not sent, what
     /// the readied instance has reserved is released.
@@ -124,7 +124,7 @@ where
                     kept,
                     target: None,
                     carried: true,
-                    setting: Setting::default(),
+                    context: CallContext::default(),
                     number: 1,
                     sent_at,
                     marker: None,
@@ -185,7 +185,7 @@ where
     D: Schedule,
     B: Budget,
 {
-    /// A call with these options, by the readied inner service.
+    /// Begins a call with these options, by the readied inner service.
     pub(crate) fn call_with<Req>(
         &mut self,
         options: CallOptions,
@@ -209,24 +209,24 @@ where
     {
         let settings = &*self.shared.policy.settings;
         let protocol = &settings.protocol;
-        let mut opening = Opening::new(settings, self.options.as_ref(), &request);
-        let cut_short = M::INTERRUPTS || (M::ANSWERS && opening.setting.deadline.is_some());
-        if !cut_short && !opening.keeps && opening.is_noop(settings) {
-            let attempt = self.inner.call(protocol.pass(request, opening.added()));
+        let mut start = CallStart::new(settings, self.options.as_ref(), &request);
+        let cut_short = M::INTERRUPTS || (M::ANSWERS && start.context.deadline.is_some());
+        if !cut_short && !start.keeps && start.is_noop(settings) {
+            let attempt = self.inner.call(protocol.pass(request, start.added()));
             return RetryFuture::new(Some(attempt), None);
         }
         let (mut kept, mut target) = (None, None);
-        if M::ENDS_LATE && opening.is_too_late() {
+        if M::ENDS_LATE && start.is_too_late() {
             self.release();
-            return self.too_late(opening.setting);
+            return self.too_late(start.context);
         }
-        let attempt = if opening.keeps {
-            protocol.keep(request, opening.added(), &mut kept)
+        let attempt = if start.keeps {
+            protocol.keep(request, start.added(), &mut kept)
         } else {
             if settings.observer.is_some() || settings.counts_calls || !settings.budget.is_full() {
                 target = Some(protocol.target(&request).into());
             }
-            protocol.pass(request, opening.added())
+            protocol.pass(request, start.added())
         };
         let shared = Arc::clone(&self.shared);
         let (sent_at, attempt, retrying) = if settings.hook.is_some() {
@@ -234,12 +234,12 @@ where
             // is done.
             self.inner = self.inner.clone();
             let spare = shared.spare();
-            let retrying = opening.prepare::<S, Req, K, D, B, M>(settings, spare, attempt);
+            let retrying = start.prepare::<S, Req, K, D, B, M>(settings, spare, attempt);
             (SentAt::default(), None, Some(retrying))
         } else {
-            let sent_at = opening.setting.on_send(&settings.schedule);
+            let sent_at = start.context.on_send(&settings.schedule);
             let attempt = self.inner.call(attempt);
-            let clones = settings.clone_per_call && opening.keeps;
+            let clones = settings.clone_per_call && start.keeps;
             let retrying = clones.then(|| Retrying::sent_by(self.inner.clone()));
             (sent_at, Some(attempt), retrying)
         };
@@ -247,11 +247,11 @@ where
             shared,
             kept,
             target,
-            carried: opening.keeps,
-            setting: opening.setting,
+            carried: start.keeps,
+            context: start.context,
             number: 1,
             sent_at,
-            marker: opening.marker,
+            marker: start.marker,
             retrying,
         };
         if settings.counts_calls {
@@ -260,7 +260,7 @@ where
         RetryFuture::new(attempt, Some(call))
     }
 
-    /// Gives up what the readied instance has reserved: a permit, say, or a place in a queue.
+    /// Releases what the readied instance has reserved, such as a permit or a place in a queue.
     pub(crate) fn release(&mut self)
     where
         S: Clone,
@@ -268,9 +268,9 @@ where
         self.inner = self.inner.clone();
     }
 
-    /// A call whose deadline has passed before it is sent (rule DL-3).
+    /// Returns the future of a call whose deadline has passed before it is sent (DL-3).
     #[cold]
-    fn too_late<Req>(&self, setting: Setting) -> RetryFuture<S, Req, K, D, B, M>
+    fn too_late<Req>(&self, context: CallContext) -> RetryFuture<S, Req, K, D, B, M>
     where
         S: Service<K::Attempt> + Clone,
         K: Replay<Req> + ClassifyOutcome<S::Response>,
@@ -281,7 +281,7 @@ where
             kept: None,
             target: None,
             carried: false,
-            setting,
+            context,
             number: 0,
             sent_at: SentAt::default(),
             marker: None,

@@ -1,4 +1,4 @@
-//! What others may see of a call while it runs.
+//! Observers, which are notified of the events of each call.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,7 @@ mod tracing;
 #[cfg(feature = "tracing")]
 pub use self::tracing::TracingObserver;
 
-/// Something that happened to a call.
+/// An event of a call.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -21,7 +21,7 @@ pub enum Event<'a> {
     AttemptFailed {
         /// The attempt's number, from 1.
         attempt: u32,
-        /// How it failed.
+        /// The outcome of the attempt.
         outcome: &'a AttemptOutcome,
     },
     /// Another attempt will be made.
@@ -41,7 +41,7 @@ pub enum Event<'a> {
     GaveUp {
         /// The attempts made.
         attempts: u32,
-        /// Why there is no further one.
+        /// The reason for which there is no further attempt.
         reason: StopReason,
     },
     /// The call succeeded: its caller has an answer. Its body may still break off.
@@ -58,9 +58,9 @@ pub enum Event<'a> {
     },
 }
 
-/// Is told of every event of every call.
+/// An observer, notified of every event of every call.
 ///
-/// Called on the task that polls the call, with no lock held; it must not block. Every
+/// It is called on the task that polls the call, without a lock; it must not block. Every
 /// `Fn(&str, &Event)` is one.
 ///
 /// ```
@@ -73,7 +73,7 @@ pub enum Event<'a> {
 /// });
 /// ```
 pub trait Observer: Send + Sync {
-    /// An event of a call to `destination`: the key of the budget, by default host and port.
+    /// Records an event of a call to `destination`, which is the key of the budget: by default host and port.
     fn on_event(&self, destination: &str, event: &Event<'_>);
 }
 

@@ -1,12 +1,11 @@
-//! One call, from its request to its outcome.
+//! The state of one call of the retry layer, from its request to its outcome.
 //!
-//! While the first attempt runs it holds what was kept of the request and nothing else. The first
-//! failure makes one box with all that only retries need: the state of the decisions and the course
-//! between attempts.
+//! While the first attempt runs it contains the saved request and little else. The first failure makes one
+//! box with all that only retries need: the progress of the call and the preparation of the next attempt.
 
-mod between;
-mod ended;
-mod judged;
+mod attempt_end;
+mod call_end;
+mod next_attempt;
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -18,15 +17,15 @@ use reattempt_core::{Budget, Permit, Schedule, SentAt};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::course::{Course, Hooked};
+use super::preparation::{Hooked, Preparation};
 use super::service::Shared;
-use super::{Progress, Setting};
+use super::{CallContext, Progress};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Added, ClassifyOutcome, NestedMarker, Protocol, Replay};
 use crate::retry::policy::Settings;
 use crate::{AttemptContext, CallOptions, Deadline, RefusedResponse, RetryPolicy};
 
-/// A call.
+/// The state of a call.
 pub(super) struct Call<S, Req, K, D, B, M>
 where
     K: Replay<Req> + ClassifyOutcome<S::Response>,
@@ -36,23 +35,23 @@ where
 {
     pub(in crate::retry) shared: SharedBy<S, K, D, B, M>,
     pub(in crate::retry) kept: Option<K::Saved>,
-    /// Whom a request is for of which nothing is kept, where somebody wants to know.
+    /// The destination, recorded only if the request was not saved and a budget or observer needs it.
     pub(in crate::retry) target: Option<Box<str>>,
-    pub(in crate::retry) setting: Setting,
-    /// Whether the request was kept at all.
+    pub(in crate::retry) context: CallContext,
+    /// `true` if the request was saved at all.
     pub(in crate::retry) carried: bool,
     /// The number of the attempt under way, from 1.
     pub(in crate::retry) number: u32,
     pub(in crate::retry) sent_at: SentAt,
-    /// What this layer leaves in the request for inner ones.
+    /// The marker that this layer leaves in the request for inner ones.
     pub(in crate::retry) marker: Option<NestedMarker>,
     pub(in crate::retry) retrying: Option<BoxedRetrying<S, Req, K, D, M>>,
 }
 
-/// What a call shares with all others of its client.
+/// The state that a call shares with all others of its client.
 pub(super) type SharedBy<S, K, D, B, M> = Arc<Shared<S, RetryPolicy<K, D, B, M>>>;
 
-/// The call is over, or goes on with `N`.
+/// The end of a call, or `N` to go on with.
 type Onwards<T, E, N> = ControlFlow<Result<T, E>, N>;
 
 pub(super) type BoxedRetrying<S, Req, K, D, M> = Pin<
@@ -69,30 +68,36 @@ pub(super) type BoxedRetrying<S, Req, K, D, M> = Pin<
 >;
 
 pin_project! {
-    /// All that only retries need.
+    /// The state that only retries need.
     pub(in crate::retry) struct Retrying<S, R, H, T, E, D> {
         progress: Option<Progress<D>>,
         // The error that the last attempt ended with, in case no further one can be made.
         last_error: Option<E>,
-        // The head of the response that was refused last, where a hook or an error may want it.
+        // The head of the response that was refused last, for a hook or an error.
         refused: Option<RefusedResponse>,
         // The permit of the call itself, from a budget that counts calls.
         counted: Option<Permit>,
         #[pin]
-        course: Course<S, R, H, T>,
+        preparation: Preparation<S, R, H, T>,
     }
 }
 
 impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
     pub(in crate::retry) fn new() -> Pin<Box<Self>> {
-        let course = Course::new();
-        Box::pin(Self { progress: None, last_error: None, refused: None, counted: None, course })
+        let preparation = Preparation::new();
+        Box::pin(Self {
+            progress: None,
+            last_error: None,
+            refused: None,
+            counted: None,
+            preparation,
+        })
     }
 
-    /// With the service that has just sent an attempt and is to send all that follow.
+    /// Creates the state with the service that has just sent an attempt and is to send all that follow.
     pub(in crate::retry) fn sent_by(service: S) -> Pin<Box<Self>> {
         let mut retrying = Self::new();
-        retrying.as_mut().project().course.sent(service);
+        retrying.as_mut().project().preparation.sent(service);
         retrying
     }
 
@@ -101,7 +106,7 @@ impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
         *self.project().counted = Some(permit);
     }
 
-    /// Gives the attempt's head to the hook, and has `service` readied for the attempt.
+    /// Runs the hook on the attempt's head, then readies `service` for the attempt.
     fn prepare<K, Req, P, B>(
         self: Pin<&mut Self>,
         settings: &Settings<K, P, B>,
@@ -120,7 +125,7 @@ impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
             }
             head
         });
-        this.course.prepare(service, Some(Hooked::new(preparing, rest)));
+        this.preparation.prepare(service, Some(Hooked::new(preparing, rest)));
     }
 }
 
@@ -136,22 +141,22 @@ where
     }
 }
 
-/// What a look at a new request has told.
-pub(super) struct Opening {
-    pub(in crate::retry) setting: Setting,
-    /// Whether anything of the request is to be kept.
+/// The terms of a new call, from a look at its request.
+pub(super) struct CallStart {
+    pub(in crate::retry) context: CallContext,
+    /// `true` if the request is to be saved.
     pub(in crate::retry) keeps: bool,
-    /// Whether it has to be given an idempotency key.
+    /// `true` if the request needs an idempotency key.
     needs_key: bool,
-    /// The deadline that the request does not carry yet.
+    /// The deadline, if the request does not contain it yet.
     deadline: Option<Deadline>,
     pub(in crate::retry) marker: Option<NestedMarker>,
-    /// Whether it has fields that its protocol sets itself.
+    /// `true` if the request has fields that its protocol sets itself.
     strip: bool,
 }
 
-impl Opening {
-    /// Looks at `request`.
+impl CallStart {
+    /// Creates the terms of a call of `request`.
     pub(super) fn new<K, Req, D, B>(
         settings: &Settings<K, D, B>,
         of_handle: Option<&CallOptions>,
@@ -162,23 +167,23 @@ impl Opening {
     {
         let wishes = settings.protocol.wishes(request);
         let (told, strip) = (wishes.told, wishes.strip);
-        let mut setting = Setting::new(settings, wishes, of_handle);
-        setting.forbidden = setting.forbidden.or_else(|| settings.protocol.cannot_save(request));
-        let replaces = setting.forbidden.is_none() && settings.protocol.replaces();
-        let keeps = replaces || setting.keeps(&settings.limits);
+        let mut context = CallContext::new(settings, wishes, of_handle);
+        context.forbidden = context.forbidden.or_else(|| settings.protocol.cannot_save(request));
+        let replaces = context.forbidden.is_none() && settings.protocol.replaces();
+        let keeps = replaces || context.keeps(&settings.limits);
         let needs_key = keeps && settings.protocol.needs_key(request);
-        let deadline = setting.deadline.map(Deadline::at).filter(|own| Some(*own) != told);
+        let deadline = context.deadline.map(Deadline::at).filter(|own| Some(*own) != told);
         let nested = keeps && settings.nested && settings.protocol.may_change(request);
         let marker = nested.then(NestedMarker::default);
-        Self { setting, keeps, needs_key, deadline, marker, strip }
+        Self { context, keeps, needs_key, deadline, marker, strip }
     }
 
-    /// Whether the deadline has passed already.
+    /// Returns `true` if the deadline has passed already.
     pub(super) fn is_too_late(&self) -> bool {
-        self.setting.deadline.is_some_and(|deadline| deadline <= Instant::now())
+        self.context.deadline.is_some_and(|deadline| deadline <= Instant::now())
     }
 
-    /// What is to be added to the request.
+    /// Returns the additions to the request.
     #[inline]
     pub(super) fn added(&self) -> Added<'_> {
         Added {
@@ -189,8 +194,8 @@ impl Opening {
         }
     }
 
-    /// Whether nobody learns anything from the outcome of a call of which nothing is kept, so that it
-    /// need only be handed on.
+    /// Returns `true` if nothing depends on the outcome of a call that is not saved. Then the outcome is passed
+    /// on.
     #[inline]
     pub(super) fn is_noop<K: Protocol, D: Schedule, B: Budget>(
         &self,
@@ -200,11 +205,11 @@ impl Opening {
             && settings.observer.is_none()
             && settings.budget.is_full()
             && !settings.counts_calls
-            && self.setting.is_stateless(&settings.schedule)
-            && self.setting.options.as_ref().is_none_or(|options| options.slot().is_none())
+            && self.context.is_stateless(&settings.schedule)
+            && self.context.options.as_ref().is_none_or(|options| options.slot().is_none())
     }
 
-    /// The first attempt goes to the hook, and `service` is readied for it.
+    /// Runs the hook for the first attempt, then readies `service` for it.
     #[cold]
     pub(super) fn prepare<S, Req, K, D, B, M>(
         &mut self,
@@ -218,11 +223,11 @@ impl Opening {
         D: Schedule,
         M: ErrorMode<S::Error>,
     {
-        self.setting.started = Some(Instant::now());
+        self.context.started = Some(Instant::now());
         let mut retrying = Retrying::new();
         let attempting = AttemptContext { number: 1, cause: None, refused: None };
         retrying.as_mut().prepare(settings, service, attempt, attempting);
-        retrying.as_mut().project().course.bound(self.setting.deadline);
+        retrying.as_mut().project().preparation.bound(self.context.deadline);
         retrying
     }
 }
@@ -236,29 +241,29 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// Something is not ready at once: from `now` on the call's time counts. A call that needs none
-    /// looks at no clock.
+    /// Starts the call's time, because something is not ready at once. A call that is ready at once reads no
+    /// clock.
     #[inline]
     pub(super) fn takes_time(&mut self, now: impl FnOnce() -> Instant) {
-        if self.carried && self.setting.started.is_none() {
-            self.setting.started = Some(now());
+        if self.carried && self.context.started.is_none() {
+            self.context.started = Some(now());
         }
     }
 
-    /// Whom the call is for.
+    /// Returns the destination of the call.
     fn destination(&self) -> Cow<'_, str> {
         let protocol = &self.shared.policy.settings.protocol;
         destination(protocol, self.kept.as_ref(), self.target.as_deref())
     }
 
-    /// Notes the moment an attempt is sent, for schedules that are shared by many calls.
+    /// Records that an attempt is sent, for schedules that are shared by many calls.
     #[inline]
     pub(super) fn on_send(&mut self) {
-        self.sent_at = self.setting.on_send(&self.shared.policy.settings.schedule);
+        self.sent_at = self.context.on_send(&self.shared.policy.settings.schedule);
     }
 }
 
-/// Whom a call is for, as long as anything of it is at hand.
+/// Returns the destination of a call, from its saved request or as it was recorded.
 fn destination<'a, Req, K: Replay<Req>>(
     protocol: &K,
     kept: Option<&'a K::Saved>,

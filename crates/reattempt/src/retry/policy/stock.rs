@@ -1,4 +1,4 @@
-//! The same policy under the stock `tower::retry::RetryLayer`.
+//! The retry policy as a `tower::retry::Policy`, for the stock `tower::retry::RetryLayer`.
 //!
 //! The stock middleware asks `clone_request` of the shared policy and then clones the policy for the
 //! call, so what belongs to one call sits in a plain field: the setting of the call travels with
@@ -25,11 +25,11 @@ use super::RetryPolicy;
 use crate::call::errors::chain;
 use crate::error_mode::OwnError;
 use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, host, wishes_of};
-use crate::retry::{FailedAttempt, Progress, Setting, conclude};
+use crate::retry::{CallContext, FailedAttempt, Progress, conclude};
 
-/// What the policy of one call knows of it.
+/// The state of one call, in the policy that the stock middleware has cloned for it.
 pub(crate) struct StockCall<D> {
-    setting: Option<Setting>,
+    context: Option<CallContext>,
     number: u32,
     /// A policy is shared between threads and need be `Sync` for that; the delays of a schedule are
     /// not always.
@@ -49,7 +49,7 @@ impl<D> StockCall<D> {
 impl<D> Default for StockCall<D> {
     fn default() -> Self {
         Self {
-            setting: None,
+            context: None,
             number: 1,
             progress: SyncWrapper::new(None),
             sent_at: SentAt::default(),
@@ -61,7 +61,7 @@ impl<D> Default for StockCall<D> {
 impl<D> Clone for StockCall<D> {
     fn clone(&self) -> Self {
         Self {
-            setting: self.setting.clone(),
+            context: self.context.clone(),
             sent_at: self.sent_at,
             counted: Mutex::new(self.take_counted()),
             ..Self::default()
@@ -72,7 +72,7 @@ impl<D> Clone for StockCall<D> {
 /// For the stock `tower::retry::RetryLayer`, whose requests must carry a
 /// [`ReplayBody`](reattempt_replay::ReplayBody).
 ///
-/// What the stock middleware cannot do is not done: refused responses are dropped rather than
+/// The stock middleware cannot do everything: refused responses are dropped rather than
 /// drained, nothing interrupts an attempt, hooks do not run, idempotency keys are not generated,
 /// retry layers do not find out about each other, and a call whose body was not kept is not looked
 /// at at all (no report, no event, no credit to the budget).
@@ -112,13 +112,13 @@ where
             // A call begins.
             None => {
                 let settings = &*self.settings;
-                let mut setting = Setting::new(settings, wishes_of(request.extensions()), None);
-                setting.set_safety(Http::safety_of_head(request.method(), request.headers()));
-                let keeps = setting.keeps(&settings.limits);
+                let mut context = CallContext::new(settings, wishes_of(request.extensions()), None);
+                context.set_safety(Http::safety_of_head(request.method(), request.headers()));
+                let keeps = context.keeps(&settings.limits);
                 if keeps {
-                    setting.started = Some(Instant::now());
+                    context.started = Some(Instant::now());
                 }
-                self.stock = StockCall { setting: Some(setting), ..StockCall::default() };
+                self.stock = StockCall { context: Some(context), ..StockCall::default() };
                 if settings.counts_calls {
                     let (protocol, head) = (&settings.protocol, request.headers());
                     let destination = protocol.destination_of(request.uri(), || host(head));
@@ -129,8 +129,8 @@ where
                 }
             }
         }
-        if let Some(setting) = &self.stock.setting {
-            self.stock.sent_at = setting.on_send(&self.settings.schedule);
+        if let Some(context) = &self.stock.context {
+            self.stock.sent_at = context.on_send(&self.settings.schedule);
         }
         let body = request.body().try_clone()?;
         let mut copy = Request::new(body);
@@ -157,11 +157,11 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         Http: ClassifyOutcome<Response>,
         E: Error + 'static,
     {
-        let setting = call.setting.as_ref()?;
+        let context = call.context.as_ref()?;
         let protocol = &self.settings.protocol;
         let classification = protocol.judge(
             result.as_ref().map_err(|error| error as &(dyn Error + 'static)),
-            setting.options.as_ref(),
+            context.options.as_ref(),
             || request.body().was_polled(),
         );
         let destination =
@@ -187,10 +187,10 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                     error: result.as_ref().err().map(|error| chain(error)),
                 };
                 let progress = call.progress.get_mut().get_or_insert_with(|| {
-                    let started = setting.started.unwrap_or(now);
-                    Box::new(Progress::new(self, setting, started, destination.as_str().into()))
+                    let started = context.started.unwrap_or(now);
+                    Box::new(Progress::new(self, context, started, destination.as_str().into()))
                 });
-                match progress.failed(self, setting, attempt) {
+                match progress.failed(self, context, attempt) {
                     Ok(granted) => {
                         request.body().cancel_others();
                         if !at_hand(request.body()) {
@@ -200,7 +200,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                             return None;
                         }
                         call.number = call.number.saturating_add(1);
-                        progress.tell_retry(self, call.number);
+                        progress.notify_retry(self, call.number);
                         request.extensions_mut().insert(AttemptNumber(call.number));
                         return Some(StockDelay { sleep: granted.due.map(sleep_until) });
                     }
@@ -224,16 +224,16 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         E: Error + 'static,
     {
         let settings = &self.settings;
-        let Some(setting) = &call.setting else { return };
+        let Some(context) = &call.context else { return };
         if stop == StopReason::Succeeded {
-            setting.succeeded(settings, call.sent_at);
+            context.succeeded(settings, call.sent_at);
         }
         let account = call.progress.get_mut().as_mut().map(|progress| progress.account());
         let end = match stop {
             StopReason::Succeeded => CallEnd::Succeeded,
             // An error earns nothing.
             StopReason::Permanent if result.is_ok() => {
-                CallEnd::Permanent(setting.wish(&settings.limits, hint))
+                CallEnd::Permanent(context.wish(&settings.limits, hint))
             }
             _ => CallEnd::Failed,
         };
@@ -244,14 +244,14 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         let error = result.as_ref().err().map(|error| error as &(dyn Error + 'static));
         let end = (call.number, stop);
         let report =
-            conclude(self, setting, end, progress.as_deref_mut(), || destination.into(), error);
+            conclude(self, context, end, progress.as_deref_mut(), || destination.into(), error);
         if let (Ok(response), Some(report)) = (result, report) {
             settings.protocol.attach(response, report);
         }
     }
 }
 
-/// Whether a kept body can be sent again, and would come to its end then.
+/// Returns `true` if a kept body can be sent again as a whole.
 fn at_hand<B>(body: &ReplayBody<B>) -> bool {
     body.is_replayable() && !body.source_failed()
 }

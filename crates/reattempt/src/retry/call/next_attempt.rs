@@ -1,4 +1,4 @@
-//! Between two attempts: the course is followed, and the next attempt made of what was kept.
+//! The next attempt of a call: prepared, made from the saved request and sent.
 
 use std::ops::ControlFlow;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use super::{Call, Onwards, Retrying};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AttemptKind, ClassifyOutcome, NextAttempt, Replay};
 use crate::retry::Progress;
-use crate::retry::course::{Arrived, Hooked};
+use crate::retry::preparation::{Arrived, Hooked};
 use crate::{AttemptContext, Deadline, TimeLimit};
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
@@ -30,9 +30,9 @@ where
         timer: Pin<&mut M::Timer>,
     ) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
         loop {
-            // Polled again after it has ended, a call stays silent.
+            // Polled again after its end, a call stays pending.
             let Some(retrying) = &mut self.retrying else { return Poll::Pending };
-            let arrived = ready!(retrying.as_mut().project().course.poll(cx));
+            let arrived = ready!(retrying.as_mut().project().preparation.poll(cx));
             match arrived {
                 Arrived::Unprepared | Arrived::Ready(..) if self.is_too_late() => {
                     return self.too_late();
@@ -46,7 +46,7 @@ where
                     M::reset(timer);
                     let attempt = service.call(attempt);
                     if let Some(retrying) = &mut self.retrying {
-                        retrying.as_mut().project().course.sent(service);
+                        retrying.as_mut().project().preparation.sent(service);
                     }
                     return Poll::Ready(ControlFlow::Continue(attempt));
                 }
@@ -56,7 +56,7 @@ where
                 }
                 Arrived::Late => {
                     let now = Instant::now();
-                    let limit = match self.setting.deadline {
+                    let limit = match self.context.deadline {
                         Some(deadline) if deadline <= now => TimeLimit::Deadline,
                         _ => TimeLimit::Elapsed,
                     };
@@ -77,10 +77,10 @@ where
 
     /// Returns `true` if the deadline has passed and the call can end with that.
     fn is_too_late(&self) -> bool {
-        M::ENDS_LATE && self.setting.deadline.is_some_and(|deadline| deadline <= Instant::now())
+        M::ENDS_LATE && self.context.deadline.is_some_and(|deadline| deadline <= Instant::now())
     }
 
-    /// The deadline has passed while no attempt was under way (rules DL-3, RET-3).
+    /// Ends a call whose deadline has passed while no attempt was under way (DL-3, RET-3).
     fn too_late(&mut self) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
         let stop = StopReason::DeadlineExceeded;
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
@@ -100,11 +100,11 @@ where
         Poll::Ready(ControlFlow::Break(late.unwrap_or_else(|| self.lost())))
     }
 
-    /// The error of a call whose time is over while no attempt is under way: the last attempt's, or one
-    /// of our own where the error type has room for it.
+    /// Returns the error of a call whose time is over while no attempt is under way: the last attempt's, or a
+    /// `TimedOut` if the error type can contain it.
     fn late_error(&mut self, limit: TimeLimit, now: Instant) -> Option<M::Error> {
         self.last_error()
-            .or_else(|| self.timed_out(M::interrupt()?, limit, self.setting.started, now))
+            .or_else(|| self.timed_out(M::interrupt()?, limit, self.context.started, now))
     }
 
     /// Ends the call in a state that no input leads to: it has neither a request to send nor a response
@@ -123,11 +123,11 @@ where
 
     fn bound_by_deadline(&mut self) {
         if let Some(retrying) = &mut self.retrying {
-            retrying.as_mut().project().course.bound(self.setting.deadline);
+            retrying.as_mut().project().preparation.bound(self.context.deadline);
         }
     }
 
-    /// The call ends with this error.
+    /// Ends the call with this error.
     fn ended(
         &mut self,
         error: M::Error,
@@ -136,12 +136,12 @@ where
         Poll::Ready(ControlFlow::Break(self.end(Err(error), stop)))
     }
 
-    /// The wait is over: a service for the next attempt, and the hook if there is one.
+    /// Continues after the wait, with a service for the next attempt and the hook if there is one.
     pub(super) fn resume(&mut self) {
         let sent = self
             .retrying
             .as_mut()
-            .and_then(|retrying| retrying.as_mut().project().course.take_sent());
+            .and_then(|retrying| retrying.as_mut().project().preparation.take_sent());
         let service = sent.unwrap_or_else(|| self.shared.spare());
         if self.shared.policy.settings.hook.is_some()
             && let Some(attempt) = self.next_attempt()
@@ -152,19 +152,19 @@ where
             let attempting = AttemptContext { number: self.number, cause, refused };
             retrying.prepare(&self.shared.policy.settings, service, attempt, attempting);
         } else if let Some(retrying) = &mut self.retrying {
-            retrying.as_mut().project().course.prepare(service, None);
+            retrying.as_mut().project().preparation.prepare(service, None);
         }
     }
 
-    /// The attempt to be sent now.
+    /// Returns the attempt to be sent now.
     pub(super) fn assemble(
         &mut self,
         hooked: Option<Box<Hooked<K::Head, K::Rest>>>,
     ) -> Option<K::Attempt> {
         match hooked.and_then(|hooked| hooked.into_parts()) {
             Some((mut head, rest)) => {
-                // The hook has taken time.
-                if let Some(deadline) = self.setting.deadline {
+                // Time has passed in the hook.
+                if let Some(deadline) = self.context.deadline {
                     K::write_deadline(&mut head, Deadline::at(deadline));
                 }
                 Some(self.shared.policy.settings.protocol.join(head, rest))
@@ -178,8 +178,7 @@ where
         self.retrying.as_mut()?.as_mut().project().last_error.take()
     }
 
-    /// An attempt is being sent: what was kept for the case that none is goes, and the permit is
-    /// spent.
+    /// Records that an attempt is being sent. The permit is spent, and the last error dropped.
     pub(super) fn sending(&mut self) {
         self.on_send();
         if let Some(retrying) = &mut self.retrying {
@@ -191,12 +190,12 @@ where
         }
     }
 
-    /// Makes the next attempt of what was kept; the last one gets what was kept itself.
+    /// Makes the next attempt from the saved request; the last one consumes it.
     pub(super) fn next_attempt(&mut self) -> Option<K::Attempt> {
         let settings = &self.shared.policy.settings;
-        let last = self.number >= self.setting.max_attempts(&settings.limits)
+        let last = self.number >= self.context.max_attempts(&settings.limits)
             && !settings.protocol.replaces();
-        let deadline = self.setting.deadline.map(Deadline::at);
+        let deadline = self.context.deadline.map(Deadline::at);
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         let kind = match progress {
             Some(progress) if progress.replaces() => AttemptKind::Replacement,

@@ -1,4 +1,4 @@
-//! The end of a call: it is put to the budget's credit and told to whoever wants to know.
+//! The end of a call: budget, schedule, observer and report slot are notified.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// The call is over with an outcome of the service; makes of it what the caller gets.
+    /// Ends the call with an outcome of the service. Returns the caller's result.
     #[inline(always)]
     pub(in crate::retry) fn end(
         &mut self,
@@ -37,7 +37,7 @@ where
             Err(_) => false,
         };
         let watched = open
-            && (self.setting.deadline.is_some()
+            && (self.context.deadline.is_some()
                 || settings.observer.is_some()
                 || !settings.budget.is_noop());
         if watched {
@@ -51,8 +51,8 @@ where
         }
     }
 
-    /// The call is over, and its answer is watched to the end. Apart, so that protocols whose answers
-    /// are over with their heads have nothing of this.
+    /// Ends the call, whose response is watched to its end. A function of its own, so that protocols whose
+    /// responses end with their heads do not pay for it.
     #[inline(never)]
     fn end_watched(
         &mut self,
@@ -66,8 +66,8 @@ where
         result.map(|response| K::watched(response, finish))
     }
 
-    /// What is known of the end is put to the budget's account and told; of an open answer that is not
-    /// yet whether it was a success. Returns the report if there is no response to put it into.
+    /// Settles with the budget and reports the end of the call. An open response is not yet a success for the
+    /// budget. Returns the report if there is no response to put it into.
     #[inline(always)]
     fn account(
         &mut self,
@@ -77,7 +77,7 @@ where
     ) -> Option<Report> {
         if stop == StopReason::Succeeded {
             let settings = &*self.shared.policy.settings;
-            self.setting.succeeded(settings, self.sent_at);
+            self.context.succeeded(settings, self.sent_at);
             let concerned = self.retrying.is_some() || !settings.budget.is_full();
             if !open && result.is_ok() && concerned {
                 self.settle_budget(CallEnd::Succeeded);
@@ -85,8 +85,8 @@ where
         }
         let settings = &*self.shared.policy.settings;
         let silent = settings.observer.is_none()
-            && self.setting.options.as_ref().is_none_or(|options| options.slot().is_none())
-            && self.setting.outer.is_none();
+            && self.context.options.as_ref().is_none_or(|options| options.slot().is_none())
+            && self.context.outer.is_none();
         if silent && self.retrying.is_none() {
             return None;
         }
@@ -100,7 +100,7 @@ where
         }
     }
 
-    /// The call is over because time is, and its protocol has an answer for that.
+    /// Ends a call whose time is up with the protocol's response, if it has one.
     #[cold]
     pub(in crate::retry) fn end_late(
         &mut self,
@@ -112,18 +112,17 @@ where
         self.shared.policy.settings.protocol.too_late(text, report).map(Ok)
     }
 
-    /// Now, not when the future is dropped: a permit that was not spent, memory, the upload's right to
-    /// be repeated.
+    /// Releases the permit, the saved request and the service now, not when the future is dropped.
     fn clear(&mut self) {
         if let Some(mut retrying) = self.retrying.take()
-            && let Some(service) = retrying.as_mut().project().course.take_sent()
+            && let Some(service) = retrying.as_mut().project().preparation.take_sent()
         {
             self.shared.give_back(service);
         }
         self.kept = None;
     }
 
-    /// What is to be told of the call when its answer ends: all but whom it was for.
+    /// Returns the state that is needed at the end of the response, without the destination.
     fn finish(&mut self, succeeded: bool) -> Finish {
         let account = self.take_account();
         let settings = &self.shared.policy.settings;
@@ -132,12 +131,12 @@ where
         Finish {
             client: Arc::<Settings<K, D, B>>::clone(settings),
             destination,
-            options: self.setting.options.clone(),
+            options: self.context.options.clone(),
             // Its failure has been told already if it was taken for one.
-            retryable: succeeded && self.setting.keeps(&settings.limits),
+            retryable: succeeded && self.context.keeps(&settings.limits),
             account,
             attempts: self.number,
-            deadline: self.setting.deadline,
+            deadline: self.context.deadline,
             sleep: None,
         }
     }
@@ -159,7 +158,7 @@ where
     #[cold]
     pub(super) fn on_permanent_failure(&mut self, hint: ServerHint) {
         let settings = &self.shared.policy.settings;
-        let wish = self.setting.wish(&settings.limits, hint);
+        let wish = self.context.wish(&settings.limits, hint);
         if wish == ServerHint::Stop || !settings.budget.is_full() {
             self.settle_budget(CallEnd::Permanent(wish));
         }
@@ -199,7 +198,7 @@ where
         self.retrying.get_or_insert_with(Retrying::new).as_mut().count(permit);
     }
 
-    /// Tells everybody who wants to know how the call ended. Returns the report for the answer.
+    /// Reports the end of the call. Returns the report for the response.
     pub(super) fn conclude(
         &mut self,
         error: Option<&(dyn Error + 'static)>,
@@ -207,7 +206,7 @@ where
     ) -> Option<Report> {
         let policy = &self.shared.policy;
         // A layer that never meant to retry has given nothing up.
-        if let (Some(outer), true) = (&self.setting.outer, gave_up(stop) && self.carried) {
+        if let (Some(outer), true) = (&self.context.outer, gave_up(stop) && self.carried) {
             outer.give_up();
         }
         let protocol = &policy.settings.protocol;
@@ -215,11 +214,11 @@ where
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
         let progress = retrying.and_then(|retrying| retrying.progress.as_mut());
         let end = (self.number, stop);
-        conclude(policy, &self.setting, end, progress, destination, error)
+        conclude(policy, &self.context, end, progress, destination, error)
     }
 }
 
-/// Whether a call that could have been retried further ends without success.
+/// Returns `true` if a call that could have been retried further ends without success.
 fn gave_up(stop: StopReason) -> bool {
     !matches!(stop, StopReason::Succeeded | StopReason::Permanent)
 }

@@ -1,4 +1,4 @@
-//! The end of an attempt: it is judged, and either ends the call or is followed by another.
+//! The end of an attempt: its outcome is classified, and either ends the call or is followed by a retry.
 
 use std::ops::ControlFlow;
 
@@ -13,7 +13,7 @@ use crate::call::errors::chain;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, NestedMarker, Replay, Saved};
 use crate::retry::Progress;
-use crate::retry::course::Bounds;
+use crate::retry::preparation::Bounds;
 use crate::retry::progress::{FailedAttempt, Granted};
 use crate::{CallOptions, TimeLimit, TimedOut};
 
@@ -25,23 +25,23 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// When the attempt under way is to be interrupted.
+    /// Returns the moment at which the attempt under way is interrupted.
     pub(in crate::retry) fn interrupt_due(&self, now: Instant) -> Option<Instant> {
-        let own = self.setting.options.as_ref().and_then(CallOptions::get_attempt_timeout);
+        let own = self.context.options.as_ref().and_then(CallOptions::get_attempt_timeout);
         let timeout = own.or(self.shared.policy.settings.attempt_timeout);
         let timeout = timeout.filter(|_| M::INTERRUPTS);
         let timeout = timeout.map(|timeout| clock::later(now, timeout));
-        timeout.into_iter().chain(self.setting.deadline).min()
+        timeout.into_iter().chain(self.context.deadline).min()
     }
 
-    /// The error of an attempt that has been interrupted; none where the protocol has to answer.
+    /// Returns the error of an interrupted attempt; `None` if the protocol responds in its place.
     pub(in crate::retry) fn interrupted(
         &mut self,
         interrupt: M::Interrupt,
         since: Instant,
     ) -> (Option<M::Error>, TimeLimit) {
         let now = Instant::now();
-        let limit = match self.setting.deadline {
+        let limit = match self.context.deadline {
             Some(deadline) if deadline <= now => TimeLimit::Deadline,
             _ => TimeLimit::Attempt,
         };
@@ -64,15 +64,15 @@ where
         )
     }
 
-    /// The end of a call whose own deadline a client or a server below has kept. It is asked before the
-    /// outcome is judged, so that the call ends as it does when the timer here is first (rule TN-4).
+    /// Returns the end of a call whose own deadline a client or server below has enforced. It comes before the
+    /// classification, so the call ends as it does if the timer of this layer is first (TN-4).
     #[inline]
     pub(in crate::retry) fn overdue(
         &mut self,
         result: &Result<S::Response, M::Error>,
         since: Option<Instant>,
     ) -> Option<Result<K::Answer, M::Error>> {
-        let deadline = self.setting.deadline?;
+        let deadline = self.context.deadline?;
         self.kept_below(result, deadline, since)
     }
 
@@ -85,7 +85,7 @@ where
     ) -> Option<Result<K::Answer, M::Error>> {
         let protocol = &self.shared.policy.settings.protocol;
         let outcome = result.as_ref().map_err(M::view);
-        if !protocol.is_own_deadline(outcome, Some(deadline), self.setting.started) {
+        if !protocol.is_own_deadline(outcome, Some(deadline), self.context.started) {
             return None;
         }
         let (interrupt, stop) = (M::interrupt()?, StopReason::DeadlineExceeded);
@@ -95,7 +95,7 @@ where
         }
     }
 
-    /// Judges an attempt that has ended: either the call ends with it, or a retry may mend it.
+    /// Classifies an attempt that has ended: either it ends the call, or a retry may follow.
     #[inline]
     pub(in crate::retry) fn settle(
         &mut self,
@@ -106,7 +106,7 @@ where
             return ControlFlow::Break(StopReason::DeadlineExceeded);
         }
         let protocol = &self.shared.policy.settings.protocol;
-        let options = self.setting.options.as_ref();
+        let options = self.context.options.as_ref();
         let classification = protocol.judge(result.as_ref().map_err(M::view), options, || {
             self.kept.as_ref().is_some_and(Saved::was_polled)
         });
@@ -134,7 +134,7 @@ where
         result.as_ref().is_ok_and(|response| protocol.is_answered(response))
     }
 
-    /// How an attempt failed that may be replaced, whatever is said of its code (rule CALL-2).
+    /// Returns the failure of an attempt that may be replaced, whatever its code (CALL-2).
     #[cold]
     fn replaceable(&self, result: &Result<S::Response, M::Error>) -> Option<Failure> {
         let error = result.as_ref().err().map(M::view)?;
@@ -142,7 +142,7 @@ where
         Some(Failure::new(FailureKind::Network))
     }
 
-    /// The attempt failed in a way that a retry may mend: decides whether there is one.
+    /// Records a failure that a retry may mend, and begins the retry if there is one.
     pub(in crate::retry) fn failed(
         &mut self,
         result: Result<S::Response, M::Error>,
@@ -158,8 +158,8 @@ where
         }
     }
 
-    /// No retry follows. The caller gets the outcome, unless the deadline is the reason and the
-    /// protocol has an answer for that (rule RET-3).
+    /// Ends the call without a retry. The caller gets the outcome, unless the deadline is the reason and the
+    /// protocol has a response for that (RET-3).
     fn give_up(
         &mut self,
         result: Result<S::Response, M::Error>,
@@ -180,7 +180,7 @@ where
         self.end(result, stop)
     }
 
-    /// Whether a retry follows.
+    /// Decides if a retry follows.
     fn decide(
         &mut self,
         result: &Result<S::Response, M::Error>,
@@ -190,7 +190,7 @@ where
         let now = Instant::now();
         self.takes_time(|| now);
         if self.marker.as_ref().is_some_and(NestedMarker::take_given_up) {
-            self.setting.forbidden = Some(StopReason::Nested);
+            self.context.forbidden = Some(StopReason::Nested);
         }
         let responded = self.responded(result);
         let policy = &self.shared.policy;
@@ -207,16 +207,16 @@ where
             error: error.map(chain),
         };
         if let (1, Some(kept)) = (self.number, &self.kept) {
-            self.setting.set_safety(policy.settings.protocol.retry_safety(kept));
+            self.context.set_safety(policy.settings.protocol.retry_safety(kept));
         }
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
         let progress = retrying.progress.get_or_insert_with(|| {
             let protocol = &policy.settings.protocol;
             let destination = destination(protocol, self.kept.as_ref(), self.target.as_deref());
-            let started = self.setting.started.unwrap_or(now);
-            Progress::new(policy, &self.setting, started, destination)
+            let started = self.context.started.unwrap_or(now);
+            Progress::new(policy, &self.context, started, destination)
         });
-        let granted = match progress.failed(policy, &self.setting, attempt) {
+        let granted = match progress.failed(policy, &self.context, attempt) {
             Ok(granted) => granted,
             Err(stop) => {
                 if stop == StopReason::Permanent && responded {
@@ -226,7 +226,7 @@ where
             }
         };
         if let Some(kept) = &self.kept {
-            // What still reads the body for the attempt that is over could use up what is kept.
+            // A reader of the attempt that is over could use up the kept body.
             kept.supersede();
             if !kept.at_hand() {
                 progress.revoke();
@@ -236,7 +236,7 @@ where
         Ok(granted)
     }
 
-    /// A retry follows: throws what came back away, and begins the course to the next attempt.
+    /// Drops the outcome and begins to prepare the retry.
     fn onwards(&mut self, result: Result<S::Response, M::Error>, granted: Granted) {
         let policy = &self.shared.policy;
         let protocol = &policy.settings.protocol;
@@ -245,7 +245,7 @@ where
         let Some(progress) = retrying.progress else { return };
         if !granted.replaces {
             self.number = self.number.saturating_add(1);
-            progress.tell_retry(policy, self.number);
+            progress.notify_retry(policy, self.number);
         }
         let (drain, refused) = match result {
             Ok(response) => {
@@ -260,9 +260,9 @@ where
         if refused.is_some() && (M::INTERRUPTS || policy.settings.hook.is_some()) {
             *retrying.refused = refused;
         }
-        let end = progress.end(policy, &self.setting);
+        let end = progress.end(policy, &self.context);
         let drained = clock::later(granted.now, policy.settings.drain_time);
         let bounds = Bounds { drain: end.map_or(drained, |end| drained.min(end)), ready: end };
-        retrying.course.begin(drain, granted, bounds);
+        retrying.preparation.begin(drain, granted, bounds);
     }
 }

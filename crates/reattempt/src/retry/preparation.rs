@@ -1,5 +1,4 @@
-//! Between two attempts: throw the refused response away, wait, prepare the next attempt, wait until
-//! the service is ready. In one box, made when it is first needed.
+//! The preparation of the next attempt: drain the refused response, wait, run the hook, ready the service.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,36 +12,36 @@ use crate::call::clock;
 
 type HookFuture<H> = Pin<Box<dyn Future<Output = H> + Send>>;
 
-/// Where a call is between two attempts.
+/// The step of a preparation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Draining,
     Waiting,
     Preparing,
     Readying,
-    /// The service has sent an attempt and was not readied again.
+    /// The service has sent an attempt and was not readied since.
     Sent,
 }
 
-/// How long the course to a retry may take.
+/// The time limits of a preparation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    /// Until when a refused response may be drained.
+    /// The moment until which a refused response may be drained.
     pub(super) drain: Instant,
-    /// By when the service should be ready for the next attempt, if there is a limit.
+    /// The moment by which the service must be ready for the next attempt, if there is a limit.
     pub(super) ready: Option<Instant>,
 }
 
 pin_project! {
-    /// The course from one attempt to the next.
-    pub(super) struct Course<S, R, H, T> {
+    /// The preparation of the next attempt. It is in the box that the first failure makes.
+    pub(super) struct Preparation<S, R, H, T> {
         stage: Stage,
-        // When the next attempt is due; `None` for at once.
+        // The moment at which the next attempt is due; `None` for at once.
         due: Option<Instant>,
-        // Until when a refused response may be drained, and by when the attempt is to start.
+        // The moments until which a response may be drained, and by which the service must be ready.
         drain_by: Option<Instant>,
         ready_by: Option<Instant>,
-        // For when `sleep` is set.
+        // The moment at which `sleep` ends.
         sleeping_until: Option<Instant>,
         #[pin]
         sleep: Option<Sleep>,
@@ -67,17 +66,17 @@ impl<H, T> Hooked<H, T> {
         Box::new(Self { preparing: Some(preparing), head: None, rest })
     }
 
-    /// The parts of the attempt, when the hook is done.
+    /// Returns the parts of the attempt, if the hook is done.
     pub(super) fn into_parts(self) -> Option<(H, T)> {
         Some((self.head?, self.rest))
     }
 }
 
-/// What the course led to.
+/// The result of a preparation.
 pub(super) enum Arrived<S, H, T, E> {
     /// The service is ready for the attempt, whose head a hook has prepared if there is one.
     Ready(S, Option<Box<Hooked<H, T>>>),
-    /// The wait is over, and a service is needed: see [`Course::prepare`].
+    /// The wait is over, and a service is needed: see [`Preparation::prepare`].
     Unprepared,
     /// The service failed to become ready.
     Failed(E),
@@ -85,7 +84,7 @@ pub(super) enum Arrived<S, H, T, E> {
     Late,
 }
 
-impl<S, R, H, T> Course<S, R, H, T> {
+impl<S, R, H, T> Preparation<S, R, H, T> {
     pub(super) fn new() -> Self {
         let stage = Stage::Preparing;
         Self {
@@ -101,7 +100,7 @@ impl<S, R, H, T> Course<S, R, H, T> {
         }
     }
 
-    /// Begins at a granted retry.
+    /// Begins after a retry was granted.
     pub(super) fn begin(self: Pin<&mut Self>, drain: Option<R>, granted: Granted, bounds: Bounds) {
         let mut this = self.project();
         *this.stage = Stage::Draining;
@@ -111,8 +110,7 @@ impl<S, R, H, T> Course<S, R, H, T> {
         *this.ready_by = bounds.ready;
     }
 
-    /// The attempt is to start by `ready`, if there is a limit: for one that did not begin with a
-    /// granted retry.
+    /// Sets the moment by which the service must be ready, for an attempt that is not a granted retry.
     pub(super) fn bound(self: Pin<&mut Self>, ready: Option<Instant>) {
         *self.project().ready_by = ready;
     }
@@ -132,7 +130,7 @@ impl<S, R, H, T> Course<S, R, H, T> {
         }
     }
 
-    /// Lets a hook work on the head of the attempt, which `service` is then to send.
+    /// Runs the hook on the head of the attempt, then readies `service` for it.
     pub(super) fn prepare(self: Pin<&mut Self>, service: S, hooked: Option<Box<Hooked<H, T>>>) {
         let this = self.project();
         *this.stage = Stage::Preparing;
@@ -170,7 +168,7 @@ impl<S, R, H, T> Course<S, R, H, T> {
         }
     }
 
-    /// Ready when the hook is done and the service ready, or when it is too late for both.
+    /// Ready when the hook is done and the service is ready, or when it is too late for both.
     fn poll_next<A>(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -178,7 +176,7 @@ impl<S, R, H, T> Course<S, R, H, T> {
     where
         S: Service<A>,
     {
-        // Once it has had to wait, the time is looked at first, so that nothing is sent too late.
+        // After a wait the timer is polled first, so that nothing is sent too late.
         let late = self.sleeping_until.is_some() && self.sleeping_until == self.ready_by;
         if !late && let Poll::Ready(arrived) = self.as_mut().poll_hook_and_service(cx) {
             return Poll::Ready(arrived);
@@ -187,7 +185,7 @@ impl<S, R, H, T> Course<S, R, H, T> {
         if self.as_mut().poll_sleep(cx, by).is_pending() {
             return if late { self.poll_hook_and_service(cx) } else { Poll::Pending };
         }
-        // Said once: who has nothing else to end with waits on.
+        // Returned once: a call that has no other outcome waits on.
         *self.project().ready_by = None;
         Poll::Ready(Arrived::Late)
     }
@@ -227,7 +225,7 @@ impl<S, R, H, T> Course<S, R, H, T> {
             None => true,
             Some(drain) => drain.poll(cx).is_ready(),
         };
-        // Where nothing can wait, what is not there at once is not waited for.
+        // Without a timer, only what is there at once is drained.
         if let Some(by) = self.drain_by.filter(|_| !over && clock::has_timer()) {
             ready!(self.as_mut().poll_sleep(cx, by));
         }

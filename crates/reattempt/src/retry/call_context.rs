@@ -1,6 +1,6 @@
-//! What is known of a call from its start: what its caller, its request and its handle ask for.
+//! The context of a call: the options of its caller, its request and its handle combined.
 //!
-//! Every call has one. The retry future, the stock `tower::retry::Policy` and `retry` all keep it.
+//! The retry future, the stock `tower::retry::Policy` and `retry` keep one for each call.
 
 use std::time::Duration;
 
@@ -12,30 +12,30 @@ use crate::protocol::{NestedMarker, Protocol, RetrySafety, Wishes};
 use crate::retry::policy::Settings;
 use crate::{CallOptions, Deadline};
 
-/// What is known of a call from its start.
+/// The context of a call, known from its start.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Setting {
-    /// When the call was first found to need time.
+pub(crate) struct CallContext {
+    /// The moment at which the call was first found to need time.
     pub(crate) started: Option<Instant>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) repeatable: bool,
     pub(crate) keyed: bool,
-    /// Why this call must not be retried at all, if so.
+    /// The reason for which this call must not be retried at all, if there is one.
     pub(crate) forbidden: Option<StopReason>,
     pub(crate) options: Option<CallOptions>,
-    /// The stream of random numbers; of use where a seed was given.
+    /// The stream of random numbers, used if the policy has a seed.
     stream: u64,
-    /// What an outer retry layer left in the request.
+    /// The marker that an outer retry layer left in the request.
     pub(crate) outer: Option<NestedMarker>,
-    /// Whether waiting blocks the thread, for which no runtime is needed.
+    /// `true` if waiting blocks the thread, for which no runtime is needed.
     pub(crate) blocking: bool,
 }
 
-/// How long a server is expected to know an idempotency key.
+/// The time for which a server is expected to keep an idempotency key.
 const KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
 
-impl Setting {
-    /// The setting of a call with the overrides of its request, or else those of its handle.
+impl CallContext {
+    /// Creates the context of a call. The options of its request have precedence over those of its handle.
     #[inline]
     pub(crate) fn new<K: Protocol, D, B>(
         settings: &Settings<K, D, B>,
@@ -56,7 +56,7 @@ impl Setting {
             None
         };
         let deadlines = wishes.deadline.into_iter().chain(own.and_then(CallOptions::get_deadline));
-        Setting {
+        CallContext {
             started: None,
             deadline: deadlines.min().map(Deadline::instant),
             repeatable: false,
@@ -69,28 +69,28 @@ impl Setting {
         }
     }
 
-    /// Whether anything of the request is to be kept, as far as its caller and the policy say.
+    /// Returns `true` if caller and policy allow retries, so that the request is kept.
     #[inline]
     pub(crate) fn keeps(&self, policy: &Limits) -> bool {
         self.forbidden.is_none() && self.max_attempts(policy) > 1
     }
 
-    /// The most attempts.
+    /// Returns the most attempts.
     #[inline]
     pub(crate) fn max_attempts(&self, policy: &Limits) -> u32 {
         let own = self.options.as_ref().and_then(CallOptions::get_max_attempts);
         own.unwrap_or(policy.max_attempts)
     }
 
-    /// What a budget is told of a server's wish beside a failure for good: nothing where the call was
-    /// not to be retried anyway.
+    /// Returns the server hint that a budget records with a permanent failure: none if the call was not to be
+    /// retried anyway.
     pub(crate) fn wish(&self, policy: &Limits, hint: ServerHint) -> ServerHint {
         let method = self.options.as_ref().and_then(CallOptions::method);
         let has_policy = method.is_none_or(|method| method.has_policy());
         if has_policy && self.keeps(policy) { hint } else { ServerHint::None }
     }
 
-    /// Notes what was found in the request itself.
+    /// Records what the request itself allows.
     pub(crate) fn set_safety(&mut self, found: RetrySafety) {
         let own = self.options.as_ref().and_then(CallOptions::get_repeatable);
         self.repeatable = own.unwrap_or(found.repeatable);
@@ -100,12 +100,12 @@ impl Setting {
         }
     }
 
-    /// The random numbers of the call.
+    /// Returns the random numbers of the call.
     pub(super) fn random<K: Protocol, D, B>(&self, settings: &Settings<K, D, B>) -> CallRandom {
         CallRandom::unseeded(settings.seed.as_ref().map(|_| self.stream))
     }
 
-    /// Tells the call's schedule that an attempt is sent.
+    /// Records with the call's schedule that an attempt is sent.
     #[inline]
     pub(crate) fn on_send<D: Schedule>(&self, of_policy: &D) -> SentAt {
         match self.options.as_ref().and_then(CallOptions::get_schedule) {
@@ -114,7 +114,7 @@ impl Setting {
         }
     }
 
-    /// Whether the call's schedule wants to hear nothing.
+    /// Returns `true` if the call's schedule records nothing.
     #[inline]
     pub(crate) fn is_stateless<D: Schedule>(&self, of_policy: &D) -> bool {
         match self.options.as_ref().and_then(CallOptions::get_schedule) {
@@ -123,7 +123,7 @@ impl Setting {
         }
     }
 
-    /// Tells the call's schedule of a success.
+    /// Records a success with the call's schedule.
     #[inline]
     pub(crate) fn succeeded<K: Protocol, D: Schedule, B>(
         &self,
@@ -137,14 +137,14 @@ impl Setting {
         }
     }
 
-    /// What holds for the call from its beginning.
+    /// Returns the terms of the call.
     pub(crate) fn terms(&self, policy: &Limits) -> Terms {
         let mut terms = Terms::new(self.limits(policy));
         (terms.repeatable, terms.forbidden) = (self.repeatable, self.forbidden);
         terms
     }
 
-    /// The policy's limits with the call's overrides.
+    /// Returns the policy's limits with the call's overrides.
     pub(crate) fn limits(&self, policy: &Limits) -> Limits {
         let options = self.options.as_ref();
         let mut limits = *policy;
