@@ -68,7 +68,7 @@ pub mod profile;
 pub mod schedule;
 
 /// The README's example, compiled.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "hyper", feature = "reqwest", feature = "tonic"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
