@@ -5,7 +5,7 @@
 
 mod server;
 
-#[path = "../../tests/support/echo.rs"]
+#[path = "../../tests/it/support/echo.rs"]
 mod echo;
 
 use echo::Text;

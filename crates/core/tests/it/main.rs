@@ -6,6 +6,7 @@
 mod call;
 mod combinators;
 mod for_failures;
+mod guard;
 mod permit;
 mod support;
 mod texts;

@@ -1,0 +1,202 @@
+//! The contract of guards: pairs, absent guards, and the order in which a pair decides.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::task::Waker;
+use std::time::Duration;
+
+use reattempt_core::guard::{
+    Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, Reason, Refused, Resume,
+};
+
+const NOW: Duration = Duration::from_secs(1);
+const FULL: Refused = Refused::new(GuardKind::Bulkhead, Reason::Full);
+const OPEN: Refused = Refused::new(GuardKind::CircuitBreaker, Reason::Open);
+
+type Log = Arc<Mutex<Vec<String>>>;
+
+/// A guard that answers from a script and notes each call. Its tickets are numbered.
+struct Scripted {
+    name: &'static str,
+    admits: Mutex<VecDeque<Admit<u32>>>,
+    resumes: Mutex<VecDeque<Resume>>,
+    holds: bool,
+    log: Log,
+}
+
+impl Scripted {
+    fn new<const N: usize>(name: &'static str, admits: [Admit<u32>; N], log: &Log) -> Self {
+        let (admits, resumes) = (Mutex::new(admits.into()), Mutex::default());
+        Self { name, admits, resumes, holds: false, log: Arc::clone(log) }
+    }
+
+    fn resumes<const N: usize>(mut self, answers: [Resume; N]) -> Self {
+        self.resumes = Mutex::new(answers.into());
+        self
+    }
+
+    fn note(&self, what: &str) {
+        self.log.lock().unwrap().push(format!("{} {what}", self.name));
+    }
+}
+
+impl Guard for Scripted {
+    type Ticket = u32;
+
+    fn admit(&self, arrival: &Arrival<'_>) -> Admit<u32> {
+        self.note(if arrival.patient { "admit" } else { "admit impatient" });
+        self.admits.lock().unwrap().pop_front().unwrap()
+    }
+
+    fn end(&self, ticket: u32, end: &End, _: Duration) -> Option<u32> {
+        let end_name = match end {
+            End::Judged { .. } => "judged",
+            End::Unsent => "unsent",
+            End::Over(_) => "over",
+            _ => "other",
+        };
+        self.note(&format!("{end_name} {ticket}"));
+        (self.holds && matches!(end, End::Judged { .. })).then_some(ticket)
+    }
+
+    fn resume(&self, _: &mut u32, _: &Arrival<'_>, _: &Waker) -> Resume {
+        self.note("resume");
+        self.resumes.lock().unwrap().pop_front().unwrap()
+    }
+}
+
+fn arrival() -> Arrival<'static> {
+    Arrival::new("a", NOW)
+}
+
+fn resume<G: Guard>(guard: &G, ticket: &mut G::Ticket) -> Resume {
+    guard.resume(ticket, &arrival(), Waker::noop())
+}
+
+fn waiting<T>(admit: Admit<T>) -> T {
+    match admit {
+        Admit::Waiting(ticket) => ticket,
+        _ => panic!("not queued"),
+    }
+}
+
+fn noted(log: &Log) -> Vec<String> {
+    std::mem::take(&mut *log.lock().unwrap())
+}
+
+const WAIT: Resume = Resume::Waiting { until: None };
+
+// GUARDS G1: a refusal further in is "unsent" for the guards before it.
+#[test]
+fn second_refuses_first_ends_unsent() {
+    let log = Log::default();
+    let first = Scripted::new("first", [Admit::Admitted(1)], &log);
+    let second = Scripted::new("second", [Admit::Refused(FULL)], &log);
+    assert!(matches!((first, second).admit(&arrival()), Admit::Refused(FULL)));
+    assert_eq!(noted(&log), ["first admit", "second admit", "first unsent 1"]);
+}
+
+#[test]
+fn first_refuses_second_is_not_asked() {
+    let log = Log::default();
+    let first = Scripted::new("first", [Admit::Refused(OPEN)], &log);
+    let second = Scripted::new("second", [], &log);
+    assert!(matches!((first, second).admit(&arrival()), Admit::Refused(OPEN)));
+    assert_eq!(noted(&log), ["first admit"]);
+}
+
+// G-26: a queued call is not sent after the breaker in front of the queue has opened.
+#[test]
+fn first_decides_again_after_the_wait() {
+    let log = Log::default();
+    let first = Scripted::new("first", [Admit::Admitted(1), Admit::Refused(OPEN)], &log);
+    let second =
+        Scripted::new("second", [Admit::Waiting(7)], &log).resumes([WAIT, Resume::Admitted]);
+    let pair = (first, second);
+    let mut ticket = waiting(pair.admit(&arrival()));
+    assert_eq!(resume(&pair, &mut ticket), WAIT);
+    assert_eq!(resume(&pair, &mut ticket), Resume::Refused(OPEN));
+    assert_eq!(
+        noted(&log)[3..],
+        ["second resume", "first unsent 1", "first admit impatient", "second unsent 7"]
+    );
+    assert!(pair.end(ticket, &End::Unsent, NOW).is_none());
+    assert!(noted(&log).is_empty(), "a void ticket ends nothing twice");
+}
+
+#[test]
+fn second_is_asked_after_the_first_waited() {
+    let log = Log::default();
+    let first = Scripted::new("first", [Admit::Waiting(1)], &log).resumes([Resume::Admitted]);
+    let second = Scripted::new("second", [Admit::Refused(FULL)], &log);
+    let pair = (first, second);
+    let mut ticket = waiting(pair.admit(&arrival()));
+    assert_eq!(resume(&pair, &mut ticket), Resume::Refused(FULL));
+    assert_eq!(noted(&log), ["first admit", "first resume", "second admit", "first unsent 1"]);
+}
+
+#[test]
+fn a_dropped_waiter_ends_both_tickets() {
+    let log = Log::default();
+    let first = Scripted::new("first", [Admit::Admitted(1)], &log);
+    let second = Scripted::new("second", [Admit::Waiting(7)], &log);
+    let pair = (first, second);
+    let ticket = waiting(pair.admit(&arrival()));
+    assert!(pair.end(ticket, &End::Unsent, NOW).is_none());
+    assert_eq!(noted(&log)[2..], ["first unsent 1", "second unsent 7"]);
+}
+
+// GUARDS G1, Body: only a guard that holds its ticket is ended once more, when the body is over.
+#[test]
+fn only_the_holder_is_ended_at_the_body_end() {
+    let log = Log::default();
+    let first = Scripted::new("first", [Admit::Admitted(1)], &log);
+    let mut second = Scripted::new("second", [Admit::Admitted(7)], &log);
+    second.holds = true;
+    let pair = Arc::new((Some(first), second));
+    let Admit::Admitted(ticket) = pair.admit(&arrival()) else { panic!("not admitted") };
+    let held = pair.end(ticket, &End::judged(Health::Served, NOW), NOW).unwrap();
+    assert!(pair.end(held, &End::Over(BodyEnd::Complete), NOW).is_none());
+    assert_eq!(noted(&log)[2..], ["first judged 1", "second judged 7", "second over 7"]);
+}
+
+#[test]
+fn renewing_a_pair_releases_all_of_it() {
+    let log = Log::default();
+    let first = Scripted::new("first", [Admit::Admitted(1), Admit::Admitted(2)], &log);
+    let second = Scripted::new("second", [Admit::Admitted(3), Admit::Waiting(4)], &log);
+    let pair = (first, second);
+    let Admit::Admitted(ticket) = pair.admit(&arrival()) else { panic!("not admitted") };
+    let refused = pair.renew(ticket, &arrival()).unwrap_err();
+    assert_eq!(refused, Refused::new(GuardKind::Custom, Reason::Full));
+    assert_eq!(
+        noted(&log)[2..],
+        [
+            "first unsent 1",
+            "first admit impatient",
+            "second unsent 3",
+            "second admit impatient",
+            "second unsent 4",
+            "first unsent 2"
+        ]
+    );
+}
+
+#[test]
+fn absent_guard_admits_everything() {
+    let none: Option<Scripted> = None;
+    assert!(none.check(&arrival()).is_ok());
+    let Admit::Admitted(ticket) = none.admit(&arrival()) else { panic!("not admitted") };
+    assert!(none.end(ticket, &End::Unsent, NOW).is_none());
+}
+
+#[test]
+fn refusal_is_small_and_has_a_text() {
+    assert_eq!(size_of::<Refused>(), 16);
+    assert_eq!(OPEN.to_string(), "not sent: the circuit breaker is open");
+    let wait = OPEN.after(Duration::from_millis(1500));
+    assert_eq!(wait.to_string(), "not sent: the circuit breaker is open (try again in 1.5s)");
+    assert_eq!(wait.wait(), Some(Duration::from_millis(1500)));
+    assert_eq!(OPEN.after(Duration::MAX).wait(), None);
+    assert_eq!(format!("{OPEN:?}"), "Refused { guard: CircuitBreaker, reason: Open, wait: None }");
+}

@@ -1,0 +1,18 @@
+//! Allocations of calls, under an allocator that counts.
+
+#![allow(missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, its helpers too"
+)]
+
+mod hedge;
+mod pace;
+mod retry;
+
+use reattempt_testing::CountingAllocator;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;

@@ -1,0 +1,193 @@
+//! Calls that succeed at the first attempt, or at the second without a delay: allocations, bytes of the
+//! future, and no runtime.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CACHE_CONTROL, USER_AGENT, VIA};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body::Body;
+use http_body_util::{Empty, Full};
+use reattempt::{CallOptions, Deadline, Retry, RetryPolicy};
+use reattempt_replay::SavedHead;
+use reattempt_schedule_fixed::Constant;
+use reattempt_testing::allocations_of;
+use tower::{BoxError, Service};
+
+/// Reads the request's body to its end and answers at once; allocates nothing. Cloning it panics.
+struct Instant;
+
+/// How many calls are to be refused.
+static REFUSALS: AtomicUsize = AtomicUsize::new(0);
+
+impl Clone for Instant {
+    fn clone(&self) -> Self {
+        assert!(MAY_CLONE.load(Ordering::SeqCst) > 0, "a call that needs no retry clones nothing");
+        Instant
+    }
+}
+
+static MAY_CLONE: AtomicUsize = AtomicUsize::new(1);
+
+impl<B> Service<Request<B>> for Instant
+where
+    B: Body<Data = Bytes>,
+{
+    type Response = Response<Empty<Bytes>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let mut body = pin!(request.into_body());
+        while !body.is_end_stream() {
+            let Poll::Ready(frame) =
+                body.as_mut().poll_frame(&mut Context::from_waker(Waker::noop()))
+            else {
+                panic!("the bodies of this test are there at once");
+            };
+            let Some(Ok(_)) = frame else { break };
+        }
+        let mut response = Response::new(Empty::new());
+        let refusals = REFUSALS.load(Ordering::SeqCst);
+        if refusals > 0 {
+            REFUSALS.store(refusals - 1, Ordering::SeqCst);
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        }
+        ready(Ok(response))
+    }
+}
+
+/// The allocations of one call, the request's own apart. Polled without any runtime.
+fn call<S, B>(service: &mut S, request: Request<B>) -> usize
+where
+    S: Service<Request<B>, Response = Response<Empty<Bytes>>, Error: Into<BoxError>>,
+{
+    allocations_of(|| {
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(matches!(service.poll_ready(&mut cx), Poll::Ready(Ok(()))));
+        let mut call = pin!(service.call(request));
+        match call.as_mut().poll(&mut cx) {
+            Poll::Ready(Ok(response)) => assert_eq!(response.status(), 200),
+            Poll::Ready(Err(error)) => panic!("{}", error.into()),
+            Poll::Pending => panic!("the service answers at once"),
+        }
+    })
+}
+
+/// A request as clients send it: an address, and headers of which one has a value of its own.
+fn request<B>(method: &str, body: B) -> Request<B> {
+    let mut request =
+        Request::builder().method(method).uri("http://one.example/a?b=c").body(body).unwrap();
+    for name in [ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, USER_AGENT, VIA] {
+        request.headers_mut().insert(name, HeaderValue::from_static("static"));
+    }
+    let secret = format!("Bearer {}", "x".repeat(40));
+    request.headers_mut().insert(AUTHORIZATION, secret.parse().unwrap());
+    request
+}
+
+/// What it costs to keep the head in case of a retry.
+fn of_head<B>(request: Request<B>) -> usize {
+    allocations_of(|| SavedHead::new(&request))
+}
+
+#[test]
+fn a_call_that_succeeds_at_once_costs_the_kept_head_and_one_body() {
+    let mut bare = Instant;
+    let mut plain = Retry::new(RetryPolicy::http().max_elapsed(None), Instant);
+    let mut usual = Retry::new(RetryPolicy::http(), Instant);
+    let mut timed =
+        Retry::new(RetryPolicy::http().attempt_timeout(Duration::from_secs(1)), Instant);
+    let mut never = Retry::new(RetryPolicy::http().max_attempts(1), Instant);
+    let mut straight =
+        Retry::new(RetryPolicy::http().protocol(|http| http.redirects_below(false)), Instant);
+    MAY_CLONE.store(0, Ordering::SeqCst);
+    let empty = || Empty::<Bytes>::new();
+    let full = || Full::from("hello");
+
+    // The service of this test costs nothing, so all that is counted is ours.
+    assert_eq!(
+        (call(&mut bare, request("GET", empty())), call(&mut bare, request("PUT", full()))),
+        (0, 0)
+    );
+
+    // The head: one buffer, and with a credential the list of what is not copied and its owners.
+    let head = of_head(request("GET", empty()));
+    assert_eq!(head, 1);
+    assert_eq!(of_head(Request::get("http://one.example/").body(empty()).unwrap()), head);
+    let secret = || {
+        let mut request = request("GET", empty());
+        request.headers_mut().get_mut(AUTHORIZATION).unwrap().set_sensitive(true);
+        request
+    };
+    assert_eq!(of_head(secret()), 3);
+    assert_eq!(call(&mut usual, secret()), 3);
+
+    // With no body: the head and nothing beside it.
+    for _ in 0..3 {
+        assert_eq!(call(&mut plain, request("GET", empty())), head);
+        assert_eq!(call(&mut usual, request("GET", empty())), head);
+        assert_eq!(call(&mut timed, request("GET", empty())), head);
+    }
+    // With a body: the state that its readers share. A POST is kept as well, for a 429, and with it
+    // whether its body was polled, unless the policy states that no redirects are followed.
+    for (method, body) in [("PUT", 1), ("POST", 2)] {
+        assert_eq!(call(&mut plain, request(method, full())), head + body);
+        assert_eq!(call(&mut usual, request(method, full())), head + body);
+        assert_eq!(call(&mut timed, request(method, full())), head + body);
+    }
+    assert_eq!(call(&mut straight, request("POST", full())), head + 1);
+
+    // What cannot be retried is not kept.
+    assert_eq!(call(&mut never, request("PUT", full())), 0);
+    let with = |options: CallOptions| {
+        let mut request = request("PUT", full());
+        request.extensions_mut().insert(options);
+        request
+    };
+    assert_eq!(call(&mut usual, with(CallOptions::new().never_retry())), 0);
+    assert_eq!(call(&mut usual, with(CallOptions::new().max_attempts(1))), 0);
+    assert_eq!(call(&mut usual, request("CONNECT", full())), 0);
+
+    // Extensions are cloned with the head; a deadline among them costs no more than that.
+    let with_deadline = || {
+        let mut request = request("PUT", full());
+        request.extensions_mut().insert(Deadline::after(Duration::from_secs(5)));
+        request
+    };
+    let head = of_head(with_deadline());
+    assert_eq!(call(&mut usual, with_deadline()), head + 1);
+    assert_eq!(call(&mut timed, with_deadline()), head + 1);
+
+    // The bytes of the future, those of the attempt inside it apart.
+    let future = usual.call(request("GET", empty()));
+    let attempt = size_of::<Ready<Result<Response<Empty<Bytes>>, Infallible>>>();
+    let ours = size_of_val(&future) - attempt;
+    assert!(ours <= 424, "a call takes {ours} bytes beside its attempt");
+    drop(future);
+
+    // A clone of a client costs what a clone of the inner service does.
+    MAY_CLONE.store(1, Ordering::SeqCst);
+    assert_eq!(allocations_of(|| usual.clone()), 0);
+
+    // A retry: its box, its destination and the list of attempts; the owners of the head's buffer and
+    // the two parts of a map; the attempt's number among the extensions of one, the report among
+    // those of the other, three each. The first retry of all makes its destination's bucket.
+    let mut retried = Retry::new(RetryPolicy::http().backoff(Constant::immediate()), Instant);
+    let head = of_head(request("GET", empty()));
+    let mut refused_once = || {
+        REFUSALS.store(1, Ordering::SeqCst);
+        call(&mut retried, request("GET", empty()))
+    };
+    refused_once();
+    assert_eq!(refused_once(), head + 3 + 3 + 6);
+}

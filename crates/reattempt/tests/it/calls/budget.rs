@@ -1,0 +1,387 @@
+//! The budget in front of every retry.
+
+use std::io;
+use std::io::ErrorKind::ConnectionReset;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::BodyExt;
+use reattempt::{HedgeLayer, HedgePolicy, RetryLayer, RetryPolicy, retry};
+use reattempt_core::{Budget, Failure, Permit, PermitIssuer, StopReason, Unlimited, Verdict};
+use reattempt_replay::{ReplayBody, ReplayLimits};
+use tokio::task::JoinSet;
+use tokio_test::{assert_ready, task};
+use tower::retry::RetryLayer as StockLayer;
+use tower::{Layer, ServiceExt};
+
+use crate::calls::support::{
+    Act, ONE, Server, TWO, With, answer, failing, get, ms, options, policy, post, report_of,
+    request, server_failure, tokens, transient,
+};
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_takes_a_token_and_a_success_adds_a_tenth() {
+    let server = Server::statuses([503, 503, 200]);
+    let budget = tokens(10.0);
+    let client = RetryLayer::new(policy().budget(budget.clone())).layer(server);
+    client.clone().oneshot(get()).await.unwrap();
+    assert!((budget.balance("one.example") - 8.1).abs() < 1e-9);
+    for _ in 0..5 {
+        client.clone().oneshot(get()).await.unwrap();
+    }
+    assert!((budget.balance("one.example") - 8.6).abs() < 1e-9);
+}
+
+// trap 14
+#[tokio::test(start_paused = true)]
+async fn trap_14_failures_add_nothing_and_permanent_ones_do() {
+    let server = Server::by(|arrival, _| match arrival {
+        1..=3 => 503.into(),
+        4 => 404.into(),
+        _ => 503.into(),
+    });
+    let budget = tokens(10.0);
+    let client = RetryLayer::new(policy().budget(budget.clone())).layer(server);
+    client.clone().oneshot(get()).await.unwrap();
+    assert_eq!(budget.balance("one.example"), 8.0);
+    client.clone().oneshot(get()).await.unwrap();
+    assert!(
+        (budget.balance("one.example") - 8.1).abs() < 1e-9,
+        "the host is there: it answered 404"
+    );
+    client.oneshot(post()).await.unwrap();
+    assert!((budget.balance("one.example") - 8.1).abs() < 1e-9, "a 503 not retried is a 503 still");
+}
+
+/// Half of the errors are of a type that the layer does not know, and so end their calls at once.
+// trap 39
+#[tokio::test(start_paused = true)]
+async fn outage_of_unknown_errors_pays_no_retry() {
+    let server = Server::by(|arrival, _| match arrival % 2 {
+        0 => ConnectionReset.into(),
+        _ => Act::Error(io::Error::other("of an unknown type")),
+    });
+    let client = RetryLayer::new(policy().budget(tokens(10.0))).layer(server.clone());
+    for _ in 0..10_000 {
+        client.clone().oneshot(get()).await.unwrap_err();
+    }
+    assert_eq!(server.count(), 10_000 + 10);
+}
+
+/// Neither one that a classifier holds to be a success, nor one of the caller's own body.
+// trap 39
+#[tokio::test(start_paused = true)]
+async fn error_of_any_verdict_earns_no_credit() {
+    let verdicts = [Verdict::Success, Verdict::Permanent, transient(1)];
+    for verdict in verdicts {
+        let server = Server::by(|_, _| Act::Error(io::Error::other("of an unknown type")));
+        let budget = tokens(10.0);
+        let policy =
+            policy().max_attempts(2).protocol(|http| http.classify(move |_| Some(verdict)));
+        let client = RetryLayer::new(policy.budget(budget.clone())).layer(server);
+        drop(budget.acquire("one.example", &server_failure(503), ms(0)).unwrap().spend());
+        client.oneshot(get()).await.unwrap_err();
+        assert!(budget.balance("one.example") <= 9.0, "{verdict:?}");
+    }
+    let budget = tokens(10.0);
+    let server = Server::statuses([200]);
+    let client = RetryLayer::new(policy().budget(budget.clone())).layer(server);
+    drop(budget.acquire("one.example", &server_failure(503), ms(0)).unwrap().spend());
+    let put = Request::put(ONE).body(failing()).unwrap();
+    client.oneshot(put).await.unwrap_err();
+    assert_eq!(budget.balance("one.example"), 9.0);
+}
+
+// trap 15
+#[tokio::test(start_paused = true)]
+async fn trap_15_one_destination_does_not_starve_another() {
+    let server = Server::statuses([503]);
+    let client = RetryLayer::new(policy().budget(tokens(3.0))).layer(server.clone());
+    for _ in 0..10 {
+        client.clone().oneshot(request("GET", ONE, "")).await.unwrap();
+    }
+    assert_eq!(server.count(), 10 + 3);
+    client.oneshot(request("GET", TWO, "")).await.unwrap();
+    assert_eq!(server.count(), 10 + 3 + 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_key_of_the_budget_can_be_chosen() {
+    let server = Server::statuses([503]);
+    let policy =
+        policy().budget(tokens(3.0)).protocol(|http| http.destination(|_| "cluster".into()));
+    let client = RetryLayer::new(policy).layer(server.clone());
+    for uri in [ONE, TWO, ONE, TWO] {
+        client.clone().oneshot(request("GET", uri, "")).await.unwrap();
+    }
+    assert_eq!(server.count(), 4 + 3);
+    assert_eq!(client.policy().budget_ref().balance("cluster"), 0.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_without_an_authority_counts_for_its_host_header() {
+    let server = Server::statuses([503]);
+    let budget = tokens(10.0);
+    let client = RetryLayer::new(policy().budget(budget.clone())).layer(server);
+    let mut request = request("GET", "/path", "");
+    request.headers_mut().insert("host", "three.example".parse().unwrap());
+    client.oneshot(request).await.unwrap();
+    assert_eq!(budget.balance("three.example"), 8.0);
+}
+
+// trap 16
+#[tokio::test(start_paused = true)]
+async fn trap_16_with_no_token_left_the_outcome_is_handed_back_at_once() {
+    let server = Server::by(|_, _| Act::Answer(answer(503, "the last word")));
+    let client = RetryLayer::new(policy().budget(tokens(1.0))).layer(server.clone());
+    client.clone().oneshot(get()).await.unwrap();
+    assert_eq!(server.count(), 2);
+    let mut call = task::spawn(client.clone().oneshot(get()));
+    let response = assert_ready!(call.poll(), "without any sleeping").unwrap();
+    assert_eq!(report_of(&response).stop_reason(), StopReason::BudgetExhausted);
+    let body = assert_ready!(task::spawn(response.into_body().collect()).poll()).unwrap();
+    assert_eq!((body.to_bytes(), server.count()), ("the last word".into(), 3));
+    assert_eq!(client.policy().budget_ref().refusals(), 2);
+}
+
+// trap 16
+#[tokio::test(start_paused = true)]
+async fn trap_16_an_error_is_handed_back_at_once_too() {
+    let server = Server::by(|_, _| ConnectionReset.into());
+    let client = RetryLayer::new(policy().budget(tokens(1.0))).layer(server.clone());
+    client.clone().oneshot(get()).await.unwrap_err();
+    let mut call = task::spawn(client.oneshot(get()));
+    assert_eq!(assert_ready!(call.poll()).unwrap_err().attempt, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_refused_for_another_reason_takes_no_token() {
+    let server = Server::by(|_, _| Act::from(503).header("retry-after", "3600"));
+    let budget = tokens(10.0);
+    let client = RetryLayer::new(policy().budget(budget.clone())).layer(server);
+    client.clone().oneshot(get()).await.unwrap();
+    client.oneshot(post()).await.unwrap();
+    assert_eq!((budget.balance("one.example"), budget.refusals()), (10.0, 0));
+}
+
+// trap 13
+#[tokio::test(start_paused = true)]
+async fn trap_13_two_hundred_calls_at_once_spend_exactly_what_there_is() {
+    let server = Server::statuses([503]);
+    let budget = tokens(10.0);
+    let client = RetryLayer::new(policy().budget(budget.clone())).layer(server.clone());
+    let mut calls = JoinSet::new();
+    for _ in 0..200 {
+        calls.spawn(client.clone().oneshot(get()));
+    }
+    calls.join_all().await;
+    assert_eq!(server.count(), 200 + 10);
+    assert_eq!(budget.balance("one.example"), 0.0);
+}
+
+// trap 13
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn trap_13_on_several_threads_too() {
+    for _ in 0..20 {
+        // One call in four succeeds at the first attempt and adds a tenth of a token.
+        let server = Server::by(|_, head| match head.headers.contains_key("good") {
+            true => 200.into(),
+            false => 503.into(),
+        });
+        let policy =
+            policy().backoff(reattempt_schedule_fixed::Constant::new(std::time::Duration::ZERO));
+        let client = RetryLayer::new(policy.budget(tokens(10.0))).layer(server.clone());
+        let mut calls = JoinSet::new();
+        for number in 0..200 {
+            let mut request = get();
+            if number % 4 == 0 {
+                request.headers_mut().insert("good", "yes".parse().unwrap());
+            }
+            calls.spawn(client.clone().oneshot(request));
+        }
+        calls.join_all().await;
+        let retries = server.count() - 200;
+        // 10 at the start and at most 5 from 50 successes.
+        assert!((10..=15).contains(&retries), "{retries}");
+        let left = client.policy().budget_ref().balance("one.example");
+        assert!(left >= 0.0 && retries as f64 + left <= 15.0 + 1e-9, "{retries} and {left}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_budget_every_retry_is_granted() {
+    let server = Server::statuses([503]);
+    let client = RetryLayer::new(policy().budget(Unlimited)).layer(server.clone());
+    for _ in 0..50 {
+        client.clone().oneshot(get()).await.unwrap();
+    }
+    assert_eq!(server.count(), 150);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_host_has_one_bucket_however_it_is_written() {
+    let server = Server::statuses([503]);
+    let budget = tokens(10.0);
+    let client = RetryLayer::new(policy().budget(budget.clone())).layer(server);
+    for uri in ["http://one.example/", "http://ONE.example:80/", "http://user:secret@one.example/"]
+    {
+        client.clone().oneshot(request("GET", uri, "")).await.unwrap();
+    }
+    client.clone().oneshot(request("GET", "http://one.example:8080/", "")).await.unwrap();
+    assert_eq!((budget.balance("one.example"), budget.balance("one.example:8080")), (4.0, 8.0));
+    assert_eq!(budget.destinations().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_is_credited_though_its_call_was_never_to_be_retried() {
+    let server = Server::statuses([503, 503, 503, 200]);
+    let budget = tokens(10.0);
+    let client = RetryLayer::new(policy().budget(budget.clone())).layer(server);
+    client.clone().oneshot(get()).await.unwrap();
+    client.oneshot(get().with(options().never_retry())).await.unwrap();
+    assert!((budget.balance("one.example") - 8.1).abs() < 1e-9);
+}
+
+/// Counts the calls under way and the retries under way.
+#[derive(Clone, Default)]
+struct InFlight(Arc<[AtomicU32; 2]>);
+
+struct Place(InFlight, usize);
+
+impl PermitIssuer for Place {
+    fn give_back(&self, _: u32) {
+        self.0.0[self.1].fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn on_retry_end(&self, cost: u32, _: bool) {
+        self.give_back(cost);
+    }
+}
+
+impl InFlight {
+    fn permit(&self, of: usize) -> Permit {
+        self.0[of].fetch_add(1, Ordering::Relaxed);
+        Permit::new(Arc::new(Place(self.clone(), of)), 1)
+    }
+
+    fn counts(&self) -> [u32; 2] {
+        [0, 1].map(|of| self.0[of].load(Ordering::Relaxed))
+    }
+}
+
+impl Budget for InFlight {
+    fn acquire(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
+        Some(self.permit(1))
+    }
+
+    fn on_start(&self, destination: &str) -> Permit {
+        assert!(["one.example", ""].contains(&destination), "{destination}");
+        self.permit(0)
+    }
+
+    fn counts_calls(&self) -> bool {
+        true
+    }
+}
+
+/// SPEC §7: a budget can count the calls and the retries under way, however they end.
+#[tokio::test(start_paused = true)]
+async fn budget_counts_what_is_under_way() {
+    let budget = InFlight::default();
+    let policy = policy().budget(budget.clone());
+    let server = |status: u16| Server::by(move |_, _| Act::from(status).later(ms(10)));
+    for (status, options) in [(200, options()), (503, options()), (404, options().never_retry())] {
+        let mut call = task::spawn(
+            RetryLayer::new(policy.clone()).layer(server(status)).oneshot(get().with(options)),
+        );
+        assert!(call.poll().is_pending());
+        assert_eq!(budget.counts(), [1, 0], "{status}");
+        if status == 503 {
+            tokio::time::advance(ms(10)).await;
+            assert!(call.poll().is_pending());
+            assert_eq!(budget.counts(), [1, 1], "its retry waits");
+        }
+        call.await.unwrap();
+        assert_eq!(budget.counts(), [0, 0], "{status}");
+    }
+    let mut dropped = task::spawn(RetryLayer::new(policy).layer(server(200)).oneshot(get()));
+    assert!(dropped.poll().is_pending());
+    drop(dropped);
+    assert_eq!(budget.counts(), [0, 0]);
+}
+
+/// Drives a call whose attempts take 10 ms to its end, and another until it is dropped. If the call sends a
+/// second attempt, the budget grants that after `again` milliseconds.
+async fn assert_counted<F: Future>(budget: &InFlight, again: Option<u64>, call: impl Fn() -> F) {
+    let mut ended = task::spawn(call());
+    assert!(ended.poll().is_pending());
+    assert_eq!(budget.counts(), [1, 0], "it is under way");
+    if let Some(again) = again {
+        tokio::time::advance(ms(again)).await;
+        assert!(ended.poll().is_pending());
+        assert_eq!(budget.counts(), [1, 1], "so is its retry");
+    }
+    ended.await;
+    assert_eq!(budget.counts(), [0, 0], "it has ended");
+    let mut dropped = task::spawn(call());
+    assert!(dropped.poll().is_pending());
+    assert_eq!(budget.counts(), [1, 0], "it is under way");
+    drop(dropped);
+    assert_eq!(budget.counts(), [0, 0], "it was dropped");
+}
+
+/// SPEC §7: hedged calls are counted, also those that may not be hedged.
+#[tokio::test(start_paused = true)]
+async fn budget_counts_hedged_calls() {
+    let budget = InFlight::default();
+    let hedge = HedgePolicy::http().delay(ms(5)).budget(budget.clone());
+    for (status, request, again) in [
+        (200, get as fn() -> _, Some(5)),
+        (503, get, Some(5)),
+        (200, post, None),
+        (503, post, None),
+    ] {
+        let server = Server::by(move |_, _| Act::from(status).later(ms(10)));
+        let client = HedgeLayer::new(hedge.clone()).layer(server);
+        assert_counted(&budget, again, || client.clone().oneshot(request())).await;
+    }
+}
+
+/// SPEC §7: calls of the stock middleware are counted, however many share its service.
+#[tokio::test(start_paused = true)]
+async fn budget_counts_calls_of_the_stock_layer() {
+    let budget = InFlight::default();
+    let policy = policy().budget(budget.clone());
+    let replayable = || get().map(|body| ReplayBody::new(body, &ReplayLimits::default()));
+    for (status, again) in [(200, None), (503, Some(10)), (404, None)] {
+        let server = Server::by(move |_, _| Act::from(status).later(ms(10)));
+        let client = StockLayer::new(policy.clone()).layer(server);
+        assert_counted(&budget, again, || client.clone().oneshot(replayable())).await;
+        let mut calls = [(); 3].map(|()| task::spawn(client.clone().oneshot(replayable())));
+        for call in &mut calls {
+            assert!(call.poll().is_pending());
+        }
+        assert_eq!(budget.counts(), [3, 0]);
+        for call in calls {
+            call.await.unwrap();
+        }
+        assert_eq!(budget.counts(), [0, 0]);
+    }
+}
+
+/// SPEC §7: plain operations are counted from their first poll.
+#[tokio::test(start_paused = true)]
+async fn budget_counts_operations() {
+    let budget = InFlight::default();
+    let policy = RetryPolicy::operations().max_attempts(2).budget(budget.clone());
+    for (good, again) in [(true, None), (false, Some(10))] {
+        let operation = move || async move {
+            tokio::time::sleep(ms(10)).await;
+            if good { Ok(()) } else { Err("not there") }
+        };
+        let call = || std::future::IntoFuture::into_future(retry(&policy, operation));
+        assert_counted(&budget, again, call).await;
+    }
+}

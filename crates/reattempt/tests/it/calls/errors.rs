@@ -1,0 +1,108 @@
+//! Whose error a call ends with.
+
+use std::error::Error;
+use std::io::ErrorKind::{ConnectionRefused, ConnectionReset, InvalidData};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::Request;
+use http_body_util::BodyExt;
+use reattempt::{Report, RetryLayer};
+use reattempt_replay::ReplayBody;
+use tower::load_shed::error::Overloaded;
+use tower::{BoxError, Layer, ServiceExt, service_fn};
+
+use crate::calls::support::{
+    Act, Answer, Body, Broken, ONE, Server, answer, get, policy, post, request,
+};
+
+// trap 30
+#[tokio::test(start_paused = true)]
+async fn trap_30_the_error_is_of_the_inner_type_and_the_last_one() {
+    let server = Server::by(|_, _| ConnectionReset.into());
+    let result: Result<Answer, Broken> =
+        RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await;
+    let error = result.unwrap_err();
+    assert_eq!((error.attempt, server.count()), (3, 3));
+    let cause = error.source().unwrap().downcast_ref::<std::io::Error>().unwrap();
+    assert_eq!(cause.kind(), ConnectionReset);
+}
+
+// trap 30
+#[tokio::test(start_paused = true)]
+async fn trap_30_a_response_after_errors_and_an_error_after_responses() {
+    let server = Server::by(|arrival, _| match arrival {
+        3 => Act::Answer(answer(500, "the real thing")),
+        _ => ConnectionReset.into(),
+    });
+    let response = RetryLayer::new(policy()).layer(server).oneshot(get()).await.unwrap();
+    assert_eq!(response.status(), 500);
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "the real thing");
+
+    let server =
+        Server::by(|arrival, _| if arrival == 3 { InvalidData.into() } else { 503.into() });
+    let error = RetryLayer::new(policy()).layer(server).oneshot(get()).await.unwrap_err();
+    assert_eq!(error.attempt, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_nobody_knows_is_not_retried() {
+    let server = Server::by(|_, _| InvalidData.into());
+    let error = RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap_err();
+    assert_eq!((error.attempt, server.count()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_proves_nothing_was_sent_is_retried_for_every_method() {
+    let server = Server::by(|_, _| ConnectionRefused.into());
+    // Of a body that was read, the proof would not hold.
+    let post = request("POST", ONE, "");
+    let error = RetryLayer::new(policy()).layer(server.clone()).oneshot(post).await.unwrap_err();
+    assert_eq!((error.attempt, server.count()), (3, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_connection_is_retried_for_what_may_be_repeated_only() {
+    let server = Server::by(|_, _| ConnectionReset.into());
+    let client = RetryLayer::new(policy()).layer(server.clone());
+    client.clone().oneshot(post()).await.unwrap_err();
+    assert_eq!(server.count(), 1);
+    client.oneshot(get()).await.unwrap_err();
+    assert_eq!(server.count(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_succeeds_or_is_final_at_once_carries_no_report() {
+    for status in [200, 204, 302, 400, 404, 501] {
+        let server = Server::statuses([status]);
+        let response =
+            RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+        assert_eq!((response.status().as_u16(), server.count()), (status, 1));
+        assert!(response.extensions().get::<Report>().is_none());
+    }
+}
+
+/// tower's load shedder turns an attempt away before it is sent, so any request may be sent again, and the
+/// server's own response is what the caller gets.
+#[tokio::test(start_paused = true)]
+async fn overloaded_is_retried_as_not_sent() {
+    let server = Server::statuses([503, 200]);
+    let shed = Arc::new(AtomicUsize::new(0));
+    let inner = server.clone();
+    let service = service_fn(move |request: Request<ReplayBody<Body>>| {
+        let (inner, turned_away) =
+            (inner.clone(), shed.fetch_add(1, Ordering::SeqCst).is_multiple_of(2));
+        async move {
+            match turned_away {
+                true => Err(BoxError::from(Overloaded::new())),
+                false => inner.oneshot(request).await.map_err(BoxError::from),
+            }
+        }
+    });
+    let policy = policy().max_attempts(4).boxed_errors();
+    let client = RetryLayer::new(policy).layer(service);
+    let response = client.clone().oneshot(post()).await.unwrap();
+    assert_eq!((response.status(), server.times()), (503.try_into().unwrap(), vec![100]));
+    let response = client.oneshot(get()).await.unwrap();
+    assert_eq!((response.status(), server.count()), (200.try_into().unwrap(), 2));
+}

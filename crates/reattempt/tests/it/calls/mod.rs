@@ -1,0 +1,32 @@
+//! Whole calls through the public face of the crate, against a scripted server under a paused clock.
+
+pub(crate) mod support;
+
+mod auto_traits;
+mod bodies;
+mod boxed;
+mod budget;
+mod cancelling;
+mod cloned;
+mod credentials;
+mod deadlines;
+mod draining;
+mod errors;
+mod hearing;
+mod hook;
+mod instances;
+mod keys;
+mod memory;
+mod nesting;
+mod no_runtime;
+mod observing;
+mod options;
+mod order;
+mod passing;
+mod readiness;
+mod reports;
+mod safety;
+mod send;
+mod sharing;
+mod stock;
+mod timeouts;

@@ -1,0 +1,246 @@
+//! The same policy under tower's own `RetryLayer`.
+
+use std::io::ErrorKind::{ConnectionRefused, ConnectionReset};
+
+use http::Request;
+use reattempt::{AttemptNumber, Deadline, Report, ReportSlot};
+use reattempt_core::StopReason;
+use reattempt_replay::{ReplayBody, ReplayLimits};
+use reattempt_schedule_fixed::Linear;
+use tokio::time::advance;
+use tokio_test::{assert_pending, assert_ready, task};
+use tower::retry::RetryLayer as StockLayer;
+use tower::{Layer, Service, ServiceExt};
+
+use crate::calls::support::{
+    Act, Answer, Body, Broken, Log, Server, With, answer, get, ms, of_frames, options, policy,
+    post, put, report_of, tokens,
+};
+
+fn replayable(request: Request<Body>) -> Request<ReplayBody<Body>> {
+    request.map(|body| ReplayBody::new(body, &ReplayLimits::default()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_retried_on_schedule_with_the_whole_body() {
+    let server = Server::statuses([503, 503, 200]);
+    let client = StockLayer::new(policy()).layer(server.clone());
+    let response = client.oneshot(replayable(put())).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(server.times(), [0, 100, 200]);
+    let seen = server.seen();
+    assert!(seen.iter().all(|seen| seen.body.as_deref() == Some(b"hello")));
+    let numbers: Vec<_> = seen.iter().map(|seen| seen.number()).collect();
+    assert_eq!(numbers, [None, Some(2), Some(3)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_attempts_and_the_last_real_outcome() {
+    let server = Server::by(|arrival, _| match arrival {
+        3 => Act::Answer(answer(500, "the last")),
+        _ => ConnectionReset.into(),
+    });
+    let client = StockLayer::new(policy()).layer(server.clone());
+    let response = client.oneshot(replayable(get())).await.unwrap();
+    assert_eq!((response.status().as_u16(), server.count()), (500, 3));
+    let report = report_of(&response);
+    assert_eq!((report.attempts().len(), report.stop_reason()), (3, StopReason::AttemptsExhausted));
+
+    let server = Server::by(|_, _| ConnectionReset.into());
+    let client = StockLayer::new(policy()).layer(server.clone());
+    assert_eq!(client.oneshot(replayable(get())).await.unwrap_err().attempt, 3);
+}
+
+// trap 24
+#[tokio::test(start_paused = true)]
+async fn trap_24_a_post_is_repeated_only_where_that_is_safe() {
+    let server = Server::statuses([503]);
+    StockLayer::new(policy()).layer(server.clone()).oneshot(replayable(post())).await.unwrap();
+    assert_eq!(server.count(), 1);
+    let server = Server::by(|_, _| ConnectionRefused.into());
+    StockLayer::new(policy()).layer(server.clone()).oneshot(replayable(post())).await.unwrap_err();
+    assert_eq!(server.count(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_and_limits_are_obeyed() {
+    let server = Server::by(|_, _| Act::from(503).header("retry-after", "2"));
+    let client = StockLayer::new(policy().max_attempts(2)).layer(server.clone());
+    client.oneshot(replayable(get())).await.unwrap();
+    assert!((2000..=2201).contains(&server.times()[1]));
+
+    let server = Server::statuses([503]);
+    let client = StockLayer::new(policy().max_elapsed(ms(150))).layer(server.clone());
+    let response = client.oneshot(replayable(get())).await.unwrap();
+    assert_eq!(server.times(), [0, 100]);
+    assert_eq!(report_of(&response).stop_reason(), StopReason::ElapsedExhausted);
+
+    let server = Server::statuses([503]);
+    let client = StockLayer::new(policy()).layer(server.clone());
+    client.oneshot(replayable(get()).with(Deadline::after(ms(150)))).await.unwrap();
+    assert_eq!(server.times(), [0, 100]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_budget_is_shared_and_a_success_credited() {
+    let server = Server::statuses([503, 200]);
+    let policy = policy().budget(tokens(2.0));
+    let client = StockLayer::new(policy.clone()).layer(server.clone());
+    client.clone().oneshot(replayable(get())).await.unwrap();
+    assert!((policy.budget_ref().balance("one.example") - 1.1).abs() < 1e-9);
+
+    let server = Server::statuses([503]);
+    let client = StockLayer::new(policy).layer(server.clone());
+    let response = client.oneshot(replayable(get())).await.unwrap();
+    assert_eq!(server.count(), 2);
+    assert_eq!(report_of(&response).stop_reason(), StopReason::BudgetExhausted);
+}
+
+// trap 11
+#[tokio::test(start_paused = true)]
+async fn trap_11_a_call_dropped_in_the_wait_gives_its_token_back_and_one_that_was_sent_does_not() {
+    let server = Server::by(|arrival, _| if arrival == 1 { 503.into() } else { Act::Hang });
+    let budget = tokens(10.0);
+    let client = StockLayer::new(policy().budget(budget.clone())).layer(server.clone());
+    let mut call = task::spawn(client.clone().oneshot(replayable(get())));
+    assert_pending!(call.poll());
+    assert_eq!(budget.balance("one.example"), 9.0);
+    drop(call);
+    assert_eq!((budget.balance("one.example"), server.count()), (10.0, 1));
+
+    let server = Server::by(|arrival, _| if arrival == 1 { 503.into() } else { Act::Hang });
+    let client = StockLayer::new(policy().budget(budget.clone())).layer(server.clone());
+    let mut call = task::spawn(client.oneshot(replayable(get())));
+    assert_pending!(call.poll());
+    advance(ms(100)).await;
+    assert_pending!(call.poll());
+    assert_eq!(server.count(), 2);
+    drop(call);
+    assert_eq!(budget.balance("one.example"), 9.0);
+}
+
+// trap 10
+#[tokio::test(start_paused = true)]
+async fn trap_10_calls_do_not_share_their_state() {
+    let server = Server::statuses([503]);
+    let schedule = Linear::new(ms(100));
+    let client = StockLayer::new(policy().backoff(schedule)).layer(server.clone());
+    let mut first = task::spawn(client.clone().oneshot(replayable(get())));
+    assert_pending!(first.poll());
+    advance(ms(100)).await;
+    assert_pending!(first.poll());
+    assert_eq!(server.count(), 2);
+    let mut second = task::spawn(client.clone().oneshot(replayable(get())));
+    assert_pending!(second.poll());
+    advance(ms(100)).await;
+    assert_pending!(second.poll());
+    assert_eq!(server.count(), 4, "its first delay is the schedule's first");
+    advance(ms(100)).await;
+    assert_ready!(first.poll()).unwrap();
+    advance(ms(100)).await;
+    let response = assert_ready!(second.poll()).unwrap();
+    assert_eq!((report_of(&response).attempts().len(), server.count()), (3, 6));
+}
+
+async fn call<S>(client: &mut S, request: Request<ReplayBody<Body>>) -> Answer
+where
+    S: Service<Request<ReplayBody<Body>>, Response = Answer, Error = Broken>,
+{
+    client.ready().await.unwrap().call(request).await.unwrap()
+}
+
+// trap 10
+#[tokio::test(start_paused = true)]
+async fn trap_10_one_client_used_call_after_call_starts_afresh_each_time() {
+    let server = Server::statuses([503]);
+    let mut client = StockLayer::new(policy().budget(tokens(100.0))).layer(server.clone());
+    for calls in 1..=4 {
+        // One call is never retried, the next is: nothing of the one is left for the other.
+        let never = replayable(get()).with(options().never_retry());
+        call(&mut client, never).await;
+        let response = call(&mut client, replayable(get())).await;
+        assert_eq!(report_of(&response).attempts().len(), 3);
+        assert_eq!(server.count(), calls * 4);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn options_observers_and_slots_work() {
+    let server = Server::statuses([503]);
+    let log = Log::default();
+    let slot = ReportSlot::default();
+    let client = StockLayer::new(policy().observer(log.clone())).layer(server.clone());
+    let request =
+        replayable(post()).with(options().repeatable(true).max_attempts(2).report_to(&slot));
+    let response = client.oneshot(request).await.unwrap();
+    assert_eq!(server.count(), 2);
+    assert_eq!(
+        log.lines(),
+        [
+            "one.example: attempt 1: server (503)",
+            "one.example: attempt 2 in 100ms",
+            "one.example: attempt 2: server (503)",
+            "one.example: gave up after 2 attempts: all allowed attempts have been made",
+        ]
+    );
+    assert_eq!(slot.take().as_ref(), Some(report_of(&response)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_at_once_has_no_report_but_an_event_and_a_filled_slot() {
+    let log = Log::default();
+    let slot = ReportSlot::default();
+    let client = StockLayer::new(policy().observer(log.clone())).layer(Server::statuses([200]));
+    let request = replayable(get()).with(options().report_to(&slot));
+    let response = client.oneshot(request).await.unwrap();
+    assert!(response.extensions().get::<Report>().is_none());
+    assert_eq!(log.lines(), ["one.example: succeeded on attempt 1"]);
+    assert_eq!(slot.take().unwrap().retries(), 0);
+}
+
+// trap 04
+#[tokio::test(start_paused = true)]
+async fn trap_04_a_body_over_the_cap_is_sent_once() {
+    let server = Server::statuses([503]);
+    let body =
+        of_frames::<std::io::Error>([Ok("0123456789"), Ok("this is what does not fit any more")]);
+    let body = ReplayBody::new(body, &ReplayLimits::default().per_call(40));
+    let request = Request::put("http://one.example/").body(body).unwrap();
+    let response = StockLayer::new(policy()).layer(server.clone()).oneshot(request).await.unwrap();
+    assert_eq!((response.status().as_u16(), server.count()), (503, 1));
+    assert_eq!(report_of(&response).stop_reason(), StopReason::BodyNotKept);
+}
+
+#[tokio::test(start_paused = true)]
+async fn connect_and_upgrades_pass() {
+    let server = Server::statuses([503]);
+    let client = StockLayer::new(policy()).layer(server.clone());
+    client.oneshot(replayable(get().header("upgrade", "websocket"))).await.unwrap();
+    assert_eq!(server.count(), 1);
+    assert!(server.seen()[0].head.extensions.get::<AttemptNumber>().is_none());
+}
+
+// trap 23
+#[test]
+fn trap_23_without_a_runtime_the_outcome_is_handed_back() {
+    let server = Server::statuses([503]);
+    let client = StockLayer::new(policy()).layer(server.clone());
+    let mut call = task::spawn(client.oneshot(replayable(get())));
+    let response = assert_ready!(call.poll()).unwrap();
+    assert_eq!(report_of(&response).stop_reason(), StopReason::NoTimer);
+    assert_eq!(server.count(), 1);
+}
+
+// trap 39
+#[tokio::test(start_paused = true)]
+async fn stock_outage_of_unknown_errors_pays_none() {
+    let server = Server::by(|arrival, _| match arrival % 2 {
+        0 => ConnectionReset.into(),
+        _ => Act::Error(std::io::Error::other("of an unknown type")),
+    });
+    let client = StockLayer::new(policy().budget(tokens(10.0))).layer(server.clone());
+    for _ in 0..1_000 {
+        client.clone().oneshot(replayable(get())).await.unwrap_err();
+    }
+    assert_eq!(server.count(), 1_000 + 10);
+}

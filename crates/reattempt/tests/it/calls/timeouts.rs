@@ -1,0 +1,168 @@
+//! The time limit of each attempt.
+
+use std::io::ErrorKind::ConnectionReset;
+
+use reattempt::{AttemptOutcome, Deadline, ReportSlot, RetryLayer, TimeLimit, TimedOut};
+use reattempt_core::{FailureKind, StopReason};
+use tokio::time::{Instant, advance};
+use tokio_test::{assert_pending, task};
+use tower::{Layer, ServiceExt};
+
+use crate::calls::support::{Act, Broken, Server, With, get, ms, options, policy, post, report_of};
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_hangs_is_dropped_and_a_get_retried() {
+    let server = Server::by(|arrival, _| if arrival == 1 { Act::Hang } else { 200.into() });
+    let client = RetryLayer::new(policy().attempt_timeout(ms(50))).layer(server.clone());
+    let mut call = task::spawn(client.oneshot(get()));
+    assert_pending!(call.poll());
+    advance(ms(49)).await;
+    assert_pending!(call.poll());
+    assert_eq!(server.cancelled(), 0);
+    advance(ms(1)).await;
+    assert_pending!(call.poll());
+    assert_eq!((server.cancelled(), server.count()), (1, 1), "dropped before the wait begins");
+    let response = call.await.unwrap();
+    assert_eq!(server.times(), [0, 150]);
+    let report = report_of(&response);
+    let AttemptOutcome::Failed { failure, error } = &report.attempts()[0].outcome else {
+        panic!("{report}");
+    };
+    assert_eq!(failure.kind(), FailureKind::Timeout);
+    assert_eq!(error.as_deref(), Some("the attempt timed out after 50ms"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_post_that_hangs_is_not_retried() {
+    let server = Server::by(|_, _| Act::Hang);
+    let client = RetryLayer::new(policy().attempt_timeout(ms(50))).layer(server.clone());
+    let slot = ReportSlot::default();
+    let call = client.oneshot(post().with(options().report_to(&slot)));
+    let error = call.await.unwrap_err();
+    let timed_out = error.downcast_ref::<TimedOut>().unwrap();
+    assert_eq!((timed_out.limit(), timed_out.after()), (TimeLimit::Attempt, ms(50)));
+    assert!(timed_out.refused().is_none());
+    assert_eq!((server.count(), server.cancelled()), (1, 1));
+    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::NotRepeatable);
+    assert_eq!(error.to_string(), "the attempt timed out after 50ms");
+}
+
+// trap 30
+#[tokio::test(start_paused = true)]
+async fn trap_30_the_error_of_a_timeout_names_the_limit_and_holds_the_refused_head() {
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(500).header("x-why", "first"),
+        2 => Act::from(503).header("x-why", "second"),
+        _ => Act::Hang,
+    });
+    let client = RetryLayer::new(policy().attempt_timeout(ms(50))).layer(server.clone());
+    let error = client.oneshot(get()).await.unwrap_err();
+    let timed_out = error.downcast_ref::<TimedOut>().unwrap();
+    assert_eq!(timed_out.limit(), TimeLimit::Attempt);
+    let refused = timed_out.refused().unwrap();
+    assert_eq!(
+        (refused.status.as_u16(), refused.headers["x-why"].as_bytes()),
+        (503, &b"second"[..])
+    );
+    let text = "the attempt timed out after 50ms; the last answer was 503 Service Unavailable";
+    assert_eq!(error.to_string(), text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_refused_head_is_the_last_there_was_whatever_came_after_it() {
+    let server = Server::by(|arrival, _| match arrival {
+        1 => 503.into(),
+        2 => ConnectionReset.into(),
+        _ => Act::Hang,
+    });
+    let client = RetryLayer::new(policy().attempt_timeout(ms(50))).layer(server.clone());
+    let error = client.oneshot(get()).await.unwrap_err();
+    assert_eq!(error.downcast_ref::<TimedOut>().unwrap().refused().unwrap().status, 503);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_attempt_has_the_whole_time() {
+    let server = Server::by(|arrival, _| match arrival {
+        3 => Act::from(200).later(ms(40)),
+        _ => Act::from(503).later(ms(40)),
+    });
+    let client = RetryLayer::new(policy().attempt_timeout(ms(50))).layer(server.clone());
+    assert_eq!(client.oneshot(get()).await.unwrap().status(), 200);
+    assert_eq!((server.times(), server.cancelled()), (vec![0, 140, 280], 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_attempts_may_time_out() {
+    let server = Server::by(|_, _| Act::Hang);
+    let client = RetryLayer::new(policy().attempt_timeout(ms(50))).layer(server.clone());
+    let began = Instant::now();
+    let error = client.oneshot(get()).await.unwrap_err();
+    assert!(error.is::<TimedOut>());
+    assert_eq!(began.elapsed().as_millis(), 350);
+    assert_eq!((server.times(), server.cancelled()), (vec![0, 150, 300], 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_timeout_of_the_options_goes_before_that_of_the_policy() {
+    for (of_policy, of_call) in [(50, 20), (20, 50)] {
+        let server = Server::by(|_, _| Act::Hang);
+        let client = RetryLayer::new(policy().attempt_timeout(ms(of_policy))).layer(server.clone());
+        let request = post().with(options().attempt_timeout(ms(of_call)));
+        let error = client.oneshot(request).await.unwrap_err();
+        assert_eq!(error.downcast_ref::<TimedOut>().unwrap().after(), ms(of_call));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_timeout_of_the_options_needs_no_timeout_of_the_policy() {
+    let server = Server::by(|_, _| Act::Hang);
+    let client = RetryLayer::new(policy().boxed_errors()).layer(server.clone());
+    let request = post().with(options().attempt_timeout(ms(20)));
+    assert!(client.oneshot(request).await.unwrap_err().is::<TimedOut>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_timeout_of_the_options_interrupts_nothing_where_the_error_is_the_inner_ones() {
+    let server = Server::by(|_, _| Act::from(200).later(ms(500)));
+    let client = RetryLayer::new(policy()).layer(server.clone());
+    let request = get().with(options().attempt_timeout(ms(20)));
+    assert_eq!(client.oneshot(request).await.unwrap().status(), 200);
+    assert_eq!(server.cancelled(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_inner_error_is_found_in_the_box() {
+    let server = Server::by(|_, _| ConnectionReset.into());
+    let client = RetryLayer::new(policy().attempt_timeout(ms(50))).layer(server.clone());
+    let error = client.oneshot(get()).await.unwrap_err();
+    assert_eq!(error.downcast_ref::<Broken>().unwrap().attempt, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_cannot_be_retried_is_timed_out_all_the_same() {
+    let server = Server::by(|_, _| Act::Hang);
+    let client = RetryLayer::new(policy().attempt_timeout(ms(50))).layer(server.clone());
+    let error = client.oneshot(get().with(options().never_retry())).await.unwrap_err();
+    assert!(error.is::<TimedOut>());
+    assert_eq!((server.count(), server.cancelled()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_of_a_retry_layer_below_is_one_to_the_layer_above() {
+    let server = Server::by(|arrival, _| if arrival == 1 { Act::Hang } else { 200.into() });
+    let inner = RetryLayer::new(policy().max_attempts(1).attempt_timeout(ms(50)));
+    let outer = RetryLayer::new(policy().boxed_errors());
+    let response = outer.layer(inner.layer(server.clone())).oneshot(get()).await.unwrap();
+    assert_eq!((response.status().as_u16(), server.times()), (200, vec![0, 150]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_a_layer_below_has_met_is_the_end() {
+    let server = Server::by(|_, _| Act::Hang);
+    let layer = || RetryLayer::new(policy().boxed_errors());
+    let request = get().with(Deadline::after(ms(70)));
+    let began = Instant::now();
+    let error = layer().layer(layer().layer(server.clone())).oneshot(request).await.unwrap_err();
+    assert_eq!(error.downcast_ref::<TimedOut>().unwrap().limit(), TimeLimit::Deadline);
+    assert_eq!((server.count(), began.elapsed().as_millis()), (1, 70));
+}

@@ -1,0 +1,189 @@
+//! One attempt after the other (§2, §7, §9, §13): what each is sent by, what pushback cannot do, and
+//! what an attempt's end is judged by.
+
+use std::future::{Ready, ready};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use http::Request;
+use reattempt::{CallOptions, HedgeLayer, HedgePolicy, PeekTrailersLayer, ReportSlot, RetryLayer};
+use reattempt_core::StopReason;
+use reattempt_grpc::{Code, Throttle, Throttling};
+use tonic::body::Body;
+use tower::{Layer, Service, ServiceExt};
+
+use crate::grpc::support::{
+    Answer, Lost, Server, Step, call, call_within, ends_with, field, ms, policy, read, status,
+    streaming, trailers_only, with,
+};
+
+/// A balanced service: where a call goes is picked when it is readied.
+#[derive(Clone)]
+struct Balanced {
+    picks: Arc<Mutex<usize>>,
+    picked: Option<usize>,
+    called: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Service<Request<Body>> for Balanced {
+    type Response = Answer;
+    type Error = Lost;
+    type Future = Ready<Result<Answer, Lost>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Lost>> {
+        let mut picks = self.picks.lock().unwrap();
+        self.picked.get_or_insert_with(|| {
+            *picks += 1;
+            *picks
+        });
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<Body>) -> Self::Future {
+        let picked = self.picked.take().unwrap();
+        self.called.lock().unwrap().push(picked);
+        ready(Ok(trailers_only(if picked < 3 { Code::Unavailable } else { Code::Ok })))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn report_names_the_codes() {
+    let service = Balanced { picks: Arc::default(), picked: None, called: Arc::default() };
+    let slot = ReportSlot::default();
+    let client = RetryLayer::new(policy(0)).layer(service);
+    client.with_options(CallOptions::new().report_to(&slot)).oneshot(call()).await.unwrap();
+    let text = slot.take().unwrap().to_string();
+    assert_eq!(text.matches("server (UNAVAILABLE), next in 0ns").count(), 2, "{text}");
+}
+
+// CALL-4
+#[tokio::test(start_paused = true)]
+async fn call_4_every_attempt_is_sent_by_a_fresh_pick() {
+    let balanced = || Balanced { picks: Arc::default(), picked: None, called: Arc::default() };
+    let service = balanced();
+    RetryLayer::new(policy(0)).layer(service.clone()).oneshot(call()).await.unwrap();
+    assert_eq!(*service.called.lock().unwrap(), [1, 2, 3]);
+    let service = balanced();
+    let hedged = HedgeLayer::new(HedgePolicy::grpc().max_attempts(3).delay(ms(10)));
+    hedged.layer(service.clone()).oneshot(call()).await.unwrap();
+    assert_eq!(*service.called.lock().unwrap(), [1, 2, 3]);
+}
+
+/// How often a server is called whose every answer is this one, and why the call ends.
+async fn end_of(
+    answer: impl Fn() -> Answer + Send + Sync + 'static,
+    policy: reattempt::RetryPolicy<reattempt::Grpc, reattempt_schedule_fixed::Constant, Throttle>,
+    request: Request<Body>,
+) -> (usize, StopReason) {
+    let server = Server::at_once(move |_| answer());
+    let slot = ReportSlot::default();
+    let client = RetryLayer::new(policy).layer(server.clone());
+    let client = client.with_options(CallOptions::new().report_to(&slot));
+    read(client.oneshot(request).await.unwrap()).await;
+    (server.count(), slot.take().unwrap().stop_reason())
+}
+
+// PB-6
+#[tokio::test(start_paused = true)]
+async fn pb_6_pushback_beats_neither_attempts_nor_deadline_nor_commit_nor_throttle() {
+    let pushed = || with(trailers_only(Code::Unavailable), "grpc-retry-pushback-ms", "10");
+    let open = || policy(0).max_attempts(4).budget(Throttle::new(None));
+    assert_eq!(end_of(pushed, open(), call()).await, (4, StopReason::AttemptsExhausted));
+    let late = call_within("15m");
+    assert_eq!(end_of(pushed, open(), late).await, (2, StopReason::DeadlineExceeded));
+    let throttled = Throttle::new(Some(Throttling::new(4.0, 0.1).unwrap()));
+    let throttled = policy(0).max_attempts(4).budget(throttled);
+    assert_eq!(end_of(pushed, throttled, call()).await, (2, StopReason::BudgetExhausted));
+    let committed = || {
+        let mut trailers = status(Code::Unavailable);
+        trailers.extend(field("grpc-retry-pushback-ms", "10"));
+        streaming([Step::Data("message"), Step::Trailers(trailers)])
+    };
+    assert_eq!(end_of(committed, open(), call()).await, (1, StopReason::Succeeded));
+}
+
+/// Beside the headers of an answer it is none: not where they commit the call, and not where trailers
+/// that follow them are looked at.
+// PB-1
+#[tokio::test(start_paused = true)]
+async fn pb_1_pushback_is_read_from_trailers_and_not_from_the_headers_before_them() {
+    for value in ["-1", "700"] {
+        let server = || {
+            Server::at_once(move |number| match number {
+                1 => {
+                    let trailers = Step::Trailers(status(Code::Unavailable));
+                    with(streaming([trailers]), "grpc-retry-pushback-ms", value)
+                }
+                _ => ends_with(Code::Ok),
+            })
+        };
+        let (committed, looked_at) = (server(), server());
+        let client = RetryLayer::new(policy(20)).layer(committed.clone());
+        let (code, _) = read(client.oneshot(call()).await.unwrap()).await;
+        assert_eq!((code, committed.count()), (Some(Code::Unavailable), 1), "{value}");
+        let peeking = PeekTrailersLayer::new(ms(50)).layer(looked_at.clone());
+        RetryLayer::new(policy(20)).layer(peeking).oneshot(call()).await.unwrap();
+        assert_eq!(looked_at.times(), [0, 20], "{value}");
+    }
+}
+
+/// What stands below the layer may rewrite a status; the layer knows of no other.
+// OUT-4
+#[tokio::test(start_paused = true)]
+async fn out_4_the_status_that_the_layer_sees_decides() {
+    for (sent, seen, attempts) in
+        [(Code::NotFound, Code::Unavailable, 2), (Code::Unavailable, Code::NotFound, 1)]
+    {
+        let server = Server::at_once(move |number| match number {
+            1 => trailers_only(sent),
+            _ => ends_with(Code::Ok),
+        });
+        let rewriting = server.clone().map_response(move |mut answer: Answer| {
+            if answer.headers().contains_key("grpc-status") {
+                answer.headers_mut().extend(status(seen));
+            }
+            answer
+        });
+        RetryLayer::new(policy(0)).layer(rewriting).oneshot(call()).await.unwrap();
+        assert_eq!(server.count(), attempts, "{sent} as {seen}");
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Method(&'static str);
+
+/// Extensions are cloned for each attempt, the method's name that a generated client puts there among
+/// them, and what one attempt does to its own the next one does not see.
+// TN-3
+#[tokio::test(start_paused = true)]
+async fn tn_3_each_attempt_has_the_extensions_of_the_call() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (noted, method) = (Arc::clone(&seen), Method("service/method"));
+    let server = tower::service_fn(move |mut request: Request<Body>| {
+        let found = request.extensions_mut().remove::<Method>();
+        noted.lock().unwrap().push((found, request.uri().clone(), request.method().clone()));
+        ready(Ok::<_, Lost>(trailers_only(Code::Unavailable)))
+    });
+    let request = crate::grpc::support::call_with(method.clone());
+    let expected = (Some(method), request.uri().clone(), request.method().clone());
+    RetryLayer::new(policy(0)).layer(server).oneshot(request).await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), vec![expected; 3]);
+}
+
+/// No attempt has a time limit of its own unless one is asked for, in code; then it is an attempt that
+/// failed, and not the end of the call.
+// DL-5, DL-6
+#[tokio::test(start_paused = true)]
+async fn dl_5_dl_6_an_attempt_takes_as_long_as_it_likes_unless_the_client_limits_it() {
+    const DAYS: u64 = 10 * 24 * 3_600_000;
+    let slow =
+        || Server::by(|number| (if number == 1 { DAYS } else { 0 }, Ok(ends_with(Code::Ok))));
+    let server = slow();
+    RetryLayer::new(policy(0)).layer(server.clone()).oneshot(call()).await.unwrap();
+    assert_eq!(server.count(), 1);
+    let server = slow();
+    let client = RetryLayer::new(policy(0).attempt_timeout(ms(500))).layer(server.clone());
+    let options = CallOptions::new().repeatable(true);
+    client.oneshot(crate::grpc::support::call_with(options)).await.unwrap();
+    assert_eq!(server.times(), [0, 500]);
+}

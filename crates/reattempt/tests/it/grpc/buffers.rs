@@ -1,0 +1,354 @@
+//! What is kept of a request while its call may still be sent again (§3, §4): what counts, what does
+//! not fit, and when it is let go.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt};
+use http::Request;
+use http_body::Frame;
+use http_body_util::BodyExt;
+use reattempt::{Grpc, Report, RetryLayer, RetryPolicy, ServiceConfigLayer};
+use reattempt_core::StopReason;
+use reattempt_grpc::{Code, ServiceConfig};
+use reattempt_replay::{ReplayLimits, ReplayMemory};
+use reattempt_schedule_fixed::Constant;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::advance;
+use tokio_test::task;
+use tonic::body::Body;
+use tower::{Layer, Service};
+
+use crate::grpc::support::{
+    Answer, Lost, Reply, Step, call_within, ms, policy, streaming, trailers_only,
+};
+
+/// The messages of a caller, as a test says them; they end when its sender is dropped.
+struct Spoken(mpsc::UnboundedReceiver<Bytes>);
+
+impl http_body::Body for Spoken {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(cx).map(|data| data.map(|data| Ok(Frame::data(data))))
+    }
+}
+
+/// An attempt that has arrived: what it uploads, and where to answer it.
+struct Arrived {
+    upload: Body,
+    answer: oneshot::Sender<Answer>,
+}
+
+impl Arrived {
+    /// So many bytes of the upload that are there by now, and whether it has ended.
+    fn read(&mut self) -> (usize, bool) {
+        let mut bytes = 0;
+        loop {
+            match task::spawn(self.upload.frame()).poll() {
+                Poll::Pending => return (bytes, false),
+                Poll::Ready(None) => return (bytes, true),
+                Poll::Ready(Some(frame)) => bytes += frame.unwrap().into_data().unwrap().len(),
+            }
+        }
+    }
+}
+
+/// A server that hands each attempt to the test.
+#[derive(Clone)]
+struct Handing(mpsc::UnboundedSender<Arrived>);
+
+impl Service<Request<Body>> for Handing {
+    type Response = Answer;
+    type Error = Lost;
+    type Future = BoxFuture<'static, Result<Answer, Lost>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Lost>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (answer, answered) = oneshot::channel();
+        let upload = request.into_body();
+        assert!(self.0.send(Arrived { upload, answer }).is_ok(), "the test is over");
+        async { Ok(answered.await.unwrap()) }.boxed()
+    }
+}
+
+/// A call under way, with all that a test has a hand in.
+struct Scene {
+    call: task::Spawn<BoxFuture<'static, Result<Reply, Lost>>>,
+    speak: mpsc::UnboundedSender<Bytes>,
+    arrivals: mpsc::UnboundedReceiver<Arrived>,
+}
+
+impl Scene {
+    /// A call by the client that `wrap` makes of the server.
+    fn of<S>(wrap: impl FnOnce(Handing) -> S) -> Self
+    where
+        S: Service<Request<Body>, Response = Reply, Error = Lost>,
+        S::Future: Send + 'static,
+    {
+        let (arrive, arrivals) = mpsc::unbounded_channel();
+        let (speak, spoken) = mpsc::unbounded_channel();
+        let mut request = call_within("60S");
+        *request.body_mut() = Body::new(Spoken(spoken));
+        let call = task::spawn(wrap(Handing(arrive)).call(request).boxed());
+        let mut scene = Self { call, speak, arrivals };
+        assert!(scene.goes_on());
+        scene
+    }
+
+    /// A call under this policy, and what its layer keeps.
+    fn new(policy: RetryPolicy<Grpc, Constant>, limits: ReplayLimits) -> (Self, ReplayMemory) {
+        let memory = ReplayMemory::new(1 << 20);
+        let policy = policy.protocol(|grpc| grpc.replay(limits.memory(memory.clone())));
+        (Self::of(|server| RetryLayer::new(policy).layer(server)), memory)
+    }
+
+    /// Polls the call, which is not over.
+    fn goes_on(&mut self) -> bool {
+        self.call.poll().is_pending()
+    }
+
+    /// Polls the call, which is over. Returns the status in the head of its answer, and why it ended.
+    fn ended(&mut self) -> (Option<Code>, Option<StopReason>) {
+        let Poll::Ready(Ok(reply)) = self.call.poll() else { panic!("it goes on, or has failed") };
+        let status = reply.headers().get("grpc-status");
+        let report = reply.extensions().get::<Report>();
+        (status.map(|code| Code::from_bytes(code.as_bytes())), report.map(Report::stop_reason))
+    }
+
+    fn say(&self, length: usize) {
+        self.speak.send(vec![7; length].into()).unwrap();
+    }
+
+    fn arrived(&mut self) -> Arrived {
+        self.arrivals.try_recv().unwrap()
+    }
+}
+
+/// The attempt was refused in a way that is worth a retry.
+fn refuse(attempt: Arrived) -> Body {
+    answer(attempt, trailers_only(Code::Unavailable))
+}
+
+fn answer(attempt: Arrived, with: Answer) -> Body {
+    assert!(attempt.answer.send(with).is_ok(), "the attempt was dropped");
+    attempt.upload
+}
+
+fn limits(per_call: usize) -> ReplayLimits {
+    ReplayLimits::default().per_call(per_call)
+}
+
+/// Strictly more than the limit is too much, and what counts is what goes out: a message with its
+/// prefix, as it was framed.
+// BUF-3, BUF-4
+#[tokio::test(start_paused = true)]
+async fn buf_3_buf_4_frames_count_with_their_prefix_and_only_more_than_the_limit_is_too_much() {
+    for (message, retried) in [(995, true), (996, false)] {
+        let (mut scene, _) = Scene::new(policy(0), limits(1000));
+        let mut first = scene.arrived();
+        scene.say(5 + message);
+        assert_eq!(first.read(), (5 + message, false));
+        refuse(first);
+        assert_eq!((scene.goes_on(), scene.arrivals.len()), (retried, usize::from(retried)));
+    }
+}
+
+// BUF-5
+#[tokio::test(start_paused = true)]
+async fn buf_5_256_kib_are_kept_unless_the_policy_says_otherwise() {
+    const PART: usize = 64 * 1024;
+    for (last, retried) in [(PART, true), (PART + 1, false)] {
+        let mut scene = Scene::of(|server| RetryLayer::new(policy(0)).layer(server));
+        let mut first = scene.arrived();
+        for length in [PART, PART, PART, last] {
+            scene.say(length);
+        }
+        assert_eq!(first.read(), (3 * PART + last, false));
+        refuse(first);
+        assert_eq!((scene.goes_on(), scene.arrivals.len()), (retried, usize::from(retried)));
+    }
+}
+
+/// The limits are the client's own, on its policy; a config that speaks of them is not listened to.
+// BUF-1
+#[tokio::test(start_paused = true)]
+async fn buf_1_the_limits_are_the_clients_and_never_the_configs() {
+    let text = r#"{"methodConfig": [{"name": [{}],
+        "retryPolicy": {
+            "maxAttempts": 2, "initialBackoff": "0.000000001s", "maxBackoff": "0.000000001s",
+            "backoffMultiplier": 1, "retryableStatusCodes": [14], "perRpcBufferLimit": 1
+        },
+        "perRpcBufferLimit": 1}], "perRpcBufferLimit": 1, "retryBufferSize": "1"}"#;
+    for (kept, retried) in [(100, true), (99, false)] {
+        let layer = ServiceConfigLayer::new(ServiceConfig::parse(text).unwrap())
+            .retries(|policy| policy.protocol(|grpc| grpc.replay(limits(kept))));
+        let mut scene = Scene::of(|server| layer.layer(server));
+        let mut first = scene.arrived();
+        scene.say(100);
+        assert_eq!(first.read(), (100, false));
+        refuse(first);
+        assert_eq!(scene.goes_on(), retried, "{kept}");
+        if retried {
+            advance(ms(1)).await;
+            assert!(scene.goes_on());
+            assert_eq!(scene.arrived().read(), (100, false));
+        }
+    }
+}
+
+/// What overflows goes out after all that was replayed, on the attempt that is under way.
+// COM-2, BUF-6
+#[tokio::test(start_paused = true)]
+async fn com_2_buf_6_what_does_not_fit_waits_its_turn_and_ends_the_keeping() {
+    let (mut scene, memory) = Scene::new(policy(0), limits(100));
+    let mut first = scene.arrived();
+    scene.say(40);
+    assert_eq!(first.read(), (40, false));
+    refuse(first);
+    assert!(scene.goes_on());
+    scene.say(50);
+    scene.say(70);
+    let mut second = scene.arrived();
+    let mut lengths = Vec::new();
+    for _ in 0..3 {
+        let frame = second.upload.frame().await.unwrap().unwrap();
+        lengths.push((frame.into_data().unwrap().len(), memory.used()));
+    }
+    assert_eq!(lengths, [(40, 40), (50, 90), (70, 0)], "in order, and nothing is kept of the last");
+    scene.say(1000);
+    assert_eq!(second.read(), (1000, false), "and it is still sent to its end");
+    refuse(second);
+    assert_eq!(scene.ended(), (Some(Code::Unavailable), Some(StopReason::BodyNotKept)));
+    assert_eq!(scene.arrivals.len(), 0);
+}
+
+/// In a wait nothing is read of the request, so that nothing can overflow; what the caller has ready by
+/// then does so on the attempt that follows, which is made all the same, and is the last.
+// BUF-7, BUF-12
+#[tokio::test(start_paused = true)]
+async fn buf_7_buf_12_in_a_wait_nothing_is_read_and_the_scheduled_attempt_is_made() {
+    let (mut scene, memory) = Scene::new(policy(50), limits(100));
+    let mut first = scene.arrived();
+    scene.say(40);
+    assert_eq!(first.read(), (40, false));
+    refuse(first);
+    assert!(scene.goes_on());
+    for _ in 0..10 {
+        scene.say(100);
+    }
+    assert!(scene.goes_on());
+    assert_eq!(memory.used(), 40);
+    advance(ms(50)).await;
+    assert!(scene.goes_on());
+    let mut second = scene.arrived();
+    assert_eq!(second.read(), (1040, false));
+    refuse(second);
+    assert_eq!(scene.ended(), (Some(Code::Unavailable), Some(StopReason::BodyNotKept)));
+    assert_eq!(scene.arrivals.len(), 0);
+}
+
+/// Once an answer has come, what was kept is let go: at once what the attempt has sent, and the rest as
+/// it is replayed.
+// COM-6, BUF-9
+#[tokio::test(start_paused = true)]
+async fn com_6_buf_9_the_commit_gives_back_what_was_kept() {
+    for replayed_before in [true, false] {
+        let (mut scene, memory) = Scene::new(policy(0), limits(10_000));
+        let mut first = scene.arrived();
+        scene.say(1000);
+        assert_eq!(first.read(), (1000, false));
+        let _upload = refuse(first);
+        assert!(scene.goes_on());
+        let mut second = scene.arrived();
+        if replayed_before {
+            assert_eq!(second.read(), (1000, false));
+        }
+        assert_eq!(memory.used(), 1000);
+        let upload = answer(second, streaming([Step::Hang]));
+        let Poll::Ready(Ok(_reply)) = scene.call.poll() else { panic!("the answer is there") };
+        assert_eq!(memory.used(), if replayed_before { 0 } else { 1000 });
+        let mut second = Arrived { upload, answer: oneshot::channel().0 };
+        scene.say(5000);
+        assert_eq!(second.read(), (if replayed_before { 5000 } else { 6000 }, false));
+        assert_eq!(memory.used(), 0);
+    }
+}
+
+/// A decision not to retry, the deadline, and the caller's loss of interest.
+// COM-4, BUF-9
+#[tokio::test(start_paused = true)]
+async fn com_4_buf_9_every_end_of_a_call_gives_back_what_was_kept() {
+    for end in ["decision", "deadline", "cancel"] {
+        let (mut scene, memory) = Scene::new(policy(0), limits(10_000));
+        let mut attempt = scene.arrived();
+        scene.say(1000);
+        assert_eq!(attempt.read(), (1000, false));
+        assert_eq!(memory.used(), 1000, "{end}");
+        // Whoever sends the attempt may hold on to its body for a while.
+        let _upload = match end {
+            "decision" => {
+                let upload = answer(attempt, trailers_only(Code::NotFound));
+                assert_eq!(scene.ended().0, Some(Code::NotFound));
+                upload
+            }
+            "deadline" => {
+                advance(ms(60_000)).await;
+                assert_eq!(scene.ended().0, Some(Code::DeadlineExceeded));
+                attempt.upload
+            }
+            _ => {
+                drop(scene);
+                attempt.upload
+            }
+        };
+        assert_eq!(memory.used(), 0, "{end}");
+    }
+}
+
+/// The last attempt needs nothing to be kept, unless it could still be replaced.
+// COM-5
+#[tokio::test(start_paused = true)]
+async fn com_5_the_last_attempt_keeps_nothing_where_it_cannot_be_replaced() {
+    for (replaced, kept) in [(false, 0), (true, 1000)] {
+        let policy = policy(0).max_attempts(2).protocol(|grpc| grpc.transparent_retries(replaced));
+        let (mut scene, memory) = Scene::new(policy, limits(10_000));
+        let mut first = scene.arrived();
+        scene.say(1000);
+        assert_eq!(first.read(), (1000, false));
+        refuse(first);
+        assert!(scene.goes_on());
+        let mut second = scene.arrived();
+        assert_eq!(second.read(), (1000, false));
+        assert_eq!(memory.used(), kept);
+    }
+}
+
+/// All calls of a layer share one bound, and a call for which there is no room is sent, and not retried.
+// BUF-2, BUF-5
+#[tokio::test(start_paused = true)]
+async fn buf_2_buf_5_past_the_bound_of_all_calls_one_is_sent_and_not_kept() {
+    let bound = ReplayLimits::default().memory(ReplayMemory::new(100));
+    let layer = RetryLayer::new(policy(0).protocol(|grpc| grpc.replay(bound)));
+    let [mut first, mut second] =
+        std::array::from_fn(|_| Scene::of(|server| layer.clone().layer(server)));
+    let [mut kept, mut passed] = [&mut first, &mut second].map(|scene| {
+        scene.say(60);
+        scene.arrived()
+    });
+    assert_eq!((kept.read(), passed.read()), ((60, false), (60, false)));
+    refuse(passed);
+    assert_eq!(second.ended(), (Some(Code::Unavailable), Some(StopReason::BodyNotKept)));
+    refuse(kept);
+    assert!(first.goes_on());
+    assert_eq!(first.arrived().read(), (60, false));
+}

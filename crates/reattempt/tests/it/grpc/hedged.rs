@@ -1,0 +1,74 @@
+//! Hedged calls to their very end: what their winner's status means to the throttle, and how long its
+//! answer may take.
+
+use reattempt::{CallOptions, Grpc, HedgeLayer, HedgePolicy, ServiceConfigLayer};
+use reattempt_grpc::{Code, ServiceConfig, Throttle};
+use tokio::time::Instant;
+use tower::{Layer, ServiceExt};
+
+use crate::grpc::support::{
+    Answer, Server, Step, call, call_with, call_within, change, ends_with, ms, read, streaming,
+    throttle, trailers_only,
+};
+
+fn policy() -> HedgePolicy<Grpc> {
+    HedgePolicy::grpc().max_attempts(3).delay(ms(100))
+}
+
+/// The first attempt takes long, so that the second wins with this answer. Returns what that does to the
+/// throttle.
+async fn cost(policy: HedgePolicy<Grpc>, answer: fn() -> Answer) -> i64 {
+    let server = Server::by(move |number| (if number == 1 { 1000 } else { 10 }, Ok(answer())));
+    let throttle = throttle();
+    let client = HedgeLayer::new(policy.budget(throttle.clone())).layer(server);
+    let reply = client.oneshot(call()).await.unwrap();
+    read(reply).await;
+    change(&throttle)
+}
+
+// THR-3, THR-4
+#[tokio::test(start_paused = true)]
+async fn thr_3_thr_4_the_winners_status_is_credited_or_costs_a_token() {
+    assert_eq!(cost(policy(), || ends_with(Code::Ok)).await, 100);
+    assert_eq!(cost(policy(), || trailers_only(Code::Ok)).await, 100);
+    assert_eq!(cost(policy(), || ends_with(Code::Unavailable)).await, -1000);
+    assert_eq!(cost(policy(), || ends_with(Code::NotFound)).await, 0);
+}
+
+/// Whatever keeps a call from being hedged, its success is one.
+// THR-4
+#[tokio::test(start_paused = true)]
+async fn thr_4_a_call_that_is_not_to_be_hedged_is_credited_as_well() {
+    for answer in [|| ends_with(Code::Ok), || trailers_only(Code::Ok)] {
+        assert_eq!(cost(policy().max_attempts(1), answer).await, 100);
+
+        let throttle = throttle();
+        let client = HedgeLayer::new(policy().budget(throttle.clone()));
+        let client = client.layer(Server::at_once(move |_| answer()));
+        let never = call_with(CallOptions::new().never_retry());
+        read(client.oneshot(never).await.unwrap()).await;
+        assert_eq!(change(&throttle), 100);
+
+        let text = r#"{
+            "methodConfig": [{"name": [{}], "hedgingPolicy": {"maxAttempts": 2}}],
+            "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}
+        }"#;
+        let layer = ServiceConfigLayer::new(ServiceConfig::parse(text).unwrap()).max_attempts(1);
+        let throttle: Throttle = layer.handle().throttle().clone();
+        throttle.failed();
+        let client = layer.layer(Server::at_once(move |_| answer()));
+        read(client.oneshot(call()).await.unwrap()).await;
+        assert_eq!(change(&throttle), 100);
+    }
+}
+
+// CALL-5, HG-11
+#[tokio::test(start_paused = true)]
+async fn call_5_hg_11_the_deadline_ends_the_winners_answer_too() {
+    let server = Server::at_once(|_| streaming([Step::Data("a"), Step::Hang]));
+    let began = Instant::now();
+    let client = HedgeLayer::new(policy()).layer(server);
+    let reply = client.oneshot(call_within("250m")).await.unwrap();
+    assert_eq!(read(reply).await, (Some(Code::DeadlineExceeded), "a".to_owned()));
+    assert_eq!(began.elapsed(), ms(250));
+}

@@ -1,0 +1,251 @@
+//! What a hostile server, or a careless caller, can do to a gRPC call.
+
+use std::io::{self, ErrorKind};
+
+use http_body_util::BodyExt;
+use reattempt::{
+    CallOptions, HedgeLayer, HedgePolicy, PeekTrailersLayer, RetryLayer, ServiceConfigLayer,
+};
+use reattempt_control::RetryBudget;
+use reattempt_grpc::{Code, ServiceConfig, ServiceConfigHandle, parse_grpc_timeout};
+use tokio::time::Instant;
+use tower::{Layer, ServiceBuilder, ServiceExt};
+
+use crate::grpc::support::{
+    Server, Step, call, call_with, call_within, change, ends_with, field, lost, ms, policy, read,
+    status, streaming, throttle, trailers_only, with,
+};
+
+fn config(policy: &str) -> ServiceConfig {
+    let text = format!(
+        r#"{{"methodConfig": [{{"name": [{{}}]{policy}}}],
+        "retryThrottling": {{"maxTokens": 10, "tokenRatio": 0.1}}}}"#
+    );
+    ServiceConfig::parse(&text).unwrap()
+}
+
+const HEDGED: &str =
+    r#", "hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.01s", "nonFatalStatusCodes": []}"#;
+const RETRIED: &str = r#", "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.01s",
+    "maxBackoff": "0.01s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}"#;
+
+/// The largest figures of each unit are waited for, and every attempt is told a figure that a server can
+/// read; no time at all is over before anything is sent.
+// DL-9
+#[tokio::test(start_paused = true)]
+async fn dl_9_extreme_timeouts_are_kept() {
+    for unit in ["H", "M", "S", "m", "u", "n"] {
+        let field = format!("99999999{unit}");
+        let server = Server::by(|number| match number {
+            1 => (1, Ok(trailers_only(Code::Unavailable))),
+            _ => (1, Ok(ends_with(Code::Ok))),
+        });
+        let client = RetryLayer::new(policy(1)).layer(server.clone());
+        let reply = read(client.oneshot(call_within(&field)).await.unwrap()).await;
+        assert_eq!(reply.0, Some(Code::Ok), "{field}");
+        for told in server.fields("grpc-timeout") {
+            assert!(parse_grpc_timeout(told.unwrap().as_bytes()).is_some(), "{field}");
+        }
+        let none = format!("00000000{unit}");
+        let server = Server::at_once(|_| ends_with(Code::Ok));
+        let client = RetryLayer::new(policy(1)).layer(server.clone());
+        let reply = read(client.oneshot(call_within(&none)).await.unwrap()).await;
+        assert_eq!((reply.0, server.count()), (Some(Code::DeadlineExceeded), 0), "{none}");
+    }
+}
+
+/// A message of thousands of frames of one byte, and empty frames between them, comes as it was sent; its
+/// success counts once.
+#[tokio::test(start_paused = true)]
+async fn one_byte_frames_come_as_they_were_sent() {
+    let steps = || {
+        let bytes = (0..5000).flat_map(|_| [Step::Data("a"), Step::Data("")]);
+        bytes.chain([Step::Trailers(status(Code::Ok))]).collect::<Vec<_>>()
+    };
+    let throttle = throttle();
+    let client = RetryLayer::new(policy(1).budget(throttle.clone()));
+    let client = client.layer(Server::at_once(move |_| streaming(steps())));
+    let reply = read(client.oneshot(call_within("1H")).await.unwrap()).await;
+    assert_eq!((reply.0, reply.1.len()), (Some(Code::Ok), 5000));
+    assert_eq!(change(&throttle), 100);
+}
+
+/// An answer that is dropped after any of its frames counts for nothing, and never twice.
+// THR-4
+#[tokio::test(start_paused = true)]
+async fn thr_4_dropped_body_counts_for_nothing() {
+    for frames in 0..=4 {
+        for code in [Code::Ok, Code::Unavailable] {
+            let steps = move || [Step::Data("a"), Step::Data("b"), Step::Trailers(status(code))];
+            let throttle = throttle();
+            let client = RetryLayer::new(policy(1).budget(throttle.clone()));
+            let client = client.layer(Server::at_once(move |_| streaming(steps())));
+            let mut body = client.oneshot(call()).await.unwrap().into_body();
+            for _ in 0..frames {
+                let _ = body.frame().await;
+            }
+            drop(body);
+            let expected = match (frames >= 3, code) {
+                (false, _) => 0,
+                (true, Code::Ok) => 100,
+                (true, _) => -1000,
+            };
+            assert_eq!(change(&throttle), expected, "{frames} {code}");
+        }
+    }
+}
+
+/// Wherever a call is dropped, what it took for a retry that was not sent goes back.
+// trap 11
+#[tokio::test(start_paused = true)]
+async fn dropped_call_gives_its_token_back() {
+    for after in 0..60 {
+        let server = Server::by(|_| (10, Ok(trailers_only(Code::Unavailable))));
+        let budget = RetryBudget::ratio(0.1).unwrap().shared();
+        let client = RetryLayer::new(policy(10).budget(budget.clone())).layer(server.clone());
+        let full = budget.balance("");
+        drop(tokio::time::timeout(ms(after), client.oneshot(call_within("1S"))).await);
+        let retries = server.count().saturating_sub(1);
+        let spent = full - budget.balance("");
+        #[allow(clippy::cast_precision_loss, reason = "a handful")]
+        let expected = retries as f64;
+        assert!((spent - expected).abs() < 0.01, "{after} ms: {spent} of {retries} retries");
+    }
+}
+
+/// The answer that a layer gives in place of a server's is no server's answer to a layer around it: it ends
+/// no hedged call while another attempt is under way, and earns nothing.
+// OUT-2, trap 36
+#[tokio::test(start_paused = true)]
+async fn out_2_lost_hedge_leaves_the_others() {
+    let server = Server::by(|number| match number {
+        1 => (100, Ok(ends_with(Code::Ok))),
+        _ => (1, Err(lost(io::Error::from(ErrorKind::ConnectionReset)))),
+    });
+    let inner = RetryLayer::new(policy(1).max_attempts(1)).layer(server.clone());
+    let client = ServiceConfigLayer::new(config(HEDGED)).layer(inner);
+    let began = Instant::now();
+    let reply = client.oneshot(call()).await.unwrap();
+    assert_eq!(read(reply).await.0, Some(Code::Ok));
+    assert_eq!(began.elapsed(), ms(100));
+    assert!(server.count() > 1);
+}
+
+// OUT-2
+#[tokio::test(start_paused = true)]
+async fn out_2_lost_answer_earns_nothing() {
+    for answered in [false, true] {
+        let budget = RetryBudget::ratio(0.1).unwrap().shared();
+        let destination = budget.balance("");
+        // One token is gone.
+        let server = Server::at_once(|number| match number {
+            1 => trailers_only(Code::Unavailable),
+            _ => ends_with(Code::NotFound),
+        });
+        let first = RetryLayer::new(policy(1).budget(budget.clone()).max_attempts(2));
+        read(first.layer(server).oneshot(call()).await.unwrap()).await;
+        let before = budget.balance("");
+        assert!(before < destination);
+        let server = Server::by(move |_| match answered {
+            true => (0, Ok(trailers_only(Code::NotFound))),
+            false => (1000, Ok(trailers_only(Code::NotFound))),
+        });
+        let inner = RetryLayer::new(policy(1).protocol(|grpc| grpc.timeout(ms(5)))).layer(server);
+        let client = RetryLayer::new(policy(1).budget(budget.clone())).layer(inner);
+        read(client.oneshot(call()).await.unwrap()).await;
+        assert_eq!(budget.balance("") > before, answered, "{answered}");
+    }
+}
+
+/// Trailers of every sort where headers should be, with a layer that looks at them.
+// ST-5
+#[tokio::test(start_paused = true)]
+async fn st_5_hostile_trailers_reach_the_caller() {
+    let garbage = || with(streaming([]), "grpc-status-details-bin", "not base64!");
+    type Row = (fn() -> Vec<Step>, Code);
+    let rows: [Row; 5] = [
+        (|| vec![Step::Trailers(field("grpc-status", "300"))], Code::Unknown),
+        (|| vec![Step::Trailers(field("grpc-status", ""))], Code::Unknown),
+        (|| vec![Step::Data(""), Step::Trailers(status(Code::NotFound))], Code::NotFound),
+        (|| vec![Step::Trailers(field("x-status", "14"))], Code::Unknown),
+        (
+            || {
+                let mut trailers = status(Code::NotFound);
+                trailers.extend(field("grpc-status-details-bin", "not base64!"));
+                trailers.extend(field("grpc-message", "%FF%zz"));
+                vec![Step::Trailers(trailers)]
+            },
+            Code::NotFound,
+        ),
+    ];
+    for (steps, code) in rows {
+        let server = Server::at_once(move |_| streaming(steps()));
+        let client = ServiceBuilder::new()
+            .layer(RetryLayer::new(policy(1)))
+            .layer(PeekTrailersLayer::new(ms(10)))
+            .service(server.clone());
+        let reply = client.oneshot(call()).await.unwrap();
+        assert!(!reply.headers().contains_key("grpc-status-details-bin"));
+        let ended = read(reply).await.0.unwrap_or(Code::Unknown);
+        assert_eq!((ended, server.count()), (code, 1));
+    }
+    let server = Server::at_once(move |_| garbage());
+    let client = RetryLayer::new(policy(1)).layer(server);
+    let reply = client.oneshot(call()).await.unwrap();
+    assert_eq!(read(reply).await.0, None);
+}
+
+/// Configs that change their policies, their throttle and their methods, a thousand times while calls are
+/// under way: each call ends as the server says, and none panics.
+// CALL-6
+#[tokio::test(start_paused = true)]
+async fn call_6_config_swapped_while_calls_run() {
+    let server = Server::by(|number| match number % 4 {
+        0 => (7, Ok(ends_with(Code::Ok))),
+        1 => (3, Ok(trailers_only(Code::Unavailable))),
+        2 => (5, Ok(ends_with(Code::NotFound))),
+        _ => (2, Err(lost(io::Error::from(ErrorKind::ConnectionReset)))),
+    });
+    let handle = ServiceConfigHandle::new(config(RETRIED));
+    let client = ServiceConfigLayer::new(handle.clone()).layer(server);
+    let calls: Vec<_> = (0..200)
+        .map(|number| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(ms(number)).await;
+                read(client.oneshot(call_within("10S")).await.unwrap()).await.0.unwrap()
+            })
+        })
+        .collect();
+    let texts = ["{}".to_owned(), String::new(), "[".to_owned()];
+    for round in 0..1000 {
+        match round % 6 {
+            0 => drop(handle.update(Ok(config(HEDGED)))),
+            1 => drop(handle.update(Ok(config(RETRIED)))),
+            2 => drop(handle.update(Ok(config("")))),
+            other => {
+                let _ = handle.update(ServiceConfig::parse(&texts[other - 3]));
+            }
+        }
+        if round % 5 == 0 {
+            tokio::time::sleep(ms(1)).await;
+        }
+    }
+    for call in calls {
+        let code = call.await.unwrap();
+        assert!(matches!(code, Code::Ok | Code::Unavailable | Code::NotFound), "{code}");
+    }
+    let tokens = handle.throttle().tokens_thousandths();
+    assert!(tokens.is_none_or(|tokens| tokens <= 10_000), "{tokens:?}");
+}
+
+/// A hedged call whose attempts all end by the channel's timer has one answer.
+// HG-11
+#[tokio::test(start_paused = true)]
+async fn hg_11_never_retried_call_has_its_code() {
+    let server = Server::by(|_| (20, Err(lost(tonic::TimeoutExpired(())))));
+    let hedged = HedgeLayer::new(HedgePolicy::grpc().delay(ms(5))).layer(server.clone());
+    let never = CallOptions::new().never_retry();
+    let reply = read(hedged.oneshot(call_with(never)).await.unwrap()).await;
+    assert_eq!((reply.0, server.count()), (Some(Code::DeadlineExceeded), 1));
+}

@@ -1,0 +1,67 @@
+//! A deadline that comes in with a call goes out with the calls that are made for it.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http::{Extensions, Request, Response};
+use http_body_util::Empty;
+use reattempt::{Deadline, InboundDeadlineLayer, RetryLayer};
+use reattempt_grpc::{Code, parse_grpc_timeout};
+use tokio::time::sleep;
+use tower::{Layer, ServiceExt, service_fn};
+
+use crate::grpc::support::{Server, call, ends_with, ms, policy, trailers_only};
+
+// DL-2
+#[tokio::test(start_paused = true)]
+async fn dl_2_an_inbound_deadline_is_told_to_every_attempt_of_an_outbound_call() {
+    let upstream = Server::at_once(|number| match number {
+        1 => trailers_only(Code::Unavailable),
+        _ => ends_with(Code::Ok),
+    });
+    let client = RetryLayer::new(policy(100)).layer(upstream.clone());
+    let handler = service_fn(move |inbound: Request<()>| {
+        let client = client.clone();
+        async move {
+            // The handler has work of its own.
+            sleep(ms(200)).await;
+            let mut outbound = call();
+            Deadline::propagate(inbound.extensions(), outbound.extensions_mut());
+            client.oneshot(outbound).await.unwrap();
+            Ok::<_, Infallible>(Response::new(Empty::<Bytes>::new()))
+        }
+    });
+    let server = InboundDeadlineLayer.layer(handler);
+    let inbound = Request::builder().header("grpc-timeout", "1S").body(()).unwrap();
+    server.clone().oneshot(inbound).await.unwrap();
+    server.oneshot(Request::new(())).await.unwrap();
+    let told: Vec<_> = upstream
+        .fields("grpc-timeout")
+        .iter()
+        .map(|field| parse_grpc_timeout(field.as_ref()?.as_bytes()))
+        .collect();
+    assert_eq!(told, [Some(ms(800)), Some(ms(700)), None]);
+}
+
+// DL-1
+#[tokio::test(start_paused = true)]
+async fn dl_1_of_two_deadlines_the_earlier_is_handed_on_and_none_is_made_up() {
+    let [early, late] = [ms(100), ms(200)].map(Deadline::after);
+    let of = |deadlines: Option<Deadline>| {
+        deadlines.into_iter().fold(Extensions::new(), |mut to, deadline| {
+            to.insert(deadline);
+            to
+        })
+    };
+    for (inbound, own, handed_on) in [
+        (None, None, None),
+        (Some(late), None, Some(late)),
+        (None, Some(late), Some(late)),
+        (Some(early), Some(late), Some(early)),
+        (Some(late), Some(early), Some(early)),
+    ] {
+        let mut outbound = of(own);
+        Deadline::propagate(&of(inbound), &mut outbound);
+        assert_eq!(outbound.get(), handed_on.as_ref());
+    }
+}

@@ -1,0 +1,142 @@
+//! The opt-in look at the first frame (rule ST-5).
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use reattempt::{PeekTrailersLayer, RetryLayer};
+use reattempt_grpc::Code;
+use tokio::time::Instant;
+use tower::{Layer, ServiceExt};
+
+use crate::grpc::support::{
+    Answer, Server, Step, call, change, ends_with, field, lost, ms, policy, read, status,
+    streaming, throttle, trailers_only,
+};
+
+/// How many attempts a call has whose first answer is this one, and when its answer began.
+async fn attempts(answer: impl Fn() -> Answer + Send + Sync + 'static) -> (usize, u128) {
+    let server = Server::at_once(move |number| match number {
+        1 => answer(),
+        _ => ends_with(Code::Ok),
+    });
+    let peeking = PeekTrailersLayer::new(ms(50)).layer(server.clone());
+    let began = Instant::now();
+    let reply = RetryLayer::new(policy(0)).layer(peeking).oneshot(call()).await.unwrap();
+    let elapsed = began.elapsed().as_millis();
+    drop(reply);
+    (server.count(), elapsed)
+}
+
+// ST-5
+#[tokio::test(start_paused = true)]
+async fn st_5_headers_and_then_trailers_are_trailers_only() {
+    let unavailable = || streaming([Step::Trailers(status(Code::Unavailable))]);
+    assert_eq!(attempts(unavailable).await, (2, 0));
+    let soon = || streaming([Step::Wait(40), Step::Trailers(status(Code::Unavailable))]);
+    assert_eq!(attempts(soon).await, (2, 40));
+    let not_found = || streaming([Step::Trailers(status(Code::NotFound))]);
+    assert_eq!(attempts(not_found).await, (1, 0));
+}
+
+// ST-5
+#[tokio::test(start_paused = true)]
+async fn st_5_without_the_layer_they_commit() {
+    let server = Server::at_once(|_| streaming([Step::Trailers(status(Code::Unavailable))]));
+    let reply = RetryLayer::new(policy(0)).layer(server.clone()).oneshot(call()).await.unwrap();
+    assert_eq!((read(reply).await.0, server.count()), (Some(Code::Unavailable), 1));
+}
+
+// ST-5
+#[tokio::test(start_paused = true)]
+async fn st_5_pushback_among_them_is_obeyed() {
+    let server = Server::at_once(|number| {
+        let mut trailers = status(Code::Unavailable);
+        trailers.extend(field("grpc-retry-pushback-ms", "70"));
+        match number {
+            1 => streaming([Step::Trailers(trailers)]),
+            _ => ends_with(Code::Ok),
+        }
+    });
+    let peeking = PeekTrailersLayer::new(ms(50)).layer(server.clone());
+    RetryLayer::new(policy(0)).layer(peeking).oneshot(call()).await.unwrap();
+    assert_eq!(server.times(), [0, 70]);
+}
+
+// trap 06
+#[tokio::test(start_paused = true)]
+async fn trap_6_no_frame_is_lost_and_no_head_is_held_back_longer() {
+    // The first message is there at once, late, or never within the time.
+    for (first, begins) in [(0, 0), (40, 40), (60, 50), (5000, 50)] {
+        let throttle = throttle();
+        let server = Server::at_once(move |_| {
+            streaming([
+                Step::Wait(first),
+                Step::Data("a"),
+                Step::Wait(30),
+                Step::Data("b"),
+                Step::Trailers(status(Code::Ok)),
+            ])
+        });
+        let peeking = PeekTrailersLayer::new(ms(50)).layer(server.clone());
+        let began = Instant::now();
+        let client = RetryLayer::new(policy(0).budget(throttle.clone())).layer(peeking);
+        let reply = client.oneshot(call()).await.unwrap();
+        assert_eq!(began.elapsed().as_millis(), begins, "{first}");
+        assert_eq!(read(reply).await, (Some(Code::Ok), "ab".to_owned()), "{first}");
+        assert_eq!((server.count(), change(&throttle)), (1, 100));
+    }
+}
+
+// ST-5
+#[tokio::test(start_paused = true)]
+async fn st_5_a_body_that_ends_or_fails_first_does_so_for_the_reader() {
+    let server = Server::at_once(|_| streaming([]));
+    let reply = PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
+    assert!(reply.into_body().frame().await.is_none());
+    let server = Server::at_once(|_| streaming([Step::Fail(lost("gone").into())]));
+    let reply = PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
+    assert!(reply.into_body().frame().await.unwrap().is_err());
+}
+
+// ST-5
+#[tokio::test(start_paused = true)]
+async fn st_5_a_head_with_a_status_is_not_held_back() {
+    let server = Server::at_once(|_| {
+        let mut answer = streaming([Step::Hang]);
+        answer.headers_mut().extend(status(Code::NotFound));
+        answer
+    });
+    let began = Instant::now();
+    PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
+    assert_eq!(began.elapsed(), ms(0));
+}
+
+// ST-5
+#[tokio::test(start_paused = true)]
+async fn st_5_trailers_without_a_status_stay_trailers() {
+    let server = Server::at_once(|_| streaming([Step::Trailers(field("x-own", "1"))]));
+    let reply = PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
+    assert!(!reply.headers().contains_key("x-own"));
+    let frame = reply.into_body().frame().await.unwrap().unwrap();
+    assert_eq!(frame.into_trailers().unwrap()["x-own"], "1");
+}
+
+/// Where nothing can wait, nothing is held back.
+// ST-5
+#[test]
+fn st_5_it_works_without_a_runtime() {
+    let server = Server::at_once(|_| streaming([Step::Hang]));
+    let client = PeekTrailersLayer::new(ms(50)).layer(server);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut future = std::pin::pin!(client.oneshot(call()));
+    assert!(future.as_mut().poll(&mut context).is_ready());
+}
+
+// COM-3
+#[tokio::test(start_paused = true)]
+async fn com_3_a_true_trailers_only_answer_passes_through() {
+    let server = Server::at_once(|_| trailers_only(Code::Unavailable));
+    let reply = PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
+    assert_eq!(reply.headers()["grpc-status"], "14");
+    let body: Bytes = reply.into_body().collect().await.unwrap().to_bytes();
+    assert!(body.is_empty());
+}

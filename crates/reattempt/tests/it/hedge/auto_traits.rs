@@ -1,0 +1,27 @@
+//! Which public types can be sent to another thread, and shared with it.
+
+use http::Request;
+use reattempt::{
+    BoxedError, Grpc, Hedge, HedgeFuture, HedgeLayer, HedgePolicy, HedgeReport, Http, OwnError,
+};
+use reattempt_control::RetryBudget;
+
+use crate::hedge::support::{Body, Server};
+
+fn send<T: Send>() {}
+fn send_sync_unpin<T: Send + Sync + Unpin>() {}
+
+#[test]
+fn what_users_hold_is_send_and_sync() {
+    send_sync_unpin::<HedgeLayer>();
+    send_sync_unpin::<HedgeLayer<HedgePolicy<Grpc>>>();
+    send_sync_unpin::<HedgePolicy>();
+    send_sync_unpin::<HedgeReport>();
+    send_sync_unpin::<Hedge<Server>>();
+}
+
+#[test]
+fn a_call_is_send() {
+    send::<HedgeFuture<Server, Request<Body>, Http, RetryBudget, OwnError>>();
+    send::<HedgeFuture<Server, Request<Body>, Http, RetryBudget, BoxedError>>();
+}

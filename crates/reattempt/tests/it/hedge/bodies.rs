@@ -1,0 +1,326 @@
+//! One request body under several attempts, and what a winner's body sees of its losers.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame};
+use http_body_util::{BodyExt, Empty};
+use reattempt::{BoxedError, Hedge, HedgeLayer, HedgePolicy, HedgeReport, Http};
+use reattempt_replay::{ReplayBody, ReplayError, ReplayLimits, ReplayMemory};
+use tokio::sync::mpsc;
+use tokio::time::advance;
+use tokio_test::{assert_pending, assert_ready, assert_ready_ok, task};
+use tower::{Layer, Service, ServiceExt, service_fn};
+use tower_test::mock::{self, Mock};
+
+use crate::hedge::policy;
+use crate::hedge::support::{ONE, With, ms, of_frames, options};
+
+/// What a test says, frame by frame; the end is when its sender is dropped.
+#[derive(Debug)]
+pub(crate) struct Spoken(mpsc::UnboundedReceiver<Bytes>);
+
+impl Body for Spoken {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(cx).map(|data| data.map(|data| Ok(Frame::data(data))))
+    }
+}
+
+type Upload = ReplayBody<Spoken>;
+type Mocked = Response<Spoken>;
+type Server = Mock<Request<Upload>, Mocked>;
+type Handle = mock::Handle<Request<Upload>, Mocked>;
+type Client = Hedge<Server, HedgePolicy<Http, reattempt_control::RetryBudget, BoxedError>>;
+
+pub(crate) fn speaking() -> (mpsc::UnboundedSender<Bytes>, Spoken) {
+    let (speak, spoken) = mpsc::unbounded_channel();
+    (speak, Spoken(spoken))
+}
+
+fn client(policy: HedgePolicy) -> (Client, Handle) {
+    let (service, mut handle) = mock::pair();
+    handle.allow(10);
+    (HedgeLayer::new(policy.boxed_errors()).layer(service), handle)
+}
+
+fn upload(body: Spoken) -> Request<Spoken> {
+    Request::post(ONE).body(body).unwrap().with(options().repeatable(true))
+}
+
+/// The next attempt that has arrived.
+fn arrived(handle: &mut Handle) -> Arrived {
+    let (request, respond) = assert_ready!(task::spawn(handle.next_request()).poll()).unwrap();
+    (request.into_body(), respond)
+}
+
+/// The next frame of an upload that is there already.
+fn read(upload: &mut Upload) -> Option<Result<Bytes, tower::BoxError>> {
+    let frame = assert_ready!(task::spawn(upload.frame()).poll())?;
+    Some(frame.map(|frame| frame.into_data().unwrap()))
+}
+
+fn text(upload: &mut Upload) -> Bytes {
+    read(upload).expect("a frame").unwrap()
+}
+
+/// The next so many bytes of an upload, in however many frames.
+fn text_of(upload: &mut Upload, length: usize) -> String {
+    let mut read = String::new();
+    while read.len() < length {
+        read.push_str(std::str::from_utf8(&text(upload)).unwrap());
+    }
+    read
+}
+
+fn answer(status: u16) -> (mpsc::UnboundedSender<Bytes>, Mocked) {
+    let (speak, spoken) = speaking();
+    (speak, Response::builder().status(status).body(spoken).unwrap())
+}
+
+type Arrived = (Upload, mock::SendResponse<Mocked>);
+type Call = task::Spawn<<Client as Service<Request<Spoken>>>::Future>;
+
+/// A call whose first attempt and one hedge are under way.
+async fn two_in_flight(
+    client: &mut Client,
+    handle: &mut Handle,
+    body: Spoken,
+) -> (Call, Arrived, Arrived) {
+    assert_ready_ok!(task::spawn(ServiceExt::<Request<Spoken>>::ready(client)).poll());
+    let mut call = task::spawn(client.call(upload(body)));
+    assert_pending!(call.poll());
+    let first = arrived(handle);
+    advance(ms(100)).await;
+    assert_pending!(call.poll());
+    (call, first, arrived(handle))
+}
+
+// BUF-11, HG-10
+#[tokio::test(start_paused = true)]
+async fn hg_10_what_is_written_goes_to_all_and_a_new_one_gets_what_was_sent_before() {
+    let (mut client, mut handle) = client(policy());
+    let (speak, body) = speaking();
+    speak.send("one".into()).unwrap();
+    let (mut call, mut first, mut second) = two_in_flight(&mut client, &mut handle, body).await;
+    assert_eq!(text(&mut first.0), "one");
+    speak.send("two".into()).unwrap();
+    assert_eq!(text(&mut first.0), "two");
+    // Saved frames may be one by now.
+    assert_eq!(text_of(&mut second.0, 6), "onetwo");
+    advance(ms(100)).await;
+    assert_pending!(call.poll());
+    let mut third = arrived(&mut handle);
+    drop(speak);
+    assert_eq!(text_of(&mut third.0, 6), "onetwo");
+    for upload in [&mut first.0, &mut second.0, &mut third.0] {
+        assert!(read(upload).is_none(), "the end as well");
+    }
+    third.1.send_response(answer(200).1);
+    assert_ready_ok!(call.poll());
+}
+
+// trap 27
+#[tokio::test(start_paused = true)]
+async fn trap_27_a_losers_reader_that_lingers_does_not_stall_the_winners_upload() {
+    let (mut client, mut handle) = client(policy());
+    let (speak, body) = speaking();
+    speak.send("one".into()).unwrap();
+    let (mut call, mut first, mut second) = two_in_flight(&mut client, &mut handle, body).await;
+    assert_eq!(text(&mut first.0), "one");
+    assert_eq!(text(&mut second.0), "one");
+    second.1.send_response(answer(200).1);
+    assert_ready_ok!(call.poll());
+    drop(call);
+    // The first attempt's task has not noticed yet. The rest is more than is ever kept.
+    for _ in 0..100 {
+        speak.send(vec![7; 4096].into()).unwrap();
+        assert_eq!(text(&mut second.0).len(), 4096);
+    }
+    drop(speak);
+    assert!(read(&mut second.0).is_none());
+    drop(first);
+}
+
+// trap 27
+#[tokio::test(start_paused = true)]
+async fn trap_27_the_winners_body_streams_on_while_the_losers_are_gone() {
+    let (mut client, mut handle) = client(policy());
+    let (_speak, body) = speaking();
+    let (mut call, first, second) = two_in_flight(&mut client, &mut handle, body).await;
+    let (speak, response) = answer(200);
+    second.1.send_response(response);
+    let mut response = assert_ready_ok!(call.poll());
+    assert_eq!(response.extensions().get::<HedgeReport>().unwrap().winner(), 2);
+    drop(call);
+    drop(first);
+    advance(ms(10_000)).await;
+    for part in ["one", "two"] {
+        assert_pending!(task::spawn(response.body_mut().frame()).poll());
+        speak.send(part.into()).unwrap();
+        let frame = response.body_mut().frame().await.unwrap().unwrap();
+        assert_eq!(frame.into_data().unwrap(), part);
+    }
+    drop(speak);
+    assert!(response.body_mut().frame().await.is_none());
+}
+
+// BUF-8, HG-12
+#[tokio::test(start_paused = true)]
+async fn hg_12_buf_8_a_body_that_outgrows_what_is_kept_is_sent_once_and_not_hedged() {
+    let (mut client, mut handle) =
+        client(policy().protocol(|http| http.replay(ReplayLimits::default().per_call(64))));
+    let (speak, body) = speaking();
+    assert_ready_ok!(task::spawn(ServiceExt::<Request<Spoken>>::ready(&mut client)).poll());
+    let mut call = task::spawn(client.call(upload(body)));
+    assert_pending!(call.poll());
+    let mut first = arrived(&mut handle);
+    speak.send(vec![1; 100].into()).unwrap();
+    assert_eq!(text(&mut first.0).len(), 100);
+    advance(ms(1000)).await;
+    assert_pending!(call.poll());
+    assert_pending!(task::spawn(handle.next_request()).poll());
+    first.1.send_response(answer(200).1);
+    let response = assert_ready_ok!(call.poll());
+    assert!(response.extensions().get::<HedgeReport>().is_none());
+}
+
+// BUF-8, HG-12
+#[tokio::test(start_paused = true)]
+async fn hg_12_buf_8_the_attempt_that_has_read_most_goes_on_alone() {
+    let (mut client, mut handle) = client(
+        policy().max_attempts(5).protocol(|http| http.replay(ReplayLimits::default().per_call(64))),
+    );
+    let (speak, body) = speaking();
+    speak.send("one".into()).unwrap();
+    let (mut call, mut first, mut second) = two_in_flight(&mut client, &mut handle, body).await;
+    assert_eq!((text(&mut first.0), text(&mut second.0)), ("one".into(), "one".into()));
+    speak.send(vec![1; 100].into()).unwrap();
+    assert_eq!(text(&mut first.0).len(), 100);
+    // The other is cut off, and its client says so in its own way.
+    let error = read(&mut second.0).unwrap().unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(ReplayError::NotKept)));
+    // In one that nobody could tell from a failure of the server's.
+    drop(error);
+    second.1.send_error(Box::new(io::Error::other("the stream was reset")) as tower::BoxError);
+    assert_pending!(call.poll());
+    advance(ms(1000)).await;
+    assert_pending!(call.poll());
+    assert_pending!(task::spawn(handle.next_request()).poll());
+    first.1.send_response(answer(200).1);
+    let response = assert_ready_ok!(call.poll());
+    assert_eq!(response.extensions().get::<HedgeReport>().unwrap().winner(), 1);
+}
+
+// BUF-8
+#[tokio::test(start_paused = true)]
+async fn buf_8_an_error_in_the_very_poll_that_cut_its_attempt_off_is_no_outcome() {
+    // The client reads the body within its own future, and says no more of its error than that.
+    let client = service_fn(|request: Request<Upload>| async move {
+        let length = request.into_body().collect().await.map(|body| body.to_bytes().len());
+        let length = length.map_err(|_| io::Error::other("the stream was reset"))?;
+        tokio::time::sleep(ms(50)).await;
+        Ok::<_, io::Error>(
+            Response::builder().header("length", length).body(Empty::<Bytes>::new()).unwrap(),
+        )
+    });
+    let policy =
+        policy().max_attempts(2).protocol(|http| http.replay(ReplayLimits::default().per_call(64)));
+    let client = HedgeLayer::new(policy).layer(client);
+    let (speak, body) = speaking();
+    let mut call = task::spawn(client.oneshot(upload(body)));
+    assert_pending!(call.poll());
+    advance(ms(100)).await;
+    assert_pending!(call.poll());
+    speak.send(vec![1; 100].into()).unwrap();
+    drop(speak);
+    assert_pending!(call.poll());
+    advance(ms(100)).await;
+    let answer = assert_ready_ok!(call.poll());
+    assert_eq!(answer.headers()["length"], "100");
+    assert_eq!(answer.extensions().get::<HedgeReport>().unwrap().winner(), 1);
+}
+
+// BUF-10, HG-12
+#[tokio::test(start_paused = true)]
+async fn hg_12_buf_10_a_real_failure_is_the_outcome_rather_than_waiting_for_one_that_was_cut_off() {
+    let (mut client, mut handle) =
+        client(policy().protocol(|http| http.replay(ReplayLimits::default().per_call(64))));
+    let (speak, body) = speaking();
+    let (mut call, mut first, _second) = two_in_flight(&mut client, &mut handle, body).await;
+    speak.send(vec![1; 100].into()).unwrap();
+    assert_eq!(text(&mut first.0).len(), 100);
+    first.1.send_response(answer(503).1);
+    assert_eq!(assert_ready_ok!(call.poll()).status(), 503);
+}
+
+// BUF-10
+#[tokio::test(start_paused = true)]
+async fn buf_10_where_all_are_cut_off_one_is_left_to_bring_an_outcome() {
+    let (mut client, mut handle) = client(policy());
+    let (_speak, body) = speaking();
+    let (mut call, first, second) = two_in_flight(&mut client, &mut handle, body).await;
+    // A client that takes the body away from everybody else.
+    let own = first.0.try_clone().unwrap();
+    own.cancel_others();
+    assert_pending!(call.poll());
+    second.1.send_error(ReplayError::Superseded);
+    let error = assert_ready!(call.poll()).unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(ReplayError::Superseded)));
+}
+
+// BUF-9, HG-12
+#[tokio::test(start_paused = true)]
+async fn hg_12_buf_9_what_was_kept_is_given_back_when_the_winner_is_out() {
+    let memory = ReplayMemory::new(1 << 20);
+    let limits = ReplayLimits::default().memory(memory.clone());
+    let (mut client, mut handle) = client(policy().protocol(|http| http.replay(limits)));
+    let (speak, body) = speaking();
+    let (mut call, mut first, second) = two_in_flight(&mut client, &mut handle, body).await;
+    speak.send(vec![1; 1000].into()).unwrap();
+    assert_eq!(text(&mut first.0).len(), 1000);
+    assert_eq!(memory.used(), 1000);
+    drop(second);
+    assert_eq!(memory.used(), 1000, "for a third attempt");
+    first.1.send_response(answer(200).1);
+    let _response = assert_ready_ok!(call.poll());
+    assert_eq!(memory.used(), 0, "though the call and its winner are still held");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_of_the_callers_that_fails_ends_the_call_whatever_else_is_in_flight() {
+    // With two attempts allowed nothing is kept any more when the second is under way.
+    for (most, in_flight) in [(3, 1), (3, 2), (2, 2)] {
+        let (service, mut handle) = mock::pair::<Request<ReplayBody<_>>, Response<Spoken>>();
+        handle.allow(10);
+        let policy = policy().max_attempts(most).boxed_errors();
+        let mut client = HedgeLayer::new(policy).layer(service);
+        let body = of_frames([Ok("one"), Err(io::Error::from(io::ErrorKind::ConnectionReset))]);
+        let request = Request::post(ONE).body(body).unwrap().with(options().repeatable(true));
+        client.ready().await.unwrap();
+        let mut call = task::spawn(client.call(request));
+        assert_pending!(call.poll());
+        let (first, respond) = assert_ready!(task::spawn(handle.next_request()).poll()).unwrap();
+        let mut second = None;
+        if in_flight > 1 {
+            advance(ms(100)).await;
+            assert_pending!(call.poll());
+            second = assert_ready!(task::spawn(handle.next_request()).poll());
+        }
+        let error = assert_ready!(task::spawn(first.into_body().collect()).poll()).unwrap_err();
+        respond.send_error(error);
+        let error = assert_ready!(call.poll()).unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(ReplayError::Source(_))), "{most}");
+        assert_pending!(task::spawn(handle.next_request()).poll());
+        drop(second);
+    }
+}

@@ -1,0 +1,112 @@
+//! The budget in front of every hedge.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use reattempt::HedgeLayer;
+use reattempt_core::{Budget, Failure, Permit, PermitIssuer};
+use tower::{Layer, ServiceExt};
+
+use crate::hedge::support::{Act, Server, get, ms, post, tokens};
+use crate::hedge::{policy, report};
+
+// THR-6, HG-8
+#[tokio::test(start_paused = true)]
+async fn hg_8_one_that_is_refused_is_not_sent_and_those_in_flight_go_on() {
+    let server = Server::by(|_, _| Act::from(200).later(ms(700)));
+    let policy = policy().budget(tokens(1.0));
+    let client = HedgeLayer::new(policy.clone()).layer(server.clone());
+    let answer = client.oneshot(get()).await.unwrap();
+    assert_eq!((server.times(), report(&answer)), (vec![0, 100], Some((2, 1))));
+    assert!(policy.budget_ref().balance("one.example") < 1.0, "it was spent");
+}
+
+// HG-8
+#[tokio::test(start_paused = true)]
+async fn hg_8_with_nothing_in_flight_the_failure_is_the_outcome() {
+    let server = Server::statuses([503]);
+    let client = HedgeLayer::new(policy().budget(tokens(1.0))).layer(server.clone());
+    let answer = client.oneshot(get()).await.unwrap();
+    assert_eq!((answer.status().as_u16(), report(&answer), server.count()), (503, Some((2, 2)), 2));
+}
+
+// trap 16
+#[tokio::test(start_paused = true)]
+async fn trap_16_it_is_asked_when_a_hedge_is_due_and_not_before() {
+    let heard = Heard::default();
+    let server = Server::by(|_, _| Act::from(200).later(ms(150)));
+    let client = HedgeLayer::new(policy().budget(heard.clone())).layer(server.clone());
+    client.clone().oneshot(get()).await.unwrap();
+    // The hedge has lost.
+    assert_eq!(heard.lines(), ["asked for timeout", "hedge ended 7 false", "credited 1"]);
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(503).later(ms(20)),
+        _ => 200.into(),
+    });
+    let heard = Heard::default();
+    let client = HedgeLayer::new(policy().budget(heard.clone())).layer(server.clone());
+    client.oneshot(get()).await.unwrap();
+    let asked = ["failed with server (503)", "asked for server (503)"];
+    assert_eq!(heard.lines(), [&asked[..], &["hedge ended 7 true", "credited 1"]].concat());
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_calls_that_may_be_hedged_are_put_to_its_credit() {
+    let heard = Heard::default();
+    let server = Server::statuses([200]);
+    let client = HedgeLayer::new(policy().budget(heard.clone())).layer(server);
+    client.clone().oneshot(post()).await.unwrap();
+    assert!(heard.lines().is_empty());
+    client.oneshot(get()).await.unwrap();
+    assert_eq!(heard.lines(), ["credited 0"]);
+}
+
+// trap 39
+#[tokio::test(start_paused = true)]
+async fn hedged_call_with_an_error_earns_none() {
+    let heard = Heard::default();
+    let server = Server::by(|_, _| Act::Error(std::io::Error::other("of an unknown type")));
+    let client = HedgeLayer::new(policy().budget(heard.clone())).layer(server);
+    client.oneshot(get()).await.unwrap_err();
+    assert!(!heard.lines().iter().any(|line| line.starts_with("credited")), "{:?}", heard.lines());
+}
+
+/// Grants everything for seven, and notes what it is told.
+#[derive(Clone, Default)]
+pub(crate) struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl Heard {
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn note(&self, line: String) {
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+impl PermitIssuer for Heard {
+    fn give_back(&self, cost: u32) {
+        self.note(format!("given back {cost}"));
+    }
+
+    fn on_retry_end(&self, cost: u32, succeeded: bool) {
+        self.note(format!("hedge ended {cost} {succeeded}"));
+    }
+}
+
+impl Budget for Heard {
+    fn acquire(&self, destination: &str, failure: &Failure, _: Duration) -> Option<Permit> {
+        assert_eq!(destination, "one.example");
+        self.note(format!("asked for {failure}"));
+        Some(Permit::new(Arc::new(self.clone()), 7))
+    }
+
+    fn on_success(&self, _: &str, retries: u32) {
+        self.note(format!("credited {retries}"));
+    }
+
+    fn on_failure(&self, _: &str, failure: &Failure, _: Duration) {
+        self.note(format!("failed with {failure}"));
+    }
+}

@@ -1,0 +1,97 @@
+//! The deadline of a call.
+
+use http::Request;
+use reattempt::{Deadline, HedgeLayer, TimeLimit, TimedOut};
+use tokio::time::{Instant, advance};
+use tokio_test::{assert_pending, assert_ready_ok, task};
+use tower::{Layer, Service, ServiceExt};
+
+use crate::hedge::policy;
+use crate::hedge::support::{Act, Body, Log, Server, With, get, ms, options};
+
+// HG-11
+#[tokio::test(start_paused = true)]
+async fn hg_11_the_deadline_ends_the_whole_set() {
+    let server = Server::by(|_, _| Act::Hang);
+    let client = HedgeLayer::new(policy().boxed_errors()).layer(server.clone());
+    let began = Instant::now();
+    let error = client.oneshot(get().with(Deadline::after(ms(150)))).await.unwrap_err();
+    let timed_out = error.downcast_ref::<TimedOut>().unwrap();
+    assert_eq!(timed_out.limit(), TimeLimit::Deadline);
+    assert_eq!((began.elapsed(), timed_out.after()), (ms(150), ms(150)));
+    assert_eq!((server.times(), server.cancelled()), (vec![0, 100], 2));
+}
+
+// HG-11
+#[tokio::test(start_paused = true)]
+async fn hg_11_also_one_of_a_request_that_is_not_hedged() {
+    let server = Server::by(|_, _| Act::Hang);
+    let client = HedgeLayer::new(policy().boxed_errors()).layer(server.clone());
+    let request = crate::hedge::support::post().with(options().deadline(Deadline::after(ms(150))));
+    let error = client.oneshot(request).await.unwrap_err();
+    assert!(error.is::<TimedOut>());
+    assert_eq!((server.count(), server.cancelled()), (1, 1));
+}
+
+// HG-11
+#[tokio::test(start_paused = true)]
+async fn hg_11_it_names_the_answer_that_was_refused_before_it() {
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(503).later(ms(10)),
+        _ => Act::Hang,
+    });
+    let client = HedgeLayer::new(policy().max_attempts(2).boxed_errors()).layer(server);
+    let error = client.oneshot(get().with(Deadline::after(ms(150)))).await.unwrap_err();
+    let refused = error.downcast_ref::<TimedOut>().unwrap().refused().unwrap();
+    assert_eq!(refused.status, 503);
+}
+
+// HG-11
+#[tokio::test(start_paused = true)]
+async fn hg_11_with_the_services_own_errors_it_only_keeps_further_ones_from_being_sent() {
+    let server = Server::by(|_, _| Act::from(200).later(ms(1000)));
+    let client = HedgeLayer::new(policy()).layer(server.clone());
+    client.oneshot(get().with(Deadline::after(ms(200)))).await.unwrap();
+    assert_eq!(server.times(), [0, 100], "none at the deadline itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_attempt_carries_the_deadline() {
+    let server = Server::by(|_, _| Act::from(200).later(ms(1000)));
+    let client = HedgeLayer::new(policy()).layer(server.clone());
+    let deadline = Deadline::after(ms(5000));
+    client.oneshot(get().with(options().deadline(deadline))).await.unwrap();
+    for seen in server.seen() {
+        assert_eq!(seen.head.extensions.get::<Deadline>(), Some(&deadline));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_below_is_a_failure_that_another_attempt_may_mend() {
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::Hang,
+        _ => 200.into(),
+    });
+    let client = tower::ServiceBuilder::new()
+        .layer(HedgeLayer::new(policy().delay(ms(1000)).boxed_errors()))
+        .layer(tower::timeout::TimeoutLayer::new(ms(50)))
+        .service(server.clone());
+    assert_eq!(client.oneshot(get()).await.unwrap().status(), 200);
+    assert_eq!(server.times(), [0, 50]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_has_ended_says_nothing_more_though_it_is_polled_beyond_its_deadline() {
+    let log = Log::default();
+    let server = Server::statuses([200]);
+    let policy = policy().observer(log.clone()).boxed_errors();
+    let mut client = HedgeLayer::new(policy).layer(server.clone());
+    let request = get().with(Deadline::after(ms(150)));
+    assert_ready_ok!(task::spawn(ServiceExt::<Request<Body>>::ready(&mut client)).poll());
+    let mut call = task::spawn(client.call(request));
+    assert_ready_ok!(call.poll());
+    let told = log.lines();
+    advance(ms(200)).await;
+    assert_pending!(call.poll());
+    assert_eq!((log.lines(), server.count()), (told, 1));
+}

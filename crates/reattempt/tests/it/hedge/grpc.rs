@@ -1,0 +1,388 @@
+//! Hedged calls of a tonic client, against a server that answers by a script.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Empty};
+use reattempt::{Deadline, Grpc, GrpcBody, HedgeLayer, HedgePolicy, HedgeReport, TimedOut};
+use reattempt_core::{Failure, FailureKind, Verdict};
+use reattempt_grpc::{Code, CodeSet, MethodPolicy, ServiceConfig, Throttle, Throttling};
+use tokio::time::{Instant, sleep};
+use tonic::body::Body;
+use tower::{Layer, Service, ServiceExt};
+
+use crate::hedge::support::{With, ms};
+
+type Answer = Response<Empty<Bytes>>;
+type Reply = Response<GrpcBody<Empty<Bytes>>>;
+type Script = dyn Fn(usize) -> (u64, Answer) + Send + Sync;
+
+/// Answers each attempt after so many milliseconds, by its number of arrival.
+#[derive(Clone)]
+struct Server(Arc<State>);
+
+struct State {
+    began: Instant,
+    script: Box<Script>,
+    seen: Mutex<Vec<(Duration, http::HeaderMap)>>,
+}
+
+impl Server {
+    fn by(script: impl Fn(usize) -> (u64, Answer) + Send + Sync + 'static) -> Self {
+        let script = Box::new(script);
+        Self(Arc::new(State { began: Instant::now(), script, seen: Mutex::default() }))
+    }
+
+    fn times(&self) -> Vec<u128> {
+        self.0.seen.lock().unwrap().iter().map(|(at, _)| at.as_millis()).collect()
+    }
+
+    fn headers(&self, name: &str) -> Vec<Option<String>> {
+        let seen = self.0.seen.lock().unwrap();
+        let read = |value: &http::HeaderValue| value.to_str().unwrap().to_owned();
+        seen.iter().map(|(_, headers)| headers.get(name).map(read)).collect()
+    }
+}
+
+impl Service<Request<Body>> for Server {
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let mut seen = self.0.seen.lock().unwrap();
+        seen.push((self.0.began.elapsed(), request.headers().clone()));
+        let (wait, answer) = (self.0.script)(seen.len());
+        Box::pin(async move {
+            sleep(ms(wait)).await;
+            Ok(answer)
+        })
+    }
+}
+
+/// Headers that are not the end: the status is still to come.
+fn headers() -> Answer {
+    Response::new(Empty::new())
+}
+
+fn trailers_only(code: Code) -> Answer {
+    Response::builder().header("grpc-status", code.number()).body(Empty::new()).unwrap()
+}
+
+fn pushed_back(code: Code, value: &'static str) -> Answer {
+    let mut answer = trailers_only(code);
+    answer.headers_mut().insert("grpc-retry-pushback-ms", value.parse().unwrap());
+    answer
+}
+
+fn call() -> Request<Body> {
+    Request::post("http://one.example/service/method").body(Body::empty()).unwrap()
+}
+
+fn policy() -> HedgePolicy<Grpc> {
+    HedgePolicy::grpc().max_attempts(4).delay(ms(100))
+}
+
+async fn run(policy: HedgePolicy<Grpc>, server: &Server) -> Reply {
+    HedgeLayer::new(policy).layer(server.clone()).oneshot(call()).await.unwrap()
+}
+
+fn status(answer: &Reply) -> Option<&str> {
+    answer.headers().get("grpc-status").map(|value| value.to_str().unwrap())
+}
+
+// HG-3
+#[tokio::test(start_paused = true)]
+async fn hg_3_headers_that_are_not_the_end_win() {
+    let server = Server::by(|arrival| match arrival {
+        2 => (50, headers()),
+        _ => (60_000, trailers_only(Code::Ok)),
+    });
+    let answer = run(policy(), &server).await;
+    assert_eq!(status(&answer), None);
+    assert_eq!(answer.extensions().get::<HedgeReport>().unwrap().winner(), 2);
+}
+
+// HG-4
+#[tokio::test(start_paused = true)]
+async fn hg_4_a_code_that_is_not_fatal_sends_the_next_at_once() {
+    for code in [Code::Unavailable, Code::ResourceExhausted, Code::DeadlineExceeded] {
+        let server = Server::by(move |arrival| match arrival {
+            1 => (30, trailers_only(code)),
+            _ => (150, headers()),
+        });
+        run(policy(), &server).await;
+        assert_eq!(server.times(), [0, 30, 130], "{code}");
+    }
+}
+
+// HG-5
+#[tokio::test(start_paused = true)]
+async fn hg_5_any_other_code_ends_the_call() {
+    for code in [Code::InvalidArgument, Code::Internal, Code::Unknown, Code::Cancelled] {
+        let server = Server::by(move |arrival| match arrival {
+            2 => (20, trailers_only(code)),
+            _ => (60_000, headers()),
+        });
+        let answer = run(policy(), &server).await;
+        assert_eq!(status(&answer), Some(&*code.number().to_string()));
+        assert_eq!(server.times(), [0, 100]);
+    }
+}
+
+// HG-5
+#[tokio::test(start_paused = true)]
+async fn hg_5_the_codes_can_be_chosen_and_without_any_every_error_is_fatal() {
+    let server = |code| Server::by(move |_| (30, trailers_only(code)));
+    let chosen = policy().non_fatal_codes(CodeSet::from_iter([Code::Internal]));
+    let rows = [(Code::Internal, 4), (Code::Unavailable, 1), (Code::Ok, 1)];
+    for (code, sent) in rows {
+        let server = server(code);
+        run(chosen.clone(), &server).await;
+        assert_eq!(server.times().len(), sent, "{code}");
+    }
+    let server = server(Code::Unavailable);
+    run(policy().non_fatal_codes(CodeSet::default()), &server).await;
+    assert_eq!(server.times(), [0]);
+}
+
+// HG-6, trap 29
+#[tokio::test(start_paused = true)]
+async fn hg_6_trap_29_a_pushback_that_says_stop_leaves_those_in_flight() {
+    for value in ["-1", "soon", ""] {
+        let server = Server::by(move |arrival| match arrival {
+            1 => (500, headers()),
+            _ => (20, pushed_back(Code::Unavailable, value)),
+        });
+        let answer = run(policy(), &server).await;
+        assert_eq!((status(&answer), server.times()), (None, vec![0, 100]), "{value:?}");
+    }
+}
+
+// HG-7
+#[tokio::test(start_paused = true)]
+async fn hg_7_a_pushback_is_waited_for_exactly() {
+    let rows = [("700", [0, 720, 820]), ("0", [0, 20, 120]), ("5", [0, 25, 125])];
+    for (value, times) in rows {
+        let server = Server::by(move |arrival| match arrival {
+            1 => (20, pushed_back(Code::Unavailable, value)),
+            _ => (150, headers()),
+        });
+        run(policy(), &server).await;
+        assert_eq!(server.times(), times, "{value}");
+    }
+}
+
+/// UNAVAILABLE with a RetryInfo of 1.5 s.
+fn retry_info() -> Answer {
+    let details =
+        "CA4aNgoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJldHJ5SW5mbxIKCggIARCAyrXuAQ==";
+    let mut answer = trailers_only(Code::Unavailable);
+    answer.headers_mut().insert("grpc-status-details-bin", details.parse().unwrap());
+    answer
+}
+
+// HG-7, RI-4
+#[tokio::test(start_paused = true)]
+async fn hg_7_ri_4_retry_info_is_a_least_wait() {
+    let server =
+        || Server::by(|arrival| if arrival == 1 { (20, retry_info()) } else { (0, headers()) });
+    let off = server();
+    run(policy(), &off).await;
+    assert_eq!(off.times(), [0, 20], "off by default");
+    let on = server();
+    run(policy().protocol(|grpc| grpc.retry_info(true)), &on).await;
+    assert!((1520..=1671).contains(&on.times()[1]), "{:?}", on.times());
+    let capped = server();
+    let most = policy().protocol(|grpc| grpc.retry_info(true)).max_server_delay(ms(1000));
+    assert_eq!(status(&run(most, &capped).await), Some("14"));
+    assert_eq!(capped.times(), [0]);
+}
+
+// DL-3
+#[tokio::test(start_paused = true)]
+async fn dl_3_late_call_is_not_sent() {
+    for change in
+        [|policy: HedgePolicy<Grpc>| policy, |policy: HedgePolicy<Grpc>| policy.max_attempts(1)]
+    {
+        let server = Server::by(|_| (0, headers()));
+        let client = HedgeLayer::new(change(policy())).layer(server.clone());
+        let late = call().with(Deadline::after(ms(0)));
+        let answer = client.clone().oneshot(late).await.unwrap();
+        assert_eq!((status(&answer), server.times()), (Some("4"), vec![]));
+        let answer = client.oneshot(call().header("grpc-timeout", "0n")).await.unwrap();
+        assert_eq!((status(&answer), server.times()), (Some("4"), vec![]));
+    }
+}
+
+/// The response is gone when the wait for the service ends; its head is not.
+// HG-9
+#[tokio::test(start_paused = true)]
+async fn hg_9_refusal_is_the_outcome_without_its_body() {
+    let (service, mut handle) = tower_test::mock::pair::<Request<Body>, Answer>();
+    handle.allow(1);
+    let policy = policy().boxed_errors().max_elapsed(ms(1000));
+    let mut client = HedgeLayer::new(policy).layer(service);
+    ServiceExt::<Request<Body>>::ready(&mut client).await.unwrap();
+    let mut call = tokio_test::task::spawn(client.call(call()));
+    tokio_test::assert_pending!(call.poll());
+    let (_, first) = handle.next_request().await.unwrap();
+    first.send_response(trailers_only(Code::ResourceExhausted));
+    tokio_test::assert_pending!(call.poll());
+    tokio::time::advance(ms(1001)).await;
+    let answer = tokio_test::assert_ready_ok!(call.poll());
+    assert_eq!(status(&answer), Some("8"));
+}
+
+// HG-7
+#[tokio::test(start_paused = true)]
+async fn hg_7_a_plain_failure_does_not_shorten_it() {
+    let server = Server::by(|arrival| match arrival {
+        1 => (130, trailers_only(Code::Unavailable)),
+        2 => (20, pushed_back(Code::Unavailable, "400")),
+        _ => (0, headers()),
+    });
+    run(policy(), &server).await;
+    assert_eq!(server.times(), [0, 100, 520]);
+}
+
+// THR-7, HG-8
+#[tokio::test(start_paused = true)]
+async fn hg_8_a_throttled_channel_sends_no_hedges() {
+    let throttle = Throttle::new(Some(Throttling::new(4.0, 0.5).unwrap()));
+    let server = Server::by(|_| (10, trailers_only(Code::Unavailable)));
+    let client = HedgeLayer::new(policy().budget(throttle.clone())).layer(server.clone());
+    let answer = client.clone().oneshot(call()).await.unwrap();
+    // The second failure brings the bucket to half.
+    assert_eq!((status(&answer), server.times()), (Some("14"), vec![0, 10]));
+    client.oneshot(call()).await.unwrap();
+    assert_eq!(server.times().len(), 3, "a first attempt is always sent");
+    assert_eq!(throttle.tokens_thousandths(), Some(1000));
+}
+
+// PB-8
+#[tokio::test(start_paused = true)]
+async fn pb_8_a_pushback_that_says_stop_takes_a_token_whatever_the_code() {
+    let throttle = Throttle::new(Some(Throttling::new(10.0, 0.001).unwrap()));
+    let server = Server::by(|_| (10, pushed_back(Code::Internal, "-1")));
+    let client = HedgeLayer::new(policy().budget(throttle.clone())).layer(server.clone());
+    client.oneshot(call()).await.unwrap();
+    assert!(throttle.tokens_thousandths().unwrap() < 9_500);
+}
+
+// HG-11
+#[tokio::test(start_paused = true)]
+async fn hg_11_the_deadline_ends_the_whole_set_with_the_status_for_it() {
+    let server = Server::by(|_| (60_000, headers()));
+    let client = HedgeLayer::new(policy().boxed_errors()).layer(server.clone());
+    let error = client.oneshot(call().with(Deadline::after(ms(150)))).await.unwrap_err();
+    let timed_out = error.downcast_ref::<TimedOut>().unwrap();
+    let source = std::error::Error::source(timed_out).unwrap();
+    let status = source.downcast_ref::<tonic::Status>().unwrap();
+    assert_eq!((status.code(), server.times()), (tonic::Code::DeadlineExceeded, vec![0, 100]));
+}
+
+// HG-11
+#[tokio::test(start_paused = true)]
+async fn hg_11_with_the_services_own_errors_it_is_answered() {
+    let server = Server::by(|_| (60_000, headers()));
+    let client = HedgeLayer::new(policy()).layer(server.clone());
+    let answer = client.oneshot(call().with(Deadline::after(ms(150)))).await.unwrap();
+    assert_eq!((status(&answer), server.times()), (Some("4"), vec![0, 100]));
+}
+
+// THR-4
+#[tokio::test(start_paused = true)]
+async fn thr_4_a_winner_without_a_status_and_a_failure_earn_nothing() {
+    let throttle = Throttle::new(Some(Throttling::new(10.0, 0.1).unwrap()));
+    throttle.failed();
+    let server = Server::by(|arrival| match arrival {
+        1 => (500, headers()),
+        2 => (10, headers()),
+        _ => (10, trailers_only(Code::NotFound)),
+    });
+    let client = HedgeLayer::new(policy().budget(throttle.clone())).layer(server);
+    let won = client.clone().oneshot(call()).await.unwrap();
+    assert_eq!(throttle.tokens_thousandths(), Some(9000));
+    // The test's body is empty: it ends without a status, which is no success.
+    won.into_body().collect().await.unwrap();
+    assert_eq!(throttle.tokens_thousandths(), Some(9000));
+    client.oneshot(call()).await.unwrap();
+    assert_eq!(throttle.tokens_thousandths(), Some(9000));
+}
+
+// THR-3
+#[tokio::test(start_paused = true)]
+async fn thr_3_a_head_that_was_taken_for_a_failure_is_not_charged_again_at_its_end() {
+    let throttle = Throttle::new(Some(Throttling::new(10.0, 0.1).unwrap()));
+    let server = Server::by(|_| (10, headers()));
+    // A head without a status would commit the call, if nobody knew better; its end will tell UNKNOWN.
+    let busy = Verdict::Transient(Failure::new(FailureKind::Throttled));
+    let policy = policy()
+        .max_attempts(2)
+        .budget(throttle.clone())
+        .protocol(|grpc| grpc.classify(move |_| Some(busy)));
+    let answer = HedgeLayer::new(policy).layer(server).oneshot(call()).await.unwrap();
+    assert_eq!(throttle.tokens_thousandths(), Some(8000), "one for each attempt");
+    answer.into_body().collect().await.unwrap();
+    assert_eq!(throttle.tokens_thousandths(), Some(8000));
+}
+
+// DL-2
+#[tokio::test(start_paused = true)]
+async fn dl_2_every_attempt_is_told_the_time_that_is_left() {
+    let server = Server::by(|_| (150, headers()));
+    let client = HedgeLayer::new(policy()).layer(server.clone());
+    client.oneshot(call().header("grpc-timeout", "1S")).await.unwrap();
+    let told = server.headers("grpc-timeout");
+    assert_eq!(told[0].as_deref(), Some("1S"));
+    let left = reattempt_grpc::parse_grpc_timeout(told[1].as_deref().unwrap().as_bytes()).unwrap();
+    assert_eq!(left, ms(900));
+}
+
+// RPH-3
+#[tokio::test(start_paused = true)]
+async fn rph_3_each_hedge_tells_its_index() {
+    let server = Server::by(|_| (250, headers()));
+    run(policy(), &server).await;
+    let told = server.headers("grpc-previous-rpc-attempts");
+    assert_eq!(told, [None, Some("1".into()), Some("2".into())]);
+}
+
+// HG-14
+#[tokio::test(start_paused = true)]
+async fn hg_14_putting_the_layer_in_is_the_opt_in_for_every_method() {
+    let server = Server::by(|_| (1000, headers()));
+    run(policy(), &server).await;
+    assert_eq!(server.times(), [0, 100, 200, 300]);
+}
+
+// CALL-8
+#[tokio::test(start_paused = true)]
+async fn call_8_a_service_configs_policy_is_taken_over_and_its_attempts_are_capped() {
+    let text = r#"{"methodConfig": [{"name": [{}], "hedgingPolicy": {
+        "maxAttempts": 9, "hedgingDelay": "0.050s", "nonFatalStatusCodes": ["ABORTED"]}}]}"#;
+    let config = ServiceConfig::parse(text).unwrap();
+    let MethodPolicy::Hedging(hedging) = &config.for_method("/service/method").unwrap().policy
+    else {
+        panic!("another policy");
+    };
+    let server = Server::by(|arrival| match arrival {
+        5 => (10, trailers_only(Code::Unavailable)),
+        _ => (60_000, headers()),
+    });
+    let answer = run(HedgePolicy::from(hedging), &server).await;
+    assert_eq!((status(&answer), server.times()), (Some("14"), vec![0, 50, 100, 150, 200]));
+    let server = Server::by(|_| (10, trailers_only(Code::Aborted)));
+    let answer = run(HedgePolicy::from(hedging), &server).await;
+    assert_eq!((status(&answer), server.times().len()), (Some("10"), 5));
+}

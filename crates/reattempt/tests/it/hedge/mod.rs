@@ -1,0 +1,39 @@
+//! Hedged calls through the public face of the crate, under a paused clock. The names carry the ids of
+//! the rules of gRPC's proposal A6 that they test.
+
+mod auto_traits;
+mod bodies;
+mod budget;
+mod cancelling;
+mod composing;
+#[cfg(feature = "tonic")]
+mod connection;
+mod deadlines;
+mod edges;
+#[cfg(feature = "tonic")]
+mod grpc;
+mod local;
+mod no_runtime;
+mod observing;
+mod quantile;
+mod readiness;
+mod releasing;
+mod rules;
+mod safety;
+#[cfg(feature = "tonic")]
+mod uploads;
+
+use reattempt::{HedgePolicy, HedgeReport, RetryBudget};
+
+use crate::calls::support;
+use support::{Answer, ms};
+
+/// Up to three attempts, one every 100 ms.
+fn policy() -> HedgePolicy {
+    HedgePolicy::http().max_attempts(3).delay(ms(100)).budget(RetryBudget::percent(10))
+}
+
+/// How many attempts were sent, and which one the answer came from; `None` where there was one.
+fn report(answer: &Answer) -> Option<(u32, u32)> {
+    answer.extensions().get::<HedgeReport>().map(|report| (report.attempts(), report.winner()))
+}

@@ -1,0 +1,110 @@
+//! The running quantile as the delay: its warm-up, and how much it adds to the load.
+
+use std::sync::{Arc, Mutex};
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use reattempt::{Hedge, HedgeLayer, HedgePolicy};
+use reattempt_control::RetryBudget;
+use tokio::time::timeout;
+use tower::{Layer, ServiceExt};
+
+use crate::hedge::support::{Act, Server, get, ms, post};
+
+type Policy = HedgePolicy;
+
+fn policy(quantile: f64) -> Policy {
+    HedgePolicy::http().delay_quantile(quantile).unwrap().budget(RetryBudget::unlimited())
+}
+
+/// A server that takes from 20 to 120 ms, and in one case of ten a second.
+fn varying(seed: u64) -> Server {
+    let random = Arc::new(Mutex::new(SmallRng::seed_from_u64(seed)));
+    Server::by(move |_, _| {
+        let drawn = random.lock().unwrap().next_u64();
+        let wait = if drawn % 10 == 0 { 1000 } else { 20 + (drawn >> 8) % 100 };
+        Act::from(200).later(ms(wait))
+    })
+}
+
+async fn calls(client: &Hedge<Server, Policy>, count: usize) {
+    for _ in 0..count {
+        client.clone().oneshot(get()).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_hedged_before_there_are_samples_enough() {
+    let server = varying(1);
+    let client = HedgeLayer::new(policy(0.95)).layer(server.clone());
+    calls(&client, 200).await;
+    assert_eq!(server.count(), 200);
+    let delay = client.policy().current_delay().unwrap();
+    assert!(delay >= ms(1000), "{delay:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nor_is_a_failure_before_that_followed_by_another_attempt() {
+    let server = Server::statuses([503]);
+    let client = HedgeLayer::http().layer(server.clone());
+    assert_eq!(client.oneshot(get()).await.unwrap().status(), 503);
+    assert_eq!(server.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slowness_adds_no_more_load_than_was_stated() {
+    for (percent, least) in [(80_u8, 200), (95, 0), (99, 0)] {
+        let server = varying(2);
+        let policy = policy(f64::from(percent) / 100.0);
+        let client = HedgeLayer::new(policy).layer(server.clone());
+        calls(&client, 4000).await;
+        let hedges = server.count() - 4000;
+        let stated = 40 * usize::from(100 - percent);
+        assert!(hedges <= stated, "{percent}: {hedges} of {stated}");
+        assert!(hedges >= least, "{percent}: {hedges}, which is hardly any");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn losers_count_so_that_the_delay_does_not_creep_down() {
+    // If only winners were counted, hedging would hide the slow tenth, and with it its own measure.
+    let server = varying(3);
+    let client = HedgeLayer::new(policy(0.85)).layer(server.clone());
+    calls(&client, 2000).await;
+    let first = client.policy().current_delay().unwrap();
+    calls(&client, 8000).await;
+    let later = client.policy().current_delay().unwrap();
+    assert!(later >= first.mul_f64(0.9), "from {first:?} to {later:?}");
+    assert!(server.count() - 10_000 <= 1500, "{}", server.count());
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_are_given_up_count_as_well() {
+    let server = varying(4);
+    let client = HedgeLayer::new(policy(0.8)).layer(server.clone());
+    calls(&client, 100).await;
+    for _ in 0..4000 {
+        let _ = timeout(ms(130), client.clone().oneshot(get())).await;
+    }
+    let hedges = server.count() - 4100;
+    assert!(hedges <= 4100 / 5, "{hedges}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_not_be_hedged_is_not_measured() {
+    let client = HedgeLayer::new(policy(0.5)).layer(Server::statuses([200]));
+    for _ in 0..200 {
+        client.clone().oneshot(post()).await.unwrap();
+    }
+    assert_eq!(client.policy().current_delay(), None);
+}
+
+// trap 10
+#[tokio::test(start_paused = true)]
+async fn trap_10_clones_share_the_latencies_and_separate_builds_do_not() {
+    let (one, other) = (policy(0.5), policy(0.5));
+    let client = HedgeLayer::new(one.clone()).layer(Server::statuses([200]));
+    calls(&client, 100).await;
+    assert!(one.current_delay().is_some());
+    assert_eq!(other.current_delay(), None);
+}

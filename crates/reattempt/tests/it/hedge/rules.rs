@@ -1,0 +1,317 @@
+//! The rules of hedging, one by one.
+
+use std::io::ErrorKind::{ConnectionRefused, ConnectionReset};
+use std::pin::pin;
+
+use http::Request;
+use reattempt::{HedgeLayer, HedgePolicy};
+use reattempt_core::ConfigError;
+use tokio::time::{Instant, advance};
+use tokio_test::{assert_pending, task};
+use tower::{Layer, Service, ServiceExt};
+
+use crate::hedge::support::{Act, Body, Server, answer, get, ms};
+use crate::hedge::{policy, report};
+
+// HG-1
+#[tokio::test(start_paused = true)]
+async fn hg_1_one_more_each_delay_while_there_is_no_answer() {
+    let server = Server::by(|arrival, _| match arrival {
+        3 => Act::from(200).later(ms(30)),
+        _ => Act::Hang,
+    });
+    let began = Instant::now();
+    let answer = HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!((answer.status().as_u16(), report(&answer)), (200, Some((3, 3))));
+    assert_eq!((server.times(), began.elapsed()), (vec![0, 100, 200], ms(230)));
+    let numbers: Vec<_> = server.seen().iter().map(|seen| seen.number()).collect();
+    assert_eq!(numbers, [None, Some(2), Some(3)]);
+}
+
+// HG-1
+#[tokio::test(start_paused = true)]
+async fn hg_1_no_more_than_allowed_however_long_it_takes() {
+    let server = Server::by(|_, _| Act::from(200).later(ms(60_000)));
+    let answer = HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!((server.count(), report(&answer)), (3, Some((3, 1))));
+}
+
+// HG-1
+#[tokio::test(start_paused = true)]
+async fn hg_1_an_answer_before_the_delay_is_handed_on_untouched() {
+    let server = Server::by(|_, _| Act::from(200).later(ms(99)));
+    let answer = HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!((server.count(), report(&answer)), (1, None));
+    assert!(answer.extensions().is_empty());
+}
+
+// HG-2
+#[tokio::test(start_paused = true)]
+async fn hg_2_without_a_delay_all_go_at_once() {
+    let server = Server::by(|_, _| Act::Hang);
+    let client = HedgeLayer::new(policy().delay(ms(0))).layer(server.clone());
+    let mut call = task::spawn(client.oneshot(get()));
+    assert_pending!(call.poll());
+    assert_eq!(server.count(), 3, "in a single turn");
+}
+
+// HG-3
+#[tokio::test(start_paused = true)]
+async fn hg_3_the_first_good_answer_wins_and_the_others_are_cancelled_before_it_is_out() {
+    let server = Server::by(|arrival, _| match arrival {
+        2 => Act::from(200).later(ms(150)),
+        _ => Act::from(204).later(ms(1000)),
+    });
+    let mut client = HedgeLayer::new(policy()).layer(server.clone());
+    ServiceExt::<Request<Body>>::ready(&mut client).await.unwrap();
+    let mut call = pin!(client.call(get()));
+    let answer = call.as_mut().await.unwrap();
+    assert_eq!((answer.status().as_u16(), report(&answer)), (200, Some((3, 2))));
+    assert_eq!(server.cancelled(), 2, "though the future of the call is still held");
+    advance(ms(5000)).await;
+    assert_eq!((server.count(), server.unused()), (3, 0), "nor does anything follow");
+}
+
+// trap 27
+#[tokio::test(start_paused = true)]
+async fn trap_27_a_fast_failure_does_not_beat_the_slow_good_answer() {
+    for failure in [503, 429] {
+        let server = Server::by(move |arrival, _| match arrival {
+            1 => Act::from(200).later(ms(500)),
+            _ => failure.into(),
+        });
+        let answer = HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+        assert_eq!((answer.status().as_u16(), report(&answer)), (200, Some((3, 1))), "{failure}");
+    }
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(200).later(ms(500)),
+        _ => ConnectionRefused.into(),
+    });
+    let answer = HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!((answer.status().as_u16(), report(&answer)), (200, Some((3, 1))));
+}
+
+// HG-4
+#[tokio::test(start_paused = true)]
+async fn hg_4_a_failure_sends_the_next_at_once_and_the_later_ones_count_from_there() {
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(503).later(ms(30)),
+        _ => Act::from(200).later(ms(300)),
+    });
+    let answer = HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!((server.times(), report(&answer)), (vec![0, 30, 130], Some((3, 2))));
+}
+
+// HG-4
+#[tokio::test(start_paused = true)]
+async fn hg_4_each_failure_sends_one() {
+    // The first two fail at the same moment.
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(503).later(ms(150)),
+        2 => Act::from(503).later(ms(50)),
+        _ => Act::from(200).later(ms(10)),
+    });
+    let policy = policy().max_attempts(4);
+    let answer = HedgeLayer::new(policy).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert_eq!(server.times(), [0, 100, 150, 150]);
+}
+
+// HG-5
+#[tokio::test(start_paused = true)]
+async fn hg_5_a_fatal_answer_ends_the_call_and_cancels_the_others() {
+    let server = Server::by(|arrival, _| match arrival {
+        2 => 404.into(),
+        _ => Act::from(200).later(ms(500)),
+    });
+    let answer = HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!((answer.status().as_u16(), report(&answer)), (404, Some((2, 2))));
+    assert_eq!((server.times(), server.cancelled()), (vec![0, 100], 1));
+}
+
+// HG-6
+#[tokio::test(start_paused = true)]
+async fn hg_6_after_stop_there_are_no_new_ones_and_those_in_flight_go_on() {
+    let stop = |status: u16| Act::from(status).header("x-should-retry", "false");
+    let server = Server::by(move |arrival, _| match arrival {
+        1 => Act::from(200).later(ms(700)),
+        _ => stop(503).later(ms(10)),
+    });
+    let answer = HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!((answer.status().as_u16(), report(&answer)), (200, Some((2, 1))));
+    assert_eq!(server.times(), [0, 100]);
+
+    let server = Server::by(move |arrival, _| match arrival {
+        1 => Act::from(502).later(ms(700)),
+        _ => stop(503).later(ms(10)),
+    });
+    let answer = HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!((answer.status().as_u16(), server.count()), (502, 2), "the last to come");
+}
+
+// HG-7
+#[tokio::test(start_paused = true)]
+async fn hg_7_a_server_that_asks_for_a_wait_gets_it_and_never_less() {
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(503).header("retry-after", "2").later(ms(10)),
+        2 => Act::Hang,
+        _ => 200.into(),
+    });
+    let answer = HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let times = server.times();
+    assert!((2010..=2211).contains(&times[1]), "up to a tenth longer, not shorter: {times:?}");
+    assert_eq!(times[2] - times[1], 100, "the later ones each delay after it");
+}
+
+// HG-7, trap 18
+#[tokio::test(start_paused = true)]
+async fn hg_7_shorter_wait_of_another_shortens_none() {
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(503).header("retry-after", "10").later(ms(150)),
+        2 => Act::from(503).header("retry-after", "1").later(ms(60)),
+        _ => 200.into(),
+    });
+    HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert!(server.times()[2] >= 10_150, "{:?}", server.times());
+}
+
+// HG-7
+#[tokio::test(start_paused = true)]
+async fn hg_7_the_tenth_is_cut_at_the_limit() {
+    for _ in 0..100 {
+        let server = Server::by(|arrival, _| match arrival {
+            1 => Act::from(503).header("retry-after", "28"),
+            _ => 200.into(),
+        });
+        let answer = HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+        assert_eq!(answer.status(), 200, "30 s are enough for 28");
+        assert!((28_000..30_000).contains(&server.times()[1]), "{:?}", server.times());
+    }
+}
+
+// HG-7
+#[tokio::test(start_paused = true)]
+async fn hg_7_a_wait_of_zero_is_no_wait() {
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(503).header("retry-after", "0").later(ms(10)),
+        _ => 200.into(),
+    });
+    HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!(server.times(), [0, 10]);
+}
+
+// HG-4
+#[tokio::test(start_paused = true)]
+async fn hg_4_should_retry_true_makes_a_failure_mendable() {
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(400).header("x-should-retry", "true"),
+        _ => 200.into(),
+    });
+    let client = HedgeLayer::new(policy()).layer(server.clone());
+    assert_eq!((client.oneshot(get()).await.unwrap().status().as_u16(), server.count()), (200, 2));
+}
+
+// HG-7
+#[tokio::test(start_paused = true)]
+async fn hg_7_a_wait_that_is_too_long_means_no_further_one() {
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(503).header("retry-after", "61"),
+        _ => 200.into(),
+    });
+    let client = HedgeLayer::new(policy().max_elapsed(None)).layer(server.clone());
+    assert_eq!(client.oneshot(get()).await.unwrap().status(), 503);
+    assert_eq!(server.count(), 1);
+}
+
+// HG-9
+#[tokio::test(start_paused = true)]
+async fn hg_9_when_all_have_failed_the_last_to_come_is_the_outcome() {
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(500).later(ms(350)),
+        2 => Act::from(502).later(ms(290)),
+        _ => ConnectionReset.into(),
+    });
+    // 500 is fatal by the table.
+    let failing = policy().protocol(|http| {
+        http.on_status(
+            http::StatusCode::INTERNAL_SERVER_ERROR,
+            crate::hedge::support::transient(500),
+        )
+    });
+    let answer = HedgeLayer::new(failing).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!((answer.status().as_u16(), report(&answer)), (502, Some((3, 2))));
+    assert_eq!(server.count(), 3, "and nothing is retried on top");
+
+    let server = Server::by(|_, _| ConnectionReset.into());
+    let broken = HedgeLayer::new(policy()).layer(server).oneshot(get()).await.unwrap_err();
+    assert_eq!(broken.attempt, 3, "the inner service's own error");
+}
+
+// HG-13
+#[tokio::test(start_paused = true)]
+async fn hg_13_attempts_have_a_cap_and_a_quantile_its_range() {
+    let server = Server::by(|_, _| Act::from(200).later(ms(10_000)));
+    for (asked, sent) in [(0, 1), (1, 1), (5, 5), (6, 5), (u32::MAX, 5)] {
+        let before = server.count();
+        let client = HedgeLayer::new(policy().max_attempts(asked)).layer(server.clone());
+        client.oneshot(get()).await.unwrap();
+        assert_eq!(server.count() - before, sent, "{asked}");
+    }
+    let refused: ConfigError = HedgePolicy::http().delay_quantile(1.5).unwrap_err();
+    let text = "`delay_quantile` must be from 0.5 to 0.9999, but it is 1.5";
+    assert_eq!(refused.to_string(), text);
+}
+
+/// A balancer's drop is an error from below. It ends the call only with the last attempt in flight: no
+/// error can be told from a failure of this side's own (trap 36).
+// HG-15
+#[tokio::test(start_paused = true)]
+async fn hg_15_dropped_hedge_leaves_the_first() {
+    let server = Server::by(|arrival, _| match arrival {
+        2 => Act::Fail(std::io::ErrorKind::PermissionDenied),
+        _ => Act::from(200).later(ms(500)),
+    });
+    let answer = HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!(
+        (answer.status().as_u16(), report(&answer), server.cancelled()),
+        (200, Some((3, 1)), 1)
+    );
+}
+
+// HG-10, trap 11
+#[tokio::test(start_paused = true)]
+async fn trap_11_dropping_the_call_cancels_every_attempt_and_the_wait() {
+    let server = Server::by(|_, _| Act::Hang);
+    let mut call = task::spawn(HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()));
+    assert_pending!(call.poll());
+    advance(ms(100)).await;
+    assert_pending!(call.poll());
+    assert_eq!((server.count(), server.cancelled()), (2, 0));
+    drop(call);
+    assert_eq!(server.cancelled(), 2);
+    advance(ms(5000)).await;
+    assert_eq!(server.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_does_not_wait_for_a_hedge_that_would_come_too_late() {
+    let server = Server::by(|arrival, _| match arrival {
+        1 => Act::from(503).header("retry-after", "20").later(ms(10)),
+        _ => 200.into(),
+    });
+    let client = HedgeLayer::new(policy().max_elapsed(ms(10_000))).layer(server.clone());
+    let began = Instant::now();
+    assert_eq!(client.oneshot(get()).await.unwrap().status(), 503);
+    assert_eq!((began.elapsed(), server.count()), (ms(10), 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_answers_at_one_moment_leave_the_earliest_attempt_the_winner() {
+    let server = Server::by(|arrival, _| {
+        let wait = [300, 200, 100][arrival - 1];
+        Act::Answer(answer(200, ["one", "two", "three"][arrival - 1])).later(ms(wait))
+    });
+    let answer = HedgeLayer::new(policy()).layer(server).oneshot(get()).await.unwrap();
+    assert_eq!(report(&answer), Some((3, 1)));
+}

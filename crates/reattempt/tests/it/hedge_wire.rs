@@ -1,0 +1,110 @@
+//! Hedged calls of a `reqwest::Client` over loopback: what the server sees of the loser, and what the
+//! caller sees of the winner.
+
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
+use reattempt::{CallOptions, Hedge, HedgeLayer, HedgePolicy, HedgeReport};
+use reqwest::{Client, Method, Request};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+use tower::{Layer, Service, ServiceExt};
+
+/// Two attempts at once.
+fn client() -> Hedge<Client> {
+    let policy = HedgePolicy::http().delay(Duration::ZERO);
+    HedgeLayer::new(policy).layer(Client::builder().no_proxy().build().unwrap())
+}
+
+/// Reads until what came ends with `end`.
+async fn read_to(stream: &TcpStream, end: &str) -> String {
+    let mut text = String::new();
+    while !text.ends_with(end) {
+        let part = read(stream).await.unwrap();
+        assert!(!part.is_empty(), "closed after {text:?}");
+        text.push_str(&part);
+    }
+    text
+}
+
+/// What is there to be read next; empty at the end.
+async fn read(stream: &TcpStream) -> io::Result<String> {
+    loop {
+        // So that a test that fails does not hang.
+        timeout(Duration::from_secs(20), stream.readable()).await??;
+        let mut buffer = [0; 1024];
+        match stream.try_read(&mut buffer) {
+            Ok(length) => return Ok(String::from_utf8_lossy(&buffer[..length]).into_owned()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Whether the client closes the connection, with nothing more to read from it.
+async fn is_closed(stream: &TcpStream) -> bool {
+    match read(stream).await {
+        Ok(rest) => rest.is_empty(),
+        Err(error) => error.kind() != io::ErrorKind::TimedOut,
+    }
+}
+
+async fn write(stream: &TcpStream, text: &str) {
+    stream.writable().await.unwrap();
+    assert_eq!(stream.try_write(text.as_bytes()).unwrap(), text.len());
+}
+
+const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n";
+
+// HG-3
+#[tokio::test]
+async fn hg_3_the_losers_connection_is_closed_and_the_winners_body_streams_on() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let request = Request::new(Method::GET, url.parse().unwrap());
+    let mut client = client();
+    ServiceExt::<Request>::ready(&mut client).await.unwrap();
+    let mut call = pin!(client.call(request));
+    let server = async {
+        let (one, _) = listener.accept().await.unwrap();
+        let (other, _) = listener.accept().await.unwrap();
+        read_to(&one, "\r\n\r\n").await;
+        read_to(&other, "\r\n\r\n").await;
+        write(&other, HEAD).await;
+        (one, other)
+    };
+    let (response, (one, other)) = tokio::join!(call.as_mut(), server);
+    let mut response = response.unwrap();
+    // The answer has not ended and the call is still held, and the loser is gone already.
+    assert!(is_closed(&one).await);
+    assert_eq!(response.extensions().get::<HedgeReport>().unwrap().attempts(), 2);
+    for part in ["one", "two"] {
+        write(&other, part).await;
+        assert_eq!(response.chunk().await.unwrap().unwrap(), part);
+    }
+    assert!(response.chunk().await.unwrap().is_none());
+}
+
+// HG-10
+#[tokio::test]
+async fn hg_10_every_attempt_sends_the_body_and_a_refusal_does_not_win() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let mut request = Request::new(Method::POST, url.parse().unwrap());
+    *request.body_mut() = Some("hello".into());
+    let client = client().with_options(CallOptions::new().repeatable(true));
+    let call = tokio::spawn(client.oneshot(request));
+    let (one, _) = listener.accept().await.unwrap();
+    let (other, _) = listener.accept().await.unwrap();
+    for stream in [&one, &other] {
+        assert!(read_to(stream, "hello").await.starts_with("POST / HTTP/1.1\r\n"));
+    }
+    write(&one, "HTTP/1.1 503 Busy\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
+    // Closed by the client, which has read the refusal then.
+    assert!(is_closed(&one).await);
+    write(&other, HEAD).await;
+    write(&other, "answer").await;
+    let response = call.await.unwrap().unwrap();
+    assert_eq!((response.status().as_u16(), &*response.text().await.unwrap()), (200, "answer"));
+}

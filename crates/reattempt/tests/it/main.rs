@@ -1,0 +1,30 @@
+//! Tests of the layers and of `retry` around scripted services.
+
+#![allow(missing_docs, reason = "tests")]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, its helpers too"
+)]
+
+mod calls;
+#[cfg(feature = "tonic")]
+mod grpc;
+#[cfg(feature = "tonic")]
+mod grpc_wire;
+mod hedge;
+#[cfg(feature = "reqwest")]
+mod hedge_wire;
+#[cfg(feature = "opentelemetry")]
+mod metrics;
+mod operation;
+mod pace;
+mod profiles;
+mod regressions;
+#[cfg(feature = "reqwest")]
+mod reqwest_calls;
+#[cfg(feature = "tonic")]
+mod service_config;
+#[cfg(feature = "tracing")]
+mod tracing;

@@ -1,0 +1,424 @@
+//! Any operation, retried.
+
+use std::cell::{Cell, RefCell};
+use std::error::Error;
+use std::future::{pending, ready};
+use std::io::{self, ErrorKind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use reattempt::{
+    AttemptOutcome, CallOptions, Deadline, ReportSlot, RetryError, RetryPolicy,
+    is_transient_io_error, is_transient_sqlstate, retry, retry_blocking,
+};
+use reattempt_control::RetryBudget;
+use reattempt_core::{
+    Delays, Failure, FailureKind, NextRetry, Random, Schedule, StopReason, Verdict,
+};
+use reattempt_schedule_exponential::Exponential;
+use reattempt_schedule_fixed::{Constant, Linear};
+use tokio::time::Instant;
+use tokio_test::{assert_pending, assert_ready, task};
+
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// An operation that gives these results one after the other, and the last for ever.
+fn script<const N: usize>(
+    results: [Result<u32, &'static str>; N],
+) -> impl FnMut() -> std::future::Ready<Result<u32, &'static str>> {
+    let mut next = 0;
+    move || {
+        let result = results[next.min(N - 1)];
+        next += 1;
+        ready(result)
+    }
+}
+
+/// Three tokens, and nothing that fills them but successes.
+fn three_tokens() -> RetryBudget {
+    RetryBudget::ratio(0.1).unwrap().capacity(3.0).unwrap().min_per_second(0.0).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_is_handed_on_at_once() {
+    let started = Instant::now();
+    assert_eq!(retry(Constant::new(SECOND), script([Ok(7), Err("never")])).await.unwrap(), 7);
+    assert_eq!(started.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_begun_anew_after_each_delay_and_each_error_is_told() {
+    let started = Instant::now();
+    let mut told = Vec::new();
+    let schedule = Linear::new(SECOND);
+    let result = retry(schedule, script([Err("one"), Err("two"), Ok(3)]))
+        .notify(|error, delay| told.push((*error, delay)))
+        .await;
+    assert_eq!(result.unwrap(), 3);
+    assert_eq!(told, [("one", SECOND), ("two", 2 * SECOND)]);
+    assert_eq!(started.elapsed(), 3 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_error_the_reason_the_attempts_and_the_time_come_back() {
+    let error = retry(Constant::new(SECOND), script([Err("one"), Err("two"), Err("three")]))
+        .await
+        .unwrap_err();
+    assert_eq!(*error.error(), "three");
+    assert_eq!(error.stop_reason(), StopReason::AttemptsExhausted);
+    assert_eq!(error.attempts(), 3);
+    assert_eq!(error.elapsed(), 2 * SECOND);
+    assert_eq!(error.report().total_delay(), 2 * SECOND);
+    assert_eq!(
+        error.to_string(),
+        "gave up after 3 attempts in 2s: all allowed attempts have been made"
+    );
+    assert_eq!(error.into_error(), "three");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permanent_error_ends_it() {
+    let error = retry(Constant::new(SECOND), script([Err("busy"), Err("denied"), Ok(1)]))
+        .when(|error| *error == "busy")
+        .await
+        .unwrap_err();
+    assert_eq!(*error.error(), "denied");
+    assert_eq!(error.stop_reason(), StopReason::Permanent);
+    assert_eq!(error.attempts(), 2);
+    let outcome = &error.report().attempts()[1].outcome;
+    assert!(matches!(outcome, AttemptOutcome::FailedForGood { .. }), "{outcome:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_error_may_be_permanent() {
+    let calls = Cell::new(0);
+    let error = retry(Constant::new(SECOND), || {
+        calls.set(calls.get() + 1);
+        ready(Err::<(), _>("denied"))
+    })
+    .when(|_| false)
+    .await
+    .unwrap_err();
+    assert_eq!((calls.get(), error.attempts()), (1, 1));
+    assert_eq!(error.to_string(), "gave up after 1 attempt in 0ns: the failure is permanent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_never_sleeps_first_and_gives_up_after() {
+    let started = Instant::now();
+    let policy = RetryPolicy::operations()
+        .backoff(Constant::new(4 * SECOND))
+        .max_attempts(10)
+        .max_elapsed(10 * SECOND);
+    let error = retry(policy, script([Err("down")])).await.unwrap_err();
+    assert_eq!(error.stop_reason(), StopReason::ElapsedExhausted);
+    assert_eq!(error.attempts(), 3);
+    assert_eq!(started.elapsed(), 8 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_that_an_attempt_takes_counts() {
+    let policy = RetryPolicy::operations().backoff(Constant::new(SECOND)).max_elapsed(10 * SECOND);
+    let slow = || async {
+        tokio::time::sleep(6 * SECOND).await;
+        Err::<(), _>("slow")
+    };
+    let error = retry(policy, slow).await.unwrap_err();
+    assert_eq!(error.stop_reason(), StopReason::ElapsedExhausted);
+    assert_eq!(error.attempts(), 2);
+    assert_eq!(error.elapsed(), 13 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_by_one_policy_share_its_budget() {
+    let budget = three_tokens();
+    let policy = RetryPolicy::operations()
+        .backoff(Constant::new(MS))
+        .max_attempts(100)
+        .budget(budget.clone());
+    let error = retry(&policy, script([Err("down")])).await.unwrap_err();
+    assert_eq!(error.stop_reason(), StopReason::BudgetExhausted);
+    assert_eq!(error.attempts(), 4, "three tokens, three retries");
+    let error = retry(&policy, script([Err("down")])).await.unwrap_err();
+    assert_eq!(
+        (error.attempts(), *error.error()),
+        (1, "down"),
+        "nothing is left, and nothing lost"
+    );
+    assert_eq!(retry(&policy, script([Ok(1)])).await.unwrap(), 1);
+    assert!((budget.balance("") - 0.1).abs() < 1e-9, "{}", budget.balance(""));
+    retry(&policy, script([Err("denied")])).when(|_| false).await.unwrap_err();
+    assert!((budget.balance("") - 0.1).abs() < 1e-9, "an error earns nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_in_its_wait_it_gives_the_token_back() {
+    let budget = three_tokens();
+    let policy = RetryPolicy::operations().backoff(Constant::new(SECOND)).budget(budget.clone());
+    let mut call = task::spawn(retry(&policy, script([Err("down")])).into_future());
+    assert_pending!(call.poll());
+    assert_eq!(budget.balance(""), 2.0);
+    drop(call);
+    assert_eq!(budget.balance(""), 3.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_in_an_attempt_it_drops_that() {
+    let alive = Arc::new(());
+    let held = Arc::clone(&alive);
+    let mut call = task::spawn(
+        retry(Constant::new(SECOND), move || {
+            let held = Arc::clone(&held);
+            async move {
+                let _held = held;
+                pending::<Result<(), ()>>().await
+            }
+        })
+        .into_future(),
+    );
+    assert_pending!(call.poll());
+    assert_eq!(Arc::strong_count(&alive), 3);
+    drop(call);
+    assert_eq!(Arc::strong_count(&alive), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_is_gone_before_the_wait_begins() {
+    let alive = Rc::new(());
+    let held = Rc::clone(&alive);
+    let mut call = task::spawn(
+        retry(Constant::new(SECOND), move || {
+            let held = Rc::clone(&held);
+            async move {
+                let _held = held;
+                std::future::ready(()).await;
+                Err::<(), _>("down")
+            }
+        })
+        .into_future(),
+    );
+    assert_pending!(call.poll());
+    assert_eq!(Rc::strong_count(&alive), 2, "the closure's own, and no attempt's");
+}
+
+#[test]
+fn where_nothing_can_wait_the_last_error_comes_back() {
+    let mut call = task::spawn(retry(Constant::new(SECOND), script([Err("down")])).into_future());
+    let error = assert_ready!(call.poll()).unwrap_err();
+    assert_eq!((*error.error(), error.stop_reason()), ("down", StopReason::NoTimer));
+}
+
+#[test]
+fn without_a_delay_no_runtime_is_needed() {
+    let operation = script([Err("one"), Ok(2)]);
+    let mut call = task::spawn(retry(Constant::immediate(), operation).into_future());
+    assert_eq!(assert_ready!(call.poll()).unwrap(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_always_fails_at_once_lets_others_have_their_turn() {
+    let policy = RetryPolicy::operations()
+        .backoff(Constant::immediate())
+        .max_attempts(u32::MAX)
+        .max_elapsed(None)
+        .budget(RetryBudget::unlimited());
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    let busy = tokio::spawn(
+        retry(policy, move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            ready(Err::<(), _>("down"))
+        })
+        .into_future(),
+    );
+    while calls.load(Ordering::Relaxed) < 1000 {
+        tokio::task::yield_now().await;
+    }
+    busy.abort();
+    assert!(busy.await.unwrap_err().is_cancelled());
+}
+
+/// Waits longer for some kinds of failure than for others, and for some not at all.
+#[derive(Clone)]
+struct ByKind;
+
+impl Schedule for ByKind {
+    type Delays = Self;
+    fn delays(&self) -> Self {
+        Self
+    }
+}
+
+impl Delays for ByKind {
+    fn next_delay(&mut self, retry: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
+        match retry.failure.kind() {
+            FailureKind::Network => Some(SECOND),
+            FailureKind::Throttled => Some(60 * SECOND),
+            _ => None,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_learns_the_kind_of_each_failure() {
+    let started = Instant::now();
+    let policy = RetryPolicy::operations().backoff(ByKind).max_attempts(9).max_elapsed(None);
+    let operation = script([Err("network"), Err("throttled"), Err("odd"), Ok(1)]);
+    let error = retry(policy, operation)
+        .judge(|error| {
+            Verdict::Transient(Failure::new(match *error {
+                "network" => FailureKind::Network,
+                "throttled" => FailureKind::Throttled,
+                _ => FailureKind::Other,
+            }))
+        })
+        .await
+        .unwrap_err();
+    assert_eq!((*error.error(), error.stop_reason()), ("odd", StopReason::ScheduleEnded));
+    assert_eq!(started.elapsed(), 61 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_may_override_its_policy() {
+    let policy = RetryPolicy::operations().backoff(Constant::new(SECOND));
+    let slot = ReportSlot::default();
+    let options = CallOptions::new().max_attempts(2).report_to(&slot);
+    let error = retry(&policy, script([Err("down")])).with_options(options).await.unwrap_err();
+    assert_eq!(error.attempts(), 2);
+    assert_eq!(slot.take().as_ref(), Some(error.report()));
+
+    let soon = CallOptions::new().deadline(Deadline::after(SECOND / 2)).report_to(&slot);
+    let error = retry(&policy, script([Err("down")])).with_options(soon).await.unwrap_err();
+    assert_eq!((error.attempts(), error.stop_reason()), (1, StopReason::DeadlineExceeded));
+
+    let never = CallOptions::new().never_retry();
+    let error = retry(&policy, script([Err("down")])).with_options(never).await.unwrap_err();
+    assert_eq!(error.stop_reason(), StopReason::Forbidden);
+
+    let once = CallOptions::new().repeatable(false);
+    let error = retry(&policy, script([Err("down")])).with_options(once).await.unwrap_err();
+    assert_eq!(error.stop_reason(), StopReason::NotRepeatable);
+
+    let options = CallOptions::new().report_to(&slot);
+    slot.take();
+    retry(&policy, script([Ok(1)])).with_options(options).await.unwrap();
+    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::Succeeded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn observers_see_what_happens() {
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let list = Arc::clone(&seen);
+    let policy = RetryPolicy::operations()
+        .backoff(Constant::new(SECOND))
+        .observe(move |_, event| list.lock().unwrap().push(event.to_string()));
+    retry(&policy, script([Err("down"), Ok(1)])).await.unwrap();
+    retry(&policy, script([Ok(1)])).await.unwrap();
+    let seen = seen.lock().unwrap();
+    let expected =
+        ["attempt 1: other", "attempt 2 in 1s", "succeeded on attempt 2", "succeeded on attempt 1"];
+    assert_eq!(*seen, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_seed_makes_the_delays_reproducible() {
+    let delays = async |seed| {
+        let told = RefCell::new(Vec::new());
+        let policy =
+            RetryPolicy::operations().max_attempts(6).budget(RetryBudget::percent(10)).seed(seed);
+        let call = retry(policy, script([Err("down")]));
+        call.notify(|_, delay| told.borrow_mut().push(delay)).await.unwrap_err();
+        told.into_inner()
+    };
+    let (first, again, other) = (delays(1).await, delays(1).await, delays(2).await);
+    assert_eq!(first.len(), 5);
+    assert_eq!(first, again);
+    assert_ne!(first, other);
+}
+
+#[test]
+fn a_blocking_operation_sleeps_on_its_thread_and_needs_no_runtime() {
+    let mut slept = Vec::new();
+    let mut calls = 0;
+    const HOUR: Duration = Duration::from_secs(3600);
+    let policy = RetryPolicy::operations().backoff(Constant::new(HOUR)).max_elapsed(None);
+    let error = retry_blocking(policy, || {
+        calls += 1;
+        Err::<(), _>(io::Error::from(ErrorKind::ConnectionRefused))
+    })
+    .when(is_transient_io_error)
+    .call_with(|time| slept.push(time))
+    .unwrap_err();
+    assert_eq!((calls, error.attempts()), (3, 3));
+    assert_eq!(slept.len(), 2);
+    // The clock ran on a little between the decision and the sleep.
+    assert!(slept.iter().all(|time| *time <= HOUR && *time > HOUR / 2), "{slept:?}");
+    let source = error.source().unwrap().downcast_ref::<io::Error>().unwrap();
+    assert_eq!(source.kind(), ErrorKind::ConnectionRefused);
+}
+
+#[test]
+fn a_blocking_operation_without_delays_does_not_sleep() {
+    let results = RefCell::new(vec![Ok(3), Err("two"), Err("one")]);
+    let operation = || results.borrow_mut().pop().unwrap();
+    let value = retry_blocking(Constant::immediate(), operation)
+        .call_with(|_| panic!("there is nothing to wait for"));
+    assert_eq!(value.unwrap(), 3);
+}
+
+#[test]
+fn what_can_be_sent_and_shared_is() {
+    fn is_send<T: Send>(value: T) -> T {
+        value
+    }
+    fn is_error<T: Error + Send + Sync>() {}
+    let policy = RetryPolicy::operations().backoff(Exponential::default());
+    drop(is_send(retry(&policy, script([Ok(1)])).when(|_| true).into_future()));
+    is_error::<RetryError<io::Error>>();
+}
+
+#[test]
+fn transient_errors_of_databases_are_told_from_the_others() {
+    for state in ["08006", "08001", "40001", "40P01", "57P01", "57P03"] {
+        assert!(is_transient_sqlstate(state), "{state}");
+    }
+    for state in
+        ["42601", "28P01", "57014", "57P04", "40002", "08P01", "", "4", "40", "400011", "é8006"]
+    {
+        assert!(!is_transient_sqlstate(state), "{state}");
+    }
+}
+
+#[test]
+fn transient_errors_of_sockets_are_told_from_the_others() {
+    for kind in [ErrorKind::ConnectionRefused, ErrorKind::TimedOut, ErrorKind::UnexpectedEof] {
+        assert!(is_transient_io_error(&kind.into()), "{kind}");
+    }
+    for kind in [ErrorKind::NotFound, ErrorKind::PermissionDenied, ErrorKind::InvalidData] {
+        assert!(!is_transient_io_error(&kind.into()), "{kind}");
+    }
+}
+
+// trap 46
+#[tokio::test(start_paused = true)]
+async fn finished_retry_runs_nothing_when_polled() {
+    for outcome in [Ok(1), Err("down")] {
+        let (runs, held) = (AtomicU32::new(0), Arc::new(()));
+        let (counted, held_by_call) = (&runs, Arc::clone(&held));
+        let operation = move || {
+            let _held = &held_by_call;
+            counted.fetch_add(1, Ordering::SeqCst);
+            ready(outcome)
+        };
+        let retried = retry(Constant::new(SECOND), operation).when(|_| false);
+        let mut call = task::spawn(retried.into_future());
+        assert_eq!(assert_ready!(call.poll()).is_ok(), outcome.is_ok());
+        assert_eq!(Arc::strong_count(&held), 1, "it lets go of everything at its end");
+        assert_pending!(call.poll());
+        assert_pending!(call.poll());
+        assert_eq!(runs.load(Ordering::SeqCst), 1);
+    }
+}

@@ -1,0 +1,14 @@
+//! Pacing: when calls are sent, what moves the interval, and what a call holds while it waits.
+
+mod auto_traits;
+mod cancelling;
+mod errors;
+mod judging;
+mod no_runtime;
+mod readiness;
+mod refusing;
+mod sharing;
+mod support;
+mod turns;
+mod waiting;
+mod with_retries;

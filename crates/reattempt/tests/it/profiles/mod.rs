@@ -1,0 +1,9 @@
+//! Every named profile: against the table in its own docs, against the source's figures, and in a
+//! policy.
+
+mod docs;
+mod envelopes;
+mod policies;
+mod streaming;
+mod support;
+mod tables;

@@ -1,0 +1,45 @@
+//! What classifiers are asked about, and what they leave to the table.
+
+use reattempt::{Outcome, RetryLayer, TimedOut};
+use reattempt_core::Verdict;
+use tower::{Layer, ServiceExt};
+
+use crate::regressions::support::{Act, Server, With, get, ms, options, policy};
+
+fn no_timeouts(outcome: Outcome<'_>) -> Option<Verdict> {
+    outcome.find_error::<TimedOut>().map(|_| Verdict::Permanent)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_policys_classifier_is_asked_about_timeouts_of_attempts() {
+    let server = Server::by(|_, _| Act::Hang);
+    let policy = policy().attempt_timeout(ms(50)).protocol(|http| http.classify(no_timeouts));
+    RetryLayer::new(policy).layer(server.clone()).oneshot(get()).await.unwrap_err();
+    assert_eq!(server.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_calls_classifier_is_asked_about_timeouts_of_attempts() {
+    let server = Server::by(|_, _| Act::Hang);
+    let client = RetryLayer::new(policy().attempt_timeout(ms(50))).layer(server.clone());
+    client.oneshot(get().with(options().classify(no_timeouts))).await.unwrap_err();
+    assert_eq!(server.count(), 1);
+}
+
+/// A classifier of one part of the table's statuses must not cost the other part its retries.
+#[cfg(feature = "tower-http")]
+#[tokio::test(start_paused = true)]
+async fn what_a_classifier_of_tower_http_calls_a_success_is_left_to_the_table() {
+    use reattempt::TowerHttpClassifier;
+    use tower_http::classify::StatusInRangeAsFailures;
+
+    let only_5xx = TowerHttpClassifier::new(StatusInRangeAsFailures::new(500..=599));
+    // 429 is the table's, 501 only the classifier's, and 404 nobody's.
+    for (status, attempts) in [(429, 2), (501, 2), (404, 1)] {
+        let server = Server::statuses([status, 200]);
+        let client =
+            RetryLayer::new(policy().protocol(|http| http.classify_with(only_5xx.clone())));
+        client.layer(server.clone()).oneshot(get()).await.unwrap();
+        assert_eq!(server.count(), attempts, "{status}");
+    }
+}

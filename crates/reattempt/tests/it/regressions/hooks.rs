@@ -1,0 +1,37 @@
+//! Hooks that take their time.
+
+use std::io::ErrorKind::ConnectionReset;
+
+use http::request::Parts;
+use reattempt::{AttemptContext, Deadline, ReportSlot, RetryLayer};
+use reattempt_core::StopReason;
+use tokio::time::{Instant, sleep};
+use tower::{Layer, ServiceExt};
+
+use crate::regressions::support::{Server, With, get, ms, options, policy};
+
+/// Without a way to interrupt, a call that has an error to end with ends at its limit all the same.
+#[tokio::test(start_paused = true)]
+async fn a_retry_whose_hook_outlasts_the_limit_is_not_sent() {
+    for by_deadline in [false, true] {
+        let server = Server::by(|_, _| ConnectionReset.into());
+        let policy = policy().before_attempt(|_: &mut Parts, attempt: AttemptContext| {
+            Box::pin(async move {
+                if attempt.number > 1 {
+                    sleep(ms(60_000)).await;
+                }
+            })
+        });
+        let slot = ReportSlot::default();
+        let options = options().report_to(&slot);
+        let limited = match by_deadline {
+            true => options.deadline(Deadline::after(ms(200))),
+            false => options.max_elapsed(ms(200)),
+        };
+        let began = Instant::now();
+        let client = RetryLayer::new(policy).layer(server.clone());
+        let error = client.oneshot(get().with(limited)).await.unwrap_err();
+        assert_eq!((error.attempt, server.count(), began.elapsed().as_millis()), (1, 1, 200));
+        assert_eq!(slot.take().unwrap().stop_reason(), StopReason::NotReady);
+    }
+}

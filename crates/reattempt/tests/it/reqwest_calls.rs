@@ -1,0 +1,336 @@
+//! `reqwest::Client` under the retry layer: redirects that hide what was carried out, the memory of
+//! kept bodies, and the name of a destination.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use http::Response;
+use reattempt::{
+    CallOptions, Event, Http, Report, ReportSlot, Retry, RetryBudget, RetryLayer, RetryPolicy,
+};
+use reattempt_core::{Failure, FailureKind, StopReason, Verdict};
+use reattempt_replay::{ReplayLimits, ReplayMemory};
+use reattempt_schedule_fixed::Constant;
+use reqwest::{Client, Method, Request, redirect};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinHandle;
+use tower::{Layer, Service, ServiceExt, service_fn};
+
+/// A server that answers one request on each connection, by a script whose last answer it repeats.
+struct Server {
+    address: SocketAddr,
+    /// The method and path of each request that came.
+    seen: Arc<Mutex<Vec<String>>>,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    async fn start(script: impl IntoIterator<Item = String>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let script: Vec<_> = script.into_iter().collect();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&seen);
+        let task = tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let head = read_request(&stream).await.unwrap();
+                let arrival = {
+                    let mut seen = noted.lock().unwrap();
+                    seen.push(head.split(" HTTP/").next().unwrap().to_owned());
+                    seen.len()
+                };
+                let answer = script.get(arrival - 1).or(script.last()).unwrap();
+                write(&stream, answer.as_bytes()).await.unwrap();
+            }
+        });
+        Self { address, seen, task }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    fn seen(&self) -> Vec<String> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Reads a request to the end of its body.
+async fn read_request(stream: &TcpStream) -> io::Result<String> {
+    let mut text = String::new();
+    loop {
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+                return Ok(text);
+            }
+        }
+        stream.readable().await?;
+        let mut buffer = [0; 1024];
+        match stream.try_read(&mut buffer) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(length) => text.push_str(str::from_utf8(&buffer[..length]).unwrap()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+async fn write(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        stream.writable().await?;
+        match stream.try_write(bytes) {
+            Ok(length) => bytes = &bytes[length..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn answer(status: &str) -> String {
+    format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+}
+
+fn see_other(location: &str) -> String {
+    answer(&format!("303 See Other\r\nlocation: {location}"))
+}
+
+/// An address where nobody listens, for as long as the socket lives, which keeps the port.
+fn nobody() -> (TcpSocket, String) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}/done", socket.local_addr().unwrap());
+    (socket, url)
+}
+
+/// All the defaults but the delay, of which there is none.
+fn policy() -> RetryPolicy<Http, Constant> {
+    RetryPolicy::http().backoff(Constant::immediate()).budget(RetryBudget::percent(10))
+}
+
+type Retried = Retry<Client, RetryPolicy<Http, Constant>>;
+
+/// reqwest without retries of its own: whatever is sent twice, this layer sent it.
+fn retried(policy: RetryPolicy<Http, Constant>, redirects: redirect::Policy) -> Retried {
+    let bare = Client::builder().no_proxy().retry(reqwest::retry::never()).redirect(redirects);
+    Retry::new(policy, bare.build().unwrap())
+}
+
+/// As most people build it: redirects are followed.
+fn following() -> Retried {
+    retried(policy(), redirect::Policy::default())
+}
+
+/// Redirects are handed back, and the policy knows.
+fn straight() -> Retried {
+    retried(policy().protocol(|http| http.redirects_below(false)), redirect::Policy::none())
+}
+
+fn request(method: &str, url: &str) -> Request {
+    let body = if method == "POST" { "pay" } else { "" };
+    let method = method.parse().unwrap();
+    let request = Client::new().request(method, url);
+    if body.is_empty() { request } else { request.body(body) }.build().unwrap()
+}
+
+/// A form that answers its POST with a redirect to itself, and is then too busy to show the result:
+/// the URL of the refusal is that of the request, and still the POST was carried out.
+#[tokio::test]
+async fn a_post_is_not_repeated_when_the_page_it_was_redirected_to_is_refused() {
+    let server =
+        Server::start([see_other("/form"), answer("429 Too Many"), answer("200 OK")]).await;
+    let slot = ReportSlot::default();
+    let client = following().with_options(CallOptions::new().report_to(&slot));
+    let response = client.oneshot(request("POST", &server.url("/form"))).await.unwrap();
+    assert_eq!((response.status().as_u16(), response.url().path()), (429, "/form"));
+    assert_eq!(server.seen(), ["POST /form", "GET /form"]);
+    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::NotRepeatable);
+}
+
+#[tokio::test]
+async fn a_post_is_not_repeated_when_the_host_it_was_redirected_to_is_not_there() {
+    let (_socket, nobody) = nobody();
+    let server = Server::start([see_other(&nobody)]).await;
+    let slot = ReportSlot::default();
+    let client = following().with_options(CallOptions::new().report_to(&slot));
+    let error = client.oneshot(request("POST", &server.url("/form"))).await.unwrap_err();
+    assert!(error.is_connect(), "{error:?}");
+    assert_eq!(server.seen(), ["POST /form"]);
+    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::NotRepeatable);
+}
+
+#[tokio::test]
+async fn what_may_be_repeated_is_repeated_behind_a_redirect_too() {
+    let (_socket, nobody) = nobody();
+    let server = Server::start([see_other(&nobody)]).await;
+    following().oneshot(request("GET", &server.url("/page"))).await.unwrap_err();
+    assert_eq!(server.seen(), ["GET /page"; 3]);
+
+    let server =
+        Server::start([see_other("/form"), answer("429 Too Many"), answer("200 OK")]).await;
+    let client = following().with_options(CallOptions::new().repeatable(true));
+    let response = client.oneshot(request("POST", &server.url("/form"))).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(server.seen(), ["POST /form", "GET /form", "POST /form"]);
+}
+
+#[tokio::test]
+async fn without_redirects_below_a_refused_post_is_repeated_and_a_redirect_handed_back() {
+    let server = Server::start([answer("429 Too Many"), see_other("/form")]).await;
+    let response = straight().oneshot(request("POST", &server.url("/form"))).await.unwrap();
+    assert_eq!(response.status(), 303);
+    assert_eq!(server.seen(), ["POST /form"; 2]);
+
+    let (_socket, nobody) = nobody();
+    let slot = ReportSlot::default();
+    let client = straight().with_options(CallOptions::new().report_to(&slot));
+    client.oneshot(request("POST", &nobody)).await.unwrap_err();
+    let report = slot.take().unwrap();
+    assert_eq!((report.retries(), report.stop_reason()), (2, StopReason::AttemptsExhausted));
+}
+
+#[tokio::test]
+async fn a_verdict_of_the_callers_own_stands_behind_redirects_too() {
+    let refused = Verdict::Unprocessed(Failure::new(FailureKind::Server));
+    let policy =
+        policy().protocol(|http| http.on_status(http::StatusCode::SERVICE_UNAVAILABLE, refused));
+    let client = retried(policy, redirect::Policy::default());
+    let server = Server::start([answer("503 Service Unavailable"), answer("200 OK")]).await;
+    let response = client.oneshot(request("POST", &server.url("/pay"))).await.unwrap();
+    assert_eq!((response.status().as_u16(), server.seen().len()), (200, 2));
+}
+
+/// A client in place of reqwest's that reads nothing, and refuses every request but its last.
+fn refusing()
+-> impl Service<Request, Response = reqwest::Response, Error = Infallible, Future: Send> + Clone {
+    service_fn(|_: Request| async {
+        Ok(Response::builder().status(503).body("").map(reqwest::Response::from).unwrap())
+    })
+}
+
+fn put(bytes: usize) -> Request {
+    Client::new().put("http://one.example/").body(vec![0; bytes]).build().unwrap()
+}
+
+// trap 32
+#[tokio::test]
+async fn trap_32_bodies_of_bytes_count_against_the_bound() {
+    let memory = ReplayMemory::new(60_000);
+    let limits = ReplayLimits::default().per_call(10_000).memory(memory.clone());
+    let policy = policy().protocol(|http| http.replay(limits));
+    // What is in use while each attempt is under way.
+    let used = Arc::new(Mutex::new(Vec::new()));
+    let (noted, bound) = (Arc::clone(&used), memory.clone());
+    let inner = service_fn(move |request: Request| {
+        noted.lock().unwrap().push(bound.used());
+        refusing().oneshot(request)
+    });
+    let client = RetryLayer::new(policy).layer(inner);
+    for (bytes, in_use, reason) in [
+        (60_000, vec![60_000, 60_000, 0], StopReason::AttemptsExhausted),
+        // Nothing is kept of it, and nothing was read of it.
+        (60_001, vec![0, 0, 0], StopReason::AttemptsExhausted),
+        (0, vec![0, 0, 0], StopReason::AttemptsExhausted),
+    ] {
+        let response = client.clone().oneshot(put(bytes)).await.unwrap();
+        let report = response.extensions().get::<Report>().unwrap();
+        assert_eq!(report.stop_reason(), reason, "{bytes}");
+        assert_eq!(std::mem::take(&mut *used.lock().unwrap()), in_use, "{bytes}");
+        assert_eq!(memory.used(), 0, "{bytes}");
+    }
+}
+
+#[tokio::test]
+async fn bytes_past_the_bound_are_sent_once_if_read() {
+    let memory = ReplayMemory::new(60_000);
+    let policy =
+        policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
+    let lengths = Mutex::new(Vec::new());
+    let inner = service_fn(|mut request: Request| {
+        let body = request.body_mut().take().unwrap();
+        lengths.lock().unwrap().push(http_body::Body::size_hint(&body).exact());
+        async {
+            let read = http_body_util::BodyExt::collect(body).await.unwrap();
+            assert_eq!(read.to_bytes().len(), 60_001);
+            refusing().oneshot(put(0)).await
+        }
+    });
+    let response = RetryLayer::new(policy).layer(inner).oneshot(put(60_001)).await.unwrap();
+    let report = response.extensions().get::<Report>().unwrap();
+    assert_eq!(report.stop_reason(), StopReason::BodyNotKept);
+    assert_eq!((memory.used(), lengths.into_inner().unwrap()), (0, vec![Some(60_001)]));
+}
+
+#[tokio::test]
+async fn bytes_over_the_cap_are_sent_again() {
+    let server = Server::start([answer("503 Busy"), answer("200 OK")]).await;
+    let body = "x".repeat(100_000);
+    let request = Client::new().put(server.url("/")).body(body).build().unwrap();
+    let response = straight().oneshot(request).await.unwrap();
+    assert_eq!((response.status().as_u16(), server.seen().len()), (200, 2));
+
+    let (_socket, url) = nobody();
+    let request = Client::new().post(url).body("x".repeat(100_000)).build().unwrap();
+    let slot = ReportSlot::default();
+    let options = CallOptions::new().report_to(&slot);
+    straight().with_options(options).oneshot(request).await.unwrap_err();
+    assert_eq!(slot.take().unwrap().retries(), 2);
+}
+
+#[tokio::test]
+async fn a_destination_is_host_and_port_and_has_no_password() {
+    let rows = [
+        ("http://bob:secret@ONE.example:80/path", "one.example"),
+        ("https://bob:secret@one.example:443/", "https://one.example"),
+        ("http://one.example:8080/", "one.example:8080"),
+        ("https://one.example:80/", "https://one.example:80"),
+        ("https://one.example/a@b?c", "https://one.example"),
+        ("http://[::1]:8080/", "[::1]:8080"),
+        ("http://[::1]:80/", "[::1]"),
+    ];
+    for (url, expected) in rows {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&told);
+        let policy = policy().observer(move |destination: &str, _: &Event<'_>| {
+            noted.lock().unwrap().push(destination.to_owned());
+        });
+        let client = RetryLayer::new(policy).layer(refusing());
+        // Not by a builder: that takes the password out of the URL itself.
+        client.oneshot(Request::new(Method::GET, url.parse().unwrap())).await.unwrap();
+        let told = told.lock().unwrap();
+        assert!(!told.is_empty() && told.iter().all(|name| name == expected), "{url}: {told:?}");
+    }
+}
+
+/// A reqwest error has the URL in its own text.
+#[tokio::test]
+async fn error_of_reqwest_is_told_without_query() {
+    let nobody = TcpSocket::new_v4().unwrap();
+    nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://bob:secret@{}/pay?api_key=secret", nobody.local_addr().unwrap());
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&told);
+    let policy = policy().observer(move |destination: &str, event: &Event<'_>| {
+        noted.lock().unwrap().push(format!("{destination} {event} {event:?}"));
+    });
+    let slot = ReportSlot::default();
+    let client = retried(policy, redirect::Policy::default());
+    let client = client.with_options(CallOptions::new().report_to(&slot));
+    let error = client.oneshot(request("GET", &url)).await.unwrap_err();
+    assert!(error.to_string().contains("secret"), "{error}");
+    let report = slot.take().unwrap();
+    let mut texts = std::mem::take(&mut *told.lock().unwrap());
+    texts.push(format!("{report} {report:?}"));
+    assert!(texts.len() > 3 && texts.iter().any(|text| text.contains("/pay?...)")), "{texts:?}");
+    assert!(!texts.iter().any(|text| text.contains("secret")), "{texts:?}");
+}

@@ -1,0 +1,93 @@
+//! The observer that writes `tracing` events: what a person finds in the log.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{Empty, Full};
+use reattempt::{RetryLayer, RetryPolicy, TracingObserver};
+use reattempt_replay::ReplayBody;
+use reattempt_schedule_fixed::Constant;
+use tower::{Layer, ServiceExt, service_fn};
+
+type Body = Full<Bytes>;
+
+/// Keeps what is written.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The log of one call that is answered so.
+async fn log_of(method: &str, answers: &'static [u16]) -> Vec<String> {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .without_time()
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+
+    let seen = AtomicUsize::new(0);
+    let service = service_fn(|_: Request<ReplayBody<Body>>| {
+        let status = answers[seen.fetch_add(1, Ordering::Relaxed)];
+        let response = Response::builder().status(status).body(Empty::<Bytes>::new()).unwrap();
+        async move { Ok::<_, Infallible>(response) }
+    });
+    let policy = RetryPolicy::http()
+        .backoff(Constant::new(Duration::from_millis(100)))
+        .observer(TracingObserver);
+    let request =
+        Request::builder().method(method).uri("http://one.example/").body(Body::default());
+    RetryLayer::new(policy).layer(service).oneshot(request.unwrap()).await.unwrap();
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    text.lines().map(|line| line.trim().to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_at_once_is_one_trace() {
+    assert_eq!(
+        log_of("GET", &[200]).await,
+        [r#"TRACE reattempt: succeeded destination="one.example" attempts=1"#]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_is_told_at_debug() {
+    assert_eq!(
+        log_of("GET", &[503, 200]).await,
+        [
+            r#"DEBUG reattempt: attempt failed destination="one.example" attempt=1 outcome=server (503)"#,
+            r#"DEBUG reattempt: will retry destination="one.example" attempt=2 after=100ms"#,
+            r#"TRACE reattempt: succeeded destination="one.example" attempts=2"#,
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn giving_up_is_a_warning_and_a_permanent_answer_is_not() {
+    let last = |log: Vec<String>| log.last().cloned().unwrap();
+    assert_eq!(
+        last(log_of("POST", &[503]).await),
+        r#"WARN reattempt: gave up destination="one.example" attempts=1 reason=the request must not be repeated"#
+    );
+    assert_eq!(
+        last(log_of("GET", &[404]).await),
+        r#"DEBUG reattempt: gave up destination="one.example" attempts=1 reason=the failure is permanent"#
+    );
+}

@@ -1,0 +1,20 @@
+//! Tests across crates: real clients and servers, and the examples.
+
+#![allow(missing_docs, reason = "tests")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+
+mod axum;
+mod dying_server;
+mod fault_matrix;
+mod grpc_kinds;
+mod grpc_metrics;
+mod grpc_wire;
+mod hyper;
+mod inbound_deadline;
+mod not_processed;
+mod proxy;
+mod quickstart;
+mod reqwest;
+mod storms;
+mod support;
+mod tonic;
