@@ -230,6 +230,9 @@ where
     }
 
     /// The most attempts in all, the first included; 0 and 1 both mean never to retry. Default 3.
+    ///
+    /// The default [`budget`](Self::budget) ends a run of failures without a success after three retries. A call
+    /// that is meant to bridge an outage needs another one, such as [`RetryBudget::percent`].
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| settings.limits.max_attempts = attempts)
     }
