@@ -1,4 +1,5 @@
-//! An axum service that calls another service through the retry layer, its client in the state.
+//! An axum service that calls another service through the retry layer, with the client in its
+//! state.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tower::{Service, ServiceBuilder, ServiceExt};
 
-/// The client's type, written out as a user would.
+/// The client's type, as a user writes it.
 type Downstream = Retry<Client<HttpConnector, ReplayBody<Body>>>;
 
 fn downstream() -> Downstream {
@@ -38,7 +39,7 @@ struct App {
     reports: mpsc::UnboundedSender<Report>,
 }
 
-/// Hands the call on, with its deadline.
+/// Sends the call to the next service, with its deadline.
 async fn relay(State(app): State<App>, inbound: Request) -> Result<Response, StatusCode> {
     let deadline = Deadline::from_headers(inbound.headers());
     let mut outbound = inbound;
@@ -54,7 +55,7 @@ async fn relay(State(app): State<App>, inbound: Request) -> Result<Response, Sta
     Ok(answer.into_response())
 }
 
-/// The service in front; it stops when it is dropped.
+/// The service in front, which stops when it is dropped.
 struct Front {
     address: SocketAddr,
     reports: mpsc::UnboundedReceiver<Report>,
@@ -69,7 +70,7 @@ impl Front {
         Self { address, reports, task }
     }
 
-    /// A call by a client that retries nothing.
+    /// Calls the service by a client without retries.
     async fn call(&self, method: &str, timeout: Option<&str>) -> http::Response<Incoming> {
         let mut request = http::Request::builder().method(method);
         if let Some(timeout) = timeout {
@@ -93,7 +94,7 @@ async fn serve(router: Router) -> (SocketAddr, JoinHandle<()>) {
     (address, tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }))
 }
 
-/// A refusal that asks for this many seconds.
+/// Returns a refusal with this delay in seconds.
 fn refused(seconds: u16) -> Answer {
     let mut response = response(503, "come back");
     response.headers_mut().insert("retry-after", seconds.into());
@@ -101,7 +102,7 @@ fn refused(seconds: u16) -> Answer {
 }
 
 #[tokio::test]
-async fn a_handler_calls_through_the_client_in_its_state() {
+async fn handler_calls_by_client_in_its_state() {
     let server = Server::http1([status(503), status(502), status(200)]).await;
     let mut front = Front::of(&server).await;
     let answer = front.call("PUT", None).await;
@@ -113,7 +114,7 @@ async fn a_handler_calls_through_the_client_in_its_state() {
 
 // trap 20
 #[tokio::test]
-async fn trap_20_a_refusal_that_outlasts_the_inbound_deadline_is_handed_on_at_once() {
+async fn refusal_past_deadline_is_returned() {
     let server = Server::http1([refused(20), refused(20), refused(20)]).await;
     let mut front = Front::of(&server).await;
     let answer = front.call("GET", Some("10S")).await;
@@ -125,7 +126,7 @@ async fn trap_20_a_refusal_that_outlasts_the_inbound_deadline_is_handed_on_at_on
 }
 
 #[tokio::test]
-async fn within_the_inbound_deadline_it_is_retried() {
+async fn refusal_within_deadline_is_retried() {
     let server = Server::http1([refused(0), refused(0), refused(0)]).await;
     let mut front = Front::of(&server).await;
     let answer = front.call("GET", Some("10S")).await;

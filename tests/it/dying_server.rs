@@ -1,10 +1,10 @@
-//! hyper-util's client under the retry layer, against a server that dies at any byte or answers
+//! hyper-util's client under the retry layer, with a server that dies at any byte or sends
 //! nonsense.
 //!
-//! In flows what the server does with each connection: how much of a request it reads, what it
-//! writes then, and how it leaves. Out flow the requests as they arrived, and three promises that
-//! hold whatever the server does: the call ends; a POST without a key does not arrive again once
-//! its head was whole, unless the answer was 429; the memory for bodies is given back.
+//! Input: the server's behaviour on each connection: the bytes it reads, its answer, and the way it
+//! leaves. Output: the requests as they arrived. Three promises hold for every behaviour. The call
+//! ends. A POST without a key does not arrive again after its whole head, unless the answer was
+//! 429. The memory for bodies is released.
 
 use std::convert::Infallible;
 use std::io;
@@ -27,7 +27,7 @@ use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 use tower::{ServiceBuilder, ServiceExt};
 
-/// Only a call that hangs meets it.
+/// Reached only by a call that hangs.
 const HANGS: Duration = Duration::from_secs(30);
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -52,17 +52,17 @@ fn body(pieces: &'static [&'static str]) -> Body {
     }
 }
 
-/// How much of a request is read before its answer is written.
+/// The bytes of a request that are read before the answer is written.
 #[derive(Clone, Copy)]
 enum Read {
-    /// So many bytes, or all of a shorter request.
+    /// This number of bytes, or all of a shorter request.
     Bytes(usize),
     Head,
     Whole,
 }
 
 impl Read {
-    /// How many bytes may be read now; 0 when it is enough.
+    /// Returns the number of bytes to read now; 0 if no more are needed.
     fn missing(self, request: &[u8]) -> usize {
         match self {
             _ if is_whole(request) => 0,
@@ -73,18 +73,18 @@ impl Read {
     }
 }
 
-/// How a connection is left after an answer.
+/// The way in which the server leaves a connection after an answer.
 #[derive(Debug, Clone, Copy)]
 enum Leave {
-    /// With a FIN, or a RST by the kernel where something was left unread.
+    /// With a FIN, or with a RST from the kernel if unread bytes remain.
     Close,
     /// With a RST in any case.
     Reset,
-    /// Open, for the rest of the request and the next one, which meets the same fate.
+    /// Open, for the rest of the request and for the next one, which gets the same treatment.
     Open,
 }
 
-/// What the server does on a connection.
+/// The server's behaviour on a connection.
 #[derive(Clone)]
 struct Fate {
     read: Read,
@@ -92,7 +92,7 @@ struct Fate {
     leave: Leave,
 }
 
-/// What follows the head, once the head is whole.
+/// Returns the bytes after the head, once the head is complete.
 fn body_of(request: &[u8]) -> Option<&[u8]> {
     let end = request.windows(4).position(|window| window == b"\r\n\r\n")?;
     Some(&request[end + 4..])
@@ -107,16 +107,16 @@ fn is_whole(request: &[u8]) -> bool {
     }
 }
 
-/// All that has been read of each request of which anything was, in the order of arrival.
+/// The bytes read of each request, in the order of arrival.
 type Arrivals = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// Each connection meets a fate of its own; the last fate is that of all further ones, too.
+/// Accepts connections; each has its own behaviour, and the last one is repeated.
 async fn accept(listener: TcpListener, fates: Vec<Fate>, arrivals: Arrivals) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let fate = fates.get(connections.len()).or(fates.last()).unwrap().clone();
         let arrivals = Arc::clone(&arrivals);
-        // An error is the client's leaving first.
+        // An error means that the client has left first.
         connections.spawn(async move { serve(stream, fate, arrivals).await.ok() });
     }
 }
@@ -136,7 +136,7 @@ async fn serve(mut stream: TcpStream, fate: Fate, arrivals: Arrivals) -> io::Res
     }
 }
 
-/// Reads on in the request of this number, which it gets with its first byte.
+/// Reads more of the request with this number, which is assigned at its first byte.
 async fn read_on(
     stream: &mut TcpStream,
     read: Read,
@@ -164,7 +164,7 @@ async fn read_on(
     }
 }
 
-/// Makes one call and holds it to the three promises; returns the requests that arrived.
+/// Makes one call and checks the three promises; returns the requests that arrived.
 async fn call(method: &str, body: Body, fates: Vec<Fate>, case: &str) -> Vec<Vec<u8>> {
     let throttled = fates.iter().any(|fate| fate.answer.starts_with(b"HTTP/1.1 429"));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -180,12 +180,12 @@ async fn call(method: &str, body: Body, fates: Vec<Fate>, case: &str) -> Vec<Vec
         .service(Client::builder(TokioExecutor::new()).build_http());
     let request = Request::builder().method(method).uri(uri).body(body).unwrap();
 
-    // A response or an error: which of them is a matter of luck at many a byte.
+    // A response or an error: at many bytes this depends on timing.
     let ended = timeout(HANGS, client.oneshot(request)).await.is_ok();
     assert!(ended, "{case}: the call hangs");
     server.abort();
     assert!(server.await.unwrap_err().is_cancelled());
-    // The client's tasks see the end of their connections, and let go of what they hold.
+    // The client's tasks notice the end of their connections and release their bodies.
     let released = timeout(HANGS, async {
         while memory.used() > 0 {
             yield_now().await;
@@ -202,7 +202,7 @@ async fn call(method: &str, body: Body, fates: Vec<Fate>, case: &str) -> Vec<Vec
 }
 
 #[tokio::test]
-async fn a_server_that_dies_at_any_byte_of_its_answer() {
+async fn server_dies_at_any_byte_of_its_answer() {
     const ANSWER: &[u8] = b"HTTP/1.1 503 Busy\r\nContent-Length: 5\r\nX-A: b\r\n\r\nhello";
     for (method, pieces) in REQUESTS {
         for leave in [Leave::Close, Leave::Reset] {
@@ -211,7 +211,7 @@ async fn a_server_that_dies_at_any_byte_of_its_answer() {
                 let answer = Bytes::from_static(&ANSWER[..written]);
                 let fate = Fate { read: Read::Whole, answer, leave };
                 let arrived = call(method, body(pieces), vec![fate], &case).await.len();
-                // One attempt may be lost on a pooled connection that is dead already.
+                // One attempt may be lost on a pooled connection that is already dead.
                 let expected = if method == "POST" { 1..=1 } else { 2..=3 };
                 assert!(expected.contains(&arrived), "{case}: arrived {arrived} times");
             }
@@ -220,7 +220,7 @@ async fn a_server_that_dies_at_any_byte_of_its_answer() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_at_any_byte_of_the_request() {
+async fn server_dies_at_any_byte_of_the_request() {
     let ok = Bytes::from_static(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     for (method, pieces) in REQUESTS {
         for leave in [Leave::Close, Leave::Reset] {

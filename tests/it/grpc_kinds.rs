@@ -25,20 +25,20 @@ use echo::echo_server::{Echo, EchoServer};
 
 use crate::support::echo;
 
-/// A call that fails, once so many messages have been read.
+/// A call that fails after this number of messages has been read.
 struct Failure {
     after: usize,
-    /// So many messages are answered before.
+    /// The number of messages that are answered first.
     answered: Option<usize>,
     status: Status,
 }
 
-/// Fails without any answer.
+/// Returns a failure without any answer.
 fn fails(after: usize, status: Status) -> Failure {
     Failure { after, answered: None, status }
 }
 
-/// Fails once its headers and so many messages have been answered.
+/// Returns a failure after the headers and this number of answered messages.
 fn fails_late(after: usize, answered: usize, status: Status) -> Failure {
     Failure { after, answered: Some(answered), status }
 }
@@ -51,7 +51,7 @@ struct Seen {
     messages: Vec<String>,
 }
 
-/// Fails as its script says and then echoes.
+/// A service that fails by its script and then echoes.
 #[derive(Clone)]
 struct Echoing(Arc<Book>);
 
@@ -84,7 +84,7 @@ impl Arrived {
         message
     }
 
-    /// Fails, if the script says so, once its messages have been read.
+    /// Fails if the script requires it, once its messages have been read.
     async fn read(&mut self, messages: &mut Streaming<Text>) -> Result<Vec<Text>, Status> {
         let Some(failure) = self.failure.take() else { return Ok(Vec::new()) };
         let mut read = Vec::new();
@@ -98,7 +98,7 @@ impl Arrived {
         Ok(read)
     }
 
-    /// Answers these messages, and fails after some of them, if the script says so.
+    /// Answers these messages, and fails after some of them if the script requires it.
     fn answer(
         self,
         messages: impl Stream<Item = Result<Text, Status>> + Send + 'static,
@@ -124,7 +124,7 @@ impl Echo for Echoing {
         }
     }
 
-    /// All messages, one after the other.
+    /// Joins all messages.
     async fn gather(&self, request: Request<Streaming<Text>>) -> Result<Response<Text>, Status> {
         let mut call = self.arrived(&request);
         let mut messages = request.into_inner();
@@ -136,7 +136,7 @@ impl Echo for Echoing {
         Ok(Response::new(Text::new(all)))
     }
 
-    /// Each word.
+    /// Answers with each word.
     async fn repeat(&self, request: Request<Text>) -> Result<Response<Self::RepeatStream>, Status> {
         let mut call = self.arrived(&request);
         let message = call.note(request.into_inner());
@@ -182,12 +182,12 @@ impl Running {
         Self { address, seen, task }
     }
 
-    /// What each attempt sent, and its `grpc-previous-rpc-attempts`.
+    /// Returns the messages and the `grpc-previous-rpc-attempts` of each attempt.
     fn seen(&self) -> Vec<Seen> {
         self.seen.borrow().clone()
     }
 
-    /// Waits until attempt `number`, from 1, has sent so many messages.
+    /// Waits until attempt `number`, from 1, has sent this number of messages.
     async fn until(&self, number: usize, messages: usize) {
         let mut seen = self.seen.clone();
         let there = |seen: &Vec<Seen>| {
@@ -205,7 +205,7 @@ impl Drop for Running {
 
 type Client = EchoClient<Retry<Channel, RetryPolicy<Grpc, Constant>>>;
 
-/// A client of that server, which waits for nothing between attempts, and where it leaves its report.
+/// Returns a client of that server without delays, and the slot of its reports.
 fn client(server: &Running) -> (Client, ReportSlot) {
     let slot = ReportSlot::default();
     let channel = Endpoint::from_shared(format!("http://{}", server.address)).unwrap();
@@ -213,7 +213,7 @@ fn client(server: &Running) -> (Client, ReportSlot) {
     let retry =
         ServiceBuilder::new().layer(RetryLayer::new(policy)).service(channel.connect_lazy());
     let retry = retry.with_options(CallOptions::new().report_to(&slot));
-    // A message may be as large as it likes, here.
+    // Messages have no size limit here.
     (EchoClient::new(retry).max_decoding_message_size(usize::MAX), slot)
 }
 
@@ -221,7 +221,7 @@ fn busy() -> Status {
     Status::unavailable("busy")
 }
 
-/// What an attempt is expected to have sent.
+/// Returns the expected record of an attempt.
 fn sent<T: Into<String>>(previous: Option<u32>, messages: impl IntoIterator<Item = T>) -> Seen {
     let messages = messages.into_iter().map(Into::into).collect();
     Seen { previous: previous.map(|number| number.to_string()), messages }
@@ -231,7 +231,7 @@ fn texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<Text> {
     texts.into_iter().map(Text::new).collect()
 }
 
-/// A stream of messages, fed by the test.
+/// Returns a stream of messages that the test feeds.
 fn fed() -> (mpsc::UnboundedSender<&'static str>, impl Stream<Item = Text> + Send) {
     let (feed, mut fed) = mpsc::unbounded_channel();
     (feed, stream::poll_fn(move |cx| fed.poll_recv(cx)).map(Text::new))
@@ -251,7 +251,7 @@ async fn rph_1_a_unary_call_is_sent_again_whole() {
 
 // TN-2
 #[tokio::test]
-async fn tn_2_a_message_of_many_frames_is_sent_again_whole() {
+async fn tn_2_long_message_is_sent_again_whole() {
     let server = Running::start([fails(1, busy())]).await;
     let (mut client, _) = client(&server);
     // Frames have 16 KiB, and 256 KiB are kept.
@@ -263,7 +263,7 @@ async fn tn_2_a_message_of_many_frames_is_sent_again_whole() {
 
 // TN-1
 #[tokio::test]
-async fn tn_1_a_server_stream_is_asked_for_again_and_comes_through() {
+async fn tn_1_server_stream_is_retried() {
     let server = Running::start([fails(1, busy())]).await;
     let (mut client, slot) = client(&server);
     let words = client.repeat(Text::new("one two three")).await.unwrap().into_inner();
@@ -275,7 +275,7 @@ async fn tn_1_a_server_stream_is_asked_for_again_and_comes_through() {
 
 // TN-1, TN-2
 #[tokio::test]
-async fn tn_2_a_client_stream_is_replayed_and_goes_on() {
+async fn tn_2_client_stream_is_replayed() {
     let server = Running::start([fails(2, busy()), fails(1, busy())]).await;
     let (mut client, _) = client(&server);
     let (feed, messages) = fed();
@@ -283,7 +283,7 @@ async fn tn_2_a_client_stream_is_replayed_and_goes_on() {
         feed.send("one ").unwrap();
         feed.send("two ").unwrap();
         server.until(3, 2).await;
-        // From here on the third attempt sends what the caller has only just made.
+        // From here on the third attempt sends new messages of the caller.
         feed.send("three").unwrap();
         drop(feed);
     };
@@ -297,15 +297,15 @@ async fn tn_2_a_client_stream_is_replayed_and_goes_on() {
     assert_eq!(server.seen(), expected);
 }
 
-/// tonic's own handle ends what is still to be sent, and the call with it: it is not tried again.
+/// tonic's own handle ends the stream of messages and the call, which is not retried.
 #[tokio::test]
-async fn a_stream_of_messages_can_be_cancelled_by_its_handle() {
+async fn stream_is_cancelled_by_its_handle() {
     let server = Running::start([]).await;
     let (mut client, slot) = client(&server);
     let (feed, messages) = fed();
     let mut request = Request::new(messages);
     let handle = request.cancellation_handle();
-    // At hand when the call is made, so that it is read ahead.
+    // Available when the call is made, so it is read ahead.
     feed.send("one").unwrap();
     let test = async {
         server.until(1, 1).await;
@@ -319,7 +319,7 @@ async fn a_stream_of_messages_can_be_cancelled_by_its_handle() {
 
 // BUF-11, TN-1
 #[tokio::test]
-async fn buf_11_a_conversation_is_replayed_and_goes_on() {
+async fn buf_11_bidi_stream_is_replayed() {
     let server = Running::start([fails(2, busy())]).await;
     let (mut client, _) = client(&server);
     let (feed, messages) = fed();
@@ -341,7 +341,7 @@ async fn buf_11_a_conversation_is_replayed_and_goes_on() {
 
 // BUF-11
 #[tokio::test]
-async fn buf_11_a_conversation_that_fails_before_it_was_begun_loses_nothing() {
+async fn buf_11_bidi_early_failure_loses_nothing() {
     let server = Running::start([fails(0, busy()), fails(0, busy())]).await;
     let (mut client, _) = client(&server);
     let answers = client.talk(stream::iter(texts(["one", "two"]))).await.unwrap().into_inner();
@@ -352,7 +352,7 @@ async fn buf_11_a_conversation_that_fails_before_it_was_begun_loses_nothing() {
 
 // COM-1
 #[tokio::test]
-async fn com_1_once_it_answers_a_stream_fails_for_good() {
+async fn com_1_answered_stream_is_not_retried() {
     for answered in [1, 2] {
         let server = Running::start([fails_late(2, answered, busy())]).await;
         let (mut client, slot) = client(&server);
@@ -369,7 +369,7 @@ async fn com_1_once_it_answers_a_stream_fails_for_good() {
 
 // BUF-2, BUF-7
 #[tokio::test]
-async fn buf_2_a_stream_that_outgrows_its_buffer_is_sent_once() {
+async fn buf_2_stream_over_buffer_is_sent_once() {
     let chunk: &str = &"x".repeat(64 * 1024);
     for failing in [true, false] {
         // Five chunks are above the 256 KiB that are kept.
@@ -389,7 +389,7 @@ async fn buf_2_a_stream_that_outgrows_its_buffer_is_sent_once() {
 
 // RET-2
 #[tokio::test]
-async fn ret_2_each_kind_ends_with_the_last_status() {
+async fn ret_2_each_kind_ends_with_last_status() {
     let script = || ["one", "two", "three"].map(|text| fails(1, Status::unavailable(text)));
     let messages = || stream::iter(texts(["hello"]));
     let server = Running::start((0..4).flat_map(|_| script())).await;

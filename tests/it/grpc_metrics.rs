@@ -1,4 +1,4 @@
-//! What is measured of the calls of a generated client on a tonic server.
+//! The metrics of a generated client's calls on a tonic server.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ use echo::echo_server::{Echo, EchoServer};
 
 use crate::support::echo;
 
-/// Fails as its script says and then echoes; asked to "hang", it does so.
+/// A service that fails by its script and then echoes; the message "hang" makes it hang.
 #[derive(Clone, Default)]
 struct Echoing(Arc<Mutex<VecDeque<Status>>>);
 
@@ -47,14 +47,14 @@ impl Echo for Echoing {
         Ok(Response::new(text))
     }
 
-    /// All messages, one after the other.
+    /// Joins all messages.
     async fn gather(&self, request: Request<Streaming<Text>>) -> Result<Response<Text>, Status> {
         let texts: Vec<_> = request.into_inner().map_ok(|text| text.text).try_collect().await?;
         self.check()?;
         Ok(Response::new(Text::new(texts.concat())))
     }
 
-    /// Each word, and then what the script says.
+    /// Answers with each word, and then by the script.
     async fn repeat(&self, request: Request<Text>) -> Result<Response<Self::RepeatStream>, Status> {
         let text = request.into_inner().text;
         let words: Vec<_> = text.split(' ').map(|word| Ok(Text::new(word))).collect();
@@ -105,8 +105,8 @@ impl Running {
         Self { client: EchoClient::new(client), provider, exporter, task }
     }
 
-    /// The number of measurements by the name of the instrument, without what all have in common, and by
-    /// method and status; with their sum, if it is one of whole numbers.
+    /// Returns the number of measurements by the name of the instrument (without the common
+    /// prefix), by method and status. An instrument of whole numbers also has the sum.
     fn measured(&self) -> BTreeMap<String, (u64, u64)> {
         self.exporter.reset();
         self.provider.force_flush().unwrap();
@@ -186,7 +186,7 @@ async fn obs_2_obs_4_a_unary_call_that_is_retried() {
 
 // OBS-2
 #[tokio::test]
-async fn obs_2_streams_of_messages_are_measured_as_a_whole() {
+async fn obs_2_streams_are_measured_as_a_whole() {
     let mut server = Running::start([busy()]).await;
     let texts = || stream::iter(["one", "two", "three"].map(Text::new));
     server.client.gather(texts()).await.unwrap();
@@ -221,14 +221,14 @@ async fn obs_2_streams_of_messages_are_measured_as_a_whole() {
     assert_eq!(server.measured(), lines(expected));
 }
 
-/// The statuses of attempts and calls.
+/// Returns the statuses of attempts and calls.
 fn ends(server: &Running) -> Vec<String> {
     server.measured().into_keys().filter(|line| line.contains("duration")).collect()
 }
 
 // OBS-2
 #[tokio::test]
-async fn obs_2_a_stream_ends_as_its_trailers_say_or_where_it_is_left() {
+async fn obs_2_stream_ends_by_trailers_or_drop() {
     let mut server = Running::start([busy()]).await;
     let words = server.client.repeat(Text::new("one two")).await.unwrap().into_inner();
     assert_eq!(words.try_collect::<Vec<_>>().await.unwrap_err().code(), Code::Unavailable);
@@ -248,7 +248,7 @@ async fn obs_2_a_stream_ends_as_its_trailers_say_or_where_it_is_left() {
 
 // OBS-2
 #[tokio::test]
-async fn obs_2_a_server_that_is_not_there_is_unavailable() {
+async fn obs_2_missing_server_is_unavailable() {
     let mut server = Running::start([]).await;
     server.task.abort();
     assert!((&mut server.task).await.is_err());
@@ -259,10 +259,10 @@ async fn obs_2_a_server_that_is_not_there_is_unavailable() {
     );
 }
 
-/// Whoever looks at the clock first, the channel or the layer.
+/// The result is the same whether the channel's or the layer's timer fires first.
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_a_deadline_that_the_channel_keeps_too_is_one() {
+async fn obs_2_deadline_of_channel_counts_once() {
     let mut server = Running::start([]).await;
     let mut request = Request::new(Text::new("hang"));
     request.set_timeout(Duration::from_secs(5));
@@ -274,7 +274,7 @@ async fn obs_2_a_deadline_that_the_channel_keeps_too_is_one() {
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_a_time_limit_of_the_channel_is_a_deadline() {
+async fn obs_2_channel_time_limit_is_a_deadline() {
     let limit = |endpoint: Endpoint| endpoint.timeout(Duration::from_secs(5));
     let mut server = Running::start_with([], limit).await;
     server.client.say(Text::new("hang")).await.unwrap_err();

@@ -22,7 +22,7 @@ use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
 type Quick<B> = Retry<Client<HttpConnector, ReplayBody<B>>, RetryPolicy<Http, Constant>>;
 
-/// A client that does not wait long.
+/// Returns a client with short delays.
 fn client<B>() -> Quick<B>
 where
     B: http_body::Body<Data = Bytes, Error = Infallible> + Send,
@@ -42,7 +42,7 @@ fn streamed(
     StreamBody::new(stream::iter(frames))
 }
 
-/// A body that is sent as the test feeds it.
+/// Returns a body that the test feeds while it is sent.
 fn fed() -> (mpsc::Sender<&'static [u8]>, UnsyncBoxBody<Bytes, Infallible>) {
     let (feed, source) = mpsc::channel(1);
     let frames = stream::unfold(source, async |mut source: mpsc::Receiver<&'static [u8]>| {
@@ -56,8 +56,8 @@ fn connections(server: &Server) -> Vec<usize> {
     server.seen().iter().map(|seen| seen.connection).collect()
 }
 
-/// Calls a client, written out as a user does with nothing that names a body type, once by `ready`
-/// and `call` and once by `oneshot`, each on a task of its own.
+/// Calls a client in a task, as users write it without naming a body type: once by `ready` and
+/// `call`, and once by `oneshot`.
 macro_rules! every_call_survives {
     ($body:expr, $sent:expr) => {{
         let server = Server::http1([status(503), status(200), status(503), status(200)]).await;
@@ -87,7 +87,7 @@ async fn every_body_type_is_carried_and_inferred() {
 }
 
 #[tokio::test]
-async fn a_streamed_put_is_sent_again_whole_over_http2() {
+async fn streamed_put_is_sent_again_over_http2() {
     let server = Server::http2([status(503), status(429), status(200)]).await;
     let client = ServiceBuilder::new()
         .layer(RetryLayer::new(quick()))
@@ -99,7 +99,7 @@ async fn a_streamed_put_is_sent_again_whole_over_http2() {
 }
 
 #[tokio::test]
-async fn the_report_is_in_the_response_and_attempts_are_framed_alike() {
+async fn response_has_report_and_framing_is_kept() {
     let server = Server::http1([status(503)]).await;
     let mut request = request("PUT", &server, Full::new(Bytes::from("twelve bytes")));
     request.headers_mut().insert("x-own", "kept".parse().unwrap());
@@ -114,7 +114,7 @@ async fn the_report_is_in_the_response_and_attempts_are_framed_alike() {
 
 // trap 07
 #[tokio::test]
-async fn trap_07_a_drained_connection_is_used_again() {
+async fn drained_connection_is_reused() {
     // A page that hyper does not read to its end by itself.
     let page = Answer::Chunked(503, &["an", "error", "page", "in", "chunks"]);
     let server = Server::http1([page.clone(), page, status(200)]).await;
@@ -125,7 +125,7 @@ async fn trap_07_a_drained_connection_is_used_again() {
 
 // trap 07
 #[tokio::test]
-async fn trap_07_a_connection_with_a_huge_refused_body_is_closed() {
+async fn connection_with_huge_refusal_is_closed() {
     let huge = Answer::Reply(response(503, vec![b'x'; 4 << 20]));
     let server = Server::http1([huge.clone(), huge, status(200)]).await;
     let answer = client().oneshot(request("GET", &server, Empty::new())).await.unwrap();
@@ -135,7 +135,7 @@ async fn trap_07_a_connection_with_a_huge_refused_body_is_closed() {
 
 // trap 24
 #[tokio::test]
-async fn trap_24_after_a_reset_only_what_is_repeatable_is_sent_again() {
+async fn reset_request_is_retried_if_repeatable() {
     let server = Server::http1([Answer::Reset]).await;
     let answer = client().oneshot(request("GET", &server, Empty::new())).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
@@ -161,7 +161,7 @@ async fn trap_24_after_a_reset_only_what_is_repeatable_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_stream_reset_over_http2_is_retried_on_the_same_connection() {
+async fn reset_stream_is_retried_on_connection() {
     let server = Server::http2([Answer::Reset]).await;
     let client = ServiceBuilder::new()
         .layer(RetryLayer::new(quick()))
@@ -171,7 +171,7 @@ async fn a_stream_reset_over_http2_is_retried_on_the_same_connection() {
     assert_eq!(connections(&server), [1, 1]);
 }
 
-/// The first attempt is refused while it uploads; the rest of the upload belongs to the second.
+/// Refuses the first attempt during its upload; the rest of the upload belongs to the second.
 async fn early_refusal(server: Server, http2: bool) -> Server {
     static CHUNK: &[u8] = &[b'u'; 64 * 1024];
     let limits = ReplayLimits::default().per_call(1 << 20);
@@ -192,7 +192,7 @@ async fn early_refusal(server: Server, http2: bool) -> Server {
 
 // trap 02
 #[tokio::test]
-async fn trap_02_an_upload_refused_early_is_sent_again_whole() {
+async fn upload_refused_early_is_sent_again_whole() {
     let script = || [Answer::Early(response(503, "")), status(200)];
     for server in [
         early_refusal(Server::http1(script()).await, false).await,
@@ -219,7 +219,7 @@ async fn trap_04_a_body_over_the_cap_is_sent_once() {
 }
 
 #[tokio::test]
-async fn body_in_memory_over_the_cap_is_sent_again() {
+async fn body_in_memory_over_cap_is_sent_again() {
     let server = Server::http1([status(503)]).await;
     let large = Full::new(Bytes::from(vec![b'l'; 64 * 1024 + 1]));
     let answer = client().oneshot(request("PUT", &server, large)).await.unwrap();
@@ -229,7 +229,7 @@ async fn body_in_memory_over_the_cap_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_layer_below_sees_the_number_of_the_attempt() {
+async fn layer_below_sees_the_attempt_number() {
     let server = Server::http1([status(503), status(503)]).await;
     let (numbers, mut seen) = mpsc::unbounded_channel();
     let client = ServiceBuilder::new()
@@ -246,8 +246,8 @@ async fn a_layer_below_sees_the_number_of_the_attempt() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_retried_once_the_server_listens() {
-    // Bound, so that nobody else gets the port, and not listening yet.
+async fn refused_connection_is_retried() {
+    // The port stays bound, without a listener yet.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = socket.local_addr().unwrap();
@@ -277,10 +277,10 @@ async fn a_refused_connection_is_retried_once_the_server_listens() {
 
 // trap 41
 #[tokio::test]
-async fn expect_continue_waits_for_the_inner_client() {
+async fn expect_continue_waits_for_inner_client() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    // The inner client takes its time, and reads the body of a PUT only.
+    // The inner client is slow, and reads the body of a PUT only.
     let inner = tower::service_fn(|request: Request<ReplayBody<hyper::body::Incoming>>| async {
         for _ in 0..100 {
             tokio::task::yield_now().await;

@@ -1,5 +1,5 @@
-//! A deadline that comes in with a call to a real server, axum's or tonic's, and goes out with the calls
-//! that its handler makes through the retry layer.
+//! A deadline that arrives with a call to a real server, axum's or tonic's, and is sent with the
+//! calls that its handler makes through the retry layer.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -47,7 +47,8 @@ impl Running {
 
 type Told = Arc<Mutex<Vec<Option<String>>>>;
 
-/// A health service that fails the first of each two calls, and notes what `grpc-timeout` they had.
+/// Starts a health service that fails the first of each two calls, and records their
+/// `grpc-timeout`.
 async fn upstream() -> (Running, Told) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -65,11 +66,11 @@ async fn upstream() -> (Running, Told) {
     (Running(address, tokio::spawn(async move { serving.await.unwrap() })), told)
 }
 
-/// What the handlers share.
+/// The state of the handlers.
 #[derive(Clone)]
 struct App {
     client: HealthClient<Retry<Channel, RetryPolicy<Grpc, Constant>>>,
-    /// What was left of each call's deadline when its handler began.
+    /// The time left of each call's deadline when its handler began.
     left: Told,
 }
 
@@ -80,7 +81,7 @@ impl App {
         Self { client, left: Told::default() }
     }
 
-    /// What both handlers do.
+    /// The common part of both handlers.
     async fn ask(&self, inbound: &Extensions) -> Result<HealthCheckResponse, Status> {
         let left = inbound.get::<Deadline>().map(|deadline| {
             let mut headers = HeaderMap::new();
@@ -118,7 +119,7 @@ fn micros(field: &Option<String>) -> u64 {
     field.as_ref().unwrap().strip_suffix('u').unwrap().parse().unwrap()
 }
 
-/// Of two calls that came in, with 90 seconds and without any limit.
+/// Checks two inbound calls, one with 90 seconds and one without a limit.
 fn check(left: &Told, told: &Told) {
     let (left, told) = (left.lock().unwrap(), told.lock().unwrap());
     let [first, second, none, and_none] = &told[..] else { panic!("{told:?}") };

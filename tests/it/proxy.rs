@@ -17,10 +17,10 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tower::{ServiceBuilder, service_fn};
 
-/// A call that takes longer hangs.
+/// The time after which a call counts as hanging.
 const HANGS: Duration = Duration::from_secs(10);
 
-/// Serves one connection. Each of its requests is refused by the backend at every attempt.
+/// Serves one connection; the backend refuses every attempt of its requests.
 async fn proxy(http2: bool, tasks: &mut JoinSet<()>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -31,7 +31,7 @@ async fn proxy(http2: bool, tasks: &mut JoinSet<()>) -> SocketAddr {
     let service = TowerToHyperService::new(client);
     tasks.spawn(async move {
         let io = TokioIo::new(listener.accept().await.unwrap().0);
-        // How a connection ends is the client's affair.
+        // The client may end the connection in any way.
         let _ = if http2 {
             http2::Builder::new(TokioExecutor::new()).serve_connection(io, service).await
         } else {

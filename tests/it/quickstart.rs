@@ -1,5 +1,5 @@
-//! The quickstart's experiment, without its looks: its figures can be recomputed from its log, are
-//! the same for the same seed, and its count of unsafe repeats is one that can fail.
+//! The quickstart's experiment without its output. Its figures can be recomputed from its log, a
+//! seed gives the same figures again, and its count of unsafe repeats detects them.
 
 #[allow(dead_code, reason = "the example uses more of it")]
 #[path = "../../examples/quickstart/experiment/mod.rs"]
@@ -21,10 +21,10 @@ use serde_json::Value;
 use tower::retry::{Policy, RetryLayer};
 use tower::{BoxError, Layer};
 
-/// Enough for each fault to be met; small enough to be quick.
+/// Enough calls for every kind of fault, and few enough to be quick.
 const CALLS: u32 = 80;
 
-/// What one run of both clients printed and logged.
+/// The output and the log of one run of both clients.
 struct Run {
     unwrapped: String,
     reattempt: String,
@@ -52,7 +52,7 @@ async fn run(seed: u64) -> Run {
     run
 }
 
-/// The figures of one client, from nothing but the log: attempts, calls that were ok, unsafe repeats.
+/// Recomputes the figures of one client from the log: attempts, calls that were ok, unsafe repeats.
 fn recount(log: &str, client: &str) -> (usize, usize, usize) {
     let (mut attempts, mut ok, mut unsafe_repeats) = (0, HashSet::new(), 0);
     let mut executed = HashSet::new();
@@ -104,7 +104,7 @@ async fn the_lines_can_be_recomputed_from_the_log() {
     let starved = |sent: &Sent| sent.stop_reason() == Some(StopReason::BudgetExhausted);
     assert!(!run.sent.iter().any(starved), "the budget has room for every retry");
 
-    // Every attempt that a client made is either in the log or among the refused connections.
+    // Every attempt of a client is in the log or among the refused connections.
     let made: usize =
         run.sent.iter().map(|sent| sent.report.as_ref().unwrap().attempts().len()).sum();
     let refused: u32 = run.sent.iter().map(Sent::refused).sum();
@@ -113,7 +113,7 @@ async fn the_lines_can_be_recomputed_from_the_log() {
 }
 
 #[tokio::test]
-async fn the_log_has_the_fields_that_were_promised() {
+async fn log_has_its_documented_fields() {
     let run = run(4).await;
     let first = run.log.lines().next().unwrap();
     let fields = ["client", "call", "method", "key", "attempt_seen", "executed", "answer"];
@@ -140,7 +140,7 @@ async fn the_same_seed_gives_the_same_lines() {
     assert_eq!(first.log, second.log);
 }
 
-/// Repeats whatever failed, up to three attempts: what so many retry loops do.
+/// A client that repeats every failure, up to three attempts, as many retry loops do.
 #[derive(Debug, Clone)]
 struct Naive {
     retries_left: u32,
@@ -167,7 +167,7 @@ impl<E> Policy<Request<Upload>, Response<Incoming>, E> for Naive {
 }
 
 #[tokio::test]
-async fn a_naive_client_is_caught_at_unsafe_repeats() -> Result<(), BoxError> {
+async fn naive_client_has_unsafe_repeats() -> Result<(), BoxError> {
     let experiment = Experiment::start(3, CALLS).await?;
     let plain = clients::unwrapped(experiment.names()?);
     let naive = RetryLayer::new(Naive { retries_left: 2 }).layer(plain);
@@ -183,7 +183,7 @@ async fn a_naive_client_is_caught_at_unsafe_repeats() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// The quickstart's own size, so that every kind of fault is among those that a newcomer sees.
+/// The script at the quickstart's default size has every kind of fault.
 #[test]
 fn a_script_has_every_fault() {
     for seed in 0..20 {
@@ -214,7 +214,7 @@ fn a_script_has_every_fault() {
 }
 
 #[test]
-fn a_longer_script_begins_like_a_shorter_one() {
+fn longer_script_begins_like_a_shorter_one() {
     let (short, long) = (Script::draw(7, 10), Script::draw(7, 100));
     for ((id, short), (_, long)) in short.calls().zip(long.calls()) {
         assert_eq!(format!("{short:?}"), format!("{long:?}"), "call {id}");

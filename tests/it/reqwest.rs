@@ -16,7 +16,7 @@ use reqwest::{Body, Method, Request, Url};
 use tokio::net::TcpSocket;
 use tower::{Service, ServiceBuilder, ServiceExt};
 
-/// reqwest without retries of its own: whatever is sent twice, this layer sent it.
+/// Returns reqwest without its own retries, so every repetition is the layer's.
 fn builder() -> reqwest::ClientBuilder {
     reqwest::Client::builder().retry(reqwest::retry::never()).no_proxy()
 }
@@ -25,8 +25,8 @@ fn bare() -> reqwest::Client {
     builder().build().unwrap()
 }
 
-/// A URL where nobody listens, for as long as the socket lives, which keeps the port.
-fn nobody() -> (TcpSocket, Url) {
+/// Reserves a port without a listener for as long as the socket lives; returns its URL.
+fn no_listener() -> (TcpSocket, Url) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}/", socket.local_addr().unwrap());
@@ -55,7 +55,7 @@ fn pieces(
 }
 
 #[tokio::test]
-async fn the_default_layer_infers_and_keeps_the_response_type() {
+async fn default_layer_keeps_the_response_type() {
     let server = Server::http1([status(503), status(200), status(429)]).await;
     let mut client = ServiceBuilder::new().layer(RetryLayer::http()).service(bare());
 
@@ -102,11 +102,11 @@ async fn streams_are_sent_again_whole() {
 }
 
 #[tokio::test]
-async fn reqwest_still_follows_a_redirect_with_a_body_of_bytes() {
+async fn redirect_with_bytes_is_followed() {
     let mut redirect = response(307, "");
     redirect.headers_mut().insert("location", HeaderValue::from_static("/moved"));
     let redirect = Answer::Reply(redirect);
-    // Refused on either side of the redirect: the whole journey is made again.
+    // Refused on both sides of the redirect, so both hops are repeated.
     let server = Server::http1([status(503), redirect.clone(), status(503), redirect]).await;
     let answer = client().oneshot(with_body(Method::PUT, &server, "bytes")).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
@@ -118,7 +118,7 @@ async fn reqwest_still_follows_a_redirect_with_a_body_of_bytes() {
 
 // trap 07
 #[tokio::test]
-async fn trap_07_a_drained_connection_is_used_again() {
+async fn drained_connection_is_reused() {
     // A page that hyper does not read to its end by itself.
     let page = Answer::Chunked(503, &["an", "error", "page", "in", "chunks"]);
     let server = Server::http1([page.clone(), page]).await;
@@ -129,7 +129,7 @@ async fn trap_07_a_drained_connection_is_used_again() {
 
 // trap 30
 #[tokio::test]
-async fn trap_30_an_error_keeps_its_type_and_leaves_its_report_in_the_slot() {
+async fn error_keeps_its_type_and_has_a_report() {
     let server = Server::http1([Answer::Reset, Answer::Reset, Answer::Reset]).await;
     let slot = ReportSlot::default();
     let client = client().with_options(CallOptions::new().report_to(&slot));
@@ -149,8 +149,8 @@ async fn trap_30_an_error_keeps_its_type_and_leaves_its_report_in_the_slot() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_retried_and_reported() {
-    let (_socket, url) = nobody();
+async fn refused_connection_is_retried() {
+    let (_socket, url) = no_listener();
     let slot = ReportSlot::default();
     let client = client().with_options(CallOptions::new().report_to(&slot));
     let error = client.oneshot(Request::new(Method::GET, url)).await.unwrap_err();
@@ -161,18 +161,18 @@ async fn a_refused_connection_is_retried_and_reported() {
 
 // trap 24
 #[tokio::test]
-async fn trap_24_a_post_is_retried_only_where_reqwest_cannot_have_redirected_it() {
+async fn post_is_retried_without_redirects_only() {
     let refused = || Server::http1([status(429)]);
     let slot = ReportSlot::default();
     let options = CallOptions::new().report_to(&slot);
 
-    // The server that redirects has carried the request out; its successor's refusal is no proof.
+    // The redirecting server has carried the request out, so the next hop's refusal is no proof.
     let (server, following) = (refused().await, client().with_options(options.clone()));
     let answer = following.clone().oneshot(with_body(Method::POST, &server, "once")).await;
     assert_eq!(answer.unwrap().status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(server.bodies(), ["once"]);
     assert_eq!(slot.take().unwrap().stop_reason(), StopReason::NotRepeatable);
-    let (_socket, url) = nobody();
+    let (_socket, url) = no_listener();
     following.oneshot(Request::new(Method::POST, url)).await.unwrap_err();
     assert_eq!(slot.take().unwrap().stop_reason(), StopReason::NotRepeatable);
 
@@ -183,7 +183,7 @@ async fn trap_24_a_post_is_retried_only_where_reqwest_cannot_have_redirected_it(
     let answer = straight.clone().oneshot(with_body(Method::POST, &server, "again")).await;
     assert_eq!(answer.unwrap().status(), StatusCode::OK);
     assert_eq!(server.bodies(), ["again", "again"]);
-    let (_socket, url) = nobody();
+    let (_socket, url) = no_listener();
     straight.oneshot(Request::new(Method::POST, url)).await.unwrap_err();
     assert_eq!(slot.take().unwrap().stop_reason(), StopReason::AttemptsExhausted);
 }
@@ -211,7 +211,7 @@ async fn a_handle_overrides_what_the_policy_says() {
     assert_eq!(answer.status(), StatusCode::OK);
     assert_eq!(server.bodies(), ["twice", "twice"]);
 
-    // And the handle they were made from is as it was.
+    // The handle that they were made from is unchanged.
     let server = failing().await;
     client.oneshot(request(Method::GET, &server)).await.unwrap();
     assert_eq!(server.seen().len(), 3);
@@ -233,7 +233,7 @@ async fn streamed_body_over_the_cap_is_sent_once() {
     assert_eq!(lengths, [64 * 1024 + 1]);
 }
 
-/// The cap is for what is copied: bytes in memory are kept by reference.
+/// The cap counts copied bytes; bytes in memory are kept by reference.
 #[tokio::test]
 async fn bytes_over_the_cap_are_sent_again() {
     let server = Server::http1([status(503)]).await;

@@ -1,8 +1,8 @@
-//! Two storms of the laboratory over real sockets: hyper's client under the default policy, and a server that can do
-//! only so much at once.
+//! Two storms of the laboratory over real sockets: hyper's client under the default policy, and a
+//! server of finite capacity.
 //!
-//! All that is asserted are counts, and each follows from the budget's bounds. Nothing depends on how fast the
-//! machine is.
+//! Only counts are asserted, and each follows from the budget's bounds. No result depends on the
+//! speed of the machine.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ use tower::{ServiceBuilder, ServiceExt};
 /// A call or a wait that takes longer hangs.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// A server of finite capacity. Dropped, it stops with all its connections.
+/// A server of finite capacity. When it is dropped, it stops with all its connections.
 struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -37,12 +37,12 @@ struct Server {
 }
 
 struct Shared {
-    /// Requests that wait or are worked on. Further ones are refused at once.
+    /// Free places for requests that are queued or processed. Further requests are refused at once.
     places: Semaphore,
     workers: Semaphore,
-    /// `false` while the server stalls: it takes requests in, and answers none.
+    /// `false` while the server stalls: it queues requests and answers none.
     answers: watch::Sender<bool>,
-    /// Every request with a number that this divides is refused; 0 for none.
+    /// Each request whose number is a multiple of this is refused; 0 for none.
     refused: AtomicU32,
     arrived: AtomicU32,
 }
@@ -77,7 +77,7 @@ impl Server {
     }
 }
 
-/// Does the work for a request that was taken in, whether or not its client still waits.
+/// Processes an accepted request, even if its client has stopped waiting.
 async fn respond(shared: Arc<Shared>) -> Result<Response<Empty<Bytes>>, Infallible> {
     let number = shared.arrived.fetch_add(1, Ordering::Relaxed) + 1;
     let every = shared.refused.load(Ordering::Relaxed);
@@ -99,13 +99,13 @@ async fn work(shared: Arc<Shared>) -> StatusCode {
     StatusCode::OK
 }
 
-/// A client with a budget of its own, which counts what it sends.
+/// A client with its own budget, which counts its attempts.
 #[derive(Clone)]
 struct Caller {
     address: SocketAddr,
     budget: RetryBudget,
     client: Client<HttpConnector, ReplayBody<Empty<Bytes>>>,
-    /// The limit on one attempt: short where the server stalls.
+    /// The limit on one attempt, short while the server stalls.
     timeout: Duration,
     sent: Arc<AtomicU32>,
 }
@@ -135,7 +135,7 @@ impl Caller {
         response.is_ok_and(|response| response.status() == StatusCode::OK)
     }
 
-    /// Calls until the server has proved to be well. Returns the calls and the successes.
+    /// Calls until the server has recovered. Returns the calls and the successes.
     async fn recover(&self) -> (u32, u32) {
         let (mut calls, mut good) = (0, 0);
         let recovered = async {
@@ -156,7 +156,8 @@ impl Caller {
     }
 }
 
-/// Quiet clients make calls one after the other into a stall. Returns what each client sent in it.
+/// Lets quiet clients call a stalled server, one call after another. Returns the attempts of each
+/// client.
 async fn stall(budget: fn() -> RetryBudget) -> Vec<u32> {
     let server = Server::start(30).await;
     let mut clients = JoinSet::new();
@@ -192,7 +193,8 @@ async fn stall(budget: fn() -> RetryBudget) -> Vec<u32> {
     sent
 }
 
-/// Two retries of the first call: the failure of its last attempt is the third, and the next one is the fourth.
+/// The first call has two retries. The failure of its last attempt is the third, and the next is
+/// the fourth.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stall_is_sent_two_retries_a_client() {
     assert_eq!(stall(RetryBudget::default).await, [5 + 2; 20]);
@@ -216,7 +218,8 @@ async fn a_busy_client_in_an_outage_sends_three() {
     assert!(calls.join_all().await.iter().all(|good| !good));
     assert_eq!(caller.sent(), 200 + 3);
 
-    // The server is back, and refuses every third request: each call succeeds once trust has returned.
+    // The server is back and refuses every third request: each call succeeds once the budget has
+    // recovered.
     server.shared.places.add_permits(30);
     caller.recover().await;
     caller.sent();

@@ -24,11 +24,11 @@ use tonic_health::pb::health_client::HealthClient;
 use tonic_health::server::{HealthReporter, HealthService};
 use tower::{Layer, ServiceBuilder};
 
-/// A health service that first answers the statuses of its script, each without a body.
+/// A health service that first answers with the statuses of its script, without a body.
 struct Server {
     address: SocketAddr,
     reporter: HealthReporter,
-    /// The `grpc-previous-rpc-attempts` of every call that came.
+    /// The `grpc-previous-rpc-attempts` of every call.
     seen: Arc<Mutex<Vec<Option<String>>>>,
     task: JoinHandle<()>,
 }
@@ -73,14 +73,14 @@ fn channel(address: SocketAddr) -> Channel {
     Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy()
 }
 
-/// All the defaults but the delay.
+/// Returns the default policy with a short delay.
 fn quick() -> RetryPolicy<Grpc, Constant> {
     RetryPolicy::grpc().backoff(Constant::new(Duration::from_millis(10)))
 }
 
 type Quick = Retry<Channel, RetryPolicy<Grpc, Constant>>;
 
-/// A client for one server, and where it leaves its reports.
+/// Returns a client for one server, and the slot of its reports.
 fn client(server: &Server) -> (HealthClient<Quick>, ReportSlot) {
     let slot = ReportSlot::default();
     let retry =
@@ -100,7 +100,7 @@ fn unavailable(pushback: &'static str) -> Status {
 
 // TN-1
 #[tokio::test]
-async fn tn_1_the_default_layer_fits_under_a_generated_client() {
+async fn tn_1_default_layer_fits_generated_client() {
     let server =
         Server::start([Status::unavailable("one"), Status::resource_exhausted("two")]).await;
     let channel: Retry<Channel, RetryPolicy<Grpc>> =
@@ -125,7 +125,7 @@ async fn the_message_is_sent_again_whole() {
 
 // RET-2, trap 30
 #[tokio::test]
-async fn trap_30_the_caller_sees_the_last_real_status() {
+async fn caller_gets_the_last_real_status() {
     let script = ["one", "two"].map(Status::unavailable).into_iter();
     let server = Server::start(script.chain([Status::resource_exhausted("three")])).await;
     let (mut client, slot) = client(&server);
@@ -136,7 +136,7 @@ async fn trap_30_the_caller_sees_the_last_real_status() {
 }
 
 #[tokio::test]
-async fn what_another_attempt_would_not_mend_is_not_retried() {
+async fn permanent_code_is_not_retried() {
     let script = || [Status::invalid_argument("no"), Status::internal("no"), Status::aborted("no")];
     let server = Server::start(script()).await;
     let (mut client, slot) = client(&server);
@@ -149,7 +149,7 @@ async fn what_another_attempt_would_not_mend_is_not_retried() {
 }
 
 #[tokio::test]
-async fn a_passed_deadline_is_retried_only_where_the_call_may_be_repeated() {
+async fn deadline_is_retried_if_repeatable() {
     let server =
         Server::start([Status::deadline_exceeded("one"), Status::deadline_exceeded("two")]).await;
     let (mut client, slot) = client(&server);
@@ -165,7 +165,7 @@ async fn a_passed_deadline_is_retried_only_where_the_call_may_be_repeated() {
 
 // PB-12
 #[tokio::test]
-async fn pb_12_pushback_that_a_tonic_server_sets_takes_the_place_of_the_schedule() {
+async fn pb_12_pushback_replaces_the_schedule() {
     let server = Server::start([unavailable("1")]).await;
     let (mut client, slot) = client(&server);
     client.check(check("")).await.unwrap();
@@ -175,7 +175,7 @@ async fn pb_12_pushback_that_a_tonic_server_sets_takes_the_place_of_the_schedule
 
 // PB-3, trap 29
 #[tokio::test]
-async fn pb_3_trap_29_negative_or_unreadable_pushback_ends_the_call() {
+async fn pb_3_invalid_pushback_ends_the_call() {
     for pushback in ["-1", "soon"] {
         let server = Server::start([unavailable(pushback)]).await;
         let (mut client, slot) = client(&server);
@@ -198,8 +198,8 @@ async fn a_server_stream_comes_through() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_retried_once_the_server_listens() {
-    // Bound, so that nobody else gets the port, and not listening yet.
+async fn refused_connection_is_retried() {
+    // The port stays bound, without a listener yet.
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = socket.local_addr().unwrap();
@@ -224,7 +224,7 @@ async fn a_refused_connection_is_retried_once_the_server_listens() {
 
 // trap 30
 #[tokio::test]
-async fn trap_30_a_status_made_of_an_error_is_the_one_the_bare_channel_gives() {
+async fn status_of_an_error_is_the_bare_channels() {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = socket.local_addr().unwrap();
@@ -241,14 +241,14 @@ async fn trap_30_a_status_made_of_an_error_is_the_one_the_bare_channel_gives() {
 
 // DL-3
 #[tokio::test]
-async fn dl_3_a_stream_that_is_being_read_ends_with_deadline_exceeded() {
+async fn dl_3_stream_ends_with_deadline_exceeded() {
     let server = Server::start([]).await;
     let retry = RetryLayer::grpc().layer(channel(server.address));
     let mut request = Request::new(check(""));
     request.set_timeout(Duration::from_secs(60));
     let mut stream = HealthClient::new(retry).watch(request).await.unwrap().into_inner();
     stream.message().await.unwrap().unwrap();
-    // From here on nothing comes, and the clock runs on to the deadline.
+    // No more data comes, and the clock advances to the deadline.
     tokio::time::pause();
     let status = stream.message().await.unwrap_err();
     let message = "the deadline of the call has passed";
@@ -257,7 +257,7 @@ async fn dl_3_a_stream_that_is_being_read_ends_with_deadline_exceeded() {
 
 // DL-3
 #[tokio::test]
-async fn dl_3_a_call_that_is_not_answered_ends_with_deadline_exceeded() {
+async fn dl_3_unanswered_call_exceeds_deadline() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent = listener.local_addr().unwrap();
     let retry = RetryLayer::grpc().layer(channel(silent));

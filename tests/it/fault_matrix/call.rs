@@ -24,7 +24,7 @@ use tower::{BoxError, Service, ServiceBuilder};
 use crate::fault_matrix::cell::{Kind, Library, Point, Version};
 use crate::fault_matrix::exchange::Exchange;
 
-/// Passes only where the test moves the clock.
+/// Passes only when the test advances the clock.
 pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
@@ -51,7 +51,8 @@ impl Call {
         }
     }
 
-    /// Two chunks. Where the exchange is to fail between them, the second waits for the healthy server.
+    /// Returns two chunks. If the exchange fails between them, the second waits for the healthy
+    /// server.
     fn stream(&self) -> Body {
         let exchange = Arc::clone(&self.exchange);
         let second = async move {
@@ -83,7 +84,7 @@ impl Call {
     }
 }
 
-/// A client with the retry layer, and with nothing else that retries.
+/// Returns a client whose only retries are the layer's.
 pub(crate) fn client(exchange: &Arc<Exchange>) -> Calls {
     let policy = RetryPolicy::http()
         .backoff(Constant::immediate())

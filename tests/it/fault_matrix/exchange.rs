@@ -1,4 +1,4 @@
-//! What the server and the clients of one cell share: what was seen, and who waits for what.
+//! The state that the server and the clients of one cell share: observations and conditions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -80,7 +80,7 @@ impl Exchange {
         self.progress.borrow().first_over >= self.cell.calls
     }
 
-    /// Ready once all first attempts are over, and the server is up.
+    /// Waits until all first attempts have ended and the server is up.
     pub(crate) async fn healthy(&self) {
         let calls = self.cell.calls;
         self.until(|progress| progress.first_over >= calls && !progress.down).await;
@@ -90,7 +90,7 @@ impl Exchange {
         self.progress.borrow().down
     }
 
-    /// Ready when a server that is down is to come up.
+    /// Waits until a server that is down should come up.
     pub(crate) async fn comes_up(&self) {
         let calls = self.cell.calls;
         self.until(|progress| progress.first_over >= calls).await;
@@ -100,8 +100,8 @@ impl Exchange {
         self.note(|progress| progress.down = false);
     }
 
-    /// An attempt of this call is to be made: all but the first wait for the healthy server. What this
-    /// returns is dropped when the attempt is over.
+    /// Starts an attempt of this call; all but the first wait for the healthy server. The returned
+    /// value is dropped when the attempt ends.
     pub(crate) async fn attempt(self: &Arc<Self>, call: usize) -> Running {
         let mut number = 0;
         self.note(|progress| {
@@ -131,8 +131,8 @@ impl Exchange {
         (progress.read.contains(&call), Observed { attempts, arrivals, end })
     }
 
-    /// Ready when nothing but time can bring the calls on: each that is not over has an attempt under
-    /// way on a connection that has stalled.
+    /// Waits until only time can advance the calls: each unfinished call has an attempt on a
+    /// connection that has stalled.
     pub(crate) async fn stuck(&self) {
         let Cell { calls, version, fault, .. } = self.cell;
         if fault != Fault::Stall {
@@ -149,37 +149,38 @@ impl Exchange {
         .await;
     }
 
-    /// The server has read a part of this call's request.
+    /// Records that the server has read a part of this call's request.
     pub(crate) fn read(&self, call: usize) {
         if !self.is_healthy() {
             self.note(|progress| progress.read.extend([call]));
         }
     }
 
-    /// The server has read the whole head of this call's request.
+    /// Records that the server has read the whole head of this call's request.
     pub(crate) fn arrived(&self, call: usize) {
         self.read(call);
         self.note(|progress| *progress.arrivals.entry(call).or_default() += 1);
     }
 
-    /// Returns `true` if the server is to fail here.
+    /// Returns `true` if the server should fail here.
     pub(crate) fn fails_at(&self, point: Point) -> bool {
         self.cell.point == point && !self.is_healthy()
     }
 
-    /// The server has sent the head and half the body of a response. Returns to how many calls it has.
+    /// Records that the server has sent the head and half the body of a response. Returns the
+    /// number of calls with such a response.
     pub(crate) fn sent_half(&self) -> usize {
         self.note(|progress| progress.halves += 1);
         self.progress.borrow().halves
     }
 
-    /// Ready when all clients have received the head of a response.
+    /// Waits until all clients have received the head of a response.
     pub(crate) async fn all_have_half(&self) {
         let calls = self.cell.calls;
         self.until(|progress| progress.heads >= calls).await;
     }
 
-    /// The connection fails.
+    /// Fails the connection.
     pub(crate) async fn fail(&self, mut connection: TcpStream) {
         match self.cell.fault {
             Fault::Reset => {
@@ -187,7 +188,7 @@ impl Exchange {
                 drop(connection);
             }
             Fault::Fin => {
-                // The client may have hung up.
+                // The client may have disconnected.
                 let _ = connection.shutdown().await;
                 self.held.lock().unwrap().push(connection);
             }

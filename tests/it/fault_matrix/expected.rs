@@ -1,4 +1,5 @@
-//! What the README's table "What is retried" makes of a cell. It shares nothing with the library.
+//! The expectation for a cell by the README's table "What is retried". It shares no code with the
+//! library.
 
 use crate::fault_matrix::cell::{Cell, Fault, Kind, Point, Version};
 use crate::fault_matrix::exchange::{End, Observed};
@@ -10,14 +11,14 @@ enum Course {
     Answered,
     /// A second attempt, or a third if the second was not sent, is answered by the healthy server.
     Retried,
-    /// The first failure is the caller's.
+    /// The caller gets the first failure.
     NotRetried,
     /// All attempts fail.
     Exhausted,
 }
 
-/// Returns what is wrong if the table does not permit this course. `read`: the server has read some of
-/// the call's first attempt.
+/// Returns an objection if the table does not permit this course. `read` is `true` if the server
+/// has read some of the call's first attempt.
 pub(crate) fn objection(cell: &Cell, read: bool, observed: &Observed) -> Option<String> {
     let permitted = permitted(cell, read);
     let right = permitted.iter().any(|course| match course {

@@ -1,9 +1,9 @@
 //! Every fault at every point of an exchange, over both versions of HTTP, through both clients.
 //!
-//! Each cell of the matrix is a server that fails all first attempts in one way, some calls at once,
-//! and an expectation that is made of the README's table. A call's second attempt waits until all first
-//! ones are over and the server is healthy, so nothing depends on speed; the attempt timeout of the cells
-//! that stall runs on a clock that only the test moves.
+//! Each cell of the matrix is a server that fails all first attempts in one way, with several calls
+//! in parallel. The expectation comes from the README's table. A call's second attempt waits until
+//! all first attempts have ended and the server is healthy, so no result depends on speed. In cells
+//! that stall, the attempt timeout runs on a clock that only the test advances.
 
 mod call;
 mod cell;
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use cell::Cell;
 
-/// Only a cell that hangs meets it.
+/// Reached only by a cell that hangs.
 const HANGS: Duration = Duration::from_secs(60);
 
 /// A cell waits for its sockets most of the time.
@@ -42,7 +42,7 @@ fn fault_matrix_is_as_readme_has_it() {
                 let result = thread::spawn(move || run::run(cell)).join();
                 let result = result.unwrap_or_else(|_| Err("panicked, see above".to_owned()));
                 running.lock().unwrap().remove(&cell.to_string());
-                // After a hang nobody receives.
+                // After a hang the receiver is gone.
                 let _ = done.send(result.map_err(|failure| format!("{cell}: {failure}")));
             }
         });
@@ -62,7 +62,7 @@ fn fault_matrix_is_as_readme_has_it() {
     assert!(failures.is_empty(), "{} of {number} cells failed\n{lines}", failures.len());
 }
 
-/// What is left out is left out for a reason.
+/// Few cells are left out, each for a reason.
 #[test]
 fn fault_matrix_leaves_out_few_cells() {
     let mut reasons = BTreeMap::<_, usize>::new();

@@ -1,4 +1,4 @@
-//! One cell: a server, some calls at once, and what became of them.
+//! One cell: a server, several calls in parallel, and their results.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use crate::fault_matrix::exchange::{End, Exchange};
 use crate::fault_matrix::expected::objection;
 use crate::fault_matrix::{http1, http2};
 
-/// Runs a cell, and returns what is wrong with it.
+/// Runs a cell, and returns the differences from its expectation.
 pub(crate) fn run(cell: Cell) -> Result<(), String> {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let (release, released) = std::sync::mpsc::channel::<()>();
@@ -70,7 +70,7 @@ async fn calls(cell: Cell) -> Result<(), String> {
     }
 }
 
-/// Reads a body to its end, or to where it stalls.
+/// Reads a body to its end, or until it stalls.
 async fn read(answer: Answer, exchange: &Exchange) -> End {
     let mut body = answer.into_body();
     let mut data = Vec::new();
@@ -92,7 +92,7 @@ async fn read(answer: Answer, exchange: &Exchange) -> End {
     }
 }
 
-/// Starts the server on a port that it has even while it is down.
+/// Starts the server on a port that stays bound while it is down.
 fn start(exchange: &Arc<Exchange>) -> SocketAddr {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -123,7 +123,7 @@ async fn serve(connection: TcpStream, exchange: Arc<Exchange>) {
     if exchange.fails_at(Point::Refused) {
         return exchange.fail(connection).await;
     }
-    // How the client leaves is its own affair.
+    // The client may leave in any way.
     let _ = match exchange.cell.version {
         Version::Http1 => http1::serve(connection, exchange).await,
         Version::Http2 => http2::serve(connection, exchange).await,

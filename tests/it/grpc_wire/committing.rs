@@ -1,4 +1,4 @@
-//! From which frame on a call is committed (§3), and what is trailers-only (§15).
+//! The commit of a call (§3), and trailers-only responses (§15).
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn unavailable() -> Step {
     Step::Trailers(fields(&[("grpc-status", b"14"), ("grpc-message", b"gone")]))
 }
 
-/// The call is over after its first attempt, with UNAVAILABLE.
+/// Checks that the call ends after its first attempt, with UNAVAILABLE.
 async fn is_committed(script: Vec<Step>) {
     let shown = format!("{script:?}");
     let (server, answer, stop) = call([script]).await;
@@ -18,7 +18,7 @@ async fn is_committed(script: Vec<Step>) {
 
 // ST-1
 #[tokio::test]
-async fn st_1_one_headers_frame_that_ends_the_stream_is_trailers_only() {
+async fn st_1_lone_headers_frame_is_trailers_only() {
     let (server, answer, _) = call([refused()]).await;
     assert_eq!(answer.unwrap(), "hello");
     assert_eq!(server.calls(), 2);
@@ -26,7 +26,7 @@ async fn st_1_one_headers_frame_that_ends_the_stream_is_trailers_only() {
 
 // ST-1, TN-6
 #[tokio::test]
-async fn st_1_a_status_among_the_headers_is_trailers_only_whatever_ends_the_stream() {
+async fn st_1_status_in_headers_is_trailers_only() {
     let head = || Step::Head(head(&[("grpc-status", b"14")]));
     for script in [vec![Step::Read, head(), Step::End], vec![head(), Step::Hang]] {
         let shown = format!("{script:?}");
@@ -69,7 +69,7 @@ async fn com_1_part_of_a_message_commits() {
 
 // COM-1, TR-5
 #[tokio::test]
-async fn tr_5_com_1_nothing_is_retried_once_headers_have_come() {
+async fn tr_5_headers_end_all_retries() {
     let reasons = [
         Reason::REFUSED_STREAM,
         Reason::NO_ERROR,
@@ -91,7 +91,7 @@ async fn tr_5_com_1_nothing_is_retried_once_headers_have_come() {
 
 // ST-2, ST-3
 #[tokio::test]
-async fn st_2_st_3_a_response_without_any_status_is_committed_and_unknown() {
+async fn st_2_missing_status_is_unknown() {
     let script = vec![Step::Read, Step::Head(head(&[])), Step::End];
     let (server, answer, _) = call([script]).await;
     assert_eq!(answer.unwrap_err().code(), Code::Unknown);
@@ -117,7 +117,7 @@ async fn st_4_the_details_do_not_decide() {
 
 // RET-4
 #[tokio::test]
-async fn ret_4_ok_is_not_retried_whatever_it_asks_for() {
+async fn ret_4_ok_is_not_retried() {
     let pushback = ("grpc-retry-pushback-ms", &b"0"[..]);
     let script = vec![Step::Only(head(&[("grpc-status", b"0"), pushback]))];
     let (server, answer, stop) = call([script]).await;
@@ -127,7 +127,7 @@ async fn ret_4_ok_is_not_retried_whatever_it_asks_for() {
 
 // RET-5
 #[tokio::test]
-async fn ret_5_a_status_that_is_none_is_unknown_and_is_not_retried() {
+async fn ret_5_invalid_status_is_unknown() {
     for status in [&b"17"[..], b"300", b"-1", b"", b"14 14", b"UNAVAILABLE", b"\xff", b"014x"] {
         let script = vec![Step::Only(head(&[("grpc-status", status)]))];
         let (server, answer, stop) = call([script]).await;
@@ -138,8 +138,8 @@ async fn ret_5_a_status_that_is_none_is_unknown_and_is_not_retried() {
 
 // OUT-1
 #[tokio::test]
-async fn out_1_an_answer_that_is_not_grpc_is_judged_by_its_http_status() {
-    // (status, code, whether it is retried)
+async fn out_1_http_answer_is_judged_by_status() {
+    // (status, code, `true` if it is retried)
     let rows = [
         (400, Code::Internal, false),
         (401, Code::Unauthenticated, false),

@@ -29,8 +29,8 @@ fn configured(server: &Server) -> (EchoClient<Configured<Channel>>, ServiceConfi
 
 // SC-18
 #[tokio::test(start_paused = true)]
-async fn sc_18_a_reset_is_retried_if_the_code_it_stands_for_is_listed() {
-    // (how the server resets the stream, how often it is called)
+async fn sc_18_reset_is_retried_if_code_is_listed() {
+    // (the server's reset of the stream, the expected number of calls)
     let rows = [
         (Reason::INTERNAL_ERROR, 2),
         (Reason::NO_ERROR, 2),
@@ -52,7 +52,7 @@ async fn sc_18_a_reset_is_retried_if_the_code_it_stands_for_is_listed() {
 
 // HG-3
 #[tokio::test(start_paused = true)]
-async fn hg_3_the_first_answer_wins_and_the_losers_are_cancelled() {
+async fn hg_3_first_answer_cancels_the_losers() {
     let server = Server::in_memory([
         vec![Step::Read, Step::Hang],
         vec![Step::Read, Step::Hang],
@@ -86,7 +86,7 @@ async fn hg_11_the_deadline_ends_all_attempts() {
 
 // CALL-6
 #[tokio::test(start_paused = true)]
-async fn call_6_a_config_is_replaced_while_a_call_waits() {
+async fn call_6_config_is_replaced_during_a_wait() {
     let server = Server::in_memory([refused(), refused(), refused()]);
     let (client, handle) = configured(&server);
     let begun = tokio::spawn({

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// UNAVAILABLE, and another attempt after so many milliseconds.
+/// Returns UNAVAILABLE with a pushback of this many milliseconds.
 fn refused_for(milliseconds: &'static [u8]) -> Vec<Step> {
     let pushback = ("grpc-retry-pushback-ms", milliseconds);
     vec![Step::Read, Step::Only(head(&[("grpc-status", b"14"), pushback]))]
@@ -16,7 +16,7 @@ fn within(timeout: Duration) -> Request<Text> {
 
 // DL-2
 #[tokio::test(start_paused = true)]
-async fn dl_2_each_attempt_says_how_much_time_is_left() {
+async fn dl_2_each_attempt_sends_the_time_left() {
     let server = Server::in_memory([refused_for(b"250"), refused_for(b"700")]);
     let (mut client, _) = client(&server);
     client.say(within(Duration::from_secs(1))).await.unwrap();
@@ -26,7 +26,7 @@ async fn dl_2_each_attempt_says_how_much_time_is_left() {
 
 // DL-4
 #[tokio::test(start_paused = true)]
-async fn dl_4_a_deadline_that_passed_at_the_server_is_an_ordinary_failure() {
+async fn dl_4_servers_deadline_is_a_plain_failure() {
     let script = vec![Step::Read, Step::Only(head(&[("grpc-status", b"4")]))];
     let server = Server::in_memory([script]);
     let (mut client, _) = client(&server);
@@ -37,7 +37,7 @@ async fn dl_4_a_deadline_that_passed_at_the_server_is_an_ordinary_failure() {
 
 // DL-8
 #[tokio::test(start_paused = true)]
-async fn dl_8_a_call_that_is_dropped_while_it_waits_makes_no_further_attempt() {
+async fn dl_8_dropped_waiting_call_is_not_retried() {
     let server = Server::in_memory([refused_for(b"5000")]);
     let (mut client, slot) = client(&server);
     let call = client.say(Text::new("hello"));
@@ -49,7 +49,7 @@ async fn dl_8_a_call_that_is_dropped_while_it_waits_makes_no_further_attempt() {
 
 // DL-8
 #[tokio::test(start_paused = true)]
-async fn dl_8_a_call_that_is_dropped_cancels_its_attempt() {
+async fn dl_8_dropped_call_cancels_its_attempt() {
     let server = Server::in_memory([refused(), vec![Step::Read, Step::Hang]]);
     let (mut client, _) = client(&server);
     {
@@ -67,7 +67,7 @@ async fn dl_8_a_call_that_is_dropped_cancels_its_attempt() {
 
 // DL-3, TN-4
 #[tokio::test(start_paused = true)]
-async fn dl_3_tn_4_a_server_that_never_answers_is_cancelled_and_the_deadline_exceeded() {
+async fn dl_3_silent_server_is_cancelled() {
     for begin in [vec![], vec![Step::Read]] {
         let script: Vec<_> = begin.into_iter().chain([Step::Hang]).collect();
         let server = Server::in_memory([script]);
@@ -85,7 +85,7 @@ async fn dl_3_tn_4_a_server_that_never_answers_is_cancelled_and_the_deadline_exc
 
 // DL-3
 #[tokio::test(start_paused = true)]
-async fn dl_3_a_second_attempt_has_what_the_first_one_left() {
+async fn dl_3_second_attempt_has_the_time_left() {
     let server = Server::in_memory([refused_for(b"400"), vec![Step::Read, Step::Hang]]);
     let (mut client, _) = client(&server);
     let began = tokio::time::Instant::now();
@@ -98,7 +98,7 @@ async fn dl_3_a_second_attempt_has_what_the_first_one_left() {
 
 // RET-3, DL-3
 #[tokio::test(start_paused = true)]
-async fn dl_3_ret_3_a_wait_that_the_deadline_cuts_short_ends_with_it() {
+async fn dl_3_deadline_ends_a_wait() {
     let server = Server::in_memory([refused_for(b"1500")]);
     let (mut client, slot) = client(&server);
     let status = client.say(within(Duration::from_secs(1))).await.unwrap_err();
@@ -109,7 +109,7 @@ async fn dl_3_ret_3_a_wait_that_the_deadline_cuts_short_ends_with_it() {
 
 // DL-3
 #[tokio::test(start_paused = true)]
-async fn dl_3_an_answer_that_stops_in_the_middle_is_ended_by_the_deadline() {
+async fn dl_3_deadline_ends_a_stalled_answer() {
     let head = Step::Head(head(&[]));
     for data in [None, Some(message("one")), Some(message("one").slice(..4))] {
         let script = [Step::Read, head.clone()].into_iter();
@@ -150,7 +150,8 @@ fn config(policy: &str, codes: &str) -> reattempt::grpc::service_config::Service
     reattempt::grpc::service_config::ServiceConfig::parse(&text).unwrap()
 }
 
-/// Calls a method of each kind until its time is over, after a first call that has made the connection.
+/// Calls a method of each kind until its deadline, after a first call that opens the connection if
+/// `warm`.
 async fn four_kinds<S>(service: S, warm: bool) -> Vec<Code>
 where
     S: tonic::client::GrpcService<tonic::body::Body> + Clone,

@@ -1,8 +1,9 @@
-//! How an attempt ends without a response, and which ends are followed by another (§5, §6).
+//! Attempts that end without a response, and the retries after them (§5, §6).
 
 use super::*;
 
-/// How often the server was called, by a client whose calls may be repeated and by one whose may not.
+/// Returns the number of calls to the server, by a client whose calls may be repeated and by one
+/// whose calls may not.
 async fn calls(script: &[Step]) -> (usize, usize) {
     let (server, answer, _) = call([script.to_vec()]).await;
     let repeatable = (server.calls(), answer.is_ok());
@@ -25,7 +26,7 @@ async fn tr_2_a_refused_stream_was_not_processed() {
 
 // TR-2
 #[tokio::test]
-async fn tr_2_a_goaway_below_the_stream_says_that_it_was_not_processed() {
+async fn tr_2_goaway_below_the_stream_is_proof() {
     let reasons = [Reason::NO_ERROR, Reason::ENHANCE_YOUR_CALM, Reason::INTERNAL_ERROR];
     for reason in reasons {
         assert_eq!(calls(&[Step::GoAwayBelow(reason)]).await, (2, 2), "{reason}");
@@ -34,7 +35,7 @@ async fn tr_2_a_goaway_below_the_stream_says_that_it_was_not_processed() {
 
 // TR-7
 #[tokio::test]
-async fn tr_7_a_goaway_above_the_stream_leaves_it_alone() {
+async fn tr_7_goaway_above_the_stream_is_ignored() {
     let begin = [Step::Read, Step::GoAwayAbove(Reason::NO_ERROR)];
     let script: Vec<_> = begin.iter().cloned().chain(succeeds().into_iter().skip(1)).collect();
     let (server, answer, stop) = call([script]).await;
@@ -50,15 +51,15 @@ async fn tr_7_a_goaway_above_the_stream_leaves_it_alone() {
 
 // OUT-2
 #[tokio::test]
-async fn out_2_a_connection_lost_before_headers_may_have_processed_the_call() {
+async fn out_2_lost_connection_is_no_proof() {
     assert_eq!(calls(&[Step::Cut]).await, (2, 1));
     assert_eq!(calls(&[Step::Read, Step::Cut]).await, (2, 1));
 }
 
 // RET-5
 #[tokio::test]
-async fn ret_5_a_reset_before_headers_proves_nothing() {
-    // (reason, the code the caller sees, whether another attempt may mend it)
+async fn ret_5_reset_before_headers_is_no_proof() {
+    // (reason, the caller's code, `true` if another attempt may succeed)
     let rows = [
         (Reason::CANCEL, Code::Cancelled),
         (Reason::INTERNAL_ERROR, Code::Internal),

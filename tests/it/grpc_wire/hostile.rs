@@ -2,13 +2,13 @@
 
 use super::*;
 
-/// Twenty calls on one connection that is cut once all are there.
+/// Returns scripts for twenty calls on one connection, which ends once all have arrived.
 fn all_at_once(end: Step) -> Vec<Vec<Step>> {
     let waiting = std::iter::repeat_n(vec![Step::Read, Step::Hang], 19);
     waiting.chain([vec![Step::Read, end]]).collect()
 }
 
-/// Calls as many times at once, and how each ended.
+/// Makes twenty calls in parallel, and returns their results.
 async fn twenty(client: &Client, options: &CallOptions) -> Vec<Result<String, Code>> {
     let mut calls = Vec::new();
     for number in 0..20 {
@@ -37,8 +37,8 @@ async fn out_2_twenty_calls_outlive_the_server() {
     assert_eq!(ends, expected);
 }
 
-/// Calls that must not be carried out twice reach the server once each, and their callers get UNAVAILABLE:
-/// no other code, from no other end.
+/// Calls that must not be carried out twice reach the server once each, and all callers get
+/// UNAVAILABLE.
 // OUT-2
 #[tokio::test]
 async fn out_2_twenty_lost_calls_are_unavailable() {
@@ -49,7 +49,7 @@ async fn out_2_twenty_lost_calls_are_unavailable() {
     assert_eq!(server.calls(), 20);
 }
 
-/// Calls that are dropped while they wait for their turn leave nothing behind.
+/// Calls that are dropped while they wait for their turn release everything.
 // TR-9
 #[tokio::test]
 async fn tr_9_dropped_while_waiting_for_its_turn() {

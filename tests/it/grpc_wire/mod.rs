@@ -1,5 +1,5 @@
-//! What comes over the wire, frame by frame, and what becomes of the call: one rule after the other,
-//! by a server that does what a tonic server never would.
+//! gRPC's rules on the wire, frame by frame, with a server that does things a tonic server never
+//! would.
 
 mod committing;
 mod configured;
@@ -35,12 +35,12 @@ use server::{Server, Step, echo as succeeds};
 
 type Client = EchoClient<Retry<Channel, RetryPolicy<Grpc, Constant>>>;
 
-/// All the defaults, but nothing is waited for.
+/// Returns the default policy without delays.
 fn policy() -> RetryPolicy<Grpc, Constant> {
     RetryPolicy::grpc().backoff(Constant::immediate())
 }
 
-/// A client of that server whose calls may be repeated, and where it leaves its reports.
+/// Returns a client of that server whose calls may be repeated, and the slot of its reports.
 fn client(server: &Server) -> (Client, ReportSlot) {
     let slot = ReportSlot::default();
     let options = CallOptions::new().report_to(&slot).repeatable(true);
@@ -48,7 +48,7 @@ fn client(server: &Server) -> (Client, ReportSlot) {
     (EchoClient::new(retry.with_options(options)), slot)
 }
 
-/// A client with a policy of its own, of which nothing says that its calls may be repeated.
+/// Returns a client with this policy, whose calls are not declared repeatable.
 fn client_of<B: Budget + Clone>(
     server: &Server,
     policy: RetryPolicy<Grpc, Constant, B>,
@@ -56,8 +56,8 @@ fn client_of<B: Budget + Clone>(
     EchoClient::new(ServiceBuilder::new().layer(RetryLayer::new(policy)).service(server.channel()))
 }
 
-/// Calls a server that plays these scripts and then echoes. Returns it, the outcome, and why the call
-/// ended.
+/// Calls a server that follows these scripts and then echoes. Returns the server, the outcome, and
+/// the stop reason.
 async fn call(
     scripts: impl IntoIterator<Item = Vec<Step>>,
 ) -> (Server, Result<String, Status>, StopReason) {

@@ -1,4 +1,4 @@
-//! `grpc-previous-rpc-attempts` (§10), and what else each attempt carries.
+//! The field `grpc-previous-rpc-attempts` (§10), and the other fields of each attempt.
 
 use tonic::metadata::MetadataValue;
 
@@ -6,7 +6,7 @@ use super::*;
 
 // RPH-1
 #[tokio::test]
-async fn rph_1_each_attempt_after_the_first_says_how_many_came_before() {
+async fn rph_1_each_retry_has_its_number() {
     let (server, answer, _) = call([refused(), refused()]).await;
     assert_eq!(answer.unwrap(), "hello");
     let previous = server.fields("grpc-previous-rpc-attempts");
@@ -15,7 +15,7 @@ async fn rph_1_each_attempt_after_the_first_says_how_many_came_before() {
 
 // RET-6
 #[tokio::test]
-async fn ret_6_each_attempt_carries_what_the_call_came_with() {
+async fn ret_6_each_attempt_has_call_metadata() {
     let server = Server::start([refused(), refused()]).await;
     let (mut client, _) = client(&server);
     let mut request = Request::new(Text::new("hello"));
@@ -36,10 +36,10 @@ async fn ret_6_each_attempt_carries_what_the_call_came_with() {
     }
 }
 
-/// tonic takes some names out of a caller's metadata, and this is none of them.
+/// tonic removes some names from a caller's metadata, but not this one.
 // RPH-4, TN-5
 #[tokio::test]
-async fn tn_5_rph_4_a_number_of_the_callers_own_reaches_no_server() {
+async fn tn_5_callers_own_number_is_removed() {
     let server = Server::start([refused()]).await;
     let (mut client, _) = client(&server);
     let mut request = Request::new(Text::new("hello"));
@@ -66,10 +66,10 @@ async fn rph_5_the_response_does_not_tell_of_it() {
     assert!(answer.metadata().get("grpc-previous-rpc-attempts").is_none());
 }
 
-/// The message is read before it is sent, but nobody learns from that how long it is.
+/// The message is read before it is sent, but the attempt still has no length.
 // TN-2
 #[tokio::test]
-async fn tn_2_an_attempt_has_the_fields_of_a_call_without_retries() {
+async fn tn_2_attempt_has_the_fields_of_a_call() {
     let server = Server::start([]).await;
     let mut bare = EchoClient::new(server.channel());
     bare.say(Text::new("hello")).await.unwrap();

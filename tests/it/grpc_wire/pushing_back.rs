@@ -1,4 +1,4 @@
-//! `grpc-retry-pushback-ms` (§9).
+//! The field `grpc-retry-pushback-ms` (§9).
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn pushed_back(code: &[u8], values: &[&'static [u8]]) -> Vec<Step> {
 
 // PB-3, PB-9, PB-10
 #[tokio::test]
-async fn pb_3_pb_9_pb_10_what_is_no_plain_number_stops_the_call() {
+async fn pb_3_invalid_number_stops_the_call() {
     let rows: [&[&'static [u8]]; 11] = [
         &[b"-1"],
         &[b"-2147483648"],
@@ -54,7 +54,7 @@ async fn pb_7_pushback_makes_no_code_retryable() {
 
 // PB-11
 #[tokio::test]
-async fn pb_11_in_the_trailers_of_a_committed_call_it_is_nothing() {
+async fn pb_11_pushback_after_commit_is_ignored() {
     for value in [&b"0"[..], b"-1", b"\xff"] {
         let trailers = fields(&[("grpc-status", b"14"), ("grpc-retry-pushback-ms", value)]);
         let script = vec![Step::Read, Step::Head(head(&[])), Step::Trailers(trailers)];
@@ -64,11 +64,11 @@ async fn pb_11_in_the_trailers_of_a_committed_call_it_is_nothing() {
     }
 }
 
-/// A tonic server puts a status with metadata into one block of headers; metadata of a response goes out
-/// with its headers, where it means nothing.
+/// A tonic server sends a status with metadata in one block of headers. Metadata of a response goes
+/// out with its headers, where pushback has no meaning.
 // PB-12
 #[tokio::test]
-async fn pb_12_beside_the_headers_of_an_answer_it_is_nothing() {
+async fn pb_12_pushback_in_headers_is_ignored() {
     for value in [&b"0"[..], b"-1"] {
         let begin = Step::Head(head(&[("grpc-retry-pushback-ms", value)]));
         let trailers = fields(&[("grpc-status", b"14")]);

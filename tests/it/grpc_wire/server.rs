@@ -1,11 +1,11 @@
-//! A server of HTTP/2 that plays a script on each stream, down to single frames.
+//! An HTTP/2 server that follows a script on each stream, down to single frames.
 //!
-//! In flow scripts, one for each stream in the order of arrival; once they have been used up, every
-//! call is answered with its own message and OK. Out flow the heads with which the attempts came,
-//! and what became of them. Dropped, it stops with all its connections.
+//! Input: scripts, one for each stream in the order of arrival. After the last script, every call
+//! is answered with its own message and OK. Output: the heads of the attempts, and their results.
+//! The server stops with all its connections when it is dropped.
 //!
-//! Each step has gone out as frames of its own before the next one begins, so that a reset does not
-//! overtake the headers before it.
+//! Each step is sent in frames of its own before the next begins, so a reset does not overtake the
+//! headers before it.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -25,12 +25,12 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::tap::{Tap, Valve};
 
-/// One thing that is done on a stream.
+/// One step on a stream.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     /// The request is read to its end.
     Read,
-    /// HEADERS, after which more is to come.
+    /// HEADERS, with more frames to follow.
     Head(Response<()>),
     /// HEADERS that end the stream.
     Only(Response<()>),
@@ -44,15 +44,15 @@ pub(crate) enum Step {
     Trailers(HeaderMap),
     /// RST_STREAM.
     Reset(Reason),
-    /// GOAWAY: this stream is still processed.
+    /// GOAWAY that still accepts this stream.
     GoAwayAbove(Reason),
-    /// GOAWAY: this stream is not.
+    /// GOAWAY that excludes this stream.
     GoAwayBelow(Reason),
-    /// The connection is cut, once what went before is out.
+    /// The connection is cut after all earlier frames.
     Cut,
-    /// Nothing is done until the client gives the stream up.
+    /// The server waits until the client abandons the stream.
     Hang,
-    /// Nothing is done until the test says so.
+    /// The server waits for the test's notification.
     Wait(Arc<Notify>),
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Arrival {
     pub(crate) headers: HeaderMap,
     /// The request, once it has been read to its end.
     pub(crate) body: Option<Vec<u8>>,
-    /// Whether the client has given it up, where that was waited for.
+    /// `true` if the client abandoned the stream, in a script that waited for that.
     pub(crate) given_up: bool,
 }
 
@@ -84,16 +84,16 @@ pub(crate) struct Server {
     task: JoinHandle<()>,
 }
 
-/// How it is reached.
+/// The transport to the server.
 #[derive(Debug)]
 enum Dial {
     Loopback(SocketAddr),
-    /// Pipes in memory, which a paused clock does not run ahead of.
+    /// Pipes in memory, which a paused clock does not outrun.
     Pipes(mpsc::UnboundedSender<DuplexStream>),
 }
 
 impl Server {
-    /// On a port of the loopback.
+    /// Starts the server on a loopback port.
     pub(crate) async fn start(scripts: impl IntoIterator<Item = Vec<Step>>) -> Self {
         let book = Book::of(scripts);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -109,7 +109,7 @@ impl Server {
         Self { book, dial, task }
     }
 
-    /// In memory, for tests of time.
+    /// Starts the server in memory, for tests of time.
     pub(crate) fn in_memory(scripts: impl IntoIterator<Item = Vec<Step>>) -> Self {
         let book = Book::of(scripts);
         let (dial, mut dialled) = mpsc::unbounded_channel();
@@ -123,7 +123,7 @@ impl Server {
         Self { book, dial: Dial::Pipes(dial), task }
     }
 
-    /// A channel to it, which connects with its first call.
+    /// Returns a channel to the server, which connects with its first call.
     pub(crate) fn channel(&self) -> Channel {
         match &self.dial {
             Dial::Loopback(address) => {
@@ -141,22 +141,22 @@ impl Server {
         }
     }
 
-    /// Lets a client have no more than so many streams at once, on connections to come.
+    /// Limits the concurrent streams of later connections.
     pub(crate) fn allow(&self, streams: u32) {
         *self.book.most_streams.lock().unwrap() = Some(streams);
     }
 
-    /// Everything that has arrived.
+    /// Returns all arrivals.
     pub(crate) fn arrivals(&self) -> Vec<Arrival> {
         self.book.arrivals.borrow().clone()
     }
 
-    /// How many attempts have arrived.
+    /// Returns the number of attempts that have arrived.
     pub(crate) fn calls(&self) -> usize {
         self.book.arrivals.borrow().len()
     }
 
-    /// One field of each attempt.
+    /// Returns one field of each attempt.
     pub(crate) fn fields(&self, name: &str) -> Vec<Option<String>> {
         let text = |arrival: &Arrival| {
             let value = arrival.headers.get(name)?;
@@ -165,7 +165,7 @@ impl Server {
         self.book.arrivals.borrow().iter().map(text).collect()
     }
 
-    /// Waits for something to be true of what has arrived.
+    /// Waits until the arrivals fulfil a condition.
     pub(crate) async fn until(&self, is: impl FnMut(&Vec<Arrival>) -> bool) {
         self.book.arrivals.subscribe().wait_for(is).await.unwrap();
     }
@@ -195,7 +195,7 @@ async fn serve(
     book: Arc<Book>,
 ) {
     let (tap, valve) = Tap::new(io);
-    // How a connection ends is the client's affair.
+    // The client may end the connection in any way.
     let mut h2 = h2::server::Builder::new();
     if let Some(most) = *book.most_streams.lock().unwrap() {
         h2.max_concurrent_streams(most);
@@ -205,7 +205,7 @@ async fn serve(
     let mut streams = JoinSet::new();
     loop {
         let flush = {
-            // The connection first: with it goes out what the streams have to say.
+            // The connection is polled first, because it sends the frames of the streams.
             match select(Box::pin(h2.accept()), Box::pin(flushes.recv())).await {
                 Either::Left((Some(Ok((request, answer))), _)) => {
                     let (valve, flushing) = (valve.clone(), flushing.clone());
@@ -284,7 +284,7 @@ impl Stream {
         self.book.note(self.index, |arrival| arrival.body = Some(read));
     }
 
-    /// The message that was read.
+    /// Returns the message that was read.
     fn message(&self) -> Bytes {
         self.book.arrivals.borrow()[self.index].body.clone().unwrap_or_default().into()
     }
@@ -297,7 +297,7 @@ impl Stream {
         self.book.note(self.index, |arrival| arrival.given_up = true);
     }
 
-    /// Waits until all that the stream has to say so far is out.
+    /// Waits until all frames of the stream so far are sent.
     async fn flush(&self) {
         let (asked, mut done) = watch::channel(());
         if self.flushing.send(asked).is_ok() {
@@ -306,7 +306,7 @@ impl Stream {
     }
 }
 
-/// The script of a call that succeeds.
+/// Returns the script of a call that succeeds.
 pub(crate) fn echo() -> Vec<Step> {
     vec![
         Step::Read,

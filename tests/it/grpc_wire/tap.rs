@@ -1,4 +1,4 @@
-//! The connection below the HTTP/2 server, with a valve at which frames of the test's own are let in.
+//! The connection below the HTTP/2 server, into which a test can insert its own frames.
 
 use std::io;
 use std::pin::Pin;
@@ -8,13 +8,13 @@ use std::task::{Context, Poll, ready};
 use h2::Reason;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A connection. What the valve lets in goes out when all that was written before has.
+/// A connection. Inserted frames are sent after everything that was written before.
 pub(crate) struct Tap<T> {
     io: T,
     valve: Valve,
 }
 
-/// Where the test lets its own frames in.
+/// The handle by which the test inserts frames.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Valve(Arc<Mutex<State>>);
 
@@ -25,7 +25,7 @@ struct State {
 }
 
 impl Valve {
-    /// A GOAWAY frame.
+    /// Sends a GOAWAY frame.
     pub(crate) fn go_away(&self, last_stream: u32, reason: Reason) {
         let mut frame = vec![0, 0, 8, 7, 0, 0, 0, 0, 0];
         frame.extend(last_stream.to_be_bytes());
@@ -33,7 +33,7 @@ impl Valve {
         self.0.lock().unwrap().frames.extend(frame);
     }
 
-    /// Nothing more goes out.
+    /// Closes the sending side.
     pub(crate) fn cut(&self) {
         self.0.lock().unwrap().cut = true;
     }

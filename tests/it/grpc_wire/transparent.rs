@@ -18,7 +18,7 @@ fn unprocessed() -> [Vec<Step>; 2] {
 
 // TR-2
 #[tokio::test]
-async fn tr_2_only_one_is_replaced_and_the_next_is_an_ordinary_failure() {
+async fn tr_2_only_one_attempt_is_replaced() {
     for script in unprocessed() {
         for (most, calls) in [(1, 2), (2, 3), (3, 4)] {
             let server = Server::start(std::iter::repeat_n(script.clone(), 9)).await;
@@ -31,7 +31,7 @@ async fn tr_2_only_one_is_replaced_and_the_next_is_an_ordinary_failure() {
 
 // TR-4, RPH-2
 #[tokio::test]
-async fn tr_4_rph_2_a_replacement_is_no_attempt_of_the_calls() {
+async fn tr_4_replacement_is_no_attempt() {
     for script in unprocessed() {
         // The second attempt is replaced, as the first would have been.
         let server = Server::start([refused(), script.clone(), refused()]).await;
@@ -51,7 +51,7 @@ async fn tr_4_rph_2_a_replacement_is_no_attempt_of_the_calls() {
     }
 }
 
-/// A channel whose clones are not ready when they are asked for the first time.
+/// A channel whose clones are not ready at the first poll.
 struct Hesitant {
     inner: Channel,
     hesitates: bool,
@@ -86,7 +86,7 @@ impl Service<http::Request<Body>> for Hesitant {
 }
 
 #[tokio::test]
-async fn a_replacement_waits_until_its_service_is_ready() {
+async fn replacement_waits_for_readiness() {
     for script in unprocessed() {
         let server = Server::start([script]).await;
         let (inner, hesitated) = (server.channel(), Arc::new(AtomicUsize::new(0)));
@@ -140,7 +140,7 @@ async fn hedge_replacement_never_ready_ends() {
 
 // THR-8
 #[tokio::test]
-async fn thr_8_an_empty_bucket_does_not_stop_a_replacement() {
+async fn thr_8_empty_bucket_allows_a_replacement() {
     let throttle = Throttle::from(Throttling::new(1.0, 0.001).unwrap());
     throttle.failed();
     let server = Server::start([vec![Step::Reset(Reason::REFUSED_STREAM)]]).await;
@@ -151,9 +151,9 @@ async fn thr_8_an_empty_bucket_does_not_stop_a_replacement() {
 
 // TR-8
 #[tokio::test]
-async fn tr_8_each_of_the_two_switches_does_its_own() {
+async fn tr_8_the_two_switches_are_independent() {
     let script = || vec![Step::Reset(Reason::REFUSED_STREAM)];
-    // (whether attempts are replaced, the most attempts, how many calls come)
+    // (`true` if attempts are replaced, the most attempts, the expected calls)
     for (replaced, most, calls) in [(true, 1, 2), (false, 1, 1), (false, 2, 2), (true, 2, 3)] {
         let server = Server::start([script(), script(), script()]).await;
         let policy =
@@ -170,7 +170,7 @@ async fn tr_8_each_of_the_two_switches_does_its_own() {
 
 // CALL-2
 #[tokio::test]
-async fn call_2_a_method_without_a_policy_has_its_attempt_replaced_all_the_same() {
+async fn call_2_method_without_policy_is_replaced() {
     for script in unprocessed() {
         let server = Server::start([script.clone()]).await;
         let layer = ServiceConfigLayer::new(ServiceConfig::default());
@@ -187,7 +187,7 @@ async fn call_2_a_method_without_a_policy_has_its_attempt_replaced_all_the_same(
 
 // CALL-2
 #[tokio::test]
-async fn call_2_a_policy_that_does_not_list_unavailable_is_not_asked() {
+async fn call_2_replacement_needs_no_listed_code() {
     let text = r#"{"methodConfig": [{"name": [{}], "retryPolicy": {
         "maxAttempts": 3, "initialBackoff": "0.000000001s", "maxBackoff": "0.000000001s",
         "backoffMultiplier": 1, "retryableStatusCodes": ["ABORTED"]
@@ -212,8 +212,8 @@ const HEDGED: &str = r#"{
     "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.001}
 }"#;
 
-/// Calls a server by hedges, and returns how many attempts the caller is told of, and the numbers that
-/// the server was told.
+/// Calls a server with hedging. Returns the number of attempts in the caller's report, and the
+/// numbers that the server received.
 async fn hedged(
     scripts: impl IntoIterator<Item = Vec<Step>>,
     change: impl FnOnce(ServiceConfigLayer) -> ServiceConfigLayer,
@@ -235,7 +235,7 @@ async fn hedged(
 
 // TR-6
 #[tokio::test(start_paused = true)]
-async fn tr_6_a_hedge_that_was_not_processed_is_replaced_in_its_place() {
+async fn tr_6_unprocessed_hedge_is_replaced() {
     let (none, one) = (None, Some("1".to_owned()));
     let hang = || vec![Step::Read, Step::Hang];
     for script in unprocessed() {
@@ -273,7 +273,7 @@ async fn tr_8_the_two_switches_of_hedges_too() {
 
 // TR-9
 #[tokio::test]
-async fn tr_9_a_call_that_waits_for_its_turn_outlives_the_connection() {
+async fn tr_9_waiting_call_outlives_connection() {
     let cut = Arc::new(Notify::new());
     let first = vec![Step::Read, Step::Wait(Arc::clone(&cut)), Step::Cut];
     let server = Server::start([succeeds(), first]).await;
@@ -287,7 +287,8 @@ async fn tr_9_a_call_that_waits_for_its_turn_outlives_the_connection() {
     };
     let first = call("one");
     server.until(|seen| seen.len() == 2).await;
-    // hyper takes one call more than the server allows, and cannot tell afterwards how far it came.
+    // hyper accepts one call more than the server allows, and its error does not show whether it
+    // was sent.
     let second = call("two");
     whatever_this_process_can_do().await;
     let third = call("three");
@@ -308,7 +309,7 @@ async fn whatever_this_process_can_do() {
 
 // TR-8
 #[tokio::test]
-async fn tr_8_hedging_that_the_client_has_switched_off_leaves_replacements_on() {
+async fn tr_8_hedging_off_keeps_replacements() {
     let config = ServiceConfig::parse(
         r#"{"methodConfig": [{"name": [{}], "hedgingPolicy": {"maxAttempts": 3}}]}"#,
     );

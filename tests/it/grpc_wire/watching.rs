@@ -1,4 +1,4 @@
-//! What the end of an answer leads to: credit, debit, and trailers that a client can read.
+//! The end of an answer: credit, debit, and trailers that a client can read.
 
 use rand::{RngExt, SeedableRng};
 use reattempt::PeekTrailersLayer;
@@ -6,8 +6,8 @@ use reattempt::grpc::service_config::{Throttle, Throttling};
 
 use super::*;
 
-/// The outcome of a call that the server answers by this script, and what is then left of a bucket of
-/// four tokens, one of which was missing before; a success adds half a token.
+/// Returns the outcome of a call that the server answers by this script, and the tokens left in a
+/// bucket. The bucket has room for four tokens and starts with three; a success adds half a token.
 async fn left(script: Vec<Step>) -> (Result<String, Status>, Option<u32>) {
     let server = Server::start([script]).await;
     let throttle = Throttle::from(Throttling::new(4.0, 0.5).unwrap());
@@ -25,14 +25,14 @@ fn answered(status: &'static [u8]) -> Vec<Step> {
 
 // THR-4
 #[tokio::test]
-async fn thr_4_a_success_is_credited_by_its_trailers() {
+async fn thr_4_success_is_credited_by_trailers() {
     let (answer, tokens) = left(answered(b"0")).await;
     assert_eq!((answer.unwrap(), tokens), ("hello".to_owned(), Some(3_500)));
 }
 
 // THR-3
 #[tokio::test]
-async fn thr_3_a_failure_after_the_commit_costs_a_token_if_its_code_is_one_that_is_retried() {
+async fn thr_3_failure_after_commit_costs_a_token() {
     for (status, expected) in [(&b"14"[..], 2_000), (b"8", 2_000), (b"13", 3_000), (b"17", 3_000)] {
         let (answer, tokens) = left(answered(status)).await;
         assert!(answer.is_err());
@@ -49,7 +49,7 @@ async fn thr_3_a_failure_after_the_commit_costs_a_token_if_its_code_is_one_that_
 
 // TN-7
 #[tokio::test]
-async fn tn_7_details_that_cannot_be_read_are_left_out() {
+async fn tn_7_unreadable_details_are_removed() {
     for details in [&b"!"[..], b"====", b"A", b"\xff\xfe", b"CA4=CA4="] {
         let status = [
             ("grpc-status", &b"3"[..]),
@@ -70,7 +70,7 @@ async fn tn_7_details_that_cannot_be_read_are_left_out() {
 
 // TN-7
 #[tokio::test]
-async fn tn_7_details_that_can_be_read_are_left_alone() {
+async fn tn_7_readable_details_are_kept() {
     for details in [&b"CA4"[..], b"CA4=", b""] {
         let status = [("grpc-status", &b"3"[..]), ("grpc-status-details-bin", details)];
         let (_, answer, _) = call([vec![Step::Only(head(&status))]]).await;
@@ -81,7 +81,7 @@ async fn tn_7_details_that_can_be_read_are_left_alone() {
 
 // ST-5
 #[tokio::test]
-async fn st_5_headers_and_then_trailers_are_trailers_only_where_that_is_asked_for() {
+async fn st_5_headers_then_trailers_by_opt_in() {
     let script = || {
         let trailers = fields(&[("grpc-status", b"14"), ("grpc-retry-pushback-ms", b"0")]);
         vec![Step::Read, Step::Head(head(&[])), Step::Trailers(trailers)]
@@ -103,7 +103,7 @@ async fn st_5_headers_and_then_trailers_are_trailers_only_where_that_is_asked_fo
     }
 }
 
-/// What a field may hold on the wire, and often what a reader may stumble over.
+/// Returns bytes that a field may contain on the wire, many of them hard to parse.
 fn garbage(random: &mut impl RngExt) -> Vec<u8> {
     let pieces: [&[u8]; 12] = [
         b"0",
@@ -125,7 +125,7 @@ fn garbage(random: &mut impl RngExt) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn whatever_the_fields_hold_each_call_has_an_end() {
+async fn call_with_garbage_fields_ends() {
     let names = [
         "grpc-status",
         "grpc-message",

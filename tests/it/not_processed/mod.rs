@@ -1,5 +1,4 @@
-//! What proves that a request was not processed, and what no longer does: by counting how often a POST
-//! reached its handler.
+//! Proofs that a request was not processed, tested by counting the POSTs that reach their handler.
 
 mod redirects;
 mod refused_stream;

@@ -1,5 +1,5 @@
-//! Services below the retry layer that follow redirects: a POST that was carried out is not repeated
-//! because of what became of a later hop.
+//! Services below the retry layer that follow redirects. A POST that was carried out is not
+//! repeated because a later hop fails.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -43,7 +43,7 @@ fn follow_redirect() -> Below {
         .boxed_clone()
 }
 
-/// An adapter around reqwest, as programs have it whose types are those of `http`.
+/// Returns an adapter around reqwest, as in programs that use the types of `http`.
 fn reqwest_adapter() -> Below {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     tower::service_fn(move |attempt: Attempt| {
@@ -57,7 +57,7 @@ fn reqwest_adapter() -> Below {
     .boxed_clone()
 }
 
-/// A service of the program's own that follows one redirect and leaves no trace of it.
+/// Returns a custom service that follows one redirect and leaves no trace of it.
 fn own_follower() -> Below {
     tower::service_fn(|attempt: Attempt| async {
         let response = hyper().request(attempt.map(BodyExt::boxed)).await.map_err(hide)?;
@@ -92,7 +92,7 @@ fn request(method: &str, uri: &str, body: &'static str) -> Request<BoxBody<Bytes
     Request::builder().method(method).uri(uri).body(body).unwrap()
 }
 
-/// An address where no server listens, for as long as the socket lives, which keeps the port.
+/// Reserves an address without a listener for as long as the socket lives.
 fn refused() -> (TcpSocket, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -110,7 +110,7 @@ fn too_many() -> Answer {
     Answer::Reply(response(429, ""))
 }
 
-/// Sends a request, and returns why the call was over.
+/// Sends a request, and returns the stop reason of the call.
 async fn ended(
     policy: Policy,
     below: Below,
@@ -129,7 +129,7 @@ fn posts(server: &Server) -> usize {
 
 // trap 35
 #[tokio::test]
-async fn post_is_sent_once_if_next_hop_answers_429() {
+async fn post_is_sent_once_if_next_hop_sends_429() {
     for below in [follow_redirect(), reqwest_adapter()] {
         for (path, body) in [("/done", "pay"), ("/form", "pay"), ("/done", ""), ("/form", "")] {
             let server = Server::http1([see_other(path), too_many()]).await;
@@ -152,7 +152,7 @@ async fn post_is_sent_once_if_next_hop_is_refused() {
     }
 }
 
-/// Of an empty body it cannot be found out whether it was sent, unless the error is reqwest's.
+/// An empty body does not show whether it was sent, unless the error is reqwest's.
 // trap 35
 #[tokio::test]
 async fn empty_post_needs_redirects_below() {
@@ -170,7 +170,7 @@ async fn empty_post_needs_redirects_below() {
     }
 }
 
-/// What may be repeated is repeated behind a redirect, too.
+/// Repeatable requests are retried behind a redirect, too.
 #[tokio::test]
 async fn repeatable_is_retried_behind_redirect() {
     for below in [follow_redirect(), reqwest_adapter()] {
@@ -183,7 +183,7 @@ async fn repeatable_is_retried_behind_redirect() {
     }
 }
 
-/// The policy's word stands over every sign.
+/// The policy's setting overrides every sign.
 #[tokio::test]
 async fn redirects_below_false_is_obeyed() {
     for below in [follow_redirect(), reqwest_adapter()] {
@@ -205,7 +205,7 @@ async fn post_that_was_not_sent_is_retried() {
     }
 }
 
-/// That an earlier attempt was sent, and refused by 429, is no sign of a redirect.
+/// An earlier attempt that was sent and refused with 429 is no sign of a redirect.
 #[tokio::test]
 async fn post_is_retried_if_not_sent_after_429() {
     for streamed in [false, true] {
@@ -232,7 +232,7 @@ async fn post_is_retried_if_not_sent_after_429() {
     }
 }
 
-/// A streamed body leaves the sign, too.
+/// A streamed body leaves the same sign.
 // trap 35
 #[tokio::test]
 async fn streamed_post_is_sent_once() {

@@ -1,4 +1,4 @@
-//! REFUSED_STREAM after the upload: proof by RFC 9113, unless the policy does not take it for that.
+//! REFUSED_STREAM after the upload, which is proof by RFC 9113 unless the policy disables that.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tower::{Layer, ServiceExt};
 
 use crate::not_processed::support::quick;
 
-/// Reads each request to its end, as a proxy does whose backend works on it, and refuses the first.
+/// Reads each request to its end, as a proxy with a working backend does, and refuses the first.
 async fn refusing(requests: Arc<AtomicUsize>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -43,7 +43,7 @@ async fn refusing(requests: Arc<AtomicUsize>) -> SocketAddr {
     address
 }
 
-/// How many requests arrive for one call, and whether the call succeeds.
+/// Returns the number of requests that arrive for one call, and `true` if the call succeeds.
 async fn calls(policy: RetryPolicy<Http, Constant>, method: &str) -> (usize, bool) {
     let requests = Arc::new(AtomicUsize::new(0));
     let server = refusing(Arc::clone(&requests)).await;
@@ -54,7 +54,7 @@ async fn calls(policy: RetryPolicy<Http, Constant>, method: &str) -> (usize, boo
     (requests.load(Ordering::Relaxed), result.is_ok())
 }
 
-/// How many requests arrive for one gRPC call.
+/// Returns the number of requests that arrive for one gRPC call.
 async fn grpc_calls(policy: RetryPolicy<Grpc, Constant>) -> usize {
     let requests = Arc::new(AtomicUsize::new(0));
     let server = refusing(Arc::clone(&requests)).await;

@@ -1,8 +1,8 @@
-//! A server on a loopback port that answers as its script says, and notes what it saw.
+//! A server on a loopback port that follows a script and records the requests.
 //!
-//! In flows a list of answers, one for each request in the order of arrival; once it has been used
-//! up, every request is answered 200. Out flows what arrived: heads, whole bodies, and on which
-//! connection. Dropped, it stops with all its connections.
+//! Input: a list of answers, one for each request in the order of arrival; later requests are
+//! answered with 200. Output: the heads, whole bodies and connections of the requests. The server
+//! stops with all its connections when it is dropped.
 
 pub(crate) mod echo;
 
@@ -28,28 +28,28 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// All the defaults but two: a delay that is long enough for a connection to return to its pool and too short to be
-/// noticed, and a budget that many failures do not close.
+/// Returns the default policy with two changes: a delay long enough for a connection to return to
+/// its pool and too short to be noticed, and a budget that stays open after many failures.
 pub(crate) fn quick() -> RetryPolicy<Http, Constant> {
     RetryPolicy::http()
         .backoff(Constant::new(Duration::from_millis(10)))
         .budget(RetryBudget::percent(10))
 }
 
-/// What becomes of one request.
+/// The server's treatment of one request.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
-    /// It is read to its end and then answered.
+    /// The request is read to its end and then answered.
     Reply(Response<Full<Bytes>>),
-    /// The same, with this status and a body in chunks.
+    /// The request is read to its end, and answered with this status and a body in chunks.
     Chunked(u16, &'static [&'static str]),
-    /// It is answered as soon as its head is there; its body is read all the same.
+    /// The request is answered after its head; its body is read as well.
     Early(Response<Full<Bytes>>),
-    /// It is read to its end, and its connection (on HTTP/2: its stream) reset.
+    /// The request is read to its end, and its connection (on HTTP/2: its stream) is reset.
     Reset,
 }
 
-/// An answer with this status and a short body.
+/// Returns an answer with this status and a short body.
 pub(crate) fn status(code: u16) -> Answer {
     Answer::Reply(response(code, "short"))
 }
@@ -66,7 +66,7 @@ pub(crate) struct Seen {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
-    /// `None` when it did not come to its end.
+    /// The body; `None` if it was incomplete.
     pub(crate) body: Option<Bytes>,
 }
 
@@ -85,12 +85,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Speaks HTTP/1.
+    /// Starts a server of HTTP/1.
     pub(crate) async fn http1(script: impl IntoIterator<Item = Answer>) -> Self {
         Self::start(false, script).await
     }
 
-    /// Speaks HTTP/2 and nothing else.
+    /// Starts a server of HTTP/2 alone.
     pub(crate) async fn http2(script: impl IntoIterator<Item = Answer>) -> Self {
         Self::start(true, script).await
     }
@@ -111,18 +111,18 @@ impl Server {
         format!("http://{}{path}", self.address)
     }
 
-    /// Everything that has arrived.
+    /// Returns all requests.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.book.seen.lock().unwrap().clone()
     }
 
-    /// The bodies that have arrived, as text.
+    /// Returns the bodies as text.
     pub(crate) fn bodies(&self) -> Vec<String> {
         let text = |body: Bytes| String::from_utf8(body.to_vec()).unwrap();
         self.seen().into_iter().filter_map(|seen| seen.body).map(text).collect()
     }
 
-    /// Ready once the head of request `number`, from 1, has arrived.
+    /// Waits until the head of request `number`, from 1, has arrived.
     pub(crate) async fn arrived(&self, number: usize) {
         self.book.arrivals.subscribe().wait_for(|arrivals| *arrivals >= number).await.unwrap();
     }
@@ -148,7 +148,7 @@ async fn accept(listener: TcpListener, http2: bool, book: Arc<Book>) {
 async fn serve(stream: TcpStream, connection: usize, http2: bool, book: Arc<Book>) {
     let service = service_fn(|request| answer(request, connection, Arc::clone(&book)));
     let io = TokioIo::new(stream);
-    // How a connection ends is the client's affair.
+    // The client may end the connection in any way.
     let _ = if http2 {
         http2::Builder::new(TokioExecutor::new()).serve_connection(io, service).await
     } else {
