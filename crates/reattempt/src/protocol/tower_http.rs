@@ -17,10 +17,11 @@ use super::Outcome;
 /// are copied for each response it is asked about.
 ///
 /// ```
-/// use reattempt::{TowerHttpClassifier, RetryPolicy};
+/// use reattempt::{Http, RetryPolicy, TowerHttpClassifier};
 /// use tower_http::classify::{ServerErrorsAsFailures, StatusInRangeAsFailures};
 ///
-/// let policy = RetryPolicy::http().classify_with(TowerHttpClassifier::new(StatusInRangeAsFailures::new(500..=599)));
+/// let http = Http::new().classify_with(TowerHttpClassifier::new(StatusInRangeAsFailures::new(500..=599)));
+/// let policy = RetryPolicy::with(http);
 /// ```
 #[derive(Clone)]
 pub struct TowerHttpClassifier<C>(C);
