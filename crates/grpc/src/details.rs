@@ -1,8 +1,8 @@
 //! The field `grpc-status-details-bin`: a `google.rpc.Status` in base64, and in it the `RetryInfo` by
 //! which some servers ask for a wait.
 //!
-//! What flows in: headers or trailers, whatever a peer has put there. What flows out: the delay asked
-//! for, or nothing. Of the protocol buffers' format only what these two messages need is read.
+//! Only those parts of the protocol buffers' format are read that these two messages need. Anything that a peer
+//! sends is safe to read.
 
 use std::time::Duration;
 

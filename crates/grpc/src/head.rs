@@ -1,4 +1,4 @@
-//! What the head of a response says: the status, when it is a trailers-only response, and pushback.
+//! The head of a response: the status of a trailers-only response, and pushback.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdic
     })
 }
 
-/// What `grpc-retry-pushback-ms` asks for (rules PB-1 to PB-4, PB-9).
+/// Reads `grpc-retry-pushback-ms` (rules PB-1 to PB-4, PB-9).
 ///
 /// The wait is exactly that long, without jitter or cap. A value is milliseconds as a signed 32-bit
 /// decimal; anything negative or unreadable, and more than one value, mean that the call must not be

@@ -1,9 +1,8 @@
-//! What gRPC means to a retry.
+//! The meaning of gRPC for a retry: status codes, pushback, service configs, throttling.
 //!
-//! What flows in: the head or the trailers of a response. What flows out: its status [`Code`], the
-//! verdict on it and the wait that the server asks for. Beside that stand what a service owner writes, the
-//! [`ServiceConfig`], and the [`Throttle`] that it may ask for. Nothing here sleeps, retries or decides.
-//! Neither peer data nor the text of a config ever panics.
+//! The head or the trailers of a response give its status [`Code`], the verdict on it, and the delay that the
+//! server asks for. A service owner writes a [`ServiceConfig`], which may ask for a [`Throttle`]. Nothing
+//! here sleeps, retries or decides. No data from a peer and no text of a config can cause a panic.
 //!
 //! The ids of rules that the documentation cites (`PB-4`, `SC-6`) are those of `docs/RULES.md` in the repository.
 

@@ -1,10 +1,9 @@
 //! The service config: what the owner of a service says about retries, hedging, deadlines and
 //! throttling, as a JSON document.
 //!
-//! What flows in: a text, a reader or a file. What flows out: a [`ServiceConfig`] that answers with
-//! the policy of a method, or everything that is wrong with the document, each with its JSON path;
-//! and a [`ServiceConfigHandle`] that holds the one in force. Nothing here watches a file or
-//! resolves a name, and no text at all leads to a panic.
+//! A text, a reader or a file is parsed into a [`ServiceConfig`], which returns the policy of a method. If the
+//! document is invalid, all its errors are returned, each with its JSON path. A [`ServiceConfigHandle`]
+//! holds the config in force. Nothing here watches a file or resolves a name, and no text causes a panic.
 
 mod code_set;
 mod decimal;
@@ -125,7 +124,7 @@ impl ServiceConfig {
         ServiceConfigReader { lenient: true }
     }
 
-    /// What is said of a method, by its path: "/service/method".
+    /// Returns the policy of a method, by its path: "/service/method".
     ///
     /// The entry that names the method, else the one that names its service, else the default
     /// entry, whole: entries are not merged (rule SC-1). `None` if there is none of them. Allocates
@@ -134,7 +133,7 @@ impl ServiceConfig {
         self.entry(path).map(|method| &**method)
     }
 
-    /// The same, to be kept.
+    /// Returns the shared policy of a method, by its path.
     #[inline]
     fn entry(&self, path: &str) -> Option<&Arc<MethodConfig>> {
         self.named(path)
@@ -163,7 +162,7 @@ fn order(one: &str, other: &str) -> Ordering {
 impl FromStr for ServiceConfig {
     type Err = ServiceConfigErrors;
 
-    /// The same as [`ServiceConfig::parse`].
+    /// Parses a config, as [`ServiceConfig::parse`] does.
     fn from_str(text: &str) -> Result<Self, ServiceConfigErrors> {
         Self::parse(text)
     }

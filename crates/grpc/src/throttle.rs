@@ -1,9 +1,8 @@
 //! The throttle: one bucket of tokens that stops retries and hedges while a server mostly fails.
 //!
-//! What flows in: each failure that counts, each success, and at times new settings. What flows
-//! out: whether a retry may be sent. A failure takes its token when it happens, so a retry has
-//! nothing left to take: the answer is a question put to the level of the bucket, and nothing is
-//! ever given back. Also, first attempts and transparent retries do not ask (rules THR-7, THR-8).
+//! A failure takes its token when it happens. A retry takes none: it is allowed if the level of the bucket is high
+//! enough, and nothing is ever given back. First attempts and transparent retries are always allowed
+//! (rules THR-7, THR-8).
 
 mod bucket;
 
@@ -70,7 +69,7 @@ impl Throttle {
         self.bucket.credit();
     }
 
-    /// Whether no retry and no hedge may be sent now.
+    /// Returns `true` if no retry and no hedge may be sent now.
     pub fn is_throttled(&self) -> bool {
         self.bucket.is_throttled()
     }

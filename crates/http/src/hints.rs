@@ -1,5 +1,6 @@
-//! What a server asks for in the headers of a refusal: headers flow in, a wait, a stop or nothing
-//! flows out. Every header is the peer's own text: what cannot be read is as good as not there.
+//! The delay, or the stop, that a server asks for in the headers of a refusal.
+//!
+//! Each header is text from the peer. A header that cannot be read is ignored.
 
 mod list;
 mod number;
@@ -63,13 +64,13 @@ impl Default for Hints {
     }
 }
 
-/// What the headers of one answer asked for.
+/// The hints in the headers of one response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hinted {
     /// The wait, or the request to stop, if there was one.
     pub hint: ServerHint,
-    /// What `x-should-retry` or `stripe-should-retry` said; on `Some(false)` the hint is
+    /// The value of `x-should-retry` or `stripe-should-retry`. If it is `Some(false)`, the hint is
     /// [`ServerHint::Stop`].
     pub should_retry: Option<bool>,
 }
@@ -81,28 +82,28 @@ impl Hints {
         Self { retry_after: false, retry_after_ms: false, should_retry: false, rate_limit: false }
     }
 
-    /// Whether `Retry-After` is read. On by default.
+    /// Sets whether `Retry-After` is read. On by default.
     #[must_use]
     pub const fn retry_after(mut self, read: bool) -> Self {
         self.retry_after = read;
         self
     }
 
-    /// Whether `retry-after-ms` and `x-ms-retry-after-ms` are read. On by default.
+    /// Sets whether `retry-after-ms` and `x-ms-retry-after-ms` are read. On by default.
     #[must_use]
     pub const fn retry_after_ms(mut self, read: bool) -> Self {
         self.retry_after_ms = read;
         self
     }
 
-    /// Whether `x-should-retry` and `stripe-should-retry` are read. On by default.
+    /// Sets whether `x-should-retry` and `stripe-should-retry` are read. On by default.
     #[must_use]
     pub const fn should_retry(mut self, read: bool) -> Self {
         self.should_retry = read;
         self
     }
 
-    /// Whether the resets of an exhausted rate limit are read. Off by default.
+    /// Sets whether the resets of an exhausted rate limit are read. Off by default.
     ///
     /// - `RateLimit: "name";r=0;t=30` (draft-ietf-httpapi-ratelimit-headers, from version 08 on);
     ///   with several limits the longest wait of those that have nothing left; a malformed field is

@@ -1,4 +1,4 @@
-//! What HTTP means to a retry.
+//! The meaning of HTTP for a retry: statuses, server hints, transport errors, repeatability, idempotency keys.
 //!
 //! Requests, response heads and transport errors flow in; verdicts and server hints flow out. Nothing here
 //! sleeps, retries or decides.

@@ -5,12 +5,11 @@ use reattempt_replay::SavedHead;
 
 use crate::idempotency::IDEMPOTENCY_KEY;
 
-/// Whether this request may be carried out more than once.
+/// Returns `true` if a server may carry out this request more than once.
 ///
-/// Yes for the idempotent methods GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110 §9.2.2), and
-/// for any request with an [`Idempotency-Key`](IDEMPOTENCY_KEY) that is not blank. An extension
-/// method (PROPFIND, say) is not repeatable by itself, idempotent or not: the caller knows, and can
-/// say so.
+/// These are requests of the idempotent methods GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110 §9.2.2), and
+/// any request with an [`Idempotency-Key`](IDEMPOTENCY_KEY) that is not blank. An extension method
+/// such as PROPFIND does not make a request repeatable; the caller can mark such a request as repeatable.
 ///
 /// ```
 /// use http::{HeaderMap, Method};

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use reattempt_core::{Failure, FailureKind, Verdict};
 
-/// What a final answer with this status means.
+/// Returns the verdict on a response with this status.
 ///
 /// | status | verdict |
 /// |---|---|

@@ -1,6 +1,7 @@
-//! The classification of transport errors: an error flows in, the chain of its sources is walked through
-//! the types that are known, and a verdict flows out. Each client's types are read in a module of
-//! their own.
+//! The classification of transport errors.
+//!
+//! The chain of an error's sources is walked, and known types along it give the verdict. Each client's types
+//! are read in a module of their own.
 
 mod io;
 
@@ -18,8 +19,8 @@ use std::error::Error;
 use reattempt_core::{Failure, FailureKind, Undone, Verdict};
 use reattempt_replay::ReplayError;
 
-/// What a transport error means to a retry; `None` when none of its sources is of a known type,
-/// which is best held to be permanent.
+/// Returns the verdict on a transport error. Returns `None` if no error in its chain is of a known type; treat
+/// such an error as permanent.
 ///
 /// | what happened | verdict |
 /// |---|---|
@@ -71,11 +72,10 @@ pub fn verdict_of_error(error: &(dyn Error + 'static)) -> Option<Verdict> {
     walk(error, Place::Unknown)
 }
 
-/// Whether a connection that was there left the request undone, and how far it had come.
+/// Returns how far a request had come that an established connection left undone.
 ///
-/// `None` for every other failure, that to make a connection included: a server that is down is not
-/// to be called again at once. gRPC replaces such an attempt without a delay (its transparent
-/// retries); what its caller's verdict is, [`verdict_of_error`] tells.
+/// Returns `None` for every other failure, including failed connections: a server that is down must not be
+/// called again at once. gRPC replaces an undone attempt without a delay (its transparent retries).
 #[must_use]
 pub fn undone(error: &(dyn Error + 'static)) -> Option<Undone> {
     let mut link = Some(error);
@@ -89,8 +89,8 @@ pub fn undone(error: &(dyn Error + 'static)) -> Option<Undone> {
     None
 }
 
-/// The reason with which the server reset the request's stream (RFC 9113 §7), if it was that which
-/// ended the attempt. Needs the feature `hyper`.
+/// Returns the reason with which the server reset the request's stream (RFC 9113 §7), if a reset ended the
+/// attempt. Needs the feature `hyper`.
 #[must_use]
 pub fn reset_reason(error: &(dyn Error + 'static)) -> Option<u32> {
     #[cfg(feature = "hyper")]
@@ -106,7 +106,7 @@ const NOT_CONNECTED: Verdict = Verdict::Unprocessed(Failure::new(FailureKind::Co
 const LOST: Verdict = Verdict::Transient(Failure::new(FailureKind::Network));
 const TIMED_OUT: Verdict = Verdict::Transient(Failure::new(FailureKind::Timeout));
 
-/// Where an error arose, as far as the links above it in the chain tell.
+/// The place at which an error arose, as the errors above it in the chain show.
 #[cfg_attr(not(feature = "hyper"), expect(dead_code, reason = "only a client's error tells"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -117,24 +117,24 @@ enum Place {
     Connected,
 }
 
-/// What one link of the chain says.
+/// The evidence in one error of the chain.
 #[cfg_attr(not(feature = "hyper"), expect(dead_code, reason = "only a client's error tells"))]
 #[derive(Debug)]
 enum Sign {
-    /// Nothing.
+    /// None.
     None,
-    /// This, whatever stands below.
+    /// A verdict, whatever the errors below are.
     Proof(Verdict),
-    /// That the request was not processed, whatever stands below, and the kind of failure.
+    /// The request was not processed, whatever the errors below are; and the kind of failure.
     Undone(Undone, FailureKind),
-    /// This, if nothing below says anything.
+    /// A verdict, if the errors below give none.
     Presumption(Verdict),
-    /// What stands below arose here.
+    /// The place at which the errors below arose.
     At(Place),
 }
 
-/// Outer links speak first, because only they know whose error the inner one is: the same broken
-/// pipe may be the server's, or have come out of the caller's own request body.
+/// Walks the chain. Outer errors decide first, because they show whose error an inner one is: a broken pipe may
+/// come from the server or from the caller's own request body.
 fn walk(error: &(dyn Error + 'static), place: Place) -> Option<Verdict> {
     let below = |place| source(error).and_then(|source| walk(source, place));
     match sign(error, place) {

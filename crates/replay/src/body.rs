@@ -1,11 +1,9 @@
-//! A request body that can be sent again: it streams through while what was read is kept.
+//! A request body that can be sent again: it streams to the client while its frames are kept.
 //!
-//! In flows the caller's body, frame by frame, as whoever sends it asks for more; out flow the same
-//! bytes to every reader made before the first was freed. A retry layer clones the body before it
-//! is sent and sets the clone aside, unread: what was read is kept for as long as that clone, or any
-//! other reader, has yet to see it. A body in memory is kept by reference. Of any other body nothing is read
-//! before a reader is polled, and its frames are copied unless they are very long, because a frame may be
-//! a small part of a large buffer.
+//! A retry layer clones the body before it is sent and sets the clone aside, unread. A frame is kept until each
+//! reader has returned it. A body in memory is kept by reference. Any other body is polled only when a
+//! reader is polled. Its frames are copied unless they are very long, because a frame may be a small part
+//! of a large buffer.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -17,12 +15,12 @@ use http_body::{Body, SizeHint};
 use pin_project_lite::pin_project;
 use sync_wrapper::SyncWrapper;
 
-use crate::ahead::Said;
+use crate::complete::{Complete, OneBuffer};
 use crate::error::BoxError;
 use crate::frames::Next;
-use crate::held::{Held, Whole};
 use crate::limits::ReplayLimits;
 use crate::memory::Allowance;
+use crate::prefetched::Prefetched;
 use crate::progress::{End, Length, Polled};
 use crate::shared::{Keeping, Reader};
 use crate::watch::ReplayWatch;
@@ -92,11 +90,10 @@ pin_project! {
 pin_project! {
     #[project = InnerProjected]
     enum Inner<B> {
-        // Known in full: every reader has it, and nothing has to be shared.
-        Held { held: Held },
-        // Read once, by this reader alone. The wrapper makes a body that is only `Send` also
-        // `Sync`, at the price that the body cannot be asked anything through a shared reference;
-        // so its answers are noted after each poll.
+        // Complete: every reader has it, and nothing is shared.
+        Complete { complete: Complete },
+        // Read once, by this reader alone. The wrapper makes a body that is only `Send` also `Sync`. It
+        // forbids shared access to the body, so its end and length are noted after each poll.
         Once { end: End, rest: Length, #[pin] body: SyncWrapper<B> },
         Shared { reader: Reader<B> },
     }
@@ -122,9 +119,9 @@ where
     #[inline]
     pub fn new(body: B, limits: &ReplayLimits) -> Self {
         if body.is_end_stream() {
-            return Self { inner: Inner::Held { held: Held::Empty(body.size_hint()) } };
+            return Self { inner: Inner::Complete { complete: Complete::Empty(body.size_hint()) } };
         }
-        Self::of_some(body, NONE, limits)
+        Self::of_unread(body, NONE, limits)
     }
 
     /// Creates the first reader of a body that may be one frame without giving its length, as encoders of
@@ -137,13 +134,13 @@ where
         if body.is_end_stream() {
             return Self::new(body, limits);
         }
-        Self::of_some(body, ANY, limits)
+        Self::of_unread(body, ANY, limits)
     }
 
     /// Creates the first reader of a body that is not at its end. Not inlined, so that callers without
     /// a body need no room for it.
     #[inline(never)]
-    fn of_some(body: B, untold: RangeInclusive<u64>, limits: &ReplayLimits) -> Self {
+    fn of_unread(body: B, may_be_all: RangeInclusive<u64>, limits: &ReplayLimits) -> Self {
         if limits.keeps_nothing() {
             return Self::passthrough(body);
         }
@@ -152,9 +149,9 @@ where
         }
         let hint = body.size_hint();
         let keeping = Keeping {
-            ahead: Said::default(),
+            prefetched: Prefetched::default(),
             copied_below: COPIED_BELOW,
-            may_be_all: hint.exact().map_or(untold, |length| length..=length),
+            may_be_all: hint.exact().map_or(may_be_all, |length| length..=length),
         };
         Self::shared(Some(Box::pin(body)), &hint, limits.allowance(hint.lower()), keeping)
     }
@@ -172,18 +169,22 @@ where
             return Self::new(body, limits);
         }
         let mut body = Box::pin(body);
-        let (source, ahead) = match Said::ask(body.as_mut(), hint.exact()) {
+        let (source, prefetched) = match Prefetched::poll_body(body.as_mut(), hint.exact()) {
             Ok(data) => {
                 // First of all, for the same reason.
                 drop(body);
-                match Whole::new(data, hint.exact().is_some(), limits) {
-                    Ok(whole) => return Self { inner: Inner::Held { held: Held::Whole(whole) } },
-                    Err(data) => (None, Said::once(Some(Next::Data(data)))),
+                match OneBuffer::new(data, hint.exact().is_some(), limits) {
+                    Ok(whole) => {
+                        return Self {
+                            inner: Inner::Complete { complete: Complete::Buffer(whole) },
+                        };
+                    }
+                    Err(data) => (None, Prefetched::once(Some(Next::Data(data)))),
                 }
             }
             Err(said) => (Some(body), said),
         };
-        let keeping = Keeping { ahead, copied_below: 0, may_be_all: NONE };
+        let keeping = Keeping { prefetched, copied_below: 0, may_be_all: NONE };
         Self::shared(source, &hint, limits.allowance_in_memory(), keeping)
     }
 
@@ -203,17 +204,17 @@ where
     /// Readers of a body that is one buffer in memory otherwise share nothing. For them it costs an
     /// allocation.
     pub fn noting_polls(self, limits: &ReplayLimits) -> Self {
-        let Inner::Held { held } = &self.inner else { return self };
-        let Some(data) = held.data().cloned() else { return self };
-        let hint = held.size_hint();
+        let Inner::Complete { complete } = &self.inner else { return self };
+        let Some(data) = complete.data().cloned() else { return self };
+        let hint = complete.size_hint();
         // It gives back what it has taken of the memory, for the new reader to take.
         drop(self);
-        let ahead = Said::once(Some(Next::Data(data)));
-        let keeping = Keeping { ahead, copied_below: 0, may_be_all: NONE };
+        let prefetched = Prefetched::once(Some(Next::Data(data)));
+        let keeping = Keeping { prefetched, copied_below: 0, may_be_all: NONE };
         Self::shared(None, &hint, limits.allowance_in_memory(), keeping)
     }
 
-    /// The only reader of `body`, which is never kept. Allocates nothing.
+    /// Creates the only reader of `body`, which is never kept. Allocates nothing.
     #[inline]
     pub fn passthrough(body: B) -> Self {
         let rest = Length::new(&body.size_hint());
@@ -234,39 +235,36 @@ where
 }
 
 impl<B> ReplayBody<B> {
-    /// Another reader, which starts at the first byte, wherever this one stands.
+    /// Creates another reader, which starts at the first byte.
     ///
-    /// `None` when that byte is gone: the body outgrew its limits, was made by
-    /// [`passthrough`](ReplayBody::passthrough), was read while it had a single reader, or this
-    /// reader was [cancelled](ReplayBody::cancel_others); or the body is one buffer in memory, and
-    /// this reader has given it out.
+    /// Returns `None` if that byte is gone: the body outgrew its limits, was made by
+    /// [`passthrough`](ReplayBody::passthrough), or was read while it had a single reader. Also `None` if this
+    /// reader was [cancelled](ReplayBody::cancel_others), or has returned the one buffer of a body in memory.
     #[inline]
     pub fn try_clone(&self) -> Option<Self> {
         let inner = match &self.inner {
-            Inner::Held { held } => Inner::Held { held: held.try_clone()? },
+            Inner::Complete { complete } => Inner::Complete { complete: complete.try_clone()? },
             Inner::Once { .. } => return None,
             Inner::Shared { reader } => Inner::Shared { reader: reader.try_clone()? },
         };
         Some(Self { inner })
     }
 
-    /// Whether [`try_clone`](ReplayBody::try_clone) would succeed now.
-    ///
-    /// For a reader that has read nothing this is also whether it can be sent itself.
+    /// Returns `true` if [`try_clone`](ReplayBody::try_clone) would succeed now. A reader that has read nothing can
+    /// then be sent itself.
     pub fn is_replayable(&self) -> bool {
         match &self.inner {
-            Inner::Held { held } => held.is_replayable(),
+            Inner::Complete { complete } => complete.is_replayable(),
             Inner::Once { .. } => false,
             Inner::Shared { reader } => reader.is_replayable(),
         }
     }
 
-    /// Ends every other reader there is, with [`ReplayError::Superseded`].
+    /// Ends every other reader with [`ReplayError::Superseded`].
     ///
-    /// For a retry that takes over while the upload of the attempt before it may still be running,
-    /// as HTTP/2 allows: that upload then neither takes frames nor holds any. Clones made
-    /// afterwards are not affected. Does nothing if this reader cannot go on itself, and nothing to
-    /// a body that is empty or one buffer in memory: its readers neither wait nor share.
+    /// Over HTTP/2 an upload may still be running when its attempt is retried. That upload then takes no more
+    /// frames and holds none. Clones made afterwards are not affected. Does nothing if this reader
+    /// cannot continue itself, or if the body is empty or one buffer in memory.
     pub fn cancel_others(&self) {
         if let Inner::Shared { reader } = &self.inner {
             reader.cancel_others();
@@ -296,7 +294,7 @@ impl<B> ReplayBody<B> {
     /// ```
     pub fn was_polled(&self) -> bool {
         match &self.inner {
-            Inner::Held { .. } | Inner::Once { .. } => false,
+            Inner::Complete { .. } | Inner::Once { .. } => false,
             Inner::Shared { reader } => reader.was_polled(),
         }
     }
@@ -308,29 +306,30 @@ impl<B> ReplayBody<B> {
         }
     }
 
-    /// Watches whether this reader can go on, from outside of whoever reads: the reader may be moved
-    /// away, and even dropped, meanwhile. Of one that is not shared nothing is ever to be told.
+    /// Watches this reader, which may be moved or dropped meanwhile. The watch of a reader that shares nothing
+    /// is never ready.
     pub fn watch(&self) -> ReplayWatch {
         match &self.inner {
-            Inner::Held { .. } | Inner::Once { .. } => ReplayWatch::idle(),
+            Inner::Complete { .. } | Inner::Once { .. } => ReplayWatch::idle(),
             Inner::Shared { reader } => reader.watch(),
         }
     }
 
-    /// The same for the first reader of all, from which this one was cloned, and which has gone to
-    /// whoever reads it. To be asked while nothing was given up yet, as long as this reader
-    /// [is replayable](ReplayBody::is_replayable): afterwards it says that the first reader is cut off.
+    /// Watches the first reader of this body, which may have been moved into a request.
+    ///
+    /// Call it while this reader [is replayable](ReplayBody::is_replayable); later the watch reports the first
+    /// reader as cut off.
     pub fn watch_first(&self) -> ReplayWatch {
         match &self.inner {
-            Inner::Held { .. } | Inner::Once { .. } => ReplayWatch::idle(),
+            Inner::Complete { .. } | Inner::Once { .. } => ReplayWatch::idle(),
             Inner::Shared { reader } => reader.watch_first(),
         }
     }
 
-    /// Whether the caller's own body has yielded an error, to whichever reader.
+    /// Returns `true` if the caller's own body has returned an error to any reader.
     pub fn source_failed(&self) -> bool {
         match &self.inner {
-            Inner::Held { .. } => false,
+            Inner::Complete { .. } => false,
             Inner::Once { end, .. } => end.has_failed(),
             Inner::Shared { reader } => reader.source_failed(),
         }
@@ -348,8 +347,8 @@ where
     #[inline]
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
         match self.project().inner.project() {
-            InnerProjected::Held { held } => held.poll_frame(),
-            InnerProjected::Once { body, rest, end } => ask_once(body, rest, end, cx),
+            InnerProjected::Complete { complete } => complete.poll_frame(),
+            InnerProjected::Once { body, rest, end } => poll_once(body, rest, end, cx),
             InnerProjected::Shared { reader } => reader.poll_frame(cx),
         }
     }
@@ -369,7 +368,7 @@ impl<B> ReplayBody<B> {
     #[inline]
     fn at_end(&self) -> bool {
         match &self.inner {
-            Inner::Held { held } => held.is_end_stream(),
+            Inner::Complete { complete } => complete.is_end_stream(),
             Inner::Once { end, .. } => end.at_end(),
             Inner::Shared { reader } => reader.end().at_end(),
         }
@@ -378,16 +377,16 @@ impl<B> ReplayBody<B> {
     #[inline]
     fn rest(&self) -> SizeHint {
         match &self.inner {
-            Inner::Held { held } => held.size_hint(),
+            Inner::Complete { complete } => complete.size_hint(),
             Inner::Once { rest, .. } => rest.hint(),
             Inner::Shared { reader } => reader.size_hint(),
         }
     }
 }
 
-/// A body that is only passed through. Not inlined, so that the other kinds need not make room.
+/// Polls a body that is passed through. Not inlined, so that the other kinds need no room for it.
 #[inline(never)]
-fn ask_once<B>(
+fn poll_once<B>(
     body: Pin<&mut SyncWrapper<B>>,
     rest: &mut Length,
     end: &mut End,
@@ -403,7 +402,7 @@ where
 impl<B> fmt::Debug for ReplayBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.inner {
-            Inner::Held { held } => held.kind(),
+            Inner::Complete { complete } => complete.kind(),
             Inner::Once { .. } => "passed through",
             Inner::Shared { .. } => "kept",
         };

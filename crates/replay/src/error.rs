@@ -1,4 +1,4 @@
-//! What a reader of a replayable body can end with.
+//! The errors with which a reader of a replayable body ends.
 
 use std::error::Error;
 use std::fmt;
@@ -9,9 +9,9 @@ use std::sync::LazyLock;
 /// The error of a caller's body, and of each reader.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Why a [`ReplayBody`](crate::ReplayBody) ended before its time.
+/// An error that ended a [`ReplayBody`](crate::ReplayBody) early.
 ///
-/// It reaches whoever sent the body as a boxed error, usually inside an error of the client; look
+/// The client that sends the body gets it as a boxed error, and usually wraps it in an error of its own. Look
 /// for it along the chain of [`source`](Error::source)s. With the feature `h2`, an upload that was
 /// superseded or not kept has an `h2::Error` as its source, so that its stream is reset with CANCEL.
 #[derive(Debug, Clone)]
@@ -20,11 +20,11 @@ pub enum ReplayError {
     /// Another reader took the body over
     /// ([`cancel_others`](crate::ReplayBody::cancel_others)).
     Superseded,
-    /// The frames that this reader had yet to see were given up, because the body outgrew the
-    /// [limits](crate::ReplayLimits) on what is kept.
+    /// The frames that this reader had not returned yet were dropped, because the body outgrew its
+    /// [limits](crate::ReplayLimits).
     NotKept,
-    /// The caller's own body failed. Every reader that gets as far gets this error, and the
-    /// original is its source.
+    /// The caller's own body failed. Each reader gets this error at the same place. The original error is
+    /// its source.
     Source(Arc<dyn Error + Send + Sync>),
 }
 
@@ -47,7 +47,7 @@ impl Error for ReplayError {
     }
 }
 
-/// The cause of an upload that this side gave up. hyper resets the stream with the reason of the first
+/// Returns the cause of an upload that this side cancelled. hyper resets the stream with the reason of the first
 /// `h2::Error` in the chain, and with INTERNAL_ERROR if there is none.
 #[cfg(feature = "h2")]
 fn cancelled() -> Option<&'static (dyn Error + 'static)> {

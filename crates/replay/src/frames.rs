@@ -24,7 +24,7 @@ pub(super) enum Saved {
     Filling,
 }
 
-/// What comes once, if at all.
+/// The last frame of a body, or its error.
 #[derive(Clone)]
 pub(super) enum Other {
     Trailers(HeaderMap),
@@ -66,8 +66,8 @@ fn copy_of(trailers: &HeaderMap) -> HeaderMap {
     copy
 }
 
-/// What a reader gets next. A frame has room for trailers and is costly to move, so that only data,
-/// which is nearly all there is, is handed around as it is.
+/// The next frame of a reader, or its error. A frame has room for trailers and is costly to move, so every frame
+/// but data is boxed.
 pub(super) enum Next {
     Data(Bytes),
     Other(Box<Frame<Bytes>>),
@@ -75,7 +75,7 @@ pub(super) enum Next {
 }
 
 impl Next {
-    /// What the caller's body said.
+    /// Converts an answer of the caller's body.
     #[inline]
     pub(super) fn of<E: Into<BoxError>>(answer: Option<Result<Frame<Bytes>, E>>) -> Option<Self> {
         Some(match answer? {
@@ -87,7 +87,7 @@ impl Next {
         })
     }
 
-    /// The same with a copy of data that is shorter than this.
+    /// Copies data that is shorter than `below`.
     pub(super) fn copied(self, below: usize) -> Self {
         match self {
             Next::Data(data) if data.len() < below => Next::Data(Bytes::copy_from_slice(&data)),
@@ -95,7 +95,7 @@ impl Next {
         }
     }
 
-    /// How it is kept: a kind of frame that is not known yet cannot be.
+    /// Converts it into its kept form. Returns `None` for kinds of frames that are not known.
     #[inline]
     pub(super) fn to_kept(&self) -> Option<Saved> {
         let other = match self {
@@ -126,7 +126,7 @@ struct Entry {
     kept: Saved,
     /// The readers that stand right before this frame.
     before: u32,
-    /// What is given back with it, or [`BY_LENGTH`]. The last frame in a chunk gives back the chunk's.
+    /// The charge that is given back with it, or [`BY_LENGTH`]. The last frame of a chunk has the chunk's.
     charge: u32,
 }
 
@@ -153,7 +153,7 @@ fn wide(count: u32) -> usize {
 
 /// A buffer that frames are copied into.
 struct Chunk {
-    /// What was copied and is not a frame of its own yet; and what is still free.
+    /// The copied bytes that are no frame of their own yet, and the free capacity.
     data: BytesMut,
     /// Taken for the capacity that it had when it was made.
     charge: u32,
@@ -188,7 +188,7 @@ pub(super) struct Freed {
 }
 
 impl Freed {
-    /// What the frames were charged with.
+    /// Returns the charge of the frames.
     pub(super) fn charge(&self) -> usize {
         let entries = self.first.iter().chain(&self.rest);
         entries.fold(0, |sum, entry| sum.saturating_add(entry.charge()))
@@ -208,7 +208,7 @@ impl Remaining {
         })
     }
 
-    /// Whether the frame returned last was the last.
+    /// Returns `true` if the frame returned last was the last one.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.0.as_slice().is_empty()
@@ -229,7 +229,7 @@ pub(super) struct Frames {
     rest: Vec<Entry>,
     /// The readers that have seen everything that was read.
     at_end: u32,
-    /// Where short frames are copied to. The last frame of all, if there is any, is in it.
+    /// The buffer that short frames are copied to. The last frame of all, if there is any, is in it.
     chunk: Option<Chunk>,
 }
 
@@ -301,8 +301,8 @@ impl Frames {
         Some(kept)
     }
 
-    /// The same in a few steps, for data behind the front; else `None`. Also says whether it is the
-    /// last frame that was read.
+    /// Returns data that is not the first kept frame, and whether it is the last one read. This is the fast path
+    /// of `advance`; `None` in all other cases.
     #[inline(always)]
     pub(super) fn advance_data(&mut self, position: u64) -> Option<(Bytes, bool)> {
         if position <= self.start {
@@ -337,7 +337,7 @@ impl Frames {
         }
     }
 
-    /// The same in a few steps, for data and a reader that is the only one at the end.
+    /// Keeps data for a reader that is the only one at the end. This is the fast path of `push`.
     #[inline(always)]
     pub(super) fn push_data(&mut self, data: Bytes, allowance: &mut Allowance) {
         if self.rest.len() == self.rest.capacity() || self.chunk.is_some() {
@@ -435,7 +435,7 @@ impl Frames {
         if self.start == self.end() { None } else { self.rest.last_mut().or(self.first.as_mut()) }
     }
 
-    /// Whether one reader alone has seen everything that was read.
+    /// Returns `true` if exactly one reader has got every frame that was read.
     pub(super) fn one_at_end(&self) -> bool {
         self.at_end == 1
     }
@@ -480,7 +480,7 @@ impl Frames {
         }
     }
 
-    /// How many places of `rest` are of frames that were freed.
+    /// Counts the places in `rest` whose frames were freed.
     fn gap(&self) -> usize {
         usize::try_from(self.start.saturating_sub(self.base)).unwrap_or(usize::MAX)
     }

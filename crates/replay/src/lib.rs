@@ -6,14 +6,14 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod ahead;
 mod body;
+mod complete;
 mod drain;
 mod error;
 mod frames;
-mod held;
 mod limits;
 mod memory;
+mod prefetched;
 mod progress;
 mod saved_head;
 mod shared;

@@ -1,4 +1,4 @@
-//! How much of the request bodies may be kept.
+//! The limits on the memory that saved request bodies take.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use http_body_util::{Collected, Empty, Full};
 use crate::memory::Allowance;
 use crate::memory::{ReplayCharge, ReplayMemory};
 
-/// The limits on what is kept of request bodies for another attempt.
+/// The limits on the memory that saved request bodies take.
 ///
 /// A streamed body that outgrows either limit is sent once and is then not retried. If its size hint
 /// exceeds the limit of a call, nothing of it is kept at all. A body in memory is kept whole, and counts
@@ -36,21 +36,21 @@ pub struct ReplayLimits {
 }
 
 impl ReplayLimits {
-    /// The most bytes kept of one body. Default 64 KiB: enough for nearly every body that an
-    /// interface between services takes, little enough that it need not be thought about. 0 keeps
-    /// no body, and `usize::MAX` sets no limit but the memory.
+    /// Sets the most bytes that are kept of one body. Default 64 KiB, which suffices for nearly every call
+    /// between services and is a small part of the memory. 0 keeps no body, and `usize::MAX` leaves
+    /// only the bound over all bodies.
     pub fn per_call(self, bytes: usize) -> Self {
         Self { per_call: bytes, ..self }
     }
 
-    /// The bound over all bodies kept at one time. Default 64 MiB, shared by the clones of these
-    /// limits and by nobody else.
+    /// Sets the bound over all bodies that are kept at one time. Default 64 MiB, shared by the clones of
+    /// these limits.
     pub fn memory(self, memory: ReplayMemory) -> Self {
         Self { memory, ..self }
     }
 
-    /// The same limits for calls to several destinations, each of which is to have a share of the memory: see
-    /// [`for_call`](Self::for_call).
+    /// Gives each destination a share of the memory. Use [`for_call`](Self::for_call) for the limits of a
+    /// call to one destination.
     #[must_use = "the limits are the same, and their memory is shared out from now on"]
     pub fn by_destination(self) -> Self {
         self.memory.require_shares();
@@ -122,7 +122,7 @@ impl ReplayLimits {
         self
     }
 
-    /// Whether bodies of type `B` are in memory.
+    /// Returns `true` if bodies of type `B` are in memory.
     #[inline]
     pub(super) fn has_in_memory<B>(&self) -> bool {
         let id = typeid::of::<B>();
@@ -142,12 +142,12 @@ impl ReplayLimits {
         (!self.keeps_nothing()).then(|| ReplayCharge::new(&self.memory, bytes)).flatten()
     }
 
-    /// Whether they allow no byte a call, so that only empty bodies can be sent again.
+    /// Returns `true` if no byte of a body may be kept. Only empty bodies can then be sent again.
     pub fn keeps_nothing(&self) -> bool {
         self.per_call == 0
     }
 
-    /// Whether a streamed body of at least `length` bytes is too large to be kept.
+    /// Returns `true` if a streamed body of at least `length` bytes is too large to be kept.
     #[inline]
     pub(super) fn exclude(&self, length: u64) -> bool {
         usize::try_from(length).map_or(true, |length| length > self.per_call)

@@ -37,10 +37,10 @@ enum Kind {
     Share(ReplayMemory),
 }
 
-/// What is taken by destination.
+/// The bytes taken by each destination.
 #[derive(Default)]
 struct Shares {
-    /// Who has no share can add nothing past the first quarter.
+    /// Bodies without a destination can take nothing past the first quarter.
     required: AtomicBool,
     table: Mutex<Table>,
 }
@@ -209,11 +209,10 @@ pub(super) fn least_charge(length: usize) -> usize {
     length.max(LEAST_CHARGE)
 }
 
-/// What one body may take of the memory, and has taken. What is not given back before is when it is
-/// dropped.
+/// The memory that one body may take and has taken. Dropping it gives back the rest.
 pub(super) struct Allowance {
     per_call: usize,
-    /// What may still be taken as far as the limit of one call is concerned: the rest is taken.
+    /// The bytes that the limit of one call still allows.
     left: usize,
     memory: ReplayMemory,
 }
@@ -249,7 +248,7 @@ impl Allowance {
         self.memory.give_back(bytes);
     }
 
-    /// What was taken, to be given back by somebody else.
+    /// Moves what was taken into another allowance, which gives it back.
     pub(super) fn hand_over(&mut self) -> Self {
         let left = std::mem::replace(&mut self.left, self.per_call);
         Self { per_call: self.per_call, left, memory: self.memory.clone() }

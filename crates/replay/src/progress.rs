@@ -1,4 +1,4 @@
-//! How far one reader of a body has come, and what that says about the rest.
+//! The position of one reader in a body, its end, and the length of the rest.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use http_body::{Body, Frame, SizeHint};
 
 use crate::error::{BoxError, ReplayError};
 
-/// What a reader returns.
+/// The result of polling a reader.
 pub(super) type Polled = PolledFrom<BoxError>;
 
-/// What the caller's body returns.
+/// The result of polling the caller's body.
 pub(super) type PolledFrom<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
 
-/// How far one reader has come.
+/// The bytes that one reader has returned, and its end.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Progress {
     /// Bytes of data returned so far.
@@ -23,7 +23,7 @@ pub(super) struct Progress {
     pub(super) end: End,
 }
 
-/// What a body has said of its end to one reader.
+/// The end of a body, as far as one reader has seen it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct End {
     /// Nothing follows the last frame returned.
@@ -35,11 +35,11 @@ pub(super) struct End {
 pub(super) enum Stage {
     #[default]
     Open,
-    /// The caller's body is being polled, or never came back from it.
+    /// The caller's body is being polled, or it panicked.
     Asking,
     /// The end, or an error, has been returned.
     Done,
-    /// The error of the caller's body, to this reader which had it for itself.
+    /// The error of the caller's body has been returned, to its only reader.
     Failed,
 }
 
@@ -58,7 +58,7 @@ impl Progress {
         given(data)
     }
 
-    /// Asks a body that this reader has for itself.
+    /// Polls a body whose only reader this is.
     #[inline(always)]
     pub(super) fn ask<B>(
         &mut self,
@@ -91,12 +91,12 @@ impl End {
         matches!(self.stage, Stage::Done | Stage::Failed)
     }
 
-    /// The caller's body failed this reader, which had it for itself.
+    /// Returns `true` if the caller's body failed while this was its only reader.
     pub(super) fn has_failed(self) -> bool {
         matches!(self.stage, Stage::Asking | Stage::Failed)
     }
 
-    /// Whether nothing follows.
+    /// Returns `true` if nothing follows.
     #[inline]
     pub(super) fn at_end(self) -> bool {
         self.ended || self.is_done()
@@ -109,7 +109,7 @@ impl End {
         Poll::Ready(Some(Err(error.into())))
     }
 
-    /// Asks a body that this reader has for itself, and has its data counted.
+    /// Polls a body whose only reader this is, and counts its data.
     #[inline(always)]
     pub(super) fn ask<B>(
         &mut self,
@@ -139,7 +139,7 @@ impl End {
         }
     }
 
-    /// Whatever else a body may say.
+    /// Slow path: every answer of a body but data.
     #[cold]
     #[inline(never)]
     fn asked<E: Into<BoxError>>(
@@ -165,7 +165,7 @@ impl End {
         })
     }
 
-    /// What is returned when the body is not asked any more.
+    /// Returns the result of polls after the end: an error once if the body panicked, then the end.
     #[cold]
     pub(super) fn closed(&mut self) -> Polled {
         let panicked = self.stage == Stage::Asking;
@@ -174,15 +174,16 @@ impl End {
     }
 }
 
-/// Whether a body said data.
+/// Returns `true` if a body returned data.
 #[inline(always)]
 pub(super) fn is_data<E>(polled: &PolledFrom<E>) -> bool {
     matches!(polled, Poll::Ready(Some(Ok(frame))) if frame.is_data())
 }
 
-/// What a body said, if it is data; else all that it said. A frame has room for trailers and is
-/// costly to move, so that only data, which is nearly all there is, is told from it first, in one
-/// comparison.
+/// Splits data from every other answer of a body.
+///
+/// A frame has room for trailers and is costly to move. Nearly all frames are data, so one comparison
+/// takes the data out first.
 #[inline(always)]
 pub(super) fn data_of<E>(polled: PolledFrom<E>) -> Result<Bytes, PolledFrom<E>> {
     match polled {
@@ -193,8 +194,7 @@ pub(super) fn data_of<E>(polled: PolledFrom<E>) -> Result<Bytes, PolledFrom<E>> 
     }
 }
 
-/// What becomes of a body should it panic. Only then is this dropped, so that every other poll does
-/// without the notes that would say the same.
+/// A guard that notes a panic of the body. Only a panic drops it; every other poll forgets it.
 struct Panicked<'a>(&'a mut Stage);
 
 impl Drop for Panicked<'_> {
@@ -209,8 +209,8 @@ pub(super) fn source_error(error: impl Into<BoxError>) -> ReplayError {
     ReplayError::Source(Arc::from(error.into()))
 }
 
-/// What follows when a body did not come back from a poll: what it said next would not follow on
-/// what it said before.
+/// Creates the error of a body that panicked. It is not polled again, because its next frame might not
+/// follow the last one.
 #[cold]
 pub(super) fn panic_error() -> ReplayError {
     source_error("the body panicked")
@@ -229,13 +229,13 @@ impl Length {
         Self { lower: hint.lower(), upper: hint.upper().unwrap_or(u64::MAX) }
     }
 
-    /// What is still to come after this chunk.
+    /// Returns the length of the rest after this chunk.
     #[inline]
     pub(super) fn after(self, data: &Bytes) -> Self {
         self.less(length_of(data))
     }
 
-    /// What is still to come once `read` bytes have been read.
+    /// Returns the length of the rest after `read` bytes.
     #[inline]
     pub(super) fn less(self, read: u64) -> Self {
         let upper = match self.upper {

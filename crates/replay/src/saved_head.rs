@@ -1,9 +1,8 @@
-//! The head of a request, kept for another attempt.
+//! The head of a request, saved in one buffer, which stays one buffer as long as a row of `benches/` pays for it.
 //!
-//! In flows the head of a request that is about to be sent; out flows, only if a retry is due, the
-//! same head again. Its parts are not cloned for it: a clone of a `HeaderMap` costs two allocations
-//! and, for every value made at run time, one more. All is copied into one buffer instead: pairs of
-//! strings, each pair behind the two lengths.
+//! The head is saved before the request is sent, and is restored only for a retry. Cloning a `HeaderMap` costs
+//! two allocations, and one more for each value made at run time. One buffer costs one: it holds pairs of
+//! strings, each pair after its two lengths.
 
 #[cfg(test)]
 mod tests;
@@ -18,21 +17,20 @@ use bytes::Bytes;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, header};
 
-/// What a header usually takes, and what is reserved for the target and the few long ones.
+/// The usual size of a header, and the size reserved for the target and long headers.
 const USUAL: usize = 40;
 const ROOM: usize = 192;
 
-/// In place of the second length of a pair: the second string, a header's value, is among the shared
-/// ones and not in the buffer.
+/// The second length of a pair whose second string, a header's value, is shared and not in the buffer.
 const SHARED: u64 = u32::MAX as u64;
 
-/// What stands behind a scheme.
+/// The characters after a scheme.
 const SEPARATOR: &[u8] = b"://";
 
-/// A request's head in one allocation, from which the head can be made again.
+/// A request's head, saved in one allocation and restored for another attempt.
 ///
-/// Header values that are marked [sensitive](HeaderValue::is_sensitive) are not copied: they stay
-/// the shared values they are, and no second copy of a credential lies in memory.
+/// Header values that are marked [sensitive](HeaderValue::is_sensitive) are shared and not copied, so that memory
+/// holds no second copy of a credential.
 ///
 /// ```
 /// use http::Request;
@@ -52,7 +50,7 @@ pub struct SavedHead {
     extensions: Extensions,
     /// The values that are not in the buffer.
     shared: Option<Box<SharedValues>>,
-    /// How many different names there are; a map holds fewer than this can count.
+    /// The number of different names; a map holds fewer than this can count.
     names: u16,
     version: Version,
 }
@@ -101,7 +99,7 @@ struct SharedValues {
 }
 
 impl SavedHead {
-    /// Keeps the head of `request`. The extensions are cloned.
+    /// Saves the head of `request`. The extensions are cloned.
     #[inline(always)]
     pub fn new<B>(request: &Request<B>) -> Self {
         let (pairs, shared) = write(request.method(), request.uri(), request.headers());
@@ -120,10 +118,10 @@ impl SavedHead {
         !self.pairs.is_empty()
     }
 
-    /// Gives this head to `request`, which has no headers yet. Returns `None` only if the head is not
+    /// Copies this head to `request`, which has no headers yet. Returns `None` only if the head is not
     /// [restorable](Self::is_restorable).
     ///
-    /// The values share the buffer with what is kept.
+    /// The header values share the buffer of this head.
     #[must_use = "without it the request has no head"]
     #[inline]
     pub fn copy_to<B>(&mut self, request: &mut Request<B>) -> Option<()> {
@@ -132,7 +130,7 @@ impl SavedHead {
         self.parse(&buffer, request)
     }
 
-    /// The same for the last time.
+    /// Moves this head to `request`, as [`copy_to`](Self::copy_to) copies it.
     #[must_use = "without it the request has no head"]
     #[inline]
     pub fn move_to<B>(mut self, request: &mut Request<B>) -> Option<()> {
@@ -141,19 +139,19 @@ impl SavedHead {
         self.parse(&pairs.into_shared(), request)
     }
 
-    /// The scheme of the request's target, if it has one.
+    /// Returns the scheme of the request's target, if it has one.
     pub fn scheme(&self) -> Option<&str> {
         let (scheme, _) = Pairs(&self.pairs).nth(1)?;
         from_utf8(scheme.strip_suffix(SEPARATOR)?).ok()
     }
 
-    /// The authority of the request's target, if it has one.
+    /// Returns the authority of the request's target, if it has one.
     pub fn authority(&self) -> Option<&str> {
         let (_, authority) = Pairs(&self.pairs).nth(1)?;
         text(authority?)
     }
 
-    /// The scheme and the authority of the request's target, such as `https://one.example`, if it has both.
+    /// Returns the scheme and the authority of the request's target, such as `https://one.example`, if it has both.
     pub fn origin(&self) -> Option<&str> {
         let mut pairs = Pairs(&self.pairs);
         let (scheme, authority) = pairs.nth(1)?;
@@ -162,26 +160,26 @@ impl SavedHead {
         text(self.pairs.get(start..end)?).filter(|_| !scheme.is_empty())
     }
 
-    /// The request's target.
+    /// Returns the request's target.
     pub fn uri(&self) -> Option<Uri> {
         let part = |range| Bytes::copy_from_slice(&self.pairs[range]);
         let (_, uri) = target(&mut Pairs(&self.pairs), self.pairs.len(), part)?;
         Some(uri)
     }
 
-    /// The request's method.
+    /// Returns the request's method.
     pub fn method(&self) -> Option<Method> {
         let (method, _) = Pairs(&self.pairs).next()?;
         Method::from_bytes(method).ok()
     }
 
-    /// Whether there is a header with this name.
+    /// Returns `true` if there is a header with this name.
     pub fn contains(&self, name: &HeaderName) -> bool {
         let name = name.as_str().as_bytes();
         self.headers().any(|(other, _)| other == name)
     }
 
-    /// The values of the headers with this name, in order.
+    /// Returns the values of the headers with this name, in order.
     pub fn values(&self, name: &HeaderName) -> impl Iterator<Item = &[u8]> {
         let name = name.as_str().as_bytes();
         let mut shared = self.shared();
@@ -197,8 +195,8 @@ impl SavedHead {
     /// Returns `text`, such as the destination of the request. Where it is a part of this head it stays in
     /// the buffer, and the rest of the buffer is cleared.
     ///
-    /// A head may contain credentials. What is still needed of a request that is not sent again is
-    /// taken out by this.
+    /// A head may contain credentials. Use this for the part that is still needed once the request is not sent
+    /// again.
     ///
     /// ```
     /// use http::Request;

@@ -1,14 +1,19 @@
-//! The caller's body and what its readers share, behind one lock.
+//! The caller's body and the state that its readers share, behind one lock.
 //!
-//! Whichever reader first needs a frame polls the caller's body. While only one reader has ever
-//! asked for a fresh frame that is done with its own task's waker; as soon as there are more, with
-//! one that wakes all of them. A reader that is the only one left, of a body that cannot be read
-//! again, takes everything out and needs no lock from then on. Wakers are called, and whatever runs
-//! foreign code when it is dropped is dropped, after the lock has been released: see [`Afterwards`].
+//! The first reader that needs a frame polls the caller's body. While one reader alone has polled for fresh
+//! frames, the body gets that reader's waker; later it gets one waker that wakes all readers. The last
+//! reader of a body that cannot be read again takes everything out and needs no lock from then on.
+//! Wakers are called or dropped after the lock is released, because both may run foreign code: see
+//! [`Afterwards`].
+//!
+//! The lock is held while the caller's body is polled. A retry decision on another task
+//! ([`is_replayable`](crate::ReplayBody::is_replayable), for example) thus waits for at most one poll, which
+//! does not block. Releasing the lock for the poll would cost each frame a second lock, and would need a
+//! place for readers that poll meanwhile.
 
-mod asking;
-mod own;
+mod place;
 mod reader;
+mod sole_reader;
 
 use std::ops::RangeInclusive;
 use std::pin::Pin;
@@ -17,10 +22,10 @@ use std::task::Waker;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::ahead::Said;
 use crate::error::ReplayError;
 use crate::frames::{Frames, Freed, Next};
 use crate::memory::Allowance;
+use crate::prefetched::Prefetched;
 use crate::progress::Length;
 use crate::wakers::{Afterwards, ReaderId, Waiting, Wakers};
 use crate::watch::Watched;
@@ -35,25 +40,24 @@ pub(super) type Source<B> = Pin<Box<B>>;
 const NOBODY: ReaderId = ReaderId::MAX;
 
 struct Shared<B> {
-    /// What the caller's body said of its length before anything was read.
+    /// The size hint of the caller's body before anything was read.
     length: Length,
     state: Mutex<State<B>>,
 }
 
 struct State<B> {
-    /// `None` once it has given all, or the last reader has it to itself.
+    /// `None` after its end, or once the last reader has taken it.
     source: Option<Source<B>>,
-    /// The source said that nothing follows its last frame.
+    /// Nothing follows the last frame of the source.
     ended: bool,
     stage: Stage,
-    /// The reader that may ask the source without further ado: it stands at the end, no other has
-    /// ever asked, the source is open, and there is another reader, for which all is kept. `NOBODY`
-    /// whenever one of these may have ceased to be true.
+    /// The reader that may take the fast path: it stands at the end, no other reader has polled for a fresh
+    /// frame, the source is open, and all is kept for another reader. `NOBODY` if one of these may no
+    /// longer hold.
     leader: ReaderId,
-    /// What the source said when it was polled before there were readers, and what was taken of the
-    /// memory for it until the first reader asks.
-    ahead: Said,
-    ahead_charge: usize,
+    /// The frames that were read before a reader asked, and the charge for them.
+    prefetched: Prefetched,
+    prefetched_charge: usize,
     frames: Frames,
     allowance: Allowance,
     /// Data frames below this length are copied.
@@ -77,13 +81,13 @@ struct State<B> {
     watched: Option<Arc<Watched>>,
 }
 
-/// How far the source has come.
+/// The state of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It has answered, and that is still to be read.
-    Ahead,
+    /// Its next answer has been read already.
+    Prefetched,
     Open,
-    /// It is being polled, or never came back from it.
+    /// It is being polled, or it panicked.
     Asking,
     /// It returned its end, and is not polled again.
     Done,
@@ -104,7 +108,7 @@ impl<B> State<B> {
         reader < self.cancelled_below && reader != self.survivor
     }
 
-    /// Why this reader cannot go on.
+    /// Returns the error of a reader that cannot continue.
     #[inline]
     fn refusal(&self, reader: ReaderId, position: u64) -> Option<ReplayError> {
         if self.has_cancelled(reader) {
@@ -116,7 +120,7 @@ impl<B> State<B> {
         }
     }
 
-    /// Whether the first frame is still to be had, and `reader` may ask for it.
+    /// Returns `true` if the first frame is still there and `reader` may poll for it.
     fn can_replay(&self, reader: ReaderId, position: u64) -> bool {
         self.frames.start() == 0 && self.refusal(reader, position).is_none()
     }
@@ -125,36 +129,43 @@ impl<B> State<B> {
         matches!(self.stage, Stage::Asking | Stage::Failed)
     }
 
-    /// The source was asked once more after the frame that `reader` has just read, and has answered this.
-    fn read_ahead(&mut self, answer: Option<Next>, reader: ReaderId, afterwards: &mut Afterwards) {
+    /// Stores the second answer of the source, read at once after the frame that `reader` has just got.
+    fn store_second(
+        &mut self,
+        answer: Option<Next>,
+        reader: ReaderId,
+        afterwards: &mut Afterwards,
+    ) {
         let Some(next) = answer else {
             self.ended = true;
             self.stage = Stage::Done;
             return;
         };
-        if !self.tell_later(Said::once(Some(next.copied(self.copied_below)))) && self.readers > 1 {
+        if !self.store_prefetched(Prefetched::once(Some(next.copied(self.copied_below))))
+            && self.readers > 1
+        {
             // It will not be kept either.
             self.give_up(reader, afterwards);
         }
     }
 
-    /// The readers get this first. Returns `false` if the allowance does not suffice for it.
-    fn tell_later(&mut self, said: Said) -> bool {
-        let charge = said.charge();
+    /// Stores answers that the readers get first. Returns `false` if the allowance does not suffice.
+    fn store_prefetched(&mut self, prefetched: Prefetched) -> bool {
+        let charge = prefetched.charge();
         let charged = self.allowance.take(charge);
-        self.ahead_charge = if charged { charge } else { 0 };
-        self.stage = if said.is_empty() { Stage::Open } else { Stage::Ahead };
-        self.ahead = said;
+        self.prefetched_charge = if charged { charge } else { 0 };
+        self.stage = if prefetched.is_empty() { Stage::Open } else { Stage::Prefetched };
+        self.prefetched = prefetched;
         charged
     }
 
-    /// Keeps nothing any more: the reader that has just read a frame is from now on the only one.
-    /// None of the others has read as much.
+    /// Drops what is kept. The reader that has just got a frame becomes the only one; no other has read
+    /// as much.
     #[cold]
     fn give_up(&mut self, reader: ReaderId, afterwards: &mut Afterwards) {
         self.leader = NOBODY;
         self.allowance.give_back_all();
-        self.ahead_charge = 0;
+        self.prefetched_charge = 0;
         self.readers = 1;
         self.asking = 1;
         let chores = afterwards.chores();
@@ -171,9 +182,9 @@ impl<B> State<B> {
         }
     }
 
-    /// The source holds the waker of the only reader that has asked. A second one that comes will
-    /// replace it there, and so must know it.
-    fn wait_alone(&mut self, reader: ReaderId, waker: &Waker, afterwards: &mut Afterwards) {
+    /// Remembers the waker of the only reader that has polled for fresh frames. The source holds the same
+    /// waker; a second reader replaces it there, and then wakes both.
+    fn register_alone(&mut self, reader: ReaderId, waker: &Waker, afterwards: &mut Afterwards) {
         if self.lone.as_ref().is_some_and(|(id, known)| *id == reader && known.will_wake(waker)) {
             return;
         }
@@ -182,9 +193,9 @@ impl<B> State<B> {
         }
     }
 
-    /// Puts a reader on the list of those that wait, and returns the waker that wakes all of them,
-    /// with which the source is then polled.
-    fn wait_with_others(
+    /// Adds a reader to the list of those that wait. Returns the waker that wakes all of them, with which the
+    /// source is then polled.
+    fn register_with_others(
         &mut self,
         reader: ReaderId,
         waker: &Waker,
@@ -201,8 +212,8 @@ impl<B> State<B> {
         wakers.all()
     }
 
-    /// The source was polled for all readers, by `reader`.
-    fn tell_others(&mut self, reader: ReaderId, ready: bool, afterwards: &mut Afterwards) {
+    /// Collects the readers to wake after `reader` polled the source for all of them.
+    fn finish_poll_of_all(&mut self, reader: ReaderId, ready: bool, afterwards: &mut Afterwards) {
         if let Some(wakers) = &self.wakers {
             let chores = afterwards.chores();
             chores.wake = wakers.finish(ready);

@@ -18,13 +18,13 @@ pub(super) type ReaderId = u32;
 /// A waker and the reader it is for.
 pub(super) type Waiting = (ReaderId, Waker);
 
-/// What is done once the lock of the body is released. Nearly always nothing.
+/// Work that has to wait until the lock of the body is released. Nearly always none.
 #[derive(Default)]
 pub(super) struct Afterwards(Option<Box<Chores>>);
 
 #[derive(Default)]
 pub(super) struct Chores {
-    /// The readers to be woken, but for one that knows already.
+    /// The readers to wake, but for the one that polls now.
     pub(super) wake: Vec<Waiting>,
     pub(super) except: Option<ReaderId>,
     /// Wakers to be dropped uncalled.

@@ -1,5 +1,4 @@
-//! Whether a reader can still go on, for somebody who does not read: in comes the moment at which one
-//! reader is left to go on alone, out goes a wake to whoever watches one of the others.
+//! Watches on readers: a task is woken as soon as a reader that it does not poll itself is cut off.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,13 +8,13 @@ use parking_lot::Mutex;
 
 use crate::wakers::{ReaderId, Waiting};
 
-/// Watches one reader of a [`ReplayBody`](crate::ReplayBody) without reading, keeping or delaying
-/// anything, from [`ReplayBody::watch`](crate::ReplayBody::watch).
+/// A watch on one reader of a [`ReplayBody`](crate::ReplayBody), from
+/// [`ReplayBody::watch`](crate::ReplayBody::watch). It does not read, keep or delay anything.
 ///
-/// For a layer that has several attempts of one request under way. When the body outgrows its
-/// limits, one of them can go on: the one that has just read the frame that is too much, and that is
-/// always the one on which most was sent. The watches of all the others tell, at once, that these
-/// attempts are to be cancelled (gRPC's
+/// It serves a layer that has several attempts of one request under way. When the body outgrows its
+/// limits, only the attempt that has sent most can continue: its reader has just returned the frame that
+/// exceeds them. The watches of all other readers become ready at once, so that the layer cancels these
+/// attempts (gRPC's
 /// [A6](https://github.com/grpc/proposal/blob/master/A6-client-retries.md), "Memory Management"; rule
 /// BUF-8).
 ///
@@ -51,13 +50,13 @@ use crate::wakers::{ReaderId, Waiting};
 /// # }
 /// ```
 pub struct ReplayWatch {
-    /// `None` if nothing can ever come of it.
+    /// `None` if the reader can never be cut off.
     watched: Option<Arc<Watched>>,
     reader: ReaderId,
 }
 
 impl ReplayWatch {
-    /// For a reader that is never cut off.
+    /// Creates the watch of a reader that is never cut off.
     pub(super) fn idle() -> Self {
         Self { watched: None, reader: 0 }
     }
@@ -72,11 +71,11 @@ impl ReplayWatch {
         self.watched.is_none()
     }
 
-    /// Ready once the reader can go on no more: the body outgrew its
-    /// [limits](crate::ReplayLimits) and another reader is ahead, or another reader
-    /// [took it over](crate::ReplayBody::cancel_others). Whether it has been dropped by then does not
-    /// matter. Stays ready; is never ready for a body that cannot be cut off, such as one buffer in
-    /// memory.
+    /// Returns `Ready` once the reader is cut off, whether or not it has been dropped by then.
+    ///
+    /// A reader is cut off if the body outgrew its [limits](crate::ReplayLimits) while another reader was
+    /// ahead, or if another reader [took the body over](crate::ReplayBody::cancel_others). The watch then
+    /// stays ready. It is never ready for a reader that cannot be cut off, as of one buffer in memory.
     ///
     /// # Cancel safety
     ///
@@ -95,8 +94,8 @@ impl fmt::Debug for ReplayWatch {
     }
 }
 
-/// The readers of one body, as far as somebody watches them. Its lock is taken while that of the
-/// body is held, never the other way round.
+/// The watched readers of one body. Its lock may be taken while that of the body is held, never the other
+/// way round.
 #[derive(Default)]
 pub(super) struct Watched(Mutex<Contents>);
 

@@ -192,9 +192,9 @@ enum State {
 /// Full jitter and factor 2: an addition, a comparison and a multiplication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DoublingFull {
-    /// How many delays there are to draw from: from none to the interval in nanoseconds.
+    /// The number of delays to draw from: from zero to the interval in nanoseconds.
     choices: u64,
-    /// How many there are at the cap.
+    /// That number at the cap.
     most: u64,
 }
 
@@ -256,13 +256,13 @@ impl General {
     }
 }
 
-/// How many delays there are from none to this one, if twice as many still fit.
+/// Returns the number of delays from zero to this one, if twice as many still fit.
 fn choices(longest: Duration) -> Option<u64> {
     let nanos = u64::try_from(longest.as_nanos()).ok().filter(|nanos| *nanos <= LONGEST_DOUBLING);
     Some(nanos? + 1)
 }
 
-/// What [`Duration::from_nanos`] gives, without its division below a second, where most delays are.
+/// Returns the result of [`Duration::from_nanos`], without its division for delays below a second.
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "below a billion")]
 fn from_nanos(nanoseconds: u64) -> Duration {

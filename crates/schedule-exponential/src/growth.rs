@@ -34,7 +34,7 @@ impl Growth {
         }
     }
 
-    /// The same, if the interval is so short that floats have the product of whole numbers exactly.
+    /// Makes the step if the interval is so short that a float holds the product exactly.
     #[inline]
     pub(crate) fn short_step(&mut self) -> Option<Duration> {
         let nanos = self.base_nanos * self.multiple;

@@ -1,8 +1,8 @@
 //! Exponential backoff: delays that grow by a factor, with every common form of jitter.
 //!
-//! What flows in: a base delay and, where the defaults do not fit, a factor and a cap. What flows
-//! out: a [`Schedule`](reattempt_core::Schedule). Any other schedule's delays can be scattered in
-//! the same ways by [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered).
+//! A base delay suffices; the factor and the cap have defaults.
+//! [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) adds the same kinds of jitter to any other
+//! schedule.
 //!
 //! | schedule | delay before retry n, from 0 | mean |
 //! |---|---|---|

@@ -1,10 +1,10 @@
-//! The same delay before every retry.
+//! A constant delay before every retry.
 
 use core::time::Duration;
 
 use reattempt_core::{Delays, NextRetry, Random, Schedule};
 
-/// The same delay before every retry, without end.
+/// A constant delay before every retry, without end.
 ///
 /// It has no state, so it is its own [`Delays`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

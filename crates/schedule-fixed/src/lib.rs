@@ -1,8 +1,8 @@
 //! Delays that are known beforehand: constant, linear, listed, or from any iterator.
 //!
-//! What flows in: durations. What flows out: a [`Schedule`](reattempt_core::Schedule) that draws no
-//! random numbers of its own; [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered)
-//! scatters it, which is advisable wherever many clients may fail at one moment.
+//! These schedules draw no random numbers.
+//! [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) adds jitter, which is advisable wherever many
+//! clients may fail at one moment.
 //!
 //! | schedule | delay before retry n, from 0 |
 //! |---|---|

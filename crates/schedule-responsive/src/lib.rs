@@ -1,10 +1,9 @@
 //! Responsive backoff: one interval paces all calls of a client. Refusals lengthen it, runs of
 //! successes shorten it, so that it settles where the service just keeps up.
 //!
-//! What flows in: when each call was sent and how it ended. What flows out: the interval, as the
-//! delays of a [`Schedule`](reattempt_core::Schedule) or for a layer that waits before each call,
-//! and counts of what happened. There is no clock and no timer here, and no lock: everything is
-//! changed by compare-and-swap, and nobody ever waits for another.
+//! The interval is the delay of a [`Schedule`](reattempt_core::Schedule), or the distance between calls in a layer
+//! that waits before each call. There is no clock, timer or lock here: every change is a
+//! compare-and-swap, and no thread waits for another.
 //!
 //! ```
 //! use core::time::Duration;

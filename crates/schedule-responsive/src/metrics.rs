@@ -1,9 +1,9 @@
-//! What is counted of a pace.
+//! The counters of a pace.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 
-/// What has happened since a [`Responsive`](crate::Responsive) was built.
+/// The events since a [`Responsive`](crate::Responsive) was built.
 ///
 /// Each figure is exact. They are read one after the other, so while calls are under way one may be
 /// a call ahead of another.

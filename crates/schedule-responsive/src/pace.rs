@@ -1,8 +1,7 @@
 //! The interval that all calls share, and who may move it.
 //!
-//! What flows in: the end of a call, with a note of when it was sent. What flows out: the interval,
-//! moved or not. Twenty calls refused at one moment are one piece of news, so an outcome moves the
-//! interval only if its call was sent after the last move in that direction was over.
+//! Twenty calls that are refused at one moment must move the interval once. So an outcome moves it only if its
+//! call was sent after the last move in that direction was over; each call has a note of when it was sent.
 //!
 //! There is a word for each direction, which counts its moves and has a bit that is set while one is
 //! being made. To move is to set that bit by compare-and-swap, on a count that is still the one seen
@@ -29,8 +28,8 @@ pub(crate) const ONE_SUCCESS: u64 = 1 << 1;
 pub(crate) const DOWNS: u32 = 24;
 pub(crate) const RUN: u64 = (1 << DOWNS) - 1 - MOVING;
 
-/// How much of each count a note has room for. A note would be taken for a newer one if four billion
-/// moves were made during one call.
+/// The part of each count that a note has room for. A note would be taken for a newer one after four billion
+/// moves during one call.
 pub(crate) const NOTED: u64 = u32::MAX as u64;
 
 pub(crate) struct Pace {
@@ -56,13 +55,13 @@ impl Pace {
         self.interval.load(Ordering::Acquire)
     }
 
-    /// How often it was moved up.
+    /// Returns the number of moves up.
     #[inline]
     pub(crate) fn ups(&self) -> u64 {
         self.up.load(Ordering::Acquire) >> UPS
     }
 
-    /// How often it was moved down.
+    /// Returns the number of moves down.
     #[inline]
     pub(crate) fn downs(&self) -> u64 {
         self.down.load(Ordering::Acquire) >> DOWNS

@@ -214,8 +214,8 @@ impl Responsive {
         }
     }
 
-    /// How far a move is scattered, as a share of where it leads. Default 0.3. With 0 nothing is
-    /// scattered, and no random number is drawn.
+    /// Sets the jitter of a move, as a share of the new interval. Default 0.3. With 0 there is no jitter, and no
+    /// random number is drawn.
     ///
     /// # Errors
     ///
@@ -234,7 +234,7 @@ impl Responsive {
         self.set(|rule| Rule { max_randomisation: nanos(longest), ..rule })
     }
 
-    /// How many successes in a row shorten the interval. Default 10.
+    /// Sets the number of successes in a row that shorten the interval. Default 10.
     ///
     /// # Errors
     ///
@@ -278,7 +278,7 @@ impl Responsive {
         Duration::from_nanos(self.shared.pace.turn_due(nanos(now), count(ahead)))
     }
 
-    /// What has happened so far.
+    /// Returns the counters of the events so far.
     pub fn metrics(&self) -> ResponsiveMetrics {
         let shared = &*self.shared;
         shared.counters.snapshot(shared.pace.ups(), shared.pace.downs())

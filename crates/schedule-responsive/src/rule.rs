@@ -1,4 +1,4 @@
-//! Where the interval moves to: the settings, in nanoseconds, and the arithmetic of a move.
+//! The settings, in nanoseconds, and the arithmetic of a move of the interval.
 
 use core::time::Duration;
 
@@ -37,7 +37,7 @@ impl Rule {
         threshold: 10,
     };
 
-    /// Whether a move needs a random number.
+    /// Returns `true` if a move needs a random number.
     pub(crate) fn draws(&self) -> bool {
         self.randomisation > 0.0 && self.max_randomisation > 0
     }

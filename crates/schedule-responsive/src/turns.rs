@@ -23,11 +23,11 @@ use crate::pace::{DOWNS, MOVING, NOTED, ONE_SUCCESS, Pace, RUN, UPS, drawn, repl
 use crate::rule::Rule;
 use crate::sync::{AtomicU64, Ordering};
 
-/// How late a turn may be taken without delaying the next, in nanoseconds. Timers count in
-/// milliseconds, and intervals may be shorter.
+/// The lateness of a turn that does not delay the next one, in nanoseconds. Timers count in milliseconds, and
+/// intervals may be shorter.
 const LATE: u64 = 2_000_000;
 
-/// What the rule of turns remembers; written under the claim, but for `refused` and `last`.
+/// The memory of the rule of turns; written under the claim, but for `refused` and `last`.
 pub(crate) struct Turns {
     /// The interval before the last move, if that was a step down; else 0.
     before: AtomicU64,
@@ -35,7 +35,7 @@ pub(crate) struct Turns {
     start: AtomicU64,
     /// 1 while no call has succeeded since the last refusal.
     refused: AtomicU64,
-    /// When the last turn was, in nanoseconds; 0 before the first.
+    /// The time of the last turn, in nanoseconds; 0 before the first.
     last: AtomicU64,
 }
 
@@ -51,7 +51,7 @@ impl Turns {
 }
 
 impl Pace {
-    /// When the turn after those of `ahead` other callers is due; `now` where there is no interval.
+    /// Returns the time of the turn after those of `ahead` other callers; `now` if there is no interval.
     pub(crate) fn turn_due(&self, now: u64, ahead: u64) -> u64 {
         match (self.interval(), self.turns.last.load(Ordering::Acquire)) {
             (0, _) => now,

@@ -19,13 +19,13 @@ pub struct CodeSet {
 }
 
 impl CodeSet {
-    /// Whether the code is in the set.
+    /// Returns `true` if the code is in the set.
     #[inline]
     pub const fn contains(self, code: Code) -> bool {
         self.bits & bit(code) != 0
     }
 
-    /// Whether there is no code in it.
+    /// Returns `true` if the set is empty.
     pub const fn is_empty(self) -> bool {
         self.bits == 0
     }

@@ -5,14 +5,14 @@
 pub(super) struct Decimal {
     /// The whole units; the largest `u64` stands for everything from there on.
     pub(super) units: u64,
-    /// Whether nothing was cut off.
+    /// No digit was cut off.
     pub(super) exact: bool,
 }
 
 impl Decimal {
     /// The number `text`, which obeys the grammar of JSON, in units of 10^−`places`.
     ///
-    /// What is smaller than a unit is cut off, not rounded. `None` for a number below zero.
+    /// Parses a number. Digits below one unit are cut off, not rounded. Returns `None` for numbers below zero.
     pub(super) fn parse(text: &str, places: u8) -> Option<Self> {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),

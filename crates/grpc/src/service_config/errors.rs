@@ -1,4 +1,4 @@
-//! What is wrong with a service config: all of it, each with the place where it is.
+//! The errors of a service config, each with its place in the document.
 
 use std::error::Error;
 use std::fmt;
@@ -108,12 +108,12 @@ impl ServiceConfigError {
         Self { position, ..Self::of_document("is not JSON", error) }
     }
 
-    /// Where it is, as in `methodConfig[0].retryPolicy.maxAttempts`; empty for the whole document.
+    /// Returns the place of the error, as in `methodConfig[0].retryPolicy.maxAttempts`; empty for the whole document.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// What is wrong, with the beginning of the value that is.
+    /// Returns the reason, with the beginning of the invalid value.
     pub fn reason(&self) -> &str {
         &self.reason
     }

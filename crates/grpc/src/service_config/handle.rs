@@ -1,8 +1,7 @@
 //! The service config of a channel as it stands now, changed while calls are under way.
 //!
-//! What flows in: at any time the outcome of reading a config, or word that there is none. What
-//! flows out: what is said of a method at this moment, read without a lock and without allocation,
-//! and the one throttle of the channel.
+//! The handle can be given another config, or none, at any time. Calls read the policy of a method without a lock
+//! and without allocation. The handle also holds the throttle of the channel.
 
 use std::error::Error;
 use std::fmt;
@@ -135,10 +134,10 @@ impl ServiceConfigHandle {
         Choice::clone(&self.shared.in_force.load())
     }
 
-    /// What the config in force says of a method, by its path: "/service/method"; see
+    /// Returns the policy of a method in the config in force, by its path: "/service/method". See
     /// [`ServiceConfig::for_method`].
     ///
-    /// Allocates nothing and waits for nobody. What is returned stays as it is.
+    /// Never allocates or waits. The policy returned does not change with later configs.
     ///
     /// # Errors
     ///
@@ -186,7 +185,7 @@ pub struct NoServiceConfig {
 }
 
 impl NoServiceConfig {
-    /// What was wrong with the one that was supplied last; `None` if there was none.
+    /// Returns the errors of the config that was supplied last, if any was supplied.
     pub fn errors(&self) -> Option<&ServiceConfigErrors> {
         self.errors.as_deref()
     }
@@ -202,7 +201,7 @@ impl fmt::Display for NoServiceConfig {
 }
 
 impl Error for NoServiceConfig {
-    /// What was wrong with the one that was supplied last.
+    /// Returns the errors of the config that was supplied last.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.errors.as_deref().map(|errors| errors as &(dyn Error + 'static))
     }

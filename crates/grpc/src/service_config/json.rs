@@ -32,7 +32,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// Whether a key can stand in a path as it is.
+/// Returns `true` if a key needs no quotes in a path.
 fn is_plain(key: &str) -> bool {
     (1..=MOST_SHOWN).contains(&key.len())
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
@@ -96,7 +96,7 @@ impl<'d> Node<'d, '_> {
     }
 }
 
-/// Whether a JSON value is a number, by its first character.
+/// Returns `true` if a JSON value is a number, by its first character.
 fn is_number(text: &str) -> bool {
     text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
 }

@@ -1,29 +1,29 @@
-//! What a service config says of a method.
+//! The policy of a method in a service config.
 
 use std::time::Duration;
 
 use super::CodeSet;
 
-/// What a service config says of one method, or of all methods for which it says nothing else.
+/// The policy of one method, of the methods of a service, or of all others.
 ///
-/// Where the caller says something too, the smaller limit counts (rules SC-12, SC-13), and the
-/// caller's choice whether to wait (rule DL-7).
+/// If the caller sets a limit too, the smaller one counts (rules SC-12, SC-13). The caller's choice whether to
+/// wait for a connection wins (rule DL-7).
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct MethodConfig {
     /// The most time for a call, with all its attempts and waits; 0 is a real limit.
     pub timeout: Option<Duration>,
-    /// Whether a call waits for a connection rather than fail without one.
+    /// If `true`, a call waits for a connection instead of failing without one.
     pub wait_for_ready: Option<bool>,
     /// The most bytes of a message that is sent, after its compression; 0 is a real limit.
     pub max_request_message_bytes: Option<u32>,
     /// The most bytes of a message that is received, before it is decompressed; 0 is a real limit.
     pub max_response_message_bytes: Option<u32>,
-    /// Whether attempts are repeated, and how.
+    /// The policy of retries or hedges.
     pub policy: MethodPolicy,
 }
 
-/// Whether a method's calls are retried or hedged: one of them, or neither (rule CALL-1).
+/// The policy for more attempts of a method's calls: retries, hedges, or neither (rule CALL-1).
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub enum MethodPolicy {
@@ -36,7 +36,7 @@ pub enum MethodPolicy {
     Hedging(HedgingPolicy),
 }
 
-/// When a failed attempt is followed by another one.
+/// The policy by which a failed attempt is retried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetryPolicy {
     pub(super) max_attempts: u32,
@@ -58,8 +58,8 @@ impl RetryPolicy {
         self.initial_backoff
     }
 
-    /// What no delay grows past, give or take a fifth: above 0. May be below the initial delay,
-    /// which is then cut as well (rules SC-21, BK-4).
+    /// Returns the longest delay before jitter of a fifth: above 0. It may be below the initial delay, which it
+    /// then limits too (rules SC-21, BK-4).
     pub fn max_backoff(&self) -> Duration {
         self.max_backoff
     }
@@ -76,7 +76,7 @@ impl RetryPolicy {
     }
 }
 
-/// When attempts run side by side.
+/// The policy by which attempts run at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HedgingPolicy {
     pub(super) max_attempts: u32,

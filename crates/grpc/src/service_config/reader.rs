@@ -1,7 +1,7 @@
 //! The rules of a service config, applied to a document.
 //!
-//! What flows in: the text. What flows out: the config, or every rule that is broken. A value that
-//! breaks one is noted and left out, and the reading goes on.
+//! A value that breaks a rule is recorded as an error and left out, and reading continues, so that all errors of a
+//! document are found at once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -236,7 +236,7 @@ impl Reader {
     }
 }
 
-/// What all of them are read with.
+/// The parts that all objects are read with.
 impl Reader {
     fn object<'d, 'p>(&mut self, node: &'p Node<'d, '_>) -> Option<Object<'d, 'p>> {
         let all = self.checked(node, node.members(), "an object, its keys Unicode text")?;

@@ -4,7 +4,7 @@ use reattempt_core::ConfigError;
 
 use super::decimal::Decimal;
 
-/// How retries and hedges are throttled: the size of the bucket and what a success adds to it.
+/// The throttling of retries and hedges: the size of the bucket, and the part of a token that a success adds.
 ///
 /// Both are kept in thousandths; further decimals are dropped, not rounded (rules THR-9, THR-10).
 /// The default is a bucket of 10 tokens, and 0.1 for a success.
@@ -48,12 +48,12 @@ impl Throttling {
         Self { max_tokens, token_ratio }
     }
 
-    /// What the bucket holds at most and at first, in thousandths of a token: 1 to 1000000.
+    /// Returns the size of the bucket, which starts full, in thousandths of a token: 1 to 1000000.
     pub const fn max_tokens_thousandths(self) -> u32 {
         self.max_tokens
     }
 
-    /// What a success adds, in thousandths of a token: at least 1.
+    /// Returns the addition of a success, in thousandths of a token: at least 1.
     pub const fn token_ratio_thousandths(self) -> u32 {
         self.token_ratio
     }

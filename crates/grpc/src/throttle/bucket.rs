@@ -1,8 +1,7 @@
 //! The bucket of a throttle: its tokens and its settings in one word, without a lock.
 //!
-//! What flows in: debits, credits and new settings. What flows out: whether the level is too low.
-//! Because the settings sit beside the tokens, each change, the change of settings among them, is
-//! one compare-and-swap, and no thread ever sees tokens under settings that they do not belong to.
+//! Settings and tokens share the word. Each change, also of the settings, is one compare-and-swap, and no thread
+//! sees tokens under other settings than their own.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -24,13 +23,13 @@ pub(super) struct Bucket {
     word: AtomicU64,
 }
 
-/// What the word holds, in thousandths.
+/// The contents of the word, in thousandths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Level {
     tokens: u64,
     /// The most tokens; 0 where nothing is throttled.
     max: u64,
-    /// What a success adds, at most `max`: more would only fill the bucket too.
+    /// The addition of a success, at most `max`, which fills the bucket already.
     ratio: u64,
 }
 
@@ -69,7 +68,7 @@ impl Level {
         Self { tokens: (self.tokens + self.ratio).min(self.max), ..self }
     }
 
-    /// The same part of `full`, rounded down; an older bucket that throttled nothing was full.
+    /// Returns the same part of `full`, rounded down. An older bucket that throttled nothing was full.
     fn carried_over(self, full: Self) -> Self {
         let share = (self.tokens * full.max).checked_div(self.max);
         Self { tokens: share.unwrap_or(full.max), ..full }

@@ -20,7 +20,7 @@ pub(super) fn items(text: &[u8]) -> Option<Vec<Integers<'_>>> {
     }
 }
 
-/// What is still to be read.
+/// The text that was not read yet.
 struct Text<'a>(&'a [u8]);
 
 impl<'a> Text<'a> {

@@ -45,7 +45,7 @@ pub(super) fn wait(
         })
 }
 
-/// Whether any value of this header is a zero.
+/// Returns `true` if any value of this header is zero.
 fn is_exhausted(headers: &HeaderMap, remaining: &str) -> bool {
     headers.get_all(remaining).iter().any(|value| digits(value.as_bytes().trim_ascii()) == Some(0))
 }

@@ -48,7 +48,7 @@ fn a_bare_io_error_is_judged_by_its_kind() {
     }
 }
 
-/// What fails on a connection that was there has cost the connection, unless TLS refused something.
+/// An error on an established connection has cost the connection, unless TLS refused something.
 #[cfg(feature = "hyper")]
 #[test]
 fn io_error_on_connection_is_lost() {

@@ -166,7 +166,7 @@ fn a_usual_name_stands_for_itself() {
     }
 }
 
-/// What is taken out of a head is all that is left in its buffer.
+/// The text that is taken out of a head is all that is left in its buffer.
 #[test]
 fn text_of_a_head_clears_the_rest() {
     let request = Request::get("https://one.example/").header("authorization", "secret");

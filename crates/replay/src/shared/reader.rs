@@ -1,4 +1,4 @@
-//! One reader of a shared body: its place among the frames, its coming and its going.
+//! One reader of a shared body: how it is made, cloned, cancelled and dropped.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use bytes::Bytes;
 use http_body::{Body, SizeHint};
 use parking_lot::Mutex;
 
-use super::asking::Place;
+use super::place::Place;
 use super::{NOBODY, Shared, Source, Stage, State};
-use crate::ahead::Said;
 use crate::error::BoxError;
 use crate::frames::Frames;
 use crate::memory::Allowance;
+use crate::prefetched::Prefetched;
 use crate::progress::{End, Length, Polled, Progress};
 use crate::wakers::{ReaderId, wake_all};
 use crate::watch::{ReplayWatch, Watched};
@@ -21,10 +21,10 @@ use crate::watch::{ReplayWatch, Watched};
 /// The id of the first reader.
 const FIRST: ReaderId = 0;
 
-/// How the frames of a body are kept.
+/// The way in which the frames of a body are kept.
 pub(crate) struct Keeping {
-    /// What the body gave before there was a reader.
-    pub(crate) ahead: Said,
+    /// The frames that were read before there was a reader.
+    pub(crate) prefetched: Prefetched,
     /// Data frames below this length are copied.
     pub(crate) copied_below: usize,
     /// The lengths of a first frame that may be all.
@@ -38,7 +38,7 @@ pub(crate) struct Reader<B> {
 }
 
 impl<B> Reader<B> {
-    /// The first reader of a body of this length.
+    /// Creates the first reader of a body of this length.
     pub(crate) fn new(
         source: Option<Source<B>>,
         length: Length,
@@ -47,14 +47,14 @@ impl<B> Reader<B> {
     ) -> Self {
         let mut frames = Frames::default();
         frames.join();
-        let Keeping { ahead, copied_below, may_be_all } = keeping;
+        let Keeping { prefetched, copied_below, may_be_all } = keeping;
         let mut state = State {
             source,
             ended: false,
             stage: Stage::Open,
             leader: NOBODY,
-            ahead: Said::default(),
-            ahead_charge: 0,
+            prefetched: Prefetched::default(),
+            prefetched_charge: 0,
             frames,
             allowance,
             copied_below,
@@ -69,13 +69,13 @@ impl<B> Reader<B> {
             polled: false,
             watched: None,
         };
-        state.tell_later(ahead);
+        state.store_prefetched(prefetched);
         Self::at_start(Arc::new(Shared { length, state: Mutex::new(state) }), FIRST)
     }
 
     fn at_start(shared: Arc<Shared<B>>, id: ReaderId) -> Self {
         let place =
-            Place { own: None, id, position: 0, asked: false, progress: Progress::default() };
+            Place { sole: None, id, position: 0, asked: false, progress: Progress::default() };
         Self { shared, place }
     }
 
@@ -132,7 +132,7 @@ impl<B> Reader<B> {
         self.place.progress.end
     }
 
-    /// What is still to come for this reader.
+    /// Returns the size hint of the rest for this reader.
     pub(crate) fn size_hint(&self) -> SizeHint {
         self.shared.length.less(self.place.progress.read).hint()
     }
@@ -172,10 +172,10 @@ where
     #[inline]
     pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Polled {
         let shared = &self.shared.state;
-        if self.place.own.is_some() {
-            self.place.poll_own(shared, cx)
+        if self.place.sole.is_some() {
+            self.place.poll_sole(shared, cx)
         } else {
-            self.place.poll(shared, cx)
+            self.place.poll_frame(shared, cx)
         }
     }
 }
@@ -198,8 +198,8 @@ impl<B> Reader<B> {
             freed = frames.frames.leave(self.place.position, &mut frames.allowance);
             state.give_back(freed.as_ref());
             own = state.lone.take_if(|(id, _)| *id == self.place.id);
-            // The source may hold no other waker than the one of this reader's task: those who wait
-            // with it have to poll the source again.
+            // The source may hold only the waker of this reader's task, so the others that wait must poll
+            // the source again.
             if let (true, Some(wakers)) = (self.place.asked, &state.wakers) {
                 wake = wakers.take_all_but(None);
             }
@@ -216,7 +216,7 @@ impl<B> Reader<B> {
 impl<B> Drop for Reader<B> {
     #[inline]
     fn drop(&mut self) {
-        // If nobody is left to be told, what is kept goes with the state.
+        // The last reader drops the state with everything in it.
         if Arc::strong_count(&self.shared) > 1 {
             self.leave();
         }

@@ -1,4 +1,13 @@
-//! How a reader comes by its next frame: kept, or fresh from the caller's body.
+//! The next frame of a reader: one that was kept, or a fresh one from the caller's body.
+//!
+//! | case | function |
+//! |---|---|
+//! | the reader alone polls for fresh frames, which are kept for others | `poll_frame` (fast path), `poll_leader_slow` |
+//! | the frame was kept | `poll_kept` |
+//! | the reader is the last one | `poll_sole` |
+//! | every other case | `poll_any`, which polls the source in `poll_source` |
+//!
+//! Each path with a fresh answer ends in `finish_poll`.
 
 use std::task::{Context, Poll};
 
@@ -7,7 +16,7 @@ use http_body::{Body, Frame};
 use parking_lot::{Mutex, MutexGuard};
 use sync_wrapper::SyncWrapper;
 
-use super::own::Own;
+use super::sole_reader::SoleReader;
 use super::{NOBODY, Stage, State};
 use crate::error::BoxError;
 use crate::frames::Next;
@@ -17,15 +26,15 @@ use crate::progress::{
 };
 use crate::wakers::{Afterwards, ReaderId};
 
-/// Where a reader stands.
+/// The position of one reader.
 pub(super) struct Place<B> {
-    /// The body, once this reader has it to itself.
-    pub(super) own: Option<SyncWrapper<Box<Own<B>>>>,
+    /// The rest of the body, once this is its only reader.
+    pub(super) sole: Option<SyncWrapper<Box<SoleReader<B>>>>,
     pub(super) progress: Progress,
     pub(super) id: ReaderId,
     /// Frames read so far, while they are counted: as long as the body is shared.
     pub(super) position: u64,
-    /// It has asked for a fresh frame, so that it counts among those that may wait.
+    /// This reader has polled for a fresh frame and counts among those that may wait.
     pub(super) asked: bool,
 }
 
@@ -34,60 +43,60 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    /// The next frame of a shared body. What nearly every frame does is written out here, in as few
-    /// steps as may be: the leader's fresh data is kept, returned, and nobody is told.
+    /// Polls a shared body. The fast path, written out here, keeps and returns fresh data of the leader and
+    /// wakes no reader.
     #[inline(never)]
-    pub(super) fn poll(&mut self, shared: &Mutex<State<B>>, cx: &mut Context<'_>) -> Polled {
+    pub(super) fn poll_frame(&mut self, shared: &Mutex<State<B>>, cx: &mut Context<'_>) -> Polled {
         let mut guard = shared.lock();
         let state = &mut *guard;
         if state.leader != self.id {
-            return self.again(guard, cx);
+            return self.poll_kept(guard, cx);
         }
-        let Some(source) = &mut state.source else { return self.next(guard, cx) };
+        let Some(source) = &mut state.source else { return self.poll_any(guard, cx) };
         let unless_it_panics = Panicked { stage: &mut state.stage, leader: &mut state.leader };
         let polled = source.as_mut().poll_frame(cx);
         let ended = source.is_end_stream();
         state.ended = ended;
         std::mem::forget(unless_it_panics);
-        // Asked by itself first, which leaves the frame where it is: half as many moves.
+        // This test leaves the frame where it is, which halves the moves of a frame.
         if ended || !is_data(&polled) {
-            return self.led(guard, cx, polled);
+            return self.poll_leader_slow(guard, cx, polled);
         }
         let data = match data_of(polled) {
             Ok(data) => data,
-            Err(other) => return self.led(guard, cx, other),
+            Err(other) => return self.poll_leader_slow(guard, cx, other),
         };
         if data.len() < state.copied_below {
             if !state.frames.append(&data) {
-                return self.led(guard, cx, Poll::Ready(Some(Ok(Frame::data(data)))));
+                return self.poll_leader_slow(guard, cx, Poll::Ready(Some(Ok(Frame::data(data)))));
             }
         } else if state.allowance.take(least_charge(data.len())) {
             state.frames.push_data(data.clone(), &mut state.allowance);
             self.position += 1;
         } else {
-            return self.led(guard, cx, Poll::Ready(Some(Ok(Frame::data(data)))));
+            return self.poll_leader_slow(guard, cx, Poll::Ready(Some(Ok(Frame::data(data)))));
         }
         self.progress.count(&data);
         self.progress.end.ended = ended;
         Poll::Ready(Some(Ok(Frame::data(data))))
     }
 
-    /// Whatever else the leader may hear from the source.
+    /// Slow path: every answer of the source to the leader that the fast path does not cover.
     #[cold]
     #[inline(never)]
-    fn led(
+    fn poll_leader_slow(
         &mut self,
         mut guard: MutexGuard<'_, State<B>>,
         cx: &mut Context<'_>,
         polled: PolledFrom<B::Error>,
     ) -> Polled {
         guard.leader = NOBODY;
-        self.answered(guard, cx, polled.map(Next::of))
+        self.finish(guard, cx, polled.map(Next::of))
     }
 
-    /// The next frame in a few steps, if it was kept and has to stay.
+    /// Returns a frame that was kept and stays, or continues as the last reader.
     #[inline(never)]
-    fn again(&mut self, mut guard: MutexGuard<'_, State<B>>, cx: &mut Context<'_>) -> Polled {
+    fn poll_kept(&mut self, mut guard: MutexGuard<'_, State<B>>, cx: &mut Context<'_>) -> Polled {
         let state = &mut *guard;
         if !state.has_cancelled(self.id)
             && let Some((data, last)) = state.frames.advance_data(self.position)
@@ -101,30 +110,30 @@ where
             return self.progress.give(data);
         }
         if state.readers == 1
-            && let Some(own) = state.hand_over(self.id, self.position)
+            && let Some(sole) = state.hand_over(self.id, self.position)
         {
             let waited = (state.lone.take(), state.wakers.take());
             let shared = MutexGuard::mutex(&guard);
             drop(guard);
             drop(waited);
-            self.own = Some(SyncWrapper::new(own));
-            return self.poll_own(shared, cx);
+            self.sole = Some(SyncWrapper::new(sole));
+            return self.poll_sole(shared, cx);
         }
-        self.next(guard, cx)
+        self.poll_any(guard, cx)
     }
 
-    /// The next frame of a body that this reader has to itself.
+    /// Polls a body whose only reader this is.
     #[inline(always)]
-    pub(super) fn poll_own(&mut self, shared: &Mutex<State<B>>, cx: &mut Context<'_>) -> Polled {
-        let Some(own) = &mut self.own else { return Poll::Ready(None) };
-        // The others are refused by now, but may be asked why the call failed.
+    pub(super) fn poll_sole(&mut self, shared: &Mutex<State<B>>, cx: &mut Context<'_>) -> Polled {
+        let Some(sole) = &mut self.sole else { return Poll::Ready(None) };
+        // Other readers cannot continue, but `source_failed` may still be called on them.
         let failed = || shared.lock().stage = Stage::Failed;
-        own.get_mut().poll_frame(&mut self.progress, cx, failed)
+        sole.get_mut().poll_frame(&mut self.progress, cx, failed)
     }
 
-    /// Whatever comes to pass.
+    /// Slow path: every case that the paths above do not cover.
     #[inline(never)]
-    fn next(&mut self, mut guard: MutexGuard<'_, State<B>>, cx: &mut Context<'_>) -> Polled {
+    fn poll_any(&mut self, mut guard: MutexGuard<'_, State<B>>, cx: &mut Context<'_>) -> Polled {
         let state = &mut *guard;
         state.polled = true;
         if self.progress.end.is_done() {
@@ -142,40 +151,40 @@ where
                 state.leader = NOBODY;
             }
             drop(guard);
-            return self.give(Some(kept.into()));
+            return self.returned(Some(kept.into()));
         }
         if !self.asked {
             self.asked = true;
             state.asking += 1;
         }
         let next = match state.stage {
-            Stage::Ahead => {
-                let said = state.ahead.tell();
-                // From now on it is kept for another reader, or it is not, like all that follows.
-                state.allowance.give_back(std::mem::take(&mut state.ahead_charge));
-                if state.ahead.is_empty() {
-                    // Should it panic, an error takes the place of what it has said.
+            Stage::Prefetched => {
+                let said = state.prefetched.pop();
+                // From now on the frame is kept like any other, or not at all.
+                state.allowance.give_back(std::mem::take(&mut state.prefetched_charge));
+                if state.prefetched.is_empty() {
+                    // If `is_end_stream` panics, an error takes the place of the answer.
                     state.stage = Stage::Asking;
                     state.ended = state.source.as_ref().is_none_or(|source| source.is_end_stream());
                     state.stage = Stage::Open;
                 }
                 said
             }
-            Stage::Open => return self.ask(guard, cx),
+            Stage::Open => return self.poll_source(guard, cx),
             Stage::Asking => Some(Next::Failed(panic_error())),
             Stage::Done | Stage::Failed => None,
         };
-        self.answered(guard, cx, Poll::Ready(next))
+        self.finish(guard, cx, Poll::Ready(next))
     }
 
-    /// Polls the source, alone or for all who wait.
-    fn ask(&mut self, mut guard: MutexGuard<'_, State<B>>, cx: &mut Context<'_>) -> Polled {
+    /// Polls the source, for this reader or for all that wait.
+    fn poll_source(&mut self, mut guard: MutexGuard<'_, State<B>>, cx: &mut Context<'_>) -> Polled {
         let state = &mut *guard;
         state.leader = NOBODY;
         let mut afterwards = Afterwards::default();
         let all = (state.asking > 1)
-            .then(|| state.wait_with_others(self.id, cx.waker(), &mut afterwards));
-        let mut ahead = None;
+            .then(|| state.register_with_others(self.id, cx.waker(), &mut afterwards));
+        let mut second = None;
         let next = match &mut state.source {
             Some(source) => {
                 let waker = all.as_ref().unwrap_or(cx.waker());
@@ -190,43 +199,44 @@ where
                     && state.may_be_all.contains(&length_of(data))
                     && let Poll::Ready(answer) = source.as_mut().poll_frame(context)
                 {
-                    ahead = Some(Next::of(answer));
+                    second = Some(Next::of(answer));
                 }
                 state.stage = Stage::Open;
                 next
             }
-            // It had said all when it was asked ahead.
+            // It ended when it was polled before a reader asked.
             None => Poll::Ready(None),
         };
         if all.is_some() {
-            state.tell_others(self.id, next.is_ready(), &mut afterwards);
+            state.finish_poll_of_all(self.id, next.is_ready(), &mut afterwards);
         }
-        self.conclude(guard, cx, next, ahead, afterwards)
+        self.finish_poll(guard, cx, next, second, afterwards)
     }
 
     #[cold]
-    fn answered(
+    fn finish(
         &mut self,
         guard: MutexGuard<'_, State<B>>,
         cx: &Context<'_>,
         next: Poll<Option<Next>>,
     ) -> Polled {
-        self.conclude(guard, cx, next, None, Afterwards::default())
+        self.finish_poll(guard, cx, next, None, Afterwards::default())
     }
 
-    /// This reader, at the end, has heard what the source says, and perhaps what it says after that.
-    fn conclude(
+    /// Keeps the answer of the source for other readers and returns it. `second` is the answer after it, if the
+    /// source was polled twice.
+    fn finish_poll(
         &mut self,
         mut guard: MutexGuard<'_, State<B>>,
         cx: &Context<'_>,
         next: Poll<Option<Next>>,
-        ahead: Option<Option<Next>>,
+        second: Option<Option<Next>>,
         mut afterwards: Afterwards,
     ) -> Polled {
         let state = &mut *guard;
         match &next {
             Poll::Pending if state.asking == 1 => {
-                state.wait_alone(self.id, cx.waker(), &mut afterwards);
+                state.register_alone(self.id, cx.waker(), &mut afterwards);
             }
             Poll::Pending => {}
             Poll::Ready(None) => state.stage = Stage::Done,
@@ -235,8 +245,8 @@ where
                     state.stage = Stage::Failed;
                 }
                 state.keep(next, self.id, &mut afterwards);
-                if let Some(answer) = ahead {
-                    state.read_ahead(answer, self.id, &mut afterwards);
+                if let Some(answer) = second {
+                    state.store_second(answer, self.id, &mut afterwards);
                 }
                 self.position = state.frames.end();
                 self.progress.end.ended = state.ended;
@@ -245,7 +255,7 @@ where
                 }
             }
         }
-        // What it still holds is not charged.
+        // The memory that it still holds is not charged.
         let over = matches!(state.stage, Stage::Done | Stage::Failed);
         let spent = if over { state.source.take() } else { None };
         if state.stage == Stage::Open
@@ -259,12 +269,12 @@ where
         drop(spent);
         afterwards.run();
         match next {
-            Poll::Ready(next) => self.give(next),
+            Poll::Ready(next) => self.returned(next),
             Poll::Pending => Poll::Pending,
         }
     }
 
-    fn give(&mut self, next: Option<Next>) -> Polled {
+    fn returned(&mut self, next: Option<Next>) -> Polled {
         let last = match next {
             Some(Next::Data(data)) => return self.progress.give(data),
             Some(Next::Other(frame)) => return Poll::Ready(Some(Ok(*frame))),
@@ -276,8 +286,7 @@ where
     }
 }
 
-/// What becomes of the source that the leader asks, should it panic. Only then is this dropped, so
-/// that every other frame does without the notes that would say the same.
+/// A guard that notes a panic of the source on the fast path. Only a panic drops it.
 struct Panicked<'a> {
     stage: &'a mut Stage,
     leader: &'a mut ReaderId,
@@ -291,7 +300,7 @@ impl Drop for Panicked<'_> {
 }
 
 impl<B> State<B> {
-    /// A reader at the end has read one more frame: keeps it if another reader needs it.
+    /// Keeps the frame that a reader at the end has just got, if another reader needs it.
     fn keep(&mut self, next: &Next, reader: ReaderId, afterwards: &mut Afterwards) {
         if self.readers == 1 {
             self.frames.pass();

@@ -1,4 +1,4 @@
-//! What the last reader of a body takes out of the shared state, to go on without a lock.
+//! The rest of a body in the hands of its last reader, which needs no lock.
 
 use std::task::{Context, Poll};
 
@@ -12,32 +12,36 @@ use crate::memory::Allowance;
 use crate::progress::{self, Polled, Progress};
 use crate::wakers::ReaderId;
 
-/// The rest of a body, in the hands of one reader.
-pub(super) struct Own<B> {
-    /// The caller's body, once nothing is to be read before it.
+/// The rest of a body, taken out of the shared state by its last reader.
+pub(super) struct SoleReader<B> {
+    /// The caller's body, once all kept frames are returned.
     source: Option<Source<B>>,
-    /// What was kept for the reader. Empty for one that was ahead of all the others.
+    /// The frames that were kept for the reader. Empty for one that was ahead of all others.
     frames: Remaining,
     allowance: Allowance,
-    /// What follows on the frames; `None` if nothing does.
+    /// The caller's body after those frames; `None` after its end.
     following: Option<Source<B>>,
-    /// Nothing does, and the source had said so with its last frame.
+    /// Nothing follows the last of those frames, as the body told with it.
     ended: bool,
 }
 
 impl<B> State<B> {
-    /// Everything, for a reader that is the only one there will ever be: no other can go on, and the
-    /// first frame is gone.
+    /// Takes everything out for a reader that will always be the only one: no other can continue, and the
+    /// first frame is gone, so that none can be made.
     #[cold]
-    pub(super) fn hand_over(&mut self, reader: ReaderId, position: u64) -> Option<Box<Own<B>>> {
+    pub(super) fn hand_over(
+        &mut self,
+        reader: ReaderId,
+        position: u64,
+    ) -> Option<Box<SoleReader<B>>> {
         let alone = self.readers == 1 && !self.has_cancelled(reader);
         let gone = position > 0 && position == self.frames.start();
         if !alone || !gone || !matches!(self.stage, Stage::Open | Stage::Done) {
             return None;
         }
-        // One that has said all stays where it is, for here it cannot be dropped.
+        // A body after its end stays, because dropping it under the lock may run foreign code.
         let following = if self.stage == Stage::Open { self.source.take() } else { None };
-        Some(Box::new(Own {
+        Some(Box::new(SoleReader {
             source: None,
             frames: self.frames.hand_over(&mut self.allowance),
             allowance: self.allowance.hand_over(),
@@ -47,7 +51,7 @@ impl<B> State<B> {
     }
 }
 
-impl<B> Own<B>
+impl<B> SoleReader<B>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -61,20 +65,20 @@ where
     ) -> Polled {
         match &mut self.source {
             Some(source) => progress.ask(source.as_mut(), cx, failed),
-            None => self.again(progress, cx, failed),
+            None => self.poll_kept(progress, cx, failed),
         }
     }
 
-    /// What was kept, then what follows on it.
+    /// Returns the kept frames, then those of the caller's body.
     #[inline(never)]
-    fn again(
+    fn poll_kept(
         &mut self,
         progress: &mut Progress,
         cx: &mut Context<'_>,
         failed: impl FnOnce(),
     ) -> Polled {
         let Some((kept, charge)) = self.frames.next() else {
-            return self.follow(progress, cx, failed);
+            return self.poll_following(progress, cx, failed);
         };
         progress.end.ended = self.ended && self.frames.is_empty();
         self.allowance.give_back(charge);
@@ -86,7 +90,7 @@ where
     }
 
     #[cold]
-    fn follow(
+    fn poll_following(
         &mut self,
         progress: &mut Progress,
         cx: &mut Context<'_>,

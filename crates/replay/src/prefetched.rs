@@ -1,5 +1,8 @@
-//! The frames of a body that were read before a reader asked for them. In flows a body in memory, before
-//! it has readers; out flows its only frame, or else what the readers are to get first.
+//! Frames that were read from a body before a reader asked for them.
+//!
+//! A body in memory is polled when its first reader is made. If it consists of one frame, each reader gets
+//! that frame by reference and nothing is shared. Otherwise the frames read so far are stored here, and the
+//! readers get them first.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -11,9 +14,9 @@ use crate::error::BoxError;
 use crate::frames::Next;
 use crate::memory::least_charge;
 
-/// What a body has said to nobody yet: nothing, one answer, or a frame and what followed on it.
+/// Up to two answers of a body that no reader has got yet: a frame or the end, and what followed a frame.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct Prefetched {
     first: Option<Answer>,
     second: Option<Next>,
 }
@@ -21,20 +24,19 @@ pub(super) struct Said {
 /// A frame, or the end.
 type Answer = Option<Next>;
 
-impl Said {
+impl Prefetched {
     pub(super) fn once(answer: Answer) -> Self {
         Self { first: Some(answer), second: None }
     }
 
-    /// Asks a body in memory, of this length if it is known, for its first frame. Returns its data if
-    /// that is all there is.
+    /// Polls a body in memory, of this length if it is known. Returns its data if it consists of one frame.
     #[inline]
-    pub(super) fn ask<B>(mut body: Pin<&mut B>, length: Option<u64>) -> Result<Bytes, Self>
+    pub(super) fn poll_body<B>(mut body: Pin<&mut B>, length: Option<u64>) -> Result<Bytes, Self>
     where
         B: Body<Data = Bytes>,
         B::Error: Into<BoxError>,
     {
-        // Whoever asks next leaves the waker that counts.
+        // No reader waits yet; the first one that polls leaves its own waker.
         let mut context = Context::from_waker(Waker::noop());
         let Poll::Ready(first) = body.as_mut().poll_frame(&mut context) else {
             return Err(Self::default());
@@ -61,7 +63,7 @@ impl Said {
         self.first.is_none()
     }
 
-    /// What the data that is still to be told is charged with.
+    /// Returns the charge for the data that is stored here.
     pub(super) fn charge(&self) -> usize {
         let all = self.first.iter().flatten().chain(&self.second);
         let charge = |next: &Next| match next {
@@ -71,8 +73,8 @@ impl Said {
         all.map(charge).fold(0, usize::saturating_add)
     }
 
-    /// The next answer, which is told now.
-    pub(super) fn tell(&mut self) -> Answer {
+    /// Takes the next answer.
+    pub(super) fn pop(&mut self) -> Answer {
         let next = self.second.take().map(Some);
         std::mem::replace(&mut self.first, next).flatten()
     }

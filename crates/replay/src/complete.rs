@@ -1,9 +1,9 @@
-//! A body that is known in full from the start: nothing at all, or one buffer. Every reader
-//! holds it itself, and so there is nothing for them to share: no lock is taken, and no place is
-//! needed to meet at.
+//! Bodies that are complete when their first reader is made: empty ones, and those of one buffer.
 //!
-//! A buffer is charged to the memory once, to the reader that was made last: a clone takes the
-//! charge over from the reader it was made of, since one of the two is sent and the other set aside.
+//! Each reader holds the whole body. Readers share nothing, so no lock is taken and nothing is allocated.
+//!
+//! A buffer is charged to the memory once, to the reader that was made last. A clone takes the charge over
+//! from its original, because one of the two is sent and the other is set aside.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
@@ -16,41 +16,41 @@ use crate::memory::ReplayMemory;
 use crate::memory::least_charge;
 use crate::progress::Polled;
 
-/// One reader of a body that is known in full.
-pub(super) enum Held {
+/// One reader of a complete body.
+pub(super) enum Complete {
     /// At its end when it was made.
     Empty(SizeHint),
-    Whole(Whole),
+    Buffer(OneBuffer),
 }
 
-impl Held {
+impl Complete {
     #[inline]
     pub(super) fn try_clone(&self) -> Option<Self> {
         match self {
-            Held::Empty(hint) => Some(Held::Empty(*hint)),
-            Held::Whole(whole) => whole.try_clone().map(Held::Whole),
+            Complete::Empty(hint) => Some(Complete::Empty(*hint)),
+            Complete::Buffer(whole) => whole.try_clone().map(Complete::Buffer),
         }
     }
 
     pub(super) fn is_replayable(&self) -> bool {
         match self {
-            Held::Empty(_) => true,
-            Held::Whole(whole) => whole.data.is_some(),
+            Complete::Empty(_) => true,
+            Complete::Buffer(whole) => whole.data.is_some(),
         }
     }
 
-    /// The buffer, if there is one and it was not given out.
+    /// Returns the buffer, unless this reader has returned it as a frame.
     pub(super) fn data(&self) -> Option<&Bytes> {
         match self {
-            Held::Empty(_) => None,
-            Held::Whole(whole) => whole.data.as_ref(),
+            Complete::Empty(_) => None,
+            Complete::Buffer(whole) => whole.data.as_ref(),
         }
     }
 
     pub(super) fn poll_frame(&mut self) -> Polled {
         let data = match self {
-            Held::Empty(_) => None,
-            Held::Whole(whole) => whole.give_out(),
+            Complete::Empty(_) => None,
+            Complete::Buffer(whole) => whole.give_out(),
         };
         Poll::Ready(data.map(|data| Ok(Frame::data(data))))
     }
@@ -58,40 +58,40 @@ impl Held {
     #[inline]
     pub(super) fn is_end_stream(&self) -> bool {
         match self {
-            Held::Empty(_) => true,
-            Held::Whole(whole) => whole.data.is_none(),
+            Complete::Empty(_) => true,
+            Complete::Buffer(whole) => whole.data.is_none(),
         }
     }
 
     #[inline]
     pub(super) fn size_hint(&self) -> SizeHint {
         match self {
-            Held::Empty(hint) => *hint,
-            Held::Whole(whole) => whole.size_hint(),
+            Complete::Empty(hint) => *hint,
+            Complete::Buffer(whole) => whole.size_hint(),
         }
     }
 
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Held::Empty(_) => "empty",
-            Held::Whole(_) => "kept",
+            Complete::Empty(_) => "empty",
+            Complete::Buffer(_) => "kept",
         }
     }
 }
 
 /// One reader of a body of one buffer.
-pub(super) struct Whole {
-    /// `None` once it was given out.
+pub(super) struct OneBuffer {
+    /// `None` once it was returned as a frame.
     data: Option<Bytes>,
-    /// The body has said how long it is.
+    /// The size hint of the body was exact.
     told: bool,
     memory: ReplayMemory,
-    /// This reader holds the charge, and so the buffer. Guards no other data, hence `Relaxed`.
+    /// This reader holds the charge. It guards no other data, so `Relaxed` suffices.
     charged: AtomicBool,
 }
 
-impl Whole {
-    /// The first reader of `data`. The buffer comes back if the memory has no room for it.
+impl OneBuffer {
+    /// Creates the first reader of `data`. Returns the buffer if the memory has no room for it.
     #[inline]
     pub(super) fn new(data: Bytes, told: bool, limits: &ReplayLimits) -> Result<Self, Bytes> {
         match limits.take(least_charge(data.len())) {
@@ -102,12 +102,12 @@ impl Whole {
         }
     }
 
-    /// Another reader, if this one has not given the buffer out.
+    /// Returns another reader, unless this one has returned the buffer as a frame.
     #[inline]
     fn try_clone(&self) -> Option<Self> {
         let data = self.data.as_ref()?;
-        // Whoever has handed its charge over before takes a new one if there is room; if not, the
-        // buffer is charged to the reader that was made then.
+        // A reader whose charge went to an earlier clone takes a new one if there is room. If not, the
+        // buffer stays charged to that clone.
         let charged = self.charged.swap(false, Ordering::Relaxed)
             || self.memory.take(least_charge(data.len()));
         Some(Self {
@@ -118,7 +118,7 @@ impl Whole {
         })
     }
 
-    /// What the body said, or would have said by now.
+    /// Returns the size hint of the rest, exact if that of the body was exact.
     #[inline]
     fn size_hint(&self) -> SizeHint {
         if !self.told {
@@ -142,7 +142,7 @@ impl Whole {
     }
 }
 
-impl Drop for Whole {
+impl Drop for OneBuffer {
     #[inline]
     fn drop(&mut self) {
         self.give_charge_back();
