@@ -13,8 +13,7 @@ use tower::BoxError;
 use crate::call::clock;
 use crate::{PaceRefused, TimedOut};
 
-/// The inner service's own error type; no time limit interrupts an attempt. The
-/// default, but for gRPC.
+/// The inner service's own error type; no time limit interrupts an attempt. The default of HTTP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnError;
 
@@ -23,7 +22,7 @@ pub struct OwnError;
 pub struct BoxedError;
 
 /// The inner service's own error type. The protocol answers a call whose deadline passes, or whose
-/// connection is lost. The default of gRPC, whose answers are DEADLINE_EXCEEDED and UNAVAILABLE.
+/// connection is lost. The default of protocols that have such an answer.
 ///
 /// A time limit for each attempt does not interrupt here: that takes [`BoxedError`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

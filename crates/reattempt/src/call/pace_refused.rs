@@ -7,8 +7,8 @@ use std::time::Duration;
 /// A call that a [`PaceLayer`](crate::PaceLayer) turned away; nothing of it was sent.
 ///
 /// It is found inside the boxed error of a layer with
-/// [`boxed_errors`](crate::PaceLayer::boxed_errors), and in the extensions of the answer that a layer for
-/// gRPC gives in its place. A retry layer outside sends such a call again, unless its deadline ended it.
+/// [`boxed_errors`](crate::PaceLayer::boxed_errors), and in the extensions of the answer that a protocol
+/// gives in its place. A retry layer outside sends such a call again, unless its deadline ended it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaceRefused {
     pub(crate) reason: PaceRefusal,

@@ -26,8 +26,7 @@ pub struct Report {
 pub struct AttemptReport {
     /// The attempt's number, from 1.
     pub number: u32,
-    /// `true` if it replaced an attempt with the same number that was not processed (gRPC's
-    /// transparent retry).
+    /// `true` if it replaced an attempt with the same number that was not processed.
     pub replacement: bool,
     /// The time of its end, counted from the moment the call was first found to need time: from its first
     /// poll, for all that waits for a server.
@@ -59,6 +58,19 @@ pub enum AttemptOutcome {
 }
 
 impl Report {
+    /// Returns the report of a response; `None` if its first attempt succeeded.
+    ///
+    /// ```
+    /// use reattempt::Report;
+    ///
+    /// fn attempts<B>(response: &http::Response<B>) -> usize {
+    ///     Report::of(response).map_or(1, |report| report.attempts().len())
+    /// }
+    /// ```
+    pub fn of<B>(response: &http::Response<B>) -> Option<&Self> {
+        response.extensions().get()
+    }
+
     /// Returns the attempts in order. Of more than 64 it has the first and the last 32.
     pub fn attempts(&self) -> &[AttemptReport] {
         &self.attempts

@@ -81,7 +81,8 @@ impl HedgePolicy<Grpc> {
 
 impl PaceLayer<Grpc> {
     /// Paces gRPC calls: throttled is RESOURCE_EXHAUSTED, where it is among the headers of a response
-    /// that has no messages. A status after messages passes unseen, and the call counts as a success.
+    /// that has no messages. A call that cannot wait is answered RESOURCE_EXHAUSTED, or DEADLINE_EXCEEDED for
+    /// a deadline. A status after messages passes unseen, and the call counts as a success.
     pub fn grpc(pace: Responsive) -> Self {
         Self::with(pace, Grpc::new())
     }

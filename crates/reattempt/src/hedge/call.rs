@@ -20,7 +20,7 @@ use tower_service::Service;
 
 use super::HedgePolicy;
 use super::running::{Readying, Running};
-use super::service::Shared;
+use super::shared::Shared;
 use super::stopwatch::Stopwatch;
 use crate::call::clock;
 use crate::call::random::CallRandom;

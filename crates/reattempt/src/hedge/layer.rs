@@ -3,6 +3,7 @@
 use tower_layer::Layer;
 
 use super::{Hedge, HedgePolicy};
+use crate::protocol::Protocol;
 
 /// Wraps a client in hedging: a call that takes long is sent again, and the first response that is not
 /// worth another attempt wins.
@@ -14,8 +15,9 @@ use super::{Hedge, HedgePolicy};
 ///   in spring is the median in an outage.
 /// - **Requests are carried out more than once, at the same time.** Over HTTP only GET, HEAD, OPTIONS
 ///   and TRACE are hedged, unless [`idempotent_methods`](HedgePolicy::idempotent_methods) or
-///   [`CallOptions::repeatable`](crate::CallOptions::repeatable) says otherwise. **Over gRPC every
-///   method is** (rule HG-14): put this layer only in front of methods that may run more than once.
+///   [`CallOptions::repeatable`](crate::CallOptions::repeatable) says otherwise. **A protocol that
+///   cannot tell its methods apart hedges all of them** (rule HG-14): put this layer only in front of methods
+///   that may run more than once.
 /// - A loser is cancelled, not undone: the server may carry it out to its end.
 ///
 /// # Order of layers
@@ -28,8 +30,8 @@ use super::{Hedge, HedgePolicy};
 /// retried is then a set of hedged ones, the retry comes when the whole set has failed, and the delay of
 /// the back-off is no slowness to be hedged against. The other way round every hedge is a call with
 /// retries of its own, and a back-off of the first attempt starts a hedge. Either way the attempts multiply: two in
-/// each are four. gRPC's own rules know no retry on top of hedging (rules CALL-1, HG-9); use one of the
-/// two there. [`CallOptions`](crate::CallOptions) in a request speak to both.
+/// each are four. Use one of the two where a protocol's rules have no retry on top of hedging (rules CALL-1,
+/// HG-9). [`CallOptions`](crate::CallOptions) in a request speak to both.
 ///
 /// One budget for both stands in the retry policy as it is, and in the hedge policy as
 /// [`SpendOnly`](reattempt_core::SpendOnly): else a success would be credited by both, and a failure
@@ -88,6 +90,13 @@ impl<P> HedgeLayer<P> {
     /// Hedges as `policy` says.
     pub fn new(policy: P) -> Self {
         Self { policy }
+    }
+}
+
+impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
+    /// Returns the layer that hedges with this policy.
+    pub fn into_layer(self) -> HedgeLayer<Self> {
+        HedgeLayer::new(self)
     }
 }
 

@@ -3,7 +3,7 @@
 //! **It multiplies load.** Each hedge is one more request to a server that may be slow because of its load.
 //! The budget must grant each hedge, and a delay that follows the running quantile bounds their number.
 //! **The server may process a request several times at once.** So over HTTP only safe methods are hedged
-//! unless the caller allows others. Over gRPC every method that passes through the layer is hedged.
+//! unless the caller allows others. A protocol that cannot tell its methods apart hedges all.
 //!
 //! The outcome of the winning attempt is passed on unchanged. [`HedgeCall`](reattempt_core::HedgeCall) decides what follows
 //! an event; the rest carries it out.
@@ -18,6 +18,7 @@ mod report;
 mod running;
 mod send;
 mod service;
+mod shared;
 mod stopwatch;
 
 pub use extended::Extended;
@@ -27,4 +28,5 @@ pub use layer::HedgeLayer;
 pub use policy::HedgePolicy;
 pub use report::HedgeReport;
 pub use service::Hedge;
-pub(crate) use service::{Shared as HedgeShared, begin};
+pub(crate) use service::begin;
+pub(crate) use shared::Shared as HedgeShared;

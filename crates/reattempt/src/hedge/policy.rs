@@ -14,7 +14,7 @@ use crate::error_mode::BoxedError;
 use crate::protocol::{Http, Protocol};
 use crate::{CallOptions, Event, Observer};
 
-/// The most attempts that a policy allows, whatever it is told: the cap of gRPC clients (rule CALL-8).
+/// The most attempts that a policy allows, whatever is set (rule CALL-8).
 pub(super) const MOST_ATTEMPTS: u32 = 5;
 
 /// How calls are hedged.
@@ -29,7 +29,7 @@ pub(super) const MOST_ATTEMPTS: u32 = 5;
 /// attempt (a failure of the request's own body ends the call). When all have failed the caller gets what
 /// came last. The losers are dropped before the winner is handed out.
 ///
-/// A server that asks for a wait (gRPC's pushback, HTTP's `Retry-After`) puts the next attempt off for
+/// A server that asks for a wait (HTTP's `Retry-After`, say) puts the next attempt off for
 /// that long; one that asks for no retry stops all further ones, and those under way go on.
 ///
 /// A refused response is thrown away before anything is waited for, because the next attempt may need the
@@ -48,7 +48,7 @@ pub(super) const MOST_ATTEMPTS: u32 = 5;
 /// | `max_attempts` | 2 | so that this is all the load that slowness adds |
 /// | `max_elapsed` | 30 s | past that nobody waits for the answer |
 /// | `max_server_delay` | 60 s | a server that asks for more is better left alone |
-/// | budget | HTTP: [`RetryBudget::cautious`] for each destination; gRPC: none | errors bring hedges forward, and the quantile does not bound those |
+/// | budget | [`RetryBudget::cautious`] for each destination | errors bring hedges forward, and the quantile does not bound those |
 ///
 /// ```
 /// use std::time::Duration;
@@ -205,7 +205,7 @@ where
     }
 
     /// The longest delay a server may ask for by `Retry-After`; asked for more, no further attempt is
-    /// made. Default 60 s. gRPC's pushback has no such limit (rule PB-4).
+    /// made. Default 60 s. An exact delay, which is no minimum, has no such limit (rule PB-4).
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.limits.max_server_delay = delay)
     }
@@ -223,9 +223,8 @@ where
 
     /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) end the
     /// whole call with a [`TimedOut`](crate::TimedOut) (rule HG-11). A call whose deadline has passed
-    /// already is not sent. Without it a deadline over HTTP only
-    /// keeps further attempts from being sent, for the error type is the inner service's; over gRPC it
-    /// ends the call with an answer that says so. Needed for inner services whose error is a `BoxError`
+    /// already is not sent. Without it a deadline only keeps further attempts from being sent, because the error
+    /// type is the inner service's own; a protocol with an answer for it ends the call with that. Needed for inner services whose error is a `BoxError`
     /// already.
     pub fn boxed_errors(self) -> HedgePolicy<K, B, BoxedError> {
         HedgePolicy::of(self.into_settings())

@@ -1,7 +1,7 @@
 //! The service.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use reattempt_core::{Budget, StopReason};
@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::call::{AnswerOf, Call, CallStart, timed_out};
+use super::shared::Shared;
 use super::{Extended, HedgeFuture, HedgePolicy, Hedgeable};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Origin, Replay};
@@ -23,24 +24,6 @@ pub struct Hedge<S, P = HedgePolicy> {
     inner: S,
     shared: Arc<Shared<S, P>>,
     options: Option<CallOptions>,
-}
-
-/// The state that all clones of a [`Hedge`] share with the calls under way.
-pub(crate) struct Shared<S, P> {
-    pub(crate) policy: P,
-    /// The service that each hedge clones, so that a call without hedges clones nothing. The lock is there
-    /// because a service need not be `Sync`; it is held only while the service is cloned.
-    spare: Mutex<S>,
-}
-
-impl<S: Clone, P> Shared<S, P> {
-    pub(crate) fn new(policy: P, service: S) -> Self {
-        Self { policy, spare: Mutex::new(service) }
-    }
-
-    pub(super) fn spare(&self) -> S {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
 }
 
 impl<S: Clone, P> Hedge<S, P> {

@@ -120,11 +120,11 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
                 };
                 let (policy, context) = (&self.policy, &self.context);
                 let progress = self.progress.get_or_insert_with(|| {
-                    Box::new(Progress::new(policy, context, started, DESTINATION.into()))
+                    Box::new(Progress::new(&policy.settings, context, started, DESTINATION.into()))
                 });
-                match progress.failed(policy, context, attempt) {
+                match progress.failed(&policy.settings, context, attempt) {
                     Ok(granted) => {
-                        progress.notify_retry(policy, self.number.saturating_add(1));
+                        progress.notify_retry(&policy.settings, self.number.saturating_add(1));
                         let wait =
                             granted.due.map(|due| due.saturating_duration_since(granted.now));
                         (self.notify)(&error, wait.unwrap_or_default());
@@ -182,10 +182,10 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
             Some(progress) => *progress,
             None => {
                 let started = context.started.unwrap_or_else(Instant::now);
-                Progress::new(policy, context, started, DESTINATION.into())
+                Progress::new(&policy.settings, context, started, DESTINATION.into())
             }
         };
-        progress.conclude(policy, self.number, stop, None);
+        progress.conclude(&policy.settings, self.number, stop, None);
         progress.report::<Operations>(stop)
     }
 

@@ -34,7 +34,7 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 /// | errors | a call that cannot wait |
 /// |---|---|
 /// | boxed ([`boxed_errors`](Self::boxed_errors)) | ends at once with a [`PaceRefused`](crate::PaceRefused) that names the reason |
-/// | gRPC's | is answered at once: RESOURCE_EXHAUSTED, or DEADLINE_EXCEEDED for a deadline; the answer's extensions hold the [`PaceRefused`](crate::PaceRefused) |
+/// | answered by the protocol ([`Answered`](crate::Answered)) | is answered at once; the answer's extensions hold the [`PaceRefused`](crate::PaceRefused) |
 /// | the inner service's own | cannot be turned away: services are not ready while the queue is full, and deadlines are not looked at. `LoadShed` outside makes that an error |
 ///
 /// A call that is dropped while it waits gives its turn back. Under an open load of twice what a service
@@ -46,8 +46,8 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 ///
 /// | outcome | what it does |
 /// |---|---|
-/// | HTTP 429; gRPC RESOURCE_EXHAUSTED in a response that is nothing but trailers; what a classifier calls a [`Throttled`](reattempt_core::FailureKind::Throttled) failure | up |
-/// | a success: 1xx to 3xx; gRPC OK, or a response whose status is yet to come | a step towards down; after several refusals, down |
+/// | HTTP 429; what a classifier calls a [`Throttled`](reattempt_core::FailureKind::Throttled) failure | up |
+/// | a success: 1xx to 3xx, or a response whose status is yet to come | a step towards down; after several refusals, down |
 /// | everything else: 503 and UNAVAILABLE, other 5xx, 408, 425, lost connections, timeouts; 404 and whatever else no retry mends | nothing |
 ///
 /// 503 and UNAVAILABLE are left out because they tell of an outage at least as often as of too much
@@ -69,7 +69,7 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 /// The layer goes **inside** a [`RetryLayer`](crate::RetryLayer), whose own schedule may be any:
 /// every attempt is then paced, and the delay before a retry comes on top. The wait is part of the
 /// attempt, so a limit on elapsed time does not see it coming; one that interrupts (an attempt
-/// timeout, a deadline over gRPC or with boxed errors) ends it like any attempt.
+/// timeout, a deadline with boxed errors or with an answer of the protocol) ends it like any attempt.
 ///
 /// A pace that is the *schedule* of the retry layer as well would hear of each outcome twice and make
 /// each retry wait twice. Where both are to follow one interval, put this layer **outside** and let

@@ -19,8 +19,8 @@ use crate::protocol::{ClassifyOutcome, Http};
 
 /// A client whose calls are paced, made by [`PaceLayer`](crate::PaceLayer).
 ///
-/// The error type is the inner service's own, unless errors are boxed. So is the response type, but over
-/// gRPC its body is wrapped, for the layer may answer in place of the server. Clones share the pace and
+/// The error type is the inner service's own, unless errors are boxed. So is the response type, but a
+/// protocol that may answer in place of the server wraps the body. Clones share the pace and
 /// the queue; a clone costs a clone of the inner service. So does a call that has to wait, for it takes
 /// the readied instance with it.
 ///

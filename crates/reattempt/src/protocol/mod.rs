@@ -1,6 +1,6 @@
 //! What a protocol has to say: how a request is carried over a retry, and what an outcome means.
 //!
-//! A policy holds a protocol marker ([`Http`], [`Grpc`], [`CloneRequest`]). [`Replay`] turns a request into
+//! A policy holds a protocol ([`Http`], [`CloneRequest`]). [`Replay`] turns a request into
 //! the first attempt and what is kept of it, and what is kept into further attempts; [`Origin`] is
 //! its inverse, by which the compiler finds the request type from the inner service; [`ClassifyOutcome`] reads
 //! outcomes.
@@ -44,11 +44,10 @@ pub use cloned::{CloneRequest, SavedClone};
 pub(crate) use errors::{is_refused_here, verdict_of_error};
 pub use message::{DrainBody, SavedRequest};
 pub(crate) use message::{host, wishes_of};
-#[cfg(feature = "grpc")]
 pub(crate) use setters::message_setters;
 pub use settings::Http;
 
-/// A protocol marker: [`Http`], [`Grpc`] or [`CloneRequest`]. Sealed, as are [`Replay`] and [`ClassifyOutcome`].
+/// A protocol with its settings: [`Http`] or [`CloneRequest`], for instance. Sealed, as are [`Replay`] and [`ClassifyOutcome`].
 pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     /// The head of a request, as a `before_attempt` hook may change it.
     type Head: Send + 'static;
@@ -378,7 +377,7 @@ where
 pub enum AttemptKind {
     /// One before it has failed.
     Retry,
-    /// The one before it was not processed at all, and it counts as the same (gRPC's transparent retry).
+    /// The one before it was not processed at all, and it counts as the same.
     Replacement,
     /// Those before it have not answered, or not well.
     Hedge,

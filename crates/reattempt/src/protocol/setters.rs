@@ -105,7 +105,6 @@ macro_rules! message_setters {
     };
 }
 
-#[cfg(feature = "grpc")]
 pub(crate) use message_setters;
 
 impl Http {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use reattempt_core::{Limits, Schedule, SentAt, ServerHint, StopReason, Terms};
 use tokio::time::Instant;
 
+use super::settings::Settings;
 use crate::call::random::{CallRandom, Seed};
 use crate::protocol::{NestedMarker, Protocol, RetrySafety, Wishes};
-use crate::retry::policy::Settings;
 use crate::{CallOptions, Deadline};
 
 /// The context of a call, known from its start.

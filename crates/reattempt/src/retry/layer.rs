@@ -1,9 +1,11 @@
 //! The layer.
 
+use reattempt_core::Schedule;
 use tower_layer::Layer;
 
 use super::Retry;
 use crate::RetryPolicy;
+use crate::protocol::Protocol;
 
 /// Wraps a client in retries. A wait needs a tokio runtime with its time driver on
 /// ([`RetryPolicy`]).
@@ -34,6 +36,20 @@ impl<P> RetryLayer<P> {
     /// Retries as `policy` says.
     pub fn new(policy: P) -> Self {
         Self { policy }
+    }
+}
+
+impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
+    /// Returns the layer that retries with this policy.
+    ///
+    /// ```
+    /// use reattempt::RetryPolicy;
+    /// use tower::ServiceBuilder;
+    ///
+    /// let builder = ServiceBuilder::new().layer(RetryPolicy::http().max_attempts(4).into_layer());
+    /// ```
+    pub fn into_layer(self) -> RetryLayer<Self> {
+        RetryLayer::new(self)
     }
 }
 

@@ -10,6 +10,8 @@ mod progress;
 mod schedule;
 mod send;
 mod service;
+pub(crate) mod settings;
+mod shared;
 
 pub(crate) use call_context::CallContext;
 pub use future::RetryFuture;

@@ -14,12 +14,13 @@ use tokio::time::Instant;
 
 use super::CallContext;
 use super::schedule::{CallDelays, ChosenSchedule};
+use super::settings::Settings;
 use crate::call::clock;
 use crate::call::errors::chain;
 use crate::call::random::CallRandom;
 use crate::call::report::{AttemptOutcome, AttemptReport, Report};
 use crate::protocol::Protocol;
-use crate::{CallOptions, Event, RetryPolicy};
+use crate::{CallOptions, Event};
 
 /// A call of which an attempt has failed.
 pub(crate) struct Progress<D> {
@@ -62,8 +63,8 @@ pub(crate) struct Granted {
 }
 
 impl<D: Delays> Progress<D> {
-    pub(crate) fn new<K, T, B, M>(
-        policy: &RetryPolicy<K, T, B, M>,
+    pub(crate) fn new<K, T, B>(
+        settings: &Settings<K, T, B>,
         context: &CallContext,
         started: Instant,
         destination: Cow<'_, str>,
@@ -73,10 +74,10 @@ impl<D: Delays> Progress<D> {
         T: Schedule<Delays = D>,
     {
         Self {
-            call: Call::new(&ChosenSchedule::of(&policy.settings.schedule, context)),
+            call: Call::new(&ChosenSchedule::of(&settings.schedule, context)),
             started,
             destination: destination.into(),
-            random: context.random(&policy.settings),
+            random: context.random(settings),
             // Most retries succeed.
             attempts: Vec::with_capacity(2),
             omitted: 0,
@@ -89,20 +90,20 @@ impl<D: Delays> Progress<D> {
     }
 
     /// Returns the moment after which this call waits for nothing, if there is one.
-    pub(crate) fn end<K: Protocol, T: Schedule, B, M>(
+    pub(crate) fn end<K: Protocol, T: Schedule, B>(
         &self,
-        policy: &RetryPolicy<K, T, B, M>,
+        settings: &Settings<K, T, B>,
         context: &CallContext,
     ) -> Option<Instant> {
-        let elapsed = context.limits(policy.limits()).max_elapsed;
+        let elapsed = context.limits(&settings.limits).max_elapsed;
         let latest = elapsed.map(|most| clock::later(self.started, most));
         latest.into_iter().chain(context.deadline).min()
     }
 
     /// Decides what follows a failed attempt, and notifies the observer of both.
-    pub(crate) fn failed<K, T, B, M>(
+    pub(crate) fn failed<K, T, B>(
         &mut self,
-        policy: &RetryPolicy<K, T, B, M>,
+        settings: &Settings<K, T, B>,
         context: &CallContext,
         attempt: FailedAttempt,
     ) -> Result<Granted, StopReason>
@@ -111,7 +112,6 @@ impl<D: Delays> Progress<D> {
         T: Schedule<Delays = D>,
         B: Budget,
     {
-        let settings = &*policy.settings;
         let now = attempt.now;
         let elapsed = now.saturating_duration_since(self.started);
         let deadline = context.deadline;
@@ -142,7 +142,7 @@ impl<D: Delays> Progress<D> {
         let (failure, error) = (attempt.failure, attempt.error);
         let outcome = AttemptOutcome::Failed { failure, error };
         self.record(elapsed, (attempt.number, replaced), outcome);
-        self.notify_failure(policy);
+        self.notify_failure(settings);
         match decision {
             Decision::Return(reason) => Err(reason),
             Decision::Retry { after }
@@ -206,8 +206,8 @@ impl<D: Delays> Progress<D> {
     }
 
     /// Notifies the observer of the attempt that was recorded last.
-    fn notify_failure<K: Protocol, T: Schedule, B, M>(&self, policy: &RetryPolicy<K, T, B, M>) {
-        if let Some(observer) = &policy.settings.observer
+    fn notify_failure<K: Protocol, T: Schedule, B>(&self, settings: &Settings<K, T, B>) {
+        if let Some(observer) = &settings.observer
             && let Some(last) = self.attempts.last()
         {
             let event = Event::AttemptFailed { attempt: last.number, outcome: &last.outcome };
@@ -216,12 +216,12 @@ impl<D: Delays> Progress<D> {
     }
 
     /// Notifies the observer that attempt `number` follows.
-    pub(crate) fn notify_retry<K: Protocol, T: Schedule, B, M>(
+    pub(crate) fn notify_retry<K: Protocol, T: Schedule, B>(
         &self,
-        policy: &RetryPolicy<K, T, B, M>,
+        settings: &Settings<K, T, B>,
         number: u32,
     ) {
-        if let Some(observer) = &policy.settings.observer {
+        if let Some(observer) = &settings.observer {
             let after = self.call.last_delay().unwrap_or_default();
             observer.on_event(&self.destination, &Event::WillRetry { attempt: number, after });
         }
@@ -237,9 +237,9 @@ impl<D: Delays> Progress<D> {
 
     /// Records the end of the call and notifies the observer. The end of an attempt that might have been
     /// retried is recorded already.
-    pub(crate) fn conclude<K: Protocol, T: Schedule, B, M>(
+    pub(crate) fn conclude<K: Protocol, T: Schedule, B>(
         &mut self,
-        policy: &RetryPolicy<K, T, B, M>,
+        settings: &Settings<K, T, B>,
         number: u32,
         stop: StopReason,
         error: Option<&(dyn Error + 'static)>,
@@ -252,10 +252,10 @@ impl<D: Delays> Progress<D> {
             let ended = Instant::now().saturating_duration_since(self.started);
             self.record(ended, (number, self.call.resends()), outcome);
             if stop != StopReason::Succeeded {
-                self.notify_failure(policy);
+                self.notify_failure(settings);
             }
         }
-        if let Some(observer) = &policy.settings.observer {
+        if let Some(observer) = &settings.observer {
             let none = if stop == StopReason::NotReady { 0 } else { number };
             let attempts = self.attempts.last().map_or(none, |last| last.number);
             let event = match stop {
@@ -285,8 +285,8 @@ impl<D: Delays> Progress<D> {
 
 /// Reports the end of a call to the observer and to the caller's slot. Returns the report for a response that
 /// comes after a failure.
-pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B, M>(
-    policy: &RetryPolicy<K, T, B, M>,
+pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B>(
+    settings: &Settings<K, T, B>,
     context: &CallContext,
     (number, stop): (u32, StopReason),
     progress: Option<&mut Progress<T::Delays>>,
@@ -296,7 +296,7 @@ pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B, M>(
     let slot = context.options.as_ref().and_then(CallOptions::slot);
     let failed_before = progress.is_some();
     if !failed_before && slot.is_none() {
-        let observer = policy.settings.observer.as_ref()?;
+        let observer = settings.observer.as_ref()?;
         if stop == StopReason::Succeeded {
             // The only event of a call that succeeds at once.
             observer.on_event(&destination(), &Event::Succeeded { attempts: number });
@@ -306,9 +306,9 @@ pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B, M>(
     let mut new = None;
     let progress = progress.unwrap_or_else(|| {
         let started = context.started.unwrap_or_else(Instant::now);
-        new.insert(Progress::new(policy, context, started, destination()))
+        new.insert(Progress::new(settings, context, started, destination()))
     });
-    progress.conclude(policy, number, stop, error);
+    progress.conclude(settings, number, stop, error);
     let report = progress.report::<K>(stop);
     match slot {
         Some(slot) if failed_before => {

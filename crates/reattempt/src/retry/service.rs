@@ -1,17 +1,18 @@
 //! The service.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use reattempt_core::{Budget, Schedule, SentAt};
 use tower_service::Service;
 
 use super::call::{Call, CallStart, Retrying};
+use super::shared::Shared;
 use super::{CallContext, RetryFuture};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Added, ClassifyOutcome, Origin, Protocol, Replay};
-use crate::retry::policy::Settings;
+use crate::retry::settings::Settings;
 use crate::{CallOptions, RetryPolicy};
 
 /// A client whose calls are retried.
@@ -24,38 +25,11 @@ pub struct Retry<S, P = RetryPolicy> {
     options: Option<CallOptions>,
 }
 
-/// The state that all clones of a [`Retry`] share with the calls under way.
-pub(super) struct Shared<S, P> {
-    pub(super) policy: P,
-    /// The service that the first retry of a call clones, so that a call without retries clones nothing. The
-    /// clone sends all retries of its call and is put here afterwards, so the next call's retries go on from
-    /// there. It was never readied without having sent an attempt since.
-    ///
-    /// The lock is there because a service need not be `Sync`; only a clone is made under it.
-    spare: Mutex<S>,
-}
-
-impl<S: Clone, P> Shared<S, P> {
-    /// Returns the instance for the retries of one call.
-    pub(super) fn spare(&self) -> S {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Takes back the instance that has sent the retries of a call.
-    pub(super) fn give_back(&self, service: S) {
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *spare, service);
-        // A service's destructor may make calls of its own.
-        drop(spare);
-        drop(before);
-    }
-}
-
 impl<S: Clone, P> Retry<S, P> {
     /// Wraps `inner` in retries with this policy.
     pub fn new(policy: P, inner: S) -> Self {
-        let spare = Mutex::new(inner.clone());
-        Self { inner, shared: Arc::new(Shared { policy, spare }), options: None }
+        let shared = Arc::new(Shared::new(policy, inner.clone()));
+        Self { inner, shared, options: None }
     }
 
     /// Returns a handle to this client whose calls all have these options. A request's own options have

@@ -7,6 +7,7 @@
 
 mod body;
 mod call;
+mod counted;
 mod instruments;
 mod messages;
 mod service;

@@ -11,8 +11,8 @@ use reattempt_grpc::Code;
 use tokio::time::Instant;
 use tonic::body::Body;
 
-use super::body::Counted;
 use super::call::Call;
+use super::counted::Counted;
 use super::instruments::Instruments;
 use super::messages::Messages;
 use crate::Deadline;

@@ -1,15 +1,13 @@
 //! The layer.
 
-use reattempt_grpc::{ServiceConfigHandle, Throttle};
-use reattempt_schedule_exponential::Exponential;
+use reattempt_grpc::ServiceConfigHandle;
 use tower_layer::Layer;
 
 use super::Configured;
 use crate::grpc::Grpc;
 use crate::{HedgePolicy, RetryPolicy};
 
-pub(super) type Retries = RetryPolicy<Grpc, Exponential, Throttle>;
-pub(super) type Hedges = HedgePolicy<Grpc, Throttle>;
+use super::{Hedges, Retries};
 
 /// Retries and hedges the calls of a gRPC channel as a service config says, each by its method.
 ///
@@ -133,6 +131,7 @@ impl<S: Clone> Layer<S> for ServiceConfigLayer {
     type Service = Configured<S>;
 
     fn layer(&self, inner: S) -> Configured<S> {
-        Configured::new(self, inner)
+        let policies = (self.retries.clone(), self.hedges.clone());
+        Configured::new(self.handle.clone(), self.most_attempts, policies, inner)
     }
 }

@@ -21,3 +21,9 @@ pub use reattempt_grpc::{
     ServiceConfigReader, Throttle, Throttling,
 };
 pub use service::Configured;
+
+/// The policy of the calls that a config does not hedge.
+type Retries =
+    crate::RetryPolicy<crate::Grpc, reattempt_schedule_exponential::Exponential, Throttle>;
+/// The policy of the calls that a config hedges.
+type Hedges = crate::HedgePolicy<crate::Grpc, Throttle>;

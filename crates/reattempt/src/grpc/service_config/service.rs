@@ -10,7 +10,7 @@ use reattempt_grpc::{MethodConfig, ServiceConfigHandle};
 use tower_service::Service;
 
 use super::future::ConfiguredFuture;
-use super::layer::{Hedges, Retries, ServiceConfigLayer};
+use super::{Hedges, Retries};
 use crate::call::method::{Method, MethodOverrides};
 use crate::error_mode::{Answered, ErrorMode};
 use crate::grpc::{Grpc, GrpcBody};
@@ -19,7 +19,7 @@ use crate::protocol::{Origin, Replay};
 use crate::{CallOptions, Extended, Hedgeable, Retry};
 
 /// A gRPC client whose calls are retried or hedged as a service config says; made by
-/// [`ServiceConfigLayer`].
+/// [`ServiceConfigLayer`](super::ServiceConfigLayer).
 ///
 /// The error type is the inner service's own. A clone costs a clone of the inner service and shares
 /// everything else.
@@ -40,13 +40,18 @@ struct Shared<S> {
 }
 
 impl<S: Clone> Configured<S> {
-    pub(super) fn new(layer: &ServiceConfigLayer, inner: S) -> Self {
+    pub(super) fn new(
+        handle: ServiceConfigHandle,
+        most_attempts: u32,
+        (retries, hedges): (Retries, Hedges),
+        inner: S,
+    ) -> Self {
         let shared = Shared {
-            handle: layer.handle.clone(),
-            most_attempts: layer.most_attempts,
-            hedge: Arc::new(HedgeShared::new(layer.hedges.clone(), inner.clone())),
+            handle,
+            most_attempts,
+            hedge: Arc::new(HedgeShared::new(hedges, inner.clone())),
         };
-        let retry = Retry::new(layer.retries.clone(), inner);
+        let retry = Retry::new(retries, inner);
         Self { retry, shared: Arc::new(shared), options: None }
     }
 

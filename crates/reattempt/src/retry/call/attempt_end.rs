@@ -214,9 +214,9 @@ where
             let protocol = &policy.settings.protocol;
             let destination = destination(protocol, self.kept.as_ref(), self.target.as_deref());
             let started = self.context.started.unwrap_or(now);
-            Progress::new(policy, &self.context, started, destination)
+            Progress::new(&policy.settings, &self.context, started, destination)
         });
-        let granted = match progress.failed(policy, &self.context, attempt) {
+        let granted = match progress.failed(&policy.settings, &self.context, attempt) {
             Ok(granted) => granted,
             Err(stop) => {
                 if stop == StopReason::Permanent && responded {
@@ -245,7 +245,7 @@ where
         let Some(progress) = retrying.progress else { return };
         if !granted.replaces {
             self.number = self.number.saturating_add(1);
-            progress.notify_retry(policy, self.number);
+            progress.notify_retry(&policy.settings, self.number);
         }
         let (drain, refused) = match result {
             Ok(response) => {
@@ -260,7 +260,7 @@ where
         if refused.is_some() && (M::INTERRUPTS || policy.settings.hook.is_some()) {
             *retrying.refused = refused;
         }
-        let end = progress.end(policy, &self.context);
+        let end = progress.end(&policy.settings, &self.context);
         let drained = clock::later(granted.now, policy.settings.drain_time);
         let bounds = Bounds { drain: end.map_or(drained, |end| drained.min(end)), ready: end };
         retrying.preparation.begin(drain, granted, bounds);

@@ -12,8 +12,8 @@ use crate::call::finish::Finish;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 use crate::retry::Progress;
-use crate::retry::policy::Settings;
 use crate::retry::progress::conclude;
+use crate::retry::settings::Settings;
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where
@@ -214,7 +214,7 @@ where
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
         let progress = retrying.and_then(|retrying| retrying.progress.as_mut());
         let end = (self.number, stop);
-        conclude(policy, &self.context, end, progress, destination, error)
+        conclude(&policy.settings, &self.context, end, progress, destination, error)
     }
 }
 

@@ -18,11 +18,11 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::preparation::{Hooked, Preparation};
-use super::service::Shared;
+use super::shared::Shared;
 use super::{CallContext, Progress};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Added, ClassifyOutcome, NestedMarker, Protocol, Replay};
-use crate::retry::policy::Settings;
+use crate::retry::settings::Settings;
 use crate::{AttemptContext, CallOptions, Deadline, RefusedResponse, RetryPolicy};
 
 /// The state of a call.

@@ -6,17 +6,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::HeaderMap;
 use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, Limits, Schedule, Verdict};
 use reattempt_schedule_exponential::Exponential;
 
-use crate::call::finish::Client;
-use crate::call::hook::BeforeAttempt;
 use crate::call::random::Seed;
 use crate::error_mode::BoxedError;
 use crate::protocol::{CloneRequest, Http, Protocol};
-use crate::{AttemptContext, CallOptions, Event, Observer};
+use crate::{AttemptContext, Event, Observer};
 
 mod profile;
 mod stock;
@@ -24,6 +21,7 @@ mod stock;
 pub use profile::Profile;
 pub use stock::StockDelay;
 
+use super::settings::Settings;
 use stock::StockCall;
 
 /// How calls are retried.
@@ -70,33 +68,6 @@ where
     pub(crate) settings: Arc<Settings<K, D, B>>,
     pub(crate) stock: StockCall<D::Delays>,
     mode: PhantomData<fn() -> M>,
-}
-
-/// What all clones of a policy share.
-pub(crate) struct Settings<K: Protocol, D, B> {
-    pub(crate) protocol: K,
-    pub(crate) schedule: D,
-    pub(crate) budget: B,
-    pub(crate) limits: Limits,
-    pub(crate) attempt_timeout: Option<Duration>,
-    pub(crate) drain_time: Duration,
-    pub(crate) hook: Option<Arc<dyn BeforeAttempt<K::Head>>>,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
-    pub(crate) seed: Option<Seed>,
-    pub(crate) nested: bool,
-    pub(crate) clone_per_call: bool,
-    /// Whether the budget is given the beginning of each call.
-    pub(crate) counts_calls: bool,
-    /// `true` if nothing is set that each call needs before its first attempt.
-    pub(crate) plain: bool,
-}
-
-impl<K: Protocol, D: Schedule, B: Budget> Settings<K, D, B> {
-    /// Returns `true` if nothing depends on the outcome of a call that is not retried.
-    #[inline]
-    pub(crate) fn learns_nothing(&self) -> bool {
-        self.observer.is_none() && self.schedule.is_stateless() && self.budget.is_full()
-    }
 }
 
 impl RetryPolicy {
@@ -261,7 +232,7 @@ where
     /// An attempt that takes longer is dropped and counts as a timeout, retried where the request may
     /// be repeated. The call's error becomes tower's `BoxError`, with a [`TimedOut`](crate::TimedOut)
     /// inside when the last attempt timed out; a [`Deadline`](crate::Deadline) then interrupts too, also
-    /// over gRPC with an error in place of an answer.
+    /// with an error in place of a protocol's answer.
     ///
     /// It does not cover a body that stalls after the head. Over HTTP/2 a retry uses the connection of the
     /// attempt that timed out, which may have stalled. The page on the order of layers in the crate
@@ -273,7 +244,7 @@ where
     }
 
     /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) interrupt
-    /// an attempt. A call whose deadline has passed already is not sent. Over gRPC it does so anyway, with an answer that says so in place of an error. Needed
+    /// an attempt. A call whose deadline has passed already is not sent. A protocol with an answer for it does so anyway, with that answer in place of an error. Needed
     /// for inner services whose error is a `BoxError` already.
     pub fn boxed_errors(self) -> RetryPolicy<K, D, B, BoxedError> {
         RetryPolicy::of(self.into_settings())
@@ -386,62 +357,6 @@ where
 
     fn into_settings(self) -> Settings<K, D, B> {
         Arc::try_unwrap(self.settings).unwrap_or_else(|shared| (*shared).clone())
-    }
-}
-
-impl<K: Protocol, D, B> Settings<K, D, B> {
-    /// The same settings around another schedule and budget.
-    fn map<E, C>(self, change: impl FnOnce(D, B) -> (E, C)) -> Settings<K, E, C> {
-        let (schedule, budget) = change(self.schedule, self.budget);
-        Settings {
-            protocol: self.protocol,
-            schedule,
-            budget,
-            limits: self.limits,
-            attempt_timeout: self.attempt_timeout,
-            drain_time: self.drain_time,
-            hook: self.hook,
-            observer: self.observer,
-            seed: self.seed,
-            nested: self.nested,
-            clone_per_call: self.clone_per_call,
-            counts_calls: self.counts_calls,
-            plain: self.plain,
-        }
-    }
-}
-
-impl<K: Protocol, D: Schedule, B: Budget> Client for Settings<K, D, B> {
-    fn budget(&self) -> &dyn Budget {
-        &self.budget
-    }
-
-    fn observer(&self) -> Option<&dyn Observer> {
-        self.observer.as_deref()
-    }
-
-    fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
-        self.protocol.judge_trailers(trailers, options)
-    }
-}
-
-impl<K: Protocol + Clone, D: Clone, B: Clone> Clone for Settings<K, D, B> {
-    fn clone(&self) -> Self {
-        Self {
-            protocol: self.protocol.clone(),
-            schedule: self.schedule.clone(),
-            budget: self.budget.clone(),
-            limits: self.limits,
-            attempt_timeout: self.attempt_timeout,
-            drain_time: self.drain_time,
-            hook: self.hook.clone(),
-            observer: self.observer.clone(),
-            seed: self.seed.clone(),
-            nested: self.nested,
-            clone_per_call: self.clone_per_call,
-            counts_calls: self.counts_calls,
-            plain: self.plain,
-        }
     }
 }
 

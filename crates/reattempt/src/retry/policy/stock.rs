@@ -188,9 +188,14 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                 };
                 let progress = call.progress.get_mut().get_or_insert_with(|| {
                     let started = context.started.unwrap_or(now);
-                    Box::new(Progress::new(self, context, started, destination.as_str().into()))
+                    Box::new(Progress::new(
+                        &self.settings,
+                        context,
+                        started,
+                        destination.as_str().into(),
+                    ))
                 });
-                match progress.failed(self, context, attempt) {
+                match progress.failed(&self.settings, context, attempt) {
                     Ok(granted) => {
                         request.body().cancel_others();
                         if !at_hand(request.body()) {
@@ -200,7 +205,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                             return None;
                         }
                         call.number = call.number.saturating_add(1);
-                        progress.notify_retry(self, call.number);
+                        progress.notify_retry(&self.settings, call.number);
                         request.extensions_mut().insert(AttemptNumber(call.number));
                         return Some(StockDelay { sleep: granted.due.map(sleep_until) });
                     }
@@ -243,8 +248,14 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         let mut progress = call.progress.get_mut().take();
         let error = result.as_ref().err().map(|error| error as &(dyn Error + 'static));
         let end = (call.number, stop);
-        let report =
-            conclude(self, context, end, progress.as_deref_mut(), || destination.into(), error);
+        let report = conclude(
+            &self.settings,
+            context,
+            end,
+            progress.as_deref_mut(),
+            || destination.into(),
+            error,
+        );
         if let (Ok(response), Some(report)) = (result, report) {
             settings.protocol.attach(response, report);
         }

@@ -1,0 +1,97 @@
+//! The settings of a policy, which its clones and the calls under way share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+use reattempt_core::{Budget, Limits, Schedule, Verdict};
+
+use crate::call::finish::Client;
+use crate::call::hook::BeforeAttempt;
+use crate::call::observe::Observer;
+use crate::call::options::CallOptions;
+use crate::call::random::Seed;
+use crate::protocol::Protocol;
+
+/// The settings of a policy.
+pub(crate) struct Settings<K: Protocol, D, B> {
+    pub(crate) protocol: K,
+    pub(crate) schedule: D,
+    pub(crate) budget: B,
+    pub(crate) limits: Limits,
+    pub(crate) attempt_timeout: Option<Duration>,
+    pub(crate) drain_time: Duration,
+    pub(crate) hook: Option<Arc<dyn BeforeAttempt<K::Head>>>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) seed: Option<Seed>,
+    pub(crate) nested: bool,
+    pub(crate) clone_per_call: bool,
+    /// The budget is given the beginning of each call.
+    pub(crate) counts_calls: bool,
+    /// `true` if nothing is set that each call needs before its first attempt.
+    pub(crate) plain: bool,
+}
+
+impl<K: Protocol, D: Schedule, B: Budget> Settings<K, D, B> {
+    /// Returns `true` if nothing depends on the outcome of a call that is not retried.
+    #[inline]
+    pub(crate) fn learns_nothing(&self) -> bool {
+        self.observer.is_none() && self.schedule.is_stateless() && self.budget.is_full()
+    }
+}
+
+impl<K: Protocol, D, B> Settings<K, D, B> {
+    /// Returns these settings around another schedule and budget.
+    pub(super) fn map<E, C>(self, change: impl FnOnce(D, B) -> (E, C)) -> Settings<K, E, C> {
+        let (schedule, budget) = change(self.schedule, self.budget);
+        Settings {
+            protocol: self.protocol,
+            schedule,
+            budget,
+            limits: self.limits,
+            attempt_timeout: self.attempt_timeout,
+            drain_time: self.drain_time,
+            hook: self.hook,
+            observer: self.observer,
+            seed: self.seed,
+            nested: self.nested,
+            clone_per_call: self.clone_per_call,
+            counts_calls: self.counts_calls,
+            plain: self.plain,
+        }
+    }
+}
+
+impl<K: Protocol, D: Schedule, B: Budget> Client for Settings<K, D, B> {
+    fn budget(&self) -> &dyn Budget {
+        &self.budget
+    }
+
+    fn observer(&self) -> Option<&dyn Observer> {
+        self.observer.as_deref()
+    }
+
+    fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
+        self.protocol.judge_trailers(trailers, options)
+    }
+}
+
+impl<K: Protocol + Clone, D: Clone, B: Clone> Clone for Settings<K, D, B> {
+    fn clone(&self) -> Self {
+        Self {
+            protocol: self.protocol.clone(),
+            schedule: self.schedule.clone(),
+            budget: self.budget.clone(),
+            limits: self.limits,
+            attempt_timeout: self.attempt_timeout,
+            drain_time: self.drain_time,
+            hook: self.hook.clone(),
+            observer: self.observer.clone(),
+            seed: self.seed.clone(),
+            nested: self.nested,
+            clone_per_call: self.clone_per_call,
+            counts_calls: self.counts_calls,
+            plain: self.plain,
+        }
+    }
+}
