@@ -1,7 +1,7 @@
 //! State that many calls share: retry budgets and observed latencies.
 //!
-//! What flows in: the outcomes of calls, the destinations they were for, and the time as an
-//! argument. What flows out: whether one more retry can be afforded. There is no clock here, no
+//! Input: the outcomes of calls, the destinations they were for, and the time as an
+//! argument. Output: whether one more retry can be afforded. There is no clock here, no
 //! task, no timer and no runtime.
 //!
 //! | what | its state |

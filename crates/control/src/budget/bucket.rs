@@ -1,7 +1,6 @@
 //! One bucket of tokens, exact under contention and without a lock.
 //!
-//! What flows in: takes with the moment they are made at, credits, and what unspent permits give back. What
-//! flows out: whether the tokens were there. The model checker includes this file as it stands, so it
+//! Input: takes with the moment they are made at, credits, and what unspent permits give back. Output: whether the tokens were there. The model checker includes this file as it stands, so it
 //! knows nothing of destinations or of what else shares a budget.
 //!
 //! The balance and an *epoch* sit in one word, so that every change is one compare-and-swap. A
@@ -43,20 +42,20 @@ const RETIRED: u64 = u64::MAX;
 const MICROSECOND_BITS: u32 = 20;
 const MICROSECONDS: u64 = (1 << MICROSECOND_BITS) - 1;
 
-/// What a bucket obeys, in millionths of a token.
+/// The rule of a bucket, in millionths of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rule {
     /// The most it holds, and what it starts with; at most [`MOST_TOKENS`].
     pub(crate) capacity: u64,
-    /// What a success adds; 0 under a rule of time alone.
+    /// The amount that a success adds; 0 under a rule of time alone.
     pub(crate) ratio: u64,
-    /// What a second adds; at most a million tokens.
+    /// The amount that a second adds; at most a million tokens.
     pub(crate) refill: u64,
     /// `true` if a retry that ends its call with a success returns what it cost.
     pub(crate) refunds: bool,
 }
 
-/// How a take ended.
+/// The outcome of a take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Take {
     /// The tokens are gone from the bucket.
@@ -76,7 +75,7 @@ pub(crate) struct Bucket {
     /// Capacity and ratio, shifted to where the state has its balance.
     full: u64,
     credit: u64,
-    /// What a state must be below for a credit to change it: `full`, or 0 under a rule of time
+    /// The bound below which a credit changes a state: `full`, or 0 under a rule of time
     /// alone.
     creditable: u64,
     /// States below this change into each other without anything else to do: those that are not
@@ -93,7 +92,7 @@ struct Seen {
     state: u64,
     /// The state with the refill that is due, in the next epoch if there is one.
     worth: u64,
-    /// Whether time has passed that this thread may credit.
+    /// Returns `true` if time has passed that this thread may credit.
     refilled: bool,
 }
 
@@ -192,7 +191,7 @@ impl Bucket {
         state != RETIRED
     }
 
-    /// Whether a credit would change nothing.
+    /// Returns `true` if a credit would change nothing.
     #[inline]
     pub(crate) fn wants_no_credit(&self) -> bool {
         self.state.load(Ordering::Acquire) >= self.creditable
@@ -226,7 +225,7 @@ impl Bucket {
         true
     }
 
-    /// Whether [`retire`](Self::retire) would find it full.
+    /// Returns `true` if [`retire`](Self::retire) would find it full.
     pub(crate) fn is_full_at(&self, now: Duration) -> bool {
         self.look(moment(now)).worth >= self.full
     }
@@ -348,7 +347,7 @@ fn moment(now: Duration) -> u64 {
     (seconds << MICROSECOND_BITS) | u64::from(now.subsec_micros())
 }
 
-/// What `refill` a second amounts to from `since` to `now`, a later moment.
+/// Returns the amount that `refill` a second adds from `since` to `now`, a later moment.
 ///
 /// It is the difference of two whole numbers that each belong to one moment, so that what many
 /// short stretches add up to is what one long stretch gives, and no remainder is lost or gained.

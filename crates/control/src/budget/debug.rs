@@ -1,4 +1,4 @@
-//! What a budget says of itself to whoever looks at it in the night.
+//! The `Debug` output of a budget.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::retry_budget::Buckets;
 use super::settings::{Kind, tokens};
 use super::store::Store;
 
-/// How many destinations are listed, the emptiest first.
+/// The number of destinations that are listed, the emptiest first.
 const LISTED: usize = 16;
 
 /// The rule, the refusals, and the balances that are not full, the emptiest first.

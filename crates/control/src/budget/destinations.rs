@@ -1,6 +1,6 @@
 //! A bucket for each destination, in a table of bounded size.
 //!
-//! What flows in: takes and successes with the name of a destination. What flows out: the bucket that
+//! Input: takes and successes with the name of a destination. Output: the bucket that
 //! tokens were taken from. The table is [`DestinationTable`].
 //!
 //! A destination that never asked for a token, and under a cautious budget never failed, has a full bucket,
@@ -16,10 +16,10 @@ use super::not_full::{NotFull, Slot};
 use crate::destination_table::{DestinationTable, Entries, Place, find};
 use crate::sync::{AtomicU64, Ordering};
 
-/// How many seconds at least lie between two searches for buckets that time has filled up.
+/// The least time in seconds between two searches for buckets that time has filled up.
 const SECONDS_BETWEEN_SETTLEMENTS: u64 = 10;
 
-/// How many destinations a credit finds without the table: two kilobytes for each budget.
+/// The number of destinations that a credit finds without the table: two kilobytes for each budget.
 const FIRSTS: usize = 64;
 
 pub(crate) struct Destinations<B: DestinationBucket> {

@@ -1,6 +1,6 @@
-//! How many buckets a success would change, in all and by the hash of their destination.
+//! The number of buckets that a success would change, in all and by the hash of their destination.
 //!
-//! What flows in: buckets that cease to be full, and that are full again. What flows out: whether
+//! Input: buckets that cease to be full, and that are full again. Output: whether
 //! a success has anything to do, for one load where all are full, else for a hash and two loads, so
 //! that the table of destinations is seldom read. Destinations whose hashes fall together are
 //! counted together: a success may look up a bucket that is full, and never passes by one that is
@@ -12,7 +12,7 @@ use crate::sync::{Apart, AtomicU32, AtomicUsize, Ordering};
 const SLOTS: usize = if cfg!(loom) { 1 } else { 256 };
 
 pub(crate) struct NotFull {
-    /// What every success of every thread reads.
+    /// The word that every success of every thread reads.
     all: Apart<AtomicUsize>,
     /// The last is for the bucket that has many destinations.
     by_slot: [AtomicU32; SLOTS + 1],
@@ -37,13 +37,13 @@ impl NotFull {
         Self { all: Apart::default(), by_slot: std::array::from_fn(|_| AtomicU32::default()) }
     }
 
-    /// How many there are; for a moment perhaps too many, never too few.
+    /// Returns how many there are; for a moment perhaps too many, never too few.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.all.0.load(Ordering::Acquire)
     }
 
-    /// How many there may be among those that a destination with this hash draws on.
+    /// Returns how many there may be among those that a destination with this hash draws on.
     #[inline]
     pub(crate) fn count_for(&self, hash: u64) -> u32 {
         let count = |slot: Slot| self.by_slot[slot.0].load(Ordering::Acquire);

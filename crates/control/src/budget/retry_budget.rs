@@ -182,7 +182,7 @@ impl RetryBudget {
         Self::build(Settings::of_quota(Quota::AWS))
     }
 
-    /// The same with other costs of a retry: after a failure that is no timeout, and after one.
+    /// The retry quota with other costs of a retry: after a failure that is no timeout, and after one.
     ///
     /// # Errors
     ///
@@ -254,7 +254,7 @@ impl RetryBudget {
         Self::build(Settings::UNLIMITED)
     }
 
-    /// The same rule with this capacity in tokens (the burst of a rate budget), as a new budget
+    /// Returns a budget of the same rule with this capacity in tokens (the burst of a rate budget), as a new budget
     /// with full buckets.
     ///
     /// # Errors
@@ -265,7 +265,7 @@ impl RetryBudget {
         self.state.settings.capacity(tokens).map(Self::build)
     }
 
-    /// The same rule with this many tokens added per second whatever succeeds, as a new budget with
+    /// Returns a budget of the same rule with this many tokens added per second whatever succeeds, as a new budget with
     /// full buckets. 0 turns the trickle off: a client that has spent its tokens then retries again
     /// only after successes.
     ///
@@ -276,7 +276,7 @@ impl RetryBudget {
         self.state.settings.min_per_second(per_second).map(Self::build)
     }
 
-    /// The same rule with one bucket for all destinations, as a new budget with a full bucket.
+    /// Returns a budget of the same rule with one bucket for all destinations, as a new budget with a full bucket.
     ///
     /// For clients of a single service: one bad host spends the tokens of all. The last of this and
     /// [`max_destinations`](Self::max_destinations) holds.
@@ -285,7 +285,7 @@ impl RetryBudget {
         Self::build(self.state.settings.shared())
     }
 
-    /// The same rule with a bucket for each destination and this many of them at most, as a new
+    /// Returns a budget of the same rule with a bucket for each destination and this many of them at most, as a new
     /// budget with full buckets. Default 1024.
     ///
     /// # Errors
@@ -298,7 +298,7 @@ impl RetryBudget {
 
     /// The tokens that `destination` can draw on, as the last retry or success left them.
     ///
-    /// What time has added since the last retry is not in it, for nothing here reads a clock;
+    /// Tokens that time has added since the last retry are not in it, because nothing here reads a clock;
     /// but at a retry every ten seconds or so, the buckets of all destinations that time has
     /// filled up are full from then on.
     /// Infinite for an unlimited budget.
@@ -323,7 +323,7 @@ impl RetryBudget {
         balances.into_iter().map(|(name, balance, _)| (name, tokens(balance))).collect()
     }
 
-    /// How many retries were refused since the budget was built, over all destinations.
+    /// Returns how many retries were refused since the budget was built, over all destinations.
     pub fn refusals(&self) -> u64 {
         self.state.refusals.0.load(Ordering::Relaxed)
     }

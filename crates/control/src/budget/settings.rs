@@ -11,7 +11,7 @@ use crate::destination_table::{MAX_DESTINATIONS, MOST_DESTINATIONS};
 
 /// The share of successful calls that may be retried by default.
 const RATIO: f64 = 0.1;
-/// What a second adds by default to the bucket of a ratio budget: one retry in a hundred seconds. A
+/// The amount that a second adds by default to the bucket of a ratio budget: one retry in a hundred seconds. A
 /// tenth of a token a second would be a tenth of the load of a client of one call a second, and many
 /// such clients together keep a server down.
 const TRICKLE: u64 = TOKEN / 100;
@@ -21,7 +21,7 @@ const CAUTIOUS_CAPACITY: RangeInclusive<u64> =
 
 const UNSET_IF_UNLIMITED: &str = "left unset on an unlimited budget";
 
-/// What a budget was built from.
+/// The settings that a budget was built from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) kind: Kind,
@@ -40,7 +40,7 @@ pub(crate) enum Kind {
     Quota(Rule, Quota),
 }
 
-/// What a retry costs, in tokens, which the success of its call gives back.
+/// The cost of a retry in tokens, which the success of its call gives back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quota {
     pub(crate) retry: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Quota {
 
 impl Quota {
     pub(crate) const AWS: Self = Self { retry: 5, after_timeout: 10 };
-    /// What a full bucket holds.
+    /// The capacity of a bucket.
     const CAPACITY: u32 = 500;
 
     fn new(retry: u32, after_timeout: u32) -> Result<Self, ConfigError> {

@@ -11,7 +11,7 @@ const THREADS: u64 = 200;
 const STEPS: u64 = 200;
 const FAILURE: Failure = Failure::new(FailureKind::Timeout);
 
-/// What happened: retries sent and calls that succeeded.
+/// The counts of a run: retries sent and calls that succeeded.
 #[derive(Default)]
 struct Counts {
     sent: u64,

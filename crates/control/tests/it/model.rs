@@ -48,7 +48,7 @@ impl Model {
         })
     }
 
-    /// What time amounts to from the start to this moment.
+    /// The amount that time adds from the start to this moment.
     fn accrued(&self, moment: u128) -> u128 {
         moment * self.refill / 1_000_000
     }

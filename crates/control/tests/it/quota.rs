@@ -220,7 +220,7 @@ fn trap_13_every_token_is_accounted_for_under_contention() {
     }
 }
 
-/// What was spent for calls that failed for good, and how many calls succeeded at once.
+/// The tokens spent for calls that failed, and how many calls succeeded at once.
 fn work(quota: &RetryBudget, thread: u64) -> (u64, u64) {
     let (mut spent, mut at_once) = (0, 0);
     for step in 0..200 {

@@ -1,4 +1,4 @@
-//! What may be set, what is refused in which words, and what a budget says of itself.
+//! Settings that are legal, the errors of those that are not, and the `Debug` output.
 
 use std::sync::Arc;
 use std::time::Duration;
