@@ -172,7 +172,7 @@ mod tests {
 
     // RET-5
     #[test]
-    fn ret_5_what_is_not_a_code_is_unknown() {
+    fn what_is_not_a_code_is_unknown() {
         for value in
             [&b"17"[..], b"-1", b"+14", b"", b" 14", b"14 ", b"99999999999999", b"\xff", b"OK"]
         {
@@ -182,7 +182,7 @@ mod tests {
 
     // RET-5
     #[test]
-    fn ret_5_a_reset_has_the_code_of_its_reason() {
+    fn reset_has_the_code_of_its_reason() {
         let rows = [
             (0x0, Code::Internal),
             (0x1, Code::Internal),

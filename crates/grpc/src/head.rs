@@ -157,7 +157,7 @@ mod tests {
 
     // RET-5
     #[test]
-    fn ret_5_no_list_has_a_status_that_nobody_defined() {
+    fn no_list_has_a_status_that_nobody_defined() {
         let listed =
             |value: &[u8]| listed_code_of_head(StatusCode::OK, &headers("grpc-status", &[value]));
         assert_eq!(listed(b"14"), Some(Code::Unavailable));
@@ -175,7 +175,7 @@ mod tests {
 
     // trap 24
     #[test]
-    fn trap_24_what_a_proxy_answers_is_no_proof_that_nothing_was_done() {
+    fn what_a_proxy_answers_is_no_proof_that_nothing_was_done() {
         let verdict = |status, headers: &HeaderMap| {
             verdict_of_head(StatusCode::from_u16(status).unwrap(), headers)
         };
@@ -192,7 +192,7 @@ mod tests {
 
     // PB-2, PB-3, PB-9, PB-10, trap 29
     #[test]
-    fn pb_2_pb_3_pb_9_pb_10_trap_29_pushback_that_is_negative_or_unreadable_means_stop() {
+    fn pushback_that_is_negative_or_unreadable_means_stop() {
         let after = |milliseconds| ServerHint::Exactly(Duration::from_millis(milliseconds));
         let rows: [(&[&[u8]], ServerHint); 14] = [
             (&[], ServerHint::None),

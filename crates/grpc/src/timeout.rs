@@ -35,7 +35,7 @@ mod tests {
 
     // DL-9
     #[test]
-    fn dl_9_the_six_units_are_read_and_nothing_else() {
+    fn six_units_are_read_and_nothing_else() {
         let rows: [(&[u8], Option<Duration>); 13] = [
             (b"2H", Some(Duration::from_secs(7200))),
             (b"3M", Some(Duration::from_secs(180))),

@@ -20,7 +20,7 @@ fn spawn<T: 'static>(
 
 // THR-3
 #[test]
-fn thr_3_no_debit_is_lost_and_one_thread_sees_the_half() {
+fn no_debit_is_lost_and_one_thread_sees_the_half() {
     loom::model(|| {
         let throttle = Throttle::new(settings(4.0, 1.0));
         let other = spawn(&throttle, Throttle::failed);
@@ -33,7 +33,7 @@ fn thr_3_no_debit_is_lost_and_one_thread_sees_the_half() {
 
 // THR-4
 #[test]
-fn thr_4_no_credit_is_lost_and_none_goes_past_the_most() {
+fn no_credit_is_lost_and_none_goes_past_the_most() {
     loom::model(|| {
         let throttle = Throttle::new(settings(2.0, 0.75));
         throttle.failed();
@@ -46,7 +46,7 @@ fn thr_4_no_credit_is_lost_and_none_goes_past_the_most() {
 
 // THR-2
 #[test]
-fn thr_2_a_debit_and_a_credit_at_the_bottom() {
+fn debit_and_a_credit_at_the_bottom() {
     loom::model(|| {
         let throttle = Throttle::new(settings(1.0, 0.5));
         throttle.failed();
@@ -60,7 +60,7 @@ fn thr_2_a_debit_and_a_credit_at_the_bottom() {
 
 // SC-6
 #[test]
-fn sc_6_new_settings_lose_no_debit_and_no_credit() {
+fn new_settings_lose_no_debit_and_no_credit() {
     // Three threads: every order with up to three preemptions.
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
@@ -81,7 +81,7 @@ fn sc_6_new_settings_lose_no_debit_and_no_credit() {
 
 // SC-6
 #[test]
-fn sc_6_tokens_are_never_seen_under_settings_that_are_not_theirs() {
+fn tokens_are_never_seen_under_settings_that_are_not_theirs() {
     loom::model(|| {
         let throttle = Throttle::new(settings(4.0, 1.0));
         let swapping = spawn(&throttle, |throttle| {

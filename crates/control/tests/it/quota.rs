@@ -148,7 +148,7 @@ fn what_it_says_of_itself() {
 
 // trap 10
 #[test]
-fn trap_10_clones_share_one_quota_and_separate_builds_never() {
+fn clones_share_one_quota_and_separate_builds_never() {
     let quota = RetryBudget::aws_quota();
     let (clone, other) = (quota.clone(), RetryBudget::aws_quota());
     assert_eq!(drain(&clone, "a", &BUSY), 100);
@@ -157,7 +157,7 @@ fn trap_10_clones_share_one_quota_and_separate_builds_never() {
 
 // trap 11
 #[test]
-fn trap_11_a_permit_that_is_dropped_unspent_gives_all_of_it_back() {
+fn permit_that_is_dropped_unspent_gives_all_of_it_back() {
     let quota = RetryBudget::aws_quota().capacity(10.0).unwrap();
     for failure in [BUSY, TIMEOUT] {
         let permit = acquire(&quota, &failure).unwrap();
@@ -169,7 +169,7 @@ fn trap_11_a_permit_that_is_dropped_unspent_gives_all_of_it_back() {
 
 // trap 13
 #[test]
-fn trap_13_two_hundred_threads_with_dear_and_cheap_retries_do_not_overdraw() {
+fn two_hundred_threads_with_dear_and_cheap_retries_do_not_overdraw() {
     for quota in [RetryBudget::aws_quota(), RetryBudget::aws_quota().shared()] {
         let start = Barrier::new(200);
         let paid: u32 = thread::scope(|scope| {
@@ -194,7 +194,7 @@ fn trap_13_two_hundred_threads_with_dear_and_cheap_retries_do_not_overdraw() {
 
 // trap 13
 #[test]
-fn trap_13_every_token_is_accounted_for_under_contention() {
+fn every_token_is_accounted_for_under_contention() {
     // As much as is paid comes back, so the capacity is never reached and nothing is cut off at it.
     let build = || RetryBudget::aws_quota().capacity(100_000.0).unwrap();
     for quota in [build(), build().shared()] {
@@ -248,7 +248,7 @@ fn work(quota: &RetryBudget, thread: u64) -> (u64, u64) {
 
 // trap 14
 #[test]
-fn trap_14_a_total_outage_adds_next_to_no_load() {
+fn total_outage_adds_next_to_no_load() {
     let quota = RetryBudget::aws_quota();
     let granted = (0..600_000_u64).filter(|call| {
         let now = Duration::from_millis(*call);
@@ -259,7 +259,7 @@ fn trap_14_a_total_outage_adds_next_to_no_load() {
 
 // trap 15
 #[test]
-fn trap_15_each_destination_has_a_quota_of_its_own_and_what_is_not_full_stays() {
+fn each_destination_has_a_quota_of_its_own_and_what_is_not_full_stays() {
     let quota = RetryBudget::aws_quota().max_destinations(1).unwrap();
     assert_eq!(drain(&quota, "bad", &BUSY), 100);
     for name in 0..100 {

@@ -34,7 +34,7 @@ fn without_trickle(ratio: f64, capacity: f64) -> RetryBudget {
 
 // trap 10
 #[test]
-fn trap_10_clones_share_one_bucket_and_separate_builds_never() {
+fn clones_share_one_bucket_and_separate_builds_never() {
     for budget in [without_trickle(0.1, 3.0), without_trickle(0.1, 3.0).shared()] {
         let clone = budget.clone();
         drop(acquire(&budget, "a", START).unwrap().spend());
@@ -54,7 +54,7 @@ fn trap_10_clones_share_one_bucket_and_separate_builds_never() {
 
 // trap 10
 #[test]
-fn trap_10_a_setter_makes_a_budget_of_its_own_and_leaves_clones_as_they_are() {
+fn setter_makes_a_budget_of_its_own_and_leaves_clones_as_they_are() {
     let first = without_trickle(0.1, 3.0).shared();
     let clone = first.clone();
     assert_eq!(drain(&first, "a", START, 2), 2);
@@ -66,7 +66,7 @@ fn trap_10_a_setter_makes_a_budget_of_its_own_and_leaves_clones_as_they_are() {
 
 // trap 11
 #[test]
-fn trap_11_a_permit_that_is_dropped_unspent_gives_its_token_back() {
+fn permit_that_is_dropped_unspent_gives_its_token_back() {
     for budget in [without_trickle(0.1, 1.0), without_trickle(0.1, 1.0).shared()] {
         for _ in 0..5 {
             let permit = acquire(&budget, "a", START).unwrap();
@@ -83,7 +83,7 @@ fn trap_11_a_permit_that_is_dropped_unspent_gives_its_token_back() {
 
 // trap 11
 #[test]
-fn trap_11_a_token_given_back_to_a_full_bucket_does_not_raise_it_above_its_capacity() {
+fn token_given_back_to_a_full_bucket_does_not_raise_it_above_its_capacity() {
     let budget = without_trickle(0.3, 2.0);
     for successes in [3, 100] {
         let permit = acquire(&budget, "a", START).unwrap();
@@ -98,7 +98,7 @@ fn trap_11_a_token_given_back_to_a_full_bucket_does_not_raise_it_above_its_capac
 
 // trap 13
 #[test]
-fn trap_13_two_hundred_threads_do_not_overdraw() {
+fn two_hundred_threads_do_not_overdraw() {
     for budget in [without_trickle(0.1, 1000.0), without_trickle(0.1, 1000.0).shared()] {
         let start = Barrier::new(200);
         let sent: u32 = thread::scope(|scope| {
@@ -119,7 +119,7 @@ fn trap_13_two_hundred_threads_do_not_overdraw() {
 
 // trap 13
 #[test]
-fn trap_13_a_ratio_is_exactly_what_it_says() {
+fn ratio_is_exactly_what_it_says() {
     let rows = [(0.1, 1), (0.3, 3), (0.6, 6), (0.29, 2), (0.7, 7), (1.0, 10)];
     for (ratio, retries) in rows {
         let budget = without_trickle(ratio, 100.0);
@@ -139,7 +139,7 @@ fn trap_13_a_ratio_is_exactly_what_it_says() {
 
 // trap 13
 #[test]
-fn trap_13_the_balance_never_goes_below_zero() {
+fn balance_never_goes_below_zero() {
     let budget = without_trickle(0.1, 1.0);
     assert_eq!(drain(&budget, "a", START, 10), 1);
     for refusals in 2..1000 {
@@ -154,7 +154,7 @@ fn trap_13_the_balance_never_goes_below_zero() {
 
 // trap 14
 #[test]
-fn trap_14_a_total_outage_adds_next_to_no_load() {
+fn total_outage_adds_next_to_no_load() {
     let budget = RetryBudget::percent(10);
     let mut retries = 0;
     // A thousand calls a second for ten minutes, and every attempt of each fails.
@@ -174,7 +174,7 @@ fn trap_14_a_total_outage_adds_next_to_no_load() {
 
 // trap 15
 #[test]
-fn trap_15_a_bucket_that_is_not_full_is_not_dropped() {
+fn bucket_that_is_not_full_is_not_dropped() {
     let budget = without_trickle(0.1, 2.0).max_destinations(2).unwrap();
     drain(&budget, "a", START, 2);
     drain(&budget, "b", START, 1);
@@ -188,7 +188,7 @@ fn trap_15_a_bucket_that_is_not_full_is_not_dropped() {
 
 // trap 15
 #[test]
-fn trap_15_a_bucket_that_is_full_makes_room_for_a_newcomer() {
+fn bucket_that_is_full_makes_room_for_a_newcomer() {
     let budget = RetryBudget::percent(10).max_destinations(2).unwrap();
     drain(&budget, "a", START, 1);
     drain(&budget, "b", START, 10);
@@ -202,7 +202,7 @@ fn trap_15_a_bucket_that_is_full_makes_room_for_a_newcomer() {
 
 // trap 15
 #[test]
-fn trap_15_a_permit_that_outlives_its_bucket_makes_no_token() {
+fn permit_that_outlives_its_bucket_makes_no_token() {
     let budget = RetryBudget::percent(10).max_destinations(1).unwrap();
     let permits: Vec<_> = (0..10).map(|_| acquire(&budget, "a", START).unwrap()).collect();
     // A thousand seconds later time has filled the bucket, and a newcomer takes its place.
@@ -217,7 +217,7 @@ fn trap_15_a_permit_that_outlives_its_bucket_makes_no_token() {
 
 // trap 15
 #[test]
-fn trap_15_one_bad_host_does_not_starve_the_others() {
+fn one_bad_host_does_not_starve_the_others() {
     let budget = RetryBudget::percent(10);
     assert_eq!(drain(&budget, "bad", START, 1000), 10);
     assert!(acquire(&budget, "bad", START).is_none());
@@ -229,7 +229,7 @@ fn trap_15_one_bad_host_does_not_starve_the_others() {
 
 // trap 15
 #[test]
-fn trap_15_the_number_of_destinations_is_bounded() {
+fn number_of_destinations_is_bounded() {
     let budget = RetryBudget::percent(10);
     // Each leaves a bucket behind that is not full.
     let sent: u32 = (0..5000).map(|name| drain(&budget, &format!("host-{name}"), START, 1)).sum();
@@ -246,7 +246,7 @@ fn trap_15_the_number_of_destinations_is_bounded() {
 
 // trap 15
 #[test]
-fn trap_15_a_success_alone_takes_no_place_in_the_table() {
+fn success_alone_takes_no_place_in_the_table() {
     let budget = RetryBudget::percent(10);
     drain(&budget, "busy", START, 1);
     assert!(!budget.is_full());
@@ -258,7 +258,7 @@ fn trap_15_a_success_alone_takes_no_place_in_the_table() {
 
 // trap 15
 #[test]
-fn trap_15_a_success_is_credited_whatever_other_destinations_there_are() {
+fn success_is_credited_whatever_other_destinations_there_are() {
     // Many more than there are slots to count them in, so that some are counted together.
     let budget = without_trickle(0.5, 2.0);
     let names: Vec<_> = (0..1000).map(|name| format!("host-{name}")).collect();
@@ -278,7 +278,7 @@ fn trap_15_a_success_is_credited_whatever_other_destinations_there_are() {
 
 // trap 15
 #[test]
-fn trap_15_a_success_of_one_without_a_place_is_credited_to_all_such() {
+fn success_of_one_without_a_place_is_credited_to_all_such() {
     for name in 0..16 {
         let budget = without_trickle(0.5, 2.0).max_destinations(1).unwrap();
         drain(&budget, "first", START, 1);
@@ -295,7 +295,7 @@ fn trap_15_a_success_of_one_without_a_place_is_credited_to_all_such() {
 
 // trap 15
 #[test]
-fn trap_15_a_destination_never_called_again_does_not_keep_the_budget_from_being_full() {
+fn destination_never_called_again_does_not_keep_the_budget_from_being_full() {
     let a_token_in_ten_seconds = || RetryBudget::percent(10).min_per_second(0.1).unwrap();
     let budget = a_token_in_ten_seconds();
     let retry_elsewhere = |second| drop(acquire(&budget, "busy", Duration::from_secs(second)));
@@ -325,7 +325,7 @@ fn trap_15_a_destination_never_called_again_does_not_keep_the_budget_from_being_
 
 // trap 21
 #[test]
-fn trap_21_a_moment_before_the_last_makes_no_token() {
+fn moment_before_the_last_makes_no_token() {
     let budget = RetryBudget::rate(1.0, 5.0).unwrap();
     let late = Duration::from_secs(100);
     assert_eq!(drain(&budget, "a", late, 100), 5);
@@ -342,7 +342,7 @@ fn trap_21_a_moment_before_the_last_makes_no_token() {
 
 // trap 21
 #[test]
-fn trap_21_the_far_end_of_time_does_not_overflow() {
+fn far_end_of_time_does_not_overflow() {
     for (rate, burst) in [(0.000_001, 1.0), (0.1, 5.0), (1_000_000.0, 10_000.0)] {
         let budget = RetryBudget::rate(rate, burst).unwrap();
         let most = 20_000;
@@ -363,7 +363,7 @@ fn trap_21_the_far_end_of_time_does_not_overflow() {
 
 // trap 21
 #[test]
-fn trap_21_a_stretch_of_time_whose_tokens_wrap_to_zero_fills_the_bucket() {
+fn stretch_of_time_whose_tokens_wrap_to_zero_fills_the_bucket() {
     // 2^24 millionths a second for 2^40 seconds.
     let budget = RetryBudget::rate(16.777_216, 5.0).unwrap();
     assert_eq!(drain(&budget, "a", START, 100), 5);

@@ -43,7 +43,7 @@ mod tests {
 
     // SC-24
     #[test]
-    fn sc_24_the_table_of_durations() {
+    fn table_of_durations() {
         let most = Duration::new(MOST_SECONDS, 999_999_999);
         // (text, strict, lenient)
         let rows = [

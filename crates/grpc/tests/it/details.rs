@@ -101,7 +101,7 @@ fn ri_4_fields_of_other_types_are_passed_over() {
 
 // TN-7
 #[test]
-fn tn_7_only_what_is_not_base64_is_removed() {
+fn only_what_is_not_base64_is_removed() {
     for (value, stays) in
         [("", true), ("CAU", true), ("CAU=", true), ("C", false), ("C A", false), ("C-_A", false)]
     {

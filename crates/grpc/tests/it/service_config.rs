@@ -32,7 +32,7 @@ fn entry(config: &ServiceConfig, path: &str) -> Option<u64> {
 
 // SC-1
 #[test]
-fn sc_1_the_most_specific_entry_wins() {
+fn most_specific_entry_wins() {
     let names = [
         "[{}]",
         r#"[{"service": "a.B"}, {"service": "a.C"}]"#,
@@ -67,7 +67,7 @@ fn sc_1_the_most_specific_entry_wins() {
 
 // SC-1
 #[test]
-fn sc_1_the_entry_that_wins_wins_whole() {
+fn entry_that_wins_wins_whole() {
     let text = r#"{"methodConfig": [
         {"name": [{}], "timeout": "1s", "waitForReady": true},
         {"name": [{"service": "a.B"}], "maxRequestMessageBytes": 5},
@@ -82,7 +82,7 @@ fn sc_1_the_entry_that_wins_wins_whole() {
 
 // SC-2
 #[test]
-fn sc_2_an_entry_without_names_applies_to_nothing_but_is_read() {
+fn entry_without_names_applies_to_nothing_but_is_read() {
     for names in ["", r#""name": [],"#, r#""name": null,"#] {
         let text = format!(r#"{{"methodConfig": [{{{names} "timeout": "1s"}}]}}"#);
         let config = ServiceConfig::parse(&text).unwrap();
@@ -100,7 +100,7 @@ fn sc_2_an_entry_without_names_applies_to_nothing_but_is_read() {
 
 // SC-3
 #[test]
-fn sc_3_the_spellings_of_the_default_entry_and_of_a_whole_service() {
+fn spellings_of_the_default_entry_and_of_a_whole_service() {
     let whole = [
         "{}",
         r#"{"service": ""}"#,
@@ -127,7 +127,7 @@ fn sc_3_the_spellings_of_the_default_entry_and_of_a_whole_service() {
 
 // SC-3
 #[test]
-fn sc_3_a_method_needs_a_service() {
+fn method_needs_a_service() {
     let names = [
         r#"{"method": "m"}"#,
         r#"{"service": "", "method": "m"}"#,
@@ -144,7 +144,7 @@ fn sc_3_a_method_needs_a_service() {
 
 // SC-3
 #[test]
-fn sc_3_names_that_are_no_names() {
+fn names_that_are_no_names() {
     assert_eq!(
         errors(&entries(&[r#"[{"service": 1, "method": ["m"]}, "a.B", null]"#, "{}", "7"])),
         [
@@ -160,7 +160,7 @@ fn sc_3_names_that_are_no_names() {
 
 // SC-4
 #[test]
-fn sc_4_the_same_name_twice_makes_the_config_invalid() {
+fn same_name_twice_makes_the_config_invalid() {
     let same = [
         (r#"{"service": "a", "method": "m"}"#, r#"{"method": "m", "service": "a"}"#),
         (r#"{"service": "a"}"#, r#"{"service": "\u0061", "method": null}"#),
@@ -186,14 +186,14 @@ fn sc_4_the_same_name_twice_makes_the_config_invalid() {
 
 // SC-5
 #[test]
-fn sc_5_one_bad_field_makes_the_whole_config_invalid() {
+fn one_bad_field_makes_the_whole_config_invalid() {
     let text = r#"{"methodConfig": [{"name": [{}]}, {"waitForReady": 1}]}"#;
     assert_eq!(errors(text), ["methodConfig[1].waitForReady must be true or false, but it is 1"]);
 }
 
 // SC-5
 #[test]
-fn sc_5_unknown_fields_are_ignored_whatever_they_hold() {
+fn unknown_fields_are_ignored_whatever_they_hold() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let text = format!(
         r#"{{
@@ -216,7 +216,7 @@ fn sc_5_unknown_fields_are_ignored_whatever_they_hold() {
 
 // SC-5
 #[test]
-fn sc_5_null_is_as_good_as_no_field() {
+fn null_is_as_good_as_no_field() {
     let text = r#"{"methodConfig": [{
         "name": [{}], "timeout": null, "waitForReady": null, "maxRequestMessageBytes": null,
         "maxResponseMessageBytes": null, "retryPolicy": null, "hedgingPolicy": null
@@ -234,7 +234,7 @@ fn sc_5_null_is_as_good_as_no_field() {
 
 // SC-6
 #[test]
-fn sc_6_a_config_that_says_nothing_is_valid() {
+fn config_that_says_nothing_is_valid() {
     let config = ServiceConfig::parse(" {} ").unwrap();
     assert_eq!(config, ServiceConfig::default());
     assert_eq!((config.for_method("/s/m"), config.retry_throttling()), (None, None));
@@ -243,7 +243,7 @@ fn sc_6_a_config_that_says_nothing_is_valid() {
 
 // SC-7
 #[test]
-fn sc_7_an_empty_text_is_invalid() {
+fn empty_text_is_invalid() {
     let rows = [
         ("", (1, 0)),
         (" \n ", (2, 1)),
@@ -266,7 +266,7 @@ fn sc_7_an_empty_text_is_invalid() {
 
 // SC-8
 #[test]
-fn sc_8_a_key_that_comes_twice_is_refused_at_every_level() {
+fn key_that_comes_twice_is_refused_at_every_level() {
     let text = r#"{
         "methodConfig": [{
             "name": [{"service": "s", "service": "s"}], "timeout": null, "timeout": "1s",
@@ -297,14 +297,14 @@ fn sc_8_a_key_that_comes_twice_is_refused_at_every_level() {
 
 // SC-9
 #[test]
-fn sc_9_load_balancing_is_not_looked_at() {
+fn load_balancing_is_not_looked_at() {
     let text = r#"{"loadBalancingPolicy": "no_such", "loadBalancingConfig": [{"no_such": {}}, 1]}"#;
     assert_eq!(ServiceConfig::parse(text).unwrap(), ServiceConfig::default());
 }
 
 // SC-10
 #[test]
-fn sc_10_a_list_of_choices_is_no_service_config() {
+fn list_of_choices_is_no_service_config() {
     let reason = "the document must be an object, its keys Unicode text, but it is";
     assert_eq!(
         errors(r#"[{"serviceConfig": {}}]"#),
@@ -317,7 +317,7 @@ fn sc_10_a_list_of_choices_is_no_service_config() {
 
 // SC-23
 #[test]
-fn sc_23_all_that_is_wrong_is_told_at_once() {
+fn all_that_is_wrong_is_told_at_once() {
     let text = r#"{
         "retryThrottling": {"maxTokens": 0},
         "methodConfig": [

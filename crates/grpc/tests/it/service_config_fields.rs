@@ -97,7 +97,7 @@ const CODE: &str = "a status code other than OK, by its name or number";
 
 // DL-7, SC-11
 #[test]
-fn sc_11_wait_for_ready_is_true_or_false() {
+fn wait_for_ready_is_true_or_false() {
     for (text, expected) in [("true", Some(true)), ("false", Some(false)), ("null", None)] {
         assert_eq!(method(STRICT, "waitForReady", text).unwrap().wait_for_ready, expected);
     }
@@ -111,7 +111,7 @@ fn sc_11_wait_for_ready_is_true_or_false() {
 
 // SC-12
 #[test]
-fn sc_12_the_timeout_is_a_duration_and_may_be_0() {
+fn timeout_is_a_duration_and_may_be_0() {
     let rows = [
         (r#""1s""#, Some(Duration::from_secs(1))),
         (r#""0.5s""#, Some(Duration::from_millis(500))),
@@ -126,7 +126,7 @@ fn sc_12_the_timeout_is_a_duration_and_may_be_0() {
 
 // DL-1
 #[test]
-fn dl_1_a_negative_timeout_is_refused() {
+fn negative_timeout_is_refused() {
     for reader in [STRICT, LENIENT] {
         let expected = refused("methodConfig[0].timeout", NOT_BELOW, r#""-1s""#);
         assert_eq!(method(reader, "timeout", r#""-1s""#), expected);
@@ -135,7 +135,7 @@ fn dl_1_a_negative_timeout_is_refused() {
 
 // SC-13
 #[test]
-fn sc_13_the_limits_on_messages_are_unsigned_and_may_be_0() {
+fn limits_on_messages_are_unsigned_and_may_be_0() {
     let read = |text: &str| {
         let request = method(STRICT, "maxRequestMessageBytes", text)?;
         let response = method(STRICT, "maxResponseMessageBytes", text)?;
@@ -160,7 +160,7 @@ fn sc_13_the_limits_on_messages_are_unsigned_and_may_be_0() {
 
 // CALL-1, SC-14
 #[test]
-fn sc_14_call_1_both_policies_are_an_error_and_neither_is_none() {
+fn both_policies_are_an_error_and_neither_is_none() {
     let (retry, hedging) = (policy(&RETRY, "", ""), policy(&HEDGING, "", ""));
     let both =
         format!(r#"{{"methodConfig": [{{"hedgingPolicy": {hedging}, "retryPolicy": {retry}}}]}}"#);
@@ -188,7 +188,7 @@ fn a_whole_retry_policy() {
 
 // CALL-7, SC-15
 #[test]
-fn sc_15_call_7_max_attempts_is_a_whole_number_above_1() {
+fn max_attempts_is_a_whole_number_above_1() {
     let rows = [("2", 2), ("4.0", 4), ("5e0", 5), ("0.3e1", 3), ("6", 6), ("4294967295", u32::MAX)];
     for (text, expected) in rows {
         assert_eq!(retry(STRICT, "maxAttempts", text).unwrap().max_attempts(), expected, "{text}");
@@ -207,7 +207,7 @@ fn sc_15_call_7_max_attempts_is_a_whole_number_above_1() {
 
 // CALL-8
 #[test]
-fn call_8_any_large_number_of_attempts_is_taken_for_the_cap_to_lower() {
+fn any_large_number_of_attempts_is_taken_for_the_cap_to_lower() {
     for text in ["4294967296", "1e30", "1e999999999999", &"9".repeat(1000)] {
         assert_eq!(retry(STRICT, "maxAttempts", text).unwrap().max_attempts(), u32::MAX);
     }
@@ -215,7 +215,7 @@ fn call_8_any_large_number_of_attempts_is_taken_for_the_cap_to_lower() {
 
 // SC-15
 #[test]
-fn sc_15_numbers_in_quotes_only_leniently() {
+fn numbers_in_quotes_only_leniently() {
     for text in [r#""4""#, r#""4.0""#, r#""\u0034""#] {
         let path = "methodConfig[0].retryPolicy.maxAttempts";
         assert_eq!(retry(STRICT, "maxAttempts", text), refused(path, ATTEMPTS, text));
@@ -236,7 +236,7 @@ fn sc_15_numbers_in_quotes_only_leniently() {
 
 // SC-16
 #[test]
-fn sc_16_both_backoffs_are_above_0() {
+fn both_backoffs_are_above_0() {
     for field in ["initialBackoff", "maxBackoff"] {
         let path = format!("methodConfig[0].retryPolicy.{field}");
         for text in [r#""0s""#, r#""-0s""#, r#""0.000s""#, r#""-1s""#, r#""""#, "1", "true"] {
@@ -248,7 +248,7 @@ fn sc_16_both_backoffs_are_above_0() {
 
 // SC-17
 #[test]
-fn sc_17_the_multiplier_is_a_number_above_0() {
+fn multiplier_is_a_number_above_0() {
     let rows = [("1", 1.0), ("0.5", 0.5), ("1.6", 1.6), ("1e-3", 0.001), ("1e300", 1e300)];
     for (text, expected) in rows {
         let read = retry(STRICT, "backoffMultiplier", text).unwrap();
@@ -263,7 +263,7 @@ fn sc_17_the_multiplier_is_a_number_above_0() {
 
 // SC-18
 #[test]
-fn sc_18_codes_are_names_in_any_case_or_numbers() {
+fn codes_are_names_in_any_case_or_numbers() {
     let names = (1..=16).map(Code::from_number).map(|code| code.to_string());
     let all: CodeSet = (1..=16).map(Code::from_number).collect();
     let upper = format!("{:?}", names.clone().collect::<Vec<_>>());
@@ -280,7 +280,7 @@ fn sc_18_codes_are_names_in_any_case_or_numbers() {
 
 // SC-18
 #[test]
-fn sc_18_the_codes_are_required_and_a_list_that_is_not_empty() {
+fn codes_are_required_and_a_list_that_is_not_empty() {
     let path = "methodConfig[0].retryPolicy.retryableStatusCodes";
     let field = "retryableStatusCodes";
     for reader in [STRICT, LENIENT] {
@@ -295,7 +295,7 @@ fn sc_18_the_codes_are_required_and_a_list_that_is_not_empty() {
 
 // RET-5, SC-18
 #[test]
-fn sc_18_ret_5_what_is_no_code_is_refused() {
+fn what_is_no_code_is_refused() {
     let path = "methodConfig[0].retryPolicy.retryableStatusCodes[1]";
     let bad = [
         "17",
@@ -325,7 +325,7 @@ fn sc_18_ret_5_what_is_no_code_is_refused() {
 
 // SC-19
 #[test]
-fn sc_19_cancelled_has_two_l_and_ok_is_refused() {
+fn cancelled_has_two_l_and_ok_is_refused() {
     let codes = |text: &str| Ok(retry(STRICT, "retryableStatusCodes", text)?.retryable_codes());
     assert_eq!(codes(r#"["CANCELLED"]"#), Ok(CodeSet::from_iter([Code::Cancelled])));
     let path = "methodConfig[0].retryPolicy.retryableStatusCodes[0]";
@@ -336,14 +336,14 @@ fn sc_19_cancelled_has_two_l_and_ok_is_refused() {
 
 // SC-20
 #[test]
-fn sc_20_a_code_may_be_listed_twice() {
+fn code_may_be_listed_twice() {
     let read = retry(STRICT, "retryableStatusCodes", r#"["UNAVAILABLE", 14, "unavailable"]"#);
     assert_eq!(read.unwrap().retryable_codes(), CodeSet::from_iter([Code::Unavailable]));
 }
 
 // BK-5, SC-21
 #[test]
-fn sc_21_bk_5_the_first_backoff_may_be_above_the_cap_and_waits_may_shrink() {
+fn first_backoff_may_be_above_the_cap_and_waits_may_shrink() {
     let read = retry(STRICT, "initialBackoff", r#""9s""#).unwrap();
     assert!(read.initial_backoff() > read.max_backoff());
     assert!(retry(STRICT, "backoffMultiplier", "0.001").is_ok());
@@ -351,7 +351,7 @@ fn sc_21_bk_5_the_first_backoff_may_be_above_the_cap_and_waits_may_shrink() {
 
 // HG-13, SC-22
 #[test]
-fn sc_22_hg_13_a_hedging_policy_needs_only_its_attempts() {
+fn hedging_policy_needs_only_its_attempts() {
     let read = hedging(STRICT, "", "").unwrap();
     assert_eq!((read.max_attempts(), read.hedging_delay()), (4, Duration::from_millis(500)));
     assert_eq!(read.non_fatal_codes(), CodeSet::from_iter([Code::Unavailable]));
@@ -370,7 +370,7 @@ fn sc_22_hg_13_a_hedging_policy_needs_only_its_attempts() {
 
 // HG-13
 #[test]
-fn hg_13_a_negative_delay_and_bad_codes_are_refused() {
+fn negative_delay_and_bad_codes_are_refused() {
     let path = "methodConfig[0].hedgingPolicy.hedgingDelay";
     for text in [r#""-0.1s""#, r#""1ms""#, "0.5"] {
         assert_eq!(hedging(STRICT, "hedgingDelay", text), refused(path, NOT_BELOW, text));
@@ -385,7 +385,7 @@ fn hg_13_a_negative_delay_and_bad_codes_are_refused() {
 
 // THR-9, SC-22
 #[test]
-fn sc_22_thr_9_the_bounds_of_the_throttle_and_its_three_decimals() {
+fn bounds_of_the_throttle_and_its_three_decimals() {
     let max = |text: &str| Ok(throttling(STRICT, "maxTokens", text)?.max_tokens_thousandths());
     let rows = [
         ("1000", 1_000_000),
@@ -429,7 +429,7 @@ fn sc_22_thr_9_the_bounds_of_the_throttle_and_its_three_decimals() {
 
 // SC-23
 #[test]
-fn sc_23_what_is_required_of_the_throttle_is_missed_by_name() {
+fn what_is_required_of_the_throttle_is_missed_by_name() {
     let errors = ServiceConfig::parse(r#"{"retryThrottling": {}}"#).unwrap_err();
     assert_eq!(
         errors.to_string(),
@@ -445,7 +445,7 @@ fn sc_23_what_is_required_of_the_throttle_is_missed_by_name() {
 
 // THR-9
 #[test]
-fn thr_9_the_same_bounds_hold_for_settings_made_in_code() {
+fn same_bounds_hold_for_settings_made_in_code() {
     let read = |max, ratio| {
         Throttling::new(max, ratio)
             .map(|read| (read.max_tokens_thousandths(), read.token_ratio_thousandths()))
@@ -469,7 +469,7 @@ fn thr_9_the_same_bounds_hold_for_settings_made_in_code() {
 
 // SC-24
 #[test]
-fn sc_24_durations_of_go_only_leniently() {
+fn durations_of_go_only_leniently() {
     for (text, nanoseconds) in [(r#"".5s""#, 500_000_000), (r#""1.s""#, 1_000_000_000)] {
         let expected = refused("methodConfig[0].timeout", NOT_BELOW, text);
         assert_eq!(method(STRICT, "timeout", text), expected);
@@ -484,7 +484,7 @@ fn sc_24_durations_of_go_only_leniently() {
 
 // SC-24
 #[test]
-fn sc_24_what_no_reader_takes_for_a_duration() {
+fn what_no_reader_takes_for_a_duration() {
     let bad = [
         "1",
         "1.5",
@@ -513,7 +513,7 @@ fn sc_24_what_no_reader_takes_for_a_duration() {
 
 // DL-6
 #[test]
-fn dl_6_a_timeout_for_each_attempt_does_not_stand_in_for_codes() {
+fn timeout_for_each_attempt_does_not_stand_in_for_codes() {
     let text = r#"{"methodConfig": [{"retryPolicy": {
         "maxAttempts": 2, "initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 1,
         "perAttemptRecvTimeout": "1s", "retryableStatusCodes": []

@@ -295,7 +295,7 @@ proptest! {
 
     // SC-23
     #[test]
-    fn sc_23_every_error_of_a_document_is_told_once_and_with_its_path(chance in vec(any::<u8>(), 256)) {
+    fn every_error_of_a_document_is_told_once_and_with_its_path(chance in vec(any::<u8>(), 256)) {
         let mut broken = Broken::default();
         let text = broken.document(&mut chance.into_iter());
         let errors = ServiceConfig::parse(&text).err();

@@ -25,7 +25,7 @@ fn drain_to(throttle: &Throttle, tokens: u32) {
 
 // THR-1
 #[test]
-fn thr_1_clones_share_one_bucket_and_builds_do_not() {
+fn clones_share_one_bucket_and_builds_do_not() {
     let throttle = throttle(4.0, 1.0);
     let (clone, other) = (throttle.clone(), self::throttle(4.0, 1.0));
     throttle.failed();
@@ -35,7 +35,7 @@ fn thr_1_clones_share_one_bucket_and_builds_do_not() {
 
 // THR-1
 #[test]
-fn thr_1_as_a_budget_it_has_one_bucket_for_all_destinations() {
+fn as_a_budget_it_has_one_bucket_for_all_destinations() {
     let throttle = throttle(2.0, 1.0);
     throttle.on_failure("a.example", &FAILURE, Duration::ZERO);
     assert!(throttle.acquire("b.example", &FAILURE, Duration::ZERO).is_none());
@@ -43,7 +43,7 @@ fn thr_1_as_a_budget_it_has_one_bucket_for_all_destinations() {
 
 // THR-2
 #[test]
-fn thr_2_it_starts_full_and_stays_within_its_bounds() {
+fn it_starts_full_and_stays_within_its_bounds() {
     let throttle = throttle(2.5, 0.7);
     assert_eq!(throttle.tokens_thousandths(), Some(2_500));
     throttle.succeeded();
@@ -62,7 +62,7 @@ fn thr_2_it_starts_full_and_stays_within_its_bounds() {
 
 // THR-3
 #[test]
-fn thr_3_a_failure_takes_one_token() {
+fn failure_takes_one_token() {
     let throttle = throttle(10.0, 0.1);
     throttle.failed();
     assert_eq!(throttle.tokens_thousandths(), Some(9_000));
@@ -72,7 +72,7 @@ fn thr_3_a_failure_takes_one_token() {
 
 // THR-4
 #[test]
-fn thr_4_a_success_adds_the_ratio_and_no_more_than_is_missing() {
+fn success_adds_the_ratio_and_no_more_than_is_missing() {
     let throttle = throttle(10.0, 0.1);
     drain_to(&throttle, 8_000);
     throttle.succeeded();
@@ -87,7 +87,7 @@ fn thr_4_a_success_adds_the_ratio_and_no_more_than_is_missing() {
 
 // THR-5
 #[test]
-fn thr_5_half_of_the_tokens_throttles_and_a_thousandth_more_does_not() {
+fn half_of_the_tokens_throttles_and_a_thousandth_more_does_not() {
     let throttle = throttle(4.0, 0.001);
     assert!(throttle.failed(), "3 of 4");
     assert!(!throttle.is_throttled());
@@ -106,7 +106,7 @@ fn thr_5_half_of_the_tokens_throttles_and_a_thousandth_more_does_not() {
 
 // THR-6
 #[test]
-fn thr_6_while_throttled_every_retry_is_refused_and_nothing_is_taken() {
+fn while_throttled_every_retry_is_refused_and_nothing_is_taken() {
     let throttle = throttle(2.0, 1.0);
     drain_to(&throttle, 1_000);
     for _ in 0..3 {
@@ -117,7 +117,7 @@ fn thr_6_while_throttled_every_retry_is_refused_and_nothing_is_taken() {
 
 // trap 11
 #[test]
-fn trap_11_a_permit_costs_nothing_and_gives_nothing_back() {
+fn permit_costs_nothing_and_gives_nothing_back() {
     let throttle = throttle(10.0, 0.1);
     throttle.failed();
     drop(throttle.acquire("", &FAILURE, Duration::ZERO).unwrap());
@@ -127,7 +127,7 @@ fn trap_11_a_permit_costs_nothing_and_gives_nothing_back() {
 
 // THR-10
 #[test]
-fn thr_10_a_thousand_credits_of_a_tenth_are_a_hundred_tokens() {
+fn thousand_credits_of_a_tenth_are_a_hundred_tokens() {
     let throttle = throttle(1000.0, 0.1);
     drain_to(&throttle, 0);
     (0..1000).for_each(|_| throttle.succeeded());
@@ -136,7 +136,7 @@ fn thr_10_a_thousand_credits_of_a_tenth_are_a_hundred_tokens() {
 
 // THR-11
 #[test]
-fn thr_11_without_settings_nothing_is_throttled() {
+fn without_settings_nothing_is_throttled() {
     let config = ServiceConfig::parse("{}").unwrap();
     let throttle = Throttle::new(config.retry_throttling());
     for _ in 0..100 {
@@ -162,7 +162,7 @@ fn it_is_full_only_while_a_success_would_change_nothing() {
 
 // SC-6
 #[test]
-fn sc_6_the_same_settings_keep_the_bucket_as_it_is() {
+fn same_settings_keep_the_bucket_as_it_is() {
     let settings = Throttling::new(7.0, 0.3).unwrap();
     let throttle = Throttle::new(Some(settings));
     throttle.failed();
@@ -177,7 +177,7 @@ fn sc_6_the_same_settings_keep_the_bucket_as_it_is() {
 
 // SC-6
 #[test]
-fn sc_6_other_settings_keep_the_level_and_handles_go_over_at_once() {
+fn other_settings_keep_the_level_and_handles_go_over_at_once() {
     let throttle = throttle(10.0, 0.1);
     let handle = throttle.clone();
     drain_to(&throttle, 3_000);
@@ -195,7 +195,7 @@ fn sc_6_other_settings_keep_the_level_and_handles_go_over_at_once() {
 
 // SC-6
 #[test]
-fn sc_6_throttling_is_switched_off_and_on() {
+fn throttling_is_switched_off_and_on() {
     let throttle = throttle(4.0, 1.0);
     drain_to(&throttle, 0);
     let handle = throttle.clone();
@@ -262,7 +262,7 @@ fn after_failure(throttle: &Arc<Throttle>, attempts: u32, hint: ServerHint) -> O
 
 // RET-1
 #[test]
-fn ret_1_the_last_attempt_and_a_pushback_that_says_stop_cost_a_token_each() {
+fn last_attempt_and_a_pushback_that_says_stop_cost_a_token_each() {
     let throttle = Arc::new(throttle(8.0, 0.1));
     let last = Limits::default().max_attempts;
     assert_eq!(after_failure(&throttle, 1, ServerHint::None), None);

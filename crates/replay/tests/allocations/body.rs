@@ -1,4 +1,4 @@
-//! What the replayable body allocates on the path of a call that succeeds first time.
+//! Allocations of the replayable body on the path of a call that succeeds first time.
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};

@@ -1,4 +1,4 @@
-//! What a kept body really holds beside what it is charged, behind real hyper servers.
+//! The memory that a kept body holds and the charge for it, behind real hyper servers.
 //!
 //! The allocator counts the bytes in use on this thread. A kept body holds what its drop frees.
 
@@ -105,7 +105,7 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("it hangs")
 }
 
-/// How a body is sent over HTTP/1.
+/// The framing of a body over HTTP/1.
 #[derive(Clone, Copy)]
 enum Coding {
     Length,

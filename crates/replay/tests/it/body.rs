@@ -26,7 +26,7 @@ fn next(reader: &mut Reader) -> Seen {
 
 // trap 01
 #[test]
-fn trap_01_a_retry_before_the_first_byte_repeats_nothing() {
+fn retry_before_the_first_byte_repeats_nothing() {
     let mut first = reader(&THREE, &unlimited());
     let kept = clone(&first);
     drop(clone(&kept));
@@ -40,7 +40,7 @@ fn trap_01_a_retry_before_the_first_byte_repeats_nothing() {
 
 // trap 02
 #[test]
-fn trap_02_two_readers_take_turns_and_both_see_all() {
+fn two_readers_take_turns_and_both_see_all() {
     let mut first = reader(&THREE, &unlimited());
     let mut second = clone(&first);
     assert_eq!(next(&mut first), data(b"one"));
@@ -53,7 +53,7 @@ fn trap_02_two_readers_take_turns_and_both_see_all() {
 
 // trap 03
 #[test]
-fn trap_03_the_size_hint_is_what_is_still_to_come_for_each_reader() {
+fn size_hint_is_what_is_still_to_come_for_each_reader() {
     for tells_end in [true, false] {
         let script = Script::new(&THREE).0.exact().tells_end(tells_end);
         let mut first = Box::pin(ReplayBody::in_memory(script, &unlimited()));
@@ -77,7 +77,7 @@ fn trap_03_the_size_hint_is_what_is_still_to_come_for_each_reader() {
 
 // trap 03
 #[test]
-fn trap_03_an_exact_hint_does_not_end_a_body_that_has_trailers() {
+fn exact_hint_does_not_end_a_body_that_has_trailers() {
     let steps = [Step::Data(b"all"), Step::Trailers("c0ffee")];
     let mut first = Box::pin(ReplayBody::new(Script::new(&steps).0.exact(), &unlimited()));
     let mut second = clone(&first);
@@ -105,7 +105,7 @@ fn a_hint_that_lies_saturates() {
 
 // trap 04
 #[test]
-fn trap_04_a_body_over_the_cap_is_sent_once_and_is_no_error() {
+fn body_over_the_cap_is_sent_once_and_is_no_error() {
     static LARGE: [u8; 60] = [7; 60];
     let steps = [Step::Data(&LARGE), Step::Data(&LARGE), Step::Data(b"tail"), Step::Trailers("t")];
     let memory = ReplayMemory::new(1000);
@@ -126,7 +126,7 @@ fn trap_04_a_body_over_the_cap_is_sent_once_and_is_no_error() {
 
 // trap 04
 #[test]
-fn trap_04_a_cap_of_nothing_passes_bodies_through() {
+fn cap_of_nothing_passes_bodies_through() {
     let limits = ReplayLimits::default().per_call(0);
     let mut body = reader(&THREE, &limits);
     assert!(!body.is_replayable() && body.try_clone().is_none());
@@ -137,7 +137,7 @@ fn trap_04_a_cap_of_nothing_passes_bodies_through() {
 
 // trap 05
 #[test]
-fn trap_05_an_unlimited_cap_does_not_overflow() {
+fn unlimited_cap_does_not_overflow() {
     let mut first = reader(&THREE, &unlimited());
     let mut kept = clone(&first);
     assert_eq!(read_all(&mut first), expected(&THREE));
@@ -146,7 +146,7 @@ fn trap_05_an_unlimited_cap_does_not_overflow() {
 
 // trap 05
 #[test]
-fn trap_05_empty_chunks_trailers_alone_and_errors_come_as_they_came() {
+fn empty_chunks_trailers_alone_and_errors_come_as_they_came() {
     let cases: [&[Step]; 6] = [
         &[Step::Data(b""), Step::Data(b"x"), Step::Data(b""), Step::Data(b"")],
         &[Step::Trailers("alone")],
@@ -178,7 +178,7 @@ fn trap_05_empty_chunks_trailers_alone_and_errors_come_as_they_came() {
 
 // trap 32
 #[test]
-fn trap_32_what_many_bodies_keep_is_bounded() {
+fn what_many_bodies_keep_is_bounded() {
     static CHUNK: [u8; 100] = [1; 100];
     let steps = [Step::Data(&CHUNK), Step::Data(&CHUNK)];
     let memory = ReplayMemory::new(1050);
@@ -203,7 +203,7 @@ fn trap_32_what_many_bodies_keep_is_bounded() {
 
 // trap 32
 #[test]
-fn trap_32_endless_empty_frames_hold_nothing() {
+fn endless_empty_frames_hold_nothing() {
     let memory = ReplayMemory::new(10_000);
     let limits = ReplayLimits::default().per_call(3200).memory(memory.clone());
     let mut first = Box::pin(ReplayBody::new(Endless, &limits));
@@ -217,7 +217,7 @@ fn trap_32_endless_empty_frames_hold_nothing() {
 
 // trap 32
 #[test]
-fn trap_32_empty_frames_in_memory_are_bounded() {
+fn empty_frames_in_memory_are_bounded() {
     let memory = ReplayMemory::new(3200);
     let mut first =
         reader(&[const { Step::Data(b"") }; 101], &ReplayLimits::default().memory(memory.clone()));

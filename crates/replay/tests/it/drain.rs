@@ -1,4 +1,4 @@
-//! How much of a refused response is read, and when it is given up.
+//! Refused responses: the part that is read, and the point at which reading stops.
 
 use std::future::Future;
 use std::pin::pin;
@@ -25,7 +25,7 @@ fn ready<B: http_body::Body>(body: B, limit: u64) -> Poll<bool> {
 
 // trap 07
 #[test]
-fn trap_07_a_short_body_is_read_to_its_end() {
+fn short_body_is_read_to_its_end() {
     let steps = [Step::Data(b"12345"), Step::Data(b""), Step::Data(b"67890"), Step::Trailers("t")];
     assert_eq!(drain(&steps, 10), (Poll::Ready(true), 4));
     assert_eq!(ready(Empty::<Bytes>::new(), 0), Poll::Ready(true));
@@ -34,14 +34,14 @@ fn trap_07_a_short_body_is_read_to_its_end() {
 
 // trap 07
 #[test]
-fn trap_07_a_body_past_the_limit_is_given_up() {
+fn body_past_the_limit_is_given_up() {
     let steps = [Step::Data(b"12345"), Step::Data(b"678901"), Step::Data(b"never read")];
     assert_eq!(drain(&steps, 10), (Poll::Ready(false), 2));
 }
 
 // trap 07
 #[test]
-fn trap_07_a_body_that_announces_too_much_is_not_even_begun() {
+fn body_that_announces_too_much_is_not_even_begun() {
     let (script, control) = Script::new(&[Step::Data(b"12345678901")]);
     assert_eq!(ready(script.exact(), 10), Poll::Ready(false));
     assert_eq!(control.polls.load(Ordering::SeqCst), 0);
@@ -49,14 +49,14 @@ fn trap_07_a_body_that_announces_too_much_is_not_even_begun() {
 
 // trap 07
 #[test]
-fn trap_07_endless_empty_frames_do_not_keep_it() {
+fn endless_empty_frames_do_not_keep_it() {
     let steps = vec![Step::Data(b""); 5000];
     assert_eq!(drain(&steps, Drain::<Script>::DEFAULT_LIMIT), (Poll::Ready(false), 512));
 }
 
 // trap 07
 #[test]
-fn trap_07_a_body_that_trickles_leaves_the_time_to_the_caller() {
+fn body_that_trickles_leaves_the_time_to_the_caller() {
     let (script, control) = Script::new(&[Step::Data(b"1"), Step::Wait, Step::Data(b"2")]);
     let flag = Flag::new();
     let waker = flag.waker();

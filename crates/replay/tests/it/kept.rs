@@ -1,4 +1,4 @@
-//! What is kept while a clone stands still: by a reader that is ahead, and for readers behind it.
+//! The frames kept while a clone stands still: by a reader that is ahead, and for readers behind it.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -21,7 +21,7 @@ fn gated() -> (Reader, Arc<Control>) {
 
 // trap 02
 #[test]
-fn trap_02_a_reader_dropped_while_it_waits_wakes_the_others() {
+fn reader_dropped_while_it_waits_wakes_the_others() {
     let (mut first, control) = gated();
     let mut second = clone(&first);
     let (wakes_first, wakes_second) = (Flag::new(), Flag::new());
@@ -38,7 +38,7 @@ fn trap_02_a_reader_dropped_while_it_waits_wakes_the_others() {
 
 // trap 02
 #[test]
-fn trap_02_a_reader_that_is_woken_and_never_polls_again_starves_nobody() {
+fn reader_that_is_woken_and_never_polls_again_starves_nobody() {
     let (mut first, control) = gated();
     let mut second = clone(&first);
     let (wakes_first, wakes_second) = (Flag::new(), Flag::new());

@@ -1,4 +1,4 @@
-//! Who is told that a reader cannot go on, and when.
+//! Watches on readers: which become ready, and at which frame.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -31,7 +31,7 @@ fn read(reader: &mut Reader, frames: usize) {
 
 // BUF-8
 #[test]
-fn buf_8_on_overflow_all_but_the_reader_of_most_are_told_at_once() {
+fn on_overflow_all_but_the_reader_of_most_are_told_at_once() {
     for ahead in 0..3 {
         for limits in [three(), unlimited().memory(ReplayMemory::new(96))] {
             let kept = reader(&[TEN; 6], &limits);

@@ -130,7 +130,7 @@ fn with_trailers() -> Vec<Step> {
 
 // trap 03
 #[tokio::test]
-async fn trap_03_a_known_length_is_sent_on_each_attempt() {
+async fn known_length_is_sent_on_each_attempt() {
     for version in [Version::HTTP_11, Version::HTTP_2] {
         for tells_end in [true, false] {
             let body = Script::new(&DATA).0.exact().tells_end(tells_end);
@@ -145,7 +145,7 @@ async fn trap_03_a_known_length_is_sent_on_each_attempt() {
 
 // trap 03
 #[tokio::test]
-async fn trap_03_an_unknown_length_stays_unknown() {
+async fn unknown_length_stays_unknown() {
     for version in [Version::HTTP_11, Version::HTTP_2] {
         let came = Harness::new(version).await.three_attempts(Box::pin(Script::new(&DATA).0)).await;
         assert_eq!(came.length, None);
@@ -156,7 +156,7 @@ async fn trap_03_an_unknown_length_stays_unknown() {
 
 // trap 03
 #[tokio::test]
-async fn trap_03_request_trailers_are_sent_on_each_attempt() {
+async fn request_trailers_are_sent_on_each_attempt() {
     for (version, exact) in
         [(Version::HTTP_11, false), (Version::HTTP_2, false), (Version::HTTP_2, true)]
     {
@@ -181,7 +181,7 @@ async fn whole_and_empty_bodies_are_framed_alike_on_each_attempt() {
 
 // trap 02
 #[tokio::test]
-async fn trap_02_a_second_attempt_starts_while_the_first_still_uploads() {
+async fn second_attempt_starts_while_the_first_still_uploads() {
     let steps =
         [Step::Data(b"one "), Step::Wait, Step::Data(b"two "), Step::Wait, Step::Data(b"!")];
     let (script, control) = Script::new(&steps);

@@ -54,7 +54,7 @@ fn bounds_of_each_form() -> Result<(), ConfigError> {
 
 // BK-4, BK-5
 #[test]
-fn bk_4_bk_5_what_is_cut_starts_at_the_cap_and_shrinks_from_the_base() -> Result<(), ConfigError> {
+fn what_is_cut_starts_at_the_cap_and_shrinks_from_the_base() -> Result<(), ConfigError> {
     let cut = |factor| {
         Ok::<_, ConfigError>(Exponential::no_jitter(ms(400)).factor(factor)?.max_delay(ms(250)))
     };

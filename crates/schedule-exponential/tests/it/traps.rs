@@ -17,7 +17,7 @@ fn every_jitter(base: Duration) -> Result<[Exponential; 3], ConfigError> {
 
 // trap 10
 #[test]
-fn trap_10_calls_of_one_schedule_share_no_delay_state() -> Result<(), ConfigError> {
+fn calls_of_one_schedule_share_no_delay_state() -> Result<(), ConfigError> {
     for schedule in [
         Exponential::no_jitter(ms(100)),
         Exponential::full_jitter(ms(100)),
@@ -38,8 +38,7 @@ fn trap_10_calls_of_one_schedule_share_no_delay_state() -> Result<(), ConfigErro
 
 // trap 10
 #[test]
-fn trap_10_interleaved_decorrelated_calls_keep_their_own_previous_delay() -> Result<(), ConfigError>
-{
+fn interleaved_decorrelated_calls_keep_their_own_previous_delay() -> Result<(), ConfigError> {
     let schedule = Exponential::decorrelated(ms(100)).max_delay(secs(60));
     let mut long = FailingCall::new(&schedule);
     for _ in 0..5 {
@@ -52,7 +51,7 @@ fn trap_10_interleaved_decorrelated_calls_keep_their_own_previous_delay() -> Res
 
 // trap 17
 #[test]
-fn trap_17_jitter_does_not_vanish_at_the_cap() -> Result<(), ConfigError> {
+fn jitter_does_not_vanish_at_the_cap() -> Result<(), ConfigError> {
     for schedule in every_jitter(ms(100))? {
         let delays = first(10_000, &schedule.max_delay(secs(5)), &mut Seeded::new(3));
         let at_the_cap: HashSet<_> = delays[6..].iter().collect();
@@ -65,7 +64,7 @@ fn trap_17_jitter_does_not_vanish_at_the_cap() -> Result<(), ConfigError> {
 
 // trap 17
 #[test]
-fn trap_17_no_form_heaps_its_delays_on_the_cap() -> Result<(), ConfigError> {
+fn no_form_heaps_its_delays_on_the_cap() -> Result<(), ConfigError> {
     let cap = secs(5);
     let symmetric = Exponential::symmetric(ms(100), 0.5)?.clamp_jitter();
     for schedule in every_jitter(ms(100))?.into_iter().chain([symmetric]) {
@@ -84,7 +83,7 @@ fn on(cap: Duration, delays: &[Duration]) -> usize {
 
 // trap 17
 #[test]
-fn trap_17_a_jittered_delay_is_not_the_base_of_the_next() -> Result<(), ConfigError> {
+fn jittered_delay_is_not_the_base_of_the_next() -> Result<(), ConfigError> {
     for schedule in every_jitter(ms(100))? {
         let mut call = FailingCall::new(&schedule);
         for _ in 0..3 {
@@ -99,7 +98,7 @@ fn trap_17_a_jittered_delay_is_not_the_base_of_the_next() -> Result<(), ConfigEr
 
 // trap 22
 #[test]
-fn trap_22_doubling_never_wraps() {
+fn doubling_never_wraps() {
     // Past retries 63 and 64, and far beyond what a float's exponent holds.
     for base in [Duration::from_nanos(1), ms(100), secs(5)] {
         for schedule in [Exponential::no_jitter(base), Exponential::full_jitter(base)] {
@@ -117,7 +116,7 @@ fn trap_22_doubling_never_wraps() {
 
 // trap 22
 #[test]
-fn trap_22_the_longest_durations_are_as_good_as_any() -> Result<(), ConfigError> {
+fn longest_durations_are_as_good_as_any() -> Result<(), ConfigError> {
     let edges = [
         Duration::from_nanos(u64::MAX / 2),
         Duration::from_nanos(u64::MAX / 2 + 1),

@@ -69,7 +69,7 @@ fn debug_output_reads_well() -> Result<(), ConfigError> {
 
 // trap 22
 #[test]
-fn trap_22_linear_saturates_where_a_product_or_a_sum_would_overflow() {
+fn linear_saturates_where_a_product_or_a_sum_would_overflow() {
     for (base, step) in [
         (Duration::MAX, Duration::MAX),
         (Duration::MAX, Duration::from_nanos(1)),

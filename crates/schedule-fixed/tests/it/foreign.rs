@@ -52,7 +52,7 @@ fn any_iterator_will_do() {
 
 // trap 10
 #[test]
-fn trap_10_calls_of_one_schedule_share_no_iterator() {
+fn calls_of_one_schedule_share_no_iterator() {
     let backon = ExponentialBuilder::new().with_min_delay(secs(1)).with_max_times(3);
     let schedule = Iterated::new(move || backon.build());
     let mut calls = [schedule.delays(), schedule.delays()];

@@ -64,7 +64,7 @@ proptest! {
 
     // trap 22
     #[test]
-    fn trap_22_the_interval_is_0_or_within_its_bounds(
+    fn interval_is_0_or_within_its_bounds(
         (pace, initial, max) in settings(),
         events in events(),
         seed in any::<u64>(),

@@ -81,7 +81,7 @@ fn the_longest_run_that_can_be_asked_for_is_counted() {
 
 // trap 10
 #[test]
-fn trap_10_clones_share_one_interval_and_separate_builds_do_not() {
+fn clones_share_one_interval_and_separate_builds_do_not() {
     let pace = Responsive::new();
     let clone = pace.clone();
     refuse(&clone, &mut Never);

@@ -24,7 +24,7 @@ async fn no_such_name() {
 
 // trap 24
 #[tokio::test]
-async fn trap_24_reset_before_the_request_was_read_is_no_proof() {
+async fn reset_before_the_request_was_read_is_no_proof() {
     let server = serve(async |connection| {
         connection.peek(&mut [0]).await.unwrap();
         reset(connection);
@@ -35,7 +35,7 @@ async fn trap_24_reset_before_the_request_was_read_is_no_proof() {
 
 // trap 24
 #[tokio::test]
-async fn trap_24_reset_after_the_request_was_read_is_no_proof() {
+async fn reset_after_the_request_was_read_is_no_proof() {
     let server = serve(async |mut connection| {
         read_head(&mut connection).await;
         reset(connection);
@@ -46,7 +46,7 @@ async fn trap_24_reset_after_the_request_was_read_is_no_proof() {
 
 // trap 24
 #[tokio::test]
-async fn trap_24_incomplete_message_is_no_proof() {
+async fn incomplete_message_is_no_proof() {
     for sent in ["", "HTTP/1.1 200 OK\r\ncontent-le"] {
         let server = serve(move |mut connection| async move {
             read_head(&mut connection).await;
@@ -91,7 +91,7 @@ async fn a_request_that_meets_a_connection_closed_while_idle() {
 
 // trap 24
 #[tokio::test]
-async fn trap_24_a_reused_connection_that_closes_is_no_proof() {
+async fn reused_connection_that_closes_is_no_proof() {
     let server = serve(async |mut connection| {
         read_head(&mut connection).await;
         connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();

@@ -45,7 +45,7 @@ async fn refused_stream() {
 
 // trap 24
 #[tokio::test]
-async fn trap_24_other_resets_are_no_proof() {
+async fn other_resets_are_no_proof() {
     for reason in [Reason::CANCEL, Reason::INTERNAL_ERROR, Reason::ENHANCE_YOUR_CALM] {
         let result = call(resets_streams(reason).await).await;
         let told = result.as_ref().err().and_then(|error| reset_reason(error));
@@ -65,7 +65,7 @@ async fn goaway_that_leaves_the_stream_out() {
 
 // trap 24
 #[tokio::test]
-async fn trap_24_goaway_that_includes_the_stream_is_no_proof() {
+async fn goaway_that_includes_the_stream_is_no_proof() {
     for reason in [Reason::NO_ERROR, Reason::INTERNAL_ERROR] {
         assert_verdict(call(goes_away(1, reason).await).await, LOST);
     }
@@ -74,7 +74,7 @@ async fn trap_24_goaway_that_includes_the_stream_is_no_proof() {
 /// A frame of data for stream 0 breaks the connection's rules: our own side answers with GOAWAY.
 // trap 24
 #[tokio::test]
-async fn trap_24_goaway_that_our_own_side_raised_is_no_proof() {
+async fn goaway_that_our_own_side_raised_is_no_proof() {
     let server = serve(async |mut connection| {
         read_http2_headers(&mut connection).await;
         write_frame(&mut connection, DATA, 0, 0, b"?").await;
@@ -89,7 +89,7 @@ async fn trap_24_goaway_that_our_own_side_raised_is_no_proof() {
 /// A head without a status breaks the stream's rules: our own side answers with RST_STREAM.
 // trap 24
 #[tokio::test]
-async fn trap_24_reset_that_our_own_side_raised_is_no_proof() {
+async fn reset_that_our_own_side_raised_is_no_proof() {
     let server = serve(async |mut connection| {
         read_http2_headers(&mut connection).await;
         let (end_of_headers, literal) = (4, b"\x00\x01a\x01b");

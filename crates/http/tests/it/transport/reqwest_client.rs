@@ -80,7 +80,7 @@ async fn no_answer_in_time() {
 
 // trap 24
 #[tokio::test]
-async fn trap_24_reset_after_the_request_was_sent_is_no_proof() {
+async fn reset_after_the_request_was_sent_is_no_proof() {
     let server = serve(async |mut connection| {
         read_head(&mut connection).await;
         reset(connection);
@@ -104,7 +104,7 @@ async fn refused_stream_again_and_again() {
 
 // trap 24
 #[tokio::test]
-async fn trap_24_the_callers_own_body_times_out() {
+async fn callers_own_body_times_out() {
     #[derive(Debug)]
     struct Late;
     impl http_body::Body for Late {

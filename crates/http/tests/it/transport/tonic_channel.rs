@@ -36,7 +36,7 @@ async fn no_such_name() {
 
 // TN-10
 #[tokio::test]
-async fn tn_10_refused_stream() {
+async fn refused_stream() {
     let server = serve(async |connection| {
         let mut connection = h2::server::handshake(connection).await.unwrap();
         while let Some(Ok((_, mut answer))) = connection.accept().await {
@@ -49,7 +49,7 @@ async fn tn_10_refused_stream() {
 
 // TN-10
 #[tokio::test]
-async fn tn_10_goaway_that_leaves_the_stream_out() {
+async fn goaway_that_leaves_the_stream_out() {
     let server = serve(async |mut connection| {
         read_http2_headers(&mut connection).await;
         write_goaway(&mut connection, 0, h2::Reason::NO_ERROR.into()).await;
@@ -60,7 +60,7 @@ async fn tn_10_goaway_that_leaves_the_stream_out() {
 
 // trap 24
 #[tokio::test]
-async fn trap_24_a_cancel_is_no_proof() {
+async fn cancel_is_no_proof() {
     let server = serve(async |connection| {
         let mut connection = h2::server::handshake(connection).await.unwrap();
         while let Some(Ok((_, mut answer))) = connection.accept().await {
