@@ -6,7 +6,10 @@
 mod call;
 mod combinators;
 mod for_failures;
+mod forwarding;
 mod guard;
+mod hedge;
+mod jitter;
 mod permit;
 mod support;
 mod texts;

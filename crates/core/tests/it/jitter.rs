@@ -1,0 +1,65 @@
+//! Intervals and ranges that are too long for 64 bits of nanoseconds.
+
+use core::time::Duration;
+
+use reattempt_core::{Jitter, Random};
+
+/// Draws the same number again and again.
+struct Always(u64);
+
+impl Random for Always {
+    fn next_u64(&mut self) -> u64 {
+        self.0
+    }
+}
+
+fn days(days: u64) -> Duration {
+    Duration::from_secs(days * 24 * 3600)
+}
+
+#[test]
+fn symmetric_range_of_a_long_interval() {
+    let half = Jitter::symmetric(0.5).unwrap();
+    assert_eq!(half.range(days(100)), (days(50), days(150)));
+    assert_eq!(half.range(days(400_000)), (days(200_000), days(600_000)));
+    // On either side of the longest interval that a float holds in nanoseconds.
+    for nanos in [(1_u64 << 52) - 2, 1 << 52, (1 << 52) + 2] {
+        let (shortest, longest) = half.range(Duration::from_nanos(nanos));
+        let error = shortest.abs_diff(Duration::from_nanos(nanos / 2));
+        assert!(error <= Duration::from_micros(1), "{nanos}: {error:?}");
+        assert_eq!(shortest + longest, Duration::from_nanos(nanos) * 2);
+    }
+}
+
+#[test]
+fn symmetric_range_of_the_longest_interval() {
+    let whole = Jitter::symmetric(1.0).unwrap();
+    assert_eq!(whole.range(Duration::MAX), (Duration::ZERO, Duration::MAX));
+    let none = Jitter::symmetric(0.0).unwrap();
+    assert_eq!(none.range(Duration::MAX), (Duration::MAX, Duration::MAX));
+}
+
+/// The range is 2⁶⁴ seconds, so each of the upper 34 bits of the number counts for 2³⁰ seconds.
+#[test]
+fn draw_from_the_widest_range() {
+    let draw = |number| Always(number).between(Duration::ZERO, Duration::MAX);
+    assert_eq!(draw(0), Duration::ZERO);
+    assert_eq!(draw((1 << 30) - 1), Duration::ZERO);
+    assert_eq!(draw(1 << 30), Duration::from_secs(1 << 30));
+    assert_eq!(draw(5 << 40), Duration::from_secs(5 << 40));
+    assert_eq!(draw(u64::MAX), Duration::from_secs(u64::MAX - (1 << 30) + 1));
+    let low = Duration::from_secs(9);
+    assert_eq!(Always(1 << 63).between(low, Duration::MAX).as_secs(), 9 + (1 << 63) - 5);
+}
+
+/// The ends need more than 64 bits of nanoseconds, and the range does not.
+#[test]
+fn draw_from_a_late_range() {
+    let low = Duration::from_secs(1 << 40);
+    let high = low + Duration::from_nanos(3);
+    for (quarter, number) in (0..4_u64).map(|quarter| (quarter, quarter << 62)) {
+        assert_eq!(Always(number).between(low, high), low + Duration::from_nanos(quarter));
+    }
+    let long = low + Duration::from_millis(2500) - Duration::from_nanos(1);
+    assert_eq!(Always(1 << 63).between(low, long), low + Duration::from_millis(1250));
+}
