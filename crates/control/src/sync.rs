@@ -1,10 +1,14 @@
-//! The atomics that the state machines are built from: those of std, or, under `--cfg loom`, those
+//! The atomics and locks that the state machines are built from: those of std, or, under `--cfg loom`, those
 //! of the model checker, which tries every order in which threads can see them.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+#[cfg(loom)]
+pub(crate) use loom::sync::{Mutex, MutexGuard};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+#[cfg(not(loom))]
+pub(crate) use std::sync::{Mutex, MutexGuard};
 
 /// A value with cache lines of its own (processors fetch them in pairs of 64 bytes), so that it is
 /// not slowed down by writes to what lies beside it.

@@ -12,6 +12,8 @@ mod caution;
 #[allow(dead_code, reason = "only what the models use")]
 #[path = "../src/budget/cautious.rs"]
 mod cautious;
+#[path = "loom/circuit.rs"]
+mod circuit;
 #[allow(dead_code, reason = "only what the models use")]
 #[path = "../src/budget/not_full.rs"]
 mod not_full;

@@ -139,7 +139,7 @@ impl<B: DestinationBucket> Destinations<B> {
 
     #[inline(never)]
     fn credit_listed(&self, hash: u64, destination: &str) {
-        find(&self.table.load(), hash, destination).unwrap_or(&self.table.others()).credit();
+        find(&self.table.load(), hash, destination).unwrap_or(self.table.others()).credit();
     }
 
     fn first(&self, hash: u64) -> &OnceLock<Place<B>> {

@@ -1,4 +1,4 @@
-//! Tests of the retry budgets.
+//! Tests of the retry budgets and the guards.
 
 #![allow(missing_docs, reason = "tests")]
 #![allow(
@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, its helpers too"
 )]
 
+mod breaker;
 mod cautious;
 mod contention;
 mod destinations;

@@ -1,0 +1,102 @@
+//! Changes of state, delivered in order and without any lock held.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, PoisonError};
+
+use crate::sync::{Mutex, MutexGuard};
+
+/// A state of a circuit breaker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum BreakerState {
+    /// Every call is admitted.
+    #[default]
+    Closed,
+    /// A few probes are admitted.
+    HalfOpen,
+    /// No call is admitted until the open time has passed.
+    Open,
+    /// No call is admitted until the operator closes the breaker.
+    ForcedOpen,
+}
+
+impl fmt::Display for BreakerState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Closed => "closed",
+            Self::HalfOpen => "half-open",
+            Self::Open => "open",
+            Self::ForcedOpen => "forced open",
+        })
+    }
+}
+
+/// One change of a breaker's state, for one destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StateChange {
+    /// The name of the breaker.
+    pub name: Arc<str>,
+    /// The destination; empty for the state that destinations share.
+    pub destination: Arc<str>,
+    /// The state before.
+    pub from: BreakerState,
+    /// The state after.
+    pub to: BreakerState,
+}
+
+pub(crate) type Callback = Arc<dyn Fn(&StateChange) + Send + Sync>;
+
+/// Changes that wait to be delivered. One thread delivers at a time, so that they stay in order.
+#[derive(Default)]
+pub(crate) struct Changes(Mutex<Queue>);
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<StateChange>,
+    delivering: bool,
+}
+
+/// Lets another thread deliver, also after the callback has unwound.
+struct Delivering<'a>(&'a Changes);
+
+impl Drop for Delivering<'_> {
+    fn drop(&mut self) {
+        self.0.lock().delivering = false;
+    }
+}
+
+impl Changes {
+    pub(crate) fn push(&self, change: StateChange) {
+        self.lock().waiting.push_back(change);
+    }
+
+    /// Delivers what waits, unless another thread does so already, or this one further up its stack.
+    pub(crate) fn deliver(&self, callback: &Callback) {
+        // A change that is pushed while the last one is delivered is found by the next round.
+        while self.begin() {
+            let delivering = Delivering(self);
+            while let Some(change) = delivering.0.next() {
+                callback(&change);
+            }
+        }
+    }
+
+    fn begin(&self) -> bool {
+        let mut queue = self.lock();
+        if queue.delivering || queue.waiting.is_empty() {
+            return false;
+        }
+        queue.delivering = true;
+        true
+    }
+
+    fn next(&self) -> Option<StateChange> {
+        self.lock().waiting.pop_front()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

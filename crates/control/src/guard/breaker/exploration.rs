@@ -1,0 +1,202 @@
+//! Every sequence of events up to a depth, from a closed breaker: a breadth-first search over the machine's states.
+//!
+//! A search of 150 lines does it; a model checker as a dependency would bring in a web server.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reattempt_core::guard::Reason;
+
+use super::BreakerState::{self, Closed, ForcedOpen, HalfOpen, Open};
+use super::CircuitBreaker;
+use super::counts::Outcome::{self, Abandoned, Excluded, Failure, Overload, Success, Unsent};
+use super::machine::{Ending, Machine, Pass};
+use super::rules::{Rules, Trip};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MOST_PASSES: usize = 3;
+
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Tick,
+    Admit,
+    End(usize, Outcome),
+    Isolate,
+    Close,
+}
+
+#[derive(Clone)]
+struct Node {
+    machine: Machine,
+    passes: Vec<Pass>,
+    path: Vec<Event>,
+}
+
+fn rules(breaker: &CircuitBreaker) -> Arc<Rules> {
+    breaker.shared.rules.load_full()
+}
+
+fn events(node: &Node) -> Vec<Event> {
+    let mut events = vec![Event::Tick, Event::Isolate, Event::Close];
+    if node.passes.len() < MOST_PASSES {
+        events.push(Event::Admit);
+    }
+    for place in 0..node.passes.len() {
+        let outcomes = [Success, Failure, Overload, Excluded, Abandoned, Unsent];
+        events.extend(outcomes.map(|outcome| Event::End(place, outcome)));
+    }
+    events
+}
+
+/// The state without what does not matter: the generation's number, absolute times, the order of passes.
+fn fingerprint(node: &Node) -> String {
+    let machine = &node.machine;
+    let now = machine.now;
+    let mut passes: Vec<_> = node
+        .passes
+        .iter()
+        .map(|pass| {
+            let current = pass.generation == machine.generation;
+            current.then(|| (pass.age, machine.next_probe - pass.probe))
+        })
+        .collect();
+    passes.sort_unstable();
+    let probes = machine.probes.iter();
+    let mut probes: Vec<_> =
+        probes.map(|(probe, lease)| (machine.next_probe - probe, *lease - now)).collect();
+    probes.sort_unstable();
+    let expiry = machine.expiry.map(|expiry| expiry.saturating_sub(now));
+    let idle = machine.state == Closed && machine.window.counts().requests == 0;
+    let since = if idle { Duration::ZERO } else { now - machine.start };
+    let window = if idle { String::new() } else { format!("{:?}", machine.window) };
+    format!(
+        "{:?} {passes:?} {probes:?} {expiry:?} {since:?} {window} {}",
+        machine.state,
+        machine.reopened.min(3)
+    )
+}
+
+fn end(machine: &mut Machine, rules: &Rules, pass: Pass, outcome: Outcome) {
+    let ending = Ending { outcome, asked: Duration::ZERO, now: machine.now };
+    let counts = machine.end(rules, pass, ending);
+    if let (Some(counts), Trip::Counts(ready_to_trip)) = (counts, &rules.trip)
+        && ready_to_trip(&counts)
+    {
+        machine.trip(rules, pass.generation, Duration::ZERO);
+    }
+}
+
+fn step(node: &Node, event: Event, rules: &Rules) -> Node {
+    let mut next = node.clone();
+    next.path.push(event);
+    let (machine, now) = (&mut next.machine, node.machine.now);
+    machine.changed.clear();
+    match event {
+        Event::Tick => machine.advance(rules, now + SECOND),
+        Event::Admit => next.passes.extend(machine.admit(rules, now)),
+        Event::End(place, outcome) => end(machine, rules, next.passes.remove(place), outcome),
+        Event::Isolate => machine.force(rules, ForcedOpen, now),
+        Event::Close => machine.force(rules, Closed, now),
+    }
+    next
+}
+
+fn is_legal(event: Event, from: BreakerState, to: BreakerState) -> bool {
+    match (from, to) {
+        (_, ForcedOpen) => matches!(event, Event::Isolate),
+        (Closed, Open) => matches!(event, Event::End(_, Failure | Overload | Abandoned)),
+        (Open, HalfOpen) => true,
+        (HalfOpen, Open) => matches!(event, Event::End(_, Failure | Overload)),
+        (HalfOpen, Closed) => matches!(event, Event::End(_, Success) | Event::Close),
+        (_, Closed) => matches!(event, Event::Close),
+        _ => false,
+    }
+}
+
+fn verify(before: &Node, after: &Node, event: Event, rules: &Rules) {
+    let (machine, path) = (&after.machine, &after.path);
+    for (from, to) in &machine.changed {
+        assert!(is_legal(event, *from, *to), "{from} to {to}: {path:?}");
+    }
+    let counts = machine.window.counts();
+    let ended = counts.total_successes + counts.total_failures + counts.total_exclusions;
+    assert!(ended <= counts.requests, "{counts:?}: {path:?}");
+    assert!(counts.consecutive_successes <= counts.total_successes, "{counts:?}: {path:?}");
+    assert!(counts.consecutive_failures <= counts.total_failures, "{counts:?}: {path:?}");
+    if machine.state == HalfOpen {
+        let places = counts.valid_requests() - counts.total_successes;
+        assert_eq!(places as usize, machine.probes.len(), "places are leases: {path:?}");
+        assert!(counts.valid_requests() <= rules.max_requests, "G-2: {path:?}");
+    }
+    if let Event::End(place, _) = event {
+        let pass = before.passes[place];
+        if pass.generation != before.machine.generation {
+            let same = Node { passes: after.passes.clone(), ..before.clone() };
+            assert_eq!(fingerprint(&same), fingerprint(after), "G-4: {path:?}");
+        }
+    }
+    // G-1: whatever is under way and never ends, a call is admitted once the open time and the leases are over.
+    let mut later = machine.clone();
+    let wait = rules.max_timeout.max(rules.timeout);
+    later.advance(rules, machine.now + wait);
+    let admitted = later.admit(rules, machine.now + wait * 2);
+    match machine.state {
+        ForcedOpen => assert_eq!(admitted.unwrap_err().reason(), Reason::Isolated),
+        _ => assert!(admitted.is_ok(), "wedged: {path:?}"),
+    }
+    if machine.state == Open {
+        verify_wait(machine, rules, path);
+    }
+}
+
+/// A call that comes back after the wait that its refusal names is admitted, and one just before it is not.
+fn verify_wait(machine: &Machine, rules: &Rules, path: &[Event]) {
+    let refused = machine.clone().admit(rules, machine.now).unwrap_err();
+    let wait = refused.wait().unwrap();
+    assert!(!wait.is_zero(), "{path:?}");
+    let just_before = machine.now + wait - Duration::from_nanos(1);
+    assert!(machine.clone().admit(rules, just_before).is_err(), "{path:?}");
+    assert!(machine.clone().admit(rules, machine.now + wait).is_ok(), "{path:?}");
+}
+
+/// Returns the number of different states, and those that were reached.
+fn explore(breaker: &CircuitBreaker, depth: usize) -> (usize, HashSet<BreakerState>) {
+    let rules = rules(breaker);
+    let mut level = vec![Node { machine: Machine::new(&rules), passes: vec![], path: vec![] }];
+    let (mut seen, mut states) = (HashSet::new(), HashSet::new());
+    for _ in 0..depth {
+        let mut next = Vec::new();
+        for node in &level {
+            for event in events(node) {
+                let after = step(node, event, &rules);
+                verify(node, &after, event, &rules);
+                states.insert(after.machine.state);
+                if seen.insert(fingerprint(&after)) {
+                    next.push(after);
+                }
+            }
+        }
+        level = next;
+    }
+    (seen.len(), states)
+}
+
+// GUARDS G2; G-1, G-2, G-4: leases, generations, abandoned calls, concurrent probes.
+#[test]
+fn rate_form_keeps_its_rules() {
+    let breaker = CircuitBreaker::rate().interval(SECOND * 4).bucket_period(SECOND * 2);
+    let breaker = breaker.timeout(SECOND).max_timeout(SECOND * 2).spread(0).max_requests(2);
+    let (seen, states) = explore(&breaker.trip_at(0.5, 2, 2).unwrap(), 11);
+    assert_eq!(states.len(), 4);
+    assert!(seen > 3_000, "{seen} states");
+}
+
+#[test]
+fn counting_form_keeps_its_rules() {
+    let breaker = CircuitBreaker::counting().interval(SECOND * 2).timeout(SECOND).max_requests(2);
+    let breaker = breaker.ready_to_trip(|counts| counts.consecutive_failures >= 2);
+    let (seen, states) = explore(&breaker, 11);
+    assert_eq!(states.len(), 4);
+    assert!(seen > 3_000, "{seen} states");
+}

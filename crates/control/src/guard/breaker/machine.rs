@@ -1,0 +1,263 @@
+//! The state machine of a circuit breaker for one destination: plain values, time as an argument, no atomics and no lock.
+
+use std::time::Duration;
+
+use reattempt_core::guard::{GuardKind, Reason, Refused};
+
+use super::changes::BreakerState;
+use super::counts::{Counts, Outcome, Window};
+use super::rules::{Rules, Trip};
+
+/// The state of one destination's breaker.
+#[derive(Debug, Clone)]
+pub(crate) struct Machine {
+    pub(crate) state: BreakerState,
+    /// The number of states and fixed windows so far. Results of an earlier one are discarded.
+    pub(crate) generation: u64,
+    pub(crate) window: Window,
+    /// The beginning of the generation.
+    pub(crate) start: Duration,
+    /// The end of the open time or of the fixed window.
+    pub(crate) expiry: Option<Duration>,
+    /// The probes under way in the half-open state: their numbers, and the ends of their leases.
+    pub(crate) probes: Vec<(u64, Duration)>,
+    pub(crate) next_probe: u64,
+    /// Openings since the breaker was closed, but for the first.
+    pub(crate) reopened: u32,
+    /// The latest moment seen: time does not go back.
+    pub(crate) now: Duration,
+    /// Changes that nobody was notified of yet.
+    pub(crate) changed: Vec<(BreakerState, BreakerState)>,
+    pub(crate) retired: bool,
+}
+
+/// A machine's note in the ticket of a call that it admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Pass {
+    pub(crate) generation: u64,
+    pub(crate) age: u64,
+    pub(crate) probe: u64,
+}
+
+/// The end of a call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ending {
+    pub(crate) outcome: Outcome,
+    /// The delay that the server asked for.
+    pub(crate) asked: Duration,
+    pub(crate) now: Duration,
+}
+
+impl Machine {
+    pub(crate) fn new(rules: &Rules) -> Self {
+        Self {
+            state: BreakerState::Closed,
+            generation: 0,
+            window: Window::new(rules.buckets()),
+            start: Duration::ZERO,
+            expiry: None,
+            probes: Vec::new(),
+            next_probe: 0,
+            reopened: 0,
+            now: Duration::ZERO,
+            changed: Vec::new(),
+            retired: false,
+        }
+    }
+
+    /// Brings the state up to `now`: open times, fixed windows, buckets and leases end.
+    pub(crate) fn advance(&mut self, rules: &Rules, now: Duration) {
+        self.now = self.now.max(now);
+        if self.window.buckets() != rules.buckets() {
+            // The settings were replaced.
+            self.window = Window::new(rules.buckets());
+            self.start = self.now;
+            self.expiry = if self.state == BreakerState::Closed { None } else { self.expiry };
+        }
+        let expired = self.expiry.is_some_and(|expiry| expiry <= self.now);
+        match self.state {
+            BreakerState::Closed => self.advance_window(rules, expired),
+            BreakerState::Open if expired => self.change(BreakerState::HalfOpen, None),
+            BreakerState::HalfOpen => self.end_leases(),
+            BreakerState::Open | BreakerState::ForcedOpen => {}
+        }
+    }
+
+    fn advance_window(&mut self, rules: &Rules, expired: bool) {
+        match (rules.interval, rules.period()) {
+            (Duration::ZERO, _) => {}
+            (interval, Duration::ZERO) => {
+                if expired {
+                    self.begin_generation(None);
+                }
+                if self.expiry.is_none() {
+                    self.expiry = Some(self.now.saturating_add(interval));
+                }
+            }
+            (_, period) => {
+                let age = (self.now - self.start).as_nanos() / period.as_nanos();
+                self.window.grow(u64::try_from(age).unwrap_or(u64::MAX));
+            }
+        }
+    }
+
+    /// Returns the refusal that a call would receive now, after [`advance`](Self::advance).
+    pub(crate) fn check(&self, rules: &Rules) -> Result<(), Refused> {
+        let refused = |reason| Refused::new(GuardKind::CircuitBreaker, reason);
+        match self.state {
+            BreakerState::Closed => Ok(()),
+            BreakerState::HalfOpen
+                if self.window.counts().valid_requests() < rules.max_requests =>
+            {
+                Ok(())
+            }
+            BreakerState::HalfOpen => Err(refused(Reason::TooManyRequests)),
+            BreakerState::Open => {
+                let wait = self.expiry.unwrap_or(self.now).saturating_sub(self.now);
+                Err(refused(Reason::Open).after(wait))
+            }
+            BreakerState::ForcedOpen => Err(refused(Reason::Isolated)),
+        }
+    }
+
+    pub(crate) fn admit(&mut self, rules: &Rules, now: Duration) -> Result<Pass, Refused> {
+        self.advance(rules, now);
+        self.check(rules)?;
+        self.window.request();
+        let pass =
+            Pass { generation: self.generation, age: self.window.age(), probe: self.next_probe };
+        if self.state == BreakerState::HalfOpen {
+            self.next_probe += 1;
+            let lease = rules.open_time(self.reopened, self.generation, Duration::ZERO);
+            self.probes.push((pass.probe, self.now.saturating_add(lease)));
+        }
+        Ok(pass)
+    }
+
+    /// Records the end of a call.
+    ///
+    /// Returns the counts that the user's trip rule must judge, without a lock, before [`trip`](Self::trip).
+    pub(crate) fn end(&mut self, rules: &Rules, pass: Pass, ending: Ending) -> Option<Counts> {
+        let Ending { outcome, asked, now } = ending;
+        self.advance(rules, now);
+        if pass.generation != self.generation {
+            return None;
+        }
+        match self.state {
+            BreakerState::Closed => {
+                self.window.record(pass.age, outcome);
+                self.judge(rules, outcome, asked)
+            }
+            BreakerState::HalfOpen => {
+                let place = self.probes.iter().position(|(probe, _)| *probe == pass.probe)?;
+                self.probes.swap_remove(place);
+                self.window.record(pass.age, outcome);
+                self.judge_probe(rules, outcome, asked);
+                None
+            }
+            BreakerState::Open | BreakerState::ForcedOpen => None,
+        }
+    }
+
+    fn judge(&mut self, rules: &Rules, outcome: Outcome, asked: Duration) -> Option<Counts> {
+        let counts = match outcome {
+            Outcome::Failure | Outcome::Overload => *self.window.counts(),
+            // Calls that all time out on the caller's side are all dropped, and the server is never judged.
+            Outcome::Abandoned => {
+                let abandoned = self.window.all_abandoned()?;
+                Counts {
+                    requests: abandoned,
+                    total_failures: abandoned,
+                    consecutive_failures: abandoned,
+                    ..Counts::default()
+                }
+            }
+            Outcome::Success | Outcome::Excluded | Outcome::Unsent => return None,
+        };
+        match rules.trip {
+            Trip::Counts(_) => return Some(counts),
+            Trip::Rate { ratio, calls, consecutive } => {
+                let failures = u64::from(counts.total_failures);
+                let judged = failures + u64::from(counts.total_successes);
+                let run = consecutive > 0 && counts.consecutive_failures >= consecutive;
+                let abandoned = outcome == Outcome::Abandoned;
+                if judged >= u64::from(calls) && failures * 1_000_000 >= judged * ratio
+                    || run && !abandoned
+                {
+                    self.open(rules, asked);
+                }
+            }
+        }
+        None
+    }
+
+    fn judge_probe(&mut self, rules: &Rules, outcome: Outcome, asked: Duration) {
+        match outcome {
+            Outcome::Success => {
+                if self.window.counts().consecutive_successes >= rules.max_requests {
+                    self.reopened = 0;
+                    self.change(BreakerState::Closed, None);
+                    self.advance_window(rules, false);
+                }
+            }
+            Outcome::Failure | Outcome::Overload => {
+                self.reopened = self.reopened.saturating_add(1);
+                self.open(rules, asked);
+            }
+            Outcome::Excluded | Outcome::Abandoned | Outcome::Unsent => {}
+        }
+    }
+
+    /// Opens the breaker, if it is still closed and in the generation in which the trip rule was asked.
+    pub(crate) fn trip(&mut self, rules: &Rules, generation: u64, asked: Duration) {
+        if self.state == BreakerState::Closed && self.generation == generation {
+            self.open(rules, asked);
+        }
+    }
+
+    /// Forces the breaker open, or closes it. Calls under way count for neither.
+    pub(crate) fn force(&mut self, rules: &Rules, state: BreakerState, now: Duration) {
+        self.advance(rules, now);
+        self.reopened = 0;
+        self.change(state, None);
+        self.advance(rules, now);
+    }
+
+    /// Returns `true` if a new machine would behave the same.
+    pub(crate) fn is_initial(&self) -> bool {
+        self.state == BreakerState::Closed && self.window.counts().requests == 0
+    }
+
+    fn open(&mut self, rules: &Rules, asked: Duration) {
+        let open = rules.open_time(self.reopened, self.generation, asked);
+        self.change(BreakerState::Open, Some(self.now.saturating_add(open)));
+    }
+
+    fn change(&mut self, to: BreakerState, expiry: Option<Duration>) {
+        if self.state != to {
+            self.changed.push((self.state, to));
+            self.state = to;
+        }
+        self.begin_generation(expiry);
+    }
+
+    fn begin_generation(&mut self, expiry: Option<Duration>) {
+        self.generation += 1;
+        self.start = self.now;
+        self.expiry = expiry;
+        self.probes.clear();
+        self.window.clear();
+    }
+
+    /// Frees the places of probes that have not ended in time.
+    fn end_leases(&mut self) {
+        let (now, window) = (self.now, &mut self.window);
+        self.probes.retain(|(_, lease)| {
+            let holds = *lease > now;
+            if !holds {
+                window.record(0, Outcome::Excluded);
+            }
+            holds
+        });
+    }
+}

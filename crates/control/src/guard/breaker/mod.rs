@@ -1,0 +1,277 @@
+//! The circuit breaker: calls to a server that fails are refused for a while, and a few probes find out whether it is well.
+//!
+//! | file | its part |
+//! |---|---|
+//! | `machine` | the states and their changes, over plain values |
+//! | `counts` | the counts and their window |
+//! | `rules` | the settings as the machine reads them |
+//! | `circuit` | one destination's machine, shared by threads |
+//! | `changes` | callbacks, in order and without a lock |
+//! | `settings` | the setters |
+
+mod changes;
+mod circuit;
+mod counts;
+#[cfg(test)]
+mod exploration;
+mod machine;
+mod rules;
+mod settings;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use reattempt_core::ServerHint;
+use reattempt_core::guard::{Admit, Arrival, End, Guard, Refused};
+
+use super::keyed::Keyed;
+use crate::destination_table::Entry;
+use changes::Changes;
+use circuit::Circuit;
+use machine::{Ending, Machine, Pass};
+use rules::{Rules, Trip};
+
+pub use changes::{BreakerState, StateChange};
+pub use counts::Counts;
+
+/// A circuit breaker for each destination.
+///
+/// # What goes wrong without it, and with it
+///
+/// *Without a breaker*, calls to a server that is down wait for their timeouts, hold their connections and memory, and are
+/// the load under which it must start again.
+///
+/// *A ratio without a minimum of calls* opens after one failure of one call. *A count without a window* needs a million
+/// failures after a million successes. *A half-open state without a limit* sends everybody at once; one
+/// whose probe never ends stays half-open for ever. Here a probe's place is a lease: it is free again after the open time.
+///
+/// *A breaker for each request or client* never opens. Build one, clone it: clones share their state.
+///
+/// # The two trip rules
+///
+/// | | [`rate`](Self::rate), the default | [`counting`](Self::counting), as sony/gobreaker v2 |
+/// |---|---|---|
+/// | opens | at 50 % failures of at least 20 calls within 60 s, or after 5 consecutive failures | after more than 5 consecutive failures |
+/// | window | 10 buckets of 6 s, which slide | since the breaker was closed |
+/// | stays open | 30 s ± 10 %, doubled after each failed probe up to 5 min | 60 s |
+/// | probes | 1 | 1 |
+/// | 429, RESOURCE_EXHAUSTED | failures, but not consecutive ones | failures |
+///
+/// The reason of the first column: stray failures of a few percent never open it, a server that is down is noticed after
+/// five calls, and clients that were refused together do not come back together.
+///
+/// # Rules
+///
+/// - A result counts only in the generation in which its call was admitted: a change of state begins a new one.
+/// - An abandoned call is excluded, unless all calls of a window were abandoned. Then they are failures.
+/// - A failed probe opens the breaker again; one that is abandoned, excluded or unsent frees its place.
+/// - A delay that the server asked for with its last failure lengthens the open time, up to [`max_timeout`](Self::max_timeout).
+/// - Time does not go back: an earlier moment counts as the latest one seen.
+/// - BreakerState is kept for [`max_destinations`](Self::max_destinations). A destination leaves if it is closed and nothing of it
+///   is in the window. Destinations past the bound share one breaker.
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt_control::{CircuitBreaker, BreakerState};
+/// use reattempt_core::guard::{Admit, Arrival, End, Guard, Health};
+///
+/// let breaker = CircuitBreaker::rate();
+/// let now = Duration::from_secs(100);
+/// for _ in 0..5 {
+///     if let Admit::Admitted(ticket) = breaker.admit(&Arrival::new("a.example", now)) {
+///         breaker.end(ticket, &End::judged(Health::Failed, Duration::ZERO), now);
+///     }
+/// }
+/// assert_eq!(breaker.state("a.example", now), BreakerState::Open);
+/// assert_eq!(breaker.state("b.example", now), BreakerState::Closed);
+/// ```
+#[derive(Clone)]
+#[must_use = "a setter returns a new breaker"]
+pub struct CircuitBreaker {
+    shared: Arc<Shared>,
+    circuits: Arc<Keyed<Tenant>>,
+}
+
+/// The parts of a breaker that all its destinations share.
+struct Shared {
+    rules: ArcSwap<Rules>,
+    changes: Changes,
+}
+
+/// A destination's circuit in the table.
+struct Tenant {
+    circuit: Circuit,
+    shared: Arc<Shared>,
+}
+
+/// The proof that a breaker admitted a call.
+pub struct BreakerTicket {
+    tenant: Arc<Tenant>,
+    pass: Pass,
+}
+
+impl CircuitBreaker {
+    fn build(rules: Rules) -> Self {
+        let most = rules.max_destinations;
+        let circuit = Circuit::new("".into(), &rules);
+        let shared =
+            Arc::new(Shared { rules: ArcSwap::from_pointee(rules), changes: Changes::default() });
+        let others = Tenant { circuit, shared: Arc::clone(&shared) };
+        Self { shared, circuits: Arc::new(Keyed::new(most, others)) }
+    }
+
+    /// Returns the name, which state changes carry.
+    pub fn name(&self) -> Arc<str> {
+        Arc::clone(&self.shared.rules.load().name)
+    }
+
+    /// Returns the state for `destination` at `now`.
+    pub fn state(&self, destination: &str, now: Duration) -> BreakerState {
+        let state = self.circuits.get(destination).map(|tenant| {
+            tenant.step(|rules, machine| {
+                machine.advance(rules, now);
+                machine.state
+            })
+        });
+        self.shared.notify();
+        state.unwrap_or_default()
+    }
+
+    /// Returns the counts for `destination`, as the last call left them.
+    pub fn counts(&self, destination: &str) -> Counts {
+        let tenant = self.circuits.get(destination);
+        tenant.map(|tenant| tenant.step(|_, machine| *machine.window.counts())).unwrap_or_default()
+    }
+
+    /// Refuses all calls to `destination` until [`close`](Self::close).
+    pub fn isolate(&self, destination: &str, now: Duration) {
+        self.force(destination, BreakerState::ForcedOpen, now);
+    }
+
+    /// Closes the breaker for `destination`, and clears its counts. Calls under way count no longer.
+    pub fn close(&self, destination: &str, now: Duration) {
+        self.force(destination, BreakerState::Closed, now);
+    }
+
+    /// Adopts the settings of another breaker and keeps the state; only `max_destinations` stays as it is.
+    ///
+    /// Open times that have begun keep their end. Counts are cleared if the window has another number of buckets.
+    pub fn replace_settings(&self, with: &Self) {
+        let max_destinations = self.shared.rules.load().max_destinations;
+        let rules = Rules::clone(&with.shared.rules.load());
+        self.shared.rules.store(Arc::new(Rules { max_destinations, ..rules }));
+    }
+
+    fn force(&self, destination: &str, state: BreakerState, now: Duration) {
+        self.with(destination, now, |tenant| {
+            tenant
+                .step(|rules, machine| (!machine.retired).then(|| machine.force(rules, state, now)))
+        });
+        self.shared.notify();
+    }
+
+    #[inline]
+    fn with<R>(
+        &self,
+        destination: &str,
+        now: Duration,
+        act: impl Fn(&Arc<Tenant>) -> Option<R>,
+    ) -> Option<R> {
+        let create = |name: &Arc<str>| Tenant {
+            circuit: Circuit::new(Arc::clone(name), &self.shared.rules.load()),
+            shared: Arc::clone(&self.shared),
+        };
+        self.circuits.with(destination, now, create, act)
+    }
+}
+
+impl Default for CircuitBreaker {
+    fn default() -> Self {
+        Self::rate()
+    }
+}
+
+impl Shared {
+    /// Delivers the changes that wait.
+    #[inline]
+    fn notify(&self) {
+        if let Some(callback) = &self.rules.load().on_state_change {
+            self.changes.deliver(callback);
+        }
+    }
+}
+
+impl Tenant {
+    fn step<R>(&self, step: impl FnOnce(&Rules, &mut Machine) -> R) -> R {
+        let rules = self.shared.rules.load();
+        self.circuit.with(&rules, &self.shared.changes, |machine| step(&rules, machine))
+    }
+}
+
+impl Entry for Tenant {
+    fn retire(&self, now: Duration) -> bool {
+        self.circuit.retire(&self.shared.rules.load(), &self.shared.changes, now)
+    }
+}
+
+impl Guard for CircuitBreaker {
+    type Ticket = BreakerTicket;
+
+    #[inline]
+    fn admit(&self, arrival: &Arrival<'_>) -> Admit<BreakerTicket> {
+        let admitted = self.with(arrival.destination, arrival.now, |tenant| {
+            let rules = self.shared.rules.load();
+            let pass = tenant.circuit.admit(&rules, &self.shared.changes, arrival.now)?;
+            Some(pass.map(|pass| BreakerTicket { tenant: Arc::clone(tenant), pass }))
+        });
+        self.shared.notify();
+        match admitted {
+            Some(Ok(ticket)) => Admit::Admitted(ticket),
+            Some(Err(refused)) => Admit::Refused(refused),
+            // Behind the table's lock no entry is retired, so there is no call to make an end of.
+            None => Admit::Refused(settings::impossible()),
+        }
+    }
+
+    fn end(&self, ticket: BreakerTicket, end: &End, now: Duration) -> Option<BreakerTicket> {
+        let rules = self.shared.rules.load_full();
+        let outcome = rules.outcome(end);
+        let asked = match end {
+            End::Judged { hint, .. } => asked_delay(*hint),
+            _ => Duration::ZERO,
+        };
+        let ready_to_trip = |counts: &Counts| match &rules.trip {
+            Trip::Counts(ready_to_trip) => ready_to_trip(counts),
+            Trip::Rate { .. } => false,
+        };
+        let (circuit, changes) = (&ticket.tenant.circuit, &self.shared.changes);
+        circuit.end(&rules, changes, ticket.pass, Ending { outcome, asked, now }, ready_to_trip);
+        self.shared.notify();
+        None
+    }
+
+    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        let Some(tenant) = self.circuits.get(arrival.destination) else { return Ok(()) };
+        let rules = self.shared.rules.load_full();
+        let checked = tenant.circuit.check(&rules, &self.shared.changes, arrival.now);
+        self.shared.notify();
+        checked
+    }
+}
+
+fn asked_delay(hint: ServerHint) -> Duration {
+    match hint {
+        ServerHint::After(delay) | ServerHint::AtLeast(delay) | ServerHint::Exactly(delay) => delay,
+        _ => Duration::ZERO,
+    }
+}
+
+impl fmt::Debug for BreakerTicket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BreakerTicket")
+            .field("destination", &self.tenant.circuit.destination)
+            .finish_non_exhaustive()
+    }
+}

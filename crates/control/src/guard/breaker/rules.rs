@@ -1,0 +1,136 @@
+//! The settings of a circuit breaker, as its state machine reads them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reattempt_core::guard::{End, Health};
+
+use super::changes::Callback;
+use super::counts::{Counts, Outcome};
+
+/// The buckets of a window: more would cost memory for each destination and add no precision.
+const MOST_BUCKETS: u32 = 1000;
+
+pub(crate) type Predicate<T> = Arc<dyn Fn(T) -> bool + Send + Sync>;
+type ReadyToTrip = Arc<dyn Fn(&Counts) -> bool + Send + Sync>;
+
+#[derive(Clone)]
+pub(crate) struct Rules {
+    pub(crate) name: Arc<str>,
+    pub(crate) max_requests: u32,
+    /// Zero: the counts of the closed state are never cleared.
+    pub(crate) interval: Duration,
+    /// Zero: one fixed window.
+    pub(crate) bucket_period: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) max_timeout: Duration,
+    /// The open time varies by that many percent in either direction.
+    pub(crate) spread: u32,
+    pub(crate) seed: u64,
+    pub(crate) trip: Trip,
+    pub(crate) slow: Option<Duration>,
+    pub(crate) is_successful: Option<Predicate<Health>>,
+    pub(crate) is_excluded: Option<Predicate<Health>>,
+    pub(crate) on_state_change: Option<Callback>,
+    pub(crate) max_destinations: Option<usize>,
+}
+
+/// The rule by which a closed breaker opens, asked after each failure.
+#[derive(Clone)]
+pub(crate) enum Trip {
+    /// The user's own; the default of the counting form is more than 5 consecutive failures.
+    Counts(ReadyToTrip),
+    Rate {
+        /// Millionths.
+        ratio: u64,
+        calls: u32,
+        /// Zero: off.
+        consecutive: u32,
+    },
+}
+
+impl Rules {
+    /// Returns the window's buckets; 1 for a fixed window.
+    pub(crate) fn buckets(&self) -> usize {
+        match self.period() {
+            Duration::ZERO => 1,
+            period => {
+                let buckets = self.interval.as_nanos().div_ceil(period.as_nanos());
+                usize::try_from(buckets).unwrap_or(1).max(1)
+            }
+        }
+    }
+
+    /// Returns the time of one bucket, at least the thousandth part of the interval; zero for a fixed window.
+    pub(crate) fn period(&self) -> Duration {
+        if self.bucket_period.is_zero() || self.bucket_period >= self.interval {
+            return Duration::ZERO;
+        }
+        let least = (self.interval / MOST_BUCKETS).saturating_add(Duration::from_nanos(1));
+        if self.bucket_period.saturating_mul(MOST_BUCKETS) < self.interval {
+            least
+        } else {
+            self.bucket_period
+        }
+    }
+
+    /// Classifies the end of a call, without any lock held: the predicates are the user's.
+    pub(crate) fn outcome(&self, end: &End) -> Outcome {
+        let asked = |predicate: &Option<Predicate<Health>>, health, default| {
+            predicate.as_ref().map_or(health == default, |predicate| predicate(health))
+        };
+        match *end {
+            End::Judged { health, after, .. } => {
+                if asked(&self.is_excluded, health, Health::Ignored) {
+                    Outcome::Excluded
+                } else if asked(&self.is_successful, health, Health::Served) {
+                    let slow = self.slow.is_some_and(|threshold| after > threshold);
+                    if slow { Outcome::Failure } else { Outcome::Success }
+                } else if health == Health::Overloaded && matches!(self.trip, Trip::Rate { .. }) {
+                    Outcome::Overload
+                } else {
+                    Outcome::Failure
+                }
+            }
+            End::Abandoned { .. } => Outcome::Abandoned,
+            End::Unsent => Outcome::Unsent,
+            _ => Outcome::Excluded,
+        }
+    }
+
+    /// Returns the time to stay open after `reopened` failed probes in a row, for the opening with that number.
+    pub(crate) fn open_time(&self, reopened: u32, number: u64, asked: Duration) -> Duration {
+        let most = self.max_timeout.max(self.timeout);
+        let doubled = self.timeout.saturating_mul(2_u32.saturating_pow(reopened)).min(most);
+        let range = u64::from(self.spread) * 2000;
+        let draw = if range == 0 { 0 } else { mixed(self.seed ^ number) % (range + 1) };
+        let part = 100_000 - range / 2 + draw;
+        let varied = doubled.as_nanos() * u128::from(part) / 100_000;
+        let varied = Duration::from_nanos(u64::try_from(varied).unwrap_or(u64::MAX));
+        let open = if range == 0 { doubled } else { varied };
+        open.max(asked.min(most))
+    }
+}
+
+/// Mixes the bits of a number (the finaliser of SplitMix64).
+fn mixed(number: u64) -> u64 {
+    let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+impl fmt::Debug for Trip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Counts(_) => f.write_str("Counts(..)"),
+            Self::Rate { ratio, calls, consecutive } => f
+                .debug_struct("Rate")
+                .field("ratio", &(*ratio as f64 / 1e6))
+                .field("calls", calls)
+                .field("consecutive", consecutive)
+                .finish(),
+        }
+    }
+}

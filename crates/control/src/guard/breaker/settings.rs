@@ -1,0 +1,216 @@
+//! The constructors and setters of a circuit breaker, and its `Debug`.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reattempt_core::ConfigError;
+use reattempt_core::guard::{GuardKind, Health, Reason, Refused};
+
+use super::rules::{Rules, Trip};
+use super::{BreakerState, CircuitBreaker, Counts, StateChange};
+use crate::destination_table::{MAX_DESTINATIONS, MOST_DESTINATIONS};
+
+/// The most destinations that `Debug` lists.
+const LISTED: usize = 16;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A refusal for a state that cannot be.
+pub(super) fn impossible() -> Refused {
+    Refused::new(GuardKind::CircuitBreaker, Reason::Full)
+}
+
+/// A setter returns a new breaker, whose state is its own.
+impl CircuitBreaker {
+    /// Creates a breaker that opens at a rate of failures: the default.
+    pub fn rate() -> Self {
+        Self::build(Rules {
+            interval: MINUTE,
+            bucket_period: MINUTE / 10,
+            timeout: MINUTE / 2,
+            max_timeout: 5 * MINUTE,
+            spread: 10,
+            trip: Trip::Rate { ratio: 500_000, calls: 20, consecutive: 5 },
+            ..rules()
+        })
+    }
+
+    /// Creates a breaker with the rules and defaults of sony/gobreaker.
+    pub fn counting() -> Self {
+        Self::build(rules())
+    }
+
+    /// Sets the name, which state changes carry. Default: empty.
+    pub fn with_name(self, name: impl Into<Arc<str>>) -> Self {
+        self.set(|rules| rules.name = name.into())
+    }
+
+    /// Sets the most probes in the half-open state, and the successes that close it. 0 means 1, the default.
+    pub fn max_requests(self, most: u32) -> Self {
+        self.set(|rules| rules.max_requests = most.max(1))
+    }
+
+    /// Sets the time over which the closed state counts. Zero: the counts are never cleared.
+    ///
+    /// Default: 60 s, long enough to see 20 calls of a quiet client; for the counting form zero.
+    pub fn interval(self, interval: Duration) -> Self {
+        self.set(|rules| rules.interval = interval)
+    }
+
+    /// Sets the time of one bucket of a sliding window. Zero, or a time that is not below the interval: a fixed
+    /// window, whose counts are cleared all at once.
+    ///
+    /// The interval is rounded up to whole buckets; there are at most 1000. Default: 6 s; for the counting form zero.
+    pub fn bucket_period(self, period: Duration) -> Self {
+        self.set(|rules| rules.bucket_period = period)
+    }
+
+    /// Sets the open time. Zero means 60 s. Default: 30 s, in which most servers restart; for the counting form 60 s.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        let timeout = if timeout.is_zero() { MINUTE } else { timeout };
+        self.set(|rules| rules.timeout = timeout)
+    }
+
+    /// Sets the bound of open times, which double after each failed probe. Below the open time it has no effect.
+    ///
+    /// Default: 5 min, the longest that users wait for a server that is well again; for the counting form the open time, so
+    /// that it does not grow.
+    pub fn max_timeout(self, most: Duration) -> Self {
+        self.set(|rules| rules.max_timeout = most)
+    }
+
+    /// Sets by how many percent the open time varies in either direction, 50 at most. Default: 10; for the counting form 0.
+    pub fn spread(self, percent: u32) -> Self {
+        self.set(|rules| rules.spread = percent.min(50))
+    }
+
+    /// Seeds the variation of open times. Default: a seed of its own for each breaker.
+    pub fn seed(self, seed: u64) -> Self {
+        self.set(|rules| rules.seed = seed)
+    }
+
+    /// Sets the trip rule to a share of failures of at least that many calls, or a run of failures (0: no run).
+    ///
+    /// Default: `trip_at(0.5, 20, 5)`.
+    ///
+    /// # Errors
+    /// `ratio` is not above 0 and at most 1, or `calls` is 0: one failure of one call would open it.
+    pub fn trip_at(self, ratio: f64, calls: u32, consecutive: u32) -> Result<Self, ConfigError> {
+        if !(ratio > 0.0 && ratio <= 1.0) {
+            return Err(ConfigError::new("ratio", ratio, "a number above 0 and at most 1"));
+        }
+        if calls == 0 {
+            return Err(ConfigError::new("calls", calls, "at least 1"));
+        }
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the ratio is above 0 and at most 1"
+        )]
+        let ratio = ((ratio * 1e6).round() as u64).max(1);
+        Ok(self.set(|rules| rules.trip = Trip::Rate { ratio, calls, consecutive }))
+    }
+
+    /// Sets the trip rule to a predicate on the counts, asked after each failure in the closed state.
+    ///
+    /// It is called without any lock held. Default of the counting form: more than 5 consecutive failures.
+    pub fn ready_to_trip(self, rule: impl Fn(&Counts) -> bool + Send + Sync + 'static) -> Self {
+        self.set(|rules| rules.trip = Trip::Counts(Arc::new(rule)))
+    }
+
+    /// Counts served calls that took longer than `threshold` as failures. Default: none.
+    pub fn slow_after(self, threshold: Duration) -> Self {
+        self.set(|rules| rules.slow = Some(threshold))
+    }
+
+    /// Sets which outcomes are successes. Default: [`Health::Served`].
+    pub fn is_successful(self, is: impl Fn(Health) -> bool + Send + Sync + 'static) -> Self {
+        self.set(|rules| rules.is_successful = Some(Arc::new(is)))
+    }
+
+    /// Sets which outcomes are neither success nor failure. Default: [`Health::Ignored`].
+    pub fn is_excluded(self, is: impl Fn(Health) -> bool + Send + Sync + 'static) -> Self {
+        self.set(|rules| rules.is_excluded = Some(Arc::new(is)))
+    }
+
+    /// Sets the callback for state changes. It is called in their order, once for each, and without any lock held, so that
+    /// it may use the breaker.
+    pub fn on_state_change(self, notify: impl Fn(&StateChange) + Send + Sync + 'static) -> Self {
+        self.set(|rules| rules.on_state_change = Some(Arc::new(notify)))
+    }
+
+    /// Sets the most destinations with a breaker of their own. Default: 1024, some hundred kilobytes.
+    ///
+    /// # Errors
+    /// `most` is not from 1 to 65536.
+    pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
+        if !(1..=MOST_DESTINATIONS).contains(&most) {
+            return Err(ConfigError::new("max_destinations", most, "a number from 1 to 65536"));
+        }
+        Ok(self.set(|rules| rules.max_destinations = Some(most)))
+    }
+
+    /// Keeps one state for all destinations: for a client of one server.
+    pub fn shared(self) -> Self {
+        self.set(|rules| rules.max_destinations = None)
+    }
+
+    fn set(&self, change: impl FnOnce(&mut Rules)) -> Self {
+        let mut rules = Rules::clone(&self.shared.rules.load());
+        change(&mut rules);
+        Self::build(rules)
+    }
+}
+
+/// The defaults of the counting form.
+fn rules() -> Rules {
+    Rules {
+        name: "".into(),
+        max_requests: 1,
+        interval: Duration::ZERO,
+        bucket_period: Duration::ZERO,
+        timeout: MINUTE,
+        max_timeout: Duration::ZERO,
+        spread: 0,
+        seed: RandomState::new().hash_one(0),
+        trip: Trip::Counts(Arc::new(|counts| counts.consecutive_failures > 5)),
+        slow: None,
+        is_successful: None,
+        is_excluded: None,
+        on_state_change: None,
+        max_destinations: Some(MAX_DESTINATIONS),
+    }
+}
+
+/// The settings, and the destinations that are not closed, as the last call left them.
+impl fmt::Debug for CircuitBreaker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rules = self.shared.rules.load();
+        let mut not_closed: Vec<_> = self
+            .circuits
+            .all()
+            .iter()
+            .filter_map(|tenant| {
+                let state = tenant.step(|_, machine| machine.state);
+                (state != BreakerState::Closed)
+                    .then(|| (Arc::clone(&tenant.circuit.destination), state))
+            })
+            .collect();
+        not_closed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let more = not_closed.len().saturating_sub(LISTED);
+        not_closed.truncate(LISTED);
+        f.debug_struct("CircuitBreaker")
+            .field("name", &rules.name)
+            .field("trip", &rules.trip)
+            .field("max_requests", &rules.max_requests)
+            .field("interval", &rules.interval)
+            .field("timeout", &rules.timeout)
+            .field("destinations", &self.circuits.len())
+            .field("not_closed", &not_closed)
+            .field("more", &more)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,184 @@
+//! Failures of other libraries, and bad input.
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use reattempt_control::BreakerState::{Closed, HalfOpen, Open};
+use reattempt_control::CircuitBreaker;
+use reattempt_core::guard::Health::{Failed, Served};
+use reattempt_core::guard::Reason;
+
+use super::{HOST, NOW, SECOND, admit, admit_to, call, calls, end, noting};
+
+// G-1, trap 11: a probe that never ends holds a lease, not the place.
+#[test]
+fn a_lost_probe_does_not_wedge_it() {
+    let breaker = CircuitBreaker::rate().spread(0);
+    calls(&breaker, 5, Failed, NOW);
+    let later = NOW + SECOND * 30;
+    let lost = admit(&breaker, later).unwrap();
+    assert!(admit(&breaker, later + SECOND * 29).is_err());
+    let probe = admit(&breaker, later + SECOND * 30).unwrap();
+    end(&breaker, lost, Failed, later + SECOND * 31);
+    assert_eq!(breaker.state(HOST, later + SECOND * 31), HalfOpen, "its lease has expired");
+    end(&breaker, probe, Served, later + SECOND * 31);
+    assert_eq!(breaker.state(HOST, later + SECOND * 31), Closed);
+}
+
+// G-3: the successes of an hour ago do not hide an outage.
+#[test]
+fn old_successes_do_not_hide_an_outage() {
+    let breaker = CircuitBreaker::rate().trip_at(0.5, 20, 0).unwrap();
+    calls(&breaker, 100_000, Served, NOW);
+    let later = NOW + SECOND * 61;
+    calls(&breaker, 20, Failed, later);
+    assert_eq!(breaker.state(HOST, later), Open);
+}
+
+// G-4: results from before the breaker opened do not decide over it afterwards.
+#[test]
+fn a_late_result_decides_nothing() {
+    let breaker = CircuitBreaker::rate().spread(0);
+    let late: Vec<_> = (0..3).map(|_| admit(&breaker, NOW).unwrap()).collect();
+    calls(&breaker, 5, Failed, NOW);
+    let later = NOW + SECOND * 30;
+    let probe = admit(&breaker, later).unwrap();
+    for (ticket, health) in late.into_iter().zip([Served, Failed, Served]) {
+        end(&breaker, ticket, health, later);
+        assert_eq!(breaker.state(HOST, later), HalfOpen);
+    }
+    end(&breaker, probe, Served, later);
+    assert_eq!(breaker.state(HOST, later), Closed);
+}
+
+// G-5, trap 12: callbacks and predicates may use the breaker; changes arrive in their order, once each.
+#[test]
+fn callbacks_may_use_the_breaker() {
+    let slot: Arc<OnceLock<CircuitBreaker>> = Arc::default();
+    let noted: Arc<Mutex<Vec<_>>> = Arc::default();
+    let (inside, notes, within) = (Arc::clone(&slot), Arc::clone(&noted), Arc::clone(&slot));
+    let breaker =
+        CircuitBreaker::counting().with_name("callbacks").on_state_change(move |change| {
+            notes.lock().unwrap().push((change.from, change.to));
+            let breaker = inside.get().unwrap();
+            assert_eq!((&*change.name, &*change.destination), ("callbacks", HOST));
+            admit_to(breaker, "https://newcomer.example", NOW).unwrap();
+            if change.to == Open {
+                breaker.close(HOST, NOW);
+            }
+        });
+    let breaker = breaker.ready_to_trip(move |counts| {
+        within.get().unwrap().counts(HOST).total_failures == counts.total_failures
+    });
+    slot.set(breaker.clone()).unwrap();
+    calls(&breaker, 1, Failed, NOW);
+    assert_eq!(*noted.lock().unwrap(), [(Closed, Open), (Open, Closed)]);
+}
+
+#[test]
+fn a_callback_that_unwinds_is_called_again() {
+    let (breaker, noted) = noting(CircuitBreaker::rate());
+    let notes = Arc::clone(&noted);
+    let breaker = breaker.on_state_change(move |change| {
+        notes.lock().unwrap().push((change.from, change.to));
+        assert!(change.to == Closed, "unwinds");
+    });
+    calls(&breaker, 4, Failed, NOW);
+    let opening = std::panic::AssertUnwindSafe(|| call(&breaker, Failed, NOW));
+    std::panic::catch_unwind(opening).unwrap_err();
+    breaker.close(HOST, NOW);
+    assert_eq!(*noted.lock().unwrap(), [(Closed, Open), (Open, Closed)]);
+}
+
+// G-9: clones share a state, destinations do not.
+#[test]
+fn clones_share_and_destinations_do_not() {
+    let breaker = CircuitBreaker::rate();
+    (0..5).for_each(|_| calls(&breaker.clone(), 1, Failed, NOW));
+    assert_eq!(breaker.state(HOST, NOW), Open);
+    assert!(admit_to(&breaker, "https://innocent.example", NOW).is_ok());
+    let shared = CircuitBreaker::rate().shared();
+    calls(&shared, 5, Failed, NOW);
+    assert!(admit_to(&shared, "https://innocent.example", NOW).is_err(), "by choice");
+}
+
+// G-12: a moment before the latest one seen changes nothing.
+#[test]
+fn time_that_goes_back_or_stands_still() {
+    let breaker = CircuitBreaker::rate().spread(0);
+    calls(&breaker, 4, Failed, NOW);
+    calls(&breaker, 1, Failed, Duration::ZERO);
+    assert_eq!(breaker.state(HOST, Duration::ZERO), Open);
+    assert_eq!(call(&breaker, Served, NOW + SECOND).unwrap_err().wait(), Some(SECOND * 29));
+    assert_eq!(call(&breaker, Served, NOW).unwrap_err().reason(), Reason::Open);
+    assert_eq!(breaker.state(HOST, NOW + SECOND * 30), HalfOpen);
+    assert_eq!(breaker.state(HOST, Duration::ZERO), HalfOpen);
+    let far = Duration::from_secs(u64::MAX / 2);
+    calls(&breaker, 1, Served, far);
+    assert_eq!(breaker.state(HOST, far), Closed);
+}
+
+// G-19: new settings, the same state.
+#[test]
+fn state_survives_replaced_settings() {
+    let breaker = CircuitBreaker::rate().spread(0);
+    calls(&breaker, 5, Failed, NOW);
+    breaker.replace_settings(&CircuitBreaker::counting().timeout(SECOND).with_name("new"));
+    assert_eq!(&*breaker.name(), "new");
+    assert_eq!(call(&breaker, Served, NOW).unwrap_err().wait(), Some(SECOND * 30));
+    calls(&breaker, 1, Failed, NOW + SECOND * 30);
+    assert_eq!(call(&breaker, Served, NOW + SECOND * 30).unwrap_err().wait(), Some(SECOND));
+}
+
+// G-20: destinations past the bound take no memory (the same holds for a million); one that is open stays.
+#[test]
+fn destinations_stay_within_the_bound() {
+    let breaker = CircuitBreaker::rate().max_destinations(8).unwrap();
+    calls(&breaker, 5, Failed, NOW);
+    for number in 0..50_000_u32 {
+        let now = NOW + Duration::from_micros(u64::from(number));
+        let ticket = admit_to(&breaker, &format!("host-{number}"), now).unwrap();
+        end(&breaker, ticket, Served, now);
+    }
+    assert!(format!("{breaker:?}").contains("destinations: 8"));
+    assert_eq!(breaker.state(HOST, NOW), Open);
+    let later = NOW + SECOND * 120;
+    for number in 0..5 {
+        let ticket = admit_to(&breaker, "newcomer", later + SECOND * number).unwrap();
+        end(&breaker, ticket, Failed, later + SECOND * number);
+    }
+    assert_eq!(breaker.state("newcomer", later + SECOND * 5), Open);
+    assert!(admit_to(&breaker, "innocent", later + SECOND * 5).is_ok(), "idle ones have left");
+}
+
+#[test]
+fn ratios_and_numbers_outside_their_range() {
+    for ratio in [f64::NAN, f64::INFINITY, -0.1, 0.0, 1.01] {
+        let error = CircuitBreaker::rate().trip_at(ratio, 20, 5).unwrap_err();
+        assert_eq!(error.field(), "ratio");
+    }
+    let error = CircuitBreaker::rate().trip_at(0.5, 0, 5).unwrap_err();
+    assert_eq!(error.to_string(), "`calls` must be at least 1, but it is 0");
+    for most in [0, 65_537] {
+        let error = CircuitBreaker::rate().max_destinations(most).unwrap_err();
+        assert_eq!(error.field(), "max_destinations");
+    }
+}
+
+#[test]
+fn extreme_times_are_clamped() {
+    // A window shorter than its bucket is one fixed window; a window of 10⁹ buckets has 1000.
+    for (interval, bucket) in [
+        (SECOND, SECOND * 60),
+        (SECOND, Duration::from_nanos(1)),
+        (Duration::MAX, Duration::from_nanos(1)),
+        (Duration::from_nanos(1), Duration::from_nanos(1)),
+        (Duration::MAX, Duration::MAX / 2),
+    ] {
+        let breaker = CircuitBreaker::rate().interval(interval).bucket_period(bucket);
+        let breaker = breaker.timeout(Duration::MAX).max_timeout(Duration::MAX).spread(99);
+        calls(&breaker, 5, Failed, NOW);
+        assert_eq!(breaker.state(HOST, NOW), Open, "{interval:?} {bucket:?}");
+        assert!(call(&breaker, Served, NOW + SECOND * 1_000_000).is_err());
+    }
+}

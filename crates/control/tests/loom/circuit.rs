@@ -1,0 +1,152 @@
+//! A circuit under the model checker: its gate beside its lock, the trip rule between two steps, and the order of changes.
+
+#[allow(dead_code, unreachable_pub, reason = "only what the models use")]
+#[path = "../../src/guard/breaker/changes.rs"]
+mod changes;
+#[allow(clippy::module_inception, dead_code, reason = "only what the models use")]
+#[path = "../../src/guard/breaker/circuit.rs"]
+mod circuit;
+#[allow(dead_code, unreachable_pub, reason = "only what the models use")]
+#[path = "../../src/guard/breaker/counts.rs"]
+mod counts;
+#[allow(dead_code, unreachable_pub, reason = "only what the models use")]
+#[path = "../../src/guard/breaker/machine.rs"]
+mod machine;
+#[allow(dead_code, unreachable_pub, reason = "only what the models use")]
+#[path = "../../src/guard/breaker/rules.rs"]
+mod rules;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use changes::BreakerState::{Closed, HalfOpen, Open};
+use changes::{BreakerState, Changes};
+use circuit::Circuit;
+use counts::Outcome;
+use loom::thread;
+use machine::{Ending, Pass};
+use rules::{Rules, Trip};
+
+const NOW: Duration = Duration::from_secs(1);
+const LATER: Duration = Duration::from_secs(3);
+
+struct Scene {
+    circuit: Circuit,
+    changes: Changes,
+    rules: Rules,
+    told: Arc<Mutex<Vec<(BreakerState, BreakerState)>>>,
+}
+
+/// A breaker that opens for a second after one failure.
+fn scene() -> Arc<Scene> {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&told);
+    let rules = Rules {
+        name: "".into(),
+        max_requests: 1,
+        interval: Duration::ZERO,
+        bucket_period: Duration::ZERO,
+        timeout: NOW,
+        max_timeout: NOW,
+        spread: 0,
+        seed: 0,
+        trip: Trip::Counts(Arc::new(|counts| counts.total_failures > 0)),
+        slow: None,
+        is_successful: None,
+        is_excluded: None,
+        on_state_change: Some(Arc::new(move |change| {
+            notes.lock().unwrap().push((change.from, change.to));
+        })),
+        max_destinations: None,
+    };
+    let circuit = Circuit::new("a".into(), &rules);
+    Arc::new(Scene { circuit, changes: Changes::default(), rules, told })
+}
+
+impl Scene {
+    fn admit(&self, now: Duration) -> Option<Pass> {
+        let admitted = self.circuit.admit(&self.rules, &self.changes, now);
+        self.notify();
+        admitted.and_then(Result::ok)
+    }
+
+    fn end(&self, pass: Pass, outcome: Outcome, now: Duration) {
+        let ending = Ending { outcome, asked: Duration::ZERO, now };
+        let trip = |counts: &counts::Counts| counts.total_failures > 0;
+        self.circuit.end(&self.rules, &self.changes, pass, ending, trip);
+        self.notify();
+    }
+
+    fn notify(&self) {
+        self.rules.on_state_change.iter().for_each(|callback| self.changes.deliver(callback));
+    }
+
+    fn open(&self) {
+        let pass = self.admit(NOW).unwrap();
+        self.end(pass, Outcome::Failure, NOW);
+        assert!(self.admit(NOW).is_none());
+    }
+}
+
+// G-2: of two calls that find the open time over, one is the probe.
+#[test]
+fn one_of_two_callers_is_the_probe() {
+    loom::model(|| {
+        let scene = scene();
+        scene.open();
+        let other = Arc::clone(&scene);
+        let other = thread::spawn(move || u32::from(other.admit(LATER).is_some()));
+        let own = u32::from(scene.admit(LATER).is_some());
+        assert_eq!(own + other.join().unwrap(), 1);
+        assert_eq!(*scene.told.lock().unwrap(), [(Closed, Open), (Open, HalfOpen)]);
+    });
+}
+
+// Two failures at once open the breaker once, and whoever comes after either of them is refused.
+#[test]
+fn two_failures_open_it_once() {
+    loom::model(|| {
+        let scene = scene();
+        let (one, two) = (scene.admit(NOW).unwrap(), scene.admit(NOW).unwrap());
+        let other = Arc::clone(&scene);
+        let other = thread::spawn(move || {
+            other.end(two, Outcome::Failure, NOW);
+            assert!(other.admit(NOW).is_none());
+        });
+        scene.end(one, Outcome::Failure, NOW);
+        assert!(scene.admit(NOW).is_none());
+        other.join().unwrap();
+        assert_eq!(*scene.told.lock().unwrap(), [(Closed, Open)]);
+    });
+}
+
+// G-4: the trip rule was asked in a generation that the operator has ended meanwhile.
+#[test]
+fn closing_beside_a_failure_has_one_order() {
+    loom::model(|| {
+        let scene = scene();
+        let pass = scene.admit(NOW).unwrap();
+        let other = Arc::clone(&scene);
+        let other = thread::spawn(move || other.end(pass, Outcome::Failure, NOW));
+        scene.circuit.with(&scene.rules, &scene.changes, |machine| {
+            machine.force(&scene.rules, Closed, NOW);
+        });
+        scene.notify();
+        other.join().unwrap();
+        assert!(scene.admit(NOW).is_some(), "either the failure came first, or it is too old");
+        let told = scene.told.lock().unwrap();
+        assert!(told.is_empty() || *told == [(Closed, Open), (Open, Closed)], "{told:?}");
+    });
+}
+
+// A newcomer's circuit is not retired under a call that it has admitted.
+#[test]
+fn a_call_is_admitted_or_finds_it_retired() {
+    loom::model(|| {
+        let scene = scene();
+        let other = Arc::clone(&scene);
+        let other = thread::spawn(move || other.circuit.retire(&other.rules, &other.changes, NOW));
+        let admitted = scene.circuit.admit(&scene.rules, &scene.changes, NOW).is_some();
+        assert_ne!(admitted, other.join().unwrap());
+    });
+}
