@@ -195,7 +195,9 @@ impl CautiousBucket {
     }
 
     /// Removes doubt from `state`, which is not full, and adds tokens in thousandths, both up to their bounds.
-    #[inline]
+    ///
+    /// Not inlined, so that a success of a full bucket saves no registers.
+    #[inline(never)]
     fn add(&self, mut state: u64, removed: u64, tokens: u64) {
         while state < self.full {
             let trust = ((state >> DOUBT_SHIFT) + removed).min(MOST_DOUBT);
