@@ -81,7 +81,7 @@ impl Server {
 async fn respond(shared: Arc<Shared>) -> Result<Response<Empty<Bytes>>, Infallible> {
     let number = shared.arrived.fetch_add(1, Ordering::Relaxed) + 1;
     let every = shared.refused.load(Ordering::Relaxed);
-    let status = if every > 0 && number % every == 0 {
+    let status = if every > 0 && number.is_multiple_of(every) {
         StatusCode::SERVICE_UNAVAILABLE
     } else {
         tokio::spawn(work(shared)).await.unwrap()
