@@ -1,4 +1,4 @@
-//! Whose error type a call ends with, and whether time limits may interrupt it.
+//! Error modes: the error type that a call ends with, and whether time limits may interrupt it.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -28,13 +28,13 @@ pub struct BoxedError;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Answered;
 
-/// How a policy deals with errors of type `E`: [`OwnError`], [`BoxedError`] or [`Answered`].
+/// The way in which a policy deals with errors of type `E`: [`OwnError`], [`BoxedError`] or [`Answered`].
 #[diagnostic::on_unimplemented(
     message = "a retry policy that keeps the inner service's error type needs `{E}: std::error::Error`",
     note = "for an inner service whose error is a `BoxError` (behind tower's Timeout or Buffer), call `.boxed_errors()` on the policy"
 )]
 pub trait ErrorMode<E> {
-    /// What the caller gets.
+    /// The caller's error type.
     type Error;
     /// The timer that interrupts an attempt; nothing where none does.
     #[doc(hidden)]
@@ -42,13 +42,13 @@ pub trait ErrorMode<E> {
     /// Proof that an attempt was interrupted.
     #[doc(hidden)]
     type Interrupt;
-    /// Whether the time limit of an attempt interrupts it, and a deadline the call.
+    /// `true` if the time limit of an attempt interrupts it, and a deadline the call.
     #[doc(hidden)]
     const INTERRUPTS: bool;
-    /// Whether a deadline that passes is answered by the protocol.
+    /// `true` if a deadline that passes is answered by the protocol.
     #[doc(hidden)]
     const ANSWERS: bool = false;
-    /// Whether a call can end because its deadline has passed.
+    /// `true` if a call can end because its deadline has passed.
     #[doc(hidden)]
     const ENDS_LATE: bool = Self::ANSWERS || Self::INTERRUPTS;
 

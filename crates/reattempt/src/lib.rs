@@ -1,8 +1,8 @@
 //! Retries for every HTTP and gRPC client that is a tower `Service`.
 //!
-//! Wrap a client in one layer, and its calls survive what is worth surviving, while a failing server
-//! is not hurt by it: a request that may have been carried out is not repeated unless that is safe,
-//! `Retry-After` is obeyed, delays are jittered, and a retry budget stands in front of every retry.
+//! Wrap a client in one layer. Transient failures are retried when that is safe, and a retry budget protects a
+//! struggling server. A request that may have been processed is not repeated unless that is safe. `Retry-After` is
+//! obeyed, delays are jittered, and the caller gets the last real outcome with a report.
 //!
 //! ```
 //! use http_body_util::Full;
@@ -22,21 +22,28 @@
 //! # }
 //! ```
 //!
-//! | feature | what it brings | default |
-//! |---|---|---|
-//! | `hyper` | judges the errors of hyper and hyper-util clients, h2 included | on |
-//! | `reqwest` | retries `reqwest::Client` as a service of `reqwest::Request` | off |
-//! | `grpc` | gRPC: codes, trailers, pushback, deadlines, service configs, for any client | off |
-//! | `tonic` | retries a tonic `Channel` under any generated client; brings `grpc` | off |
-//! | `opentelemetry` | measures gRPC calls and their attempts, by gRPC's own instruments; brings `tonic` | off |
-//! | `tracing` | an observer that writes `tracing` events | off |
-//! | `tower-http` | takes classifiers written for tower-http | off |
+//! | feature | effect | versions | default |
+//! |---|---|---|---|
+//! | `hyper` | recognises the errors of hyper and hyper-util clients, h2 included | hyper 1, hyper-util 0.1, h2 0.4 | on |
+//! | `reqwest` | retries `reqwest::Client` as a service of `reqwest::Request` | reqwest 0.13 | off |
+//! | `grpc` | gRPC over any HTTP/2 client: codes, trailers, service configs | – | off |
+//! | `tonic` | retries a tonic `Channel` under any generated client; implies `grpc` | tonic 0.14 | off |
+//! | `tower-http` | takes classifiers written for tower-http, and knows its `FollowRedirect` | tower-http 0.7 | off |
+//! | `tracing` | an observer that writes `tracing` events | tracing 0.1 | off |
+//! | `opentelemetry` | measures gRPC calls and their attempts, by gRPC's own instruments; implies `tonic` | opentelemetry 0.33 | off |
 //!
-//! Where to go from here: [`RetryPolicy`] has every setting with its default, [`schedule`] the
-//! delays, [`profile`] the well-known ones by name, [`RetryBudget`] the budget, [`CallOptions`] what
-//! one call may override, [`PaceLayer`] what slows all calls to what a service can take,
-//! [`service_config`] what the owner of a gRPC service says in JSON, [`order`] where the layer goes among
-//! others.
+//! | to find | see |
+//! |---|---|
+//! | a page for each kind of client: the type to store, the bounds to write, tests | [`guide`] |
+//! | every setting of retries with its default | [`RetryPolicy`] |
+//! | what is retried, replayed and read of HTTP | [`Http`] |
+//! | delays, and well-known ways to retry by name | [`schedule`], [`profile`] |
+//! | the retry budget | [`RetryBudget`] |
+//! | the options of one call | [`CallOptions`] |
+//! | the place of the layer among others | [`order`] |
+//! | slow calls sent once more | [`HedgeLayer`] |
+//! | all calls slowed to what a server takes | [`PaceLayer`] |
+//! | any other operation | [`retry()`] |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -48,7 +48,7 @@ use reattempt_schedule_fixed::Linear;
 
 pub use crate::Profile;
 
-/// What [`RetryPolicy::http`](crate::RetryPolicy::http) does by itself.
+/// The defaults of [`RetryPolicy::http`](crate::RetryPolicy::http).
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time | budget |
 /// |---|---|---|---|---|---|---|
@@ -89,7 +89,7 @@ pub fn cenkalti_short() -> Profile<Exponential> {
     unlimited(symmetric(500, 1.5, 60_000), Some(Duration::from_secs(2)))
 }
 
-/// The same kind of delays for quick calls, of some 30 ms each.
+/// cenkalti's delays for quick calls, of some 30 ms each.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -103,7 +103,7 @@ pub fn cenkalti_quick() -> Profile<Exponential> {
     unlimited(symmetric(50, 2.0, 150), Some(Duration::from_millis(250)))
 }
 
-/// The same kind of delays for calls of some 100 ms each.
+/// cenkalti's delays for calls of some 100 ms each.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -116,7 +116,7 @@ pub fn cenkalti_medium() -> Profile<Exponential> {
     unlimited(symmetric(100, 1.5, 500), Some(Duration::from_secs(1)))
 }
 
-/// The same kind of delays for slow calls, of some 300 ms each.
+/// cenkalti's delays for slow calls, of some 300 ms each.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -174,7 +174,7 @@ pub fn retryablehttp() -> Profile<Exponential> {
     limited(Exponential::no_jitter(secs(1)).max_delay(secs(30)), 5)
 }
 
-/// The same library's linear form with jitter: `n + 1` times a draw from the shortest wait to the
+/// retryablehttp's linear form with jitter: `n + 1` times a draw from the shortest wait to the
 /// longest, where `n` is the number of the retry, from 0.
 ///
 /// | shortest | longest | cap | jitter | attempts | elapsed time |
@@ -196,7 +196,7 @@ pub fn retryablehttp_linear() -> Profile<Jittered<Linear>> {
     limited(Linear::new(Duration::from_millis(15_500)).jittered(jitter), 5)
 }
 
-/// What AWS's clients do in their standard mode.
+/// The standard mode of AWS's clients.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time | budget |
 /// |---|---|---|---|---|---|---|
@@ -210,7 +210,7 @@ pub fn aws() -> Profile<Exponential> {
     profile
 }
 
-/// What Stripe advises its clients to do.
+/// Stripe's advice to its clients.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -222,7 +222,7 @@ pub fn stripe() -> Profile<Exponential> {
     limited(full_jitter(500, 4000), 3)
 }
 
-/// What Google documents for its APIs: truncated exponential backoff with random milliseconds.
+/// Google's documented retries for its APIs: truncated exponential backoff with random milliseconds.
 ///
 /// | retry | delay in s, from | to |
 /// |---|---|---|

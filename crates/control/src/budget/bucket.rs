@@ -1,7 +1,7 @@
 //! One bucket of tokens, exact under contention and without a lock.
 //!
-//! Input: takes with the moment they are made at, credits, and what unspent permits give back. Output: whether the tokens were there. The model checker includes this file as it stands, so it
-//! knows nothing of destinations or of what else shares a budget.
+//! Input: takes with the moment they are made at, credits, and what unspent permits give back. Output: whether the
+//! tokens were there. The model checker includes this file as it stands, so destinations are not known here.
 //!
 //! The balance and an *epoch* sit in one word, so that every change is one compare-and-swap. A
 //! refill raises the balance, takes the token and starts the next epoch in that one step, and only

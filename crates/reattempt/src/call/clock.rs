@@ -25,7 +25,7 @@ pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
     now.checked_add(wait.min(FAR)).unwrap_or(now)
 }
 
-/// Whether a timer that another set to `deadline` at `since` or later may run out `now`: it may do so
+/// Returns `true` if a timer that another set to `deadline` at `since` or later may run out `now`: it may do so
 /// by as much sooner as the field that it was set by is rounded, and timers are.
 pub(crate) fn is_due(deadline: Instant, since: Instant, now: Instant) -> bool {
     const TIMER: Duration = Duration::from_millis(2);

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::call::clock;
 
-/// What is said of a call that its deadline has ended.
+/// The message of a call that its deadline has ended.
 pub(crate) const PASSED: &str = "the deadline of the call has passed";
 
 /// The moment by which a call must be over.

@@ -1,4 +1,4 @@
-//! What runs before each attempt.
+//! The hook that runs before each attempt.
 
 use std::pin::Pin;
 
@@ -12,7 +12,7 @@ use crate::RefusedResponse;
 pub struct AttemptContext {
     /// Its number, from 1.
     pub number: u32,
-    /// How the attempt before it failed; `None` for the first.
+    /// The failure of the attempt before it; `None` for the first.
     pub cause: Option<Failure>,
     /// The head of the response that was refused last, if there was one: a challenge, say.
     pub refused: Option<RefusedResponse>,

@@ -1,4 +1,4 @@
-//! What a caller may say about a single call.
+//! The options of a single call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl CallOptions {
         self.set(|settings| settings.never = true)
     }
 
-    /// Whether the request may be carried out twice. `true` makes a POST as retryable as a PUT;
+    /// Sets whether the request may be processed twice. `true` makes a POST as retryable as a PUT;
     /// `false` keeps any method from being repeated after it may have been carried out.
     pub fn repeatable(self, repeatable: bool) -> Self {
         self.set(|settings| settings.repeatable = Some(repeatable))
@@ -144,7 +144,7 @@ impl CallOptions {
     }
 }
 
-/// What the engine reads.
+/// The part that the engine reads.
 impl CallOptions {
     /// These options, and what they leave open as `handle` has it.
     pub(crate) fn or(self, handle: &Self) -> Self {
@@ -160,7 +160,7 @@ impl CallOptions {
         Self { method: Some(method), ..self }
     }
 
-    /// Whether they say that the call is never to be retried and nothing else that matters then.
+    /// Returns `true` if they say that the call is never to be retried and nothing else that matters then.
     #[inline]
     pub(crate) fn only_forbids(&self) -> bool {
         self.method.is_none()

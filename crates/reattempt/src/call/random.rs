@@ -58,7 +58,7 @@ enum State {
 }
 
 impl CallRandom {
-    /// What the call with this number, from 0, draws under a policy with
+    /// Returns the draws of the call with this number, from 0, under a policy with
     /// [`RetryPolicy::seed`](crate::RetryPolicy::seed).
     pub fn of_call(seed: u64, call: u64) -> Self {
         Self::unseeded(Some(stream(seed, call)))

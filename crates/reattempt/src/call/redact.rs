@@ -59,7 +59,7 @@ mod tests {
     use super::redacted;
     use crate::protocol::{Added, CloneRequest, Http, Replay};
 
-    /// What is kept of `request` for another attempt, as it is shown.
+    /// Returns the `Debug` form of what is saved of `request`.
     fn shown<K, Request>(protocol: &K, request: Request) -> String
     where
         K: Replay<Request, Saved: std::fmt::Debug>,

@@ -52,7 +52,7 @@ impl TimedOut {
         self.limit
     }
 
-    /// How long the attempt had been under way; for a limit that passed while no attempt was, how
+    /// Returns how long the attempt had been under way; for a limit that passed while no attempt was, how
     /// long the call had been.
     pub fn after(&self) -> Duration {
         self.after

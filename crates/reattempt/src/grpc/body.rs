@@ -182,7 +182,7 @@ impl<B: fmt::Debug> fmt::Debug for GrpcBody<B> {
     }
 }
 
-/// What the caller gets of a response that is no gRPC at all (rule OUT-1), or whose status a client
+/// Makes a status presentable: of a response that is no gRPC at all (rule OUT-1), or whose status a client
 /// could not read.
 pub(super) fn presentable(status: StatusCode, headers: &mut HeaderMap) {
     if !headers.contains_key(GRPC_STATUS) {

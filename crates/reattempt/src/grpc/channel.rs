@@ -114,7 +114,7 @@ impl Origin<Request<Body>> for Grpc {
     type Request = Request<Body>;
 }
 
-/// What is done to the head of a call before its first attempt.
+/// Prepares the head of a call before its first attempt.
 fn first(headers: &mut HeaderMap, added: Added<'_>) {
     if let Some(deadline) = added.deadline {
         deadline.write_to(headers);
@@ -125,7 +125,7 @@ fn first(headers: &mut HeaderMap, added: Added<'_>) {
     }
 }
 
-/// Whether there are the fields of a timeout, and of previous attempts. One look at all names costs less
+/// Returns `true` if there are the fields of a timeout, and of previous attempts. One look at all names costs less
 /// than to work out where two are that are hardly ever there.
 #[inline]
 fn own_fields(headers: &HeaderMap) -> (bool, bool) {

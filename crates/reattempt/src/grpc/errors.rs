@@ -195,7 +195,7 @@ fn is_status(_: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Whether tonic was about to make a connection.
+/// Returns `true` if tonic was about to make a connection.
 #[cfg(feature = "tonic")]
 fn is_connecting(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|error| error.is::<tonic::ConnectError>())
@@ -206,14 +206,14 @@ fn is_connecting(_: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Whether it comes of a timer that runs by the call's own `grpc-timeout`: the channel's (rule TN-4), or
+/// Returns `true` if it comes of a timer that runs by the call's own `grpc-timeout`: the channel's (rule TN-4), or
 /// the server's, which has cancelled the stream.
 pub(super) fn is_timer(error: &(dyn Error + 'static)) -> bool {
     let reset = reattempt_http::reset_reason(error).map(Code::from_reset);
     reset == Some(Code::Cancelled) || is_local_timeout(error)
 }
 
-/// Whether the channel's own timer has run out.
+/// Returns `true` if the channel's own timer has run out.
 #[cfg(feature = "tonic")]
 fn is_local_timeout(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|error| error.is::<tonic::TimeoutExpired>())

@@ -1,6 +1,6 @@
 //! The deadline of an inbound call, put where a handler finds it.
 //!
-//! What flows in: a server's requests. What flows out: the same, with a [`Deadline`] in the extensions
+//! Input: a server's requests. Output: the same, with a [`Deadline`] in the extensions
 //! of those that came with a `grpc-timeout`.
 
 use std::task::{Context, Poll};

@@ -1,7 +1,7 @@
 //! Answers that are an error and nothing else, from servers that cannot say so in one block of headers
 //! (rule ST-5).
 //!
-//! What flows in: response heads, and the first frame behind each. What flows out: the same responses;
+//! Input: response heads, and the first frame behind each. Output: the same responses;
 //! but where the first frame is trailers with a status, these are part of the head, as they would be from
 //! a server that can, and whoever retries sees them before the call is committed.
 
@@ -141,7 +141,7 @@ where
 }
 
 impl<F, B> Projection<'_, F, B> {
-    /// Whether the response has been held back long enough.
+    /// Returns `true` if the response has been held back long enough.
     fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
         // Where nothing can wait, nothing is held back.
         if self.within.is_zero() || !clock::has_timer() {
@@ -183,7 +183,7 @@ fn peeked<B: Body>(
     Response::from_parts(head, PeekTrailersBody { first, inner })
 }
 
-/// What is known of a body's first frame.
+/// The known part of a body: its first frame, or that there is none.
 enum First<D, E> {
     /// It has been read: the frame, an error, or that there is none.
     Read(Option<Result<Frame<D>, E>>),

@@ -31,9 +31,9 @@ use crate::{CallOptions, PaceRefusal, PaceRefused, RefusedResponse, Report};
 #[derive(Debug, Clone)]
 pub struct Grpc {
     pub(crate) http: Http,
-    /// Whether an attempt that was not processed is replaced at once, once.
+    /// `true` if an attempt that was not processed is replaced at once, once.
     pub(crate) replaces: bool,
-    /// Whether a `RetryInfo` is read.
+    /// `true` if a `RetryInfo` is read.
     pub(crate) retry_info: bool,
     /// The most time for a call.
     pub(crate) timeout: Option<Duration>,
@@ -56,7 +56,7 @@ impl Grpc {
         }));
     }
 
-    /// Whether this head commits its call and nobody else is to be asked about it: most do.
+    /// Returns `true` if this head commits its call and nobody else is to be asked about it: most do.
     #[inline]
     fn commits<B>(&self, response: &Response<B>) -> bool {
         let head = response.headers();
@@ -88,7 +88,7 @@ impl Grpc {
         Some(Classification { verdict, hint })
     }
 
-    /// What the server asks for: by pushback, which wins, or by a `RetryInfo` (rule RI-4).
+    /// Returns the hint of the server: by pushback, which wins, or by a `RetryInfo` (rule RI-4).
     fn hint(&self, headers: &HeaderMap) -> ServerHint {
         match pushback(headers) {
             ServerHint::None if self.retry_info => {

@@ -6,7 +6,7 @@ use crate::protocol::{Http, Protocol};
 
 /// A protocol that tells which requests of type `Request` may be hedged.
 pub trait Hedgeable<Request>: Protocol {
-    /// Whether this one may; `idempotent` says that being idempotent is enough.
+    /// Returns `true` if this one may; `idempotent` says that being idempotent is enough.
     #[doc(hidden)]
     fn may_hedge(&self, request: &Request, idempotent: bool) -> bool;
 }

@@ -1,4 +1,4 @@
-//! What a user sets: protocol, attempts, delay, limits, budget, observers.
+//! The settings of hedging: protocol, attempts, delay, limits, budget, observers.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,7 +17,7 @@ use crate::{CallOptions, Event, Observer};
 /// The most attempts that a policy allows, whatever is set (rule CALL-8).
 pub(super) const MOST_ATTEMPTS: u32 = 5;
 
-/// How calls are hedged.
+/// A policy that decides which calls are hedged, when, and how often.
 ///
 /// **Hedging multiplies load and carries requests out more than once**: see the hazards of
 /// [`HedgeLayer`](crate::HedgeLayer).
@@ -66,7 +66,7 @@ pub struct HedgePolicy<K: Protocol = Http, B = RetryBudget, M = <K as Protocol>:
     mode: PhantomData<fn() -> M>,
 }
 
-/// What all clones of a policy share.
+/// The settings that all clones of a policy share.
 pub(crate) struct Settings<K, B> {
     pub(crate) protocol: K,
     pub(crate) budget: B,
@@ -247,7 +247,7 @@ where
         })
     }
 
-    /// The same for a closure.
+    /// Adds a closure as an observer.
     pub fn observe<F>(self, observer: F) -> Self
     where
         F: Fn(&str, &Event<'_>) + Send + Sync + 'static,
@@ -268,7 +268,7 @@ where
 
 /// Settings of HTTP.
 impl<B: Clone, M> HedgePolicy<Http, B, M> {
-    /// Whether PUT and DELETE are hedged as well. Off by default: what is right to repeat one after
+    /// Sets whether PUT and DELETE are hedged as well. Off by default: what is right to repeat one after
     /// the other may still clash when it runs side by side.
     ///
     /// An `Idempotency-Key` is not enough: servers refuse a second request with a key while the first

@@ -30,7 +30,7 @@ where
         self.call_with(thread::sleep)
     }
 
-    /// The same with another way to sleep: for tests, and for threads of another kind.
+    /// Calls the operation with another way to sleep: for tests, and for threads of another kind.
     ///
     /// # Errors
     /// A [`RetryError`] with the operation's last error, and why no further attempt was made.

@@ -1,4 +1,4 @@
-//! What a retried operation ends with when it does not succeed.
+//! The error of a retried operation that does not succeed.
 
 use std::error::Error;
 use std::fmt;
@@ -58,7 +58,7 @@ impl<E> RetryError<E> {
         self.summary.elapsed
     }
 
-    /// What happened on each attempt.
+    /// Returns the report of all attempts.
     pub fn report(&self) -> &Report {
         &self.summary.report
     }

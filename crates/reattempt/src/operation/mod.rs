@@ -1,7 +1,7 @@
 //! Retries of any operation, asynchronous or blocking, by the same engine.
 //!
-//! What flows in: a schedule or a policy, and a closure that begins the operation anew. What flows
-//! out: its first success, or a [`RetryError`] with its last error.
+//! Input: a schedule or a policy, and a closure that begins the operation anew. Output:
+//! its first success, or a [`RetryError`] with its last error.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -67,7 +67,7 @@ where
     Retrying::new(policy, operation)
 }
 
-/// The same for an operation that blocks its thread; [`call`](Retrying::call) runs it.
+/// Retries an operation that blocks its thread; [`call`](Retrying::call) runs it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -134,7 +134,7 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
         })
     }
 
-    /// What each error means, where its kind matters: to a schedule for each kind of failure, or to
+    /// Classifies errors where the kind matters: for a schedule for each kind of failure, or to
     /// a budget that charges more for some. An error that is no failure in either way is permanent.
     pub fn judge<W>(self, judge: W) -> Retrying<F, E, D, B, W, N>
     where
@@ -165,7 +165,7 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
         }
     }
 
-    /// What this call overrides of the policy: limits, deadline, schedule, where its report goes. A
+    /// Sets what this call overrides of the policy: limits, deadline, schedule, where its report goes. A
     /// deadline keeps a retry from being begun after it, and interrupts nothing.
     pub fn with_options(self, options: CallOptions) -> Self {
         Self { options: Some(options), ..self }
@@ -222,12 +222,12 @@ impl RetryPolicy<Operations> {
     }
 }
 
-/// What operations can be retried by: a [`RetryPolicy::operations`], a reference to one, a
+/// A value that operations can be retried by: a [`RetryPolicy::operations`], a reference to one, a
 /// [`Profile`], or any schedule.
 pub trait IntoOperationPolicy {
     /// Where the delays come from.
     type Schedule: Schedule;
-    /// What stands in front of every retry.
+    /// The budget in front of every retry.
     type Budget: Budget;
 
     /// The policy.

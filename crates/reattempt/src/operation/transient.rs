@@ -2,7 +2,7 @@
 
 use std::io::{Error, ErrorKind};
 
-/// Whether an I/O error tells of a connection that was refused, lost or too slow: another attempt
+/// Returns `true` if an I/O error tells of a connection that was refused, lost or too slow: another attempt
 /// may do better.
 ///
 /// An error that the file system, the user's rights or malformed data caused is not.
@@ -31,7 +31,7 @@ pub fn is_transient_io_error(error: &Error) -> bool {
     )
 }
 
-/// Whether a database's SQLSTATE tells of a failure that another attempt may mend: a connection lost
+/// Returns `true` if a database's SQLSTATE tells of a failure that another attempt may mend: a connection lost
 /// or refused (class 08), a transaction rolled back for a deadlock or for its isolation (class 40), a
 /// server that is starting or going down (57P).
 ///

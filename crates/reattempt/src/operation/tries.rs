@@ -1,6 +1,6 @@
 //! The course of one operation's attempts, whoever carries them out.
 //!
-//! What flows in: how each attempt ended. What flows out: what the call ends with, or how long to
+//! Input: how each attempt ended. Output: what the call ends with, or how long to
 //! wait for the next attempt.
 
 use std::ops::ControlFlow;

@@ -142,12 +142,12 @@ where
     }
 }
 
-/// Whether a call can be turned away in the types of its layer.
+/// Returns `true` if a call can be turned away in the types of its layer.
 pub(super) const fn can_refuse<M: ErrorMode<E>, E>() -> bool {
     M::INTERRUPTS || M::ANSWERS
 }
 
-/// What the caller of a call gets that was turned away.
+/// Makes the outcome of a call that was turned away.
 fn refusal<K, M, T, E>(protocol: &K, refused: PaceRefused) -> Option<Result<K::Answer, M::Error>>
 where
     K: ClassifyOutcome<T>,

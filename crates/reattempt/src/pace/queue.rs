@@ -15,7 +15,7 @@ use reattempt_schedule_responsive::Responsive;
 
 use crate::call::pace_refused::{PaceRefusal, PaceRefused};
 
-/// How many calls may wait, and how long.
+/// The bounds on how many calls may wait, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bounds {
     pub(super) waiting: usize,
@@ -57,7 +57,7 @@ pub(super) struct Place {
     terms: Terms,
 }
 
-/// How long a call waits.
+/// The terms on which a call waits.
 #[derive(Debug, Clone, Copy)]
 struct Terms {
     since: Duration,
@@ -66,7 +66,7 @@ struct Terms {
     most: Option<Duration>,
 }
 
-/// What becomes of a waiting call.
+/// The next step of a waiting call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// It is to be sent, after so long a wait.

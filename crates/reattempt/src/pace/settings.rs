@@ -15,12 +15,12 @@ use crate::call::clock;
 use crate::call::random::{CallRandom, Seed};
 use crate::protocol::ClassifyOutcome;
 
-/// What a layer and the services it makes go by.
+/// The settings of a layer and of the services that it makes.
 #[derive(Debug, Clone)]
 pub(super) struct Settings<K> {
     pub(super) pace: Responsive,
     pub(super) protocol: K,
-    /// Whether outcomes are told to the pace.
+    /// `true` if outcomes are reported to the pace.
     pub(super) tells: bool,
     pub(super) seed: Option<Seed>,
     pub(super) queue: Arc<Queue>,
@@ -33,7 +33,7 @@ pub(super) struct Sent {
     stream: Option<u64>,
 }
 
-/// What a call does with them.
+/// The steps of a call.
 impl<K> Settings<K> {
     /// Takes a turn for a call that need not wait, if there is one.
     #[inline]

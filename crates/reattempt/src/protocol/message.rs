@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{CallOptions, Deadline, RefusedResponse, Report};
 
-/// What is kept of an `http::Request`: its head, and a reader of its body that has read nothing yet.
+/// The saved form of an `http::Request`: its head, and a reader of its body that has read nothing yet.
 pub struct SavedRequest<B> {
     pub(crate) head: SavedHead,
     /// `None` when nothing of the body was kept.
@@ -58,7 +58,7 @@ where
         Request::from_parts(head, body)
     }
 
-    /// The same where something is added. It stands apart, for a request that may be changed is
+    /// Saves a request to which something is added. It stands apart, for a request that may be changed is
     /// moved about more.
     #[cold]
     fn add_and_keep(
@@ -94,7 +94,7 @@ where
         Some(attempt)
     }
 
-    /// Whom the request is for.
+    /// Returns the destination of the request.
     pub(crate) fn destination(&self, http: &Http) -> Cow<'_, str> {
         http.destination_of_saved(&self.head)
     }
@@ -158,7 +158,7 @@ impl Http {
 }
 
 impl Added<'_> {
-    /// Whether there is anything to be added.
+    /// Returns `true` if there is anything to add.
     #[inline]
     fn is_any(self) -> bool {
         self.key || self.deadline.is_some() || self.marker.is_some()
@@ -178,7 +178,7 @@ impl Added<'_> {
     }
 }
 
-/// What a caller put into the extensions of a request.
+/// Reads what a caller put into the extensions of a request.
 #[inline]
 pub(crate) fn wishes_of(extensions: &http::Extensions) -> Wishes {
     if extensions.is_empty() {

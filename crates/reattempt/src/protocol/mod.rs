@@ -1,4 +1,4 @@
-//! What a protocol has to say: how a request is carried over a retry, and what an outcome means.
+//! Protocols: how a request is carried over a retry, and what an outcome means.
 //!
 //! A policy holds a protocol ([`Http`], [`CloneRequest`]). [`Replay`] turns a request into
 //! the first attempt and what is kept of it, and what is kept into further attempts; [`Origin`] is
@@ -52,7 +52,7 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     /// The head of a request, as a `before_attempt` hook may change it.
     type Head: Send + 'static;
 
-    /// Whose error a call ends with unless the policy says otherwise: an
+    /// The error type of a call, unless the policy sets another one: an
     /// [`ErrorMode`](crate::ErrorMode).
     type Mode;
 
@@ -72,30 +72,30 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
         RetryBudget::default()
     }
 
-    /// Whether what is set about the protocol asks for nothing to be done to each new request.
+    /// Returns `true` if what is set about the protocol asks for nothing to be done to each new request.
     #[doc(hidden)]
     fn is_plain(&self) -> bool {
         true
     }
 
-    /// What stands behind a time limit's error, where the protocol has a status of its own for it.
+    /// Returns the source of a time limit's error, where the protocol has a status of its own for it.
     fn source_of_time_limit() -> Option<tower::BoxError> {
         None
     }
 
-    /// Whether the success of a call that is not to be hedged is put to the budget's credit.
+    /// Returns `true` if the success of a call that is not to be hedged is put to the budget's credit.
     #[doc(hidden)]
     fn credits_every_call(&self) -> bool {
         false
     }
 
-    /// Whether the protocol replaces attempts that were not processed, outside of all limits.
+    /// Returns `true` if the protocol replaces attempts that were not processed, outside of all limits.
     #[doc(hidden)]
     fn replaces(&self) -> bool {
         false
     }
 
-    /// How far an attempt came that is to be replaced, if it is.
+    /// Returns how far an attempt came that is to be replaced, or `None`.
     #[doc(hidden)]
     fn undone(&self, error: &(dyn Error + 'static)) -> Option<Undone> {
         let _ = error;
@@ -135,23 +135,23 @@ pub(crate) mod sealed {
     note = "`RetryPolicy::http()` carries `http::Request<B>` where `B: http_body::Body<Data = Bytes> + Send`, and `reqwest::Request` with the feature `reqwest`; `RetryPolicy::grpc()` carries tonic's requests with the feature `tonic`; `RetryPolicy::cloned(…)` carries any `Clone` request"
 )]
 pub trait Replay<Request>: Protocol {
-    /// What the inner service is called with.
+    /// The inner service's request type.
     type Attempt;
-    /// What is kept for further attempts.
+    /// The saved form of a request, for further attempts.
     type Saved: Saved;
-    /// What is left of an attempt without its head.
+    /// An attempt without its head.
     type Rest;
 
-    /// Whether a new request may be kept as it is, and its caller wants nothing special.
+    /// Returns `true` if a new request may be kept as it is, and its caller wants nothing special.
     fn wants_nothing(&self, request: &Request) -> bool;
 
-    /// Whether a new request is not to be retried and its caller wants nothing else.
+    /// Returns `true` if a new request is not to be retried and its caller wants nothing else.
     fn only_forbids(&self, request: &Request) -> bool {
         let _ = request;
         false
     }
 
-    /// What the caller wants of this call.
+    /// Reads what the caller asks for this call.
     fn wishes(&self, request: &Request) -> Wishes {
         let _ = request;
         Wishes::default()
@@ -163,19 +163,19 @@ pub trait Replay<Request>: Protocol {
         None
     }
 
-    /// Whether anything may be added to a new request.
+    /// Returns `true` if anything may be added to a new request.
     fn may_change(&self, request: &Request) -> bool {
         let _ = request;
         true
     }
 
-    /// Whether a new request that is kept is to be given an idempotency key.
+    /// Returns `true` if a new request that is kept is to be given an idempotency key.
     fn needs_key(&self, request: &Request) -> bool {
         let _ = request;
         false
     }
 
-    /// Whether a kept request may be retried, and repeated: asked after the first failure.
+    /// Returns `true` if a kept request may be retried, and repeated: asked after the first failure.
     fn retry_safety(&self, kept: &Self::Saved) -> RetrySafety;
 
     /// The path that names the method of a new request, where a protocol has such a thing.
@@ -184,7 +184,7 @@ pub trait Replay<Request>: Protocol {
         ""
     }
 
-    /// Whom a request is for, before anything of it is kept.
+    /// Returns the destination of a request that is not saved yet.
     fn target<'a>(&self, request: &'a Request) -> Cow<'a, str>;
 
     /// The only attempt of a request of which nothing is kept.
@@ -202,10 +202,10 @@ pub trait Replay<Request>: Protocol {
     /// not at hand.
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt>;
 
-    /// Whom the request is for: the key of the budget.
+    /// Returns the destination of a saved request: the key of the budget.
     fn destination<'a>(&self, kept: &'a Self::Saved) -> Cow<'a, str>;
 
-    /// The same, when nothing else of what was kept is needed any more.
+    /// Returns the destination when nothing else of the saved request is needed any more.
     fn last_destination(&self, kept: Self::Saved) -> String {
         self.destination(&kept).into_owned()
     }
@@ -217,14 +217,14 @@ pub trait Replay<Request>: Protocol {
     fn join(&self, head: Self::Head, rest: Self::Rest) -> Self::Attempt;
 }
 
-/// What is kept of a request.
+/// The saved form of a request.
 pub trait Saved {
-    /// Whether it can still be sent again, to its end.
+    /// Returns `true` if it can still be sent again, to its end.
     fn at_hand(&self) -> bool {
         true
     }
 
-    /// Whether the caller's own body has failed.
+    /// Returns `true` if the caller's own body has failed.
     fn source_failed(&self) -> bool {
         false
     }
@@ -243,7 +243,7 @@ pub trait Saved {
         None
     }
 
-    /// The same for the first attempt, while this is [at hand](Saved::at_hand).
+    /// Watches the first attempt in this way, while this is [at hand](Saved::at_hand).
     fn watch_first(&self) -> Option<ReplayWatch> {
         None
     }
@@ -269,10 +269,10 @@ pub trait ClassifyOutcome<Response>: Protocol {
     /// Throws a refused response away so that its connection can be used again.
     type Drain: Future<Output = ()>;
 
-    /// What the caller gets in place of the response: for HTTP the response itself.
+    /// The caller's response: for HTTP the response itself.
     type Answer;
 
-    /// What an outcome means. `was_polled` returns whether the attempt's body has been polled.
+    /// Classifies an outcome. `was_polled` returns whether the attempt's body has been polled.
     fn judge(
         &self,
         outcome: Result<&Response, &(dyn Error + 'static)>,
@@ -286,7 +286,7 @@ pub trait ClassifyOutcome<Response>: Protocol {
     /// Puts the report into the response.
     fn attach(&self, response: &mut Response, report: Report);
 
-    /// Whether the response commits the call while its end, which decides over the success, is still to
+    /// Returns `true` if the response commits the call while its end, which decides over the success, is still to
     /// come; `succeeded` says what it was judged to be.
     #[inline]
     fn is_open(&self, response: &Response, succeeded: bool) -> bool {
@@ -294,28 +294,28 @@ pub trait ClassifyOutcome<Response>: Protocol {
         false
     }
 
-    /// What the caller gets of a response that is open or not, of which nobody wants to know more.
+    /// Makes the caller's response of one that is open or not, and that nothing watches.
     fn answer(response: Response, open: bool) -> Self::Answer;
 
-    /// What the caller gets of an open response, with what is to be told of the call at its end.
+    /// Makes the caller's response of an open one, with the accounting that is due at its end.
     fn watched(response: Response, finish: Finish) -> Self::Answer {
         drop(finish);
         Self::answer(response, true)
     }
 
-    /// What the caller gets of a response that was thrown away, if its head is all that matters of it.
+    /// Makes the caller's response of one that was dropped, if its head is all that matters of it.
     fn refused(&self, head: &RefusedResponse) -> Option<Self::Answer> {
         let _ = head;
         None
     }
 
-    /// Whether an outcome may come of a timer, below or at the server, that keeps the call's own deadline.
+    /// Returns `true` if an outcome may come of a timer, below or at the server, that keeps the call's own deadline.
     fn is_timer(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
         let _ = outcome;
         false
     }
 
-    /// Whether an outcome is the call's own deadline: it comes of a timer, and it is time, or was when
+    /// Returns `true` if an outcome is the call's own deadline: it comes of a timer, and it is time, or was when
     /// `started` (rule TN-4). Whoever keeps the deadline first, the call ends alike.
     fn is_own_deadline(
         &self,
@@ -336,26 +336,26 @@ pub trait ClassifyOutcome<Response>: Protocol {
         true
     }
 
-    /// What the caller gets in place of an error, if the protocol has an answer for it.
+    /// Makes the caller's response in place of an error, if the protocol has an answer for it.
     fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
         let _ = (error, report);
         None
     }
 
-    /// What the caller gets of a call that was not admitted, if the protocol has an answer for it.
+    /// Makes the caller's response to a call that was not admitted, if the protocol has an answer for it.
     fn not_admitted(&self, refused: PaceRefused) -> Option<Self::Answer> {
         let _ = refused;
         None
     }
 
-    /// What the caller gets when a deadline has passed, if the protocol has an answer for it.
+    /// Makes the caller's response when a deadline has passed, if the protocol has an answer for it.
     fn too_late(&self, text: &str, report: Option<Report>) -> Option<Self::Answer> {
         let _ = (text, report);
         None
     }
 }
 
-/// What the caller gets of an error: the protocol's answer for it, where that is how a call ends, or the
+/// Turns an error into the end of a call: the protocol's answer for it, where that is how a call ends, or the
 /// error in the protocol's words, where its type allows that.
 #[cold]
 pub(crate) fn unanswered<K, R, E, M>(
@@ -390,13 +390,13 @@ pub struct NextAttempt {
     pub number: u32,
     /// Why it is made.
     pub kind: AttemptKind,
-    /// Whether no further one is allowed, so that nothing has to be kept for it.
+    /// `true` if no further one is allowed, so that nothing has to be kept for it.
     pub last: bool,
     /// The call's deadline.
     pub deadline: Option<Deadline>,
 }
 
-/// What a layer adds to a request. On most calls it is nothing, and then the request is not touched.
+/// The additions of a layer to a request. On most calls it is nothing, and then the request is not touched.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Added<'a> {
     /// An idempotency key.
@@ -405,6 +405,6 @@ pub struct Added<'a> {
     pub deadline: Option<Deadline>,
     /// This layer's marker.
     pub marker: Option<&'a NestedMarker>,
-    /// Whether it has fields that its protocol sets itself, which are to go.
+    /// `true` if it has fields that its protocol sets itself, which are to go.
     pub strip: bool,
 }

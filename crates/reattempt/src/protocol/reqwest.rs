@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{CallOptions, RefusedResponse, Report};
 
-/// What is kept of a `reqwest::Request`.
+/// The saved form of a `reqwest::Request`.
 ///
 /// A body of bytes stays part of the request, for reqwest can then repeat it itself on a redirect
 /// (307, 308). A stream goes through a replayable body, and so do bytes that the bound over all bodies has no
@@ -41,7 +41,7 @@ impl SavedBody {
         }
     }
 
-    /// What is kept for the attempt after the next, of which `self` is then all that is left.
+    /// Takes what is saved for the attempt after the next, of which `self` is then all that is left.
     fn kept_on(&mut self) -> Self {
         match self {
             // Of bytes that are shared, what the next attempt sends needs no memory of its own.
@@ -244,7 +244,7 @@ impl ClassifyOutcome<Response> for Http {
     }
 }
 
-/// The same request. Those that come here have no body, or one of bytes, and can be copied.
+/// Copies the request. Requests that come here have no body, or one of bytes, and can be copied.
 fn copy_of_bodiless(request: &Request) -> Request {
     request
         .try_clone()

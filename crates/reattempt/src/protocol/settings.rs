@@ -33,7 +33,7 @@ pub struct Http {
     pub(crate) drain_limit: u64,
     pub(crate) generate_keys: bool,
     pub(crate) destination: Option<Destination>,
-    /// Whether the client below follows redirects by itself; `None` for what is usual with it.
+    /// `true` if the client below follows redirects by itself; `None` for what is usual with it.
     pub(crate) redirects: Option<bool>,
     /// A reset with REFUSED_STREAM proves that the request was not processed.
     pub(crate) refused_stream_is_proof: bool,
@@ -82,7 +82,7 @@ impl Http {
         self.classifier.is_none()
     }
 
-    /// Whether a request is to be given an idempotency key.
+    /// Returns `true` if a request is to be given an idempotency key.
     #[inline]
     pub(crate) fn needs_key(&self, method: &Method, headers: &HeaderMap) -> bool {
         self.generate_keys
@@ -90,13 +90,13 @@ impl Http {
             && !headers.contains_key(http::header::UPGRADE)
     }
 
-    /// Whether a request with this head may be retried, and whether it may be repeated.
+    /// Returns whether a request with this head may be retried, and whether it may be repeated.
     pub(crate) fn safety_of_head(method: &Method, headers: &HeaderMap) -> RetrySafety {
         let upgrades = headers.contains_key(http::header::UPGRADE);
         RetrySafety::of_message(method, upgrades, || is_repeatable(method, headers))
     }
 
-    /// The same of one that was kept.
+    /// Returns the safety of a saved request.
     pub(crate) fn safety_of_saved(head: &SavedHead) -> RetrySafety {
         let upgrades = head.contains(&http::header::UPGRADE);
         match head.method() {
@@ -120,7 +120,7 @@ impl Http {
         self.judge_closely(status, headers, options)
     }
 
-    /// The same where it is not just a success by the table.
+    /// Classifies a response that is not just a success by the table.
     fn judge_closely(
         &self,
         status: StatusCode,
@@ -186,7 +186,7 @@ impl Http {
         }
     }
 
-    /// What the classifiers say, the call's own first.
+    /// Asks the classifiers, the call's own first.
     #[inline]
     pub(crate) fn custom(
         &self,

@@ -1,6 +1,6 @@
 //! One call as both sides of the engine know it: its labels, and what is counted of its attempts.
 //!
-//! What flows in: the beginning and the end of each attempt, on whatever task they happen. What flows out:
+//! Input: the beginning and the end of each attempt, on whatever task they happen. Output:
 //! the numbers that are recorded as the call ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ pub(super) struct Call {
     pub(super) labels: [KeyValue; 2],
     /// As the caller has set it. The request's own field counts from here, not from some later moment.
     pub(super) deadline: Option<Deadline>,
-    /// The same call to metrics around these.
+    /// The call as the metrics layer around this one sees it.
     outer: Option<Arc<Call>>,
     tally: Mutex<Tally>,
 }
@@ -37,7 +37,7 @@ struct Tally {
     active: u32,
     /// Since when there is none, and how the last one ended.
     idle: Option<(Instant, Code)>,
-    /// How long there was none before.
+    /// The time without an attempt before.
     delay: Duration,
 }
 

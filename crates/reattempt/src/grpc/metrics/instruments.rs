@@ -54,10 +54,10 @@ impl RetryMetric {
         [Self::Retries, Self::TransparentRetries, Self::Hedges, Self::RetryDelay];
 }
 
-/// Whether a method is recorded by its name.
+/// `true` if a method is recorded by its name.
 pub(super) type MethodFilter = dyn Fn(&str) -> bool + Send + Sync;
 
-/// What all calls of a client are measured by.
+/// The instruments of all calls of a client.
 #[derive(Clone)]
 pub(super) struct Instruments {
     meter: Meter,

@@ -3,11 +3,11 @@
 /// Counts them, wherever the body is cut into frames.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Messages {
-    /// What was there of messages.
+    /// The messages seen so far.
     pub(super) bytes: u64,
-    /// How much is to come of the message under way.
+    /// The bytes to come of the message under way.
     left: usize,
-    /// What is known of the prefix under way: how many bytes, and the length that they spell.
+    /// The known part of the prefix under way: how many bytes, and the length that they spell.
     prefix: (u8, u32),
 }
 

@@ -1,7 +1,7 @@
 //! Metrics of gRPC calls and of their attempts.
 //!
-//! What flows in: the calls on one side of a layer that makes attempts of them, and those attempts on its
-//! other side. What flows out: the same, and measurements by the instruments that gRPC has named for this
+//! Input: the calls on one side of a layer that makes attempts of them, and those attempts on its
+//! other side. Output: the same, and measurements by the instruments that gRPC has named for this
 //! (A66, A96; rules OBS-2, OBS-4). The two sides know of each other by an extension of the request; the
 //! engine in between is not asked, it only marks what kind of attempt it sends.
 

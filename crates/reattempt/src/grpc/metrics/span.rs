@@ -1,6 +1,6 @@
-//! What is measured of a call, or of an attempt, from its beginning to its end.
+//! The measurements of a call, or of an attempt, from its beginning to its end.
 //!
-//! What flows in: what it sends and receives, and its status when that is known. What flows out: one
+//! Input: what it sends and receives, and its status when that is known. Output: one
 //! measurement by each instrument, whatever ends it: it is made when the span is dropped.
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) struct Span {
     started: Instant,
     deadline: Option<Deadline>,
     of: Of,
-    /// How it ended; nothing if it was dropped before.
+    /// The status that it ended with; nothing if it was dropped before.
     code: Option<Code>,
 }
 

@@ -102,7 +102,7 @@ impl ServiceConfigLayer {
     /// Changes what the config does not speak of in how calls are retried: observers, classifiers, how
     /// much of a request is kept, hooks.
     ///
-    /// What the policy's own schedule and attempts say holds for connections that were not made to
+    /// The policy's own schedule and attempts hold for connections that were not made to
     /// methods without a policy.
     ///
     /// ```
@@ -116,7 +116,7 @@ impl ServiceConfigLayer {
         Self { retries: change(self.retries), ..self }
     }
 
-    /// The same for how calls are hedged.
+    /// Changes how calls are hedged, where the config does not say.
     pub fn hedges(self, change: impl FnOnce(Hedges) -> Hedges) -> Self {
         Self { hedges: change(self.hedges), ..self }
     }

@@ -1,4 +1,4 @@
-//! What a user sets: protocol, schedule, limits, budget, hooks and observers.
+//! The settings of retries: protocol, schedule, limits, budget, hooks and observers.
 
 use std::error::Error;
 use std::fmt;
@@ -24,7 +24,7 @@ pub use stock::StockDelay;
 use super::settings::Settings;
 use stock::StockCall;
 
-/// How calls are retried.
+/// A policy that decides which calls are retried, when, and how often.
 ///
 /// **No attempt is timed out by default**: a server that hangs hangs the call. Set
 /// [`attempt_timeout`](Self::attempt_timeout) unless the inner service has a timeout of its own.
@@ -295,7 +295,7 @@ where
         })
     }
 
-    /// The same for a closure.
+    /// Adds a closure as an observer.
     ///
     /// ```
     /// use reattempt::RetryPolicy;
@@ -314,7 +314,7 @@ where
         self.set(|settings| settings.seed = Some(Seed::new(seed)))
     }
 
-    /// How long a refused response may be drained before its connection is closed instead; default
+    /// Sets how long a refused response may be drained before its connection is closed instead; default
     /// 50 ms. The time counts as part of the delay.
     pub fn drain_time(self, time: Duration) -> Self {
         self.set(|settings| settings.drain_time = time)

@@ -8,7 +8,7 @@ use reattempt_core::{Limits, Schedule, SharedSchedule};
 use super::RetryPolicy;
 use crate::protocol::Protocol;
 
-/// When to retry and how often, as some library or service does it: a schedule, its limits, and a
+/// The retries of some library or service, as one value: a schedule, its limits, and a
 /// budget where that is part of it. Never what may be retried.
 ///
 /// The [`profile`](crate::profile) module has the well-known ones. One of your own, for all clients of a
@@ -49,7 +49,7 @@ impl<S> Profile<S> {
         Self { schedule, max_attempts, max_elapsed, budget: None }
     }
 
-    /// The same, the type of its schedule erased: for profiles chosen at run time.
+    /// Erases the type of its schedule: for profiles chosen at run time.
     pub fn shared(self) -> Profile<SharedSchedule>
     where
         S: Schedule + Send + Sync + 'static,
@@ -58,7 +58,7 @@ impl<S> Profile<S> {
         self.map(SharedSchedule::new)
     }
 
-    /// The same around another schedule, made from its own: capped, jittered, kept by a handle.
+    /// Returns the profile with a schedule made from its own: capped, jittered, kept by a handle.
     pub fn map<T>(self, change: impl FnOnce(S) -> T) -> Profile<T> {
         Profile {
             schedule: change(self.schedule),
