@@ -260,7 +260,7 @@ impl<B> ReplayBody<B> {
         }
     }
 
-    /// Ends every other reader with [`ReplayError::Superseded`].
+    /// Ends every other reader with [`ReplayError::Superseded`](crate::ReplayError::Superseded).
     ///
     /// Over HTTP/2 an upload may still be running when its attempt is retried. That upload then takes no more
     /// frames and holds none. Clones made afterwards are not affected. Does nothing if this reader

@@ -78,7 +78,7 @@ where
     /// the readied instance has reserved is released.
     ///
     /// A request is large, and a function that takes it by value copies it once more. So the plan is made by
-    /// reference, and [`Plan::Plain`] is carried out here.
+    /// reference, and the plain plan is carried out here.
     fn call(&mut self, request: Req) -> Self::Future {
         let settings = &*self.shared.policy.settings;
         let protocol = &settings.protocol;
