@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod code;
+mod decimal;
 mod details;
 mod head;
 mod service_config;
@@ -24,7 +25,7 @@ pub use head::{
 pub use service_config::{
     CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, NoServiceConfig, RetryPolicy,
     ServiceConfig, ServiceConfigError, ServiceConfigErrors, ServiceConfigHandle,
-    ServiceConfigReader, Throttling,
+    ServiceConfigReader,
 };
-pub use throttle::Throttle;
+pub use throttle::{Throttle, Throttling};
 pub use timeout::parse_grpc_timeout;

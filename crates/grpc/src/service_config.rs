@@ -6,26 +6,25 @@
 //! holds the config in force. Nothing here watches a file or resolves a name, and no text causes a panic.
 
 mod code_set;
-mod decimal;
 mod duration;
 mod errors;
 mod handle;
 mod json;
 mod method;
 mod reader;
-mod throttling;
 
 use std::cmp::Ordering;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
+
+use crate::throttle::Throttling;
 use std::{fs, io};
 
 pub use code_set::CodeSet;
 pub use errors::{ServiceConfigError, ServiceConfigErrors};
 pub use handle::{NoServiceConfig, ServiceConfigHandle};
 pub use method::{HedgingPolicy, MethodConfig, MethodPolicy, RetryPolicy};
-pub use throttling::Throttling;
 
 /// The policies of a service's methods, and the throttling that they share.
 ///

@@ -5,6 +5,7 @@
 //! (rules THR-7, THR-8).
 
 mod bucket;
+pub(crate) mod throttling;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use bucket::Bucket;
 use reattempt_core::{Budget, Failure, Permit, ServerHint};
 
-use crate::Throttling;
+pub use throttling::Throttling;
 
 /// Throttles the retries and hedges of all calls to one server, by the rules of gRPC.
 ///

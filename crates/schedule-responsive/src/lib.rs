@@ -35,7 +35,6 @@ mod reconnecting;
 mod responsive;
 mod rule;
 mod sync;
-mod turns;
 
 pub use metrics::ResponsiveMetrics;
 #[cfg(feature = "std")]

@@ -9,13 +9,15 @@
 //! Whoever comes in between has old news and leaves: nobody waits. The two directions do not exclude
 //! each other, and need not: each changes the interval by compare-and-swap, and bounds what it writes.
 //!
-//! Where the interval is that between turns, another rule moves it ([`turns`](crate::turns)).
+//! Where the interval is that between turns, another rule moves it ([`turns`](self::turns)).
+
+mod turns;
 
 use reattempt_core::Random;
 
 use crate::rule::Rule;
 use crate::sync::{AtomicU64, Ordering};
-use crate::turns::Turns;
+use turns::Turns;
 
 /// In both words: a move is being made.
 pub(crate) const MOVING: u64 = 1;

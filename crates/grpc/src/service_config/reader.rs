@@ -10,14 +10,16 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::decimal::Decimal;
 use super::json::{Node, Path};
-use super::throttling::{MAX_TOKENS, TOKEN_RATIO, max_tokens_of, token_ratio_of};
 use super::{
     CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, RetryPolicy, ServiceConfig,
-    ServiceConfigError, ServiceConfigErrors, Throttling, duration, order,
+    ServiceConfigError, ServiceConfigErrors, duration, order,
 };
 use crate::Code;
+use crate::decimal::Decimal;
+use crate::throttle::throttling::{
+    MAX_TOKENS, TOKEN_RATIO, Throttling, max_tokens_of, token_ratio_of,
+};
 
 pub(super) fn read(text: &str, lenient: bool) -> Result<ServiceConfig, ServiceConfigErrors> {
     let raw = serde_json::from_str(text).map_err(ServiceConfigError::syntax)?;

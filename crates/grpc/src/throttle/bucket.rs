@@ -8,7 +8,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::Throttling;
+use super::Throttling;
 
 /// One token, in the thousandths that everything here is counted in (rule THR-10).
 const TOKEN: u64 = 1000;

@@ -19,7 +19,7 @@
 
 use reattempt_core::Random;
 
-use crate::pace::{DOWNS, MOVING, NOTED, ONE_SUCCESS, Pace, RUN, UPS, drawn, replace};
+use super::{DOWNS, MOVING, NOTED, ONE_SUCCESS, Pace, RUN, UPS, drawn, replace};
 use crate::rule::Rule;
 use crate::sync::{AtomicU64, Ordering};
 

@@ -2,18 +2,18 @@
 
 /// A JSON number in units of a power of ten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Decimal {
+pub(crate) struct Decimal {
     /// The whole units; the largest `u64` stands for everything from there on.
-    pub(super) units: u64,
+    pub(crate) units: u64,
     /// No digit was cut off.
-    pub(super) exact: bool,
+    pub(crate) exact: bool,
 }
 
 impl Decimal {
     /// The number `text`, which obeys the grammar of JSON, in units of 10^−`places`.
     ///
     /// Parses a number. Digits below one unit are cut off, not rounded. Returns `None` for numbers below zero.
-    pub(super) fn parse(text: &str, places: u8) -> Option<Self> {
+    pub(crate) fn parse(text: &str, places: u8) -> Option<Self> {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text),
@@ -45,7 +45,7 @@ impl Decimal {
     }
 
     /// The number as a whole one; `None` if it is not.
-    pub(super) fn whole(text: &str) -> Option<u64> {
+    pub(crate) fn whole(text: &str) -> Option<u64> {
         Self::parse(text, 0).filter(|number| number.exact).map(|number| number.units)
     }
 }

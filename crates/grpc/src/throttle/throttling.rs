@@ -2,7 +2,7 @@
 
 use reattempt_core::ConfigError;
 
-use super::decimal::Decimal;
+use crate::decimal::Decimal;
 
 /// The throttling of retries and hedges: the size of the bucket, and the part of a token that a success adds.
 ///
@@ -22,8 +22,8 @@ pub struct Throttling {
     token_ratio: u32,
 }
 
-pub(super) const MAX_TOKENS: &str = "a number from 0.001 to 1000";
-pub(super) const TOKEN_RATIO: &str = "a number of at least 0.001";
+pub(crate) const MAX_TOKENS: &str = "a number from 0.001 to 1000";
+pub(crate) const TOKEN_RATIO: &str = "a number of at least 0.001";
 
 impl Throttling {
     /// A bucket of `max_tokens`, from 0.001 to 1000, to which a success adds `token_ratio`, at
@@ -44,7 +44,7 @@ impl Throttling {
     }
 
     /// From thousandths that [`max_tokens_of`] and [`token_ratio_of`] have found to be legal.
-    pub(super) fn of_thousandths(max_tokens: u32, token_ratio: u32) -> Self {
+    pub(crate) fn of_thousandths(max_tokens: u32, token_ratio: u32) -> Self {
         Self { max_tokens, token_ratio }
     }
 
@@ -71,7 +71,7 @@ fn written(number: f64) -> Option<String> {
 }
 
 /// The thousandths of a `maxTokens` that JSON writes as `text`; `None` unless [`MAX_TOKENS`].
-pub(super) fn max_tokens_of(text: &str) -> Option<u32> {
+pub(crate) fn max_tokens_of(text: &str) -> Option<u32> {
     let number = Decimal::parse(text, 3)?;
     let above = number.units == 1_000_000 && !number.exact;
     let legal = (1..=1_000_000).contains(&number.units) && !above;
@@ -81,7 +81,7 @@ pub(super) fn max_tokens_of(text: &str) -> Option<u32> {
 /// The thousandths of a `tokenRatio` that JSON writes as `text`; `None` unless [`TOKEN_RATIO`].
 ///
 /// Past four million tokens, one is as good as another.
-pub(super) fn token_ratio_of(text: &str) -> Option<u32> {
+pub(crate) fn token_ratio_of(text: &str) -> Option<u32> {
     let units = Decimal::parse(text, 3)?.units;
     (units > 0).then(|| units.try_into().unwrap_or(u32::MAX))
 }
