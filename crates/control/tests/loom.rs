@@ -118,7 +118,7 @@ fn no_credit_is_lost_and_none_goes_past_the_capacity() {
 }
 
 #[test]
-fn a_credit_and_a_take_do_not_lose_each_other() {
+fn credit_and_take_do_not_lose_each_other() {
     loom::model(|| {
         let (bucket, not_full) = bucket(2, 1, 0);
         let other = taker(&bucket, START);
@@ -298,7 +298,7 @@ fn a_settlement_a_credit_and_another_settlement_fill_the_bucket_once() {
 }
 
 #[test]
-fn a_bucket_is_not_settled_once_it_is_retired() {
+fn bucket_is_not_settled_once_it_is_retired() {
     loom::model(|| {
         let (bucket, not_full) = bucket(1, 0, 1);
         let later = Duration::from_secs(1);
@@ -341,7 +341,7 @@ fn a_bucket_that_is_not_counted_is_retired_or_taken_from_and_never_both() {
 }
 
 #[test]
-fn a_dear_take_and_a_cheap_one_never_overdraw() {
+fn dear_take_and_cheap_one_never_overdraw() {
     loom::model(|| {
         // Not full, so that both are short takes.
         let (bucket, not_full) = bucket(13, 12, 0);

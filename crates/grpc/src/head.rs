@@ -114,7 +114,7 @@ mod tests {
 
     // ST-1
     #[test]
-    fn st_1_a_status_among_the_headers_settles_the_call() {
+    fn st_1_status_among_headers_settles_call() {
         let head = headers("grpc-status", &[b"14"]);
         assert_eq!(code_of_head(StatusCode::OK, &head), Some(Code::Unavailable));
         assert_eq!(code_of_head(StatusCode::OK, &HeaderMap::new()), None);

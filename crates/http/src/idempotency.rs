@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_key_is_a_uuid_in_quotes_and_never_the_same() {
+    fn new_key_is_uuid_in_quotes_and_never_same() {
         let key = new_idempotency_key();
         let text = key.to_str().unwrap();
         let bare = text.strip_prefix('"').unwrap().strip_suffix('"').unwrap();

@@ -116,7 +116,7 @@ fn two_successes_that_both_end_a_run_move_it_once() {
 }
 
 #[test]
-fn a_move_up_and_a_move_down_both_take_effect() {
+fn move_up_and_move_down_both_take_effect() {
     loom::model(|| {
         let pace = pace(1, 2);
         let (one, another) = (pace.on_send(), pace.on_send());

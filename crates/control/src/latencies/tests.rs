@@ -51,7 +51,7 @@ fn the_estimate_is_at_most_a_sixteenth_above_the_quantile_and_never_below() {
 }
 
 #[test]
-fn there_is_none_before_the_samples_are_enough() {
+fn there_is_none_before_samples_are_enough() {
     for (share, enough) in [(0.5, 100), (0.95, 200), (0.99, 1000), (0.9999, 100_000)] {
         let latencies = Latencies::new(share).unwrap();
         for _ in 1..enough {

@@ -246,7 +246,7 @@ fn number_of_destinations_is_bounded() {
 
 // trap 15
 #[test]
-fn success_alone_takes_no_place_in_the_table() {
+fn success_alone_takes_no_place_in_table() {
     let budget = RetryBudget::percent(10);
     drain(&budget, "busy", START, 1);
     assert!(!budget.is_full());

@@ -52,7 +52,7 @@ fn pushed(milliseconds: u64) -> HedgeEvent {
 
 // HG-1
 #[test]
-fn hg_1_one_attempt_each_delay_up_to_the_most() {
+fn hg_1_one_attempt_each_delay_up_to_most() {
     let mut run = Run::new(terms(3));
     assert_eq!(run.at(0, HedgeEvent::TimePassed), Ok(Some(100)));
     assert_eq!(run.at(100, HedgeEvent::Sent), Ok(Some(200)));
@@ -62,7 +62,7 @@ fn hg_1_one_attempt_each_delay_up_to_the_most() {
 
 // HG-2
 #[test]
-fn hg_2_without_a_delay_the_next_is_always_due() {
+fn hg_2_without_delay_next_is_always_due() {
     let mut run = Run::new(HedgeTerms { delay: Duration::ZERO, ..terms(3) });
     assert_eq!(run.at(0, HedgeEvent::TimePassed), Ok(Some(0)));
     assert_eq!(run.at(0, HedgeEvent::Sent), Ok(Some(0)));
@@ -91,7 +91,7 @@ fn hg_6_after_stop_those_in_flight_go_on_and_their_end_is_the_calls() {
 
 // HG-7
 #[test]
-fn hg_7_a_pushback_sets_the_time_of_the_next() {
+fn hg_7_pushback_sets_time_of_next() {
     let mut run = Run::new(terms(4));
     assert_eq!(run.at(10, pushed(700)), Ok(Some(710)), "also where none is in flight");
     assert_eq!(run.at(710, HedgeEvent::Sent), Ok(Some(810)));
@@ -204,7 +204,7 @@ fn buf_8_an_attempt_without_its_body_is_no_outcome_and_no_other_follows() {
 }
 
 #[test]
-fn a_pushback_of_centuries_is_as_good_as_none() {
+fn pushback_of_centuries_is_as_good_as_none() {
     let mut run = Run::new(terms(5));
     let forever = HedgeEvent::Failed(ServerHint::Exactly(Duration::MAX));
     assert!(run.at(1, forever).is_ok_and(|due| due.is_some()), "no overflow");

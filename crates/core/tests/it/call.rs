@@ -238,7 +238,7 @@ fn pushback_starts_the_schedule_anew() {
 }
 
 #[test]
-fn schedule_is_given_the_failure_and_the_admission() {
+fn schedule_is_given_failure_and_admission() {
     struct Recorder(AtomicU32);
     impl Schedule for Recorder {
         type Delays = Seconds;

@@ -123,7 +123,7 @@ fn immediate_first_puts_one_retry_before() {
 }
 
 #[test]
-fn then_restarts_the_numbering_for_the_second() {
+fn then_restarts_numbering_for_second() {
     let second = Recorder::default();
     let schedule = Recorder::default().take(2).then(second.clone().take(3));
     assert_eq!(in_secs(9, &schedule), [1, 2, 1, 2, 3]);
@@ -135,7 +135,7 @@ fn then_restarts_the_numbering_for_the_second() {
 }
 
 #[test]
-fn an_ended_first_schedule_is_not_asked_again() {
+fn ended_first_schedule_is_not_asked_again() {
     #[derive(Clone)]
     struct Stuttering(u32);
     impl Schedule for Stuttering {
@@ -155,7 +155,7 @@ fn an_ended_first_schedule_is_not_asked_again() {
 }
 
 #[test]
-fn jittered_draws_from_the_range_of_its_form() {
+fn jittered_draws_from_range_of_its_form() {
     let symmetric = Jitter::symmetric(0.25).unwrap();
     for (jitter, low, high) in [
         (Jitter::none(), 4000, 4000),
@@ -250,7 +250,7 @@ fn trap_10_every_adapter_passes_admissions_and_outcomes_on() {
 
 /// A delay that all calls share stays one through every combinator.
 #[test]
-fn combinators_forward_that_a_delay_is_shared() {
+fn combinators_forward_that_delay_is_shared() {
     struct Shared;
 
     impl Schedule for Shared {

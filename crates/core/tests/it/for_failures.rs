@@ -152,7 +152,7 @@ fn each_sees_the_delay_that_was_used_after_its_own_last_failure() {
 }
 
 #[test]
-fn the_end_of_one_is_the_end_for_its_failures_only() {
+fn end_of_one_is_end_for_its_failures_only() {
     let network = Recorder { retries: 1, ..Recorder::new(secs(10)) };
     let schedule = Recorder::new(secs(1)).for_failures(|f: &Failure| f.code().is_none(), network);
     let mut call = Call::of(&schedule);
@@ -178,7 +178,7 @@ fn a_failure_is_told_to_its_own_and_a_success_to_both() {
 }
 
 #[test]
-fn the_retry_at_once_is_not_counted_by_any_kind() {
+fn retry_at_once_is_not_counted_by_any_kind() {
     let schedule = Recorder::new(secs(1))
         .for_failures(|failure: &Failure| failure.code().is_none(), Recorder::new(secs(10)))
         .immediate_first();

@@ -35,7 +35,7 @@ fn paid_retry_ends_once() {
 }
 
 #[test]
-fn a_permit_gives_back_when_its_holder_panics() {
+fn permit_gives_back_when_its_holder_panics() {
     let bucket = Bucket::of(10);
     let permit = bucket.acquire("a", &FAILURE, Duration::ZERO);
     let panicked = std::thread::spawn(move || {

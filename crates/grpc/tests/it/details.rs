@@ -57,7 +57,7 @@ fn asked(status: &[u8]) -> Option<Duration> {
 
 // RI-1
 #[test]
-fn ri_1_the_delay_is_found_among_the_details() {
+fn ri_1_delay_is_found_among_details() {
     let debug = any("type.googleapis.com/google.rpc.DebugInfo", &field(2, b"detail"));
     let rows = [
         (vec![info(1, 500_000_000)], Some(Duration::from_millis(1500))),

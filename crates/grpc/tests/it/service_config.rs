@@ -186,7 +186,7 @@ fn same_name_twice_makes_the_config_invalid() {
 
 // SC-5
 #[test]
-fn one_bad_field_makes_the_whole_config_invalid() {
+fn one_bad_field_makes_whole_config_invalid() {
     let text = r#"{"methodConfig": [{"name": [{}]}, {"waitForReady": 1}]}"#;
     assert_eq!(errors(text), ["methodConfig[1].waitForReady must be true or false, but it is 1"]);
 }
@@ -368,7 +368,7 @@ fn an_error_shows_the_beginning_of_the_value_on_one_line() {
 }
 
 #[test]
-fn a_reader_and_a_file_give_what_the_text_gives() {
+fn reader_and_file_give_what_text_gives() {
     let text = entries(&["[{}]"]);
     let config = ServiceConfig::parse(&text).unwrap();
     assert_eq!(ServiceConfig::read(text.as_bytes()).unwrap(), config);

@@ -85,7 +85,7 @@ fn throttling(
     Ok(one_error(reader().parse(&text))?.retry_throttling().unwrap())
 }
 
-/// What is said of `value`, which is none of what is `allowed`.
+/// The error text for `value`, which is not `allowed`.
 fn refused<T>(path: &str, allowed: &str, value: &str) -> Result<T, (String, String)> {
     Err((path.to_owned(), format!("must be {allowed}, but it is {value}")))
 }

@@ -25,7 +25,7 @@ fn update(handle: &ServiceConfigHandle, text: &str) {
     handle.update(ServiceConfig::parse(text)).unwrap();
 }
 
-/// What is wrong with the text, by the handle that was given it.
+/// The errors of a text that a handle was given.
 fn refused(handle: &ServiceConfigHandle, text: &str) -> String {
     handle.update(ServiceConfig::parse(text)).unwrap_err().to_string()
 }
@@ -148,7 +148,7 @@ fn there_is_no_throttle_before_there_is_a_config() {
 }
 
 #[test]
-fn every_thread_sees_one_config_or_the_other() {
+fn every_thread_sees_one_config_or_other() {
     let handle = ServiceConfigHandle::default();
     let texts = [within(7), throttled(4, 1.0)];
     update(&handle, &texts[0]);

@@ -72,7 +72,7 @@ proptest! {
 
     // THR-2, THR-3, THR-4, THR-5, THR-10
     #[test]
-    fn whatever_happens_it_agrees_with_the_rules(
+    fn whatever_happens_it_agrees_with_rules(
         first in settings(),
         steps in vec(step(), 1..200),
     ) {

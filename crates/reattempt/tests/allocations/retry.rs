@@ -22,7 +22,7 @@ use tower::{BoxError, Service};
 /// Reads the request's body to its end and answers at once; allocates nothing. Cloning it panics.
 struct Instant;
 
-/// How many calls are to be refused.
+/// The number of calls to be refused.
 static REFUSALS: AtomicUsize = AtomicUsize::new(0);
 
 impl Clone for Instant {
@@ -95,7 +95,7 @@ fn request<B>(method: &str, body: B) -> Request<B> {
     request
 }
 
-/// What it costs to keep the head in case of a retry.
+/// The cost of saving the head for a retry.
 fn of_head<B>(request: Request<B>) -> usize {
     allocations_of(|| SavedHead::new(&request))
 }

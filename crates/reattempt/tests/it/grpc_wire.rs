@@ -25,14 +25,14 @@ use tonic::body::Body;
 use tonic::transport::{Channel, Endpoint};
 use tower::{Layer, ServiceExt};
 
-/// What the server does with a stream.
+/// The server's action on a stream.
 #[derive(Debug, Clone, Copy)]
 enum Act {
     /// A message and this status.
     Answer(Code),
     /// One block of headers.
     PeekTrailers(Code),
-    /// The same, with END_STREAM in an empty frame of its own.
+    /// A refusal with END_STREAM in an empty frame of its own.
     EmptyData(Code),
     /// Headers, then trailers.
     HeadersTrailers(Code),
@@ -44,13 +44,13 @@ enum Act {
     NoStatus,
     /// The connection is cut when the test says so, or at once.
     Cut,
-    /// The same once headers and a message have been answered.
+    /// A refusal once headers and a message have been answered.
     HeadersCut,
     /// Nothing, until the client resets the stream.
     Hang,
 }
 
-/// What the server does with a connection, by hand, before it serves the others.
+/// The server's action on a connection, by hand, before it serves the others.
 #[derive(Debug, Clone, Copy)]
 enum Goaway {
     /// It leaves the first stream out.
@@ -69,7 +69,7 @@ struct Server {
     task: JoinHandle<()>,
 }
 
-/// What all connections of a server share.
+/// The state that all connections of a server share.
 #[derive(Clone)]
 struct Shared {
     script: Arc<[Act]>,
@@ -289,7 +289,7 @@ fn repeatable() -> Request<Body> {
     call
 }
 
-/// How a call ended, for its caller.
+/// The end of a call, for its caller.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
     Status(Code),
@@ -335,7 +335,7 @@ fn throttle() -> Throttle {
     throttle
 }
 
-/// What it has above what it began with, in thousandths.
+/// The balance above that at the start, in thousandths.
 fn change(throttle: &Throttle) -> i64 {
     i64::from(throttle.tokens_thousandths().unwrap()) - 99_000
 }
@@ -365,7 +365,7 @@ async fn tr_2_tr_4_a_refused_stream_is_replaced_at_once_and_counts_for_nothing()
 
 // TR-2
 #[tokio::test]
-async fn tr_2_a_further_one_is_an_ordinary_failure() {
+async fn tr_2_further_one_is_ordinary_failure() {
     let server = Server::start([REFUSED]).await;
     let throttle = throttle();
     let (ended, report) = run(&server, policy().budget(throttle.clone()), call()).await;
@@ -386,7 +386,7 @@ async fn tr_3_once_at_any_attempt_of_the_call() {
 
 // TR-4
 #[tokio::test]
-async fn tr_4_the_schedule_and_the_attempts_do_not_notice() {
+async fn tr_4_schedule_and_attempts_do_not_notice() {
     let script = [REFUSED, Act::PeekTrailers(Code::Unavailable), Act::Answer(Code::Ok)];
     let server = Server::start(script).await;
     // The first delay is that of a first retry.
@@ -454,7 +454,7 @@ async fn tr_2_tn_12_a_goaway_that_leaves_the_stream_out_is_replaced() {
 
 // TR-7
 #[tokio::test]
-async fn tr_7_a_goaway_above_the_stream_leaves_it_alive() {
+async fn tr_7_goaway_above_stream_leaves_it_alive() {
     let server = Server::with(Some(Goaway::Above), u32::MAX, [Act::Answer(Code::Internal)]).await;
     let (ended, report) = run(&server, policy(), call()).await;
     assert_eq!((ended, server.count(), report.replacements()), (OK, 0, 0));
@@ -633,7 +633,7 @@ async fn st_3_tn_9_an_end_without_a_status_earns_nothing() {
 
 // DL-3
 #[tokio::test(start_paused = true)]
-async fn dl_3_the_server_sees_a_late_call_cancelled() {
+async fn dl_3_server_sees_late_call_cancelled() {
     let mut server = Server::start([Act::Hang]).await;
     let channel = server.channel();
     // The clock runs on while the connection is made: that has to be done by then.

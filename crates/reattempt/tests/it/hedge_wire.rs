@@ -28,7 +28,7 @@ async fn read_to(stream: &TcpStream, end: &str) -> String {
     text
 }
 
-/// What is there to be read next; empty at the end.
+/// Returns the bytes that can be read next; empty at the end.
 async fn read(stream: &TcpStream) -> io::Result<String> {
     loop {
         // So that a test that fails does not hang.
@@ -42,7 +42,7 @@ async fn read(stream: &TcpStream) -> io::Result<String> {
     }
 }
 
-/// Whether the client closes the connection, with nothing more to read from it.
+/// Returns `true` if the client closes the connection, with nothing more to read from it.
 async fn is_closed(stream: &TcpStream) -> bool {
     match read(stream).await {
         Ok(rest) => rest.is_empty(),

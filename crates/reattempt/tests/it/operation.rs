@@ -155,7 +155,7 @@ async fn calls_by_one_policy_share_its_budget() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropped_in_its_wait_it_gives_the_token_back() {
+async fn dropped_in_its_wait_it_gives_token_back() {
     let budget = three_tokens();
     let policy = RetryPolicy::operations().backoff(Constant::new(SECOND)).budget(budget.clone());
     let mut call = task::spawn(retry(&policy, script([Err("down")])).into_future());
@@ -186,7 +186,7 @@ async fn dropped_in_an_attempt_it_drops_that() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_is_gone_before_the_wait_begins() {
+async fn attempt_is_gone_before_wait_begins() {
     let alive = Rc::new(());
     let held = Rc::clone(&alive);
     let mut call = task::spawn(
@@ -263,7 +263,7 @@ impl Delays for ByKind {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_schedule_learns_the_kind_of_each_failure() {
+async fn schedule_learns_kind_of_each_failure() {
     let started = Instant::now();
     let policy = RetryPolicy::operations().backoff(ByKind).max_attempts(9).max_elapsed(None);
     let operation = script([Err("network"), Err("throttled"), Err("odd"), Ok(1)]);

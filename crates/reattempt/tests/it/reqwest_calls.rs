@@ -251,7 +251,7 @@ async fn trap_32_bodies_of_bytes_count_against_the_bound() {
 }
 
 #[tokio::test]
-async fn bytes_past_the_bound_are_sent_once_if_read() {
+async fn bytes_past_bound_are_sent_once_if_read() {
     let memory = ReplayMemory::new(60_000);
     let policy =
         policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));

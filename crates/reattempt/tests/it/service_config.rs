@@ -27,7 +27,7 @@ use tower::{BoxError, Layer, Service, ServiceExt};
 type Frames = futures_util::stream::Iter<std::vec::IntoIter<Result<Frame<Bytes>, BoxError>>>;
 type Answer = Response<StreamBody<Frames>>;
 
-/// What becomes of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, PartialEq)]
 enum Step {
     /// One block of headers with this status, and with pushback if there is one.
@@ -73,7 +73,7 @@ impl Server {
         self.0.seen.lock().unwrap().len()
     }
 
-    /// When each attempt came, in milliseconds.
+    /// The time of each attempt, in milliseconds.
     fn times(&self) -> Vec<u128> {
         self.0.seen.lock().unwrap().iter().map(|seen| seen.at.as_millis()).collect()
     }
@@ -312,7 +312,7 @@ async fn bk_1_bk_2_bk_3_the_delays_are_the_configs_give_or_take_a_fifth() {
 
 // PB-5
 #[tokio::test(start_paused = true)]
-async fn pb_5_after_pushback_the_backoff_begins_anew() {
+async fn pb_5_after_pushback_backoff_begins_anew() {
     let text = retried(5, "1s", "[14]");
     let server = Server::of([UNAVAILABLE, UNAVAILABLE, pushed_back("7000"), UNAVAILABLE]);
     end_of(&client(&text, &server), call()).await.0.unwrap();
@@ -341,7 +341,7 @@ async fn call_6_a_call_under_way_goes_on_by_the_config_that_it_began_with() {
 
 // CALL-8
 #[tokio::test(start_paused = true)]
-async fn call_8_the_clients_cap_lowers_the_attempts() {
+async fn call_8_clients_cap_lowers_attempts() {
     // (the config's attempts, the client's cap, how often the server is called)
     let rows = [(9, None, 5), (9, Some(7), 7), (3, Some(7), 3), (9, Some(2), 2), (9, Some(0), 1)];
     for (attempts, cap, count) in rows {
@@ -451,7 +451,7 @@ async fn thr_3_what_no_policy_lists_costs_nothing_and_what_it_lists_costs_a_toke
 
 // THR-1
 #[tokio::test(start_paused = true)]
-async fn thr_1_a_new_config_keeps_the_bucket_of_the_calls() {
+async fn thr_1_new_config_keeps_bucket_of_calls() {
     let text = throttled(&retried(2, "0.01s", "[14]"), 4.0, 0.5);
     let server = Server::of([UNAVAILABLE]);
     let client = client(&text, &server);

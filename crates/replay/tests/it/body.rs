@@ -26,7 +26,7 @@ fn next(reader: &mut Reader) -> Seen {
 
 // trap 01
 #[test]
-fn retry_before_the_first_byte_repeats_nothing() {
+fn retry_before_first_byte_repeats_nothing() {
     let mut first = reader(&THREE, &unlimited());
     let kept = clone(&first);
     drop(clone(&kept));

@@ -56,7 +56,7 @@ fn endless_empty_frames_do_not_keep_it() {
 
 // trap 07
 #[test]
-fn body_that_trickles_leaves_the_time_to_the_caller() {
+fn body_that_trickles_leaves_time_to_caller() {
     let (script, control) = Script::new(&[Step::Data(b"1"), Step::Wait, Step::Data(b"2")]);
     let flag = Flag::new();
     let waker = flag.waker();

@@ -177,7 +177,7 @@ fn a_reader_in_the_midst_of_kept_frames_is_cancelled_at_once() {
 /// One destination can hold about half of the bound, also if its bodies begin before shares count.
 // trap 40
 #[test]
-fn share_of_a_destination_bounds_its_streams() {
+fn share_of_destination_bounds_its_streams() {
     let memory = ReplayMemory::new(128 * 32);
     let limits = unlimited().memory(memory.clone()).by_destination();
     let steps = vec![Step::Data(b"----- these are thirty-two -----"); 40];
@@ -253,7 +253,7 @@ fn source_is_dropped_when_it_has_ended() {
 /// The chunk itself takes the rest of what a body without a share may have.
 // trap 33
 #[test]
-fn copied_frame_that_fills_the_bound_is_kept() {
+fn copied_frame_that_fills_bound_is_kept() {
     let memory = ReplayMemory::new(100);
     let limits = ReplayLimits::default().memory(memory.clone()).by_destination();
     let mut first = streamed(&[Step::Data(&[7; 60])], &limits);

@@ -181,7 +181,7 @@ fn body_over_the_cap_is_kept_if_in_memory() {
 }
 
 #[test]
-fn streamed_body_longer_than_the_cap_keeps_none() {
+fn streamed_body_longer_than_cap_keeps_none() {
     let memory = ReplayMemory::new(1000);
     let limits = ReplayLimits::default().per_call(10).memory(memory.clone());
     let steps = [Step::Data(b"six..."), Step::Data(b"six...")];

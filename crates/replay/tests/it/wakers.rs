@@ -146,7 +146,7 @@ impl Wake for Meddler {
 }
 
 #[test]
-fn no_waker_is_called_or_dropped_under_a_lock() {
+fn no_waker_is_called_or_dropped_under_lock() {
     let steps = [Step::Wait, Step::Yield, Step::Data(b"one"), Step::Data(b"two")];
     let (script, control) = Script::new(&steps);
     let mut first: Reader = Box::pin(ReplayBody::new(script, &unlimited()));

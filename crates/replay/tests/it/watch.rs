@@ -110,7 +110,7 @@ fn the_first_reader_is_watched_from_any_other_after_it_has_gone_to_whoever_reads
 }
 
 #[test]
-fn a_watch_keeps_neither_frames_nor_the_body() {
+fn watch_keeps_neither_frames_nor_body() {
     let memory = ReplayMemory::new(1024);
     let (script, control) = Script::new(&[TEN; 6]);
     let limits = unlimited().memory(memory.clone());

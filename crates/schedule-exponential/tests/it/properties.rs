@@ -1,4 +1,4 @@
-//! What holds for every legal schedule: nothing panics, and no delay leaves its bounds.
+//! Properties of every legal schedule: nothing panics, and no delay leaves its bounds.
 
 use core::time::Duration;
 

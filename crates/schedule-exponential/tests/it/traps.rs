@@ -83,7 +83,7 @@ fn on(cap: Duration, delays: &[Duration]) -> usize {
 
 // trap 17
 #[test]
-fn jittered_delay_is_not_the_base_of_the_next() -> Result<(), ConfigError> {
+fn jittered_delay_is_not_base_of_next() -> Result<(), ConfigError> {
     for schedule in every_jitter(ms(100))? {
         let mut call = FailingCall::new(&schedule);
         for _ in 0..3 {

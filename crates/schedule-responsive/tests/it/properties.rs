@@ -1,4 +1,4 @@
-//! What holds for every legal setting and every course of events.
+//! Properties of every legal setting and every run of events.
 
 use core::time::Duration;
 

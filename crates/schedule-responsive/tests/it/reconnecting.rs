@@ -90,7 +90,7 @@ fn a_run_goes_on_from_call_to_call_until_the_reset() {
 }
 
 #[test]
-fn the_success_of_a_call_alone_changes_nothing() {
+fn success_of_call_alone_changes_nothing() {
     let handle = Reconnecting::new(Seconds::default().immediate_first());
     // A server that accepts each connection and drops it at once is not called again and again.
     let delays: Vec<_> = (0..4)
@@ -103,7 +103,7 @@ fn the_success_of_a_call_alone_changes_nothing() {
 }
 
 #[test]
-fn a_reset_takes_every_kind_back_to_its_start() {
+fn reset_takes_every_kind_back_to_its_start() {
     let by_kind = Seconds::default()
         .for_failures(|failure: &Failure| failure.code().is_none(), Seconds::default());
     let handle = Reconnecting::new(by_kind);

@@ -1,4 +1,4 @@
-//! What is refused, in what words, and what the settings do to the bounds.
+//! Settings that are refused, with their texts, and the effect of settings on the bounds.
 
 use core::time::Duration;
 

@@ -38,7 +38,7 @@ fn turns_are_one_interval_apart() {
 }
 
 #[test]
-fn an_interval_that_grows_delays_the_next_turn() {
+fn interval_that_grows_delays_next_turn() {
     let pace = turns();
     refuse(&pace, &mut Never);
     assert_eq!(pace.take_turn(secs(1), 0), Err(ms(1100)));
@@ -81,7 +81,7 @@ fn a_refusal_from_before_a_step_moves_up() {
 }
 
 #[test]
-fn successes_from_before_a_move_do_not_count() {
+fn successes_from_before_move_do_not_count() {
     let pace = turns();
     refuse(&pace, &mut Never);
     let early = [pace.on_send(), pace.on_send()];

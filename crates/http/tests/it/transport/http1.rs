@@ -35,7 +35,7 @@ async fn reset_before_the_request_was_read_is_no_proof() {
 
 // trap 24
 #[tokio::test]
-async fn reset_after_the_request_was_read_is_no_proof() {
+async fn reset_after_request_was_read_is_no_proof() {
     let server = serve(async |mut connection| {
         read_head(&mut connection).await;
         reset(connection);

@@ -65,7 +65,7 @@ async fn goaway_that_leaves_the_stream_out() {
 
 // trap 24
 #[tokio::test]
-async fn goaway_that_includes_the_stream_is_no_proof() {
+async fn goaway_that_includes_stream_is_no_proof() {
     for reason in [Reason::NO_ERROR, Reason::INTERNAL_ERROR] {
         assert_verdict(call(goes_away(1, reason).await).await, LOST);
     }
@@ -103,7 +103,7 @@ async fn reset_that_our_own_side_raised_is_no_proof() {
 }
 
 #[tokio::test]
-async fn connection_lost_after_the_request_was_read() {
+async fn connection_lost_after_request_was_read() {
     for orderly in [true, false] {
         let server = serve(move |mut connection| async move {
             read_http2_headers(&mut connection).await;

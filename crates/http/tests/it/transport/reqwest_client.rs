@@ -80,7 +80,7 @@ async fn no_answer_in_time() {
 
 // trap 24
 #[tokio::test]
-async fn reset_after_the_request_was_sent_is_no_proof() {
+async fn reset_after_request_was_sent_is_no_proof() {
     let server = serve(async |mut connection| {
         read_head(&mut connection).await;
         reset(connection);

@@ -40,7 +40,7 @@ async fn the_callers_body_is_read_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_length_of_a_body_is_known_on_every_attempt() {
+async fn length_of_body_is_known_on_every_attempt() {
     let lengths = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&lengths);
     let inner = service_fn(move |request: Request<ReplayBody<Body>>| {
@@ -170,7 +170,7 @@ async fn trap_02_an_early_answer_cancels_the_upload_and_the_retry_sends_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_of_the_callers_body_is_not_retried() {
+async fn error_of_callers_body_is_not_retried() {
     // The server's error says "reset", for so it looks to a client whose upload broke off.
     let server = Server::by(|_, _| Act::from(200));
     let reset = io::Error::from(io::ErrorKind::ConnectionReset);

@@ -22,7 +22,7 @@ use crate::calls::support::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_takes_a_token_and_a_success_adds_a_tenth() {
+async fn retry_takes_token_and_success_adds_tenth() {
     let server = Server::statuses([503, 503, 200]);
     let budget = tokens(10.0);
     let client = RetryLayer::new(policy().budget(budget.clone())).layer(server);
@@ -148,7 +148,7 @@ async fn trap_16_with_no_token_left_the_outcome_is_handed_back_at_once() {
 
 // trap 16
 #[tokio::test(start_paused = true)]
-async fn trap_16_an_error_is_handed_back_at_once_too() {
+async fn trap_16_error_is_handed_back_at_once_too() {
     let server = Server::by(|_, _| ConnectionReset.into());
     let client = RetryLayer::new(policy().budget(tokens(1.0))).layer(server.clone());
     client.clone().oneshot(get()).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! What becomes of refused responses, and of good ones.
+//! The fate of refused responses, and of good ones.
 
 use std::io;
 
@@ -75,7 +75,7 @@ async fn trap_07_the_time_for_draining_can_be_set() {
 
 // trap 07
 #[tokio::test(start_paused = true)]
-async fn trap_07_too_large_a_body_is_dropped_unread() {
+async fn trap_07_too_large_body_is_dropped_unread() {
     let (server, watch) = refusing(full(16 * 1024 + 1));
     RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
     assert_eq!(watch.polls(), 0);

@@ -1,4 +1,4 @@
-//! Whose error a call ends with.
+//! The error type that a call ends with.
 
 use std::error::Error;
 use std::io::ErrorKind::{ConnectionRefused, ConnectionReset, InvalidData};
@@ -46,7 +46,7 @@ async fn trap_30_a_response_after_errors_and_an_error_after_responses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_nobody_knows_is_not_retried() {
+async fn error_that_nobody_knows_is_not_retried() {
     let server = Server::by(|_, _| InvalidData.into());
     let error = RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap_err();
     assert_eq!((error.attempt, server.count()), (1, 1));

@@ -1,4 +1,4 @@
-//! What schedules and budgets hear of a call.
+//! The events of schedules and budgets.
 
 use std::io::ErrorKind::ConnectionReset;
 use std::sync::{Arc, Mutex};
@@ -177,7 +177,7 @@ async fn a_budget_hears_of_failures_that_are_not_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_budget_under_the_stock_layer_hears_the_same() {
+async fn budget_under_stock_layer_hears_same() {
     let diary = Diary::default();
     let client = tower::retry::RetryLayer::new(policy().budget(diary.clone())).layer(server());
     let request = get().map(|body| {

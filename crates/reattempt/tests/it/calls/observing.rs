@@ -1,4 +1,4 @@
-//! What observers are told, event by event.
+//! The events of observers, one by one.
 
 use std::io::ErrorKind::{ConnectionRefused, ConnectionReset, InvalidData};
 

@@ -64,7 +64,7 @@ async fn a_schedule() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_classifier_that_is_asked_before_the_policys() {
+async fn classifier_that_is_asked_before_policys() {
     let server = Server::statuses([404]);
     let policy = policy().protocol(|http| {
         http.classify(|outcome: Outcome<'_>| {

@@ -1,4 +1,4 @@
-//! When attempts are sent, and when none is: the delay of the schedule and of the server, and the
+//! The times at which attempts are sent: the delay of the schedule and of the server, and the
 //! limits on them.
 
 use http::StatusCode;
@@ -38,7 +38,7 @@ async fn nothing_is_sent_before_the_delay_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_delay_is_the_schedules_to_the_millisecond() {
+async fn delay_is_schedules_to_millisecond() {
     let server = Server::statuses([503]);
     let schedule = Linear::new(ms(100)).step(ms(150));
     let client = RetryLayer::new(policy().backoff(schedule).max_attempts(5)).layer(server.clone());
@@ -156,7 +156,7 @@ async fn the_schedule_counts_a_retry_whose_delay_the_server_gave() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_past_the_elapsed_time_is_not_begun() {
+async fn delay_past_elapsed_time_is_not_begun() {
     let server = Server::by(|_, _| Act::Answer(answer(503, "what it said")).later(ms(30)));
     let client = RetryLayer::new(policy().max_elapsed(ms(229))).layer(server.clone());
     let began = Instant::now();
@@ -174,7 +174,7 @@ async fn readied<'a, S: Service<R>, R>(client: &'a mut S, _: &R) -> &'a mut S {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_elapsed_time_counts_from_the_first_poll() {
+async fn elapsed_time_counts_from_first_poll() {
     let server = Server::by(|_, _| Act::Answer(answer(503, "")).later(ms(30)));
     let mut client = RetryLayer::new(policy().max_elapsed(ms(229))).layer(server.clone());
     let request = get();

@@ -48,7 +48,7 @@ async fn its_text_is_read_at_night() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slot_is_filled_by_a_success_at_once_too() {
+async fn slot_is_filled_by_success_at_once_too() {
     let server = Server::statuses([200]);
     let slot = ReportSlot::default();
     let request = get().with(options().report_to(&slot));
@@ -80,7 +80,7 @@ async fn a_permanent_failure_fills_the_slot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_not_retried_fills_the_slot() {
+async fn call_that_is_not_retried_fills_slot() {
     let server = Server::statuses([503]);
     let slot = ReportSlot::default();
     let request = get().with(options().never_retry().report_to(&slot));
@@ -90,7 +90,7 @@ async fn a_call_that_is_not_retried_fills_the_slot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_retry_has_no_delay_in_the_report() {
+async fn refused_retry_has_no_delay_in_report() {
     let server = Server::statuses([503]);
     let response =
         RetryLayer::new(policy().max_elapsed(ms(50))).layer(server).oneshot(get()).await.unwrap();

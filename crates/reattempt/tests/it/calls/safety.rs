@@ -1,4 +1,4 @@
-//! What is repeated and what is not, and who may say so.
+//! Safety: requests that are repeated, and requests that are not.
 
 use http::{Request, StatusCode};
 use reattempt::{Outcome, RetryLayer};
@@ -9,7 +9,7 @@ use crate::calls::support::{
     Act, Body, ONE, Policy, Server, With, get, policy, post, request, server_failure, transient,
 };
 
-/// How many attempts are made of `request` when each is answered so.
+/// Returns the number of attempts of `request` when each is answered so.
 async fn attempts(policy: Policy, request: Request<Body>, act: fn() -> Act) -> usize {
     let server = Server::by(move |_, _| act());
     let _ = RetryLayer::new(policy).layer(server.clone()).oneshot(request).await;
@@ -79,7 +79,7 @@ async fn every_idempotent_method_is_repeated_and_no_other() {
 
 // trap 25
 #[tokio::test(start_paused = true)]
-async fn trap_25_a_custom_classifier_keeps_the_defaults() {
+async fn trap_25_custom_classifier_keeps_defaults() {
     let policy = policy().protocol(|http| {
         http.classify(|outcome: Outcome<'_>| {
             (outcome.status()? == StatusCode::CONFLICT).then(|| transient(409))
@@ -96,7 +96,7 @@ async fn trap_25_a_custom_classifier_keeps_the_defaults() {
 
 // trap 25
 #[tokio::test(start_paused = true)]
-async fn trap_25_a_second_classifier_keeps_the_first() {
+async fn trap_25_second_classifier_keeps_first() {
     let on = |wanted: u16| {
         move |outcome: Outcome<'_>| (outcome.status()? == wanted).then(|| transient(wanted))
     };
@@ -151,7 +151,7 @@ async fn a_permanent_verdict_of_the_users_is_not_overruled_by_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hint_never_makes_a_failure_of_a_success() {
+async fn hint_never_makes_failure_of_success() {
     let odd: fn() -> Act =
         || Act::from(200).header("x-should-retry", "true").header("retry-after", "1");
     assert_eq!(attempts(policy(), get(), odd).await, 1);

@@ -1,4 +1,4 @@
-//! What calls, clones and separate clients share, and what they do not.
+//! State that calls, clones and separate clients share.
 
 use reattempt::{RetryLayer, RetryPolicy};
 use reattempt_schedule_fixed::Linear;
@@ -67,7 +67,7 @@ async fn trap_10_layers_that_are_built_separately_share_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_setting_on_a_clone_changes_the_clone_alone() {
+async fn setting_on_clone_changes_clone_alone() {
     let server = Server::statuses([503]);
     let policy = policy();
     let longer = policy.clone().max_attempts(5);

@@ -1,4 +1,4 @@
-//! The same policy under tower's own `RetryLayer`.
+//! A policy under tower's own `RetryLayer`.
 
 use std::io::ErrorKind::{ConnectionRefused, ConnectionReset};
 
@@ -82,7 +82,7 @@ async fn retry_after_and_limits_are_obeyed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_budget_is_shared_and_a_success_credited() {
+async fn budget_is_shared_and_success_credited() {
     let server = Server::statuses([503, 200]);
     let policy = policy().budget(tokens(2.0));
     let client = StockLayer::new(policy.clone()).layer(server.clone());

@@ -157,7 +157,7 @@ async fn a_timeout_of_a_retry_layer_below_is_one_to_the_layer_above() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_that_a_layer_below_has_met_is_the_end() {
+async fn deadline_that_layer_below_has_met_is_end() {
     let server = Server::by(|_, _| Act::Hang);
     let layer = || RetryLayer::new(policy().boxed_errors());
     let request = get().with(Deadline::after(ms(70)));

@@ -111,7 +111,7 @@ fn answer(seed: u64) -> (u64, Result<crate::grpc::support::Answer, Lost>) {
     (takes, Ok(answer))
 }
 
-/// Whether this head is a refusal that any call may be retried after: by UNAVAILABLE or
+/// Returns `true` if this head is a refusal that any call may be retried after: by UNAVAILABLE or
 /// RESOURCE_EXHAUSTED from the server, or 429 from something between, and no pushback that says stop.
 fn is_refusal(head: &Response<()>) -> bool {
     let first = head.headers().get("grpc-status").map(HeaderValue::as_bytes);

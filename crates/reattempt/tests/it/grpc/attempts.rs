@@ -69,7 +69,7 @@ async fn call_4_every_attempt_is_sent_by_a_fresh_pick() {
     assert_eq!(*service.called.lock().unwrap(), [1, 2, 3]);
 }
 
-/// How often a server is called whose every answer is this one, and why the call ends.
+/// Returns how often a server is called that always answers so, and why the call ends.
 async fn end_of(
     answer: impl Fn() -> Answer + Send + Sync + 'static,
     policy: reattempt::RetryPolicy<reattempt::Grpc, reattempt_schedule_fixed::Constant, Throttle>,
@@ -127,10 +127,10 @@ async fn pb_1_pushback_is_read_from_trailers_and_not_from_the_headers_before_the
     }
 }
 
-/// What stands below the layer may rewrite a status; the layer knows of no other.
+/// A service below the layer may rewrite a status; the layer reads that one.
 // OUT-4
 #[tokio::test(start_paused = true)]
-async fn out_4_the_status_that_the_layer_sees_decides() {
+async fn out_4_status_that_layer_sees_decides() {
     for (sent, seen, attempts) in
         [(Code::NotFound, Code::Unavailable, 2), (Code::Unavailable, Code::NotFound, 1)]
     {
@@ -156,7 +156,7 @@ struct Method(&'static str);
 /// them, and what one attempt does to its own the next one does not see.
 // TN-3
 #[tokio::test(start_paused = true)]
-async fn tn_3_each_attempt_has_the_extensions_of_the_call() {
+async fn tn_3_each_attempt_has_extensions_of_call() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (noted, method) = (Arc::clone(&seen), Method("service/method"));
     let server = tower::service_fn(move |mut request: Request<Body>| {

@@ -36,7 +36,7 @@ fn are_about(delays: &[u128], usual: [u128; 4]) {
 
 // BK-4, SC-21
 #[tokio::test(start_paused = true)]
-async fn bk_4_sc_21_the_first_delay_is_capped_as_well() {
+async fn bk_4_sc_21_first_delay_is_capped_as_well() {
     for _ in 0..50 {
         are_about(&delays("9s", "2s", "3").await, [2000; 4]);
     }

@@ -121,7 +121,7 @@ async fn tn_7_details_that_are_not_base64_do_not_reach_the_client() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn observers_hear_of_an_answer_that_breaks_off() {
+async fn observers_hear_of_answer_that_breaks_off() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let events = Arc::clone(&heard);
     let policy = policy(0).observe(move |destination: &str, event: &Event<'_>| {

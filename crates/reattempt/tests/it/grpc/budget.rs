@@ -1,4 +1,4 @@
-//! What a call costs and earns: the throttle of gRPC, and what any budget hears.
+//! The accounting of a call: gRPC's throttle, and the events of any budget.
 
 use reattempt::{CallOptions, Outcome, RetryLayer};
 use reattempt_core::{Failure, FailureKind, Verdict};
@@ -82,7 +82,7 @@ async fn ret_1_the_failure_of_the_last_attempt_costs_a_token() {
 
 // THR-3
 #[tokio::test(start_paused = true)]
-async fn thr_3_a_failure_after_the_commit_costs_one_too() {
+async fn thr_3_failure_after_commit_costs_one_too() {
     assert_eq!(cost(|_| ends_with(Code::Unavailable)).await, -1000);
     let broken =
         || crate::grpc::support::lost(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
@@ -203,7 +203,7 @@ async fn any_budget_hears_of_the_end_when_the_status_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_classifier_is_asked_about_the_trailers_too() {
+async fn classifier_is_asked_about_trailers_too() {
     let aborted = Failure::new(FailureKind::Server).with_code(Code::Aborted.number());
     let throttle = throttle();
     let policy = policy(0)
@@ -221,7 +221,7 @@ async fn a_classifier_is_asked_about_the_trailers_too() {
 
 // trap 39
 #[tokio::test(start_paused = true)]
-async fn answer_that_ends_with_an_error_earns_none() {
+async fn answer_that_ends_with_error_earns_none() {
     let diary = Diary::default();
     let client = RetryLayer::new(policy(0).budget(diary.clone())).layer(Server::at_once(|_| {
         streaming([Step::Data("message"), Step::Fail("of an unknown type".into())])

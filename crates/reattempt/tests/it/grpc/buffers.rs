@@ -1,4 +1,4 @@
-//! What is kept of a request while its call may still be sent again (§3, §4): what counts, what does
+//! The saved part of a request while its call may still be sent again (§3, §4): what counts, what does
 //! not fit, and when it is let go.
 
 use std::convert::Infallible;
@@ -206,7 +206,7 @@ async fn buf_1_the_limits_are_the_clients_and_never_the_configs() {
     }
 }
 
-/// What overflows goes out after all that was replayed, on the attempt that is under way.
+/// Bytes past the cap go out after the replayed ones, on the attempt that is under way.
 // COM-2, BUF-6
 #[tokio::test(start_paused = true)]
 async fn com_2_buf_6_what_does_not_fit_waits_its_turn_and_ends_the_keeping() {

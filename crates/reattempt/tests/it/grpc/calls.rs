@@ -36,7 +36,7 @@ struct Server(Arc<State>);
 struct State {
     began: Instant,
     answers: Vec<Answer>,
-    /// When each attempt came, and its `grpc-timeout`.
+    /// The time of each attempt, and its `grpc-timeout`.
     seen: Mutex<Vec<(Duration, Option<String>)>>,
 }
 
@@ -174,7 +174,7 @@ async fn ret_3_dl_3_no_retry_is_begun_past_the_timeout_that_the_call_came_with()
     }
 }
 
-/// The same for a deadline that a server has read from its own inbound call.
+/// A deadline that a server has read from its own inbound call.
 #[tokio::test(start_paused = true)]
 async fn no_retry_is_begun_past_an_inbound_deadline_that_is_handed_on() {
     let inbound = Deadline::from_headers(call_within("150m").headers()).unwrap();
@@ -186,7 +186,7 @@ async fn no_retry_is_begun_past_an_inbound_deadline_that_is_handed_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_classifier_of_a_call_is_asked_before_the_table() {
+async fn classifier_of_call_is_asked_before_table() {
     let server = Server::of_codes([Code::Unavailable]);
     let options = CallOptions::new().classify(|_: Outcome<'_>| Some(Verdict::Permanent));
     RetryLayer::grpc().layer(server.clone()).oneshot(call_with(options)).await.unwrap();

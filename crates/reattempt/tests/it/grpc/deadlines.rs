@@ -20,7 +20,7 @@ use crate::grpc::support::{
     read, status, streaming, throttle, trailers_only, with,
 };
 
-/// What field, extension and options say, and what comes of it, in milliseconds.
+/// The field, extension and options of a row, and the deadline they give, in milliseconds.
 type Said = (Option<&'static str>, Option<u64>, Option<u64>, u64);
 
 fn hangs() -> Server {
@@ -147,7 +147,7 @@ async fn ret_3_it_ends_the_wait_for_a_service_that_does_not_become_ready() {
     assert_eq!((report.stop_reason(), report.attempts().len()), (StopReason::DeadlineExceeded, 1));
 }
 
-/// Whose clones are never ready again after the first call.
+/// A service whose clones are never ready again after the first call.
 #[derive(Clone)]
 struct OnlyOnce {
     inner: Server,

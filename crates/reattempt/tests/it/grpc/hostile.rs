@@ -1,4 +1,4 @@
-//! What a hostile server, or a careless caller, can do to a gRPC call.
+//! Hostile servers and careless callers of gRPC calls.
 
 use std::io::{self, ErrorKind};
 

@@ -25,7 +25,7 @@ use crate::grpc::support::{
 
 type Make = fn() -> BoxError;
 
-/// What an error is, and the code that the caller gets.
+/// An error, and the code that the caller gets.
 fn errors() -> [(Make, Option<Code>); 9] {
     fn io(kind: ErrorKind) -> BoxError {
         io::Error::from(kind).into()

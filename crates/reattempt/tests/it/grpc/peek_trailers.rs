@@ -12,7 +12,7 @@ use crate::grpc::support::{
     streaming, throttle, trailers_only,
 };
 
-/// How many attempts a call has whose first answer is this one, and when its answer began.
+/// Returns the number of attempts of a call whose first answer is this one, and the time its answer began.
 async fn attempts(answer: impl Fn() -> Answer + Send + Sync + 'static) -> (usize, u128) {
     let server = Server::at_once(move |number| match number {
         1 => answer(),
@@ -99,7 +99,7 @@ async fn st_5_a_body_that_ends_or_fails_first_does_so_for_the_reader() {
 
 // ST-5
 #[tokio::test(start_paused = true)]
-async fn st_5_a_head_with_a_status_is_not_held_back() {
+async fn st_5_head_with_status_is_not_held_back() {
     let server = Server::at_once(|_| {
         let mut answer = streaming([Step::Hang]);
         answer.headers_mut().extend(status(Code::NotFound));

@@ -1,4 +1,4 @@
-//! How an attempt's end is sorted: statuses, what is no gRPC, and RetryInfo.
+//! Classification of an attempt's end: statuses, answers that are no gRPC, and RetryInfo.
 
 use http::{HeaderMap, Response, StatusCode};
 use reattempt::{CallOptions, RetryLayer, RetryPolicy};
@@ -16,7 +16,7 @@ fn http(status: u16, content_type: &str) -> Answer {
     response.body(body([Step::Data("<html>")])).unwrap()
 }
 
-/// How many attempts a call has whose first answer is this one, and the status that the caller of a
+/// Returns the number of attempts of a call whose first answer is this one, and the status that the caller of a
 /// client sees in a head.
 async fn attempts(answer: impl Fn() -> Answer + Send + Sync + 'static) -> usize {
     let server = Server::at_once(move |number| match number {

@@ -26,7 +26,7 @@ pub(crate) type ScriptedBody = StreamBody<Frames>;
 pub(crate) type Answer = Response<ScriptedBody>;
 pub(crate) type Reply = Response<GrpcBody<ScriptedBody>>;
 
-/// What a body does next.
+/// The next step of a body.
 pub(crate) enum Step {
     Data(&'static str),
     Trailers(HeaderMap),
@@ -137,7 +137,7 @@ impl Server {
         self.0.seen.lock().unwrap().len()
     }
 
-    /// When each attempt came, in milliseconds.
+    /// The time of each attempt, in milliseconds.
     pub(crate) fn times(&self) -> Vec<u128> {
         self.0.seen.lock().unwrap().iter().map(|(at, _)| at.as_millis()).collect()
     }
@@ -233,7 +233,7 @@ pub(crate) fn throttle() -> Throttle {
     throttle
 }
 
-/// What it has above the nine tokens that it began with, in thousandths.
+/// The balance above the nine tokens at the start, in thousandths.
 pub(crate) fn change(throttle: &Throttle) -> i64 {
     i64::from(throttle.tokens_thousandths().unwrap()) - 9000
 }

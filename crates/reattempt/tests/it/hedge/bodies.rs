@@ -20,7 +20,7 @@ use tower_test::mock::{self, Mock};
 use crate::hedge::policy;
 use crate::hedge::support::{ONE, With, ms, of_frames, options};
 
-/// What a test says, frame by frame; the end is when its sender is dropped.
+/// A body that a test feeds, frame by frame; the end is when its sender is dropped.
 #[derive(Debug)]
 pub(crate) struct Spoken(mpsc::UnboundedReceiver<Bytes>);
 

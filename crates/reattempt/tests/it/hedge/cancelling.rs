@@ -87,7 +87,7 @@ fn hedged(slow: &Slow) -> (impl Service<Request<Body>, Future: Send> + Clone + u
     (HedgeLayer::new(policy.clone()).layer(slow.clone()), policy)
 }
 
-/// What has been taken from the budget of a call that is over or dropped.
+/// Returns the tokens taken from the budget of a call that is over or dropped.
 fn taken(policy: &HedgePolicy) -> f64 {
     5.0 - policy.budget_ref().balance("one.example")
 }

@@ -26,14 +26,14 @@ const CALLS: usize = 20;
 /// Only a test that fails meets it.
 const HANGS: Duration = Duration::from_secs(30);
 
-/// What the server does on its first connection; on any further one it answers.
+/// The server's action on its first connection; on any further one it answers.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     /// Leaves the first attempt of each path without an answer.
     HangsFirst,
     /// Drops the connection at its stream of this number.
     DiesAt(usize),
-    /// The same by a GOAWAY, after which the streams that are there get no answer.
+    /// A GOAWAY, after which the streams that are there get no answer.
     Leaves(usize),
 }
 

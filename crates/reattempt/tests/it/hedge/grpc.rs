@@ -227,7 +227,7 @@ async fn dl_3_late_call_is_not_sent() {
 /// The response is gone when the wait for the service ends; its head is not.
 // HG-9
 #[tokio::test(start_paused = true)]
-async fn hg_9_refusal_is_the_outcome_without_its_body() {
+async fn hg_9_refusal_is_outcome_without_its_body() {
     let (service, mut handle) = tower_test::mock::pair::<Request<Body>, Answer>();
     handle.allow(1);
     let policy = policy().boxed_errors().max_elapsed(ms(1000));

@@ -78,7 +78,7 @@ async fn local_error_of_a_hedge_with_load_shed() {
 /// Whatever a classifier makes of an error, it is not fatal to the others.
 // trap 36
 #[tokio::test(start_paused = true)]
-async fn classified_permanent_error_leaves_the_first() {
+async fn classified_permanent_error_leaves_first() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(200).later(ms(500)),
         _ => ConnectionRefused.into(),

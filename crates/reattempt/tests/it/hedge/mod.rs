@@ -33,7 +33,7 @@ fn policy() -> HedgePolicy {
     HedgePolicy::http().max_attempts(3).delay(ms(100)).budget(RetryBudget::percent(10))
 }
 
-/// How many attempts were sent, and which one the answer came from; `None` where there was one.
+/// Returns the number of attempts sent, and which one the answer came from; `None` where there was one.
 fn report(answer: &Answer) -> Option<(u32, u32)> {
     answer.extensions().get::<HedgeReport>().map(|report| (report.attempts(), report.winner()))
 }

@@ -1,4 +1,4 @@
-//! What an observer hears of a hedged call.
+//! The events of a hedged call.
 
 use std::io::ErrorKind::PermissionDenied;
 

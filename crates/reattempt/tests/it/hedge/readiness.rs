@@ -122,7 +122,7 @@ async fn trap_09_a_service_that_never_gets_ready_is_not_waited_for_without_end()
 
 // trap 09
 #[tokio::test(start_paused = true)]
-async fn trap_09_a_readiness_error_hides_no_outcome() {
+async fn trap_09_readiness_error_hides_no_outcome() {
     let (service, mut handle) = mock::pair::<Attempt, Mocked>();
     handle.allow(1);
     let mut client = HedgeLayer::new(policy().boxed_errors()).layer(service);
@@ -138,7 +138,7 @@ async fn trap_09_a_readiness_error_hides_no_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_of_the_first_attempt_is_the_callers_own() {
+async fn error_of_first_attempt_is_callers_own() {
     let (service, mut handle) = mock::pair::<Attempt, Mocked>();
     handle.allow(1);
     let mut client = HedgeLayer::new(policy().boxed_errors()).layer(service);

@@ -1,4 +1,4 @@
-//! What a call holds while it waits: a refused response, a reserved place, a deadline that has passed.
+//! Resources of a waiting call: a refused response, a reserved place, a deadline that has passed.
 
 use std::future::poll_fn;
 use std::io::Error;
@@ -106,7 +106,7 @@ fn refuses_first() -> Server {
 
 // trap 43
 #[tokio::test(start_paused = true)]
-async fn refused_response_frees_the_place_it_holds() {
+async fn refused_response_frees_place_it_holds() {
     let server = refuses_first();
     let client = HedgeLayer::new(policy()).layer(Bulkhead::new(1, &server));
     let answer = client.oneshot(get()).await.unwrap();
@@ -187,7 +187,7 @@ impl Budget for Refuses {
 
 // trap 16
 #[tokio::test(start_paused = true)]
-async fn refused_by_the_budget_does_not_wait_first() {
+async fn refused_by_budget_does_not_wait_first() {
     let (server, watch) = busy();
     let client = HedgeLayer::new(policy().budget(Refuses)).layer(server.clone());
     let began = Instant::now();
@@ -198,7 +198,7 @@ async fn refused_by_the_budget_does_not_wait_first() {
 
 // trap 11
 #[tokio::test(start_paused = true)]
-async fn dropped_during_the_wait_gives_the_token_back() {
+async fn dropped_during_wait_gives_token_back() {
     let (server, _) = busy();
     let policy = policy().budget(tokens(5.0));
     let client = HedgeLayer::new(policy.clone()).layer(server.clone());
@@ -226,7 +226,7 @@ macro_rules! waiting {
 }
 
 #[tokio::test(start_paused = true)]
-async fn readiness_error_after_a_refusal_is_the_end() {
+async fn readiness_error_after_refusal_is_end() {
     waiting!(policy().boxed_errors(), get(), service, handle, call);
     handle.send_error("closed");
     let error = assert_ready!(call.poll()).unwrap_err();
@@ -234,7 +234,7 @@ async fn readiness_error_after_a_refusal_is_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deadline_while_readying_names_the_refusal() {
+async fn deadline_while_readying_names_refusal() {
     let request = get().with(Deadline::after(ms(500)));
     waiting!(policy().boxed_errors(), request, service, handle, call);
     advance(ms(501)).await;
@@ -248,7 +248,7 @@ async fn deadline_while_readying_names_the_refusal() {
 
 /// With the service's own errors there is nothing to end with but the next attempt.
 #[tokio::test(start_paused = true)]
-async fn limit_without_an_error_waits_for_the_service() {
+async fn limit_without_error_waits_for_service() {
     for limited in [false, true] {
         let deadline = limited.then(|| Deadline::after(ms(500)));
         let request = deadline.into_iter().fold(get(), With::with);

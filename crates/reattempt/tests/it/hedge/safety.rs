@@ -8,7 +8,7 @@ use tower::{Layer, ServiceExt};
 use crate::hedge::policy;
 use crate::hedge::support::{Act, ONE, Server, With, get, ms, options, post, put, request};
 
-/// How many attempts a slow server sees of `request`.
+/// Returns the number of attempts of `request` that a slow server sees.
 async fn attempts(
     policy: reattempt::HedgePolicy,
     request: http::Request<crate::hedge::support::Body>,
@@ -46,7 +46,7 @@ async fn hg_14_idempotent_methods_by_opt_in_and_no_others() {
 
 // HG-14
 #[tokio::test(start_paused = true)]
-async fn hg_14_the_caller_decides_for_each_request() {
+async fn hg_14_caller_decides_for_each_request() {
     assert_eq!(attempts(policy(), post().with(options().repeatable(true))).await, 3);
     let tunnel = request("CONNECT", ONE, "").with(options().repeatable(true));
     assert_eq!(attempts(policy(), tunnel).await, 1, "a tunnel cannot be kept");

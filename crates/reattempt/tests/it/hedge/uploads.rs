@@ -22,7 +22,7 @@ use crate::hedge::bodies::speaking;
 const UPLOAD: &[u8] = &[7; 192 * 1024];
 const KEPT: usize = 96 * 1024;
 
-/// How an upload ended.
+/// The end of an upload.
 #[derive(Debug, PartialEq)]
 enum Ended {
     Complete,

@@ -1,4 +1,4 @@
-//! What is measured of a call and of each attempt, and when.
+//! Measurements of a call and of each attempt.
 
 use reattempt::{
     Deadline, HedgeLayer, HedgePolicy, PeekTrailersLayer, RetryLayer, ServiceConfigLayer,

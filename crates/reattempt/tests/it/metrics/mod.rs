@@ -1,4 +1,4 @@
-//! What is measured of gRPC calls, by instruments whose measurements are read in memory, under a paused
+//! Measurements of gRPC calls, by instruments whose measurements are read in memory, under a paused
 //! clock. The names carry the ids of the rules that they test.
 
 mod auto_traits;

@@ -49,7 +49,7 @@ impl Reader {
         )
     }
 
-    /// What the instrument `grpc.client.{name}` has measured: for each set of labels the status, if it is one
+    /// Returns the measurements of the instrument `grpc.client.{name}`: for each set of labels the status, if it is one
     /// of them, the number of measurements and their sum, a number of seconds in milliseconds.
     pub(crate) fn of(&self, name: &str) -> Vec<(String, u64, u64)> {
         let name = format!("grpc.client.{name}");
@@ -61,7 +61,7 @@ impl Reader {
     }
 }
 
-/// What an instrument has measured under one set of labels.
+/// The measurements of an instrument under one set of labels.
 struct Point {
     name: String,
     labels: Vec<KeyValue>,

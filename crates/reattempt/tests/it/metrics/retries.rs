@@ -1,4 +1,4 @@
-//! What is told of a call's retries, transparent retries and hedges, and of the time between attempts.
+//! Measurements of a call's retries, transparent retries and hedges, and of the time between attempts.
 
 use reattempt::{HedgeLayer, HedgePolicy, RetryLayer, RetryMetric};
 use reattempt_grpc::Code;

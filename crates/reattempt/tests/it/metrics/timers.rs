@@ -21,7 +21,7 @@ use crate::metrics::support::{
 
 const DEADLINE: u64 = 250;
 
-/// What ends the attempts that are under way around the deadline.
+/// The cause that ends the attempts under way around the deadline.
 #[derive(Debug, Clone, Copy)]
 enum First {
     /// The timer of the layer.
@@ -32,7 +32,7 @@ enum First {
     Server(u64),
 }
 
-/// How calls are retried.
+/// The policy that retries the calls.
 #[derive(Debug, Clone, Copy)]
 enum Policy {
     Plain,
@@ -62,7 +62,7 @@ const POLICIES: [Policy; 14] = [
 ];
 
 impl Policy {
-    /// Whether a first attempt that is UNAVAILABLE is followed by a second one.
+    /// `true` if a first attempt that is UNAVAILABLE is followed by a second one.
     fn retries_unavailable(self) -> bool {
         match self {
             Policy::Plain | Policy::Boxed => true,

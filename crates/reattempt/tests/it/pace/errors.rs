@@ -1,4 +1,4 @@
-//! Whose error a call ends with.
+//! The error type that a call ends with.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use super::support::{Answer, Server, call, ms, pace, request};
 
 // trap 30
 #[tokio::test(start_paused = true)]
-async fn trap_30_the_error_is_the_inner_services_own() {
+async fn trap_30_error_is_inner_services_own() {
     let server = Server::<Answer, io::Error>::by(|_| Err(io::ErrorKind::BrokenPipe.into()));
     let error: io::Error = call(&mut PaceLayer::http(pace()).layer(server)).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);

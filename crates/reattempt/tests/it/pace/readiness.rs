@@ -52,7 +52,7 @@ async fn trap_09_the_instance_that_was_readied_is_called_after_the_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_call_that_waits_clones_the_service() {
+async fn only_call_that_waits_clones_service() {
     let server = Server::statuses([200, 200, 429, 429, 200]);
     let mut client = PaceLayer::http(pace()).layer(server.watch());
     for clones in [0, 0, 0, 1, 2] {

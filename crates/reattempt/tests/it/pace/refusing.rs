@@ -57,7 +57,7 @@ async fn a_full_queue_turns_calls_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_is_too_long_is_refused_at_once() {
+async fn wait_that_is_too_long_is_refused_at_once() {
     let server = Server::statuses([429, 503]);
     let layer = PaceLayer::http(pace()).boxed_errors().max_wait(ms(99));
     let mut client = layer.layer(server.watch());
@@ -87,7 +87,7 @@ async fn a_turn_that_moves_away_ends_the_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_before_the_turn_is_refused_at_once() {
+async fn deadline_before_turn_is_refused_at_once() {
     let server = Server::statuses([429, 503]);
     let client = PaceLayer::http(pace()).boxed_errors().layer(server.watch());
     call(&mut client.clone()).await.unwrap();

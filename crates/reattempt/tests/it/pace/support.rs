@@ -1,4 +1,4 @@
-//! What these tests share: a server that answers by a script and notes when calls came.
+//! Helpers: a server that answers by a script and notes when calls came.
 //!
 //! It panics when it is called without having been readied, and a clone of it is never ready.
 
@@ -52,7 +52,7 @@ impl<T, E> Server<T, E> {
         Self { state: Arc::new(state), ready: false, outcome: PhantomData }
     }
 
-    /// When calls came, counted from the server's start.
+    /// Returns the arrival times of calls, counted from the server's start.
     pub(crate) fn arrivals(&self) -> Vec<Duration> {
         self.state.arrivals.lock().unwrap().clone()
     }
@@ -61,12 +61,12 @@ impl<T, E> Server<T, E> {
         self.state.clones.load(Ordering::SeqCst)
     }
 
-    /// How many instances were made ready and then dropped without a call.
+    /// Returns the number of instances that were readied and then dropped without a call.
     pub(crate) fn unused(&self) -> usize {
         self.state.unused.load(Ordering::SeqCst)
     }
 
-    /// The same server, as the test keeps it.
+    /// Returns the server, as the test keeps it.
     pub(crate) fn watch(&self) -> Self {
         Self { state: Arc::clone(&self.state), ready: false, outcome: PhantomData }
     }
@@ -130,7 +130,7 @@ where
     client.ready().await?.call(request()).await
 }
 
-/// The same, as far as the future that is to be polled.
+/// Makes a call up to the future that is to be polled.
 pub(crate) async fn begin<S>(client: &mut S) -> S::Future
 where
     S: Service<Request<Empty<Bytes>>, Error: std::fmt::Debug>,

@@ -140,7 +140,7 @@ async fn served_of(capacity: f64) -> f64 {
 
 // trap 37
 #[tokio::test(start_paused = true)]
-async fn open_load_of_twice_the_capacity_is_served() {
+async fn open_load_of_twice_capacity_is_served() {
     for capacity in [1.0, 50.0] {
         let rate = served_of(capacity).await;
         assert!((0.8..=1.2).contains(&(rate / capacity)), "{rate} of {capacity}");

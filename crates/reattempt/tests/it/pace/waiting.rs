@@ -1,4 +1,4 @@
-//! When calls are sent.
+//! The times at which calls are sent.
 
 use reattempt::PaceLayer;
 use reattempt_schedule_responsive::Responsive;
@@ -48,7 +48,7 @@ async fn a_service_that_takes_what_comes_slower_than_60_ms_is_called_about_as_of
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_enters_the_queue_when_first_polled() {
+async fn call_enters_queue_when_first_polled() {
     let server = Server::statuses([429, 429, 200]);
     let mut client = PaceLayer::http(pace()).layer(server.watch());
     call(&mut client).await.unwrap();

@@ -1,4 +1,4 @@
-//! What the docs of each constructor promise, read from the docs themselves and held against the
+//! The promises of each constructor's docs, read from the docs themselves and held against the
 //! constructor.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How many retries a call makes that fails for good, and how long it takes, for the three profiles
+//! The number of retries of a call that fails, and its duration, for the three profiles
 //! by the length of calls; beside the estimates that came with them.
 //!
 //! Those are 3–4 retries and 250–380 ms, at most 5 and 1–1.5 s, 8–9 and 10–14 s. They do not hold
@@ -34,7 +34,7 @@ fn percent(calls: u32) -> u32 {
 }
 
 #[test]
-fn the_envelopes_of_quick_medium_and_slow_calls() {
+fn envelopes_of_quick_medium_and_slow_calls() {
     let expected: [Envelope; 3] = [
         (&[(1, 12), (2, 88), (3, 0)], 100, 280),
         (&[(2, 0), (3, 95), (4, 5)], 600, 1100),

@@ -55,7 +55,7 @@ fn each_kind_has_its_own_cap_or_none() {
 }
 
 #[test]
-fn what_a_call_of_its_own_counts_ends_with_it() {
+fn what_call_of_its_own_counts_ends_with_it() {
     let schedule = profile::twitter_streaming().schedule;
     for _ in 0..3 {
         let mut call = schedule.delays();

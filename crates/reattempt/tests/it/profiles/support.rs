@@ -44,7 +44,7 @@ pub(crate) fn bounds(schedule: &impl Schedule, count: u32) -> Vec<(Duration, Dur
     low.into_iter().zip(high).collect()
 }
 
-/// How a call ended whose attempts all fail, each after `attempt`.
+/// The end of a call whose attempts all fail, each after `attempt`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Ended {
     pub(crate) retries: u32,

@@ -1,4 +1,4 @@
-//! What was found by trying to break it.
+//! Defects that were found by trying to break the library.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};

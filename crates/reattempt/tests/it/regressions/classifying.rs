@@ -1,4 +1,4 @@
-//! What classifiers are asked about, and what they leave to the table.
+//! The outcomes that classifiers see, and those they leave to the table.
 
 use reattempt::{Outcome, RetryLayer, TimedOut};
 use reattempt_core::Verdict;

@@ -1,4 +1,4 @@
-//! What a deadline writes into `grpc-timeout`, and reads from it.
+//! The `grpc-timeout` field: deadlines written and read.
 
 use std::time::Duration;
 

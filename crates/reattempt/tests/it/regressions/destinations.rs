@@ -1,4 +1,4 @@
-//! Whom a request counts for: the name that budgets and observers get.
+//! Destinations: the name that budgets and observers get.
 
 use std::borrow::Cow;
 

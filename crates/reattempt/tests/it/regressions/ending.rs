@@ -1,4 +1,4 @@
-//! What is left of a call once it has ended, while its future is still held.
+//! The state of a call that has ended while its future is still held.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

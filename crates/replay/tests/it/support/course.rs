@@ -100,10 +100,10 @@ fn steps(bytes: &mut impl Iterator<Item = u8>) -> Vec<Step> {
     steps
 }
 
-/// What is known of the body.
+/// The known part of the body.
 struct Course {
     expected: Vec<Seen>,
-    /// What it tells of its length.
+    /// The length that it reports.
     length: Option<u64>,
     control: Arc<Control>,
 }
@@ -195,7 +195,7 @@ impl Course {
         self.judge(polled);
     }
 
-    /// What was seen is a beginning of the body, and what is said of the rest is true.
+    /// Checks that the frames seen are a beginning of the body, and that the rest has the reported length.
     fn judge(&self, polled: &Polled) {
         let read = &polled.seen[..polled.refused().unwrap_or(polled.seen.len())];
         let whole = joined(&self.expected);

@@ -115,7 +115,7 @@ impl Script {
         self
     }
 
-    /// Whether it says that it is at its end before it was asked for the frame after the last.
+    /// `true` if it reports its end before it was asked for the frame after the last.
     pub(crate) fn tells_end(mut self, tells_end: bool) -> Self {
         self.tells_end = tells_end;
         self
@@ -174,7 +174,7 @@ pub(crate) fn trailers(value: &'static str) -> HeaderMap {
     )])
 }
 
-/// What a reader got.
+/// The frames that a reader got.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
     Data(Bytes),
@@ -185,7 +185,7 @@ pub(crate) enum Seen {
     End,
 }
 
-/// What a reader of these steps must get.
+/// The frames that a reader of these steps must get.
 pub(crate) fn expected(steps: &[Step]) -> Vec<Seen> {
     let mut seen = Vec::new();
     for step in steps {
@@ -214,7 +214,7 @@ pub(crate) fn streamed(steps: &[Step], limits: &ReplayLimits) -> Reader {
     Box::pin(ReplayBody::new(Script::new(steps).0, limits))
 }
 
-/// The same without the framing: data in one piece, and none that is empty.
+/// Removes the framing: data in one piece, and none that is empty.
 pub(crate) fn joined(seen: &[Seen]) -> Vec<Seen> {
     let mut joined: Vec<Seen> = Vec::new();
     for seen in seen {

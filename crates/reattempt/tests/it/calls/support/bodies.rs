@@ -60,7 +60,7 @@ impl Body for Endless {
     }
 }
 
-/// What is known of a body from outside.
+/// The observed state of a body.
 #[derive(Clone, Default)]
 pub(crate) struct Watch {
     polls: Arc<AtomicUsize>,
@@ -68,7 +68,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// How often a frame was asked for.
+    /// The number of polls.
     pub(crate) fn polls(&self) -> usize {
         self.polls.load(Ordering::SeqCst)
     }
@@ -78,7 +78,7 @@ impl Watch {
     }
 }
 
-/// The same body, watched.
+/// A body that is watched.
 pub(crate) fn watched<B>(body: B) -> (Watched<B>, Watch) {
     let watch = Watch::default();
     (Watched { body, watch: watch.clone() }, watch)

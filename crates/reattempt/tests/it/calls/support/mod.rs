@@ -1,4 +1,4 @@
-//! What the tests of whole calls share: a scripted server, requests, bodies and a log of events.
+//! Helpers for tests of whole calls: a scripted server, requests, bodies and a log of events.
 
 mod bodies;
 mod server;
@@ -54,9 +54,9 @@ pub(crate) fn post() -> Request<Body> {
 }
 
 pub(crate) trait With {
-    /// The same request with a value in its extensions.
+    /// Returns the request with a value in its extensions.
     fn with<T: Clone + Send + Sync + 'static>(self, value: T) -> Self;
-    /// The same request with a header.
+    /// Returns the request with a header.
     fn header(self, name: &'static str, value: &'static str) -> Self;
 }
 

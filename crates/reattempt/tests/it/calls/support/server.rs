@@ -30,12 +30,12 @@ pub(crate) fn answer(status: u16, body: &'static str) -> Answer {
     Response::builder().status(status).body(body).unwrap()
 }
 
-/// What the server does about an attempt.
+/// The server's action on an attempt.
 pub(crate) enum Act {
     Answer(Answer),
     /// Fails, the request's body read.
     Fail(io::ErrorKind),
-    /// The same with an error of its own.
+    /// Fails with an error of its own.
     Error(io::Error),
     /// Answers nothing, ever.
     Hang,
@@ -96,7 +96,7 @@ impl Error for Broken {
 /// An attempt as the server saw it.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
-    /// When it came, counted from the server's start.
+    /// The time of its arrival, counted from the server's start.
     pub(crate) at: Duration,
     pub(crate) head: Parts,
     /// The body, once it has been read to its end.
@@ -150,22 +150,22 @@ impl Server {
         self.state.seen.lock().unwrap().clone()
     }
 
-    /// How many attempts came.
+    /// Returns the number of attempts.
     pub(crate) fn count(&self) -> usize {
         self.state.seen.lock().unwrap().len()
     }
 
-    /// When they came, in whole milliseconds from the start.
+    /// Returns their arrival times, in whole milliseconds from the start.
     pub(crate) fn times(&self) -> Vec<u128> {
         self.seen().iter().map(|seen| seen.at.as_millis()).collect()
     }
 
-    /// How many attempts were dropped before they ended.
+    /// Returns the number of attempts that were dropped before they ended.
     pub(crate) fn cancelled(&self) -> usize {
         self.state.cancelled.load(Ordering::SeqCst)
     }
 
-    /// How many instances were made ready and then dropped without a call.
+    /// Returns the number of instances that were readied and then dropped without a call.
     pub(crate) fn unused(&self) -> usize {
         self.state.unused.load(Ordering::SeqCst)
     }
