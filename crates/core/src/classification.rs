@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::Failure;
+use crate::{Failure, FailureKind};
 
 /// The meaning of an attempt's outcome.
 ///
@@ -24,6 +24,28 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// A failure that another attempt may mend, of a server that may have processed the request.
+    ///
+    /// ```
+    /// use reattempt_core::{FailureKind, Verdict};
+    ///
+    /// let verdict = Verdict::transient();
+    /// assert_eq!(verdict.failure().map(|failure| failure.kind()), Some(FailureKind::Server));
+    /// ```
+    pub const fn transient() -> Self {
+        Verdict::Transient(Failure::new(FailureKind::Server))
+    }
+
+    /// A failure before any work was done: every request may be retried.
+    pub const fn not_processed() -> Self {
+        Verdict::Unprocessed(Failure::new(FailureKind::Server))
+    }
+
+    /// A refusal because of too many requests: every request may be retried, and a shared pace slows down.
+    pub const fn throttled() -> Self {
+        Verdict::Unprocessed(Failure::new(FailureKind::Throttled))
+    }
+
     /// Returns the failure of the two retryable verdicts; `None` for the others.
     pub const fn failure(&self) -> Option<&Failure> {
         match self {
