@@ -17,7 +17,7 @@ use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use reattempt::{Deadline, InboundDeadlineLayer, ReplayBody, Report, Retry, RetryLayer};
 use tokio::net::TcpListener;
-use tower::{BoxError, ServiceBuilder, ServiceExt};
+use tower::{BoxError, ServiceBuilder};
 
 /// The state of the handlers: clones of one client, which share connections and retry budget.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ async fn price(State(app): State<App>, inbound: Extensions) -> Result<Response, 
     let mut outbound = outbound.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
     // No retry is made that would end after the caller's deadline.
     Deadline::propagate(&inbound, outbound.extensions_mut());
-    let answer = app.client.oneshot(outbound).await.map_err(|_| StatusCode::BAD_GATEWAY)?;
+    let answer = app.client.send(outbound).await.map_err(|_| StatusCode::BAD_GATEWAY)?;
     if let Some(report) = answer.extensions().get::<Report>() {
         println!("{report}");
     }

@@ -15,7 +15,7 @@ use reattempt::{
     CallOptions, Failure, FailureKind, Http, Outcome, Report, RetryLayer, RetryPolicy, Verdict,
 };
 use tokio::net::TcpListener;
-use tower::{BoxError, ServiceBuilder, ServiceExt};
+use tower::{BoxError, ServiceBuilder};
 
 const BUSY: HeaderName = HeaderName::from_static("x-busy");
 const LOCKED: Failure = Failure::new(FailureKind::Server).with_code(423);
@@ -55,7 +55,7 @@ async fn main() -> Result<(), BoxError> {
         let (server, arrived) = server(script).await?;
         let request = Request::builder().method(method).uri(format!("http://{server}/"));
         let request = request.extension(options).body(Empty::<Bytes>::new())?;
-        let response = client.clone().oneshot(request).await?;
+        let response = client.send(request).await?;
         println!("{what}: {}", response.status());
         if let Some(report) = response.extensions().get::<Report>() {
             println!("{report}\n");

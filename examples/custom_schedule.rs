@@ -13,7 +13,7 @@ use hyper_util::rt::TokioExecutor;
 use reattempt::schedule::{Delays, Iterated, Jitter, NextRetry, Random, Schedule, ScheduleExt};
 use reattempt::{Report, RetryLayer, RetryPolicy};
 use tokio::net::TcpListener;
-use tower::{BoxError, ServiceBuilder, ServiceExt};
+use tower::{BoxError, ServiceBuilder};
 
 /// A schedule of 1, 1, 2, 3, 5, 8 … times a unit. All calls share the schedule.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +66,7 @@ async fn call_in_vain(schedule: impl Schedule + Clone) -> Result<Report, BoxErro
         .layer(RetryLayer::new(RetryPolicy::http().backoff(schedule).max_attempts(6)))
         .service(Client::builder(TokioExecutor::new()).build_http());
     let request = Request::get(format!("http://{}/", failing_server().await?));
-    let response = client.oneshot(request.body(Empty::<bytes::Bytes>::new())?).await?;
+    let response = client.send(request.body(Empty::<bytes::Bytes>::new())?).await?;
     response.extensions().get::<Report>().cloned().ok_or("a report of the retries".into())
 }
 

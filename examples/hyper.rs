@@ -16,20 +16,20 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use reattempt::{IDEMPOTENCY_KEY, Report, RetryLayer};
 use tokio::net::TcpListener;
-use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
+use tower::{BoxError, ServiceBuilder};
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let server = flaky_server(&[503, 429, 200, 503, 503, 200]).await?;
 
     // The retry layer. It accepts every body type that the client accepts.
-    let mut client = ServiceBuilder::new()
+    let client = ServiceBuilder::new()
         .layer(RetryLayer::http())
         .service(Client::builder(TokioExecutor::new()).build_http());
 
     // A PUT may be repeated. Its body is kept while it streams, and sent again from the start.
     let request = Request::put(format!("http://{server}/note")).body(streamed())?;
-    let response = client.ready().await?.call(request).await?;
+    let response = client.send(request).await?;
     let report = response.extensions().get::<Report>().cloned().ok_or("a report of the retries")?;
     let echo = response.into_body().collect().await?.to_bytes();
     println!("PUT: {echo:?} after {} retries\n{report}\n", report.retries());
@@ -37,7 +37,7 @@ async fn main() -> Result<(), BoxError> {
 
     // A POST might be carried out twice, so its 503 is returned as it is.
     let request = Request::post(format!("http://{server}/order")).body(streamed())?;
-    let response = client.ready().await?.call(request).await?;
+    let response = client.send(request).await?;
     let report = response.extensions().get::<Report>().ok_or("a report of the refusal")?;
     println!("POST: {}\n{report}\n", response.status());
     assert_eq!((response.status(), report.retries()), (StatusCode::SERVICE_UNAVAILABLE, 0));
@@ -46,7 +46,7 @@ async fn main() -> Result<(), BoxError> {
     let request = Request::post(format!("http://{server}/order"))
         .header(IDEMPOTENCY_KEY, "order-17")
         .body(streamed())?;
-    let response = client.ready().await?.call(request).await?;
+    let response = client.send(request).await?;
     let report = response.extensions().get::<Report>().ok_or("a report of the retry")?;
     println!("POST with a key: {}\n{report}", response.status());
     assert_eq!((response.status(), report.retries()), (StatusCode::OK, 1));

@@ -13,7 +13,7 @@ use http::StatusCode;
 use reattempt::{CallOptions, Report, ReportSlot, RetryLayer, StopReason};
 use reqwest::Body;
 use tokio::net::{TcpListener, TcpSocket};
-use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
+use tower::{BoxError, ServiceBuilder};
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
@@ -21,11 +21,11 @@ async fn main() -> Result<(), BoxError> {
 
     // reqwest's own retries are turned off, so that attempts do not multiply.
     let http = reqwest::Client::builder().retry(reqwest::retry::never()).no_proxy().build()?;
-    let mut client = ServiceBuilder::new().layer(RetryLayer::http()).service(http.clone());
+    let client = ServiceBuilder::new().layer(RetryLayer::http()).service(http.clone());
 
     // Requests are built as usual; the response is reqwest's own.
     let request = http.get(format!("http://{server}/")).build()?;
-    let response: reqwest::Response = client.ready().await?.call(request).await?;
+    let response: reqwest::Response = client.send(request).await?;
     let report = response.extensions().get::<Report>().ok_or("a report of the retry")?;
     println!("GET: {}\n{report}\n", response.status());
     assert_eq!((response.status(), report.retries()), (StatusCode::OK, 1));
@@ -34,8 +34,8 @@ async fn main() -> Result<(), BoxError> {
     // requests have no extensions, so the option is set on a handle.
     let upload = Body::wrap_stream(stream::iter(["in ", "pieces"].map(Ok::<_, std::io::Error>)));
     let request = http.post(format!("http://{server}/upload")).body(upload).build()?;
-    let mut repeatable = client.with_options(CallOptions::new().repeatable(true));
-    let response = repeatable.ready().await?.call(request).await?;
+    let repeatable = client.with_options(CallOptions::new().repeatable(true));
+    let response = repeatable.send(request).await?;
     let report = response.extensions().get::<Report>().cloned().ok_or("a report of the retries")?;
     let echo = response.text().await?;
     println!("POST: {echo:?} after {} retries\n{report}\n", report.retries());
@@ -45,8 +45,8 @@ async fn main() -> Result<(), BoxError> {
     let (slot, socket) = (ReportSlot::default(), TcpSocket::new_v4()?);
     socket.bind("127.0.0.1:0".parse()?)?;
     let request = http.get(format!("http://{}/", socket.local_addr()?)).build()?;
-    let mut reported = client.with_options(CallOptions::new().report_to(&slot));
-    let Err(error) = reported.ready().await?.call(request).await else {
+    let reported = client.with_options(CallOptions::new().report_to(&slot));
+    let Err(error) = reported.send(request).await else {
         return Err("somebody answered".into());
     };
     let report = slot.take().ok_or("a report of the error")?;
