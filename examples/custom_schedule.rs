@@ -11,7 +11,7 @@ use http_body_util::Empty;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use reattempt::schedule::{Delays, Iterated, Jitter, NextRetry, Random, Schedule, ScheduleExt};
-use reattempt::{Report, RetryLayer, RetryPolicy};
+use reattempt::{Report, RetryBudget, RetryLayer, RetryPolicy};
 use tokio::net::TcpListener;
 use tower::{BoxError, ServiceBuilder};
 
@@ -62,8 +62,11 @@ async fn main() -> Result<(), BoxError> {
 
 /// Calls a server that always fails; only the delays matter here.
 async fn call_in_vain(schedule: impl Schedule + Clone) -> Result<Report, BoxError> {
+    // The default budget ends a run of failures after three retries.
+    let policy =
+        RetryPolicy::http().backoff(schedule).max_attempts(6).budget(RetryBudget::unlimited());
     let client = ServiceBuilder::new()
-        .layer(RetryLayer::new(RetryPolicy::http().backoff(schedule).max_attempts(6)))
+        .layer(RetryLayer::new(policy))
         .service(Client::builder(TokioExecutor::new()).build_http());
     let request = Request::get(format!("http://{}/", failing_server().await?));
     let response = client.send(request.body(Empty::<bytes::Bytes>::new())?).await?;
