@@ -52,14 +52,14 @@ pub(super) const LINES: &[Line] = &[
         row: "credit",
         title: "credit of a success, all full",
         ours: "ours-full",
-        goals: &[goal(Instructions, AtMost(22.0))],
+        goals: &[missed(Instructions, AtMost(22.0), 28.0)],
     },
     Line {
         part: BUDGETS,
         row: "credit",
         title: "credit of a success, half full, one bucket",
         ours: "ours-half-full",
-        goals: &[goal(Instructions, AtMost(22.0))],
+        goals: &[missed(Instructions, AtMost(22.0), 37.0)],
     },
     Line {
         part: BUDGETS,
@@ -94,7 +94,7 @@ pub(super) const LINES: &[Line] = &[
         row: "take-and-give-back",
         title: "take and give back",
         ours: "ours",
-        goals: &[missed(Instructions, AtMost(60.0), 67.0)],
+        goals: &[missed(Instructions, AtMost(60.0), 130.0)],
     },
     Line {
         part: BUDGETS,
