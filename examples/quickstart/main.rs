@@ -21,7 +21,7 @@
 //! - **unsafe-repeats**: POSTs without an idempotency key that arrived again after the server had
 //!   carried them out.
 //!
-//! The same seed gives the same two lines. They can be recomputed from the log:
+//! One seed always gives the same two lines. They can be recomputed from the log:
 //!
 //! - `attempts` is the number of lines of a client.
 //! - `ok` is the number of its calls that have a line with an answer of 200.

@@ -10,7 +10,7 @@
 //! | `sending` | how calls are made, and how they end |
 //! | `journal`, `figures` | the attempts that the server saw, and the sums |
 //!
-//! The same seed gives the same figures. The script is fixed, and each attempt meets its own step,
+//! One seed always gives the same figures. The script is fixed, and each attempt meets its own step,
 //! independent of other calls. The retry budget has room for every retry. The time limit of an
 //! attempt is far above the time of a prompt answer and far below that of a slow one.
 
