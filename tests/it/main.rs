@@ -13,7 +13,6 @@ mod hyper;
 mod inbound_deadline;
 mod not_processed;
 mod proxy;
-mod quickstart;
 mod reqwest;
 mod storms;
 mod support;

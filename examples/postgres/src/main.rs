@@ -4,7 +4,7 @@
 //! first attempts to connect have failed.
 //!
 //! ```sh
-//! cargo run --example postgres -- "host=127.0.0.1 port=5432 user=postgres"
+//! cargo run -p postgres-example --example postgres -- "host=127.0.0.1 port=5432 user=postgres"
 //! ```
 
 use std::error::Error;

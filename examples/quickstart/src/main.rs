@@ -2,7 +2,7 @@
 //! sent to it twice: by a plain hyper client, and by that client in a `RetryLayer`.
 //!
 //! ```text
-//! cargo run --release --example quickstart -- [--seed N] [--calls 300] [--log FILE]
+//! cargo run --release -p quickstart --example quickstart -- [--seed N] [--calls 300] [--log FILE]
 //! ```
 //!
 //! `experiment/clients.rs` wraps the client, and `experiment/script.rs` has the faults. The output
@@ -30,6 +30,8 @@
 
 mod experiment;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod timeline;
 
 use std::fmt::Write as _;

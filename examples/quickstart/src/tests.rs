@@ -1,19 +1,15 @@
 //! The quickstart's experiment without its output. Its figures can be recomputed from its log, a
 //! seed gives the same figures again, and its count of unsafe repeats detects them.
 
-#[allow(dead_code, reason = "the example uses more of it")]
-#[path = "../../examples/quickstart/experiment/mod.rs"]
-mod experiment;
-
 use std::collections::{HashMap, HashSet};
 use std::future::{Ready, ready};
 
-use experiment::figures::Figures;
-use experiment::journal::Sender;
-use experiment::script::{Kind, Reply, Script, Wait};
-use experiment::sending::{Sent, send_all};
-use experiment::upload::Upload;
-use experiment::{Experiment, clients};
+use crate::experiment::figures::Figures;
+use crate::experiment::journal::Sender;
+use crate::experiment::script::{Kind, Reply, Script, Wait};
+use crate::experiment::sending::{Sent, send_all};
+use crate::experiment::upload::Upload;
+use crate::experiment::{Experiment, clients};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use reattempt::StopReason;
