@@ -5,10 +5,10 @@
 //! reader is polled. Its frames are copied unless they are very long, because a frame may be a small part
 //! of a large buffer.
 
-use std::fmt;
+mod reading;
+
 use std::ops::RangeInclusive;
 use std::pin::Pin;
-use std::task::Context;
 
 use bytes::Bytes;
 use http_body::{Body, SizeHint};
@@ -21,7 +21,7 @@ use crate::frames::Next;
 use crate::limits::ReplayLimits;
 use crate::memory::Allowance;
 use crate::prefetched::Prefetched;
-use crate::progress::{End, Length, Polled};
+use crate::progress::{End, Length};
 use crate::shared::{Keeping, Reader};
 use crate::watch::ReplayWatch;
 
@@ -333,83 +333,5 @@ impl<B> ReplayBody<B> {
             Inner::Once { end, .. } => end.has_failed(),
             Inner::Shared { reader } => reader.source_failed(),
         }
-    }
-}
-
-impl<B> Body for ReplayBody<B>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
-    type Data = Bytes;
-    type Error = BoxError;
-
-    #[inline]
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
-        match self.project().inner.project() {
-            InnerProjected::Complete { complete } => complete.poll_frame(),
-            InnerProjected::Once { body, rest, end } => poll_once(body, rest, end, cx),
-            InnerProjected::Shared { reader } => reader.poll_frame(cx),
-        }
-    }
-
-    #[inline]
-    fn is_end_stream(&self) -> bool {
-        self.at_end()
-    }
-
-    #[inline]
-    fn size_hint(&self) -> SizeHint {
-        self.rest()
-    }
-}
-
-impl<B> ReplayBody<B> {
-    #[inline]
-    fn at_end(&self) -> bool {
-        match &self.inner {
-            Inner::Complete { complete } => complete.is_end_stream(),
-            Inner::Once { end, .. } => end.at_end(),
-            Inner::Shared { reader } => reader.end().at_end(),
-        }
-    }
-
-    #[inline]
-    fn rest(&self) -> SizeHint {
-        match &self.inner {
-            Inner::Complete { complete } => complete.size_hint(),
-            Inner::Once { rest, .. } => rest.hint(),
-            Inner::Shared { reader } => reader.size_hint(),
-        }
-    }
-}
-
-/// Polls a body that is passed through. Not inlined, so that the other kinds need no room for it.
-#[inline(never)]
-fn poll_once<B>(
-    body: Pin<&mut SyncWrapper<B>>,
-    rest: &mut Length,
-    end: &mut End,
-    cx: &mut Context<'_>,
-) -> Polled
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
-    end.ask(body.get_pin_mut(), cx, |data| *rest = rest.after(data), || ())
-}
-
-impl<B> fmt::Debug for ReplayBody<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match &self.inner {
-            Inner::Complete { complete } => complete.kind(),
-            Inner::Once { .. } => "passed through",
-            Inner::Shared { .. } => "kept",
-        };
-        f.debug_struct("ReplayBody")
-            .field("kind", &kind)
-            .field("rest", &self.rest())
-            .field("done", &self.at_end())
-            .finish_non_exhaustive()
     }
 }

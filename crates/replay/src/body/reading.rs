@@ -1,0 +1,91 @@
+//! The frames, end and size that a client sees.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::Context;
+
+use bytes::Bytes;
+use http_body::{Body, SizeHint};
+use sync_wrapper::SyncWrapper;
+
+use super::{Inner, InnerProjected, ReplayBody};
+use crate::error::BoxError;
+use crate::progress::{End, Length, Polled};
+
+impl<B> Body for ReplayBody<B>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    #[inline]
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
+        match self.project().inner.project() {
+            InnerProjected::Complete { complete } => complete.poll_frame(),
+            InnerProjected::Once { body, rest, end } => poll_once(body, rest, end, cx),
+            InnerProjected::Shared { reader } => reader.poll_frame(cx),
+        }
+    }
+
+    #[inline]
+    fn is_end_stream(&self) -> bool {
+        self.at_end()
+    }
+
+    #[inline]
+    fn size_hint(&self) -> SizeHint {
+        self.rest()
+    }
+}
+
+impl<B> ReplayBody<B> {
+    #[inline]
+    fn at_end(&self) -> bool {
+        match &self.inner {
+            Inner::Complete { complete } => complete.is_end_stream(),
+            Inner::Once { end, .. } => end.at_end(),
+            Inner::Shared { reader } => reader.end().at_end(),
+        }
+    }
+
+    #[inline]
+    fn rest(&self) -> SizeHint {
+        match &self.inner {
+            Inner::Complete { complete } => complete.size_hint(),
+            Inner::Once { rest, .. } => rest.hint(),
+            Inner::Shared { reader } => reader.size_hint(),
+        }
+    }
+}
+
+/// Polls a body that is passed through. Not inlined, so that the other kinds need no room for it.
+#[inline(never)]
+fn poll_once<B>(
+    body: Pin<&mut SyncWrapper<B>>,
+    rest: &mut Length,
+    end: &mut End,
+    cx: &mut Context<'_>,
+) -> Polled
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    end.ask(body.get_pin_mut(), cx, |data| *rest = rest.after(data), || ())
+}
+
+impl<B> fmt::Debug for ReplayBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match &self.inner {
+            Inner::Complete { complete } => complete.kind(),
+            Inner::Once { .. } => "passed through",
+            Inner::Shared { .. } => "kept",
+        };
+        f.debug_struct("ReplayBody")
+            .field("kind", &kind)
+            .field("rest", &self.rest())
+            .field("done", &self.at_end())
+            .finish_non_exhaustive()
+    }
+}

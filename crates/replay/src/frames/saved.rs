@@ -1,0 +1,116 @@
+//! A frame as it is kept, and as a reader gets it.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body::Frame;
+
+use crate::error::{BoxError, ReplayError};
+use crate::memory::{LEAST_CHARGE, least_charge};
+use crate::progress::source_error;
+
+/// A frame, or the error in its place, as it is kept: in no more room than the data.
+#[derive(Clone)]
+pub(crate) enum Saved {
+    Data(Bytes),
+    Other(Box<Other>),
+    /// Data in the chunk that is being filled.
+    Filling,
+}
+
+/// The last frame of a body, or its error.
+#[derive(Clone)]
+pub(crate) enum Other {
+    Trailers(HeaderMap),
+    Failed(ReplayError),
+}
+
+impl Saved {
+    /// The bytes that keeping it is charged with.
+    #[inline]
+    pub(crate) fn charge(&self) -> usize {
+        match self {
+            Saved::Data(data) => least_charge(data.len()),
+            Saved::Other(other) => match &**other {
+                Other::Trailers(trailers) => {
+                    trailers.iter().fold(CHARGE_OF_FIELD, |sum, (name, value)| {
+                        sum.saturating_add(name.as_str().len() + value.len() + CHARGE_OF_FIELD)
+                    })
+                }
+                Other::Failed(_) => LEAST_CHARGE,
+            },
+            Saved::Filling => 0,
+        }
+    }
+}
+
+/// The charge of a field of trailers beside its name and value: about its place in the map.
+const CHARGE_OF_FIELD: usize = 128;
+
+/// A copy of trailers that shares no buffer with them: a reader's fields are often parts of a larger one.
+fn copy_of(trailers: &HeaderMap) -> HeaderMap {
+    let mut copy = HeaderMap::with_capacity(trailers.len());
+    for (name, value) in trailers {
+        let mut own = HeaderValue::from_bytes(value.as_bytes()).unwrap_or_else(|_| value.clone());
+        own.set_sensitive(value.is_sensitive());
+        let name =
+            HeaderName::from_bytes(name.as_str().as_bytes()).unwrap_or_else(|_| name.clone());
+        copy.append(name, own);
+    }
+    copy
+}
+
+/// The next frame of a reader, or its error. A frame has room for trailers and is costly to move, so every frame
+/// but data is boxed.
+pub(crate) enum Next {
+    Data(Bytes),
+    Other(Box<Frame<Bytes>>),
+    Failed(ReplayError),
+}
+
+impl Next {
+    /// Converts an answer of the caller's body.
+    #[inline]
+    pub(crate) fn of<E: Into<BoxError>>(answer: Option<Result<Frame<Bytes>, E>>) -> Option<Self> {
+        Some(match answer? {
+            Ok(frame) => match frame.into_data() {
+                Ok(data) => Next::Data(data),
+                Err(other) => Next::Other(Box::new(other)),
+            },
+            Err(error) => Next::Failed(source_error(error)),
+        })
+    }
+
+    /// Copies data that is shorter than `below`.
+    pub(crate) fn copied(self, below: usize) -> Self {
+        match self {
+            Next::Data(data) if data.len() < below => Next::Data(Bytes::copy_from_slice(&data)),
+            next => next,
+        }
+    }
+
+    /// Converts it into its kept form. Returns `None` for kinds of frames that are not known.
+    #[inline]
+    pub(crate) fn to_kept(&self) -> Option<Saved> {
+        let other = match self {
+            Next::Data(data) => return Some(Saved::Data(data.clone())),
+            Next::Other(frame) => Other::Trailers(copy_of(frame.trailers_ref()?)),
+            Next::Failed(error) => Other::Failed(error.clone()),
+        };
+        Some(Saved::Other(Box::new(other)))
+    }
+}
+
+impl From<Saved> for Next {
+    #[inline]
+    fn from(kept: Saved) -> Self {
+        match kept {
+            Saved::Data(data) => Next::Data(data),
+            Saved::Other(other) => match *other {
+                Other::Trailers(trailers) => Next::Other(Box::new(Frame::trailers(trailers))),
+                Other::Failed(error) => Next::Failed(error),
+            },
+            // What is taken out was sealed before.
+            Saved::Filling => Next::Data(Bytes::new()),
+        }
+    }
+}
