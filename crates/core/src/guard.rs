@@ -53,8 +53,8 @@
 //! 6. The readied instance is replaced by a clone if a guard can wait or has refused, so that no readiness is left reserved.
 //! 7. The future holds a pass, which ends its ticket exactly once, also when it is dropped or unwinds: *judged* at the response
 //!    (gRPC: at the trailers), *abandoned* once the inner future was polled, *unsent* before.
-//! 8. An attempt dropped at or after its deadline is judged as failed, because it is a timeout.
-//! 9. [`Health`] comes from the classification: success is served; a retryable failure is failed or overloaded; a permanent
+//! 8. An attempt dropped at or after its deadline is judged as unavailable, because it is a timeout.
+//! 9. [`Health`] comes from the classification: success is served; a retryable failure is failed, unavailable or overloaded; a permanent
 //!    one follows a table of its own; an error of the caller's own body is ignored. Overrides apply.
 //! 10. [`end`](Guard::end) returns the ticket of a guard that holds its place to the end of the body. Only then is the body
 //!     wrapped; the wrapper ends the ticket as *over*.

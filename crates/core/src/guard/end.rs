@@ -18,7 +18,7 @@ pub enum End {
         after: Duration,
     },
     /// The caller dropped the attempt after it was sent. A drop at or after the deadline is a timeout instead,
-    /// which is judged as [failed](Health::Failed).
+    /// which is judged as [unavailable](Health::Unavailable).
     Abandoned {
         /// The time since the attempt was sent.
         after: Duration,
@@ -57,10 +57,14 @@ pub enum BodyEnd {
 pub enum Health {
     /// The server did its work, also if the caller does not like the answer.
     Served,
-    /// The server failed, or could not be reached.
+    /// The server failed (500, INTERNAL), or the connection did.
     Failed,
     /// The server refused work because it has too much of it (429, RESOURCE_EXHAUSTED).
     Overloaded,
+    /// The server did not take the work, or did not finish it in time (503, UNAVAILABLE, a timeout).
+    ///
+    /// A circuit breaker counts it as a failure, a limit that adapts to the load as a sign of too much of it.
+    Unavailable,
     /// The outcome has nothing to do with the server: an error of the caller's own body.
     Ignored,
 }

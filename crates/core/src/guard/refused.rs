@@ -22,6 +22,12 @@ pub enum GuardKind {
     RateLimit,
     /// A bulkhead.
     Bulkhead,
+    /// An adaptive limit on calls in flight.
+    AdaptiveLimit,
+    /// An adaptive throttle.
+    Throttle,
+    /// An adaptive send rate.
+    SendRate,
     /// A guard of the user's own.
     Custom,
 }
@@ -44,6 +50,8 @@ pub enum Reason {
     WaitTooLong,
     /// More was asked for than the guard ever grants at once.
     TooLarge,
+    /// The server refuses so much that part of the calls is not sent.
+    Shed,
 }
 
 impl Refused {
@@ -95,6 +103,9 @@ impl fmt::Display for GuardKind {
             Self::CircuitBreaker => "circuit breaker",
             Self::RateLimit => "rate limit",
             Self::Bulkhead => "bulkhead",
+            Self::AdaptiveLimit => "adaptive limit",
+            Self::Throttle => "throttle",
+            Self::SendRate => "send rate",
             Self::Custom => "guard",
         })
     }
@@ -110,6 +121,7 @@ impl fmt::Display for Reason {
             Self::RateExceeded => "is exceeded",
             Self::WaitTooLong => "would make the call wait too long",
             Self::TooLarge => "never grants as much at once",
+            Self::Shed => "sheds part of the calls",
         })
     }
 }

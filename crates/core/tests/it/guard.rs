@@ -199,4 +199,6 @@ fn refusal_is_small_and_has_a_text() {
     assert_eq!(wait.wait(), Some(Duration::from_millis(1500)));
     assert_eq!(OPEN.after(Duration::MAX).wait(), None);
     assert_eq!(format!("{OPEN:?}"), "Refused { guard: CircuitBreaker, reason: Open, wait: None }");
+    let shed = Refused::new(GuardKind::Throttle, Reason::Shed);
+    assert_eq!(shed.to_string(), "not sent: the throttle sheds part of the calls");
 }
