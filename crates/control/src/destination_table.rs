@@ -111,6 +111,13 @@ impl<E: Entry> DestinationTable<E> {
         act(&entry)
     }
 
+    /// Runs `first`, and then `act` for each entry, the shared one last, while no newcomer comes in.
+    pub(crate) fn for_all(&self, first: impl FnOnce(), act: impl Fn(&Arc<E>)) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        first();
+        self.load().iter().map(|place| &place.entry).chain([&self.others]).for_each(act);
+    }
+
     /// Returns the hash of a whole name. An adversary who chooses the names cannot know which ones collide,
     /// because the seed is random. One who found out in spite of that would have to fail once on each
     /// of them, and at worst as many names are compared at a look-up as the table may hold.

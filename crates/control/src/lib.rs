@@ -1,14 +1,20 @@
-//! BreakerState that many calls share: retry budgets and observed latencies.
+//! State that many calls share: retry budgets, guards and observed latencies.
 //!
-//! Input: the outcomes of calls, the destinations they were for, and the time as an
-//! argument. Output: whether one more retry can be afforded. There is no clock here, no
-//! task, no timer and no runtime.
+//! Input: the outcomes of calls, the destinations they were for, and the time as an argument. Output: the decision
+//! about a retry or an attempt. There is no clock here, no task, no timer and no runtime.
 //!
 //! | what | its state |
 //! |---|---|
 //! | [`RetryBudget`] | a bucket of tokens for each destination |
-//! | [`CircuitBreaker`] | closed, open or half-open, for each destination |
 //! | [`Latencies`] | a histogram of how long first attempts take |
+//!
+//! Guards decide about every attempt, the first included. Their contract is [`reattempt_core::guard`], and each has a
+//! state for each destination, in a table of bounded size.
+//!
+//! | guard | what it is for | its state |
+//! |---|---|---|
+//! | [`CircuitBreaker`] | a server that fails: calls to it are refused for a while | closed, open or half-open |
+//! | [`RateLimit`] | a quota of calls for each second | a bucket of tokens, and the calls that wait for them |
 #![forbid(unsafe_code)]
 
 mod budget;
@@ -18,5 +24,8 @@ mod latencies;
 mod sync;
 
 pub use budget::RetryBudget;
-pub use guard::{BreakerState, BreakerTicket, CircuitBreaker, Counts, StateChange};
+pub use guard::{
+    BreakerState, BreakerTicket, CircuitBreaker, Counts, Limit, RateLimit, RateTicket, Reservation,
+    StateChange,
+};
 pub use latencies::Latencies;

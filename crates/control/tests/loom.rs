@@ -14,6 +14,11 @@ mod caution;
 mod cautious;
 #[path = "loom/circuit.rs"]
 mod circuit;
+#[path = "loom/limiter.rs"]
+mod limiter_model;
+#[allow(dead_code, reason = "only what the models use")]
+#[path = "../src/guard/line.rs"]
+mod line;
 #[allow(dead_code, reason = "only what the models use")]
 #[path = "../src/budget/not_full.rs"]
 mod not_full;

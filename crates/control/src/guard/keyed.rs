@@ -3,8 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::destination_table::{DestinationTable, Entry, find};
+use reattempt_core::ConfigError;
+
+use crate::destination_table::{DestinationTable, Entry, MOST_DESTINATIONS, find};
 use crate::sync::{AtomicU64, Ordering};
+
+/// Checks the bound of a table.
+pub(crate) fn checked_destinations(most: usize) -> Result<usize, ConfigError> {
+    if (1..=MOST_DESTINATIONS).contains(&most) {
+        return Ok(most);
+    }
+    Err(ConfigError::new("max_destinations", most, "a number from 1 to 65536"))
+}
+
+/// The most destinations that `Debug` lists.
+const LISTED: usize = 16;
 
 /// The entries of one guard. Past the bound, destinations share one.
 pub(crate) struct Keyed<E> {
@@ -70,6 +83,24 @@ impl<E: Entry> Keyed<E> {
         let entries = self.table.load();
         let own = entries.iter().map(|place| Arc::clone(&place.entry));
         own.chain([Arc::clone(self.table.others())]).collect()
+    }
+
+    /// Replaces settings, and then lets each entry adopt them, while no newcomer comes in.
+    pub(crate) fn adopt(&self, replace: impl FnOnce(), adopt: impl Fn(&Arc<E>)) {
+        self.table.for_all(replace, adopt);
+    }
+
+    /// Returns what `pick` finds in the entries, by name, and how many more there are. The shared one has no name.
+    pub(crate) fn listed<T>(&self, pick: impl Fn(&E) -> Option<T>) -> (Vec<(Arc<str>, T)>, usize) {
+        let entries = self.table.load();
+        let own = entries.iter().map(|place| (Arc::clone(&place.name), &place.entry));
+        let others = ("".into(), self.table.others());
+        let picked = own.chain([others]).filter_map(|(name, entry)| Some((name, pick(entry)?)));
+        let mut listed: Vec<_> = picked.collect();
+        listed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let more = listed.len().saturating_sub(LISTED);
+        listed.truncate(LISTED);
+        (listed, more)
     }
 
     /// Returns the number of destinations with an entry of their own.

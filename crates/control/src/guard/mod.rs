@@ -3,5 +3,8 @@
 
 mod breaker;
 mod keyed;
+mod line;
+mod rate_limit;
 
 pub use breaker::{BreakerState, BreakerTicket, CircuitBreaker, Counts, StateChange};
+pub use rate_limit::{Limit, RateLimit, RateTicket, Reservation};

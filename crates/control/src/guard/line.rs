@@ -1,0 +1,98 @@
+//! The line of calls that wait for a guard, in the order in which they came.
+//!
+//! The line is plain data behind its guard's lock. Wakers are taken out of it, and woken once the lock is released.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+use std::time::Duration;
+
+/// The bounds on waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Patience {
+    /// The most calls that wait for one destination; 0 if none may.
+    pub(crate) calls: usize,
+    /// The longest wait of one call.
+    pub(crate) time: Duration,
+}
+
+impl Patience {
+    /// No call waits.
+    pub(crate) const NONE: Self = Self { calls: 0, time: Duration::ZERO };
+}
+
+/// A call's place in a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(crate) number: u64,
+    /// The moment at which the call gives up.
+    pub(crate) give_up: Duration,
+}
+
+/// The waiting calls. Each has a note of its guard's.
+#[derive(Debug)]
+pub(crate) struct Line<T> {
+    next: u64,
+    /// By number.
+    waiting: VecDeque<Waiter<T>>,
+}
+
+#[derive(Debug)]
+struct Waiter<T> {
+    number: u64,
+    waker: Option<Waker>,
+    note: T,
+}
+
+impl<T> Line<T> {
+    pub(crate) const fn new() -> Self {
+        Self { next: 0, waiting: VecDeque::new() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Adds a call behind all others, which waits from `now` on.
+    pub(crate) fn push(&mut self, note: T, now: Duration, longest: Duration) -> Turn {
+        let number = self.next;
+        self.next += 1;
+        self.waiting.push_back(Waiter { number, waker: None, note });
+        Turn { number, give_up: now.saturating_add(longest) }
+    }
+
+    /// Returns how many calls are before that one, which has left the line if there is no answer.
+    pub(crate) fn place_of(&self, turn: Turn) -> Option<usize> {
+        self.waiting.binary_search_by_key(&turn.number, |waiter| waiter.number).ok()
+    }
+
+    pub(crate) fn note(&self, place: usize) -> Option<&T> {
+        self.waiting.get(place).map(|waiter| &waiter.note)
+    }
+
+    /// Returns the notes from the last call to the first.
+    pub(crate) fn notes_from_behind(&mut self) -> impl Iterator<Item = &mut T> {
+        self.waiting.iter_mut().rev().map(|waiter| &mut waiter.note)
+    }
+
+    pub(crate) fn set_waker(&mut self, place: usize, waker: &Waker) {
+        if let Some(waiter) = self.waiting.get_mut(place) {
+            match &mut waiter.waker {
+                Some(known) => known.clone_from(waker),
+                none => *none = Some(waker.clone()),
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, place: usize) {
+        self.waiting.remove(place);
+    }
+
+    /// Returns the waker of the first call, so that it looks again when its turn is.
+    pub(crate) fn first(&mut self) -> Option<Waker> {
+        self.waiting.front_mut()?.waker.take()
+    }
+}

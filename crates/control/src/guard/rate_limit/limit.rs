@@ -1,0 +1,146 @@
+//! A rate: tokens for each period of time.
+
+use std::fmt;
+use std::time::Duration;
+
+use reattempt_core::ConfigError;
+
+/// One token, in the millionths that everything here is counted in.
+pub(crate) const TOKEN: u64 = 1_000_000;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// The highest finite rate: a token in each nanosecond.
+const HIGHEST: f64 = 1e9;
+
+/// A rate at which tokens are added.
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt_control::Limit;
+///
+/// assert_eq!(Limit::every(Duration::from_millis(100)), Limit::per_second(10));
+/// assert!(Limit::every(Duration::ZERO).is_infinite());
+/// ```
+#[derive(Clone, Copy)]
+pub struct Limit {
+    /// Millionths of a token for each `period`.
+    millionths: u64,
+    /// Nanoseconds; 0 stands for an infinite rate.
+    period: u64,
+}
+
+impl Limit {
+    /// The rate that allows everything, whatever the burst is.
+    pub const INFINITE: Self = Self { millionths: 0, period: 0 };
+    /// The rate that adds nothing: after the first burst, nothing is allowed.
+    pub const ZERO: Self = Self { millionths: 0, period: SECOND };
+
+    /// Creates a rate of that many tokens for each second.
+    pub const fn per_second(tokens: u32) -> Self {
+        Self { millionths: tokens as u64 * TOKEN, period: SECOND }
+    }
+
+    /// Creates the rate of one token for each interval. An interval of zero stands for an infinite rate.
+    ///
+    /// Intervals beyond 584 years count as that.
+    pub fn every(interval: Duration) -> Self {
+        Self { millionths: TOKEN, period: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX) }
+    }
+
+    /// Creates a rate of that many tokens for each second, to the millionth of a token. Infinity is allowed.
+    ///
+    /// # Errors
+    /// `tokens` is negative or no number, or it is finite and above 10⁹.
+    pub fn of(tokens: f64) -> Result<Self, ConfigError> {
+        if tokens == f64::INFINITY {
+            return Ok(Self::INFINITE);
+        }
+        if !(0.0..=HIGHEST).contains(&tokens) {
+            return Err(ConfigError::new("limit", tokens, "from 0 to 10⁹, or infinite"));
+        }
+        Ok(Self::clamped(tokens))
+    }
+
+    /// Creates a rate of that many tokens for each second, brought into the range of finite rates.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "the product is from 0 to 10¹⁵"
+    )]
+    pub(crate) fn clamped(tokens: f64) -> Self {
+        let millionths = (tokens.clamp(0.0, HIGHEST) * TOKEN as f64).round() as u64;
+        Self { millionths, period: SECOND }
+    }
+
+    /// Creates a rate of so many millionths for that many nanoseconds, which are not 0.
+    pub(crate) const fn ratio(millionths: u64, nanos: u64) -> Self {
+        Self { millionths, period: nanos }
+    }
+
+    /// Returns `true` if the rate allows everything.
+    #[inline]
+    pub const fn is_infinite(self) -> bool {
+        self.period == 0
+    }
+
+    /// Returns the tokens for each second.
+    #[allow(clippy::cast_precision_loss, reason = "the rate as a float is an approximation")]
+    pub fn tokens_per_second(self) -> f64 {
+        if self.is_infinite() {
+            return f64::INFINITY;
+        }
+        self.millionths as f64 / TOKEN as f64 * (SECOND as f64 / self.period as f64)
+    }
+
+    /// Returns the millionths that `elapsed` nanoseconds add, and what is left of the division.
+    ///
+    /// `rest` is what was left of an earlier one at the same rate. An infinite rate adds nothing, for nothing is taken.
+    #[inline]
+    pub(crate) fn minted(self, elapsed: u64, rest: u64) -> (u64, u64) {
+        if self.is_infinite() {
+            return (0, 0);
+        }
+        let exact = elapsed.checked_mul(self.millionths).and_then(|sum| sum.checked_add(rest));
+        match exact {
+            Some(sum) => (sum / self.period, sum % self.period),
+            None => self.minted_over_ages(elapsed, rest),
+        }
+    }
+
+    #[cold]
+    fn minted_over_ages(self, elapsed: u64, rest: u64) -> (u64, u64) {
+        let sum = u128::from(elapsed) * u128::from(self.millionths) + u128::from(rest);
+        let period = u128::from(self.period);
+        let rest = u64::try_from(sum % period).unwrap_or(0);
+        (u64::try_from(sum / period).unwrap_or(u64::MAX), rest)
+    }
+
+    /// Returns the nanoseconds in which `missing` millionths are added, if ever.
+    pub(crate) fn time_for(self, missing: u64, rest: u64) -> Option<u64> {
+        if missing == 0 || self.is_infinite() {
+            return Some(0);
+        }
+        let needed = u128::from(missing) * u128::from(self.period) - u128::from(rest);
+        let millionths = u128::from(self.millionths);
+        (millionths > 0).then(|| u64::try_from(needed.div_ceil(millionths)).ok()).flatten()
+    }
+}
+
+/// Two rates are equal if they add the same in any time.
+impl PartialEq for Limit {
+    fn eq(&self, other: &Self) -> bool {
+        let product = |one: Self, two: Self| u128::from(one.millionths) * u128::from(two.period);
+        self.is_infinite() == other.is_infinite()
+            && product(*self, *other) == product(*other, *self)
+    }
+}
+
+impl Eq for Limit {}
+
+impl fmt::Debug for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/s", self.tokens_per_second())
+    }
+}

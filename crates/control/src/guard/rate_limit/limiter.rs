@@ -1,0 +1,302 @@
+//! One destination's tokens as threads share them, with the line of calls that wait for theirs.
+//!
+//! A call that waits has taken its tokens already. It may go as soon as time has added them, also if calls before it
+//! were not polled, so that a future that nobody polls blocks nothing.
+
+use std::sync::PoisonError;
+use std::task::Waker;
+use std::time::Duration;
+
+use reattempt_core::guard::{Admit, Arrival, GuardKind, Reason, Refused, Resume};
+
+use super::super::line::{Line, Patience, Turn};
+use super::limit::Limit;
+use super::tokens::{Booking, Tokens, Unbookable};
+use crate::sync::{Mutex, MutexGuard};
+
+/// The settings of one destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rule {
+    pub(crate) limit: Limit,
+    /// Millionths.
+    pub(crate) burst: u64,
+    pub(crate) patience: Patience,
+    pub(crate) kind: GuardKind,
+}
+
+pub(crate) struct Limiter(Mutex<State>);
+
+struct State {
+    tokens: Tokens,
+    /// With the position behind each call's tokens.
+    line: Line<u64>,
+    patience: Patience,
+    kind: GuardKind,
+    /// The rate or the burst was set for this destination alone.
+    own: bool,
+    retired: bool,
+}
+
+/// The limiter's note in the ticket of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pass {
+    booking: Booking,
+    /// There while the call waits.
+    turn: Option<Turn>,
+}
+
+/// A look at a limiter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Look {
+    /// Millionths.
+    pub(crate) balance: i64,
+    pub(crate) limit: Limit,
+    pub(crate) burst: u64,
+    pub(crate) waiting: usize,
+    /// The server's answers hold the rate down.
+    pub(crate) follows: bool,
+}
+
+impl Limiter {
+    pub(crate) fn new(rule: Rule) -> Self {
+        Self(Mutex::new(State {
+            tokens: Tokens::new(rule.limit, rule.burst),
+            line: Line::new(),
+            patience: rule.patience,
+            kind: rule.kind,
+            own: false,
+            retired: false,
+        }))
+    }
+
+    /// Takes `cost` millionths if they are there. `None`: the limiter has left the table.
+    #[inline]
+    pub(crate) fn allow(&self, cost: u64, now: Duration) -> Option<bool> {
+        let mut state = self.lock();
+        let now = state.advance(now);
+        (!state.retired).then(|| state.tokens.book(cost, now).is_ok())
+    }
+
+    /// Takes `cost` millionths ahead of time, if they are there at `latest`.
+    pub(crate) fn reserve(
+        &self,
+        cost: u64,
+        now: Duration,
+        latest: Duration,
+    ) -> Option<Result<Booking, Unbookable>> {
+        let mut state = self.lock();
+        state.advance(now);
+        (!state.retired).then(|| state.tokens.book(cost, nanos(latest)))
+    }
+
+    /// Decides about a call that costs as much. `None`: the limiter has left the table.
+    #[inline]
+    pub(crate) fn admit(&self, cost: u64, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
+        let mut state = self.lock();
+        let now = state.advance(arrival.now);
+        if state.retired {
+            return None;
+        }
+        let latest = state.latest(arrival);
+        Some(match state.tokens.book(cost, latest.max(now)) {
+            Ok(booking) if booking.at <= now => Admit::Admitted(Pass { booking, turn: None }),
+            Ok(booking) => {
+                let longest = state.patience.time;
+                let turn = Some(state.line.push(booking.end, arrival.now, longest));
+                Admit::Waiting(Pass { booking, turn })
+            }
+            Err(unbookable) => Admit::Refused(state.refusal(unbookable, arrival)),
+        })
+    }
+
+    /// Returns the decision that [`admit`](Self::admit) would make.
+    pub(crate) fn check(&self, cost: u64, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        let mut state = self.lock();
+        let now = state.advance(arrival.now);
+        let latest = state.latest(arrival).max(now);
+        let mut copy = state.tokens;
+        copy.book(cost, latest).map(drop).map_err(|unbookable| state.refusal(unbookable, arrival))
+    }
+
+    /// Decides about a call that waits.
+    pub(crate) fn resume(&self, pass: &mut Pass, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        let Some(turn) = pass.turn else { return Resume::Admitted };
+        let mut state = self.lock();
+        let now = state.advance(arrival.now);
+        let place = state.line.place_of(turn);
+        let end = place.and_then(|place| state.line.note(place)).copied();
+        let (Some(place), Some(end)) = (place, end) else { return Resume::Admitted };
+        let due = state.tokens.due_for(end);
+        let next = if due.is_some_and(|due| due <= now) {
+            Resume::Admitted
+        } else {
+            let latest = arrival.latest.map_or(u64::MAX, |latest| nanos(latest).saturating_sub(1));
+            match due.filter(|due| *due <= latest.min(nanos(turn.give_up))) {
+                Some(due) => {
+                    state.line.set_waker(place, waker);
+                    return Resume::Waiting { until: Some(Duration::from_nanos(due)) };
+                }
+                None => {
+                    let after = state.tokens.taken_after(end);
+                    state.give_back(after, pass.booking.cost);
+                    Resume::Refused(state.refusal(Unbookable::TooLate(due), arrival))
+                }
+            }
+        };
+        pass.turn = None;
+        state.leave(place).wake(state);
+        next
+    }
+
+    /// Returns what the call has taken: it is not sent.
+    pub(crate) fn unsent(&self, pass: &Pass, now: Duration) {
+        let mut state = self.lock();
+        state.advance(now);
+        let place = pass.turn.and_then(|turn| state.line.place_of(turn));
+        let end = place.and_then(|place| state.line.note(place)).copied();
+        // Whatever waits now is behind a call that waits no longer.
+        let after = end.map_or(u64::MAX, |end| state.tokens.taken_after(end));
+        state.give_back(after, pass.booking.cost);
+        let first = match place {
+            Some(place) => state.leave(place),
+            None => First(state.line.first()),
+        };
+        first.wake(state);
+    }
+
+    /// Returns the tokens of a booking that no later one is built upon.
+    pub(crate) fn cancel(&self, booking: &Booking, now: Duration) {
+        let mut state = self.lock();
+        state.advance(now);
+        let amount = state.tokens.cancellable(booking);
+        let after = state.tokens.taken_after(booking.end);
+        state.give_back(after, amount);
+        First(state.line.first()).wake(state);
+    }
+
+    /// Changes the tokens from now on. A rate or burst that is changed is this destination's own.
+    ///
+    /// Returns the waker of the first call that waits. `None`: the limiter has left the table.
+    pub(crate) fn change(
+        &self,
+        now: Duration,
+        change: impl FnOnce(&mut Tokens),
+    ) -> Option<Option<Waker>> {
+        let mut state = self.lock();
+        state.advance(now);
+        if state.retired {
+            return None;
+        }
+        let before = (state.tokens.limit, state.tokens.burst);
+        change(&mut state.tokens);
+        state.own |= before != (state.tokens.limit, state.tokens.burst);
+        Some(state.line.first())
+    }
+
+    /// Adopts new settings. A rate or burst of its own stays.
+    pub(crate) fn adopt(&self, rule: &Rule) {
+        let mut state = self.lock();
+        state.patience = rule.patience;
+        if !state.own {
+            state.tokens.set(rule.limit, rule.burst);
+        }
+        First(state.line.first()).wake(state);
+    }
+
+    /// Retires the limiter if a new one would behave the same. Returns `true` if it did.
+    pub(crate) fn retire(&self, now: Duration) -> bool {
+        let mut state = self.lock();
+        state.advance(now);
+        state.retired = !state.own && state.line.is_empty() && state.tokens.is_initial();
+        state.retired
+    }
+
+    /// Looks at the limiter at `now`, or as the last call left it.
+    pub(crate) fn look(&self, now: Option<Duration>) -> Look {
+        let state = self.lock();
+        let mut tokens = state.tokens;
+        tokens.advance(now.map_or(0, nanos));
+        Look {
+            balance: tokens.balance(),
+            limit: tokens.limit,
+            burst: tokens.burst,
+            waiting: state.line.len(),
+            follows: tokens.followed.is_some(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The waker of the call that is now the first.
+struct First(Option<Waker>);
+
+impl First {
+    /// Releases the lock, and wakes that call.
+    fn wake(self, state: MutexGuard<'_, State>) {
+        drop(state);
+        self.0.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl State {
+    /// Adds what time has added. Returns the latest moment seen.
+    #[inline]
+    fn advance(&mut self, now: Duration) -> u64 {
+        self.tokens.advance(nanos(now));
+        self.tokens.now()
+    }
+
+    /// Returns the moment up to which that call may wait; 0 if it may not.
+    #[inline]
+    fn latest(&self, arrival: &Arrival<'_>) -> u64 {
+        if !arrival.patient || self.line.len() >= self.patience.calls {
+            return 0;
+        }
+        let longest = nanos(arrival.now.saturating_add(self.patience.time));
+        arrival.latest.map_or(longest, |latest| longest.min(nanos(latest).saturating_sub(1)))
+    }
+
+    #[cold]
+    fn refusal(&self, unbookable: Unbookable, arrival: &Arrival<'_>) -> Refused {
+        let Unbookable::TooLate(due) = unbookable else {
+            return Refused::new(self.kind, Reason::TooLarge);
+        };
+        let reason = if !arrival.patient || self.patience.calls == 0 {
+            Reason::RateExceeded
+        } else if self.line.len() >= self.patience.calls {
+            Reason::Full
+        } else {
+            Reason::WaitTooLong
+        };
+        let refused = Refused::new(self.kind, reason);
+        due.map_or(refused, |due| {
+            refused.after(Duration::from_nanos(due).saturating_sub(arrival.now))
+        })
+    }
+
+    /// Gives tokens back. Calls that wait, and have fewer than `after` tokens behind their own, move up.
+    fn give_back(&mut self, after: u64, amount: u64) {
+        for own in self.line.notes_from_behind() {
+            if self.tokens.taken_after(*own) >= after {
+                break;
+            }
+            *own = own.wrapping_sub(amount);
+        }
+        self.tokens.give_back(amount);
+    }
+
+    /// Removes a call from the line.
+    fn leave(&mut self, place: usize) -> First {
+        self.line.remove(place);
+        First(if place == 0 { self.line.first() } else { None })
+    }
+}
+
+/// Returns the nanoseconds of a moment: those beyond 584 years are one moment.
+#[inline]
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,263 @@
+//! The rate limit: tokens for each destination, taken at once, ahead of time, or by calls that wait in line.
+//!
+//! | file | its part |
+//! |---|---|
+//! | `limit` | a rate, as a ratio of integers |
+//! | `tokens` | the bucket of one destination, over plain values |
+//! | `limiter` | the bucket as threads share it, with its line of waiting calls |
+//! | `reservation` | tokens that were taken ahead of time |
+//! | `settings` | the setters |
+
+mod limit;
+pub(super) mod limiter;
+mod reservation;
+mod settings;
+pub(super) mod tokens;
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused, Resume};
+
+use super::keyed::Keyed;
+use crate::destination_table::Entry;
+use limiter::{Limiter, Look, Pass};
+use settings::Rules;
+use tokens::Booking;
+
+pub use limit::Limit;
+pub(super) use limit::TOKEN;
+pub use reservation::Reservation;
+
+/// A rate limit for each destination, with the operations of Go's x/time/rate.
+///
+/// A bucket of `burst` tokens starts full, and time adds `limit` tokens for each second. A call takes one. All
+/// numbers are integers (millionths of a token, nanoseconds), so no rate drifts.
+///
+/// # What goes wrong without it, and with it
+///
+/// *Without a limit*, a client that has more work than its quota finds that out by refusals, each of which costs
+/// the server work and the caller a round trip.
+///
+/// *A count for each window* admits twice the burst at a window's edge. *A clock that goes back* mints tokens where the
+/// elapsed time is not checked. *A waiter that is dropped* keeps its tokens where it only stops to wait. *A limit for each
+/// clone* multiplies the rate. Here a bucket refills steadily, time never goes back, a dropped call returns its
+/// tokens in the step that removes it, and clones share their state.
+///
+/// # As a guard
+///
+/// | mode | a call without a token |
+/// |---|---|
+/// | wait, the default | waits in line for at most 30 s, with at most 1024 others ([`queue`](Self::queue)) |
+/// | refuse ([`no_queue`](Self::no_queue)) | is refused, with the time after which there is one |
+/// | follow the server ([`follow`](Self::follow)) | as above, at a rate that the server's answers lower |
+///
+/// - A call whose wait could not end before its deadline is refused at once, and so is each call at a burst of 0.
+/// - Calls that wait go in the order in which they came; one that is not polled blocks no other.
+/// - A change of the rate moves the calls that wait. A [`Reservation`] keeps its moment.
+/// - A call that is admitted and not sent returns its token.
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt_control::{Limit, RateLimit};
+///
+/// let limit = RateLimit::new(Limit::per_second(10), 2);
+/// let now = Duration::from_secs(100);
+/// assert!(limit.allow("a.example", now) && limit.allow("a.example", now));
+/// assert!(!limit.allow("a.example", now));
+/// assert!(limit.allow("b.example", now), "another destination");
+/// let reservation = limit.reserve("a.example", now);
+/// assert_eq!(reservation.delay(now), Duration::from_millis(100));
+/// ```
+#[derive(Clone)]
+#[must_use = "a setter returns a new limit"]
+pub struct RateLimit {
+    rules: Arc<ArcSwap<Rules>>,
+    limiters: Arc<Keyed<Limiter>>,
+}
+
+/// The proof that a rate limit admitted a call or has it in line.
+pub struct RateTicket {
+    limiter: Arc<Limiter>,
+    pass: Pass,
+}
+
+impl RateLimit {
+    /// Takes a token if there is one.
+    #[inline]
+    pub fn allow(&self, destination: &str, now: Duration) -> bool {
+        self.allow_n(destination, 1, now)
+    }
+
+    /// Takes `n` tokens if there are as many.
+    #[inline]
+    pub fn allow_n(&self, destination: &str, n: u32, now: Duration) -> bool {
+        let allowed = self.with(destination, now, |limiter| limiter.allow(cost(n), now));
+        allowed.unwrap_or(false)
+    }
+
+    /// Takes a token, ahead of time if there is none. The caller must wait for the reservation's delay.
+    pub fn reserve(&self, destination: &str, now: Duration) -> Reservation {
+        self.reserve_n(destination, 1, now)
+    }
+
+    /// Takes `n` tokens, ahead of time if there are fewer.
+    pub fn reserve_n(&self, destination: &str, n: u32, now: Duration) -> Reservation {
+        self.reserve_until(destination, n, now, Duration::MAX)
+    }
+
+    /// Takes `n` tokens if they are there at `latest` (the deadline of x/time/rate's `WaitN`).
+    pub fn reserve_until(
+        &self,
+        destination: &str,
+        n: u32,
+        now: Duration,
+        latest: Duration,
+    ) -> Reservation {
+        let granted = self.with(destination, now, |limiter| {
+            let booked = limiter.reserve(cost(n), now, latest)?;
+            Some(booked.ok().map(|booking: Booking| (Arc::clone(limiter), booking)))
+        });
+        Reservation { granted: granted.flatten() }
+    }
+
+    /// Returns the tokens that `destination` has at `now`; below 0 if some were taken ahead of time.
+    #[allow(clippy::cast_precision_loss, reason = "the tokens as a float are an approximation")]
+    pub fn tokens(&self, destination: &str, now: Duration) -> f64 {
+        self.look(destination, Some(now)).balance as f64 / TOKEN as f64
+    }
+
+    /// Returns the rate of `destination`.
+    pub fn limit(&self, destination: &str) -> Limit {
+        self.look(destination, None).limit
+    }
+
+    /// Returns the burst of `destination`.
+    pub fn burst(&self, destination: &str) -> u32 {
+        u32::try_from(self.look(destination, None).burst / TOKEN).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the calls that wait for `destination`.
+    pub fn waiting(&self, destination: &str) -> usize {
+        self.look(destination, None).waiting
+    }
+
+    /// Sets the rate of `destination` from `now` on. It then keeps a rate of its own.
+    pub fn set_limit(&self, destination: &str, limit: Limit, now: Duration) {
+        self.change(destination, now, |tokens| tokens.set(limit, tokens.burst));
+    }
+
+    /// Sets the burst of `destination` from `now` on. It then keeps a burst of its own.
+    pub fn set_burst(&self, destination: &str, burst: u32, now: Duration) {
+        self.change(destination, now, |tokens| tokens.set(tokens.limit, cost(burst)));
+    }
+
+    /// Follows an answer of the server: its `RateLimit` or `x-ratelimit` fields have this many calls left, until `reset` from `now`.
+    ///
+    /// If the calls left would be used up before the reset, the rate is lowered until then: one call may go at once, the
+    /// others are spread over the time. No call goes if none is left. The rate is never raised. The latest answer holds.
+    ///
+    /// A reset of zero has no effect. One beyond [`longest_reset`](Self::longest_reset) counts as that.
+    pub fn follow(&self, destination: &str, remaining: u32, reset: Duration, now: Duration) {
+        let reset = reset.min(self.rules.load().longest_reset);
+        self.change(destination, now, |tokens| {
+            let until = tokens.now().saturating_add(limiter::nanos(reset));
+            tokens.follow(cost(remaining), until);
+        });
+    }
+
+    /// Adopts the settings of another limit and keeps the state; only `max_destinations` stays as it is.
+    ///
+    /// A destination with a rate or burst of its own keeps both. The time since a destination's last call is paid at the new rate.
+    pub fn replace_settings(&self, with: &Self) {
+        let max_destinations = self.rules.load().max_destinations;
+        let rules = Arc::new(Rules { max_destinations, ..**with.rules.load() });
+        let replace = || self.rules.store(Arc::clone(&rules));
+        self.limiters.adopt(replace, |limiter| limiter.adopt(&rules.rule));
+    }
+
+    fn change(&self, destination: &str, now: Duration, change: impl Fn(&mut tokens::Tokens)) {
+        let first = self.with(destination, now, |limiter| limiter.change(now, &change));
+        first.flatten().into_iter().for_each(Waker::wake);
+    }
+
+    fn look(&self, destination: &str, now: Option<Duration>) -> Look {
+        match self.limiters.get(destination) {
+            Some(limiter) => limiter.look(now),
+            None => Limiter::new(self.rules.load().rule).look(now),
+        }
+    }
+
+    #[inline]
+    fn with<R>(
+        &self,
+        destination: &str,
+        now: Duration,
+        act: impl Fn(&Arc<Limiter>) -> Option<R>,
+    ) -> Option<R> {
+        let create = |_: &Arc<str>| Limiter::new(self.rules.load().rule);
+        self.limiters.with(destination, now, create, act)
+    }
+}
+
+/// Returns the cost of `n` tokens in millionths.
+#[inline]
+fn cost(n: u32) -> u64 {
+    u64::from(n) * TOKEN
+}
+
+impl Entry for Limiter {
+    fn retire(&self, now: Duration) -> bool {
+        self.retire(now)
+    }
+}
+
+impl Guard for RateLimit {
+    type Ticket = RateTicket;
+
+    #[inline]
+    fn admit(&self, arrival: &Arrival<'_>) -> Admit<RateTicket> {
+        let admitted = self.with(arrival.destination, arrival.now, |limiter| {
+            let ticket = |pass| RateTicket { limiter: Arc::clone(limiter), pass };
+            Some(match limiter.admit(TOKEN, arrival)? {
+                Admit::Admitted(pass) => Admit::Admitted(ticket(pass)),
+                Admit::Waiting(pass) => Admit::Waiting(ticket(pass)),
+                Admit::Refused(refused) => Admit::Refused(refused),
+            })
+        });
+        // Behind the table's lock no entry is retired, so there is always an answer.
+        admitted.unwrap_or(Admit::Refused(Refused::new(GuardKind::RateLimit, Reason::Full)))
+    }
+
+    fn end(&self, ticket: RateTicket, end: &End, now: Duration) -> Option<RateTicket> {
+        if *end == End::Unsent {
+            ticket.limiter.unsent(&ticket.pass, now);
+        }
+        None
+    }
+
+    fn resume(&self, ticket: &mut RateTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        ticket.limiter.resume(&mut ticket.pass, arrival, waker)
+    }
+
+    /// The token is kept.
+    fn renew(&self, ticket: RateTicket, _: &Arrival<'_>) -> Result<RateTicket, Refused> {
+        Ok(ticket)
+    }
+
+    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        match self.limiters.get(arrival.destination) {
+            Some(limiter) => limiter.check(TOKEN, arrival),
+            None => Limiter::new(self.rules.load().rule).check(TOKEN, arrival),
+        }
+    }
+}
+
+impl fmt::Debug for RateTicket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateTicket").field("pass", &self.pass).finish_non_exhaustive()
+    }
+}

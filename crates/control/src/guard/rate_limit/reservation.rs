@@ -1,0 +1,49 @@
+//! Tokens that were taken ahead of time.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::limiter::Limiter;
+use super::tokens::Booking;
+
+/// The answer to a caller that took tokens ahead of time, as `Reservation` of x/time/rate.
+///
+/// It keeps its moment when rate or burst change. Dropping it returns nothing; [`cancel`](Self::cancel) does.
+#[must_use = "a reservation has taken tokens, whether or not they are used"]
+pub struct Reservation {
+    /// There if the tokens were granted.
+    pub(super) granted: Option<(Arc<Limiter>, Booking)>,
+}
+
+impl Reservation {
+    /// Returns `true` if the tokens were granted. If not, they exceed the burst, or no time adds them.
+    pub fn ok(&self) -> bool {
+        self.granted.is_some()
+    }
+
+    /// Returns the time from `now` until the tokens may be used; [`Duration::MAX`] if they were not granted.
+    pub fn delay(&self, now: Duration) -> Duration {
+        match &self.granted {
+            Some((_, booking)) => Duration::from_nanos(booking.at).saturating_sub(now),
+            None => Duration::MAX,
+        }
+    }
+
+    /// Returns the tokens that no later reservation is built upon.
+    ///
+    /// It has no effect if their moment has passed. A second call has none either.
+    pub fn cancel(&mut self, now: Duration) {
+        if let Some((limiter, booking)) = &mut self.granted {
+            limiter.cancel(booking, now);
+            booking.cost = 0;
+        }
+    }
+}
+
+impl fmt::Debug for Reservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.granted.as_ref().map(|(_, booking)| Duration::from_nanos(booking.at));
+        f.debug_struct("Reservation").field("ok", &self.ok()).field("at", &at).finish()
+    }
+}

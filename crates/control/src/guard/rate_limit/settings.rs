@@ -1,0 +1,98 @@
+//! The constructor and setters of a rate limit, and its `Debug`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use reattempt_core::ConfigError;
+use reattempt_core::guard::GuardKind;
+
+use super::limiter::{Limiter, Rule};
+use super::{Limit, RateLimit, TOKEN, cost};
+use crate::destination_table::MAX_DESTINATIONS;
+use crate::guard::keyed::{Keyed, checked_destinations};
+use crate::guard::line::Patience;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    pub(super) rule: Rule,
+    pub(super) longest_reset: Duration,
+    pub(super) max_destinations: Option<usize>,
+}
+
+/// A setter returns a new limit, whose state is its own.
+impl RateLimit {
+    /// Creates a limit of that rate and burst. A burst of 0 allows nothing, unless the rate is infinite.
+    pub fn new(limit: Limit, burst: u32) -> Self {
+        let patience = Patience { calls: 1024, time: Duration::from_secs(30) };
+        let kind = GuardKind::RateLimit;
+        let rule = Rule { limit, burst: cost(burst), patience, kind };
+        let max_destinations = Some(MAX_DESTINATIONS);
+        Self::build(Rules { rule, longest_reset: HOUR, max_destinations })
+    }
+
+    /// Sets how many calls may wait for one destination, and for how long. Default: 1024 for 30 s, the default limit of a
+    /// call's elapsed time.
+    pub fn queue(self, calls: usize, time: Duration) -> Self {
+        self.set(|rules| rules.rule.patience = Patience { calls, time })
+    }
+
+    /// Refuses calls for which there is no token, instead of making them wait.
+    pub fn no_queue(self) -> Self {
+        self.set(|rules| rules.rule.patience = Patience::NONE)
+    }
+
+    /// Sets the longest reset that is [followed](Self::follow). Default: 1 h, so that a moment read as a time span does not
+    /// stop all calls for decades.
+    pub fn longest_reset(self, longest: Duration) -> Self {
+        self.set(|rules| rules.longest_reset = longest)
+    }
+
+    /// Sets the most destinations with a limit of their own. Default: 1024, some hundred kilobytes.
+    ///
+    /// # Errors
+    /// `most` is not from 1 to 65536.
+    pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
+        let most = checked_destinations(most)?;
+        Ok(self.set(|rules| rules.max_destinations = Some(most)))
+    }
+
+    /// Keeps one state for all destinations: for a quota of the whole client.
+    pub fn shared(self) -> Self {
+        self.set(|rules| rules.max_destinations = None)
+    }
+
+    fn set(&self, change: impl FnOnce(&mut Rules)) -> Self {
+        let mut rules = **self.rules.load();
+        change(&mut rules);
+        Self::build(rules)
+    }
+
+    fn build(rules: Rules) -> Self {
+        let others = Limiter::new(rules.rule);
+        let limiters = Arc::new(Keyed::new(rules.max_destinations, others));
+        Self { rules: Arc::new(ArcSwap::from_pointee(rules)), limiters }
+    }
+}
+
+/// The settings, and the destinations that calls wait for or whose server holds the rate down.
+impl fmt::Debug for RateLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rules = self.rules.load();
+        let (held, more) = self.limiters.listed(|limiter| {
+            let look = limiter.look(None);
+            (look.waiting > 0 || look.follows).then_some(look)
+        });
+        f.debug_struct("RateLimit")
+            .field("limit", &rules.rule.limit)
+            .field("burst", &(rules.rule.burst / TOKEN))
+            .field("queue", &rules.rule.patience)
+            .field("destinations", &self.limiters.len())
+            .field("held", &held)
+            .field("more", &more)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,149 @@
+//! Failures of other libraries, and bad input.
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+use reattempt_control::{Limit, RateLimit};
+use reattempt_core::guard::{Admit, Arrival, End, Guard, Reason};
+
+use super::ten;
+use crate::guards::{HOST, NOW, SECOND, admit, at, reason, wait};
+
+// G-12, trap 21: a moment before the latest one seen mints nothing.
+#[test]
+fn time_that_goes_back_mints_nothing() {
+    let limit = ten(1);
+    assert!(limit.allow(HOST, NOW));
+    for _ in 0..3 {
+        assert!(!limit.allow(HOST, Duration::ZERO));
+        assert!(!limit.allow(HOST, NOW));
+        assert!(!limit.allow(HOST, at(99)));
+    }
+    assert!(limit.allow(HOST, at(100)));
+    assert!(!limit.allow(HOST, at(100)), "time stands still");
+    assert_eq!(limit.reserve(HOST, Duration::ZERO).delay(at(100)), SECOND / 10);
+}
+
+// G-13: no window of a second has more than the burst and what a second adds.
+#[test]
+fn no_double_burst_at_a_windows_edge() {
+    let limit = ten(10);
+    let mut allowed = Vec::new();
+    // An idle start, then as many as possible around the edge of each second.
+    for millis in 900..5000 {
+        while limit.allow(HOST, at(millis)) {
+            allowed.push(millis);
+        }
+    }
+    let most = allowed
+        .iter()
+        .map(|from| allowed.iter().filter(|millis| (*from..from + 1000).contains(*millis)).count());
+    assert_eq!(most.max(), Some(10 + 9));
+    let half_a_second = allowed.iter().filter(|millis| (900..1100).contains(*millis)).count();
+    assert_eq!(half_a_second, 10 + 1);
+}
+
+// G-9: clones share the limit; setters and other destinations do not.
+#[test]
+fn clones_share_and_destinations_do_not() {
+    let limit = ten(1);
+    assert!(limit.clone().allow(HOST, NOW));
+    assert!(!limit.clone().allow(HOST, NOW));
+    assert!(limit.allow("https://other.example", NOW));
+    let shared = ten(1).shared();
+    assert!(shared.allow(HOST, NOW));
+    assert!(!shared.allow("https://other.example", NOW), "by choice");
+}
+
+// G-19: new settings, the same tokens.
+#[test]
+fn state_survives_replaced_settings() {
+    let limit = ten(3);
+    assert!(limit.allow_n(HOST, 2, NOW) && limit.allow("b", NOW));
+    limit.set_limit("b", Limit::per_second(7), NOW);
+    limit.replace_settings(&RateLimit::new(Limit::per_second(1), 2).no_queue());
+    assert_eq!(limit.tokens(HOST, NOW), 1.0);
+    assert_eq!(limit.tokens(HOST, NOW + SECOND / 2), 1.5);
+    assert_eq!(limit.limit("b"), Limit::per_second(7), "its own");
+    assert_eq!(limit.tokens("newcomer", NOW), 2.0);
+    admit(&limit, NOW).unwrap();
+    let arrival = Arrival::new(HOST, NOW);
+    assert_eq!(reason(limit.check(&arrival)), Reason::RateExceeded, "no queue");
+}
+
+// G-20: destinations past the bound take no memory (the same holds for a million); one that is not full stays.
+#[test]
+fn destinations_stay_within_the_bound() {
+    let limit = ten(1).max_destinations(8).unwrap();
+    assert!(limit.allow(HOST, NOW));
+    let allowed = (0..100_000_u32)
+        .filter(|number| {
+            limit.allow(&format!("host-{number}"), NOW + Duration::from_nanos(u64::from(*number)))
+        })
+        .count();
+    assert_eq!(allowed, 7 + 1, "the others share one");
+    assert!(format!("{limit:?}").contains("destinations: 8"));
+    assert!(!limit.allow(HOST, at(99)));
+    assert!(limit.allow("newcomer", at(2000)), "full ones have left");
+}
+
+// G-5: a waker that uses the limit at once.
+#[test]
+fn a_waker_may_use_the_limit() {
+    struct Asking(OnceLock<RateLimit>, Mutex<Vec<f64>>);
+    impl Wake for Asking {
+        fn wake(self: Arc<Self>) {
+            let limit = self.0.get().unwrap();
+            self.1.lock().unwrap().push(limit.tokens(HOST, NOW));
+            assert!(!limit.allow(HOST, NOW));
+        }
+    }
+    let limit = ten(1);
+    let asking = Arc::new(Asking(OnceLock::from(limit.clone()), Mutex::default()));
+    admit(&limit, NOW).unwrap();
+    let first = wait(&limit, NOW);
+    let Admit::Waiting(mut ticket) = limit.admit(&Arrival::new(HOST, NOW)) else {
+        panic!("not in line")
+    };
+    let waker = Waker::from(Arc::clone(&asking));
+    limit.resume(&mut ticket, &Arrival::new(HOST, NOW), &waker);
+    first.cancel(NOW);
+    assert_eq!(*asking.1.lock().unwrap(), [-1.0]);
+    limit.resume(&mut ticket, &Arrival::new(HOST, NOW), &waker);
+    limit.set_burst(HOST, 2, NOW);
+    limit.resume(&mut ticket, &Arrival::new(HOST, NOW), &waker);
+    limit.replace_settings(&ten(1));
+    assert_eq!(asking.1.lock().unwrap().len(), 3);
+    assert!(limit.end(ticket, &End::Unsent, NOW).is_none());
+}
+
+#[test]
+fn rates_outside_their_range() {
+    for rate in [f64::NAN, -0.1, f64::NEG_INFINITY, 1e10] {
+        assert_eq!(Limit::of(rate).unwrap_err().field(), "limit");
+    }
+    assert!(Limit::of(f64::INFINITY).unwrap().is_infinite());
+    assert_eq!(Limit::of(0.0).unwrap(), Limit::ZERO);
+    for most in [0, 65_537] {
+        assert_eq!(ten(1).max_destinations(most).unwrap_err().field(), "max_destinations");
+    }
+    assert_eq!(reason(admit(&ten(0), NOW)), Reason::TooLarge);
+}
+
+#[test]
+fn extreme_rates_and_times() {
+    let ages = RateLimit::new(Limit::every(Duration::MAX), u32::MAX);
+    assert!(ages.allow_n(HOST, u32::MAX, NOW));
+    assert!(!ages.allow(HOST, Duration::MAX));
+    let fast = RateLimit::new(Limit::per_second(u32::MAX), u32::MAX);
+    assert!(fast.allow_n(HOST, u32::MAX, NOW));
+    assert!(fast.allow_n(HOST, u32::MAX, Duration::MAX));
+    let slow = RateLimit::new(Limit::per_second(1), u32::MAX);
+    assert!(slow.allow_n(HOST, u32::MAX, NOW));
+    let granted = (0..10_000).filter(|_| slow.reserve_n(HOST, u32::MAX, NOW).ok()).count();
+    assert_eq!(granted, 4, "then the moment is beyond 584 years");
+    let patient = ten(1).queue(usize::MAX, Duration::MAX);
+    admit(&patient, NOW).unwrap();
+    wait(&patient, NOW).admitted(Duration::MAX);
+}

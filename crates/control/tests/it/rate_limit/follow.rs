@@ -1,0 +1,74 @@
+//! Following the server's answers.
+
+use std::time::Duration;
+
+use reattempt_control::{Limit, RateLimit};
+use reattempt_core::guard::Resume;
+
+use super::ten;
+use crate::guards::{HOST, NOW, SECOND, admit, at, wait, waits_until};
+
+/// The calls that are allowed up to that second, asking each 10 ms.
+fn calls(limit: &RateLimit, seconds: std::ops::Range<u64>) -> usize {
+    (seconds.start * 100..seconds.end * 100).filter(|step| limit.allow(HOST, at(step * 10))).count()
+}
+
+#[test]
+fn what_is_left_lasts_until_the_reset() {
+    let limit = ten(5);
+    limit.follow(HOST, 6, SECOND * 10, NOW);
+    assert_eq!(calls(&limit, 0..5), 3, "one at once, the others spread");
+    assert_eq!(calls(&limit, 5..10), 2);
+    assert_eq!(calls(&limit, 10..11), 1 + 9, "the last one, and then the own rate");
+}
+
+#[test]
+fn nothing_left_stops_until_the_reset() {
+    let limit = ten(5);
+    limit.follow(HOST, 0, SECOND * 2, NOW);
+    let mut waiting = wait(&limit, NOW);
+    assert_eq!(waiting.poll(NOW), waits_until(at(2100)));
+    assert_eq!(waiting.poll(at(2099)), waits_until(at(2100)));
+    assert_eq!(waiting.poll(at(2100)), Resume::Admitted);
+}
+
+#[test]
+fn plenty_left_changes_nothing() {
+    let limit = ten(5);
+    limit.follow(HOST, 25, SECOND * 2, NOW);
+    assert_eq!(limit.tokens(HOST, NOW), 5.0);
+    limit.follow(HOST, 24, SECOND * 2, NOW);
+    assert_eq!(limit.tokens(HOST, NOW), 1.0);
+}
+
+#[test]
+fn the_latest_answer_holds() {
+    let limit = ten(5);
+    limit.follow(HOST, 0, SECOND * 10, NOW);
+    assert!(admit(&limit, at(1)).is_err());
+    limit.follow(HOST, 1000, SECOND * 10, at(100));
+    assert!(admit(&limit, at(200)).is_ok());
+    limit.follow(HOST, 0, Duration::ZERO, at(300));
+    assert!(admit(&limit, at(300)).is_ok(), "a reset that has passed");
+}
+
+#[test]
+fn an_infinite_rate_follows_too() {
+    let limit = RateLimit::new(Limit::INFINITE, 0);
+    limit.follow(HOST, 11, SECOND * 10, NOW);
+    assert_eq!(calls(&limit, 0..10), 11 - 1, "the last one comes with the reset");
+    assert_eq!(calls(&limit, 10..11), 100);
+}
+
+// Trap 19: an epoch time read as seconds stops calls for an hour, not for decades.
+#[test]
+fn a_reset_in_decades_is_cut_short() {
+    let limit = ten(5);
+    limit.follow(HOST, 0, SECOND * 1_700_000_000, NOW);
+    assert!(!limit.allow(HOST, NOW + SECOND * 3600));
+    assert!(limit.allow(HOST, NOW + SECOND * 3601));
+    let patient = ten(5).longest_reset(Duration::MAX);
+    patient.follow(HOST, 0, Duration::MAX, NOW);
+    assert!(!patient.allow(HOST, NOW + SECOND * 3_000_000_000));
+    assert!(format!("{patient:?}").contains("follows: true"));
+}

@@ -1,0 +1,144 @@
+//! The guard: calls that wait in line.
+
+use reattempt_control::{Limit, RateLimit};
+use reattempt_core::guard::{Arrival, End, Guard, GuardKind, Reason, Resume};
+
+use super::ten;
+use crate::guards::{HOST, NOW, SECOND, admit, at, reason, wait, wait_until, waits_until};
+
+#[test]
+fn calls_wait_in_order() {
+    let limit = ten(1);
+    admit(&limit, NOW).unwrap();
+    let (mut first, mut second) = (wait(&limit, NOW), wait(&limit, NOW));
+    assert_eq!(second.poll(NOW), waits_until(at(200)));
+    assert_eq!(first.poll(NOW), waits_until(at(100)));
+    assert_eq!(second.poll(at(100)), waits_until(at(200)), "the token is the first one's");
+    assert_eq!(first.poll(at(100)), Resume::Admitted);
+    assert_eq!(second.waker.woken(), 1, "it is the first in line now");
+    assert_eq!(second.poll(at(200)), Resume::Admitted);
+    assert_eq!(limit.waiting(HOST), 0);
+}
+
+#[test]
+fn a_call_that_is_not_polled_blocks_none() {
+    let limit = ten(1);
+    admit(&limit, NOW).unwrap();
+    let (first, mut second) = (wait(&limit, NOW), wait(&limit, NOW));
+    assert_eq!(second.poll(at(200)), Resume::Admitted);
+    assert_eq!(reason(admit(&limit, at(200))), Reason::RateExceeded, "its token is kept for it");
+    first.admitted(at(200));
+}
+
+#[test]
+fn newcomers_do_not_overtake() {
+    let limit = ten(1);
+    admit(&limit, NOW).unwrap();
+    let first = wait(&limit, NOW);
+    assert!(!limit.allow(HOST, at(100)));
+    let refused = admit(&limit, at(100)).unwrap_err();
+    assert_eq!((refused.guard(), refused.wait()), (GuardKind::RateLimit, Some(SECOND / 10)));
+    first.admitted(at(100));
+}
+
+// G-14: a dropped call returns its token in the step that removes it, and the calls behind it move up.
+#[test]
+fn a_dropped_call_returns_its_token() {
+    let limit = ten(1);
+    admit(&limit, NOW).unwrap();
+    let (first, mut second) = (wait(&limit, NOW), wait(&limit, NOW));
+    assert_eq!(second.poll(NOW), waits_until(at(200)));
+    first.cancel(NOW);
+    assert_eq!(second.waker.woken(), 1);
+    assert_eq!(second.poll(NOW), waits_until(at(100)));
+    second.cancel(NOW);
+    assert_eq!(limit.tokens(HOST, NOW), 0.0);
+    assert!(limit.allow(HOST, at(100)));
+}
+
+#[test]
+fn those_before_a_dropped_call_stay() {
+    let limit = ten(1);
+    admit(&limit, NOW).unwrap();
+    let (mut first, second, mut third) = (wait(&limit, NOW), wait(&limit, NOW), wait(&limit, NOW));
+    second.cancel(NOW);
+    assert_eq!(first.poll(NOW), waits_until(at(100)));
+    assert_eq!(third.poll(NOW), waits_until(at(200)));
+    assert_eq!(first.poll(at(99)), waits_until(at(100)));
+    first.admitted(at(100));
+    third.admitted(at(200));
+    assert_eq!(limit.tokens(HOST, at(200)), 0.0);
+}
+
+#[test]
+fn an_unsent_call_returns_its_token() {
+    let limit = ten(2);
+    let ticket = admit(&limit, NOW).unwrap();
+    assert!(limit.end(ticket, &End::Unsent, NOW).is_none());
+    assert_eq!(limit.tokens(HOST, NOW), 2.0);
+    let ticket = admit(&limit, NOW).unwrap();
+    assert!(limit.end(ticket, &End::Abandoned { after: SECOND }, NOW).is_none());
+    assert_eq!(limit.tokens(HOST, NOW), 1.0, "a call that was sent does not");
+    let ticket = admit(&limit, NOW).unwrap();
+    let mut waiting = wait(&limit, NOW);
+    assert_eq!(waiting.poll(NOW), waits_until(at(100)));
+    let renewed = limit.renew(ticket, &Arrival::new(HOST, at(50))).unwrap();
+    assert!(limit.end(renewed, &End::Unsent, at(50)).is_none());
+    assert_eq!(waiting.waker.woken(), 1);
+    waiting.admitted(at(50));
+}
+
+// SPEC §10: a wait that cannot end before the deadline ends at once.
+#[test]
+fn deadlines_are_looked_at_before_the_wait() {
+    let limit = ten(1);
+    admit(&limit, NOW).unwrap();
+    let refused = wait_until(&limit, NOW, Some(at(100))).err().unwrap();
+    assert_eq!((refused.reason(), refused.wait()), (Reason::WaitTooLong, Some(SECOND / 10)));
+    assert_eq!(limit.tokens(HOST, NOW), 0.0);
+    let mut waiting = wait_until(&limit, NOW, Some(at(101))).unwrap();
+    limit.set_limit(HOST, Limit::per_second(1), NOW);
+    let Resume::Refused(refused) = waiting.poll(NOW) else { panic!("it cannot be in time") };
+    assert_eq!((refused.reason(), refused.wait()), (Reason::WaitTooLong, Some(SECOND)));
+    assert_eq!((limit.tokens(HOST, NOW), limit.waiting(HOST)), (0.0, 0));
+}
+
+#[test]
+fn the_line_is_bounded() {
+    let limit = ten(1).queue(2, SECOND);
+    admit(&limit, NOW).unwrap();
+    let waiting = [wait(&limit, NOW), wait(&limit, NOW)];
+    assert_eq!(reason(wait_until(&limit, NOW, None)), Reason::Full);
+    assert!(limit.check(&Arrival::new(HOST, NOW)).is_err());
+    assert_eq!(limit.waiting(HOST), 2);
+    waiting.into_iter().for_each(|one| one.cancel(NOW));
+    assert!(limit.check(&Arrival::new(HOST, NOW)).is_ok(), "it may wait");
+    let slow = RateLimit::new(Limit::per_second(1), 1).queue(9, SECOND);
+    admit(&slow, NOW).unwrap();
+    let first = wait(&slow, NOW);
+    assert_eq!(reason(wait_until(&slow, NOW, None)), Reason::WaitTooLong);
+    first.admitted(at(1000));
+}
+
+#[test]
+fn refusing_mode_never_waits() {
+    let limit = ten(1).no_queue();
+    admit(&limit, NOW).unwrap();
+    let refused = wait_until(&limit, at(40), None).err().unwrap();
+    assert_eq!(refused.reason(), Reason::RateExceeded);
+    assert_eq!(refused.wait(), Some(SECOND * 6 / 100));
+    assert_eq!(limit.check(&Arrival::new(HOST, at(40))), Err(refused));
+}
+
+#[test]
+fn a_faster_rate_moves_the_line() {
+    let limit = RateLimit::new(Limit::per_second(1), 1);
+    admit(&limit, NOW).unwrap();
+    let mut first = wait(&limit, NOW);
+    assert_eq!(first.poll(NOW), waits_until(at(1000)));
+    limit.set_limit(HOST, Limit::per_second(10), at(10));
+    assert_eq!(first.waker.woken(), 1);
+    assert_eq!(first.poll(at(10)), waits_until(at(109)));
+    limit.set_limit(HOST, Limit::INFINITE, at(10));
+    first.admitted(at(10));
+}

@@ -1,0 +1,96 @@
+//! A rate limiter under the model checker: tokens, the line of calls that wait, and calls that leave it.
+
+#[allow(dead_code, unreachable_pub, reason = "only what the models use")]
+#[path = "../../src/guard/rate_limit/limit.rs"]
+mod limit;
+#[allow(dead_code, reason = "only what the models use")]
+#[path = "../../src/guard/rate_limit/limiter.rs"]
+mod limiter;
+#[allow(dead_code, reason = "only what the models use")]
+#[path = "../../src/guard/rate_limit/tokens.rs"]
+mod tokens;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+use limit::{Limit, TOKEN};
+use limiter::{Limiter, Pass, Rule};
+use loom::thread;
+use reattempt_core::guard::{Admit, Arrival, GuardKind, Resume};
+
+use crate::line::Patience;
+
+const NOW: Duration = Duration::from_secs(1);
+const LATER: Duration = Duration::from_secs(2);
+
+/// A token a second, and one at once.
+fn limiter() -> Arc<Limiter> {
+    let patience = Patience { calls: 9, time: Duration::from_secs(9) };
+    let (limit, kind) = (Limit::per_second(1), GuardKind::RateLimit);
+    Arc::new(Limiter::new(Rule { limit, burst: TOKEN, patience, kind }))
+}
+
+fn waiting(limiter: &Limiter) -> Pass {
+    match limiter.admit(TOKEN, &Arrival::new("", NOW)) {
+        Some(Admit::Waiting(pass)) => pass,
+        _ => panic!("it does not wait"),
+    }
+}
+
+#[derive(Default)]
+struct Woken(AtomicU32);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_last_token_goes_to_one_call() {
+    loom::model(|| {
+        let limiter = limiter();
+        let other = Arc::clone(&limiter);
+        let other = thread::spawn(move || other.allow(TOKEN, NOW));
+        let own = limiter.allow(TOKEN, NOW);
+        assert_eq!(
+            [own, other.join().unwrap()].iter().filter(|one| **one == Some(true)).count(),
+            1
+        );
+    });
+}
+
+// G-14: the call behind a dropped one gets its moment, and is woken for it unless it looks afterwards.
+#[test]
+fn a_dropped_call_hands_on_its_moment() {
+    loom::model(|| {
+        let limiter = limiter();
+        assert_eq!(limiter.allow(TOKEN, NOW), Some(true));
+        let (first, mut second) = (waiting(&limiter), waiting(&limiter));
+        let other = Arc::clone(&limiter);
+        let other = thread::spawn(move || other.unsent(&first, NOW));
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let resume = limiter.resume(&mut second, &Arrival::new("", NOW), &waker);
+        other.join().unwrap();
+        let moved_up = resume == Resume::Waiting { until: Some(LATER) };
+        assert!(moved_up || woken.0.load(Ordering::Relaxed) == 1, "{resume:?}");
+        let arrival = Arrival::new("", LATER);
+        assert_eq!(limiter.resume(&mut second, &arrival, &waker), Resume::Admitted);
+        assert_eq!(limiter.allow(TOKEN, LATER), Some(false));
+    });
+}
+
+// A newcomer's limiter is not retired under a call that it has admitted.
+#[test]
+fn tokens_are_taken_or_it_is_retired() {
+    loom::model(|| {
+        let limiter = limiter();
+        let other = Arc::clone(&limiter);
+        let other = thread::spawn(move || other.retire(NOW));
+        let allowed = limiter.allow(TOKEN, NOW).is_some();
+        assert_ne!(allowed, other.join().unwrap());
+    });
+}
