@@ -53,6 +53,20 @@ impl Verdict {
             Verdict::Success | Verdict::Permanent => None,
         }
     }
+
+    /// Returns the classification with this verdict and a hint.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reattempt_core::{ServerHint, Verdict};
+    ///
+    /// let wait = ServerHint::After(Duration::from_secs(3));
+    /// assert_eq!(Verdict::throttled().with_hint(wait).hint, wait);
+    /// ```
+    #[must_use]
+    pub const fn with_hint(self, hint: ServerHint) -> Classification {
+        Classification { verdict: self, hint }
+    }
 }
 
 /// A server's request about the next attempt, sent beside its response.
@@ -72,6 +86,19 @@ pub enum ServerHint {
     Exactly(Duration),
     /// No further attempt must be sent.
     Stop,
+}
+
+impl ServerHint {
+    /// Combines the hint of a classifier with the one in the server's own headers.
+    ///
+    /// [`Stop`](Self::Stop) counts from either. Otherwise the classifier's hint replaces the server's.
+    #[must_use]
+    pub const fn or(self, of_server: Self) -> Self {
+        match (self, of_server) {
+            (_, Self::Stop) | (Self::None, _) => of_server,
+            (own, _) => own,
+        }
+    }
 }
 
 /// A verdict and the server's hint: all that a decision depends on of an outcome.
@@ -96,11 +123,12 @@ impl From<Verdict> for Classification {
     }
 }
 
-/// A function from outcomes to verdicts that covers some outcomes and leaves the others.
+/// A function from outcomes to classifications that covers some outcomes and leaves the others.
 ///
 /// An outcome that it leaves (`None`) goes to the next classifier, and at last to the protocol's own table.
 /// So a custom classifier adds to the defaults and drops none of them by accident. Every
-/// `Fn(Outcome) -> Option<Verdict>` is one.
+/// `Fn(Outcome) -> Option<Verdict>` is one, and every `Fn(Outcome) -> Option<Classification>`, which also
+/// supplies a hint.
 ///
 /// ```
 /// use reattempt_core::{Classifier, Failure, FailureKind, Verdict};
@@ -112,15 +140,16 @@ impl From<Verdict> for Classification {
 /// assert!(conflict.classify(503).is_none(), "left to the table");
 /// ```
 pub trait Classifier<Outcome> {
-    /// Returns the verdict on `outcome`; `None` leaves it to the next classifier.
-    fn classify(&self, outcome: Outcome) -> Option<Verdict>;
+    /// Returns the classification of `outcome`; `None` leaves it to the next classifier.
+    fn classify(&self, outcome: Outcome) -> Option<Classification>;
 }
 
-impl<F, Outcome> Classifier<Outcome> for F
+impl<F, Outcome, V> Classifier<Outcome> for F
 where
-    F: Fn(Outcome) -> Option<Verdict>,
+    F: Fn(Outcome) -> Option<V>,
+    V: Into<Classification>,
 {
-    fn classify(&self, outcome: Outcome) -> Option<Verdict> {
-        self(outcome)
+    fn classify(&self, outcome: Outcome) -> Option<Classification> {
+        self(outcome).map(Into::into)
     }
 }

@@ -34,6 +34,9 @@ static SHOULD_RETRY: [HeaderName; 2] =
 /// back sooner than the server asked. A wait of zero sets no minimum: the schedule's delay stands. A header
 /// that cannot be read is passed over. A single `false` outweighs any `true`.
 ///
+/// `true` stands above the table of statuses and below the client's own rules: a status or an outcome that the
+/// client has given a verdict keeps it. `false` stands above all of them.
+///
 /// A date with a leap second (`:60`) is read as the second after `:59`. A two-digit year from 70 on is one
 /// of the last century, and one below 70 of this.
 ///

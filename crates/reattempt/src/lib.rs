@@ -89,6 +89,7 @@ pub use call::outcome::Outcome;
 pub use call::pace_refused::{PaceRefusal, PaceRefused};
 pub use call::random::CallRandom;
 pub use call::report::{AttemptOutcome, AttemptReport, Report, ReportSlot};
+pub use call::request_view::RequestView;
 pub use call::timed_out::{RefusedResponse, TimeLimit, TimedOut};
 pub use call::wishes::{AttemptNumber, NestedMarker, RetrySafety};
 pub use error_mode::{Answered, BoxedError, ErrorMode, OwnError};

@@ -173,6 +173,19 @@ impl SavedHead {
         Method::from_bytes(method).ok()
     }
 
+    /// Returns the name of the request's method.
+    pub fn method_name(&self) -> Option<&str> {
+        let (method, _) = Pairs(&self.pairs).next()?;
+        from_utf8(method).ok()
+    }
+
+    /// Returns the path of the request's target and the query behind it. The path is empty if the target has
+    /// none.
+    pub fn path_and_query(&self) -> Option<&str> {
+        let (_, path) = Pairs(&self.pairs).next()?;
+        from_utf8(path?).ok()
+    }
+
     /// Returns `true` if there is a header with this name.
     pub fn contains(&self, name: &HeaderName) -> bool {
         let name = name.as_str().as_bytes();

@@ -14,5 +14,6 @@ pub(crate) mod pace_refused;
 pub(crate) mod random;
 pub(crate) mod redact;
 pub(crate) mod report;
+pub(crate) mod request_view;
 pub(crate) mod timed_out;
 pub(crate) mod wishes;

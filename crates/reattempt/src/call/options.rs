@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use reattempt_core::{Classifier, SharedSchedule, Verdict};
+use reattempt_core::{Classification, Classifier, SharedSchedule, Verdict};
 
 use super::deadline::Deadline;
 use super::method::{Method, MethodOverrides};
@@ -121,11 +121,12 @@ impl CallOptions {
         self.classify(move |outcome| (outcome.status() == Some(status)).then_some(verdict))
     }
 
-    /// A classifier that is asked before the policy's own, after those added to the call before it;
-    /// `None` from it leaves the outcome to the next.
-    pub fn classify<C>(self, classifier: C) -> Self
+    /// Adds a classifier that is called before the policy's own, after those added to the call before it.
+    /// `None` leaves the outcome to the next. See [`Http::classify`](crate::Http::classify) for hints.
+    pub fn classify<C, V>(self, classifier: C) -> Self
     where
-        C: for<'a> Fn(Outcome<'a>) -> Option<Verdict> + Send + Sync + 'static,
+        C: for<'a> Fn(Outcome<'a>) -> Option<V> + Send + Sync + 'static,
+        V: Into<Classification>,
     {
         self.set(|settings| {
             settings.classifier = Some(chained(settings.classifier.take(), Arc::new(classifier)));
@@ -198,6 +199,9 @@ impl CallOptions {
     }
     pub(crate) fn classifier(&self) -> Option<&SharedClassifier> {
         self.own.as_ref()?.classifier.as_ref()
+    }
+    pub(crate) fn classifies(&self) -> bool {
+        self.classifier().is_some()
     }
     pub(crate) fn slot(&self) -> Option<&ReportSlot> {
         self.own.as_ref()?.slot.as_ref()

@@ -7,60 +7,105 @@ use http::{HeaderMap, StatusCode};
 
 use super::errors;
 use super::redact::{Names, Redacted};
+use super::request_view::RequestView;
 
-/// The end of an attempt, as a classifier sees it.
+/// The end of an attempt, as a classifier sees it: the head of a response, or an error.
 ///
 /// Its debug output contains only the names of the headers. It contains URLs of errors without user
 /// information and query.
+///
+/// A classifier is tested without a server:
+///
+/// ```
+/// use http::{HeaderMap, Request, StatusCode};
+/// use reattempt::{Outcome, RequestView};
+///
+/// let search = Request::get("http://one.example/search?q=rust").body(())?;
+/// let headers = HeaderMap::new();
+/// let outcome = Outcome::of_response(StatusCode::NOT_FOUND, &headers)
+///     .with_request(RequestView::from(&search));
+/// assert_eq!(outcome.status(), Some(StatusCode::NOT_FOUND));
+/// assert_eq!(outcome.request().map(|request| request.path()), Some("/search"));
+/// # Ok::<(), http::Error>(())
+/// ```
 #[derive(Clone, Copy)]
-#[non_exhaustive]
-pub enum Outcome<'a> {
-    /// The head of a response.
-    Response {
-        /// Its status.
-        status: StatusCode,
-        /// Its headers.
-        headers: &'a HeaderMap,
-    },
-    /// An error of the inner service; its causes are in its `source()` chain.
+pub struct Outcome<'a> {
+    end: End<'a>,
+    request: Option<RequestView<'a>>,
+}
+
+#[derive(Clone, Copy)]
+enum End<'a> {
+    Response { status: StatusCode, headers: &'a HeaderMap },
     Error(&'a (dyn Error + 'static)),
 }
 
 impl<'a> Outcome<'a> {
-    /// The status, when there is a response.
+    /// Creates the outcome of an attempt that ended with this response head.
+    pub const fn of_response(status: StatusCode, headers: &'a HeaderMap) -> Self {
+        Self { end: End::Response { status, headers }, request: None }
+    }
+
+    /// Creates the outcome of an attempt that ended with this error.
+    pub const fn of_error(error: &'a (dyn Error + 'static)) -> Self {
+        Self { end: End::Error(error), request: None }
+    }
+
+    /// Adds the request, if it was saved.
+    #[must_use]
+    pub fn with_request(self, request: impl Into<Option<RequestView<'a>>>) -> Self {
+        Self { request: request.into(), ..self }
+    }
+
+    /// Returns the status of the response, if there is one.
     pub fn status(&self) -> Option<StatusCode> {
-        match self {
-            Outcome::Response { status, .. } => Some(*status),
-            Outcome::Error(_) => None,
+        match self.end {
+            End::Response { status, .. } => Some(status),
+            End::Error(_) => None,
         }
     }
 
-    /// The headers, when there is a response.
+    /// Returns the headers of the response, if there is one.
     pub fn headers(&self) -> Option<&'a HeaderMap> {
-        match self {
-            Outcome::Response { headers, .. } => Some(headers),
-            Outcome::Error(_) => None,
+        match self.end {
+            End::Response { headers, .. } => Some(headers),
+            End::Error(_) => None,
         }
     }
 
-    /// The first error of type `T` in the chain of causes.
-    pub fn find_error<T: Error + 'static>(&self) -> Option<&'a T> {
-        match self {
-            Outcome::Error(error) => errors::causes(*error).find_map(|error| error.downcast_ref()),
-            Outcome::Response { .. } => None,
+    /// Returns the error of the inner service, if there is one. Its causes are in its `source()` chain.
+    pub fn error(&self) -> Option<&'a (dyn Error + 'static)> {
+        match self.end {
+            End::Response { .. } => None,
+            End::Error(error) => Some(error),
         }
+    }
+
+    /// Returns the first error of type `T` in the chain of causes.
+    pub fn find_error<T: Error + 'static>(&self) -> Option<&'a T> {
+        errors::causes(self.error()?).find_map(|error| error.downcast_ref())
+    }
+
+    /// Returns the request as its caller made it, with a generated idempotency key. It does not show what a
+    /// `before_attempt` hook changed.
+    ///
+    /// `None` if the request was not saved. A call that cannot be retried is not, and neither is one that is
+    /// only paced. Trailers are classified without it, too, because its head may contain credentials and is not
+    /// kept so long.
+    pub fn request(&self) -> Option<RequestView<'a>> {
+        self.request
     }
 }
 
 impl fmt::Debug for Outcome<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Outcome::Response { status, headers } => f
+        match self.end {
+            End::Response { status, headers } => f
                 .debug_struct("Response")
-                .field("status", status)
+                .field("status", &status)
                 .field("headers", &Names(headers))
                 .finish(),
-            Outcome::Error(error) => f.debug_tuple("Error").field(&Redacted(error)).finish(),
+            End::Error(error) => f.debug_tuple("Error").field(&Redacted(&error)).finish(),
         }
     }
 }

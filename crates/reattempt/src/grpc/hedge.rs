@@ -30,7 +30,7 @@ impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
 /// The verdict where `codes` are all that is not fatal; `None` for a success, and for an error whose
 /// kind the table knows better.
 fn verdict(codes: CodeSet, outcome: Outcome<'_>) -> Option<Verdict> {
-    let Outcome::Response { status, headers } = outcome else {
+    let (Some(status), Some(headers)) = (outcome.status(), outcome.headers()) else {
         return (!codes.contains(Code::Unavailable)).then_some(Verdict::Permanent);
     };
     let code = listed_code_of_head(status, headers).filter(|code| *code != Code::Ok)?;

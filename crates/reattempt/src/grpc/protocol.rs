@@ -21,8 +21,8 @@ use super::body::{GrpcBody, presentable};
 use super::errors::{self, Unanswered};
 use crate::call::finish::Finish;
 use crate::error_mode::Answered;
-use crate::protocol::{ClassifyOutcome, DrainBody, Http, Outcome, Protocol, sealed};
-use crate::{CallOptions, PaceRefusal, PaceRefused, RefusedResponse, Report};
+use crate::protocol::{ClassifyOutcome, DrainBody, Http, Outcome, Protocol, Saved, sealed};
+use crate::{CallOptions, PaceRefusal, PaceRefused, RefusedResponse, Report, RequestView};
 
 /// gRPC: the status of a trailers-only response, pushback, deadlines and replayable bodies.
 ///
@@ -51,8 +51,8 @@ impl Grpc {
     /// of them, whatever code its caller gets (rule RET-5).
     pub(crate) fn set_code(&mut self, code: Code, verdict: Verdict) {
         self.http.add_classifier(Arc::new(move |outcome: Outcome<'_>| {
-            let Outcome::Response { status, headers } = outcome else { return None };
-            (listed_code_of_head(status, headers) == Some(code)).then_some(verdict)
+            let listed = listed_code_of_head(outcome.status()?, outcome.headers()?);
+            (listed == Some(code)).then_some(verdict)
         }));
     }
 
@@ -70,22 +70,23 @@ impl Grpc {
         status: StatusCode,
         headers: &HeaderMap,
         options: Option<&CallOptions>,
+        request: Option<RequestView<'_>>,
     ) -> Option<Classification> {
-        let custom = self.http.custom(Outcome::Response { status, headers }, options);
+        let outcome = Outcome::of_response(status, headers).with_request(request);
+        let custom = self.http.custom(outcome, options);
         let method = options.and_then(CallOptions::method);
-        let verdict = match (custom, method) {
-            (Some(verdict), _) => verdict,
-            (None, None) => verdict_of_head(status, headers)?,
+        let own: Classification = match (custom, method) {
+            (Some(own), _) => own,
+            (None, None) => verdict_of_head(status, headers)?.into(),
             (None, Some(method)) => {
                 code_of_head(status, headers)?;
-                method.verdict(listed_code_of_head(status, headers).map(Code::number))
+                method.verdict(listed_code_of_head(status, headers).map(Code::number)).into()
             }
         };
-        let hint = match verdict {
-            Verdict::Success => ServerHint::None,
-            _ => self.hint(headers),
-        };
-        Some(Classification { verdict, hint })
+        Some(match own.verdict {
+            Verdict::Success => own.verdict.into(),
+            verdict => verdict.with_hint(own.hint.or(self.hint(headers))),
+        })
     }
 
     /// Returns the hint of the server: by pushback, which wins, or by a `RetryInfo` (rule RI-4).
@@ -130,6 +131,10 @@ impl Protocol for Grpc {
         true
     }
 
+    fn classifies(&self) -> bool {
+        self.http.classifies()
+    }
+
     fn replaces(&self) -> bool {
         self.replaces
     }
@@ -147,7 +152,7 @@ impl Protocol for Grpc {
     }
 
     fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
-        let classification = self.judge_status(StatusCode::OK, trailers, options);
+        let classification = self.judge_status(StatusCode::OK, trailers, options, None);
         classification.map_or(Verdict::Permanent, |classification| classification.verdict)
     }
 }
@@ -160,8 +165,9 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         &self,
         outcome: Result<&Response<B>, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
-        _: impl FnOnce() -> bool,
+        saved: Option<&impl Saved>,
     ) -> Classification {
+        let request = || saved.and_then(Saved::view);
         match outcome {
             Ok(response) if options.is_none() && self.commits(response) => Verdict::Success.into(),
             Ok(response) => match response.extensions().get::<Unanswered>() {
@@ -170,21 +176,23 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
                     unanswered.classification(options.and_then(CallOptions::method))
                 }
                 None => self
-                    .judge_status(response.status(), response.headers(), options)
+                    .judge_status(response.status(), response.headers(), options, request())
                     .unwrap_or(Verdict::Success.into()),
             },
-            Err(error) => match self.http.custom(Outcome::Error(error), options) {
-                Some(verdict) => verdict.into(),
-                None => {
-                    let method = options.and_then(CallOptions::method);
-                    let classification = errors::judge_error(error, method);
-                    if method.is_some() {
-                        return classification;
+            Err(error) => {
+                match self.http.custom(Outcome::of_error(error).with_request(request()), options) {
+                    Some(own) => own,
+                    None => {
+                        let method = options.and_then(CallOptions::method);
+                        let classification = errors::judge_error(error, method);
+                        if method.is_some() {
+                            return classification;
+                        }
+                        let verdict = self.http.unless_disbelieved(classification.verdict, error);
+                        Classification { verdict, ..classification }
                     }
-                    let verdict = self.http.unless_disbelieved(classification.verdict, error);
-                    Classification { verdict, ..classification }
                 }
-            },
+            }
         }
     }
 

@@ -291,7 +291,10 @@ where
         running.watches.extend(next.map(|watch| (number, watch)));
         let protocol = &self.shared.policy.settings.protocol;
         let last = number >= self.terms.limits.max_attempts && !protocol.replaces();
-        let order = NextAttempt { number, kind: AttemptKind::Hedge, last, deadline: self.deadline };
+        let options = self.options.as_ref();
+        let keeps_head = protocol.classifies() || options.is_some_and(CallOptions::classifies);
+        let (kind, deadline) = (AttemptKind::Hedge, self.deadline);
+        let order = NextAttempt { number, kind, last, keeps_head, deadline };
         protocol.again(&mut self.kept, order)
     }
 

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::thread;
 use std::time::Duration;
 
-use reattempt_core::{Budget, Schedule, Verdict};
+use reattempt_core::{Budget, Classification, Schedule};
 use tokio::time::Instant;
 
 use super::{RetryError, Retrying};
@@ -13,7 +13,7 @@ impl<F, E, D, B, J, N> Retrying<F, E, D, B, J, N>
 where
     D: Schedule,
     B: Budget,
-    J: Fn(&E) -> Verdict,
+    J: Fn(&E) -> Classification,
     N: FnMut(&E, Duration),
 {
     /// Runs the operation on this thread, which sleeps between attempts.

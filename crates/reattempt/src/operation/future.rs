@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
-use reattempt_core::{Budget, Schedule, Verdict};
+use reattempt_core::{Budget, Classification, Schedule};
 use tokio::time::{Sleep, sleep_until};
 
 use super::tries::Tries;
@@ -45,7 +45,7 @@ where
     Fut: Future<Output = Result<T, E>>,
     D: Schedule,
     B: Budget,
-    J: Fn(&E) -> Verdict,
+    J: Fn(&E) -> Classification,
     N: FnMut(&E, Duration),
 {
     type Output = Result<T, RetryError<E>>;
@@ -63,7 +63,7 @@ where
     Fut: Future<Output = Result<T, E>>,
     D: Schedule,
     B: Budget,
-    J: Fn(&E) -> Verdict,
+    J: Fn(&E) -> Classification,
     N: FnMut(&E, Duration),
 {
     type Output = Result<T, RetryError<E>>;

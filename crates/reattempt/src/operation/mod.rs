@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use reattempt_control::RetryBudget;
-use reattempt_core::{Budget, Failure, FailureKind, Schedule, Unlimited, Verdict};
+use reattempt_core::{Budget, Classification, Failure, FailureKind, Schedule, Unlimited, Verdict};
 
 use crate::error_mode::OwnError;
 use crate::protocol::{Protocol, sealed};
@@ -92,7 +92,7 @@ where
 
 /// An operation that is to be retried: awaited, or [called](Retrying::call) if it blocks.
 #[must_use = "nothing happens before it is awaited or called"]
-pub struct Retrying<F, E, D: Schedule, B, J = fn(&E) -> Verdict, N = fn(&E, Duration)> {
+pub struct Retrying<F, E, D: Schedule, B, J = fn(&E) -> Classification, N = fn(&E, Duration)> {
     operation: F,
     policy: RetryPolicy<Operations, D, B>,
     options: Option<CallOptions>,
@@ -110,7 +110,7 @@ impl<F, E, D: Schedule, B> Retrying<F, E, D, B> {
             operation,
             policy: policy.into_operation_policy(),
             options: None,
-            judge: |_| Verdict::Transient(Failure::new(FailureKind::Other)),
+            judge: |_| Verdict::Transient(Failure::new(FailureKind::Other)).into(),
             notify: |_, _| {},
             error: PhantomData,
         }
@@ -124,7 +124,7 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
     pub fn when<W>(
         self,
         worth_it: W,
-    ) -> Retrying<F, E, D, B, impl Fn(&E) -> Verdict + use<F, E, D, B, J, N, W>, N>
+    ) -> Retrying<F, E, D, B, impl Fn(&E) -> Classification + use<F, E, D, B, J, N, W>, N>
     where
         W: Fn(&E) -> bool,
     {
@@ -136,10 +136,30 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
 
     /// Classifies errors where the kind matters: for a schedule for each kind of failure, or to
     /// a budget that charges more for some. An error that is no failure in either way is permanent.
-    pub fn judge<W>(self, judge: W) -> Retrying<F, E, D, B, W, N>
+    ///
+    /// The closure returns a verdict, or a verdict with the delay that the error names:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reattempt::{RetryPolicy, ServerHint, Verdict, retry};
+    ///
+    /// # struct Busy { wait: Duration }
+    /// # async fn book() -> Result<(), Busy> { Ok(()) }
+    /// # async fn booked() -> Result<(), reattempt::RetryError<Busy>> {
+    /// retry(RetryPolicy::operations(), book)
+    ///     .judge(|busy| Verdict::throttled().with_hint(ServerHint::After(busy.wait)))
+    ///     .await
+    /// # }
+    /// ```
+    pub fn judge<W, V>(
+        self,
+        judge: W,
+    ) -> Retrying<F, E, D, B, impl Fn(&E) -> Classification + use<F, E, D, B, J, N, W, V>, N>
     where
-        W: Fn(&E) -> Verdict,
+        W: Fn(&E) -> V,
+        V: Into<Classification>,
     {
+        let judge = move |error: &E| judge(error).into();
         Retrying {
             operation: self.operation,
             policy: self.policy,

@@ -6,9 +6,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use reattempt_core::{
-    Budget, CallEnd, Classification, Permit, Schedule, SentAt, StopReason, Verdict,
-};
+use reattempt_core::{Budget, CallEnd, Classification, Permit, Schedule, SentAt, StopReason};
 use tokio::time::Instant;
 
 use super::{Operations, RetryError};
@@ -91,7 +89,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
     ) -> ControlFlow<Result<T, RetryError<E>>, Option<Instant>>
     where
         B: Budget,
-        J: Fn(&E) -> Verdict,
+        J: Fn(&E) -> Classification,
         N: FnMut(&E, Duration),
     {
         let error = match result {
@@ -103,14 +101,14 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         };
         let now = Instant::now();
         let started = *self.context.started.get_or_insert(now);
-        let verdict = (self.judge)(&error);
-        let stop = match verdict.failure() {
+        let classification = (self.judge)(&error);
+        let stop = match classification.verdict.failure() {
             None => StopReason::Permanent,
             Some(failure) => {
                 let attempt = FailedAttempt {
                     number: self.number,
                     now,
-                    classification: Classification::new(verdict),
+                    classification,
                     failure: *failure,
                     undone: None,
                     source_failed: false,

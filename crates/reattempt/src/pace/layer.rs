@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt_core::Verdict;
+use reattempt_core::Classification;
 use reattempt_schedule_responsive::Responsive;
 use tower_layer::Layer;
 
@@ -163,9 +163,10 @@ impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
     ///     }
     /// });
     /// ```
-    pub fn judged<Response>(pace: Responsive, judge: C) -> Self
+    pub fn judged<Response, V>(pace: Responsive, judge: C) -> Self
     where
-        C: Fn(Result<&Response, &(dyn Error + 'static)>) -> Verdict,
+        C: Fn(Result<&Response, &(dyn Error + 'static)>) -> V,
+        V: Into<Classification>,
     {
         Self::with(pace, CloneRequest::new(judge))
     }

@@ -13,7 +13,7 @@ use super::queue::{Place, Queue, Step};
 use crate::Deadline;
 use crate::call::clock;
 use crate::call::random::{CallRandom, Seed};
-use crate::protocol::ClassifyOutcome;
+use crate::protocol::{ClassifyOutcome, SavedClone};
 
 /// The settings of a layer and of the services that it makes.
 #[derive(Debug, Clone)]
@@ -89,7 +89,7 @@ impl<K> Settings<K> {
         if !self.tells {
             return;
         }
-        let verdict = self.protocol.judge(outcome, None, || false).verdict;
+        let verdict = self.protocol.judge(outcome, None, None::<&SavedClone<()>>).verdict;
         let mut random = CallRandom::unseeded(sent.stream);
         if verdict == Verdict::Success {
             let interval = self.pace.interval();

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::future::{Ready, ready};
 
-use reattempt_core::{Classification, Verdict};
+use reattempt_core::Classification;
 
 use super::{
     Added, ClassifyOutcome, NextAttempt, Origin, Protocol, Replay, RetrySafety, Saved, errors,
@@ -96,9 +96,10 @@ impl<Attempt, C> Origin<Attempt> for CloneRequest<C> {
     type Request = Attempt;
 }
 
-impl<Response, C> ClassifyOutcome<Response> for CloneRequest<C>
+impl<Response, C, V> ClassifyOutcome<Response> for CloneRequest<C>
 where
-    C: Fn(Result<&Response, &(dyn Error + 'static)>) -> Verdict + Send + Sync + 'static,
+    C: Fn(Result<&Response, &(dyn Error + 'static)>) -> V + Send + Sync + 'static,
+    V: Into<Classification>,
 {
     type Drain = Ready<()>;
     type Answer = Response;
@@ -107,7 +108,7 @@ where
         &self,
         outcome: Result<&Response, &(dyn Error + 'static)>,
         _: Option<&CallOptions>,
-        _: impl FnOnce() -> bool,
+        _: Option<&impl Saved>,
     ) -> Classification {
         match outcome {
             // Not an outcome of the service: a limit that this policy has set.

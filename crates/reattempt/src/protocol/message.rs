@@ -20,7 +20,7 @@ use super::{
     Added, AttemptNumber, ClassifyOutcome, Http, NestedMarker, NextAttempt, Origin, Replay,
     RetrySafety, Saved, Wishes, redirects,
 };
-use crate::{CallOptions, Deadline, RefusedResponse, Report};
+use crate::{CallOptions, Deadline, RefusedResponse, Report, RequestView};
 
 /// The saved form of an `http::Request`: its head, and a reader of its body that has read nothing yet.
 pub struct SavedRequest<B> {
@@ -84,7 +84,7 @@ where
         body.forget_polls();
         let further = if next.last { None } else { body.try_clone() };
         let mut attempt = Request::new(body);
-        if next.last {
+        if next.last && !next.keeps_head {
             kept.take()?.head.move_to(&mut attempt)?;
         } else {
             this.body = further;
@@ -113,6 +113,10 @@ impl<B> Saved for SavedRequest<B> {
 
     fn was_polled(&self) -> bool {
         self.body.as_ref().is_some_and(ReplayBody::was_polled)
+    }
+
+    fn view(&self) -> Option<RequestView<'_>> {
+        RequestView::of_saved(&self.head)
     }
 
     /// Stops whatever else reads the body.
@@ -301,11 +305,13 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
         &self,
         outcome: Result<&Response<B>, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
-        was_polled: impl FnOnce() -> bool,
+        saved: Option<&impl Saved>,
     ) -> Classification {
         let judged = match outcome {
-            Ok(response) => self.judge_response(response.status(), response.headers(), options),
-            Err(error) => self.judge_error(error, options),
+            Ok(response) => {
+                self.judge_response(response.status(), response.headers(), options, saved)
+            }
+            Err(error) => self.judge_error(error, options, saved),
         };
         judged.behind_redirects(|failure| match (self.redirects, outcome) {
             (Some(follows), _) => follows,
@@ -313,7 +319,8 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
             (None, Err(error)) => {
                 // A body that was polled was sent. The connection that was not made after that was one
                 // to a later hop.
-                let later = failure.kind() == FailureKind::Connect && was_polled();
+                let later =
+                    failure.kind() == FailureKind::Connect && saved.is_some_and(Saved::was_polled);
                 later || redirects::followed_by_client_of(error)
             }
         })

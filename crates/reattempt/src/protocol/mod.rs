@@ -21,7 +21,7 @@ use crate::call::finish::Finish;
 pub(crate) use crate::call::outcome::Outcome;
 pub(crate) use crate::call::wishes::{AttemptNumber, NestedMarker, RetrySafety, Wishes};
 use crate::error_mode::ErrorMode;
-use crate::{CallOptions, Deadline, PaceRefused, RefusedResponse, Report};
+use crate::{CallOptions, Deadline, PaceRefused, RefusedResponse, Report, RequestView};
 
 mod cloned;
 mod errors;
@@ -70,6 +70,12 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     fn default_budget() -> RetryBudget {
         RetryBudget::default()
+    }
+
+    /// Returns `true` if a classifier may look at the request of an attempt that has ended.
+    #[doc(hidden)]
+    fn classifies(&self) -> bool {
+        false
     }
 
     /// Returns `true` if what is set about the protocol asks for nothing to be done to each new request.
@@ -234,6 +240,11 @@ pub trait Saved {
         false
     }
 
+    /// Returns a view of the head, where it is one of HTTP.
+    fn view(&self) -> Option<RequestView<'_>> {
+        None
+    }
+
     /// The earlier attempts are over: whatever of them still reads the kept body is stopped.
     fn supersede(&self) {}
 
@@ -272,12 +283,12 @@ pub trait ClassifyOutcome<Response>: Protocol {
     /// The caller's response: for HTTP the response itself.
     type Answer;
 
-    /// Classifies an outcome. `was_polled` returns whether the attempt's body has been polled.
+    /// Classifies the outcome of an attempt of a request with this saved form.
     fn judge(
         &self,
         outcome: Result<&Response, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
-        was_polled: impl FnOnce() -> bool,
+        saved: Option<&impl Saved>,
     ) -> Classification;
 
     /// Begins to throw `response` away, and returns what remains of it.
@@ -392,6 +403,8 @@ pub struct NextAttempt {
     pub kind: AttemptKind,
     /// `true` if no further one is allowed, so that nothing has to be kept for it.
     pub last: bool,
+    /// `true` if the head is kept all the same, for a classifier.
+    pub keeps_head: bool,
     /// The call's deadline.
     pub deadline: Option<Deadline>,
 }

@@ -13,7 +13,7 @@ use reqwest::{Body, Request, Response, Url};
 use super::{
     Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, Replay, RetrySafety, Saved,
 };
-use crate::{CallOptions, RefusedResponse, Report};
+use crate::{CallOptions, RefusedResponse, Report, RequestView};
 
 /// The saved form of a `reqwest::Request`.
 ///
@@ -73,6 +73,10 @@ impl Saved for SavedReqwest {
 
     fn source_failed(&self) -> bool {
         self.body.stream().is_some_and(ReplayBody::source_failed)
+    }
+
+    fn view(&self) -> Option<RequestView<'_>> {
+        Some(RequestView::from(&self.request))
     }
 
     fn supersede(&self) {
@@ -169,8 +173,10 @@ impl Replay<Request> for Http {
 
     fn again(&self, kept: &mut Option<SavedReqwest>, next: NextAttempt) -> Option<Request> {
         let SavedReqwest { mut request, mut body } = kept.take()?;
-        *kept = (!next.last)
-            .then(|| SavedReqwest { request: copy_of_bodiless(&request), body: body.kept_on() });
+        if !next.last || next.keeps_head {
+            let body = if next.last { SavedBody::Lost } else { body.kept_on() };
+            *kept = Some(SavedReqwest { request: copy_of_bodiless(&request), body });
+        }
         match body {
             SavedBody::InRequest(_) => {}
             SavedBody::Stream(body) => *request.body_mut() = Some(Body::wrap(body)),
@@ -219,11 +225,13 @@ impl ClassifyOutcome<Response> for Http {
         &self,
         outcome: Result<&Response, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
-        _: impl FnOnce() -> bool,
+        saved: Option<&impl Saved>,
     ) -> Classification {
         let judged = match outcome {
-            Ok(response) => self.judge_response(response.status(), response.headers(), options),
-            Err(error) => self.judge_error(error, options),
+            Ok(response) => {
+                self.judge_response(response.status(), response.headers(), options, saved)
+            }
+            Err(error) => self.judge_error(error, options, saved),
         };
         // reqwest follows redirects unless it is told not to, and neither its errors nor its
         // responses tell whether it has.

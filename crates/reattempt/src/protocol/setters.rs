@@ -23,6 +23,13 @@ macro_rules! message_setters {
         /// Adds a classifier. It is called before the table, after those added before it. If it returns
         /// `None`, the next in line classifies the outcome, so no default is lost.
         ///
+        /// The classifier returns a verdict, or a verdict with a server hint: a delay that this service names
+        /// in its own way, or [`Stop`](reattempt_core::ServerHint::Stop). Such a hint replaces the delay in the
+        /// headers that [`Hints`](reattempt_http::Hints) reads. A request for no retry counts from either.
+        ///
+        /// It sees the response head or the error, and the request: see
+        /// [`Outcome::request`](crate::Outcome::request). A call that succeeds builds nothing for that.
+        ///
         /// A hedging layer calls a transient or unprocessed verdict non-fatal (rule HG-4). Only a response is
         /// ever fatal to a hedged call: an error with a permanent verdict ends its own attempt. A pacing layer
         /// lengthens its interval after a failure of the kind
@@ -36,13 +43,24 @@ macro_rules! message_setters {
         ///     busy.then_some(Verdict::Transient(Failure::new(FailureKind::Throttled)))
         /// }));
         /// ```
+        ///
+        /// ```
+        /// use std::time::Duration;
+        /// use reattempt::{Http, Outcome, RetryPolicy, ServerHint, Verdict};
+        ///
+        /// // A search that is still being indexed answers 404, and names the seconds to wait.
+        /// let policy = RetryPolicy::with(Http::new().classify(|outcome: Outcome<'_>| {
+        ///     let wait = outcome.headers()?.get("x-indexed-in")?.to_str().ok()?.parse().ok()?;
+        ///     let search = outcome.status()? == 404 && outcome.request()?.path() == "/search";
+        ///     let hint = ServerHint::After(Duration::from_secs(wait));
+        ///     search.then(|| Verdict::transient().with_hint(hint))
+        /// }));
+        /// ```
         #[must_use]
-        pub fn classify<C>(self, classifier: C) -> Self
+        pub fn classify<C, V>(self, classifier: C) -> Self
         where
-            C: for<'a> Fn($crate::Outcome<'a>) -> Option<reattempt_core::Verdict>
-                + Send
-                + Sync
-                + 'static,
+            C: for<'a> Fn($crate::Outcome<'a>) -> Option<V> + Send + Sync + 'static,
+            V: Into<reattempt_core::Classification>,
         {
             self.classify_with(classifier)
         }
@@ -123,6 +141,17 @@ impl Http {
     }
 
     /// Gives one status a verdict of its own, in place of the table's.
+    ///
+    /// The order of what decides over a response, in which the first that applies counts:
+    ///
+    /// 1. the classifiers of the call, then those of the protocol;
+    /// 2. this verdict;
+    /// 3. `x-should-retry: true` or `stripe-should-retry: true` from the server;
+    /// 4. the table.
+    ///
+    /// So `on_status(StatusCode::TOO_MANY_REQUESTS, Verdict::Permanent)` ends the call even if the server asks
+    /// for a retry. A request for no retry is obeyed whatever the verdict is: each side can rule a retry out.
+    /// [`Hints::should_retry`] turns both values off.
     ///
     /// ```
     /// use http::StatusCode;

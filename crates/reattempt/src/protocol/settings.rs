@@ -12,10 +12,10 @@ use reattempt_core::{Classification, Failure, Verdict};
 use reattempt_http::{Hints, is_head_repeatable, is_repeatable, reset_reason, verdict_of_status};
 use reattempt_replay::{ReplayLimits, SavedHead};
 
-use super::{Outcome, Protocol, RetrySafety, errors};
-use crate::CallOptions;
+use super::{Outcome, Protocol, RetrySafety, Saved, errors};
 use crate::call::options::{SharedClassifier, chained};
 use crate::error_mode::OwnError;
+use crate::{CallOptions, RequestView};
 
 /// More than an error page has, and less than a new connection costs.
 const DISCARD_LIMIT: u64 = 16 * 1024;
@@ -60,6 +60,10 @@ impl Default for Http {
 impl Protocol for Http {
     type Head = http::request::Parts;
     type Mode = OwnError;
+
+    fn classifies(&self) -> bool {
+        self.classifier.is_some()
+    }
 
     fn is_plain(&self) -> bool {
         !self.generate_keys
@@ -112,12 +116,13 @@ impl Http {
         status: StatusCode,
         headers: &HeaderMap,
         options: Option<&CallOptions>,
+        saved: Option<&impl Saved>,
     ) -> Judged {
         let by_the_table = self.classifier.is_none() && self.statuses.is_empty();
         if by_the_table && options.is_none() && status.is_success() {
             return Judged { classification: Verdict::Success.into(), overridden: false };
         }
-        self.judge_closely(status, headers, options)
+        self.judge_closely(status, headers, options, saved.and_then(Saved::view))
     }
 
     /// Classifies a response that is not just a success by the table.
@@ -126,35 +131,27 @@ impl Http {
         status: StatusCode,
         headers: &HeaderMap,
         options: Option<&CallOptions>,
+        request: Option<RequestView<'_>>,
     ) -> Judged {
-        let custom = self.custom(Outcome::Response { status, headers }, options);
-        let verdict = custom.or_else(|| {
-            self.statuses.iter().find(|(other, _)| *other == status).map(|(_, verdict)| *verdict)
-        });
-        let overridden = verdict.is_some();
-        let verdict = verdict.unwrap_or_else(|| verdict_of_status(status));
-        if verdict == Verdict::Success {
-            return Judged { classification: Classification::new(verdict), overridden };
+        let outcome = Outcome::of_response(status, headers).with_request(request);
+        let of_status = || {
+            let found = self.statuses.iter().find(|(other, _)| *other == status);
+            found.map(|(_, verdict)| Classification::new(*verdict))
+        };
+        let own = self.custom(outcome, options).or_else(of_status);
+        let overridden = own.is_some();
+        let own = own.unwrap_or_else(|| verdict_of_status(status).into());
+        if own.verdict == Verdict::Success {
+            return Judged { classification: own.verdict.into(), overridden };
         }
-        let classification = self.judge_refusal(status, headers, verdict, overridden);
-        Judged { classification, overridden }
-    }
-
-    /// Adds what the server asks for to a verdict that is not success.
-    fn judge_refusal(
-        &self,
-        status: StatusCode,
-        headers: &HeaderMap,
-        verdict: Verdict,
-        overridden: bool,
-    ) -> Classification {
         let hinted = self.hints.read(headers, SystemTime::now);
-        if overridden {
-            let verdict = with_status(verdict, status);
-            // The caller's verdict stands; that the server wants no retry still counts.
-            return Classification { verdict, hint: hinted.hint };
-        }
-        hinted.judge(verdict, status)
+        let classification = match overridden {
+            // The client's rule stands, also where the server asks for a retry by `x-should-retry: true`:
+            // either side can rule a retry out, and neither can make the other retry.
+            true => with_status(own.verdict, status).with_hint(own.hint.or(hinted.hint)),
+            false => hinted.judge(own.verdict, status),
+        };
+        Judged { classification, overridden }
     }
 
     /// The classification of an error.
@@ -162,11 +159,12 @@ impl Http {
         &self,
         error: &(dyn Error + 'static),
         options: Option<&CallOptions>,
+        saved: Option<&impl Saved>,
     ) -> Judged {
-        let custom = self.custom(Outcome::Error(error), options);
-        let verdict = custom
-            .unwrap_or_else(|| self.unless_disbelieved(errors::verdict_of_error(error), error));
-        Judged { classification: verdict.into(), overridden: custom.is_some() }
+        let outcome = Outcome::of_error(error).with_request(saved.and_then(Saved::view));
+        let custom = self.custom(outcome, options);
+        let of_table = || self.unless_disbelieved(errors::verdict_of_error(error), error).into();
+        Judged { classification: custom.unwrap_or_else(of_table), overridden: custom.is_some() }
     }
 
     /// Returns `true` unless this error is a proof that the policy does not take for one.
@@ -192,7 +190,7 @@ impl Http {
         &self,
         outcome: Outcome<'_>,
         options: Option<&CallOptions>,
-    ) -> Option<Verdict> {
+    ) -> Option<Classification> {
         let of_call =
             options.and_then(CallOptions::classifier).and_then(|own| own.classify(outcome));
         of_call.or_else(|| self.classifier.as_ref()?.classify(outcome))

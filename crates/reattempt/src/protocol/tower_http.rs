@@ -3,7 +3,7 @@
 use std::fmt;
 
 use http::{HeaderMap, Response, StatusCode};
-use reattempt_core::{Classifier, Failure, FailureKind, Verdict};
+use reattempt_core::{Classification, Classifier, Failure, FailureKind, Verdict};
 use reattempt_http::verdict_of_status;
 use tower_http::classify::{ClassifiedResponse, ClassifyResponse};
 
@@ -53,11 +53,8 @@ impl<C: ClassifyResponse + Clone> TowerHttpClassifier<C> {
 }
 
 impl<'a, C: ClassifyResponse + Clone> Classifier<Outcome<'a>> for TowerHttpClassifier<C> {
-    fn classify(&self, outcome: Outcome<'a>) -> Option<Verdict> {
-        match outcome {
-            Outcome::Response { status, headers } => self.of_head(status, headers),
-            Outcome::Error(_) => None,
-        }
+    fn classify(&self, outcome: Outcome<'a>) -> Option<Classification> {
+        self.of_head(outcome.status()?, outcome.headers()?).map(Into::into)
     }
 }
 

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use http::Response;
 use reattempt::{
-    CallOptions, Event, Http, Report, ReportSlot, Retry, RetryBudget, RetryLayer, RetryPolicy,
+    CallOptions, Event, Http, Outcome, Report, ReportSlot, Retry, RetryBudget, RetryLayer,
+    RetryPolicy,
 };
 use reattempt_core::{Failure, FailureKind, StopReason, Verdict};
 use reattempt_replay::{ReplayLimits, ReplayMemory};
@@ -333,4 +334,39 @@ async fn error_of_reqwest_is_told_without_query() {
     texts.push(format!("{report} {report:?}"));
     assert!(texts.len() > 3 && texts.iter().any(|text| text.contains("/pay?...)")), "{texts:?}");
     assert!(!texts.iter().any(|text| text.contains("secret")), "{texts:?}");
+}
+
+#[tokio::test]
+async fn classifier_sees_request_of_reqwest() {
+    let server = Server::start([answer("404 Not Found")]).await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&seen);
+    let policy = policy().protocol(|http| {
+        http.redirects_below(false).classify(move |outcome: Outcome<'_>| {
+            let request = outcome.request()?;
+            let line = format!("{} {} {:?}", request.method(), request.path(), request.query());
+            noted.lock().unwrap().push((line, request.authority()?.to_owned()));
+            (outcome.status()? == 404).then(Verdict::transient)
+        })
+    });
+    let client = retried(policy, redirect::Policy::none());
+    client.oneshot(request("GET", &server.url("/search?q=rust"))).await.unwrap();
+    let line = "GET /search Some(\"q=rust\")".to_owned();
+    let expected = (line, server.address.to_string());
+    assert_eq!(*seen.lock().unwrap(), vec![expected; 3], "of the last attempt, too");
+}
+
+#[tokio::test]
+async fn own_verdict_on_429_outranks_should_retry() {
+    let refused = "429 Too Many\r\nstripe-should-retry: true";
+    for (own, attempts) in [(None, 2), (Some(Verdict::Permanent), 1)] {
+        let server = Server::start([answer(refused), answer("200 OK")]).await;
+        let policy = policy().protocol(|http| match own {
+            Some(own) => http.on_status(http::StatusCode::TOO_MANY_REQUESTS, own),
+            None => http,
+        });
+        let client = retried(policy, redirect::Policy::none());
+        client.oneshot(request("GET", &server.url("/"))).await.unwrap();
+        assert_eq!(server.seen().len(), attempts, "{own:?}");
+    }
 }

@@ -128,8 +128,8 @@ where
         }
         let settings = &*self.shared.policy.settings;
         let options = self.options.as_ref();
-        let classification =
-            settings.protocol.judge(result.as_ref().map_err(M::view), options, || false);
+        let outcome = result.as_ref().map_err(M::view);
+        let classification = settings.protocol.judge(outcome, options, self.kept.as_ref());
         let event = HedgeEvent::of(&classification, self.responded(result));
         let failure = classification.verdict.failure().copied();
         Sorted { event, failure, stop: classification.hint == ServerHint::Stop }

@@ -81,7 +81,13 @@ where
             let Some(kept) = kept else { return Some((number, result)) };
             let watch = kept.watch_next();
             let kind = AttemptKind::Replacement;
-            let order = NextAttempt { number, kind, last: false, deadline: self.deadline };
+            let order = NextAttempt {
+                number,
+                kind,
+                last: false,
+                keeps_head: true,
+                deadline: self.deadline,
+            };
             match self.shared.policy.settings.protocol.again(&mut self.kept, order) {
                 None => return Some((number, result)),
                 Some(attempt) => {

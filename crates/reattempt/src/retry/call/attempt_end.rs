@@ -107,9 +107,8 @@ where
         }
         let protocol = &self.shared.policy.settings.protocol;
         let options = self.context.options.as_ref();
-        let classification = protocol.judge(result.as_ref().map_err(M::view), options, || {
-            self.kept.as_ref().is_some_and(Saved::was_polled)
-        });
+        let outcome = result.as_ref().map_err(M::view);
+        let classification = protocol.judge(outcome, options, self.kept.as_ref());
         match classification.verdict.failure() {
             None if classification.verdict == Verdict::Success => {
                 ControlFlow::Break(StopReason::Succeeded)

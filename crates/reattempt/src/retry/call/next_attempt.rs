@@ -13,7 +13,7 @@ use crate::error_mode::ErrorMode;
 use crate::protocol::{AttemptKind, ClassifyOutcome, NextAttempt, Replay};
 use crate::retry::Progress;
 use crate::retry::preparation::{Arrived, Hooked};
-use crate::{AttemptContext, Deadline, TimeLimit};
+use crate::{AttemptContext, CallOptions, Deadline, TimeLimit};
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where
@@ -201,7 +201,10 @@ where
             Some(progress) if progress.replaces() => AttemptKind::Replacement,
             _ => AttemptKind::Retry,
         };
-        let next = NextAttempt { number: self.number, kind, last, deadline };
+        let options = self.context.options.as_ref();
+        let keeps_head =
+            settings.protocol.classifies() || options.is_some_and(CallOptions::classifies);
+        let next = NextAttempt { number: self.number, kind, last, keeps_head, deadline };
         settings.protocol.again(&mut self.kept, next)
     }
 }

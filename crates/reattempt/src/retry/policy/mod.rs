@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_control::RetryBudget;
-use reattempt_core::{Budget, Limits, Schedule, Verdict};
+use reattempt_core::{Budget, Classification, Limits, Schedule};
 use reattempt_schedule_exponential::Exponential;
 
 use crate::call::random::Seed;
@@ -105,7 +105,7 @@ impl<C: Send + Sync + 'static> RetryPolicy<CloneRequest<C>> {
     /// Retries of any service whose requests are `Clone`, as `judge` says.
     ///
     /// Every request counts as repeatable: what must not be repeated, `judge` must not call
-    /// transient.
+    /// transient. `judge` returns a verdict, or a classification with a server hint.
     ///
     /// ```
     /// use std::error::Error;
@@ -117,9 +117,10 @@ impl<C: Send + Sync + 'static> RetryPolicy<CloneRequest<C>> {
     ///     Err(_) => Verdict::Transient(Failure::new(FailureKind::Other)),
     /// });
     /// ```
-    pub fn cloned<Response>(judge: C) -> Self
+    pub fn cloned<Response, V>(judge: C) -> Self
     where
-        C: Fn(Result<&Response, &(dyn Error + 'static)>) -> Verdict,
+        C: Fn(Result<&Response, &(dyn Error + 'static)>) -> V,
+        V: Into<Classification>,
     {
         Self::with_protocol(
             CloneRequest::new(judge),

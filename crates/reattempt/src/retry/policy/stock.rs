@@ -22,9 +22,10 @@ use tower::BoxError;
 use tower::retry::Policy;
 
 use super::RetryPolicy;
+use crate::RequestView;
 use crate::call::errors::chain;
 use crate::error_mode::OwnError;
-use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, host, wishes_of};
+use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, Saved, host, wishes_of};
 use crate::retry::{CallContext, FailedAttempt, Progress, conclude};
 
 /// The state of one call, in the policy that the stock middleware has cloned for it.
@@ -162,7 +163,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         let classification = protocol.judge(
             result.as_ref().map_err(|error| error as &(dyn Error + 'static)),
             context.options.as_ref(),
-            || request.body().was_polled(),
+            Some(&*request),
         );
         let destination =
             protocol.destination_of(request.uri(), || host(request.headers())).into_owned();
@@ -259,6 +260,17 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         if let (Ok(response), Some(report)) = (result, report) {
             settings.protocol.attach(response, report);
         }
+    }
+}
+
+/// The request of the stock middleware is its own saved form.
+impl<B> Saved for Request<ReplayBody<B>> {
+    fn was_polled(&self) -> bool {
+        self.body().was_polled()
+    }
+
+    fn view(&self) -> Option<RequestView<'_>> {
+        Some(self.into())
     }
 }
 

@@ -7,6 +7,7 @@ mod bodies;
 mod boxed;
 mod budget;
 mod cancelling;
+mod classifying;
 mod cloned;
 mod credentials;
 mod deadlines;

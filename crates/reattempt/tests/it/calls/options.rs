@@ -90,7 +90,10 @@ async fn a_classifier_of_the_call_sees_errors_and_leaves_the_rest() {
     });
     client.clone().oneshot(get().with(mine)).await.unwrap_err();
     assert_eq!(server.count(), 1);
-    client.oneshot(get().with(options().classify(|_: Outcome<'_>| None))).await.unwrap_err();
+    client
+        .oneshot(get().with(options().classify(|_: Outcome<'_>| None::<Verdict>)))
+        .await
+        .unwrap_err();
     assert_eq!(server.count(), 4);
 }
 

@@ -1,7 +1,7 @@
 //! Classification of an attempt's end: statuses, answers that are no gRPC, and RetryInfo.
 
 use http::{HeaderMap, Response, StatusCode};
-use reattempt::{CallOptions, RetryLayer, RetryPolicy};
+use reattempt::{CallOptions, Outcome, RetryLayer, RetryPolicy, ServerHint};
 use reattempt_core::{Failure, FailureKind, Verdict};
 use reattempt_grpc::Code;
 use tower::{Layer, ServiceExt};
@@ -263,4 +263,23 @@ async fn any_head_at_all_leaves_the_call_with_a_defined_outcome() {
             }
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn grpc_classifier_sees_path_and_gives_hint() {
+    let server = Server::at_once(|number| match number {
+        1 => trailers_only(Code::NotFound),
+        _ => ends_with(Code::Ok),
+    });
+    let policy = policy(0).protocol(|grpc| {
+        grpc.classify(|outcome: Outcome<'_>| {
+            let known = outcome.request()?.path() == call().uri().path();
+            let missing = outcome.headers()?.get("grpc-status")? == "5";
+            let hint = ServerHint::Exactly(ms(1234));
+            (known && missing).then(|| Verdict::not_processed().with_hint(hint))
+        })
+    });
+    let began = tokio::time::Instant::now();
+    RetryLayer::new(policy).layer(server.clone()).oneshot(call()).await.unwrap();
+    assert_eq!((server.count(), began.elapsed()), (2, ms(1234)));
 }

@@ -5,6 +5,7 @@ mod auto_traits;
 mod bodies;
 mod budget;
 mod cancelling;
+mod classifying;
 mod composing;
 #[cfg(feature = "tonic")]
 mod connection;
