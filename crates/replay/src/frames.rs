@@ -205,10 +205,6 @@ impl Frames {
     /// Copies data that a reader at the end has just read and moves past. Returns `false` if the
     /// allowance does not suffice; nothing may then be kept any more.
     pub(super) fn push_copy(&mut self, mut data: &[u8], allowance: &mut Allowance) -> bool {
-        if self.at_end > 1 {
-            // The others have seen the last frame as it is.
-            self.seal();
-        }
         while !data.is_empty() {
             let chunk = match &mut self.chunk {
                 Some(chunk) if chunk.room() > 0 => chunk,
