@@ -14,6 +14,7 @@
 //! | guard | what it is for | its state |
 //! |---|---|---|
 //! | [`CircuitBreaker`] | a server that fails: calls to it are refused for a while | closed, open or half-open |
+//! | [`Bulkhead`] | a server that is slow: calls to it do not take the places of all others | the calls in flight and in line |
 //! | [`RateLimit`] | a quota of calls for each second | a bucket of tokens, and the calls that wait for them |
 #![forbid(unsafe_code)]
 
@@ -25,7 +26,7 @@ mod sync;
 
 pub use budget::RetryBudget;
 pub use guard::{
-    BreakerState, BreakerTicket, CircuitBreaker, Counts, Limit, RateLimit, RateTicket, Reservation,
-    StateChange,
+    BreakerState, BreakerTicket, Bulkhead, BulkheadTicket, CircuitBreaker, Counts, Limit,
+    RateLimit, RateTicket, Reservation, StateChange, Usage,
 };
 pub use latencies::Latencies;

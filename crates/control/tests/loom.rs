@@ -22,6 +22,8 @@ mod line;
 #[allow(dead_code, reason = "only what the models use")]
 #[path = "../src/budget/not_full.rs"]
 mod not_full;
+#[path = "loom/places.rs"]
+mod places_model;
 #[path = "../src/sync.rs"]
 mod sync;
 

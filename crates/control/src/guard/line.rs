@@ -78,17 +78,27 @@ impl<T> Line<T> {
         self.waiting.iter_mut().rev().map(|waiter| &mut waiter.note)
     }
 
-    pub(crate) fn set_waker(&mut self, place: usize, waker: &Waker) {
-        if let Some(waiter) = self.waiting.get_mut(place) {
-            match &mut waiter.waker {
-                Some(known) => known.clone_from(waker),
-                none => *none = Some(waker.clone()),
-            }
+    /// Keeps the waker of a call. Returns the one that it replaces.
+    ///
+    /// Whoever holds the lock must release it before a returned waker is dropped: that may run the user's code.
+    #[must_use]
+    pub(crate) fn set_waker(&mut self, place: usize, waker: &Waker) -> Option<Waker> {
+        let known = &mut self.waiting.get_mut(place)?.waker;
+        match known {
+            Some(known) if known.will_wake(waker) => None,
+            known => known.replace(waker.clone()),
         }
     }
 
-    pub(crate) fn remove(&mut self, place: usize) {
-        self.waiting.remove(place);
+    /// Removes a call. Returns its waker.
+    #[must_use]
+    pub(crate) fn remove(&mut self, place: usize) -> Option<Waker> {
+        self.waiting.remove(place)?.waker
+    }
+
+    /// Removes the first call. Returns its waker, if it was polled since.
+    pub(crate) fn pop(&mut self) -> Option<Waker> {
+        self.waiting.pop_front()?.waker
     }
 
     /// Returns the waker of the first call, so that it looks again when its turn is.

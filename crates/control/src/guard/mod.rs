@@ -2,9 +2,13 @@
 //! [`reattempt_core::guard`].
 
 mod breaker;
+mod bulkhead;
 mod keyed;
 mod line;
+mod places;
 mod rate_limit;
 
 pub use breaker::{BreakerState, BreakerTicket, CircuitBreaker, Counts, StateChange};
+pub use bulkhead::{Bulkhead, BulkheadTicket};
+pub use places::Usage;
 pub use rate_limit::{Limit, RateLimit, RateTicket, Reservation};

@@ -8,6 +8,7 @@
 )]
 
 mod breaker;
+mod bulkhead;
 mod cautious;
 mod contention;
 mod destinations;

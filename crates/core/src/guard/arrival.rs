@@ -48,6 +48,17 @@ pub enum Admit<T> {
     Refused(Refused),
 }
 
+impl<T> Admit<T> {
+    /// Converts the ticket, if there is one.
+    pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Admit<U> {
+        match self {
+            Self::Admitted(ticket) => Admit::Admitted(convert(ticket)),
+            Self::Waiting(ticket) => Admit::Waiting(convert(ticket)),
+            Self::Refused(refused) => Admit::Refused(refused),
+        }
+    }
+}
+
 /// The answer to an attempt that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resume {

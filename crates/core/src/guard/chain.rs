@@ -138,12 +138,7 @@ impl<G: Guard> Guard for Option<G> {
     type Ticket = Option<G::Ticket>;
 
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<Self::Ticket> {
-        match self.as_ref().map(|guard| guard.admit(arrival)) {
-            None => Admit::Admitted(None),
-            Some(Admit::Admitted(ticket)) => Admit::Admitted(Some(ticket)),
-            Some(Admit::Waiting(ticket)) => Admit::Waiting(Some(ticket)),
-            Some(Admit::Refused(refused)) => Admit::Refused(refused),
-        }
+        self.as_ref().map_or(Admit::Admitted(None), |guard| guard.admit(arrival).map(Some))
     }
 
     fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket> {

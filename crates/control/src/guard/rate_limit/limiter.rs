@@ -121,6 +121,8 @@ impl Limiter {
     /// Decides about a call that waits.
     pub(crate) fn resume(&self, pass: &mut Pass, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let Some(turn) = pass.turn else { return Resume::Admitted };
+        // Dropped after the lock.
+        let _gone;
         let mut state = self.lock();
         let now = state.advance(arrival.now);
         let place = state.line.place_of(turn);
@@ -133,7 +135,7 @@ impl Limiter {
             let latest = arrival.latest.map_or(u64::MAX, |latest| nanos(latest).saturating_sub(1));
             match due.filter(|due| *due <= latest.min(nanos(turn.give_up))) {
                 Some(due) => {
-                    state.line.set_waker(place, waker);
+                    _gone = state.line.set_waker(place, waker);
                     return Resume::Waiting { until: Some(Duration::from_nanos(due)) };
                 }
                 None => {
@@ -157,11 +159,11 @@ impl Limiter {
         // Whatever waits now is behind a call that waits no longer.
         let after = end.map_or(u64::MAX, |end| state.tokens.taken_after(end));
         state.give_back(after, pass.booking.cost);
-        let first = match place {
+        let wakers = match place {
             Some(place) => state.leave(place),
-            None => First(state.line.first()),
+            None => Wakers::first(&mut state),
         };
-        first.wake(state);
+        wakers.wake(state);
     }
 
     /// Returns the tokens of a booking that no later one is built upon.
@@ -171,7 +173,7 @@ impl Limiter {
         let amount = state.tokens.cancellable(booking);
         let after = state.tokens.taken_after(booking.end);
         state.give_back(after, amount);
-        First(state.line.first()).wake(state);
+        Wakers::first(&mut state).wake(state);
     }
 
     /// Changes the tokens from now on. A rate or burst that is changed is this destination's own.
@@ -200,7 +202,12 @@ impl Limiter {
         if !state.own {
             state.tokens.set(rule.limit, rule.burst);
         }
-        First(state.line.first()).wake(state);
+    }
+
+    /// Wakes the first call in line, because its moment may have moved.
+    pub(crate) fn wake_first(&self) {
+        let mut state = self.lock();
+        Wakers::first(&mut state).wake(state);
     }
 
     /// Retires the limiter if a new one would behave the same. Returns `true` if it did.
@@ -230,14 +237,21 @@ impl Limiter {
     }
 }
 
-/// The waker of the call that is now the first.
-struct First(Option<Waker>);
+/// The waker of the call that is now the first, and that of a call that has left the line.
+struct Wakers {
+    first: Option<Waker>,
+    _gone: Option<Waker>,
+}
 
-impl First {
-    /// Releases the lock, and wakes that call.
+impl Wakers {
+    fn first(state: &mut State) -> Self {
+        Self { first: state.line.first(), _gone: None }
+    }
+
+    /// Releases the lock, and wakes the first.
     fn wake(self, state: MutexGuard<'_, State>) {
         drop(state);
-        self.0.into_iter().for_each(Waker::wake);
+        self.first.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -289,9 +303,9 @@ impl State {
     }
 
     /// Removes a call from the line.
-    fn leave(&mut self, place: usize) -> First {
-        self.line.remove(place);
-        First(if place == 0 { self.line.first() } else { None })
+    fn leave(&mut self, place: usize) -> Wakers {
+        let _gone = self.line.remove(place);
+        Wakers { first: if place == 0 { self.line.first() } else { None }, _gone }
     }
 }
 

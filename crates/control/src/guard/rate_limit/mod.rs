@@ -177,6 +177,8 @@ impl RateLimit {
         let rules = Arc::new(Rules { max_destinations, ..**with.rules.load() });
         let replace = || self.rules.store(Arc::clone(&rules));
         self.limiters.adopt(replace, |limiter| limiter.adopt(&rules.rule));
+        // Outside the table's lock: a waker may use the limit.
+        self.limiters.all().iter().for_each(|limiter| limiter.wake_first());
     }
 
     fn change(&self, destination: &str, now: Duration, change: impl Fn(&mut tokens::Tokens)) {
@@ -222,11 +224,7 @@ impl Guard for RateLimit {
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<RateTicket> {
         let admitted = self.with(arrival.destination, arrival.now, |limiter| {
             let ticket = |pass| RateTicket { limiter: Arc::clone(limiter), pass };
-            Some(match limiter.admit(TOKEN, arrival)? {
-                Admit::Admitted(pass) => Admit::Admitted(ticket(pass)),
-                Admit::Waiting(pass) => Admit::Waiting(ticket(pass)),
-                Admit::Refused(refused) => Admit::Refused(refused),
-            })
+            limiter.admit(TOKEN, arrival).map(|admitted| admitted.map(ticket))
         });
         // Behind the table's lock no entry is retired, so there is always an answer.
         admitted.unwrap_or(Admit::Refused(Refused::new(GuardKind::RateLimit, Reason::Full)))

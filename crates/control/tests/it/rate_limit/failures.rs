@@ -97,9 +97,11 @@ fn a_waker_may_use_the_limit() {
             let limit = self.0.get().unwrap();
             self.1.lock().unwrap().push(limit.tokens(HOST, NOW));
             assert!(!limit.allow(HOST, NOW));
+            assert!(limit.allow("https://newcomer.example", NOW));
         }
     }
-    let limit = ten(1);
+    let limit = ten(9);
+    limit.set_burst(HOST, 1, NOW);
     let asking = Arc::new(Asking(OnceLock::from(limit.clone()), Mutex::default()));
     admit(&limit, NOW).unwrap();
     let first = wait(&limit, NOW);
@@ -113,7 +115,7 @@ fn a_waker_may_use_the_limit() {
     limit.resume(&mut ticket, &Arrival::new(HOST, NOW), &waker);
     limit.set_burst(HOST, 2, NOW);
     limit.resume(&mut ticket, &Arrival::new(HOST, NOW), &waker);
-    limit.replace_settings(&ten(1));
+    limit.replace_settings(&ten(9));
     assert_eq!(asking.1.lock().unwrap().len(), 3);
     assert!(limit.end(ticket, &End::Unsent, NOW).is_none());
 }

@@ -1,0 +1,206 @@
+//! The bulkhead: a limit on calls in flight for each destination.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use reattempt_core::ConfigError;
+use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused, Resume};
+
+use super::keyed::{Keyed, checked_destinations};
+use super::line::Patience;
+use super::places::{Pass, Places, Rule, Usage};
+use crate::destination_table::{Entry, MAX_DESTINATIONS};
+
+/// A limit on calls in flight for each destination.
+///
+/// # What goes wrong without it, and with it
+///
+/// *Without a bulkhead*, one slow server collects all calls of a client: each holds its task, memory and connection until it
+/// times out, and calls to healthy servers have none left.
+///
+/// *A place that is free at the response head* does not limit bodies, which hold the connection. *A place that is freed by code
+/// after the call* leaks if the call is dropped. *A place that was handed to a call just dropped* is lost. Here the place is held
+/// until the body ends or is dropped, and a call that leaves the line passes on what it was given.
+///
+/// # Rules
+///
+/// - At most [`limit`](Self::new) calls are in flight; one more is refused at once, without a known wait.
+/// - With a [`queue`](Self::queue), calls wait in the order in which they came, up to its bounds and their deadlines. A released place
+///   goes to the first in the same step, so no newcomer overtakes.
+/// - The place is held until the response body ends. [`release_at_head`](Self::release_at_head) frees it at the head.
+/// - A limit of 0 admits nothing, and nothing waits for it.
+/// - A body that nobody reads holds its place: [`usage`](Self::usage) has the number and the age of the oldest.
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt_control::Bulkhead;
+/// use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Guard, Health};
+///
+/// let bulkhead = Bulkhead::new(1);
+/// let now = Duration::from_secs(100);
+/// let arrival = Arrival::new("a.example", now);
+/// let Admit::Admitted(ticket) = bulkhead.admit(&arrival) else { unreachable!() };
+/// let held = bulkhead.end(ticket, &End::judged(Health::Served, Duration::ZERO), now);
+/// assert!(matches!(bulkhead.admit(&arrival), Admit::Refused(_)), "the body is not over");
+/// held.map(|ticket| bulkhead.end(ticket, &End::Over(BodyEnd::Complete), now));
+/// assert!(matches!(bulkhead.admit(&arrival), Admit::Admitted(_)));
+/// ```
+#[derive(Clone)]
+#[must_use = "a setter returns a new bulkhead"]
+pub struct Bulkhead {
+    rules: Arc<ArcSwap<Rules>>,
+    places: Arc<Keyed<Places>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Rules {
+    rule: Rule,
+    max_destinations: Option<usize>,
+}
+
+/// The proof that a bulkhead admitted a call or has it in line.
+pub struct BulkheadTicket {
+    places: Arc<Places>,
+    pass: Pass,
+}
+
+/// A setter returns a new bulkhead, whose state is its own.
+impl Bulkhead {
+    /// Creates a bulkhead of that many places, which refuses at once.
+    pub fn new(limit: u32) -> Self {
+        let kind = GuardKind::Bulkhead;
+        let rule = Rule { limit, patience: Patience::NONE, hold: true, kind };
+        Self::build(Rules { rule, max_destinations: Some(MAX_DESTINATIONS) })
+    }
+
+    /// Sets how many calls may wait for one destination, and for how long. Default: none, because a line before a slow server only
+    /// adds to the time until its callers are refused.
+    pub fn queue(self, calls: usize, time: Duration) -> Self {
+        self.set(|rules| rules.rule.patience = Patience { calls, time })
+    }
+
+    /// Frees the place at the response head. Default: at the end of the body.
+    pub fn release_at_head(self) -> Self {
+        self.set(|rules| rules.rule.hold = false)
+    }
+
+    /// Sets the most destinations with places of their own. Default: 1024, some hundred kilobytes.
+    ///
+    /// # Errors
+    /// `most` is not from 1 to 65536.
+    pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
+        let most = checked_destinations(most)?;
+        Ok(self.set(|rules| rules.max_destinations = Some(most)))
+    }
+
+    /// Keeps one set of places for all destinations: for a bound on the whole client.
+    pub fn shared(self) -> Self {
+        self.set(|rules| rules.max_destinations = None)
+    }
+
+    /// Returns the use of the places of `destination` at `now`.
+    pub fn usage(&self, destination: &str, now: Duration) -> Usage {
+        match self.places.get(destination) {
+            Some(places) => places.usage(now),
+            None => Places::new(&self.rules.load().rule).usage(now),
+        }
+    }
+
+    /// Adopts the settings of another bulkhead and keeps the state; only `max_destinations` stays as it is.
+    ///
+    /// Calls beyond a lower limit finish; a higher one admits calls that wait.
+    pub fn replace_settings(&self, with: &Self) {
+        let max_destinations = self.rules.load().max_destinations;
+        let rules = Arc::new(Rules { max_destinations, ..**with.rules.load() });
+        self.places
+            .adopt(|| self.rules.store(Arc::clone(&rules)), |places| places.adopt(&rules.rule));
+        // Outside the table's lock, because calls that wait are woken.
+        self.places.all().iter().for_each(|places| places.set_limit(rules.rule.limit));
+    }
+
+    fn set(&self, change: impl FnOnce(&mut Rules)) -> Self {
+        let mut rules = **self.rules.load();
+        change(&mut rules);
+        Self::build(rules)
+    }
+
+    fn build(rules: Rules) -> Self {
+        let places = Keyed::new(rules.max_destinations, Places::new(&rules.rule));
+        Self { rules: Arc::new(ArcSwap::from_pointee(rules)), places: Arc::new(places) }
+    }
+}
+
+/// 64 places: at 100 ms for each call, they admit 640 calls a second.
+impl Default for Bulkhead {
+    fn default() -> Self {
+        Self::new(64)
+    }
+}
+
+impl Entry for Places {
+    fn retire(&self, _: Duration) -> bool {
+        self.retire()
+    }
+}
+
+impl Guard for Bulkhead {
+    type Ticket = BulkheadTicket;
+
+    #[inline]
+    fn admit(&self, arrival: &Arrival<'_>) -> Admit<BulkheadTicket> {
+        let create = |_: &Arc<str>| Places::new(&self.rules.load().rule);
+        let admitted = self.places.with(arrival.destination, arrival.now, create, |places| {
+            let ticket = |pass| BulkheadTicket { places: Arc::clone(places), pass };
+            places.admit(arrival).map(|admitted| admitted.map(ticket))
+        });
+        // Behind the table's lock no entry is retired, so there is always an answer.
+        admitted.unwrap_or(Admit::Refused(Refused::new(GuardKind::Bulkhead, Reason::Full)))
+    }
+
+    #[inline]
+    fn end(&self, ticket: BulkheadTicket, end: &End, now: Duration) -> Option<BulkheadTicket> {
+        let pass = ticket.places.end(ticket.pass, end, now)?;
+        Some(BulkheadTicket { pass, ..ticket })
+    }
+
+    fn resume(&self, ticket: &mut BulkheadTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        ticket.places.resume(&mut ticket.pass, arrival, waker)
+    }
+
+    /// The place is kept.
+    fn renew(&self, ticket: BulkheadTicket, _: &Arrival<'_>) -> Result<BulkheadTicket, Refused> {
+        Ok(ticket)
+    }
+
+    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        match self.places.get(arrival.destination) {
+            Some(places) => places.check(arrival),
+            None => Places::new(&self.rules.load().rule).check(arrival),
+        }
+    }
+}
+
+/// The settings, and the destinations with calls in flight. Ages of bodies are in [`Bulkhead::usage`].
+impl fmt::Debug for Bulkhead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rules = self.rules.load();
+        let (in_use, more) = self.places.listed(Places::in_use);
+        f.debug_struct("Bulkhead")
+            .field("limit", &rules.rule.limit)
+            .field("queue", &rules.rule.patience)
+            .field("hold", &rules.rule.hold)
+            .field("destinations", &self.places.len())
+            .field("in_use", &in_use)
+            .field("more", &more)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for BulkheadTicket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BulkheadTicket").field("pass", &self.pass).finish_non_exhaustive()
+    }
+}

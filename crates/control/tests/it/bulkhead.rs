@@ -1,0 +1,228 @@
+//! The bulkhead.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use reattempt_control::{Bulkhead, BulkheadTicket};
+use reattempt_core::guard::{
+    Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, Reason, Resume,
+};
+
+use crate::guards::{HOST, NOW, SECOND, admit, at, reason, wait, wait_until, waits_until};
+
+fn judged() -> End {
+    End::judged(Health::Served, SECOND)
+}
+
+/// Ends a call without a body.
+fn end(bulkhead: &Bulkhead, ticket: BulkheadTicket, now: Duration) {
+    assert!(bulkhead.end(ticket, &End::Abandoned { after: SECOND }, now).is_none());
+}
+
+fn in_flight(bulkhead: &Bulkhead) -> u32 {
+    bulkhead.usage(HOST, NOW).in_flight
+}
+
+#[test]
+fn one_more_than_the_limit_is_refused() {
+    let bulkhead = Bulkhead::default();
+    let tickets: Vec<_> = (0..64).map(|_| admit(&bulkhead, NOW).unwrap()).collect();
+    let refused = wait_until(&bulkhead, NOW, None).err().unwrap();
+    assert_eq!((refused.guard(), refused.reason()), (GuardKind::Bulkhead, Reason::Full));
+    assert_eq!(refused.wait(), None);
+    assert_eq!(bulkhead.check(&Arrival::new(HOST, NOW)), Err(refused));
+    assert!(bulkhead.check(&Arrival::new("https://other.example", NOW)).is_ok());
+    tickets.into_iter().for_each(|ticket| end(&bulkhead, ticket, NOW));
+    assert_eq!(in_flight(&bulkhead), 0);
+}
+
+// G-10: a body that is still read holds its place; the age of the oldest is known.
+#[test]
+fn the_place_is_held_until_the_body_ends() {
+    let bulkhead = Bulkhead::new(3);
+    let held = [0, 10].map(|millis| {
+        let ticket = admit(&bulkhead, NOW).unwrap();
+        bulkhead.end(ticket, &judged(), at(millis)).unwrap()
+    });
+    let waiting = admit(&bulkhead, NOW).unwrap();
+    assert!(admit(&bulkhead, NOW).is_err());
+    let usage = bulkhead.usage(HOST, at(1000));
+    assert_eq!((usage.limit, usage.in_flight, usage.past_head), (3, 3, 2));
+    assert_eq!(usage.oldest_past_head, Some(SECOND));
+    let [first, second] = held;
+    assert!(bulkhead.end(first, &End::Over(BodyEnd::Complete), at(1000)).is_none());
+    assert_eq!(bulkhead.usage(HOST, at(1010)).oldest_past_head, Some(SECOND));
+    assert!(bulkhead.end(second, &End::Over(BodyEnd::Dropped), at(1000)).is_none());
+    assert_eq!(bulkhead.usage(HOST, NOW).past_head, 0);
+    end(&bulkhead, waiting, NOW);
+    assert_eq!(in_flight(&bulkhead), 0);
+}
+
+#[test]
+fn the_head_frees_it_by_choice() {
+    let bulkhead = Bulkhead::new(1).release_at_head();
+    let ticket = admit(&bulkhead, NOW).unwrap();
+    assert!(bulkhead.end(ticket, &judged(), NOW).is_none());
+    assert_eq!(in_flight(&bulkhead), 0);
+}
+
+// G-11: every way in which a call can end frees its place once.
+#[test]
+fn every_end_frees_the_place() {
+    let bulkhead = Bulkhead::new(1).queue(1, SECOND);
+    for direct in [End::Abandoned { after: SECOND }, End::Unsent] {
+        let ticket = admit(&bulkhead, NOW).unwrap();
+        assert!(bulkhead.end(ticket, &direct, NOW).is_none());
+    }
+    for over in [BodyEnd::Complete, BodyEnd::Broken, BodyEnd::Dropped] {
+        let ticket = admit(&bulkhead, NOW).unwrap();
+        let ticket = bulkhead.end(ticket, &judged(), NOW).unwrap();
+        assert!(bulkhead.end(ticket, &End::Over(over), NOW).is_none());
+    }
+    let ticket = admit(&bulkhead, NOW).unwrap();
+    let ticket = bulkhead.renew(ticket, &Arrival::new(HOST, NOW)).unwrap();
+    wait(&bulkhead, NOW).cancel(NOW);
+    end(&bulkhead, ticket, NOW);
+    assert_eq!((in_flight(&bulkhead), bulkhead.usage(HOST, NOW).waiting), (0, 0));
+}
+
+#[test]
+fn calls_wait_in_order() {
+    let bulkhead = Bulkhead::new(1).queue(2, SECOND);
+    let ticket = admit(&bulkhead, NOW).unwrap();
+    let (mut first, mut second) = (wait(&bulkhead, NOW), wait(&bulkhead, NOW));
+    assert_eq!(reason(wait_until(&bulkhead, NOW, None)), Reason::Full, "the line is bounded");
+    assert_eq!(first.poll(NOW), waits_until(at(1000)));
+    assert_eq!(second.poll(NOW), waits_until(at(1000)));
+    end(&bulkhead, ticket, NOW);
+    assert_eq!((first.waker.woken(), second.waker.woken()), (1, 0));
+    assert!(admit(&bulkhead, NOW).is_err(), "no newcomer overtakes");
+    assert_eq!(second.poll(at(10)), waits_until(at(1000)));
+    let first = first.admitted(at(10));
+    end(&bulkhead, first, at(20));
+    let second = second.admitted(at(20));
+    assert_eq!(in_flight(&bulkhead), 1);
+    end(&bulkhead, second, at(20));
+    assert!(admit(&bulkhead, NOW).is_ok());
+}
+
+// G-11: a call that is dropped after it was given a place passes it on.
+#[test]
+fn a_dropped_call_passes_its_place_on() {
+    let bulkhead = Bulkhead::new(1).queue(3, SECOND);
+    let ticket = admit(&bulkhead, NOW).unwrap();
+    let (first, middle, mut last) =
+        (wait(&bulkhead, NOW), wait(&bulkhead, NOW), wait(&bulkhead, NOW));
+    assert_eq!(last.poll(NOW), waits_until(at(1000)));
+    middle.cancel(NOW);
+    end(&bulkhead, ticket, NOW);
+    first.cancel(NOW);
+    assert_eq!(last.waker.woken(), 1);
+    end(&bulkhead, last.admitted(NOW), NOW);
+    assert_eq!(in_flight(&bulkhead), 0);
+}
+
+#[test]
+fn a_wait_has_an_end() {
+    let bulkhead = Bulkhead::new(1).queue(9, SECOND);
+    let _held = admit(&bulkhead, NOW).unwrap();
+    let mut waiting = wait(&bulkhead, NOW);
+    let mut in_haste = wait_until(&bulkhead, NOW, Some(at(10))).unwrap();
+    assert_eq!(in_haste.poll(NOW), waits_until(at(10)));
+    for (call, end) in [(&mut in_haste, at(10)), (&mut waiting, at(1000))] {
+        let Resume::Refused(refused) = call.poll(end) else { panic!("it waits on") };
+        assert_eq!((refused.reason(), refused.wait()), (Reason::WaitTooLong, None));
+    }
+    assert_eq!(bulkhead.usage(HOST, NOW).waiting, 0);
+    assert_eq!(reason(wait_until(&bulkhead, NOW, Some(NOW))), Reason::WaitTooLong);
+}
+
+// G-19, G-5: new settings, the same places; calls that wait get those that are new.
+#[test]
+fn state_survives_replaced_settings() {
+    let bulkhead = Bulkhead::new(1).queue(9, SECOND);
+    let ticket = admit(&bulkhead, NOW).unwrap();
+    let (first, second) = (wait(&bulkhead, NOW), wait(&bulkhead, NOW));
+    bulkhead.replace_settings(&Bulkhead::new(2).release_at_head());
+    let first = first.admitted(NOW);
+    assert_eq!(reason(wait_until(&bulkhead, NOW, None)), Reason::Full, "no queue any longer");
+    bulkhead.replace_settings(&Bulkhead::new(1));
+    end(&bulkhead, ticket, NOW);
+    assert_eq!((in_flight(&bulkhead), bulkhead.usage(HOST, NOW).waiting), (1, 1));
+    end(&bulkhead, first, NOW);
+    let second = second.admitted(NOW);
+    assert!(bulkhead.end(second, &judged(), NOW).is_some());
+}
+
+#[test]
+fn zero_and_endless_limits() {
+    let none = Bulkhead::new(0).queue(9, SECOND);
+    assert_eq!(reason(wait_until(&none, NOW, None)), Reason::Full, "nothing would end the wait");
+    let endless = Bulkhead::new(u32::MAX).queue(usize::MAX, Duration::MAX);
+    let tickets: Vec<_> = (0..1000).map(|_| admit(&endless, NOW).unwrap()).collect();
+    assert_eq!(in_flight(&endless), 1000);
+    tickets.into_iter().for_each(|ticket| end(&endless, ticket, Duration::ZERO));
+    let patient = Bulkhead::new(1).queue(1, Duration::MAX);
+    let _held = admit(&patient, NOW).unwrap();
+    assert_eq!(wait(&patient, NOW).poll(at(1_000_000)), waits_until(Duration::MAX));
+    for most in [0, 65_537] {
+        let error = Bulkhead::new(1).max_destinations(most).unwrap_err();
+        assert_eq!(error.field(), "max_destinations");
+    }
+}
+
+// G-9, G-20: clones share places, destinations do not; past the bound they share one set.
+#[test]
+fn destinations_stay_within_the_bound() {
+    let bulkhead = Bulkhead::new(1).max_destinations(8).unwrap();
+    let held = admit(&bulkhead.clone(), NOW).unwrap();
+    for number in 0..50_000_u32 {
+        let now = NOW + Duration::from_micros(u64::from(number));
+        let host = format!("host-{number}");
+        match bulkhead.admit(&Arrival::new(&host, now)) {
+            Admit::Admitted(ticket) => end(&bulkhead, ticket, now),
+            other => panic!("{other:?}"),
+        }
+    }
+    let text = format!("{bulkhead:?}");
+    assert!(text.contains("destinations: 8") && text.contains(HOST), "{text}");
+    assert!(admit(&bulkhead, NOW).is_err());
+    end(&bulkhead, held, NOW);
+    assert!(admit(&bulkhead.shared(), NOW).is_ok());
+}
+
+// G-11: many threads, and places that are handed from one to the next.
+#[test]
+fn no_place_is_lost_under_contention() {
+    let bulkhead = Bulkhead::new(3).queue(8, SECOND * 1000);
+    let start = Barrier::new(32);
+    thread::scope(|scope| {
+        for number in 0..32 {
+            let (bulkhead, start) = (&bulkhead, &start);
+            scope.spawn(move || {
+                start.wait();
+                for step in 0..500 {
+                    use Admit::{Admitted, Refused, Waiting};
+                    assert!(in_flight(bulkhead) <= 3);
+                    match bulkhead.admit(&Arrival::new(HOST, NOW)) {
+                        Admitted(ticket) => end(bulkhead, ticket, NOW),
+                        Waiting(ticket) if (step + number) % 3 == 0 => end(bulkhead, ticket, NOW),
+                        Waiting(mut ticket) => {
+                            let waker = std::task::Waker::noop();
+                            let arrival = Arrival::new(HOST, NOW);
+                            while bulkhead.resume(&mut ticket, &arrival, waker) != Resume::Admitted
+                            {
+                                thread::yield_now();
+                            }
+                            end(bulkhead, ticket, NOW);
+                        }
+                        Refused(_) => {}
+                    }
+                }
+            });
+        }
+    });
+    let usage = bulkhead.usage(HOST, NOW);
+    assert_eq!((usage.in_flight, usage.waiting), (0, 0));
+}
