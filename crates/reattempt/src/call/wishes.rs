@@ -11,6 +11,8 @@ use super::options::CallOptions;
 pub struct Wishes {
     /// The caller's overrides.
     pub options: Option<CallOptions>,
+    /// The overrides that a rule of the policy has for such requests.
+    pub of_rule: Option<CallOptions>,
     /// The call's deadline.
     pub deadline: Option<Deadline>,
     /// The deadline that the request carries to the server.
@@ -19,6 +21,25 @@ pub struct Wishes {
     pub outer: Option<NestedMarker>,
     /// The request has fields that its protocol sets itself.
     pub strip: bool,
+}
+
+impl Wishes {
+    /// Takes the overrides of the call. Those of the request have precedence over those of the handle, and these
+    /// over those of a rule.
+    #[inline]
+    pub(crate) fn take_options(&mut self, of_handle: Option<&CallOptions>) -> Option<CallOptions> {
+        let own = combined(self.options.take(), of_handle);
+        combined(own, self.of_rule.take().as_ref())
+    }
+}
+
+#[inline]
+fn combined(own: Option<CallOptions>, next: Option<&CallOptions>) -> Option<CallOptions> {
+    match (own, next) {
+        (own, None) => own,
+        (None, Some(next)) => Some(next.clone()),
+        (Some(own), Some(next)) => Some(own.or(next)),
+    }
 }
 
 /// The safety of a retry: of any, and of one after the request may have been processed.

@@ -11,7 +11,6 @@ use super::Grpc;
 use super::deadline::GRPC_TIMEOUT;
 use crate::protocol::{
     Added, NestedMarker, NextAttempt, Origin, Replay, RetrySafety, SavedRequest, Wishes, host,
-    wishes_of,
 };
 use crate::{CallOptions, Deadline};
 
@@ -36,7 +35,7 @@ impl Replay<Request<Body>> for Grpc {
 
     /// The smallest of what the caller, the request and the policy say (rule DL-1).
     fn wishes(&self, request: &Request<Body>) -> Wishes {
-        let own = wishes_of(request.extensions());
+        let own = self.http.wishes_of(request);
         let (_, strip) = own_fields(request.headers());
         // Only the header is what the server knows of the deadline.
         let told = Deadline::from_headers(request.headers());

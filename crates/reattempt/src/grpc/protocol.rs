@@ -131,6 +131,10 @@ impl Protocol for Grpc {
         true
     }
 
+    fn is_plain(&self) -> bool {
+        self.http.is_plain()
+    }
+
     fn classifies(&self) -> bool {
         self.http.classifies()
     }

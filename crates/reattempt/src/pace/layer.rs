@@ -175,7 +175,7 @@ impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
 impl<K: Protocol> PaceLayer<K> {
     /// Paces calls over a protocol with settings of its own. Several layers may share them.
     ///
-    /// Overrides for a single call ([`CallOptions`](crate::CallOptions)) are for retries and have no effect
+    /// Of the overrides for a single call ([`CallOptions`](crate::CallOptions)) only the deadline has an effect
     /// on the pace.
     ///
     /// ```

@@ -19,16 +19,17 @@ pub trait Paced<Request>: Protocol {
 impl<B> Paced<Request<B>> for Http {
     fn deadline(&self, request: &Request<B>) -> Option<Deadline> {
         let extensions = request.extensions();
-        let of_options = extensions.get().and_then(CallOptions::get_deadline);
+        let own = extensions.get().and_then(CallOptions::get_deadline);
+        let of_options = own.or_else(|| self.options_by_rule(request)?.get_deadline());
         extensions.get().copied().into_iter().chain(of_options).min()
     }
 }
 
 #[cfg(feature = "reqwest")]
 impl Paced<reqwest::Request> for Http {
-    /// A reqwest request has no extensions.
-    fn deadline(&self, _: &reqwest::Request) -> Option<Deadline> {
-        None
+    /// A reqwest request has no extensions, so only a rule can give it a deadline.
+    fn deadline(&self, request: &reqwest::Request) -> Option<Deadline> {
+        self.options_by_rule(request)?.get_deadline()
     }
 }
 

@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use reattempt_core::{Classification, FailureKind, StopReason};
-use reattempt_http::{IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key};
+use reattempt_http::{IDEMPOTENCY_KEY, new_idempotency_key};
 use reattempt_replay::{Drain, ReplayBody, ReplayLimits, ReplayWatch, SavedHead};
 use tower::BoxError;
 
@@ -182,15 +182,24 @@ impl Added<'_> {
     }
 }
 
-/// Reads what a caller put into the extensions of a request.
+impl Http {
+    /// Reads what a caller put into the extensions of a request, and what a rule has for it.
+    #[inline]
+    pub(crate) fn wishes_of<B>(&self, request: &Request<B>) -> Wishes {
+        let of_rule = self.options_by_rule(request);
+        Wishes { of_rule, ..wishes_of(request.extensions()) }
+    }
+}
+
 #[inline]
-pub(crate) fn wishes_of(extensions: &http::Extensions) -> Wishes {
+fn wishes_of(extensions: &http::Extensions) -> Wishes {
     if extensions.is_empty() {
         return Wishes::default();
     }
     let deadline = extensions.get::<Deadline>().copied();
     Wishes {
         options: extensions.get::<CallOptions>().cloned(),
+        of_rule: None,
         deadline,
         told: deadline,
         outer: extensions.get::<NestedMarker>().cloned(),
@@ -223,7 +232,7 @@ where
 
     #[inline]
     fn wishes(&self, request: &Request<B>) -> Wishes {
-        wishes_of(request.extensions())
+        self.wishes_of(request)
     }
 
     fn cannot_save(&self, request: &Request<B>) -> Option<StopReason> {
@@ -243,7 +252,7 @@ where
     }
 
     fn retry_safety(&self, kept: &SavedRequest<B>) -> RetrySafety {
-        Http::safety_of_saved(&kept.head)
+        self.safety_of_saved(&kept.head)
     }
 
     fn target<'a>(&self, request: &'a Request<B>) -> Cow<'a, str> {
@@ -267,7 +276,7 @@ where
     ) -> Self::Attempt {
         let notes_polls = self.redirects.is_none()
             && !added.key
-            && !is_repeatable(request.method(), request.headers());
+            && !self.may_repeat(request.method(), request.headers());
         let limits = self.limits_of(&request);
         SavedRequest::keep(request, added, kept, |body| {
             let body = ReplayBody::new(body, &limits);

@@ -42,8 +42,8 @@ pub use self::reqwest::SavedReqwest;
 pub use self::tower_http::TowerHttpClassifier;
 pub use cloned::{CloneRequest, SavedClone};
 pub(crate) use errors::{is_refused_here, verdict_of_error};
+pub(crate) use message::host;
 pub use message::{DrainBody, SavedRequest};
-pub(crate) use message::{host, wishes_of};
 pub(crate) use setters::message_setters;
 pub use settings::Http;
 

@@ -12,6 +12,7 @@ use reqwest::{Body, Request, Response, Url};
 
 use super::{
     Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, Replay, RetrySafety, Saved,
+    Wishes,
 };
 use crate::{CallOptions, RefusedResponse, Report, RequestView};
 
@@ -103,6 +104,10 @@ impl Replay<Request> for Http {
         request.method() != http::Method::CONNECT
     }
 
+    fn wishes(&self, request: &Request) -> Wishes {
+        Wishes { of_rule: self.options_by_rule(request), ..Wishes::default() }
+    }
+
     fn cannot_save(&self, request: &Request) -> Option<StopReason> {
         (request.method() == http::Method::CONNECT).then_some(StopReason::Forbidden)
     }
@@ -112,7 +117,7 @@ impl Replay<Request> for Http {
     }
 
     fn retry_safety(&self, kept: &SavedReqwest) -> RetrySafety {
-        Http::safety_of_head(kept.request.method(), kept.request.headers())
+        self.safety_of_head(kept.request.method(), kept.request.headers())
     }
 
     fn target<'a>(&self, request: &'a Request) -> Cow<'a, str> {

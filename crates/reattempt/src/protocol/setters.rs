@@ -75,6 +75,42 @@ macro_rules! message_setters {
             self
         }
 
+        /// Adds a rule that chooses options by the request: by its method, its path or a header.
+        ///
+        /// It is called once for each call, before the first attempt, by retrying and by hedging layers. What
+        /// it returns has less precedence than the options of the handle, and these have less than those in the
+        /// request. What several rules set, the first has precedence for.
+        ///
+        /// The rule is given a view, not `http::request::Parts`. A request does not lend its parts: to make
+        /// them, each request would be taken apart, and reqwest's would be rebuilt.
+        ///
+        /// ```
+        /// use reattempt::{CallOptions, HedgePolicy, Http, RetryPolicy};
+        ///
+        /// // This API reads by POST below /search, and a batch has time.
+        /// let http = Http::new()
+        ///     .options_for(|request| {
+        ///         let search = request.path().starts_with("/search");
+        ///         search.then(|| CallOptions::new().repeatable(true))
+        ///     })
+        ///     .options_for(|request| {
+        ///         let batch = request.header("x-priority")? == b"batch";
+        ///         batch.then(|| CallOptions::new().max_attempts(5))
+        ///     });
+        /// let (retries, hedges) = (RetryPolicy::with(http.clone()), HedgePolicy::with(http));
+        /// ```
+        #[must_use]
+        pub fn options_for<F>(mut self, rule: F) -> Self
+        where
+            F: for<'a> Fn($crate::RequestView<'a>) -> Option<$crate::CallOptions>
+                + Send
+                + Sync
+                + 'static,
+        {
+            self.$http().add_options_for(std::sync::Arc::new(rule));
+            self
+        }
+
         /// Sets the key under which a request counts in budgets.
         ///
         /// The default is the host of its URI in lower case, with the port where it is not the scheme's own,
@@ -182,6 +218,24 @@ impl Http {
     #[must_use]
     pub fn generate_idempotency_keys(mut self, generate: bool) -> Self {
         self.generate_keys = generate;
+        self
+    }
+
+    /// Sets if an `Idempotency-Key` that a request comes with makes it repeatable. On by default.
+    ///
+    /// A proxy forwards keys that its own callers have chosen. Use `false` there unless the servers behind it
+    /// honour keys: a server that ignores them carries out a repeated POST twice. A key that this layer
+    /// [generates](Self::generate_idempotency_keys) counts in any case. One that the request came with is left as
+    /// it is.
+    ///
+    /// ```
+    /// use reattempt::{Http, RetryPolicy};
+    ///
+    /// let of_proxy = RetryPolicy::with(Http::new().trust_idempotency_keys(false));
+    /// ```
+    #[must_use]
+    pub fn trust_idempotency_keys(mut self, trusted: bool) -> Self {
+        self.trust_keys = trusted;
         self
     }
 

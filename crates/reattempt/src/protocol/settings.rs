@@ -25,6 +25,8 @@ const REFUSED_STREAM: u32 = 7;
 
 type Destination = Arc<dyn for<'a> Fn(&'a Uri) -> Cow<'a, str> + Send + Sync>;
 
+type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + Send + Sync>;
+
 /// HTTP: statuses, `Retry-After`, methods and replayable bodies.
 #[derive(Clone)]
 pub struct Http {
@@ -32,6 +34,8 @@ pub struct Http {
     pub(crate) hints: Hints,
     pub(crate) drain_limit: u64,
     pub(crate) generate_keys: bool,
+    /// `true` if a key that a request comes with makes it repeatable.
+    pub(crate) trust_keys: bool,
     pub(crate) destination: Option<Destination>,
     /// `true` if the client below follows redirects by itself; `None` for what is usual with it.
     pub(crate) redirects: Option<bool>,
@@ -39,6 +43,7 @@ pub struct Http {
     pub(crate) refused_stream_is_proof: bool,
     statuses: Vec<(StatusCode, Verdict)>,
     classifier: Option<SharedClassifier>,
+    options_for: Option<OptionsFor>,
 }
 
 impl Default for Http {
@@ -48,11 +53,13 @@ impl Default for Http {
             hints: Hints::default(),
             drain_limit: DISCARD_LIMIT,
             generate_keys: false,
+            trust_keys: true,
             destination: None,
             redirects: None,
             refused_stream_is_proof: true,
             statuses: Vec::new(),
             classifier: None,
+            options_for: None,
         }
     }
 }
@@ -66,7 +73,7 @@ impl Protocol for Http {
     }
 
     fn is_plain(&self) -> bool {
-        !self.generate_keys
+        !self.generate_keys && self.options_for.is_none()
     }
 }
 
@@ -79,6 +86,26 @@ impl Http {
     /// Asks `next` what the classifiers so far leave open.
     pub(crate) fn add_classifier(&mut self, next: SharedClassifier) {
         self.classifier = Some(chained(self.classifier.take(), next));
+    }
+
+    /// Asks `next` for what the rules so far leave open.
+    pub(crate) fn add_options_for(&mut self, next: OptionsFor) {
+        self.options_for = Some(match self.options_for.take() {
+            None => next,
+            Some(first) => Arc::new(move |request| match (first(request), next(request)) {
+                (Some(first), Some(next)) => Some(first.or(&next)),
+                (first, next) => first.or(next),
+            }),
+        });
+    }
+
+    /// Returns the options that a rule has for this request.
+    #[inline]
+    pub(crate) fn options_by_rule<'a>(
+        &self,
+        request: impl Into<RequestView<'a>>,
+    ) -> Option<CallOptions> {
+        self.options_for.as_ref()?(request.into())
     }
 
     #[inline]
@@ -94,17 +121,24 @@ impl Http {
             && !headers.contains_key(http::header::UPGRADE)
     }
 
+    /// Returns `true` if a request may be repeated, because of its method or of a key that it came with.
+    #[inline]
+    pub(crate) fn may_repeat(&self, method: &Method, headers: &HeaderMap) -> bool {
+        method.is_idempotent() || (self.trust_keys && is_repeatable(method, headers))
+    }
+
     /// Returns whether a request with this head may be retried, and whether it may be repeated.
-    pub(crate) fn safety_of_head(method: &Method, headers: &HeaderMap) -> RetrySafety {
+    pub(crate) fn safety_of_head(&self, method: &Method, headers: &HeaderMap) -> RetrySafety {
         let upgrades = headers.contains_key(http::header::UPGRADE);
-        RetrySafety::of_message(method, upgrades, || is_repeatable(method, headers))
+        RetrySafety::of_message(method, upgrades, || self.may_repeat(method, headers))
     }
 
     /// Returns the safety of a saved request.
-    pub(crate) fn safety_of_saved(head: &SavedHead) -> RetrySafety {
+    pub(crate) fn safety_of_saved(&self, head: &SavedHead) -> RetrySafety {
         let upgrades = head.contains(&http::header::UPGRADE);
+        let keyed = || self.trust_keys && is_head_repeatable(head);
         match head.method() {
-            Some(method) => RetrySafety::of_message(&method, upgrades, || is_head_repeatable(head)),
+            Some(method) => RetrySafety::of_message(&method, upgrades, keyed),
             None => RetrySafety { carry: false, repeatable: false, keyed: false },
         }
     }
@@ -334,6 +368,7 @@ impl fmt::Debug for Http {
             .field("hints", &self.hints)
             .field("drain_limit", &self.drain_limit)
             .field("generate_idempotency_keys", &self.generate_keys)
+            .field("trust_idempotency_keys", &self.trust_keys)
             .field("refused_stream_is_proof", &self.refused_stream_is_proof)
             .field("statuses", &self.statuses)
             .finish_non_exhaustive()

@@ -19,6 +19,7 @@ pub(crate) struct CallContext {
     pub(crate) started: Option<Instant>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) repeatable: bool,
+    /// `true` if an idempotency key alone makes the request repeatable: a generated one, or one it came with.
     pub(crate) keyed: bool,
     /// The reason for which this call must not be retried at all, if there is one.
     pub(crate) forbidden: Option<StopReason>,
@@ -39,14 +40,10 @@ impl CallContext {
     #[inline]
     pub(crate) fn new<K: Protocol, D, B>(
         settings: &Settings<K, D, B>,
-        wishes: Wishes,
+        mut wishes: Wishes,
         of_handle: Option<&CallOptions>,
     ) -> Self {
-        let options = match (wishes.options, of_handle) {
-            (own, None) => own,
-            (None, Some(handle)) => Some(handle.clone()),
-            (Some(own), Some(handle)) => Some(own.or(handle)),
-        };
+        let options = wishes.take_options(of_handle);
         let own = options.as_ref();
         let forbidden = if settings.nested && wishes.outer.is_some() {
             Some(StopReason::Nested)
@@ -93,8 +90,8 @@ impl CallContext {
     /// Records what the request itself allows.
     pub(crate) fn set_safety(&mut self, found: RetrySafety) {
         let own = self.options.as_ref().and_then(CallOptions::get_repeatable);
-        self.repeatable = own.unwrap_or(found.repeatable);
-        self.keyed = found.keyed;
+        self.keyed |= found.keyed;
+        self.repeatable = own.unwrap_or(found.repeatable || self.keyed);
         if !found.carry {
             self.forbidden.get_or_insert(StopReason::Forbidden);
         }

@@ -370,3 +370,26 @@ async fn own_verdict_on_429_outranks_should_retry() {
         assert_eq!(server.seen().len(), attempts, "{own:?}");
     }
 }
+
+#[tokio::test]
+async fn rules_and_untrusted_keys_of_reqwest() {
+    let keyed = |url: &str| {
+        let mut request = request("POST", url);
+        request.headers_mut().insert("idempotency-key", "\"theirs\"".parse().unwrap());
+        request
+    };
+    for (path, trusted, attempts) in
+        [("/order", true, 3), ("/order", false, 1), ("/search?q=rust", false, 3)]
+    {
+        let server = Server::start([answer("503 Busy")]).await;
+        let policy = policy().protocol(|http| {
+            http.trust_idempotency_keys(trusted).options_for(|request| {
+                let search = request.path() == "/search" && request.query() == Some("q=rust");
+                search.then(|| CallOptions::new().repeatable(true))
+            })
+        });
+        let client = retried(policy, redirect::Policy::none());
+        client.oneshot(keyed(&server.url(path))).await.unwrap();
+        assert_eq!(server.seen().len(), attempts, "{path}, {trusted}");
+    }
+}

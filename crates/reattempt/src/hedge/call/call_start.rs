@@ -34,12 +34,8 @@ impl CallStart {
     where
         K: Replay<Req> + Hedgeable<Req>,
     {
-        let wishes = settings.protocol.wishes(request);
-        let options = match (wishes.options, of_handle) {
-            (own, None) => own,
-            (None, Some(handle)) => Some(handle.clone()),
-            (Some(own), Some(handle)) => Some(own.or(handle)),
-        };
+        let mut wishes = settings.protocol.wishes(request);
+        let options = wishes.take_options(of_handle);
         let own = options.as_ref();
         let deadlines = wishes.deadline.into_iter().chain(own.and_then(CallOptions::get_deadline));
         let deadline = deadlines.min();

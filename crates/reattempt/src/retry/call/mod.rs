@@ -172,6 +172,7 @@ impl CallStart {
         let replaces = context.forbidden.is_none() && settings.protocol.replaces();
         let keeps = replaces || context.keeps(&settings.limits);
         let needs_key = keeps && settings.protocol.needs_key(request);
+        context.keyed = needs_key;
         let deadline = context.deadline.map(Deadline::at).filter(|own| Some(*own) != told);
         let nested = keeps && settings.nested && settings.protocol.may_change(request);
         let marker = nested.then(NestedMarker::default);

@@ -25,7 +25,7 @@ use super::RetryPolicy;
 use crate::RequestView;
 use crate::call::errors::chain;
 use crate::error_mode::OwnError;
-use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, Saved, host, wishes_of};
+use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, Saved, host};
 use crate::retry::{CallContext, FailedAttempt, Progress, conclude};
 
 /// The state of one call, in the policy that the stock middleware has cloned for it.
@@ -113,8 +113,10 @@ where
             // A call begins.
             None => {
                 let settings = &*self.settings;
-                let mut context = CallContext::new(settings, wishes_of(request.extensions()), None);
-                context.set_safety(Http::safety_of_head(request.method(), request.headers()));
+                let mut context =
+                    CallContext::new(settings, settings.protocol.wishes_of(request), None);
+                let (method, headers) = (request.method(), request.headers());
+                context.set_safety(settings.protocol.safety_of_head(method, headers));
                 let keeps = context.keeps(&settings.limits);
                 if keeps {
                     context.started = Some(Instant::now());

@@ -26,6 +26,7 @@ mod order;
 mod passing;
 mod readiness;
 mod reports;
+mod rules;
 mod safety;
 mod send;
 mod sharing;

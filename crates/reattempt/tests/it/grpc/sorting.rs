@@ -283,3 +283,18 @@ async fn grpc_classifier_sees_path_and_gives_hint() {
     RetryLayer::new(policy).layer(server.clone()).oneshot(call()).await.unwrap();
     assert_eq!((server.count(), began.elapsed()), (2, ms(1234)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn rule_of_grpc_chooses_options_by_path() {
+    for (path, attempts) in [(call().uri().path().to_owned(), 2), ("/other/method".into(), 1)] {
+        let server = Server::at_once(|_| trailers_only(Code::DeadlineExceeded));
+        let policy = policy(0).protocol(|grpc| {
+            grpc.options_for(move |request| {
+                let ours = request.path() == path;
+                ours.then(|| CallOptions::new().repeatable(true).max_attempts(2))
+            })
+        });
+        RetryLayer::new(policy).layer(server.clone()).oneshot(call()).await.unwrap();
+        assert_eq!(server.count(), attempts);
+    }
+}
