@@ -15,7 +15,8 @@ use axum::routing::get;
 use http::{Extensions, Request, StatusCode};
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
-use reattempt::{Deadline, InboundDeadlineLayer, ReplayBody, Report, Retry, RetryLayer};
+use reattempt::grpc::inbound_deadline::InboundDeadlineLayer;
+use reattempt::{Deadline, ReplayBody, Report, Retry, RetryLayer};
 use tokio::net::TcpListener;
 use tower::{BoxError, ServiceBuilder};
 

@@ -11,9 +11,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use http_body_util::Empty;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
-use reattempt::{
-    CallOptions, Failure, FailureKind, Http, Outcome, Report, RetryLayer, RetryPolicy, Verdict,
-};
+use reattempt::classify::Outcome;
+use reattempt::schedule::{Failure, FailureKind};
+use reattempt::{CallOptions, Http, Report, RetryLayer, RetryPolicy, Verdict};
 use tokio::net::TcpListener;
 use tower::{BoxError, ServiceBuilder};
 

@@ -14,7 +14,8 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use reattempt::{IDEMPOTENCY_KEY, Report, RetryLayer};
+use reattempt::classify::IDEMPOTENCY_KEY;
+use reattempt::{Report, RetryLayer};
 use tokio::net::TcpListener;
 use tower::{BoxError, ServiceBuilder};
 

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-use reattempt::schedule::Reconnecting;
-use reattempt::{Failure, FailureKind, Verdict, profile, retry};
+use reattempt::schedule::{Failure, FailureKind, Reconnecting};
+use reattempt::{Verdict, profile, retry};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use reattempt::{CallOptions, Report, ReportSlot, RetryLayer};
+use reattempt::report::ReportSlot;
+use reattempt::{CallOptions, Report, RetryLayer};
 use tokio::net::TcpListener;
 use tonic::service::InterceptorLayer;
 use tonic::transport::server::TcpIncoming;

@@ -11,8 +11,9 @@ mod echo;
 use echo::Text;
 use echo::echo_client::EchoClient;
 use futures_util::{TryStreamExt, stream};
-use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigHandle};
-use reattempt::{Configured, Event, ServiceConfigLayer};
+use reattempt::grpc::service_config;
+use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigHandle, ServiceConfigLayer};
+use reattempt::observe::Event;
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 use tower::{BoxError, ServiceBuilder};
@@ -68,7 +69,7 @@ async fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-type Client = EchoClient<Configured<Channel>>;
+type Client = EchoClient<service_config::Client<Channel>>;
 
 async fn say(mut client: Client) -> Result<String, Status> {
     let answer = client.say(Text::new("hello")).await.map(|answer| answer.into_inner().text);

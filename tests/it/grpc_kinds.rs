@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt, TryStreamExt};
+use reattempt::report::ReportSlot;
 use reattempt::schedule::Constant;
-use reattempt::{
-    CallOptions, Grpc, Report, ReportSlot, Retry, RetryLayer, RetryPolicy, StopReason,
-};
+use reattempt::{CallOptions, Grpc, Report, Retry, RetryLayer, RetryPolicy, StopReason};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;

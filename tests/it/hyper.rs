@@ -12,10 +12,12 @@ use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use reattempt::body::ReplayLimits;
+use reattempt::report::ReportSlot;
+use reattempt::retry::AttemptNumber;
 use reattempt::schedule::Constant;
 use reattempt::{
-    AttemptNumber, CallOptions, Http, ReplayBody, ReplayLimits, Report, ReportSlot, Retry,
-    RetryLayer, RetryPolicy, StopReason,
+    CallOptions, Http, ReplayBody, Report, Retry, RetryLayer, RetryPolicy, StopReason,
 };
 use tokio::sync::mpsc;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
@@ -153,7 +155,7 @@ async fn reset_request_is_retried_if_repeatable() {
 
     let server = Server::http1([Answer::Reset]).await;
     let mut keyed = request("POST", &server, Full::from("keyed"));
-    keyed.headers_mut().insert(reattempt::IDEMPOTENCY_KEY, "order-17".parse().unwrap());
+    keyed.headers_mut().insert(reattempt::classify::IDEMPOTENCY_KEY, "order-17".parse().unwrap());
     let answer = client.oneshot(keyed).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
     assert_eq!(server.bodies(), ["keyed", "keyed"]);
@@ -253,8 +255,8 @@ async fn refused_connection_is_retried() {
     let address = socket.local_addr().unwrap();
     let idle = std::sync::Mutex::new(Some(socket));
     let (started, mut listener) = mpsc::unbounded_channel();
-    let policy = quick().observer(move |_: &str, event: &reattempt::Event<'_>| {
-        if let reattempt::Event::WillRetry { .. } = event
+    let policy = quick().observer(move |_: &str, event: &reattempt::observe::Event<'_>| {
+        if let reattempt::observe::Event::WillRetry { .. } = event
             && let Some(socket) = idle.lock().unwrap().take()
         {
             started.send(socket.listen(8).unwrap()).unwrap();

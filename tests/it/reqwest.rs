@@ -7,11 +7,10 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, StatusCode};
 use http_body_util::StreamBody;
+use reattempt::classify::IDEMPOTENCY_KEY;
+use reattempt::report::{AttemptOutcome, ReportSlot};
 use reattempt::schedule::Constant;
-use reattempt::{
-    AttemptOutcome, CallOptions, Http, IDEMPOTENCY_KEY, Report, ReportSlot, Retry, RetryLayer,
-    RetryPolicy, StopReason,
-};
+use reattempt::{CallOptions, Http, Report, Retry, RetryLayer, RetryPolicy, StopReason};
 use reqwest::{Body, Method, Request, Url};
 use tokio::net::TcpSocket;
 use tower::{Service, ServiceBuilder, ServiceExt};

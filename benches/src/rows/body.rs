@@ -14,7 +14,8 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use parking_lot::Mutex;
-use reattempt::{ReplayBody, ReplayLimits, ReplayMemory};
+use reattempt::ReplayBody;
+use reattempt::body::{ReplayLimits, ReplayMemory};
 
 use super::{Row, Work, above, alone};
 

@@ -13,7 +13,9 @@ use std::thread;
 use std::time::Duration;
 
 use governor::{Quota, RateLimiter};
-use reattempt::{Budget, Failure, FailureKind, RetryBudget};
+use reattempt::RetryBudget;
+use reattempt::budget::Budget;
+use reattempt::schedule::{Failure, FailureKind};
 use tower::retry::budget::{Budget as _, TpsBudget};
 
 use super::{Row, Work, above, alone};
@@ -151,7 +153,7 @@ fn half_full_cautious() -> RetryBudget {
     budget
 }
 
-fn retry(budget: &RetryBudget) -> Option<reattempt::Permit> {
+fn retry(budget: &RetryBudget) -> Option<reattempt::budget::Permit> {
     budget.acquire_after_failure(DESTINATION, &Failure::new(FailureKind::Server), NOW)
 }
 
@@ -183,7 +185,7 @@ fn one_of_64_not_full() -> RetryBudget {
     budget
 }
 
-fn take(budget: &RetryBudget, destination: &str) -> Option<reattempt::Permit> {
+fn take(budget: &RetryBudget, destination: &str) -> Option<reattempt::budget::Permit> {
     budget.acquire(destination, &Failure::new(FailureKind::Server), NOW)
 }
 

@@ -7,7 +7,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use http::Request;
-use reattempt::{CallOptions, Http, ReplayLimits, Retry, RetryPolicy};
+use reattempt::body::ReplayLimits;
+use reattempt::{CallOptions, Http, Retry, RetryPolicy};
 #[cfg(feature = "peers")]
 use reqwest_middleware::ClientWithMiddleware;
 #[cfg(feature = "peers")]

@@ -2,8 +2,8 @@
 
 use http::Request;
 use http_body_util::BodyExt;
-use reattempt::grpc::service_config::ServiceConfig;
-use reattempt::{RetryLayer, ServiceConfigLayer};
+use reattempt::RetryLayer;
+use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
 use tower::Layer;
 
 use super::call::each;

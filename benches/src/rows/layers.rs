@@ -5,8 +5,10 @@
 use std::time::Duration;
 
 use http::{HeaderValue, Request};
+use reattempt::grpc::inbound_deadline::InboundDeadlineLayer;
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::pace::PaceLayer;
 use reattempt::schedule::Responsive;
-use reattempt::{HedgeLayer, HedgePolicy, InboundDeadlineLayer, PaceLayer};
 use tower::Layer;
 use tower::hedge;
 

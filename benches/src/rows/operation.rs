@@ -53,7 +53,7 @@ fn succeeds() -> Ready<Outcome> {
     ready(Ok(black_box(7)))
 }
 
-fn ours() -> impl Future<Output = Result<u32, reattempt::RetryError<&'static str>>> {
+fn ours() -> impl Future<Output = Result<u32, reattempt::operation::RetryError<&'static str>>> {
     retry(Exponential::full_jitter(BASE), succeeds).into_future()
 }
 

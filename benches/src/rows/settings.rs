@@ -6,8 +6,9 @@ use std::future::ready;
 use std::hint::black_box;
 
 use http::Request;
+use reattempt::budget::Budget;
 use reattempt::schedule::Constant;
-use reattempt::{Budget, Http, Retry, RetryBudget, RetryPolicy};
+use reattempt::{Http, Retry, RetryBudget, RetryPolicy};
 
 use super::call::each;
 use super::{Row, above, alone, once};

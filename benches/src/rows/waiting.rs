@@ -10,8 +10,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use http::Request;
+use reattempt::body::{ReplayLimits, ReplayMemory};
 use reattempt::schedule::Exponential;
-use reattempt::{Http, ReplayLimits, ReplayMemory, Retry, RetryBudget, RetryPolicy};
+use reattempt::{Http, Retry, RetryBudget, RetryPolicy};
 use tokio::runtime::{Builder, Runtime};
 use tower_service::Service;
 

@@ -31,7 +31,7 @@ pub(crate) const LAYERS: &[&[&str]] = &[
     &["call"],
     &["protocol"],
     &["retry", "policy", "hedge", "pace", "guard", "operation"],
-    &["profile", "order"],
+    &["body", "budget", "classify", "error", "observe", "order", "profile", "report", "schedule"],
     &["grpc", "configured", "service_config", "metrics", "trailers_only"],
 ];
 

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use reattempt::ConfigError;
+use reattempt::error::ConfigError;
 
 /// The result of a command that did its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

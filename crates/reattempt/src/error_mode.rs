@@ -11,7 +11,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tower::BoxError;
 
 use crate::call::clock;
-use crate::{PaceRefused, TimedOut};
+use crate::call::pace_refused::PaceRefused;
+use crate::call::timed_out::TimedOut;
 
 /// The inner service's own error type; no time limit interrupts an attempt. The default of HTTP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,12 +29,12 @@ pub struct BoxedError;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Answered;
 
-/// The way in which a policy deals with errors of type `E`: [`OwnError`], [`BoxedError`] or [`Answered`].
+/// The way in which a policy deals with errors of type `E`: [`OwnError`], [`BoxedError`] or [`Answered`]. Sealed.
 #[diagnostic::on_unimplemented(
     message = "a retry policy that keeps the inner service's error type needs `{E}: std::error::Error`",
     note = "for an inner service whose error is a `BoxError` (behind tower's Timeout or Buffer), call `.boxed_errors()` on the policy"
 )]
-pub trait ErrorMode<E> {
+pub trait ErrorMode<E>: sealed::Sealed {
     /// The caller's error type.
     type Error;
     /// The timer that interrupts an attempt; nothing where none does.
@@ -229,6 +230,15 @@ impl<E: Into<BoxError>> ErrorMode<E> for BoxedError {
     fn timed_out((): (), error: TimedOut) -> Option<BoxError> {
         Some(Box::new(error))
     }
+}
+
+mod sealed {
+    #[expect(unnameable_types, reason = "no other crate implements `ErrorMode`")]
+    pub trait Sealed {}
+
+    impl Sealed for super::OwnError {}
+    impl Sealed for super::BoxedError {}
+    impl Sealed for super::Answered {}
 }
 
 pin_project! {

@@ -41,11 +41,16 @@
 //! | the retry budget | [`RetryBudget`] |
 //! | the options of one call | [`CallOptions`] |
 //! | the place of the layer among others | [`order`] |
-//! | slow calls sent once more | [`HedgeLayer`] |
-//! | all calls slowed to what a server takes | [`PaceLayer`] |
-//! | any other operation | [`retry()`] |
+//! | slow calls sent once more | [`hedge`] |
+//! | all calls slowed to what a server takes | [`pace`] |
+//! | gRPC: service configs, metrics, trailers | `grpc`, behind its feature |
+//! | any other operation | [`retry()`], [`operation`] |
+//!
+//! The root holds the names that a program needs to wrap a client. Every other item is in the module of its
+//! subject. Each item has one path.
 
 #![forbid(unsafe_code)]
+#![warn(unnameable_types)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(feature = "grpc"),
@@ -58,20 +63,26 @@
 
 mod call;
 mod error_mode;
-mod hedge;
-mod operation;
-mod pace;
-mod protocol;
 #[cfg(feature = "reqwest")]
 mod reqwest_ext;
-mod retry;
 mod send;
 
+pub mod body;
+pub mod budget;
+pub mod classify;
+pub mod error;
 #[cfg(feature = "grpc")]
 pub mod grpc;
 pub mod guide;
+pub mod hedge;
+pub mod observe;
+pub mod operation;
 pub mod order;
+pub mod pace;
 pub mod profile;
+pub mod protocol;
+pub mod report;
+pub mod retry;
 pub mod schedule;
 
 /// The README's example, compiled.
@@ -80,57 +91,19 @@ pub mod schedule;
 struct Readme;
 
 pub use call::deadline::Deadline;
-pub use call::hook::AttemptContext;
-#[cfg(feature = "tracing")]
-pub use call::observe::TracingObserver;
-pub use call::observe::{Event, Observer};
 pub use call::options::CallOptions;
-pub use call::outcome::Outcome;
-pub use call::pace_refused::{PaceRefusal, PaceRefused};
-pub use call::random::CallRandom;
-pub use call::report::{AttemptOutcome, AttemptReport, Report, ReportSlot};
-pub use call::request_view::RequestView;
-pub use call::timed_out::{RefusedResponse, TimeLimit, TimedOut};
-pub use call::wishes::{AttemptNumber, NestedMarker, RetrySafety};
-pub use error_mode::{Answered, BoxedError, ErrorMode, OwnError};
+pub use call::report::Report;
+pub use call::timed_out::TimedOut;
 #[cfg(feature = "grpc")]
-pub use grpc::service_config::{Configured, ConfiguredFuture, ServiceConfigLayer};
-#[cfg(feature = "grpc")]
-pub use grpc::{
-    Grpc, GrpcBody, GrpcCode, InboundDeadline, InboundDeadlineLayer, PeekTrailers,
-    PeekTrailersBody, PeekTrailersFuture, PeekTrailersLayer,
-};
-#[cfg(feature = "opentelemetry")]
-pub use grpc::{
-    GrpcMetrics, GrpcMetricsLayer, Measured, MeasuredBody, MeasuredFuture, RetryMetric,
-};
-pub use hedge::{Extended, Hedge, HedgeFuture, HedgeLayer, HedgePolicy, HedgeReport, Hedgeable};
-pub use operation::{
-    IntoOperationPolicy, Operations, RetryError, Retrying, RetryingFuture, is_transient_io_error,
-    is_transient_sqlstate, retry, retry_blocking,
-};
-pub use pace::{Pace, PaceFuture, PaceLayer, Paced};
-#[cfg(feature = "reqwest")]
-pub use protocol::SavedReqwest;
-#[cfg(feature = "tower-http")]
-pub use protocol::TowerHttpClassifier;
-pub use protocol::{
-    AttemptKind, ClassifyOutcome, CloneRequest, DrainBody, Http, NextAttempt, Origin, Protocol,
-    Replay, Saved, SavedClone, SavedRequest,
-};
+pub use grpc::protocol::Grpc;
+pub use operation::retrying::retry;
+pub use protocol::settings::Http;
 pub use reattempt_control::RetryBudget;
-pub use reattempt_core::{
-    Account, Budget, Call, CallEnd, Classification, Classifier, ConfigError, Decision,
-    FailedAttempt, Failure, FailureKind, Limits, PaidRetry, Permit, PermitIssuer, ServerHint,
-    SpendOnly, StopReason, Terms, Undone, Unlimited, Verdict,
-};
-pub use reattempt_http::{
-    Hinted, Hints, IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key, verdict_of_error,
-    verdict_of_status,
-};
-pub use reattempt_replay::{ReplayBody, ReplayCharge, ReplayError, ReplayLimits, ReplayMemory};
+pub use reattempt_core::{StopReason, Verdict};
+pub use reattempt_replay::ReplayBody;
 #[cfg(feature = "reqwest")]
 pub use reqwest_ext::ReqwestExt;
-pub use retry::policy::{Profile, RetryPolicy, StockDelay};
-pub use retry::{Retry, RetryFuture, RetryLayer};
+pub use retry::layer::RetryLayer;
+pub use retry::policy::RetryPolicy;
+pub use retry::service::Retry;
 pub use send::check;

@@ -11,9 +11,9 @@
 //! | 4 | following redirects (tower-http's `FollowRedirect`) | each hop is a call of its own, and a POST is not repeated for what became of a later hop |
 //! | 5 | a limit on the time between two frames of a response body | the body is the caller's once the retry layer has returned the response ([below](#servers-that-stall)) |
 //! | 6 | **the retry layer** | |
-//! | 7 | hedging ([`HedgeLayer`](crate::HedgeLayer)), or it takes the retry layer's place | a retry follows once all hedged attempts have failed, and a backoff is no slowness that is hedged |
+//! | 7 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), or it takes the retry layer's place | a retry follows once all hedged attempts have failed, and a backoff is no slowness that is hedged |
 //! | 8 | a circuit breaker | it sees every attempt, and its refusal ends the call at once; a hedge that it refuses leaves the attempts in flight running |
-//! | 9 | pacing ([`PaceLayer`](crate::PaceLayer)) | every attempt waits its turn, and holds meanwhile the place that limits and `Buffer` have given it; a breaker's refusal does not wait |
+//! | 9 | pacing ([`PaceLayer`](crate::pace::PaceLayer)) | every attempt waits its turn, and holds meanwhile the place that limits and `Buffer` have given it; a breaker's refusal does not wait |
 //! | 10 | `Buffer` | its clones share one worker; its error is a `BoxError`: use [`RetryPolicy::boxed_errors`](crate::RetryPolicy::boxed_errors) |
 //! | 11 | a limit on what the server gets (`RateLimit`, `ConcurrencyLimit`) | retries count |
 //! | 12 | authentication, signatures, a trace of each attempt | made afresh for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
@@ -125,5 +125,5 @@
 //! - **Another retry layer**, in a client library say, multiplies: three layers of four attempts are
 //!   64. [`RetryPolicy::nested`](crate::RetryPolicy::nested) on the layers of one process makes
 //!   them work together; across processes the attempt's number
-//!   ([`AttemptNumber`](crate::AttemptNumber)) can be written into a header by a
+//!   ([`AttemptNumber`](crate::retry::AttemptNumber)) can be written into a header by a
 //!   [`before_attempt`](crate::RetryPolicy::before_attempt) hook.

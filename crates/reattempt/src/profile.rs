@@ -11,7 +11,7 @@
 //! assert_eq!(policy.limits().max_attempts, 3);
 //! ```
 //!
-//! [`retry`](crate::retry), for operations that are no requests of a service, takes one as it is.
+//! [`retry`](crate::retry()), for operations that are no requests of a service, takes one as it is.
 //!
 //! | profile | delays | attempts | elapsed time |
 //! |---|---|---|---|
@@ -46,7 +46,7 @@ use reattempt_core::{Failure, Jitter, Jittered, Schedule, ScheduleExt, SharedSch
 use reattempt_schedule_exponential::{Exponential, TruncatedExponential};
 use reattempt_schedule_fixed::Linear;
 
-pub use crate::Profile;
+pub use crate::retry::policy::Profile;
 
 /// The defaults of [`RetryPolicy::http`](crate::RetryPolicy::http).
 ///
@@ -254,8 +254,8 @@ pub fn google() -> Profile<TruncatedExponential> {
 /// [`Reconnecting`](crate::schedule::Reconnecting), and resets it when the stream has proved to work.
 ///
 /// ```
-/// use reattempt::schedule::Reconnecting;
-/// use reattempt::{Failure, Verdict, profile, retry};
+/// use reattempt::{Verdict, profile, retry};
+/// use reattempt::schedule::{Failure, Reconnecting};
 ///
 /// # struct Stream;
 /// # impl Stream {
@@ -283,8 +283,8 @@ pub fn google() -> Profile<TruncatedExponential> {
 ///
 /// ```
 /// use http::StatusCode;
-/// use reattempt::schedule::Reconnecting;
-/// use reattempt::{Failure, FailureKind, Http, RetryBudget, RetryPolicy, Verdict, profile};
+/// use reattempt::{Http, RetryBudget, RetryPolicy, Verdict, profile};
+/// use reattempt::schedule::{Failure, FailureKind, Reconnecting};
 ///
 /// let profile = profile::twitter_streaming().map(Reconnecting::new);
 /// let reconnecting = profile.schedule.clone();

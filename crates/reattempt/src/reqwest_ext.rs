@@ -49,6 +49,7 @@ impl ReqwestExt for RequestBuilder {
 }
 
 mod sealed {
+    #[expect(unnameable_types, reason = "no other crate implements `ReqwestExt`")]
     pub trait Sealed {}
 
     impl Sealed for reqwest::RequestBuilder {}

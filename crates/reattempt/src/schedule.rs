@@ -12,11 +12,15 @@
 //! | [`SharedSchedule`] | any of them, the type erased |
 //!
 //! [`ScheduleExt`] takes, caps, floors, joins and jitters them, and gives each kind of failure its
-//! own. A schedule of your own needs the traits [`Schedule`] and [`Delays`] and nothing else.
+//! own. A schedule of your own needs the traits [`Schedule`] and [`Delays`] and nothing else. It receives the
+//! [`Failure`] before each retry, whose [`FailureKind`] it may act on, and a [`Random`] to draw jitter from.
+//! [`CallRandom`] is the one that a call through a layer has.
 
+pub use crate::call::random::CallRandom;
 pub use reattempt_core::{
-    Capped, Delays, Floor, ForFailures, ImmediateFirst, Jitter, Jittered, NextRetry,
-    OnFailureDelays, Random, Schedule, ScheduleExt, SentAt, SharedSchedule, Take, Then, ThenDelays,
+    Capped, Delays, Failure, FailureKind, Floor, ForFailures, ImmediateFirst, Jitter, Jittered,
+    NextRetry, OnFailureDelays, Random, Schedule, ScheduleExt, SentAt, SharedSchedule, Take, Then,
+    ThenDelays,
 };
 pub use reattempt_schedule_exponential::{
     Decorrelated, Exponential, ExponentialDelays, TruncatedExponential, TruncatedExponentialDelays,

@@ -11,8 +11,9 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+use reattempt::operation::{is_transient_io_error, is_transient_sqlstate};
 use reattempt::schedule::Exponential;
-use reattempt::{RetryBudget, RetryPolicy, is_transient_io_error, is_transient_sqlstate, retry};
+use reattempt::{RetryBudget, RetryPolicy, retry};
 use tokio_postgres::{Client, IsolationLevel, NoTls};
 
 #[tokio::main(flavor = "current_thread")]
@@ -46,7 +47,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// Runs one transaction again whenever the database rolls it back in favour of another.
 async fn count_rows(
     client: &mut Client,
-    policy: &RetryPolicy<reattempt::Operations>,
+    policy: &RetryPolicy<reattempt::operation::Operations>,
 ) -> Result<i64, Box<dyn Error>> {
     let client = &tokio::sync::Mutex::new(client);
     let count = async || {

@@ -6,7 +6,9 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use reattempt::{AttemptOutcome, AttemptReport, FailureKind, Report, StopReason};
+use reattempt::report::{AttemptOutcome, AttemptReport};
+use reattempt::schedule::FailureKind;
+use reattempt::{Report, StopReason};
 
 use crate::experiment::script::Kind;
 use crate::experiment::sending::{End, Sent};

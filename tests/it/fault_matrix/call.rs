@@ -16,8 +16,9 @@ use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use reattempt::budget::Unlimited;
 use reattempt::schedule::Constant;
-use reattempt::{RetryLayer, RetryPolicy, Unlimited};
+use reattempt::{RetryLayer, RetryPolicy};
 use tower::util::BoxCloneService;
 use tower::{BoxError, Service, ServiceBuilder};
 

@@ -1,7 +1,8 @@
 //! A service config on the wire: methods of one channel that are retried, hedged or neither.
 
-use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigHandle};
-use reattempt::{Configured, ServiceConfigLayer};
+use reattempt::grpc::service_config::{
+    Client, ServiceConfig, ServiceConfigHandle, ServiceConfigLayer,
+};
 
 use super::*;
 
@@ -21,7 +22,7 @@ const CONFIG: &str = r#"{
     }]
 }"#;
 
-fn configured(server: &Server) -> (EchoClient<Configured<Channel>>, ServiceConfigHandle) {
+fn configured(server: &Server) -> (EchoClient<Client<Channel>>, ServiceConfigHandle) {
     let handle = ServiceConfigHandle::new(ServiceConfig::parse(CONFIG).unwrap());
     let layer = ServiceConfigLayer::new(handle.clone());
     (EchoClient::new(ServiceBuilder::new().layer(layer).service(server.channel())), handle)

@@ -195,7 +195,8 @@ async fn tn_4_warm_channel_exceeds_the_deadline() {
                 let handle = reattempt::grpc::service_config::ServiceConfigHandle::new(config(
                     policy, codes,
                 ));
-                let layer = reattempt::ServiceConfigLayer::new(handle.clone());
+                let layer =
+                    reattempt::grpc::service_config::ServiceConfigLayer::new(handle.clone());
                 let service = ServiceBuilder::new().layer(layer).service(server.channel());
                 let ends = four_kinds(service, warm).await;
                 assert_eq!(ends, [Code::DeadlineExceeded; 4], "{policy} {codes}");

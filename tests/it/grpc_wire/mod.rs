@@ -21,10 +21,10 @@ use bytes::Bytes;
 use h2::Reason;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use prost::Message;
+use reattempt::budget::Budget;
+use reattempt::report::ReportSlot;
 use reattempt::schedule::Constant;
-use reattempt::{
-    Budget, CallOptions, Grpc, Report, ReportSlot, Retry, RetryLayer, RetryPolicy, StopReason,
-};
+use reattempt::{CallOptions, Grpc, Report, Retry, RetryLayer, RetryPolicy, StopReason};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 use tower::ServiceBuilder;

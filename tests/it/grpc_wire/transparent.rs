@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use reattempt::grpc::service_config::{ServiceConfig, Throttle, Throttling};
-use reattempt::{HedgeLayer, HedgePolicy, HedgeReport, RetryBudget, ServiceConfigLayer};
+use reattempt::RetryBudget;
+use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer, Throttle, Throttling};
+use reattempt::hedge::{HedgeLayer, HedgePolicy, HedgeReport};
 use tokio::sync::Notify;
 use tonic::body::Body;
 use tower::{Layer, Service};

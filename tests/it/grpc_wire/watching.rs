@@ -1,7 +1,7 @@
 //! The end of an answer: credit, debit, and trailers that a client can read.
 
 use rand::{RngExt, SeedableRng};
-use reattempt::PeekTrailersLayer;
+use reattempt::grpc::peek_trailers::PeekTrailersLayer;
 use reattempt::grpc::service_config::{Throttle, Throttling};
 
 use super::*;

@@ -1,7 +1,9 @@
 //! The checks of a policy file.
 
 use http::StatusCode;
-use reattempt::{Failure, FailureKind, Verdict, verdict_of_status};
+use reattempt::Verdict;
+use reattempt::classify::verdict_of_status;
+use reattempt::schedule::{Failure, FailureKind};
 
 use super::ranges::{self, Recommended};
 use super::{Description, Findings, words};

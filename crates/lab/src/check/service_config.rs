@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use reattempt::profile::Profile;
-use reattempt::schedule::{Exponential, SharedSchedule};
-use reattempt::{Failure, FailureKind, Limits};
+use reattempt::retry::Limits;
+use reattempt::schedule::{Exponential, Failure, FailureKind, SharedSchedule};
 use reattempt_grpc::{
     Code, CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, RetryPolicy, ServiceConfig,
     ServiceConfigError, Throttling,

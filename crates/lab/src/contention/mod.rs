@@ -9,7 +9,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use clap::Args;
-use reattempt::ConfigError;
+use reattempt::error::ConfigError;
 use reattempt::schedule::{Constant, Exponential, SharedSchedule};
 use serde::Serialize;
 

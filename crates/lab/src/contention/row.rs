@@ -9,11 +9,11 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand_distr::{Distribution, Normal};
-use reattempt::schedule::{Schedule, SharedSchedule};
-use reattempt::{
-    Call, CallRandom, Decision, FailedAttempt, Failure, FailureKind, Limits, Terms, Unlimited,
-    Verdict,
-};
+use reattempt::Verdict;
+use reattempt::budget::Unlimited;
+use reattempt::retry::Limits;
+use reattempt::schedule::{CallRandom, Failure, FailureKind, Schedule, SharedSchedule};
+use reattempt_core::{Call, Decision, FailedAttempt, Terms};
 
 use crate::error::LabError;
 use crate::events::{EventQueue, nanoseconds};

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use reattempt::AttemptOutcome;
+use reattempt::report::AttemptOutcome;
 use serde::Serialize;
 
 use super::Ended;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use reattempt::schedule::Schedule;
-use reattempt::{
-    Call, CallRandom, Decision, FailedAttempt, Failure, StopReason, Terms, Unlimited, Verdict,
-};
+use reattempt::budget::Unlimited;
+use reattempt::schedule::{CallRandom, Failure, Schedule};
+use reattempt::{StopReason, Verdict};
+use reattempt_core::{Call, Decision, FailedAttempt, Terms};
 use serde::Serialize;
 
 use crate::policy::Policy;

@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use clap::Args;
 use http::StatusCode;
-use reattempt::{Failure, FailureKind, Verdict, verdict_of_status};
+use reattempt::Verdict;
+use reattempt::classify::verdict_of_status;
+use reattempt::schedule::{Failure, FailureKind};
 use serde::Serialize;
 
 use crate::common::Common;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use reattempt::ConfigError;
+use reattempt::error::ConfigError;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

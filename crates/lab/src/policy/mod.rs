@@ -14,8 +14,9 @@ mod word;
 use std::path::Path;
 use std::time::Duration;
 
-use reattempt::Limits;
-use reattempt::profile::{self, Profile};
+use reattempt::profile;
+use reattempt::profile::Profile;
+use reattempt::retry::Limits;
 use reattempt::schedule::SharedSchedule;
 
 use crate::error::LabError;

@@ -1,7 +1,7 @@
 //! Parsing of a document, which has a table for each policy.
 
-use reattempt::Limits;
 use reattempt::profile::Profile;
+use reattempt::retry::Limits;
 use reattempt::schedule::SharedSchedule;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reattempt::ConfigError;
+use reattempt::error::ConfigError;
 use reattempt::schedule::{
     Constant, Exponential, Jitter, Linear, List, ScheduleExt, SharedSchedule, TruncatedExponential,
 };

@@ -1,7 +1,8 @@
 //! The accepted texts, and the problems that are reported for others.
 
-use reattempt::schedule::{Delays, NextRetry, Random, Schedule};
-use reattempt::{Budget, Failure, FailureKind, RetryPolicy};
+use reattempt::RetryPolicy;
+use reattempt::budget::Budget;
+use reattempt::schedule::{Delays, Failure, FailureKind, NextRetry, Random, Schedule};
 
 use super::*;
 

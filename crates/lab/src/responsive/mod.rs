@@ -13,7 +13,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use reattempt::ConfigError;
+use reattempt::error::ConfigError;
 use reattempt::schedule::Responsive as Pace;
 use serde::Serialize;
 

@@ -4,8 +4,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use reattempt::schedule::{Random, Responsive as Pace, Schedule, SentAt};
-use reattempt::{CallRandom, Failure, FailureKind};
+use reattempt::schedule::{
+    CallRandom, Failure, FailureKind, Random, Responsive as Pace, Schedule, SentAt,
+};
 
 use super::service::Service;
 use super::workers::Call;

@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use reattempt::schedule::{Responsive as Pace, Schedule, SentAt};
-use reattempt::{CallRandom, Failure, FailureKind};
+use reattempt::schedule::{CallRandom, Failure, FailureKind, Responsive as Pace, Schedule, SentAt};
 use serde::Serialize;
 
 use super::service::Service;

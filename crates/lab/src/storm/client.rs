@@ -6,8 +6,9 @@
 
 use std::time::Duration;
 
-use reattempt::schedule::{Random, Schedule, SharedSchedule};
-use reattempt::{Account, Call, CallRandom, Decision, FailedAttempt, StopReason, Terms, Verdict};
+use reattempt::schedule::{CallRandom, Random, Schedule, SharedSchedule};
+use reattempt::{StopReason, Verdict};
+use reattempt_core::{Account, Call, Decision, FailedAttempt, Terms};
 
 use super::policy::{ClientBudget, Policy};
 use super::server::fraction;

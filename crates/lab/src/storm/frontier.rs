@@ -7,7 +7,8 @@
 use std::io::Write;
 
 use clap::Args;
-use reattempt::{ConfigError, RetryBudget};
+use reattempt::RetryBudget;
+use reattempt::error::ConfigError;
 use serde::Serialize;
 
 use super::curves::{Curves, SECOND};

@@ -8,8 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use reattempt::budget::{Budget, Unlimited};
+use reattempt::error::ConfigError;
+use reattempt::profile::Profile;
+use reattempt::retry::Limits;
 use reattempt::schedule::{Constant, Exponential, Schedule, SharedSchedule};
-use reattempt::{Budget, ConfigError, Limits, Profile, RetryBudget, Unlimited, profile};
+use reattempt::{RetryBudget, profile};
 use reattempt_grpc::{Throttle, Throttling};
 
 use super::tick::ticks;

@@ -7,8 +7,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use reattempt::CallRandom;
-use reattempt::schedule::Random;
+use reattempt::schedule::{CallRandom, Random};
 
 /// The properties of a server. Times are in ticks.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,9 +8,10 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use reattempt::{
-    CallEnd, CallRandom, Failure, FailureKind, StopReason, Verdict, verdict_of_status,
-};
+use reattempt::classify::verdict_of_status;
+use reattempt::schedule::{CallRandom, Failure, FailureKind};
+use reattempt::{StopReason, Verdict};
+use reattempt_core::CallEnd;
 
 use super::client::{Arrivals, Client, DESTINATION, Retrying};
 use super::policy::Policy;

@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use reattempt_core::Failure;
 
-use crate::RefusedResponse;
+use crate::call::timed_out::RefusedResponse;
 
 /// The attempt that is about to be made.
 #[derive(Debug, Clone)]

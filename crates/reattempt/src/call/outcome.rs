@@ -18,7 +18,7 @@ use super::request_view::RequestView;
 ///
 /// ```
 /// use http::{HeaderMap, Request, StatusCode};
-/// use reattempt::{Outcome, RequestView};
+/// use reattempt::classify::{Outcome, RequestView};
 ///
 /// let search = Request::get("http://one.example/search?q=rust").body(())?;
 /// let headers = HeaderMap::new();

@@ -4,10 +4,10 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-/// A call that a [`PaceLayer`](crate::PaceLayer) turned away; nothing of it was sent.
+/// A call that a [`PaceLayer`](crate::pace::PaceLayer) turned away; nothing of it was sent.
 ///
 /// It is found inside the boxed error of a layer with
-/// [`boxed_errors`](crate::PaceLayer::boxed_errors), and in the extensions of the answer that a protocol
+/// [`boxed_errors`](crate::pace::PaceLayer::boxed_errors), and in the extensions of the answer that a protocol
 /// gives in its place. A retry layer outside sends such a call again, unless its deadline ended it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaceRefused {

@@ -38,8 +38,7 @@ fn stream(seed: u64, call: u64) -> u64 {
 /// Simulations that drive the engine themselves draw from it what calls through a layer would draw.
 ///
 /// ```
-/// use reattempt_core::Random;
-/// use reattempt::CallRandom;
+/// use reattempt::schedule::{CallRandom, Random};
 ///
 /// let (mut one, mut again) = (CallRandom::of_call(7, 0), CallRandom::of_call(7, 0));
 /// let mut next = CallRandom::of_call(7, 1);

@@ -10,7 +10,7 @@ use reattempt_core::{Failure, StopReason};
 ///
 /// A response contains it in its extensions if an attempt failed before, or if it is itself a failure that
 /// might have been retried. For errors, and for calls whose response type has no extensions, put a [`ReportSlot`] into the call's [options](crate::CallOptions), or set an
-/// [observer](crate::Observer).
+/// [observer](crate::observe::Observer).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     pub(crate) attempts: Vec<AttemptReport>,
@@ -167,7 +167,8 @@ impl fmt::Display for AttemptOutcome {
 /// A slot for the [`Report`] of a call that ends with a response or an error.
 ///
 /// ```
-/// use reattempt::{CallOptions, ReportSlot};
+/// use reattempt::CallOptions;
+/// use reattempt::report::ReportSlot;
 ///
 /// let slot = ReportSlot::default();
 /// let options = CallOptions::new().report_to(&slot);

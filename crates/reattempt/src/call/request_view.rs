@@ -11,7 +11,7 @@ use reattempt_replay::SavedHead;
 ///
 /// ```
 /// use http::Request;
-/// use reattempt::RequestView;
+/// use reattempt::classify::RequestView;
 ///
 /// let request = Request::get("http://one.example/search?q=rust").header("x-tenant", "a").body(())?;
 /// let view = RequestView::from(&request);

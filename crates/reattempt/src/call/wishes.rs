@@ -57,7 +57,7 @@ pub struct RetrySafety {
 /// (not reqwest's, whose extensions are private).
 ///
 /// ```
-/// # use reattempt::AttemptNumber;
+/// # use reattempt::retry::AttemptNumber;
 /// fn number_of(request: &http::Request<()>) -> u32 {
 ///     request.extensions().get::<AttemptNumber>().map_or(1, |number| number.0)
 /// }

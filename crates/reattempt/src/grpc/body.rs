@@ -11,9 +11,9 @@ use reattempt_grpc::{Code, GRPC_MESSAGE, GRPC_STATUS, remove_unreadable_details}
 use tower::BoxError;
 
 use super::errors::{Unanswered, explained};
-use crate::RefusedResponse;
 use crate::call::deadline::PASSED;
 use crate::call::finish::Finish;
+use crate::call::timed_out::RefusedResponse;
 
 pin_project! {
     /// The body of a response that a gRPC policy hands out.

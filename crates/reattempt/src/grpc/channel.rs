@@ -9,10 +9,11 @@ use tonic::body::Body;
 
 use super::Grpc;
 use super::deadline::GRPC_TIMEOUT;
+use crate::call::deadline::Deadline;
+use crate::call::options::CallOptions;
 use crate::protocol::{
     Added, NestedMarker, NextAttempt, Origin, Replay, RetrySafety, SavedRequest, Wishes, host,
 };
-use crate::{CallOptions, Deadline};
 
 const PREVIOUS_ATTEMPTS: HeaderName = HeaderName::from_static("grpc-previous-rpc-attempts");
 

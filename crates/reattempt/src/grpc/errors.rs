@@ -9,8 +9,8 @@ use tower::BoxError;
 
 use crate::call::errors::{causes, chain};
 use crate::call::method::MethodOverrides;
+use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::protocol::verdict_of_error;
-use crate::{TimeLimit, TimedOut};
 
 /// The meaning of an outcome that no server has sent.
 ///

@@ -8,8 +8,8 @@ use reattempt_grpc::{Code, CodeSet, HedgingPolicy, listed_code_of_head};
 
 use super::Grpc;
 use super::service_config::kind;
+use crate::hedge::{HedgePolicy, Hedgeable};
 use crate::protocol::Outcome;
-use crate::{HedgePolicy, Hedgeable};
 
 impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
     /// The codes with which an attempt may fail without ending the call (rules HG-4, HG-5), in place

@@ -1,7 +1,7 @@
-//! The deadline of an inbound call, put where a handler finds it.
+//! The deadline of an inbound call, for the outbound calls of its handler.
 //!
-//! Input: a server's requests. Output: the same, with a [`Deadline`] in the extensions
-//! of those that came with a `grpc-timeout`.
+//! [`InboundDeadlineLayer`] wraps a server. It reads `grpc-timeout` and inserts a [`Deadline`] into the
+//! request's extensions.
 
 use std::task::{Context, Poll};
 
@@ -9,7 +9,7 @@ use http::Request;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::Deadline;
+use crate::call::deadline::Deadline;
 
 /// For servers: reads the `grpc-timeout` of each request when it comes, and puts the [`Deadline`] into
 /// its extensions, from which a handler [propagates it](Deadline::propagate) to its own outbound calls, in one
@@ -23,7 +23,8 @@ use crate::Deadline;
 /// ```
 /// use std::convert::Infallible;
 /// use http::{Request, Response};
-/// use reattempt::{Deadline, InboundDeadlineLayer};
+/// use reattempt::Deadline;
+/// use reattempt::grpc::inbound_deadline::InboundDeadlineLayer;
 /// use tower::{Layer, ServiceExt, service_fn};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -1,7 +1,16 @@
 //! gRPC: codes, trailers, pushback and service configs, for the same retry, hedge and pace layers.
 //!
-//! Generic modules know nothing of this one. It adds a protocol, [`Grpc`], the constructors of policies and
-//! layers for it, and the layers that only gRPC needs.
+//! [`RetryLayer::grpc`](crate::RetryLayer::grpc) and [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) retry gRPC
+//! over any HTTP/2 client. [`Grpc`] holds what is retried and read.
+//!
+//! | item | content |
+//! |---|---|
+//! | [`GrpcBody`] | the body of a response, which reads the status in its trailers |
+//! | [`GrpcCode`] | the status codes |
+//! | [`service_config`] | retries and hedging by method, from a service config in JSON |
+//! | [`peek_trailers`] | reads the trailers of short responses before they are classified |
+//! | [`inbound_deadline`] | the deadline of a server's own caller, for its outbound calls |
+//! | `metrics` | gRPC's own instruments, behind the feature `opentelemetry` |
 
 mod body;
 #[cfg(feature = "tonic")]
@@ -10,23 +19,17 @@ mod deadline;
 mod errors;
 mod finish;
 mod hedge;
-mod inbound_deadline;
-#[cfg(feature = "opentelemetry")]
-mod metrics;
 mod pace;
-mod peek_trailers;
 mod policy;
-mod protocol;
+pub(crate) mod protocol;
 mod settings;
 
+pub mod inbound_deadline;
+#[cfg(feature = "opentelemetry")]
+pub mod metrics;
+pub mod peek_trailers;
 pub mod service_config;
 
 pub use body::GrpcBody;
-pub use inbound_deadline::{InboundDeadline, InboundDeadlineLayer};
-#[cfg(feature = "opentelemetry")]
-pub use metrics::{
-    GrpcMetrics, GrpcMetricsLayer, Measured, MeasuredBody, MeasuredFuture, RetryMetric,
-};
-pub use peek_trailers::{PeekTrailers, PeekTrailersBody, PeekTrailersFuture, PeekTrailersLayer};
-pub use protocol::Grpc;
+pub(crate) use protocol::Grpc;
 pub use reattempt_grpc::Code as GrpcCode;

@@ -3,7 +3,8 @@
 use http::Request;
 
 use super::Grpc;
-use crate::{Deadline, Paced};
+use crate::call::deadline::Deadline;
+use crate::pace::Paced;
 
 impl<B> Paced<Request<B>> for Grpc {
     fn deadline(&self, request: &Request<B>) -> Option<Deadline> {

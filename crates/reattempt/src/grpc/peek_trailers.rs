@@ -1,9 +1,8 @@
-//! Answers that are an error and nothing else, from servers that cannot say so in one block of headers
-//! (rule ST-5).
+//! Errors that a server sends as headers and then trailers, which commits the call before its status is known.
 //!
-//! Input: response heads, and the first frame behind each. Output: the same responses;
-//! but where the first frame is trailers with a status, these are part of the head, as they would be from
-//! a server that can, and whoever retries sees them before the call is committed.
+//! [`PeekTrailersLayer`] waits for the first frame of each response. If that frame is trailers with a status,
+//! they become part of the head, and the retry layer classifies them (rule ST-5). Every other response is
+//! passed on unchanged.
 
 use std::fmt;
 use std::pin::Pin;
@@ -24,7 +23,7 @@ use crate::call::clock;
 ///
 /// Some servers (those on Go's `net/http`, connect-go among them) answer an error by headers, then
 /// trailers. By the letter that commits the call, and it is not retried. Put this layer **inside** of a
-/// [`RetryLayer`](crate::RetryLayer) or a [`HedgeLayer`](crate::HedgeLayer), where only such servers
+/// [`RetryLayer`](crate::RetryLayer) or a [`HedgeLayer`](crate::hedge::HedgeLayer), where only such servers
 /// are called.
 ///
 /// # Cost
@@ -39,7 +38,8 @@ use crate::call::clock;
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt::{RetryLayer, PeekTrailersLayer};
+/// use reattempt::RetryLayer;
+/// use reattempt::grpc::peek_trailers::PeekTrailersLayer;
 /// use tower::ServiceBuilder;
 ///
 /// # let channel = tower::service_fn(|_: ()| async { Ok::<_, std::convert::Infallible>(()) });
@@ -82,7 +82,7 @@ where
 {
     type Response = Response<PeekTrailersBody<B>>;
     type Error = S::Error;
-    type Future = PeekTrailersFuture<S::Future, B>;
+    type Future = ResponseFuture<S::Future, B>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
@@ -90,7 +90,7 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let attempt = self.inner.call(request);
-        PeekTrailersFuture { attempt, held: None, within: self.within, sleep: None }
+        ResponseFuture { attempt, held: None, within: self.within, sleep: None }
     }
 }
 
@@ -98,7 +98,7 @@ pin_project! {
     /// The future of [`PeekTrailers`].
     #[project = Projection]
     #[must_use = "futures do nothing unless polled"]
-    pub struct PeekTrailersFuture<F, B> {
+    pub struct ResponseFuture<F, B> {
         #[pin]
         attempt: F,
         // The response that waits for its first frame.
@@ -109,7 +109,7 @@ pin_project! {
     }
 }
 
-impl<F, B, E> Future for PeekTrailersFuture<F, B>
+impl<F, B, E> Future for ResponseFuture<F, B>
 where
     F: Future<Output = Result<Response<B>, E>>,
     B: Body + Unpin,
@@ -246,11 +246,9 @@ impl<B: Body> Body for PeekTrailersBody<B> {
     }
 }
 
-impl<F, B> fmt::Debug for PeekTrailersFuture<F, B> {
+impl<F, B> fmt::Debug for ResponseFuture<F, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PeekTrailersFuture")
-            .field("held", &self.held.is_some())
-            .finish_non_exhaustive()
+        f.debug_struct("ResponseFuture").field("held", &self.held.is_some()).finish_non_exhaustive()
     }
 }
 

@@ -3,7 +3,10 @@
 use reattempt_schedule_responsive::Responsive;
 
 use super::Grpc;
-use crate::{HedgeLayer, HedgePolicy, PaceLayer, RetryLayer, RetryPolicy};
+use crate::hedge::{HedgeLayer, HedgePolicy};
+use crate::pace::PaceLayer;
+use crate::retry::RetryLayer;
+use crate::retry::policy::RetryPolicy;
 
 impl RetryPolicy<Grpc> {
     /// Retries of gRPC calls, by the code of a trailers-only response.
@@ -13,11 +16,11 @@ impl RetryPolicy<Grpc> {
     /// ([`transparent_retries`](Grpc::transparent_retries)).
     ///
     /// A response whose headers are not its end commits the call (rule COM-1); what becomes of it then
-    /// its [body](crate::GrpcBody) sees.
+    /// its [body](crate::grpc::GrpcBody) sees.
     ///
     /// # What is retried
     /// Beside it, what an empty service config retries by a
-    /// [`ServiceConfigLayer`](crate::ServiceConfigLayer). "Repeatable" is a call whose
+    /// [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer). "Repeatable" is a call whose
     /// [options](crate::CallOptions::repeatable) declare it so.
     ///
     /// | outcome before any response headers | `grpc()` | an empty service config |
@@ -45,7 +48,7 @@ impl RetryPolicy<Grpc> {
     /// [`Deadline`](crate::Deadline) in its extensions or options, and [`timeout`](Grpc::timeout) say.
     /// Every attempt is told what is left of it. When it passes the call is over, whether an attempt is
     /// under way, a wait, or the answer is being read, with a response that says DEADLINE_EXCEEDED;
-    /// the types stay the inner service's own ([`Answered`](crate::Answered)). So it is, at once, where
+    /// the types stay the inner service's own ([`Answered`](crate::error::Answered)). So it is, at once, where
     /// a retry would have to wait past it: the message then tells what the last attempt failed with. A
     /// call without a deadline has no timer.
     pub fn grpc() -> Self {

@@ -1,5 +1,6 @@
 //! The gRPC protocol marker.
 
+use crate::call::deadline::Deadline;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +21,13 @@ use tower::BoxError;
 use super::body::{GrpcBody, presentable};
 use super::errors::{self, Unanswered};
 use crate::call::finish::Finish;
+use crate::call::options::CallOptions;
+use crate::call::pace_refused::{PaceRefusal, PaceRefused};
+use crate::call::report::Report;
+use crate::call::request_view::RequestView;
+use crate::call::timed_out::RefusedResponse;
 use crate::error_mode::Answered;
 use crate::protocol::{ClassifyOutcome, DrainBody, Http, Outcome, Protocol, Saved, sealed};
-use crate::{CallOptions, PaceRefusal, PaceRefused, RefusedResponse, Report, RequestView};
 
 /// gRPC: the status of a trailers-only response, pushback, deadlines and replayable bodies.
 ///
@@ -151,7 +156,7 @@ impl Protocol for Grpc {
         errors::explained(error)
     }
 
-    fn write_deadline(head: &mut Self::Head, deadline: crate::Deadline) {
+    fn write_deadline(head: &mut Self::Head, deadline: Deadline) {
         deadline.write_to(&mut head.headers);
     }
 

@@ -19,7 +19,9 @@ impl Grpc {
     /// Gives one gRPC code a verdict of its own, in place of the table's.
     ///
     /// ```
-    /// use reattempt::{Failure, FailureKind, Grpc, GrpcCode, RetryPolicy, Verdict};
+    /// use reattempt::{Grpc, RetryPolicy, Verdict};
+    /// use reattempt::grpc::GrpcCode;
+    /// use reattempt::schedule::{Failure, FailureKind};
     ///
     /// // Optimistic transactions that may simply be tried again.
     /// let failure = Failure::new(FailureKind::Server).with_code(GrpcCode::Aborted.number());

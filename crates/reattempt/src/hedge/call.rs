@@ -9,6 +9,7 @@ mod call_start;
 mod next_attempt;
 mod resend;
 
+use crate::call::observe::Event;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -23,10 +24,11 @@ use super::running::{Readying, Running};
 use super::shared::Shared;
 use super::stopwatch::Stopwatch;
 use crate::call::clock;
+use crate::call::deadline::Deadline;
+use crate::call::options::CallOptions;
 use crate::call::random::CallRandom;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
-use crate::{CallOptions, Deadline};
 
 pub(super) use call_end::{AnswerOf, Outcome, Over, OverOf, timed_out};
 pub(super) use call_start::CallStart;
@@ -240,8 +242,7 @@ where
         running.permits.on_send(number, readying.permit);
         running.push(number, service.call(attempt));
         if let Some(observer) = &shared.policy.settings.observer {
-            let event =
-                crate::Event::WillRetry { attempt: number, after: after.unwrap_or_default() };
+            let event = Event::WillRetry { attempt: number, after: after.unwrap_or_default() };
             observer.on_event(&running.destination, &event);
         }
         Poll::Ready(Ok(()))

@@ -25,7 +25,7 @@ pin_project! {
     /// Dropping it cancels all attempts and the wait; a token that was taken for a hedge not yet sent
     /// goes back to the budget.
     #[must_use = "futures do nothing unless polled"]
-    pub struct HedgeFuture<S, Req, K, B, M>
+    pub struct ResponseFuture<S, Req, K, B, M>
     where
         K: Replay<Req>,
         K: ClassifyOutcome<S::Response>,
@@ -47,7 +47,7 @@ pin_project! {
     }
 }
 
-impl<S, Req, K, B, M> HedgeFuture<S, Req, K, B, M>
+impl<S, Req, K, B, M> ResponseFuture<S, Req, K, B, M>
 where
     K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt>,
@@ -75,7 +75,7 @@ where
     }
 }
 
-impl<S, Req, K, B, M> Future for HedgeFuture<S, Req, K, B, M>
+impl<S, Req, K, B, M> Future for ResponseFuture<S, Req, K, B, M>
 where
     K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt> + Clone,
@@ -109,7 +109,7 @@ where
     }
 }
 
-impl<S, Req, K, B, M> HedgeFuture<S, Req, K, B, M>
+impl<S, Req, K, B, M> ResponseFuture<S, Req, K, B, M>
 where
     K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt> + Clone,
@@ -199,14 +199,14 @@ fn poll_first<F: Future>(
     Poll::Ready((1, output))
 }
 
-impl<S, Req, K, B, M> fmt::Debug for HedgeFuture<S, Req, K, B, M>
+impl<S, Req, K, B, M> fmt::Debug for ResponseFuture<S, Req, K, B, M>
 where
     K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt>,
     M: ErrorMode<S::Error>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HedgeFuture")
+        f.debug_struct("ResponseFuture")
             .field("first_under_way", &self.first.is_some())
             .field("sleeping_until", &self.sleeping_until)
             .finish_non_exhaustive()

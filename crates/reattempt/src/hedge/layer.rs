@@ -34,13 +34,13 @@ use crate::protocol::Protocol;
 /// HG-9). [`CallOptions`](crate::CallOptions) in a request speak to both.
 ///
 /// One budget for both stands in the retry policy as it is, and in the hedge policy as
-/// [`SpendOnly`](reattempt_core::SpendOnly): else a success would be credited by both, and a failure
+/// [`SpendOnly`](crate::budget::SpendOnly): else a success would be credited by both, and a failure
 /// charged. Of a set of hedged attempts inside it is then told what the retry layer sees: one outcome.
 ///
 /// ```
-/// use reattempt_control::RetryBudget;
-/// use reattempt_core::SpendOnly;
-/// use reattempt::{HedgePolicy, RetryPolicy};
+/// use reattempt::{RetryBudget, RetryPolicy};
+/// use reattempt::budget::SpendOnly;
+/// use reattempt::hedge::HedgePolicy;
 ///
 /// let budget = RetryBudget::default();
 /// let hedges = HedgePolicy::http().budget(SpendOnly(budget.clone()));
@@ -51,8 +51,9 @@ use crate::protocol::Protocol;
 /// use std::convert::Infallible;
 /// use std::time::Duration;
 /// use http::{Request, Response};
-/// use reattempt_replay::ReplayBody;
-/// use reattempt::{AttemptNumber, HedgeLayer, HedgePolicy, HedgeReport};
+/// use reattempt::ReplayBody;
+/// use reattempt::hedge::{HedgeLayer, HedgePolicy, HedgeReport};
+/// use reattempt::retry::AttemptNumber;
 /// use tower::{Layer, ServiceExt, service_fn};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -5,8 +5,13 @@
 //! **The server may process a request several times at once.** So over HTTP only safe methods are hedged
 //! unless the caller allows others. A protocol that cannot tell its methods apart hedges all.
 //!
-//! The outcome of the winning attempt is passed on unchanged. [`HedgeCall`](reattempt_core::HedgeCall) decides what follows
-//! an event; the rest carries it out.
+//! The outcome of the winning attempt is passed on unchanged.
+//!
+//! | item | content |
+//! |---|---|
+//! | [`HedgeLayer`], [`Hedge`], [`ResponseFuture`] | the middleware |
+//! | [`HedgePolicy`] | every setting of it, with its default |
+//! | [`HedgeReport`] | the attempts of a hedged call, in the extensions of its response |
 
 mod call;
 mod extended;
@@ -21,8 +26,10 @@ mod service;
 mod shared;
 mod stopwatch;
 
+#[doc(hidden)]
 pub use extended::Extended;
-pub use future::HedgeFuture;
+pub use future::ResponseFuture;
+#[doc(hidden)]
 pub use hedgeable::Hedgeable;
 pub use layer::HedgeLayer;
 pub use policy::HedgePolicy;

@@ -10,9 +10,10 @@ use reattempt_control::{Latencies, RetryBudget};
 use reattempt_core::{Budget, ConfigError, Limits, Verdict};
 
 use crate::call::finish::Client;
+use crate::call::observe::{Event, Observer};
+use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
 use crate::protocol::{Http, Protocol};
-use crate::{CallOptions, Event, Observer};
 
 /// The most attempts that a policy allows, whatever is set (rule CALL-8).
 pub(super) const MOST_ATTEMPTS: u32 = 5;
@@ -20,7 +21,7 @@ pub(super) const MOST_ATTEMPTS: u32 = 5;
 /// A policy that decides which calls are hedged, when, and how often.
 ///
 /// **Hedging multiplies load and carries requests out more than once**: see the hazards of
-/// [`HedgeLayer`](crate::HedgeLayer).
+/// [`HedgeLayer`](crate::hedge::HedgeLayer).
 ///
 /// The first attempt goes at once; while it has not answered, another goes each `delay`, up to
 /// `max_attempts` in all. The first response that is not worth another attempt wins: a 200 does, and so
@@ -52,10 +53,10 @@ pub(super) const MOST_ATTEMPTS: u32 = 5;
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt_control::RetryBudget;
-/// use reattempt::HedgePolicy;
+/// use reattempt::RetryBudget;
+/// use reattempt::hedge::HedgePolicy;
 ///
-/// # fn main() -> Result<(), reattempt_core::ConfigError> {
+/// # fn main() -> Result<(), reattempt::error::ConfigError> {
 /// let by_quantile = HedgePolicy::http().delay_quantile(0.99)?.budget(RetryBudget::ratio(0.02)?);
 /// let by_the_clock = HedgePolicy::http().delay(Duration::from_millis(250)).max_attempts(3);
 /// # Ok(())
@@ -154,7 +155,8 @@ where
     ///
     /// ```
     /// use http::StatusCode;
-    /// use reattempt::{HedgePolicy, Verdict};
+    /// use reattempt::Verdict;
+    /// use reattempt::hedge::HedgePolicy;
     ///
     /// let policy = HedgePolicy::http().protocol(|http| http.on_status(StatusCode::LOCKED, Verdict::Permanent));
     /// ```
@@ -214,8 +216,8 @@ where
     /// flight go on, and the call has no further one (rule HG-8).
     ///
     /// A call that is hedged for taking long asks it as for a failure of the kind
-    /// [`Timeout`](reattempt_core::FailureKind::Timeout). One that a retry layer has as well goes in here
-    /// as [`SpendOnly`](reattempt_core::SpendOnly).
+    /// [`Timeout`](crate::schedule::FailureKind::Timeout). One that a retry layer has as well goes in here
+    /// as [`SpendOnly`](crate::budget::SpendOnly).
     pub fn budget<T: Budget>(self, budget: T) -> HedgePolicy<K, T, M> {
         let Settings { protocol, limits, delay, idempotent, observer, .. } = self.into_settings();
         HedgePolicy::of(Settings { protocol, budget, limits, delay, idempotent, observer })

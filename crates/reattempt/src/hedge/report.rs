@@ -3,10 +3,10 @@
 /// The number of attempts of a call, and the one that the response came from.
 ///
 /// Every response of a call with more than one attempt has it in its extensions. For errors, set an
-/// [observer](crate::HedgePolicy::observer).
+/// [observer](crate::hedge::HedgePolicy::observer).
 ///
 /// ```
-/// use reattempt::HedgeReport;
+/// use reattempt::hedge::HedgeReport;
 ///
 /// fn was_hedged<B>(response: &http::Response<B>) -> bool {
 ///     response.extensions().get::<HedgeReport>().is_some()

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use reattempt_core::{Failure, HedgePermits, Permit, Resent};
 use reattempt_replay::ReplayWatch;
 
-use crate::RefusedResponse;
+use crate::call::timed_out::RefusedResponse;
 
 /// The hedges in flight, the one that is being readied, and the last failure.
 pub(super) struct Running<S, A, F, R> {

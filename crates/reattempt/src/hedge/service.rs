@@ -10,10 +10,12 @@ use tower_service::Service;
 
 use super::call::{AnswerOf, Call, CallStart, timed_out};
 use super::shared::Shared;
-use super::{Extended, HedgeFuture, HedgePolicy, Hedgeable};
+use super::{Extended, HedgePolicy, Hedgeable, ResponseFuture};
+use crate::call::observe::Event;
+use crate::call::options::CallOptions;
+use crate::call::timed_out::TimeLimit;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Origin, Replay};
-use crate::{CallOptions, Event, TimeLimit};
 
 /// A client whose calls are hedged.
 ///
@@ -76,7 +78,7 @@ where
 {
     type Response = K::Answer;
     type Error = M::Error;
-    type Future = HedgeFuture<S, Req, K, B, M>;
+    type Future = ResponseFuture<S, Req, K, B, M>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner.poll_ready(cx).map_err(M::own)
@@ -94,7 +96,7 @@ pub(crate) fn begin<S, Req, K, B, M>(
     shared: &Arc<Shared<S, HedgePolicy<K, B, M>>>,
     options: Option<&CallOptions>,
     request: Req,
-) -> HedgeFuture<S, Req, K, B, M>
+) -> ResponseFuture<S, Req, K, B, M>
 where
     S: Service<K::Attempt> + Clone,
     K: Replay<Req> + Hedgeable<Req> + ClassifyOutcome<S::Response>,
@@ -109,7 +111,7 @@ where
         !opening.keeps() && settings.protocol.credits_every_call() && !settings.budget.is_full();
     if !earns && !counts && opening.is_noop(M::INTERRUPTS || M::ANSWERS) {
         let attempt = settings.protocol.pass(request, opening.added());
-        return HedgeFuture::passing(inner.call(attempt));
+        return ResponseFuture::passing(inner.call(attempt));
     }
     if let Some(late) = too_late::<S, Req, K, M>(&settings.protocol, &opening) {
         // The readiness that was reserved for it is released.
@@ -120,7 +122,7 @@ where
             let event = Event::GaveUp { attempts: 0, reason };
             observer.on_event(&settings.protocol.target(&request), &event);
         }
-        return HedgeFuture::late(late);
+        return ResponseFuture::late(late);
     }
     let (mut kept, mut target) = (None, None);
     let attempt = if opening.keeps() {
@@ -135,7 +137,7 @@ where
     if counts {
         call.count();
     }
-    HedgeFuture::new(call, inner.call(attempt))
+    ResponseFuture::new(call, inner.call(attempt))
 }
 
 /// Returns the end of a call that is not sent because its deadline has passed; `None` if there is time left,

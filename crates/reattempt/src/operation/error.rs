@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use reattempt_core::StopReason;
 
-use crate::Report;
 use crate::call::redact::Redacted;
+use crate::call::report::Report;
 
 /// The operation's last error, why there was no further attempt, and what happened on the way.
 ///

@@ -9,7 +9,7 @@ use std::io::{Error, ErrorKind};
 ///
 /// ```
 /// use std::io::{Error, ErrorKind};
-/// use reattempt::is_transient_io_error;
+/// use reattempt::operation::is_transient_io_error;
 ///
 /// assert!(is_transient_io_error(&Error::from(ErrorKind::ConnectionReset)));
 /// assert!(!is_transient_io_error(&Error::from(ErrorKind::PermissionDenied)));
@@ -40,7 +40,7 @@ pub fn is_transient_io_error(error: &Error) -> bool {
 /// have been committed: repeat only what may be carried out twice.
 ///
 /// ```
-/// use reattempt::is_transient_sqlstate;
+/// use reattempt::operation::is_transient_sqlstate;
 ///
 /// assert!(is_transient_sqlstate("40001")); // serialisation failure
 /// assert!(is_transient_sqlstate("57P03")); // the server is starting

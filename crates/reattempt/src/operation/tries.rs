@@ -10,9 +10,11 @@ use reattempt_core::{Budget, CallEnd, Classification, Permit, Schedule, SentAt, 
 use tokio::time::Instant;
 
 use super::{Operations, RetryError};
+use crate::call::options::CallOptions;
+use crate::call::report::{Report, ReportSlot};
 use crate::protocol::Wishes;
+use crate::retry::policy::RetryPolicy;
 use crate::retry::{CallContext, FailedAttempt, Progress};
-use crate::{CallOptions, Report, ReportSlot, RetryPolicy};
 
 /// All operations of a policy are for the same: they share a bucket of the budget.
 const DESTINATION: &str = "";

@@ -12,8 +12,8 @@ use tower_service::Service;
 
 use super::queue::{Place, Step};
 use super::settings::{Sent, Settings};
-use crate::Deadline;
 use crate::call::clock;
+use crate::call::deadline::Deadline;
 use crate::call::pace_refused::PaceRefused;
 use crate::error_mode::ErrorMode;
 use crate::protocol::ClassifyOutcome;
@@ -26,7 +26,7 @@ pin_project! {
     /// service; nothing was sent or counted. Dropped afterwards, it cancels the call, whose outcome
     /// nobody then knows: it moves nothing.
     #[must_use = "futures do nothing unless polled"]
-    pub struct PaceFuture<S, Req, K, M>
+    pub struct ResponseFuture<S, Req, K, M>
     where
         S: Service<Req>,
     {
@@ -58,7 +58,7 @@ pin_project! {
     }
 }
 
-impl<S, Req, K, M> PaceFuture<S, Req, K, M>
+impl<S, Req, K, M> ResponseFuture<S, Req, K, M>
 where
     S: Service<Req>,
 {
@@ -81,7 +81,7 @@ where
     }
 }
 
-impl<S, Req, K, M> Future for PaceFuture<S, Req, K, M>
+impl<S, Req, K, M> Future for ResponseFuture<S, Req, K, M>
 where
     S: Service<Req>,
     K: ClassifyOutcome<S::Response>,
@@ -159,12 +159,12 @@ where
     }
 }
 
-impl<S, Req, K, M> fmt::Debug for PaceFuture<S, Req, K, M>
+impl<S, Req, K, M> fmt::Debug for ResponseFuture<S, Req, K, M>
 where
     S: Service<Req>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waiting = matches!(self.state, State::Waiting { .. });
-        f.debug_struct("PaceFuture").field("waiting", &waiting).finish_non_exhaustive()
+        f.debug_struct("ResponseFuture").field("waiting", &waiting).finish_non_exhaustive()
     }
 }

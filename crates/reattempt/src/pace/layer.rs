@@ -33,8 +33,8 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 ///
 /// | errors | a call that cannot wait |
 /// |---|---|
-/// | boxed ([`boxed_errors`](Self::boxed_errors)) | ends at once with a [`PaceRefused`](crate::PaceRefused) that names the reason |
-/// | answered by the protocol ([`Answered`](crate::Answered)) | is answered at once; the answer's extensions hold the [`PaceRefused`](crate::PaceRefused) |
+/// | boxed ([`boxed_errors`](Self::boxed_errors)) | ends at once with a [`PaceRefused`](crate::pace::PaceRefused) that names the reason |
+/// | answered by the protocol ([`Answered`](crate::error::Answered)) | is answered at once; the answer's extensions hold the [`PaceRefused`](crate::pace::PaceRefused) |
 /// | the inner service's own | cannot be turned away: services are not ready while the queue is full, and deadlines are not looked at. `LoadShed` outside makes that an error |
 ///
 /// A call that is dropped while it waits gives its turn back. Under an open load of twice what a service
@@ -46,7 +46,7 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 ///
 /// | outcome | what it does |
 /// |---|---|
-/// | HTTP 429; what a classifier calls a [`Throttled`](reattempt_core::FailureKind::Throttled) failure | up |
+/// | HTTP 429; what a classifier calls a [`Throttled`](crate::schedule::FailureKind::Throttled) failure | up |
 /// | a success: 1xx to 3xx, or a response whose status is yet to come | a step towards down; after several refusals, down |
 /// | everything else: 503 and UNAVAILABLE, other 5xx, 408, 425, lost connections, timeouts; 404 and whatever else no retry mends | nothing |
 ///
@@ -56,8 +56,9 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 ///
 /// ```
 /// use http::StatusCode;
-/// use reattempt::schedule::Responsive;
-/// use reattempt::{Failure, FailureKind, Http, PaceLayer, Verdict};
+/// use reattempt::{Http, Verdict};
+/// use reattempt::pace::PaceLayer;
+/// use reattempt::schedule::{Failure, FailureKind, Responsive};
 ///
 /// let slow_down = Verdict::Unprocessed(Failure::new(FailureKind::Throttled).with_code(503));
 /// let http = Http::new().on_status(StatusCode::SERVICE_UNAVAILABLE, slow_down);
@@ -77,8 +78,9 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 /// the retries, within the limits, and tells of every outcome once.
 ///
 /// ```
-/// use reattempt_schedule_responsive::Responsive;
-/// use reattempt::{PaceLayer, RetryLayer, RetryPolicy};
+/// use reattempt::{RetryLayer, RetryPolicy};
+/// use reattempt::pace::PaceLayer;
+/// use reattempt::schedule::Responsive;
 /// use tower::ServiceBuilder;
 ///
 /// let pace = Responsive::new();
@@ -100,8 +102,8 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 /// use std::convert::Infallible;
 /// use std::time::Duration;
 /// use http::{Request, Response, StatusCode};
-/// use reattempt_schedule_responsive::Responsive;
-/// use reattempt::PaceLayer;
+/// use reattempt::pace::PaceLayer;
+/// use reattempt::schedule::Responsive;
 /// use tokio::time::Instant;
 /// use tower::{Layer, Service, ServiceExt, service_fn};
 ///
@@ -147,13 +149,13 @@ impl PaceLayer {
 
 impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
     /// Paces the calls of any service, judged by `judge`: throttled is a failure of the kind
-    /// [`Throttled`](reattempt_core::FailureKind::Throttled).
+    /// [`Throttled`](crate::schedule::FailureKind::Throttled).
     ///
     /// ```
     /// use std::error::Error;
-    /// use reattempt_core::{Failure, FailureKind, Verdict};
-    /// use reattempt_schedule_responsive::Responsive;
-    /// use reattempt::PaceLayer;
+    /// use reattempt::Verdict;
+    /// use reattempt::pace::PaceLayer;
+    /// use reattempt::schedule::{Failure, FailureKind, Responsive};
     ///
     /// let layer = PaceLayer::judged(Responsive::new(), |outcome: Result<&u32, &(dyn Error + 'static)>| {
     ///     match outcome {
@@ -179,8 +181,10 @@ impl<K: Protocol> PaceLayer<K> {
     /// on the pace.
     ///
     /// ```
-    /// use reattempt::schedule::Responsive;
-    /// use reattempt::{Failure, FailureKind, Http, Outcome, PaceLayer, Verdict};
+    /// use reattempt::{Http, Verdict};
+    /// use reattempt::classify::Outcome;
+    /// use reattempt::pace::PaceLayer;
+    /// use reattempt::schedule::{Failure, FailureKind, Responsive};
     ///
     /// // A table that is scaled up answers 400 with this header.
     /// let http = Http::new().classify(|outcome: Outcome<'_>| {
@@ -224,7 +228,7 @@ impl<K: Protocol, M> PaceLayer<K, M> {
 
     /// The most calls that may wait for their turns. Default 1024.
     ///
-    /// One call more is turned away with [`PaceRefused`](crate::PaceRefused), where the error type has
+    /// One call more is turned away with [`PaceRefused`](crate::pace::PaceRefused), where the error type has
     /// room for that. Where it has none, services are not ready while so many calls wait; each handle
     /// that was ready before may still add one.
     pub fn max_waiting(self, calls: usize) -> Self {

@@ -2,8 +2,9 @@
 
 use http::Request;
 
+use crate::call::deadline::Deadline;
+use crate::call::options::CallOptions;
 use crate::protocol::{CloneRequest, Http, Protocol};
-use crate::{CallOptions, Deadline};
 
 /// A protocol whose requests of type `Request` can be paced. Sealed.
 #[diagnostic::on_unimplemented(

@@ -9,7 +9,7 @@ use reattempt_schedule_responsive::Responsive;
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::PaceFuture;
+use super::ResponseFuture;
 use super::future::can_refuse;
 use super::request::Paced;
 use super::settings::Settings;
@@ -17,7 +17,7 @@ use crate::call::clock;
 use crate::error_mode::{ErrorMode, OwnError};
 use crate::protocol::{ClassifyOutcome, Http};
 
-/// A client whose calls are paced, made by [`PaceLayer`](crate::PaceLayer).
+/// A client whose calls are paced, made by [`PaceLayer`](crate::pace::PaceLayer).
 ///
 /// The error type is the inner service's own, unless errors are boxed. So is the response type, but a
 /// protocol that may answer in place of the server wraps the body. Clones share the pace and
@@ -63,7 +63,7 @@ where
 {
     type Response = K::Answer;
     type Error = M::Error;
-    type Future = PaceFuture<S, Req, K, M>;
+    type Future = ResponseFuture<S, Req, K, M>;
 
     /// Ready when the inner service is. Where a call cannot be turned away, it is also not ready while
     /// as many calls wait as may.
@@ -84,12 +84,12 @@ where
         let settings = Arc::clone(&self.settings);
         if settings.is_turn() {
             let sent = settings.on_send();
-            return PaceFuture::sent(settings, sent, self.inner.call(request));
+            return ResponseFuture::sent(settings, sent, self.inner.call(request));
         }
         let deadline = settings.protocol.deadline(&request);
         let spare = self.inner.clone();
         let readied = std::mem::replace(&mut self.inner, spare);
-        PaceFuture::waiting(settings, deadline, readied, request)
+        ResponseFuture::waiting(settings, deadline, readied, request)
     }
 }
 

@@ -10,8 +10,8 @@ use reattempt_schedule_responsive::Responsive;
 use tokio::time::Instant;
 
 use super::queue::{Place, Queue, Step};
-use crate::Deadline;
 use crate::call::clock;
+use crate::call::deadline::Deadline;
 use crate::call::random::{CallRandom, Seed};
 use crate::protocol::{ClassifyOutcome, SavedClone};
 

@@ -10,8 +10,10 @@ use reattempt_core::Classification;
 use super::{
     Added, ClassifyOutcome, NextAttempt, Origin, Protocol, Replay, RetrySafety, Saved, errors,
 };
+use crate::call::options::CallOptions;
+use crate::call::report::Report;
+use crate::call::timed_out::{RefusedResponse, TimedOut};
 use crate::error_mode::OwnError;
-use crate::{CallOptions, RefusedResponse, Report, TimedOut};
 
 /// A service whose requests are simply cloned, with the function that judges its outcomes.
 #[derive(Clone)]

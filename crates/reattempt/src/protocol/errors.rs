@@ -5,7 +5,8 @@ use std::error::Error;
 use reattempt_core::{Failure, FailureKind, Verdict};
 
 use crate::call::errors::causes;
-use crate::{PaceRefusal, PaceRefused, TimeLimit, TimedOut};
+use crate::call::pace_refused::{PaceRefusal, PaceRefused};
+use crate::call::timed_out::{TimeLimit, TimedOut};
 
 /// Asks what HTTP makes of it, then looks for tower's and tokio's own timeouts, which HTTP does not
 /// know. What a layer on this side turned away was not sent. An error that nobody knows is not retried.

@@ -20,7 +20,11 @@ use super::{
     Added, AttemptNumber, ClassifyOutcome, Http, NestedMarker, NextAttempt, Origin, Replay,
     RetrySafety, Saved, Wishes, redirects,
 };
-use crate::{CallOptions, Deadline, RefusedResponse, Report, RequestView};
+use crate::call::deadline::Deadline;
+use crate::call::options::CallOptions;
+use crate::call::report::Report;
+use crate::call::request_view::RequestView;
+use crate::call::timed_out::RefusedResponse;
 
 /// The saved form of an `http::Request`: its head, and a reader of its body that has read nothing yet.
 pub struct SavedRequest<B> {

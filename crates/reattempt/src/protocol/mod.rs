@@ -1,9 +1,14 @@
-//! Protocols: how a request is carried over a retry, and what an outcome means.
+//! Protocols: the bounds that generic code writes, and the types behind them. All traits are sealed.
 //!
-//! A policy holds a protocol ([`Http`], [`CloneRequest`]). [`Replay`] turns a request into
-//! the first attempt and what is kept of it, and what is kept into further attempts; [`Origin`] is
-//! its inverse, by which the compiler finds the request type from the inner service; [`ClassifyOutcome`] reads
-//! outcomes.
+//! A policy holds a protocol: [`Http`], [`CloneRequest`] or
+//! [`Operations`](crate::operation::Operations). The compiler's messages name the traits.
+//!
+//! | trait | content |
+//! |---|---|
+//! | [`Protocol`] | a protocol with its settings |
+//! | [`Replay`] | turns a request into its first attempt and a saved form, and that into further attempts |
+//! | [`Origin`] | the inverse of `Replay`, by which the compiler finds the caller's request type |
+//! | [`ClassifyOutcome`] | reads outcomes, and drains the responses that are refused |
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -17,35 +22,42 @@ use reattempt_schedule_exponential::Exponential;
 use tokio::time::Instant;
 
 use crate::call::clock;
-use crate::call::finish::Finish;
+use crate::call::deadline::Deadline;
+#[doc(hidden)]
+pub use crate::call::finish::Finish;
+use crate::call::options::CallOptions;
 pub(crate) use crate::call::outcome::Outcome;
-pub(crate) use crate::call::wishes::{AttemptNumber, NestedMarker, RetrySafety, Wishes};
+use crate::call::pace_refused::PaceRefused;
+use crate::call::report::Report;
+use crate::call::request_view::RequestView;
+use crate::call::timed_out::RefusedResponse;
+pub(crate) use crate::call::wishes::AttemptNumber;
+#[doc(hidden)]
+pub use crate::call::wishes::{NestedMarker, RetrySafety, Wishes};
 use crate::error_mode::ErrorMode;
-use crate::{CallOptions, Deadline, PaceRefused, RefusedResponse, Report, RequestView};
 
 mod cloned;
 mod errors;
-mod message;
+pub(crate) mod message;
 mod redirects;
 mod setters;
-mod settings;
+pub(crate) mod settings;
 
 #[cfg(feature = "reqwest")]
 mod reqwest;
 
 #[cfg(feature = "tower-http")]
-mod tower_http;
+pub(crate) mod tower_http;
 
 #[cfg(feature = "reqwest")]
 pub use self::reqwest::SavedReqwest;
-#[cfg(feature = "tower-http")]
-pub use self::tower_http::TowerHttpClassifier;
 pub use cloned::{CloneRequest, SavedClone};
 pub(crate) use errors::{is_refused_here, verdict_of_error};
+pub(crate) use message::DrainBody;
+pub use message::SavedRequest;
 pub(crate) use message::host;
-pub use message::{DrainBody, SavedRequest};
 pub(crate) use setters::message_setters;
-pub use settings::Http;
+pub(crate) use settings::Http;
 
 /// A protocol with its settings: [`Http`] or [`CloneRequest`], for instance. Sealed, as are [`Replay`] and [`ClassifyOutcome`].
 pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
@@ -53,7 +65,7 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     type Head: Send + 'static;
 
     /// The error type of a call, unless the policy sets another one: an
-    /// [`ErrorMode`](crate::ErrorMode).
+    /// [`ErrorMode`].
     type Mode;
 
     /// The names of the protocol's codes, by number. Reports print them.
@@ -85,6 +97,7 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     }
 
     /// Returns the source of a time limit's error, where the protocol has a status of its own for it.
+    #[doc(hidden)]
     fn source_of_time_limit() -> Option<tower::BoxError> {
         None
     }
@@ -129,10 +142,15 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
 }
 
 pub(crate) mod sealed {
+    #[expect(unnameable_types, reason = "no other crate implements the traits above it")]
     pub trait Sealed {}
 
     impl Sealed for super::Http {}
     impl<C> Sealed for super::CloneRequest<C> {}
+    impl<B> Sealed for super::SavedRequest<B> {}
+    impl<Request> Sealed for super::SavedClone<Request> {}
+    #[cfg(feature = "reqwest")]
+    impl Sealed for super::SavedReqwest {}
 }
 
 /// Carries requests of type `Request` over retries.
@@ -149,54 +167,65 @@ pub trait Replay<Request>: Protocol {
     type Rest;
 
     /// Returns `true` if a new request may be kept as it is, and its caller wants nothing special.
+    #[doc(hidden)]
     fn wants_nothing(&self, request: &Request) -> bool;
 
     /// Returns `true` if a new request is not to be retried and its caller wants nothing else.
+    #[doc(hidden)]
     fn only_forbids(&self, request: &Request) -> bool {
         let _ = request;
         false
     }
 
     /// Reads what the caller asks for this call.
+    #[doc(hidden)]
     fn wishes(&self, request: &Request) -> Wishes {
         let _ = request;
         Wishes::default()
     }
 
     /// Why a new request cannot be kept, if so.
+    #[doc(hidden)]
     fn cannot_save(&self, request: &Request) -> Option<StopReason> {
         let _ = request;
         None
     }
 
     /// Returns `true` if anything may be added to a new request.
+    #[doc(hidden)]
     fn may_change(&self, request: &Request) -> bool {
         let _ = request;
         true
     }
 
     /// Returns `true` if a new request that is kept is to be given an idempotency key.
+    #[doc(hidden)]
     fn needs_key(&self, request: &Request) -> bool {
         let _ = request;
         false
     }
 
     /// Returns `true` if a kept request may be retried, and repeated: asked after the first failure.
+    #[doc(hidden)]
     fn retry_safety(&self, kept: &Self::Saved) -> RetrySafety;
 
     /// The path that names the method of a new request, where a protocol has such a thing.
+    #[doc(hidden)]
     fn path<'a>(&self, request: &'a Request) -> &'a str {
         let _ = request;
         ""
     }
 
     /// Returns the destination of a request that is not saved yet.
+    #[doc(hidden)]
     fn target<'a>(&self, request: &'a Request) -> Cow<'a, str>;
 
     /// The only attempt of a request of which nothing is kept.
+    #[doc(hidden)]
     fn pass(&self, request: Request, added: Added<'_>) -> Self::Attempt;
 
     /// The first attempt, and what is kept. That is large, so it goes straight to its place.
+    #[doc(hidden)]
     fn keep(
         &self,
         request: Request,
@@ -206,36 +235,44 @@ pub trait Replay<Request>: Protocol {
 
     /// The `next` attempt, after which what a further one needs is left. `None` if what was kept was
     /// not at hand.
+    #[doc(hidden)]
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt>;
 
     /// Returns the destination of a saved request: the key of the budget.
+    #[doc(hidden)]
     fn destination<'a>(&self, kept: &'a Self::Saved) -> Cow<'a, str>;
 
     /// Returns the destination when nothing else of the saved request is needed any more.
+    #[doc(hidden)]
     fn last_destination(&self, kept: Self::Saved) -> String {
         self.destination(&kept).into_owned()
     }
 
     /// Takes the head off an attempt, for a hook.
+    #[doc(hidden)]
     fn split(&self, attempt: Self::Attempt) -> (Self::Head, Self::Rest);
 
     /// Puts the head back.
+    #[doc(hidden)]
     fn join(&self, head: Self::Head, rest: Self::Rest) -> Self::Attempt;
 }
 
 /// The saved form of a request.
-pub trait Saved {
+pub trait Saved: sealed::Sealed {
     /// Returns `true` if it can still be sent again, to its end.
+    #[doc(hidden)]
     fn at_hand(&self) -> bool {
         true
     }
 
     /// Returns `true` if the caller's own body has failed.
+    #[doc(hidden)]
     fn source_failed(&self) -> bool {
         false
     }
 
     /// Returns `true` if the body of the latest attempt is known to have been polled.
+    #[doc(hidden)]
     fn was_polled(&self) -> bool {
         false
     }
@@ -246,15 +283,18 @@ pub trait Saved {
     }
 
     /// The earlier attempts are over: whatever of them still reads the kept body is stopped.
+    #[doc(hidden)]
     fn supersede(&self) {}
 
     /// Watches whether the next attempt that is made of this can go on reading the body; `None` where
     /// nothing cuts it off. To be asked before the attempt is made, for then its body is gone.
+    #[doc(hidden)]
     fn watch_next(&self) -> Option<ReplayWatch> {
         None
     }
 
     /// Watches the first attempt in this way, while this is [at hand](Saved::at_hand).
+    #[doc(hidden)]
     fn watch_first(&self) -> Option<ReplayWatch> {
         None
     }
@@ -266,7 +306,7 @@ pub trait Saved {
     note = "the body of an attempt is `reattempt::ReplayBody<B>`, so that it can be sent again",
     note = "for a client of one body type, add a line below the layer: `.map_request(|attempt: Request<ReplayBody<_>>| attempt.map(Body::new))`"
 )]
-pub trait Origin<Attempt> {
+pub trait Origin<Attempt>: sealed::Sealed {
     /// The caller's request type.
     type Request;
 }
@@ -284,6 +324,7 @@ pub trait ClassifyOutcome<Response>: Protocol {
     type Answer;
 
     /// Classifies the outcome of an attempt of a request with this saved form.
+    #[doc(hidden)]
     fn judge(
         &self,
         outcome: Result<&Response, &(dyn Error + 'static)>,
@@ -292,13 +333,16 @@ pub trait ClassifyOutcome<Response>: Protocol {
     ) -> Classification;
 
     /// Begins to throw `response` away, and returns what remains of it.
+    #[doc(hidden)]
     fn drain(&self, response: Response) -> (Self::Drain, Option<RefusedResponse>);
 
     /// Puts the report into the response.
+    #[doc(hidden)]
     fn attach(&self, response: &mut Response, report: Report);
 
     /// Returns `true` if the response commits the call while its end, which decides over the success, is still to
     /// come; `succeeded` says what it was judged to be.
+    #[doc(hidden)]
     #[inline]
     fn is_open(&self, response: &Response, succeeded: bool) -> bool {
         let _ = (response, succeeded);
@@ -306,21 +350,25 @@ pub trait ClassifyOutcome<Response>: Protocol {
     }
 
     /// Makes the caller's response of one that is open or not, and that nothing watches.
+    #[doc(hidden)]
     fn answer(response: Response, open: bool) -> Self::Answer;
 
     /// Makes the caller's response of an open one, with the accounting that is due at its end.
+    #[doc(hidden)]
     fn watched(response: Response, finish: Finish) -> Self::Answer {
         drop(finish);
         Self::answer(response, true)
     }
 
     /// Makes the caller's response of one that was dropped, if its head is all that matters of it.
+    #[doc(hidden)]
     fn refused(&self, head: &RefusedResponse) -> Option<Self::Answer> {
         let _ = head;
         None
     }
 
     /// Returns `true` if an outcome may come of a timer, below or at the server, that keeps the call's own deadline.
+    #[doc(hidden)]
     fn is_timer(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
         let _ = outcome;
         false
@@ -328,6 +376,7 @@ pub trait ClassifyOutcome<Response>: Protocol {
 
     /// Returns `true` if an outcome is the call's own deadline: it comes of a timer, and it is time, or was when
     /// `started` (rule TN-4). Whoever keeps the deadline first, the call ends alike.
+    #[doc(hidden)]
     fn is_own_deadline(
         &self,
         outcome: Result<&Response, &(dyn Error + 'static)>,
@@ -341,6 +390,7 @@ pub trait ClassifyOutcome<Response>: Protocol {
     }
 
     /// Returns `true` if a server has sent the response. A layer below may have made it in place of one.
+    #[doc(hidden)]
     #[inline]
     fn is_answered(&self, response: &Response) -> bool {
         let _ = response;
@@ -348,18 +398,21 @@ pub trait ClassifyOutcome<Response>: Protocol {
     }
 
     /// Makes the caller's response in place of an error, if the protocol has an answer for it.
+    #[doc(hidden)]
     fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
         let _ = (error, report);
         None
     }
 
     /// Makes the caller's response to a call that was not admitted, if the protocol has an answer for it.
+    #[doc(hidden)]
     fn not_admitted(&self, refused: PaceRefused) -> Option<Self::Answer> {
         let _ = refused;
         None
     }
 
     /// Makes the caller's response when a deadline has passed, if the protocol has an answer for it.
+    #[doc(hidden)]
     fn too_late(&self, text: &str, report: Option<Report>) -> Option<Self::Answer> {
         let _ = (text, report);
         None
@@ -384,6 +437,7 @@ where
 }
 
 /// Why there is an attempt beside the first.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptKind {
     /// One before it has failed.
@@ -395,6 +449,7 @@ pub enum AttemptKind {
 }
 
 /// The attempt that is to be made of what was kept.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub struct NextAttempt {
     /// Its number; a replacement has that of the attempt it replaces.
@@ -410,6 +465,7 @@ pub struct NextAttempt {
 }
 
 /// The additions of a layer to a request. On most calls it is nothing, and then the request is not touched.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Added<'a> {
     /// An idempotency key.

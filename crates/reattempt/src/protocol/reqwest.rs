@@ -14,7 +14,10 @@ use super::{
     Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, Replay, RetrySafety, Saved,
     Wishes,
 };
-use crate::{CallOptions, RefusedResponse, Report, RequestView};
+use crate::call::options::CallOptions;
+use crate::call::report::Report;
+use crate::call::request_view::RequestView;
+use crate::call::timed_out::RefusedResponse;
 
 /// The saved form of a `reqwest::Request`.
 ///

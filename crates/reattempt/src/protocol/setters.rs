@@ -24,19 +24,21 @@ macro_rules! message_setters {
         /// `None`, the next in line classifies the outcome, so no default is lost.
         ///
         /// The classifier returns a verdict, or a verdict with a server hint: a delay that this service names
-        /// in its own way, or [`Stop`](reattempt_core::ServerHint::Stop). Such a hint replaces the delay in the
-        /// headers that [`Hints`](reattempt_http::Hints) reads. A request for no retry counts from either.
+        /// in its own way, or [`Stop`](crate::classify::ServerHint::Stop). Such a hint replaces the delay in the
+        /// headers that [`Hints`](crate::classify::Hints) reads. A request for no retry counts from either.
         ///
         /// It sees the response head or the error, and the request: see
-        /// [`Outcome::request`](crate::Outcome::request). A call that succeeds builds nothing for that.
+        /// [`Outcome::request`](crate::classify::Outcome::request). A call that succeeds builds nothing for that.
         ///
         /// A hedging layer calls a transient or unprocessed verdict non-fatal (rule HG-4). Only a response is
         /// ever fatal to a hedged call: an error with a permanent verdict ends its own attempt. A pacing layer
         /// lengthens its interval after a failure of the kind
-        /// [`Throttled`](reattempt_core::FailureKind::Throttled).
+        /// [`Throttled`](crate::schedule::FailureKind::Throttled).
         ///
         /// ```
-        /// use reattempt::{Failure, FailureKind, Http, Outcome, RetryPolicy, Verdict};
+        /// use reattempt::{Http, RetryPolicy, Verdict};
+        /// use reattempt::classify::Outcome;
+        /// use reattempt::schedule::{Failure, FailureKind};
         ///
         /// let policy = RetryPolicy::with(Http::new().classify(|outcome: Outcome<'_>| {
         ///     let busy = outcome.headers()?.contains_key("x-busy");
@@ -46,7 +48,8 @@ macro_rules! message_setters {
         ///
         /// ```
         /// use std::time::Duration;
-        /// use reattempt::{Http, Outcome, RetryPolicy, ServerHint, Verdict};
+        /// use reattempt::{Http, RetryPolicy, Verdict};
+        /// use reattempt::classify::{Outcome, ServerHint};
         ///
         /// // A search that is still being indexed answers 404, and names the seconds to wait.
         /// let policy = RetryPolicy::with(Http::new().classify(|outcome: Outcome<'_>| {
@@ -59,7 +62,7 @@ macro_rules! message_setters {
         #[must_use]
         pub fn classify<C, V>(self, classifier: C) -> Self
         where
-            C: for<'a> Fn($crate::Outcome<'a>) -> Option<V> + Send + Sync + 'static,
+            C: for<'a> Fn($crate::call::outcome::Outcome<'a>) -> Option<V> + Send + Sync + 'static,
             V: Into<reattempt_core::Classification>,
         {
             self.classify_with(classifier)
@@ -69,7 +72,10 @@ macro_rules! message_setters {
         #[must_use]
         pub fn classify_with<C>(mut self, classifier: C) -> Self
         where
-            C: for<'a> reattempt_core::Classifier<$crate::Outcome<'a>> + Send + Sync + 'static,
+            C: for<'a> reattempt_core::Classifier<$crate::call::outcome::Outcome<'a>>
+                + Send
+                + Sync
+                + 'static,
         {
             self.$http().add_classifier(std::sync::Arc::new(classifier));
             self
@@ -85,7 +91,8 @@ macro_rules! message_setters {
         /// them, each request would be taken apart, and reqwest's would be rebuilt.
         ///
         /// ```
-        /// use reattempt::{CallOptions, HedgePolicy, Http, RetryPolicy};
+        /// use reattempt::{CallOptions, Http, RetryPolicy};
+        /// use reattempt::hedge::HedgePolicy;
         ///
         /// // This API reads by POST below /search, and a batch has time.
         /// let http = Http::new()
@@ -102,7 +109,9 @@ macro_rules! message_setters {
         #[must_use]
         pub fn options_for<F>(mut self, rule: F) -> Self
         where
-            F: for<'a> Fn($crate::RequestView<'a>) -> Option<$crate::CallOptions>
+            F: for<'a> Fn(
+                    $crate::call::request_view::RequestView<'a>,
+                ) -> Option<$crate::call::options::CallOptions>
                 + Send
                 + Sync
                 + 'static,
@@ -191,7 +200,8 @@ impl Http {
     ///
     /// ```
     /// use http::StatusCode;
-    /// use reattempt::{Failure, FailureKind, Http, RetryPolicy, Verdict};
+    /// use reattempt::{Http, RetryPolicy, Verdict};
+    /// use reattempt::schedule::{Failure, FailureKind};
     ///
     /// // This server answers 503 only before it has done anything: POSTs may be repeated, too.
     /// let refused = Verdict::Unprocessed(Failure::new(FailureKind::Server).with_code(503));

@@ -13,9 +13,10 @@ use reattempt_http::{Hints, is_head_repeatable, is_repeatable, reset_reason, ver
 use reattempt_replay::{ReplayLimits, SavedHead};
 
 use super::{Outcome, Protocol, RetrySafety, Saved, errors};
+use crate::call::options::CallOptions;
 use crate::call::options::{SharedClassifier, chained};
+use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
-use crate::{CallOptions, RequestView};
 
 /// More than an error page has, and less than a new connection costs.
 const DISCARD_LIMIT: u64 = 16 * 1024;

@@ -17,7 +17,8 @@ use super::Outcome;
 /// are copied for each response it is asked about.
 ///
 /// ```
-/// use reattempt::{Http, RetryPolicy, TowerHttpClassifier};
+/// use reattempt::{Http, RetryPolicy};
+/// use reattempt::classify::TowerHttpClassifier;
 /// use tower_http::classify::{ServerErrorsAsFailures, StatusInRangeAsFailures};
 ///
 /// let http = Http::new().classify_with(TowerHttpClassifier::new(StatusInRangeAsFailures::new(500..=599)));

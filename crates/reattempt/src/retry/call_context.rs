@@ -8,9 +8,10 @@ use reattempt_core::{Limits, Schedule, SentAt, ServerHint, StopReason, Terms};
 use tokio::time::Instant;
 
 use super::settings::Settings;
+use crate::call::deadline::Deadline;
+use crate::call::options::CallOptions;
 use crate::call::random::{CallRandom, Seed};
 use crate::protocol::{NestedMarker, Protocol, RetrySafety, Wishes};
-use crate::{CallOptions, Deadline};
 
 /// The context of a call, known from its start.
 #[derive(Debug, Clone, Default)]

@@ -28,7 +28,7 @@ pin_project! {
     ///
     /// Polled again after its end, it stays pending and does nothing.
     #[must_use = "futures do nothing unless polled"]
-    pub struct RetryFuture<S, Req, K, D, B, M>
+    pub struct ResponseFuture<S, Req, K, D, B, M>
     where
         K: Replay<Req>,
         K: ClassifyOutcome<S::Response>,
@@ -45,7 +45,7 @@ pin_project! {
     }
 }
 
-impl<S, Req, K, D, B, M> RetryFuture<S, Req, K, D, B, M>
+impl<S, Req, K, D, B, M> ResponseFuture<S, Req, K, D, B, M>
 where
     K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt>,
@@ -59,7 +59,7 @@ where
     }
 }
 
-impl<S, Req, K, D, B, M> Future for RetryFuture<S, Req, K, D, B, M>
+impl<S, Req, K, D, B, M> Future for ResponseFuture<S, Req, K, D, B, M>
 where
     S: Service<K::Attempt> + Clone,
     K: Replay<Req> + ClassifyOutcome<S::Response>,
@@ -134,7 +134,7 @@ where
     }
 }
 
-impl<S, Req, K, D, B, M> fmt::Debug for RetryFuture<S, Req, K, D, B, M>
+impl<S, Req, K, D, B, M> fmt::Debug for ResponseFuture<S, Req, K, D, B, M>
 where
     K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt>,
@@ -142,7 +142,7 @@ where
     M: ErrorMode<S::Error>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RetryFuture")
+        f.debug_struct("ResponseFuture")
             .field("attempt", &self.call.as_ref().map_or(1, Call::number))
             .field("under_way", &self.attempt.is_some())
             .finish_non_exhaustive()

@@ -17,10 +17,11 @@ use super::schedule::{CallDelays, ChosenSchedule};
 use super::settings::Settings;
 use crate::call::clock;
 use crate::call::errors::chain;
+use crate::call::observe::Event;
+use crate::call::options::CallOptions;
 use crate::call::random::CallRandom;
 use crate::call::report::{AttemptOutcome, AttemptReport, Report};
 use crate::protocol::Protocol;
-use crate::{CallOptions, Event};
 
 /// A call of which an attempt has failed.
 pub(crate) struct Progress<D> {

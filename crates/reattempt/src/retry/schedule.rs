@@ -8,8 +8,8 @@ use reattempt_core::{
 use reattempt_schedule_exponential::ExponentialDelays;
 
 use super::CallContext;
-use crate::CallOptions;
 use crate::call::method::MethodOverrides;
+use crate::call::options::CallOptions;
 
 /// The schedule of one call.
 pub(super) enum ChosenSchedule<'a, T> {

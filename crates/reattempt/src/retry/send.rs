@@ -4,9 +4,9 @@ use reattempt_core::{Budget, Schedule};
 use tower_service::Service;
 
 use super::Retry;
-use crate::RetryPolicy;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Origin, Protocol, Replay};
+use crate::retry::policy::RetryPolicy;
 use crate::send::send;
 
 impl<S, K, D, B, M> Retry<S, RetryPolicy<K, D, B, M>>

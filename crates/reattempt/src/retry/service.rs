@@ -9,11 +9,12 @@ use tower_service::Service;
 
 use super::call::{Call, CallStart, Retrying};
 use super::shared::Shared;
-use super::{CallContext, RetryFuture};
+use super::{CallContext, ResponseFuture};
+use crate::call::options::CallOptions;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Added, ClassifyOutcome, Origin, Protocol, Replay};
+use crate::retry::policy::RetryPolicy;
 use crate::retry::settings::Settings;
-use crate::{CallOptions, RetryPolicy};
 
 /// A client whose calls are retried.
 ///
@@ -66,7 +67,7 @@ where
 {
     type Response = K::Answer;
     type Error = M::Error;
-    type Future = RetryFuture<S, Req, K, D, B, M>;
+    type Future = ResponseFuture<S, Req, K, D, B, M>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner.poll_ready(cx).map_err(M::own)
@@ -85,7 +86,7 @@ where
         match Plan::of::<K, Req, D, B, M, S::Error>(settings, self.options.as_ref(), &request) {
             Plan::Pass => {
                 let attempt = self.inner.call(protocol.pass(request, Added::default()));
-                RetryFuture::new(Some(attempt), None)
+                ResponseFuture::new(Some(attempt), None)
             }
             Plan::Plain => {
                 let mut kept = None;
@@ -104,7 +105,7 @@ where
                     marker: None,
                     retrying: None,
                 };
-                RetryFuture::new(attempt, Some(call))
+                ResponseFuture::new(attempt, Some(call))
             }
             Plan::Full => self.call_in_full(request),
         }
@@ -164,7 +165,7 @@ where
         &mut self,
         options: CallOptions,
         request: Req,
-    ) -> RetryFuture<S, Req, K, D, B, M>
+    ) -> ResponseFuture<S, Req, K, D, B, M>
     where
         S: Service<K::Attempt> + Clone,
         K: Replay<Req> + ClassifyOutcome<S::Response>,
@@ -175,7 +176,7 @@ where
     }
 
     /// Carries out [`Plan::Full`].
-    fn call_in_full<Req>(&mut self, request: Req) -> RetryFuture<S, Req, K, D, B, M>
+    fn call_in_full<Req>(&mut self, request: Req) -> ResponseFuture<S, Req, K, D, B, M>
     where
         S: Service<K::Attempt> + Clone,
         K: Replay<Req> + ClassifyOutcome<S::Response>,
@@ -187,7 +188,7 @@ where
         let cut_short = M::INTERRUPTS || (M::ANSWERS && start.context.deadline.is_some());
         if !cut_short && !start.keeps && start.is_noop(settings) {
             let attempt = self.inner.call(protocol.pass(request, start.added()));
-            return RetryFuture::new(Some(attempt), None);
+            return ResponseFuture::new(Some(attempt), None);
         }
         let (mut kept, mut target) = (None, None);
         if M::ENDS_LATE && start.is_too_late() {
@@ -231,7 +232,7 @@ where
         if settings.counts_calls {
             call.count();
         }
-        RetryFuture::new(attempt, Some(call))
+        ResponseFuture::new(attempt, Some(call))
     }
 
     /// Releases what the readied instance has reserved, such as a permit or a place in a queue.
@@ -244,7 +245,7 @@ where
 
     /// Returns the future of a call whose deadline has passed before it is sent (DL-3).
     #[cold]
-    fn too_late<Req>(&self, context: CallContext) -> RetryFuture<S, Req, K, D, B, M>
+    fn too_late<Req>(&self, context: CallContext) -> ResponseFuture<S, Req, K, D, B, M>
     where
         S: Service<K::Attempt> + Clone,
         K: Replay<Req> + ClassifyOutcome<S::Response>,
@@ -261,7 +262,7 @@ where
             marker: None,
             retrying: Some(Retrying::new()),
         };
-        RetryFuture::new(None, Some(call))
+        ResponseFuture::new(None, Some(call))
     }
 }
 

@@ -11,7 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{Empty, Full};
-use reattempt::{Hedge, HedgePolicy, Retry, RetryPolicy};
+use reattempt::hedge::{Hedge, HedgePolicy};
+use reattempt::{Retry, RetryPolicy};
 use tower::Service;
 
 /// Answers when it is polled again for so many times; allocates nothing. It is cloned once, when the

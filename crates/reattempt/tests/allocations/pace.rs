@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{Empty, Full};
-use reattempt::PaceLayer;
+use reattempt::pace::PaceLayer;
 use reattempt_schedule_responsive::Responsive;
 use tower::{Layer, Service};
 

@@ -10,10 +10,11 @@ use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full};
-use reattempt::{
-    AttemptOutcome, CallOptions, Event, Grpc, GrpcBody, PeekTrailersLayer, Report, ReportSlot,
-    RetryLayer, RetryPolicy,
-};
+use reattempt::grpc::GrpcBody;
+use reattempt::grpc::peek_trailers::PeekTrailersLayer;
+use reattempt::observe::Event;
+use reattempt::report::{AttemptOutcome, ReportSlot};
+use reattempt::{CallOptions, Grpc, Report, RetryLayer, RetryPolicy};
 use reattempt_core::{FailureKind, StopReason};
 use reattempt_grpc::{Code, Throttle, Throttling};
 use reattempt_schedule_fixed::Constant;

@@ -5,7 +5,8 @@ use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
-use reattempt::{CallOptions, Hedge, HedgeLayer, HedgePolicy, HedgeReport};
+use reattempt::CallOptions;
+use reattempt::hedge::{Hedge, HedgeLayer, HedgePolicy, HedgeReport};
 use reqwest::{Client, Method, Request};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;

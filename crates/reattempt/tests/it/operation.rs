@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use reattempt::{
-    AttemptOutcome, CallOptions, Deadline, ReportSlot, RetryError, RetryPolicy,
-    is_transient_io_error, is_transient_sqlstate, retry, retry_blocking,
+use reattempt::operation::{
+    RetryError, is_transient_io_error, is_transient_sqlstate, retry_blocking,
 };
+use reattempt::report::{AttemptOutcome, ReportSlot};
+use reattempt::{CallOptions, Deadline, RetryPolicy, retry};
 use reattempt_control::RetryBudget;
 use reattempt_core::{
     Delays, Failure, FailureKind, NextRetry, Random, Schedule, StopReason, Verdict,

@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use http::Response;
-use reattempt::{
-    CallOptions, Event, Http, Outcome, Report, ReportSlot, Retry, RetryBudget, RetryLayer,
-    RetryPolicy,
-};
+use reattempt::classify::Outcome;
+use reattempt::observe::Event;
+use reattempt::report::ReportSlot;
+use reattempt::{CallOptions, Http, Report, Retry, RetryBudget, RetryLayer, RetryPolicy};
 use reattempt_core::{Failure, FailureKind, StopReason, Verdict};
 use reattempt_replay::{ReplayLimits, ReplayMemory};
 use reattempt_schedule_fixed::Constant;

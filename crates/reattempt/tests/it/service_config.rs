@@ -13,10 +13,11 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use reattempt::{
-    CallOptions, Configured, Deadline, GrpcBody, HedgeReport, Report, ReportSlot, RetryLayer,
-    ServiceConfigLayer,
-};
+use reattempt::grpc::GrpcBody;
+use reattempt::grpc::service_config::{Client, ServiceConfigLayer};
+use reattempt::hedge::HedgeReport;
+use reattempt::report::ReportSlot;
+use reattempt::{CallOptions, Deadline, Report, RetryLayer};
 use reattempt_core::StopReason;
 use reattempt_grpc::{Code, ServiceConfig, ServiceConfigHandle};
 use tokio::time::{Instant, timeout};
@@ -187,13 +188,13 @@ fn parse(text: &str) -> ServiceConfig {
     ServiceConfig::parse(text).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
 }
 
-fn client(text: &str, server: &Server) -> Configured<Server> {
+fn client(text: &str, server: &Server) -> Client<Server> {
     ServiceConfigLayer::new(parse(text)).layer(server.clone())
 }
 
 /// The code with which a call ends, and why; reads the answer to its end.
 async fn end_of(
-    client: &Configured<Server>,
+    client: &Client<Server>,
     request: Request<Body>,
 ) -> (Result<Code, std::io::Error>, StopReason) {
     let slot = ReportSlot::default();
@@ -216,7 +217,7 @@ async fn code_of(answer: Response<GrpcBody<StreamBody<Frames>>>) -> Code {
     Code::from_bytes(status.as_bytes())
 }
 
-async fn ends(client: &Configured<Server>, code: Code, stop: StopReason) {
+async fn ends(client: &Client<Server>, code: Code, stop: StopReason) {
     let (ended, why) = end_of(client, call()).await;
     assert_eq!((ended.unwrap(), why), (code, stop));
 }
@@ -603,7 +604,7 @@ async fn it_can_be_shared_and_shows_what_it_holds() {
     let mut client = layer.layer(server);
     let call = client.ready().await.unwrap().call(call());
     sent(&call);
-    assert!(format!("{call:?}").starts_with("ConfiguredFuture(RetryFuture"), "{call:?}");
+    assert!(format!("{call:?}").starts_with("ResponseFuture(ResponseFuture"), "{call:?}");
     let error: Result<_, Box<dyn Error>> = call.await.map_err(Into::into);
     error.unwrap();
     let _ = client.get_ref();

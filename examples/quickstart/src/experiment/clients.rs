@@ -7,10 +7,9 @@ use http_body::Body;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use reattempt::error::{BoxedError, ConfigError};
 use reattempt::schedule::Exponential;
-use reattempt::{
-    BoxedError, ConfigError, Http, ReplayBody, Retry, RetryBudget, RetryLayer, RetryPolicy,
-};
+use reattempt::{Http, ReplayBody, Retry, RetryBudget, RetryLayer, RetryPolicy};
 use tower::ServiceBuilder;
 use tower::timeout::Timeout;
 

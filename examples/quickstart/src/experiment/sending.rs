@@ -4,9 +4,9 @@ use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
-use reattempt::{
-    AttemptOutcome, CallOptions, FailureKind, Report, ReportSlot, StopReason, TimedOut,
-};
+use reattempt::report::{AttemptOutcome, ReportSlot};
+use reattempt::schedule::FailureKind;
+use reattempt::{CallOptions, Report, StopReason, TimedOut};
 use tokio::task::JoinSet;
 use tower::timeout::error::Elapsed;
 use tower::{BoxError, Service, ServiceExt};

@@ -1,6 +1,6 @@
 //! Bursts of failures, lost connections and refusals that cost work.
 
-use reattempt::FailureKind;
+use reattempt::schedule::FailureKind;
 
 use super::*;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reattempt_core::StopReason;
 
-use crate::AttemptOutcome;
+use crate::call::report::AttemptOutcome;
 
 #[cfg(feature = "tracing")]
 mod tracing;
@@ -64,7 +64,8 @@ pub enum Event<'a> {
 /// `Fn(&str, &Event)` is one.
 ///
 /// ```
-/// use reattempt::{Event, RetryPolicy};
+/// use reattempt::RetryPolicy;
+/// use reattempt::observe::Event;
 ///
 /// let policy = RetryPolicy::http().observe(|destination, event| {
 ///     if let Event::GaveUp { attempts, reason } = event {

@@ -2,7 +2,7 @@
 
 use ::tracing::{debug, trace, warn};
 
-use crate::{Event, Observer};
+use crate::call::observe::{Event, Observer};
 
 /// Writes each event to `tracing` under the target `reattempt`: giving up at WARN, failed attempts
 /// and retries at DEBUG, successes at TRACE.

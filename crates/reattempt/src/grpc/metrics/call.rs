@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tonic::GrpcMethod;
 
 use super::instruments::Instruments;
-use crate::Deadline;
+use crate::call::deadline::Deadline;
 use crate::protocol::AttemptKind;
 
 /// A call, in the extensions of its request and of each of its attempts.

@@ -1,9 +1,8 @@
 //! Metrics of gRPC calls and of their attempts.
 //!
-//! Input: the calls on one side of a layer that makes attempts of them, and those attempts on its
-//! other side. Output: the same, and measurements by the instruments that gRPC has named for this
-//! (A66, A96; rules OBS-2, OBS-4). The two sides know of each other by an extension of the request; the
-//! engine in between is not asked, it only marks what kind of attempt it sends.
+//! [`GrpcMetrics`] makes two layers, one above the retry layer for calls and one below it for attempts. They
+//! record the instruments that gRPC has named for this (A66, A96; rules OBS-2, OBS-4). An extension of the request
+//! joins the two. [`RetryMetric`] names the instruments that must be switched on.
 
 mod body;
 mod call;
@@ -26,7 +25,7 @@ use instruments::Instruments;
 pub use body::MeasuredBody;
 pub(crate) use call::mark;
 pub use instruments::RetryMetric;
-pub use service::{GrpcMetricsLayer, Measured, MeasuredFuture};
+pub use service::{GrpcMetricsLayer, Measured, ResponseFuture};
 
 /// Measures the calls of a gRPC channel and each of their attempts, by OpenTelemetry.
 ///
@@ -66,7 +65,8 @@ pub use service::{GrpcMetricsLayer, Measured, MeasuredFuture};
 ///
 /// ```
 /// use opentelemetry_sdk::metrics::SdkMeterProvider;
-/// use reattempt::{GrpcMetrics, RetryLayer, RetryMetric};
+/// use reattempt::RetryLayer;
+/// use reattempt::grpc::metrics::{GrpcMetrics, RetryMetric};
 /// use tonic::transport::Endpoint;
 /// use tower::ServiceBuilder;
 ///
@@ -125,7 +125,7 @@ impl<M> GrpcMetrics<M> {
     /// Puts `layer` between a measurement of calls, outside, and one of attempts, inside.
     ///
     /// The layer is what makes attempts of calls: a [`RetryLayer`](crate::RetryLayer), a
-    /// [`HedgeLayer`](crate::HedgeLayer), a [`ServiceConfigLayer`](crate::ServiceConfigLayer), or a
+    /// [`HedgeLayer`](crate::hedge::HedgeLayer), a [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer), or a
     /// `ServiceBuilder` with more than one of them. Metrics go around metrics: each of two providers gets
     /// its own measurements.
     pub fn around<L>(&self, layer: L) -> Stack<Stack<GrpcMetricsLayer<M>, L>, GrpcMetricsLayer<M>> {

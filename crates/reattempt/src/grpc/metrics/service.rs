@@ -72,7 +72,7 @@ where
 {
     type Response = Response<MeasuredBody<B>>;
     type Error = M::Error;
-    type Future = MeasuredFuture<S::Future, M>;
+    type Future = ResponseFuture<S::Future, M>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), M::Error>> {
         self.inner.poll_ready(cx).map_err(M::own)
@@ -85,7 +85,7 @@ where
             Side::Attempts => Span::attempt(instruments, request),
         };
         let inner = self.inner.call(request);
-        MeasuredFuture { inner, span: Some(span), mode: std::marker::PhantomData }
+        ResponseFuture { inner, span: Some(span), mode: std::marker::PhantomData }
     }
 }
 
@@ -95,7 +95,7 @@ pin_project! {
     /// # Cancel safety
     /// Dropping it drops the call or the attempt, which is then measured as one that was cancelled.
     #[must_use = "futures do nothing unless polled"]
-    pub struct MeasuredFuture<F, M = OwnError> {
+    pub struct ResponseFuture<F, M = OwnError> {
         // First, for what lies within it ends before what lies around it.
         #[pin]
         inner: F,
@@ -105,7 +105,7 @@ pin_project! {
     }
 }
 
-impl<F, B, E, M> Future for MeasuredFuture<F, M>
+impl<F, B, E, M> Future for ResponseFuture<F, M>
 where
     F: Future<Output = Result<Response<B>, E>>,
     M: ErrorMode<E>,
@@ -156,9 +156,9 @@ impl<S: fmt::Debug, M> fmt::Debug for Measured<S, M> {
     }
 }
 
-impl<F, M> fmt::Debug for MeasuredFuture<F, M> {
+impl<F, M> fmt::Debug for ResponseFuture<F, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MeasuredFuture")
+        f.debug_struct("ResponseFuture")
             .field("ended", &self.span.is_none())
             .finish_non_exhaustive()
     }

@@ -15,8 +15,8 @@ use super::call::Call;
 use super::counted::Counted;
 use super::instruments::Instruments;
 use super::messages::Messages;
-use crate::Deadline;
 use crate::call::clock;
+use crate::call::deadline::Deadline;
 use crate::protocol::AttemptKind;
 
 /// A call or an attempt that has begun.

@@ -14,8 +14,9 @@ use tower_service::Service;
 use crate::error_mode::{Answered, ErrorMode};
 use crate::grpc::errors::Unanswered;
 use crate::grpc::{Grpc, GrpcBody};
+use crate::hedge::{Extended, ResponseFuture as HedgeFuture};
 use crate::protocol::{ClassifyOutcome, Replay};
-use crate::{Extended, HedgeFuture, RetryFuture};
+use crate::retry::ResponseFuture as RetryFuture;
 
 type Retried<S, Req> = RetryFuture<S, Req, Grpc, Exponential, Throttle, Answered>;
 type Hedged<S, Req> = HedgeFuture<S, Req, Grpc, Throttle, Answered>;
@@ -26,7 +27,7 @@ pin_project! {
     /// # Cancel safety
     /// As that of [`RetryFuture`] and [`HedgeFuture`].
     #[must_use = "futures do nothing unless polled"]
-    pub struct ConfiguredFuture<S, Req>
+    pub struct ResponseFuture<S, Req>
     where
         Grpc: Replay<Req>,
         Grpc: ClassifyOutcome<S::Response>,
@@ -54,7 +55,7 @@ pin_project! {
     }
 }
 
-impl<S, Req> ConfiguredFuture<S, Req>
+impl<S, Req> ResponseFuture<S, Req>
 where
     Grpc: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<<Grpc as Replay<Req>>::Attempt>,
@@ -74,7 +75,7 @@ where
     }
 }
 
-impl<S, Req, B> Future for ConfiguredFuture<S, Req>
+impl<S, Req, B> Future for ResponseFuture<S, Req>
 where
     Grpc: Replay<Req> + ClassifyOutcome<Response<B>, Answer = Response<GrpcBody<B>>>,
     S: Service<<Grpc as Replay<Req>>::Attempt, Response = Response<B>> + Clone,
@@ -104,7 +105,7 @@ where
     }
 }
 
-impl<S, Req> fmt::Debug for ConfiguredFuture<S, Req>
+impl<S, Req> fmt::Debug for ResponseFuture<S, Req>
 where
     Grpc: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<<Grpc as Replay<Req>>::Attempt>,
@@ -116,6 +117,6 @@ where
             Way::Hedged { future } => future,
             Way::Refused { none } => none,
         };
-        f.debug_tuple("ConfiguredFuture").field(way).finish()
+        f.debug_tuple("ResponseFuture").field(way).finish()
     }
 }

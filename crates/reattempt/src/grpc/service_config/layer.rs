@@ -3,9 +3,10 @@
 use reattempt_grpc::ServiceConfigHandle;
 use tower_layer::Layer;
 
-use super::Configured;
+use super::Client;
 use crate::grpc::Grpc;
-use crate::{HedgePolicy, RetryPolicy};
+use crate::hedge::HedgePolicy;
+use crate::retry::policy::RetryPolicy;
 
 use super::{Hedges, Retries};
 
@@ -27,7 +28,7 @@ use super::{Hedges, Retries};
 ///
 /// `waitForReady`, `maxRequestMessageBytes` and `maxResponseMessageBytes` are not acted on here: they
 /// are the channel's and the generated client's to keep, and stand in
-/// [`MethodConfig`](reattempt_grpc::MethodConfig) for whoever sets those up. Load balancing goes below.
+/// [`MethodConfig`](crate::grpc::service_config::MethodConfig) for whoever sets those up. Load balancing goes below.
 ///
 /// As long as a handle has no config at all, every call is answered UNAVAILABLE (rule SC-6).
 ///
@@ -35,8 +36,7 @@ use super::{Hedges, Retries};
 /// which is more than rule CALL-3 leaves to a client.
 ///
 /// ```
-/// use reattempt_grpc::{ServiceConfig, ServiceConfigHandle};
-/// use reattempt::ServiceConfigLayer;
+/// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigHandle, ServiceConfigLayer};
 /// use tower::ServiceBuilder;
 ///
 /// let config = ServiceConfig::parse(
@@ -59,7 +59,7 @@ use super::{Hedges, Retries};
 ///
 /// // Later, while calls are under way:
 /// handle.update(ServiceConfig::parse("{}"))?;
-/// # Ok::<(), reattempt_grpc::ServiceConfigErrors>(())
+/// # Ok::<(), reattempt::grpc::service_config::ServiceConfigErrors>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct ServiceConfigLayer {
@@ -70,7 +70,7 @@ pub struct ServiceConfigLayer {
 }
 
 impl ServiceConfigLayer {
-    /// Applies the config of `handle`; a [`ServiceConfig`](reattempt_grpc::ServiceConfig) alone is one
+    /// Applies the config of `handle`; a [`ServiceConfig`](crate::grpc::service_config::ServiceConfig) alone is one
     /// that is never replaced.
     ///
     /// One handle belongs to one channel, for its throttle does.
@@ -106,8 +106,7 @@ impl ServiceConfigLayer {
     /// methods without a policy.
     ///
     /// ```
-    /// use reattempt_grpc::ServiceConfig;
-    /// use reattempt::ServiceConfigLayer;
+    /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
     ///
     /// let layer = ServiceConfigLayer::new(ServiceConfig::default())
     ///     .retries(|policy| policy.observe(|server, event| eprintln!("{server}: {event}")));
@@ -128,10 +127,10 @@ impl ServiceConfigLayer {
 }
 
 impl<S: Clone> Layer<S> for ServiceConfigLayer {
-    type Service = Configured<S>;
+    type Service = Client<S>;
 
-    fn layer(&self, inner: S) -> Configured<S> {
+    fn layer(&self, inner: S) -> Client<S> {
         let policies = (self.retries.clone(), self.hedges.clone());
-        Configured::new(self.handle.clone(), self.most_attempts, policies, inner)
+        Client::new(self.handle.clone(), self.most_attempts, policies, inner)
     }
 }

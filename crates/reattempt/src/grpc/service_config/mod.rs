@@ -5,14 +5,19 @@
 //! the config that is in force, and hands the call to a retrying or a hedging client.
 //!
 //! The policies here are the entries of a document. Layers are made with [`crate::RetryPolicy`] or
-//! [`crate::HedgePolicy`]. Codes are [`GrpcCode`](crate::GrpcCode)s.
+//! [`crate::hedge::HedgePolicy`]. Codes are [`GrpcCode`](crate::grpc::GrpcCode)s.
+
+use reattempt_schedule_exponential::Exponential;
+
+use crate::grpc::protocol::Grpc;
+use crate::hedge::HedgePolicy;
 
 mod future;
 mod layer;
 mod method;
 mod service;
 
-pub use future::ConfiguredFuture;
+pub use future::ResponseFuture;
 pub use layer::ServiceConfigLayer;
 pub(crate) use method::kind;
 pub use reattempt_grpc::{
@@ -20,10 +25,9 @@ pub use reattempt_grpc::{
     ServiceConfig, ServiceConfigError, ServiceConfigErrors, ServiceConfigHandle,
     ServiceConfigReader, Throttle, Throttling,
 };
-pub use service::Configured;
+pub use service::Client;
 
 /// The policy of the calls that a config does not hedge.
-type Retries =
-    crate::RetryPolicy<crate::Grpc, reattempt_schedule_exponential::Exponential, Throttle>;
+type Retries = crate::retry::policy::RetryPolicy<Grpc, Exponential, Throttle>;
 /// The policy of the calls that a config hedges.
-type Hedges = crate::HedgePolicy<crate::Grpc, Throttle>;
+type Hedges = HedgePolicy<Grpc, Throttle>;

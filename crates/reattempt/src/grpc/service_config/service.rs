@@ -9,21 +9,23 @@ use http_body::Body;
 use reattempt_grpc::{MethodConfig, ServiceConfigHandle};
 use tower_service::Service;
 
-use super::future::ConfiguredFuture;
+use super::future::ResponseFuture;
 use super::{Hedges, Retries};
 use crate::call::method::{Method, MethodOverrides};
+use crate::call::options::CallOptions;
 use crate::error_mode::{Answered, ErrorMode};
 use crate::grpc::{Grpc, GrpcBody};
+use crate::hedge::{Extended, Hedgeable};
 use crate::hedge::{HedgeShared, begin};
 use crate::protocol::{Origin, Replay};
-use crate::{CallOptions, Extended, Hedgeable, Retry};
+use crate::retry::Retry;
 
 /// A gRPC client whose calls are retried or hedged as a service config says; made by
 /// [`ServiceConfigLayer`](super::ServiceConfigLayer).
 ///
 /// The error type is the inner service's own. A clone costs a clone of the inner service and shares
 /// everything else.
-pub struct Configured<S> {
+pub struct Client<S> {
     /// With the inner service, whoever is to send a call by it.
     retry: Retry<S, Retries>,
     shared: Arc<Shared<S>>,
@@ -39,7 +41,7 @@ struct Shared<S> {
     hedge: Arc<HedgeShared<S, Hedges>>,
 }
 
-impl<S: Clone> Configured<S> {
+impl<S: Clone> Client<S> {
     pub(super) fn new(
         handle: ServiceConfigHandle,
         most_attempts: u32,
@@ -62,7 +64,7 @@ impl<S: Clone> Configured<S> {
     }
 }
 
-impl<S> Configured<S> {
+impl<S> Client<S> {
     /// The handle of the config.
     pub fn handle(&self) -> &ServiceConfigHandle {
         &self.shared.handle
@@ -79,7 +81,7 @@ impl<S> Configured<S> {
     }
 }
 
-impl<S, Req, A, B> Service<Req> for Configured<S>
+impl<S, Req, A, B> Service<Req> for Client<S>
 where
     S: Service<A, Response = Response<B>> + Clone,
     B: Body,
@@ -89,7 +91,7 @@ where
 {
     type Response = Response<GrpcBody<B>>;
     type Error = S::Error;
-    type Future = ConfiguredFuture<S, Req>;
+    type Future = ResponseFuture<S, Req>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.retry.inner.poll_ready(cx)
@@ -103,7 +105,7 @@ where
             Ok(config) => config.unwrap_or_else(|| Arc::clone(&NO_ENTRY)),
             Err(none) => {
                 self.retry.release();
-                return ConfiguredFuture::refused(none);
+                return ResponseFuture::refused(none);
             }
         };
         // Where the client has switched hedging off, the calls are those of a method that is retried and
@@ -113,14 +115,14 @@ where
         let options = self.options.clone().unwrap_or_default().with_method(method);
         if hedged {
             let (inner, hedge) = (&mut self.retry.inner, &shared.hedge);
-            ConfiguredFuture::hedged(begin(inner, hedge, Some(&options), request))
+            ResponseFuture::hedged(begin(inner, hedge, Some(&options), request))
         } else {
-            ConfiguredFuture::retried(self.retry.call_with(options, request))
+            ResponseFuture::retried(self.retry.call_with(options, request))
         }
     }
 }
 
-impl<S: Clone> Clone for Configured<S> {
+impl<S: Clone> Clone for Client<S> {
     fn clone(&self) -> Self {
         Self {
             retry: self.retry.clone(),
@@ -130,9 +132,9 @@ impl<S: Clone> Clone for Configured<S> {
     }
 }
 
-impl<S: fmt::Debug> fmt::Debug for Configured<S> {
+impl<S: fmt::Debug> fmt::Debug for Client<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Configured")
+        f.debug_struct("Client")
             .field("inner", self.get_ref())
             .field("handle", &self.shared.handle)
             .field("max_attempts", &self.shared.most_attempts)

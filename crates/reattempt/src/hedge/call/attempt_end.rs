@@ -1,5 +1,6 @@
 //! The end of an attempt: its outcome is classified, and either ends the call or is followed by others.
 
+use crate::call::observe::Event;
 use std::error::Error;
 use std::io;
 use std::ops::ControlFlow;
@@ -13,11 +14,12 @@ use tower_service::Service;
 
 use super::{Call, Outcome, Over, OverOf, ResultOf};
 use crate::call::clock;
+use crate::call::deadline::Deadline;
 use crate::call::errors::chain;
+use crate::call::report::AttemptOutcome;
 use crate::error_mode::ErrorMode;
 use crate::hedge::Extended;
 use crate::protocol::{ClassifyOutcome, Replay, Saved, is_refused_here};
-use crate::{AttemptOutcome, Deadline};
 
 /// The meaning of an attempt's outcome to the call.
 struct Sorted {
@@ -66,7 +68,7 @@ where
         if sorted.event != HedgeEvent::BodyLost && self.is_replaced(number, &result) {
             self.notify_failure(number, &sorted, &result);
             if let Some(observer) = &self.shared.policy.settings.observer {
-                let event = crate::Event::WillReplace { attempt: number };
+                let event = Event::WillReplace { attempt: number };
                 self.with_destination(|destination| observer.on_event(destination, &event));
             }
             self.replace(number, result);
@@ -191,7 +193,7 @@ where
             Some(failure) => AttemptOutcome::Failed { failure, error },
             None => AttemptOutcome::FailedForGood { error },
         };
-        let event = crate::Event::AttemptFailed { attempt: number, outcome: &outcome };
+        let event = Event::AttemptFailed { attempt: number, outcome: &outcome };
         self.with_destination(|destination| observer.on_event(destination, &event));
     }
 

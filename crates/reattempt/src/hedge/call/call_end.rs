@@ -1,5 +1,6 @@
 //! The end of the call: losers are cancelled, budget and observer are notified, the caller gets its response.
 
+use crate::call::observe::Event;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Context;
@@ -9,13 +10,14 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::{Call, ResultOf};
+use crate::call::deadline::Deadline;
 use crate::call::deadline::PASSED;
 use crate::call::finish::Finish;
+use crate::call::timed_out::{RefusedResponse, TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
 use crate::hedge::policy::Settings;
 use crate::hedge::{Extended, HedgeReport};
 use crate::protocol::{ClassifyOutcome, Replay, unanswered};
-use crate::{Deadline, RefusedResponse, TimeLimit, TimedOut};
 
 /// A call that is over.
 pub(in crate::hedge) struct Over<R, A> {
@@ -124,8 +126,8 @@ where
         }
         if let Some(observer) = &settings.observer {
             let event = match stop {
-                StopReason::Succeeded => crate::Event::Succeeded { attempts },
-                reason => crate::Event::GaveUp { attempts, reason },
+                StopReason::Succeeded => Event::Succeeded { attempts },
+                reason => Event::GaveUp { attempts, reason },
             };
             self.with_destination(|destination| observer.on_event(destination, &event));
         }

@@ -5,11 +5,12 @@ use std::time::Duration;
 use reattempt_core::{HedgeTerms, Limits};
 use tokio::time::Instant;
 
+use crate::call::deadline::Deadline;
+use crate::call::options::CallOptions;
 use crate::hedge::Hedgeable;
 use crate::hedge::policy::{HedgeDelay, MOST_ATTEMPTS, Settings};
 use crate::hedge::stopwatch::Stopwatch;
 use crate::protocol::{Added, Replay};
-use crate::{CallOptions, Deadline};
 
 /// The terms of a new call, from a look at its request.
 pub(in crate::hedge) struct CallStart {

@@ -10,12 +10,13 @@ use super::{Call, Onwards, Retrying, destination};
 use crate::call::clock;
 use crate::call::deadline::PASSED;
 use crate::call::errors::chain;
+use crate::call::options::CallOptions;
+use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, NestedMarker, Replay, Saved};
 use crate::retry::Progress;
 use crate::retry::preparation::Bounds;
 use crate::retry::progress::{FailedAttempt, Granted};
-use crate::{CallOptions, TimeLimit, TimedOut};
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where

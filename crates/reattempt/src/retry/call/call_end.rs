@@ -7,8 +7,8 @@ use reattempt_core::{Account, Budget, CallEnd, Schedule, ServerHint, StopReason}
 use tower_service::Service;
 
 use super::{Call, Retrying, destination};
-use crate::Report;
 use crate::call::finish::Finish;
+use crate::call::report::Report;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 use crate::retry::Progress;

@@ -20,10 +20,14 @@ use tower_service::Service;
 use super::preparation::{Hooked, Preparation};
 use super::shared::Shared;
 use super::{CallContext, Progress};
+use crate::call::deadline::Deadline;
+use crate::call::hook::AttemptContext;
+use crate::call::options::CallOptions;
+use crate::call::timed_out::RefusedResponse;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{Added, ClassifyOutcome, NestedMarker, Protocol, Replay};
+use crate::retry::policy::RetryPolicy;
 use crate::retry::settings::Settings;
-use crate::{AttemptContext, CallOptions, Deadline, RefusedResponse, RetryPolicy};
 
 /// The state of a call.
 pub(super) struct Call<S, Req, K, D, B, M>
@@ -59,7 +63,7 @@ pub(super) type BoxedRetrying<S, Req, K, D, M> = Pin<
         Retrying<
             S,
             <K as ClassifyOutcome<<S as Service<<K as Replay<Req>>::Attempt>>::Response>>::Drain,
-            <K as crate::Protocol>::Head,
+            <K as Protocol>::Head,
             <K as Replay<Req>>::Rest,
             <M as ErrorMode<<S as Service<<K as Replay<Req>>::Attempt>>::Error>>::Error,
             <D as Schedule>::Delays,

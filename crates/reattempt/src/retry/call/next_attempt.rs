@@ -9,11 +9,14 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::{Call, Onwards, Retrying};
+use crate::call::deadline::Deadline;
+use crate::call::hook::AttemptContext;
+use crate::call::options::CallOptions;
+use crate::call::timed_out::TimeLimit;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AttemptKind, ClassifyOutcome, NextAttempt, Replay};
 use crate::retry::Progress;
 use crate::retry::preparation::{Arrived, Hooked};
-use crate::{AttemptContext, CallOptions, Deadline, TimeLimit};
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where

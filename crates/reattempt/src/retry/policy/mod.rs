@@ -10,10 +10,11 @@ use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, Classification, Limits, Schedule};
 use reattempt_schedule_exponential::Exponential;
 
+use crate::call::hook::AttemptContext;
+use crate::call::observe::{Event, Observer};
 use crate::call::random::Seed;
 use crate::error_mode::BoxedError;
 use crate::protocol::{CloneRequest, Http, Protocol};
-use crate::{AttemptContext, Event, Observer};
 
 mod profile;
 mod stock;
@@ -31,7 +32,7 @@ use stock::StockCall;
 ///
 /// **A wait needs a tokio runtime with its time driver on** (`enable_time` or `enable_all`). tokio panics
 /// where a runtime has none, and offers no way to find out. Without any runtime, calls work and are not
-/// retried after a delay ([`StopReason::NoTimer`](reattempt_core::StopReason::NoTimer)).
+/// retried after a delay ([`StopReason::NoTimer`](crate::StopReason::NoTimer)).
 ///
 /// A clone shares the budget and the bound on kept bodies with its original; policies that are built
 /// separately share nothing.
@@ -47,11 +48,10 @@ use stock::StockCall;
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt_control::RetryBudget;
-/// use reattempt_schedule_exponential::Exponential;
-/// use reattempt::RetryPolicy;
+/// use reattempt::{RetryBudget, RetryPolicy};
+/// use reattempt::schedule::Exponential;
 ///
-/// # fn main() -> Result<(), reattempt_core::ConfigError> {
+/// # fn main() -> Result<(), reattempt::error::ConfigError> {
 /// let policy = RetryPolicy::http()
 ///     .backoff(Exponential::full_jitter(Duration::from_millis(100)).max_delay(Duration::from_secs(5)))
 ///     .max_attempts(4)
@@ -82,7 +82,9 @@ impl<K: Protocol> RetryPolicy<K> {
     ///
     /// ```
     /// use http::StatusCode;
-    /// use reattempt::{Failure, FailureKind, HedgePolicy, Http, RetryPolicy, Verdict};
+    /// use reattempt::{Http, RetryPolicy, Verdict};
+    /// use reattempt::hedge::HedgePolicy;
+    /// use reattempt::schedule::{Failure, FailureKind};
     ///
     /// let locked = Verdict::Unprocessed(Failure::new(FailureKind::Server));
     /// let http = Http::new().on_status(StatusCode::LOCKED, locked);
@@ -109,8 +111,8 @@ impl<C: Send + Sync + 'static> RetryPolicy<CloneRequest<C>> {
     ///
     /// ```
     /// use std::error::Error;
-    /// use reattempt_core::{Failure, FailureKind, Verdict};
-    /// use reattempt::RetryPolicy;
+    /// use reattempt::{RetryPolicy, Verdict};
+    /// use reattempt::schedule::{Failure, FailureKind};
     ///
     /// let policy = RetryPolicy::cloned(|outcome: Result<&String, &(dyn Error + 'static)>| match outcome {
     ///     Ok(_) => Verdict::Success,
@@ -262,7 +264,8 @@ where
     /// The hook's future is dropped with the call.
     ///
     /// ```
-    /// use reattempt::{AttemptContext, RetryPolicy};
+    /// use reattempt::RetryPolicy;
+    /// use reattempt::retry::AttemptContext;
     ///
     /// let policy = RetryPolicy::http().before_attempt(|head: &mut http::request::Parts, attempt: AttemptContext| {
     ///     Box::pin(async move {

@@ -16,8 +16,9 @@ use crate::protocol::Protocol;
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt_schedule_exponential::Exponential;
-/// use reattempt::{Profile, RetryPolicy};
+/// use reattempt::RetryPolicy;
+/// use reattempt::profile::Profile;
+/// use reattempt::schedule::Exponential;
 ///
 /// fn of_our_house() -> Profile<Exponential> {
 ///     let mut profile = Profile::new(Exponential::equal_jitter(Duration::from_millis(50)));

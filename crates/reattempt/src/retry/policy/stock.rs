@@ -22,10 +22,10 @@ use tower::BoxError;
 use tower::retry::Policy;
 
 use super::RetryPolicy;
-use crate::RequestView;
 use crate::call::errors::chain;
+use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
-use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, Saved, host};
+use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, Saved, host, sealed};
 use crate::retry::{CallContext, FailedAttempt, Progress, conclude};
 
 /// The state of one call, in the policy that the stock middleware has cloned for it.
@@ -71,7 +71,7 @@ impl<D> Clone for StockCall<D> {
 }
 
 /// For the stock `tower::retry::RetryLayer`, whose requests must carry a
-/// [`ReplayBody`](reattempt_replay::ReplayBody).
+/// [`ReplayBody`](crate::ReplayBody).
 ///
 /// The stock middleware cannot do everything: refused responses are dropped rather than
 /// drained, nothing interrupts an attempt, hooks do not run, idempotency keys are not generated,
@@ -264,6 +264,8 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         }
     }
 }
+
+impl<B> sealed::Sealed for Request<ReplayBody<B>> {}
 
 /// The request of the stock middleware is its own saved form.
 impl<B> Saved for Request<ReplayBody<B>> {

@@ -7,11 +7,14 @@ use std::marker::PhantomPinned;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{Empty, Full};
+use reattempt::body::DrainBody;
+use reattempt::error::{BoxedError, OwnError, RefusedResponse, TimeLimit};
+use reattempt::observe::Event;
+use reattempt::protocol::{CloneRequest, NestedMarker, RetrySafety, SavedRequest};
+use reattempt::report::{AttemptOutcome, AttemptReport, ReportSlot};
+use reattempt::retry::{AttemptContext, AttemptNumber, ResponseFuture as RetryFuture, StockDelay};
 use reattempt::{
-    AttemptContext, AttemptNumber, AttemptOutcome, AttemptReport, BoxedError, CallOptions,
-    CloneRequest, Deadline, DrainBody, Event, Grpc, Http, NestedMarker, OwnError, RefusedResponse,
-    Report, ReportSlot, Retry, RetryFuture, RetryLayer, RetryPolicy, RetrySafety, SavedRequest,
-    StockDelay, TimeLimit, TimedOut,
+    CallOptions, Deadline, Grpc, Http, Report, Retry, RetryLayer, RetryPolicy, TimedOut,
 };
 use reattempt_control::RetryBudget;
 use reattempt_replay::ReplayBody;

@@ -2,7 +2,8 @@
 
 use std::io::ErrorKind::ConnectionReset;
 
-use reattempt::{AttemptOutcome, RetryLayer};
+use reattempt::RetryLayer;
+use reattempt::report::AttemptOutcome;
 use reattempt_core::FailureKind;
 use tower::timeout::error::Elapsed;
 use tower::{BoxError, Layer, ServiceBuilder, ServiceExt};

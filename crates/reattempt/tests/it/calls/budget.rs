@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use http::Request;
 use http_body_util::BodyExt;
-use reattempt::{HedgeLayer, HedgePolicy, RetryLayer, RetryPolicy, retry};
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::{RetryLayer, RetryPolicy, retry};
 use reattempt_core::{Budget, Failure, Permit, PermitIssuer, StopReason, Unlimited, Verdict};
 use reattempt_replay::{ReplayBody, ReplayLimits};
 use tokio::task::JoinSet;

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use http::Request;
-use reattempt::{AttemptContext, RetryLayer};
+use reattempt::RetryLayer;
+use reattempt::retry::AttemptContext;
 use reattempt_control::RetryBudget;
 use reattempt_replay::{ReplayBody, ReplayLimits, ReplayMemory};
 use tokio::time::advance;

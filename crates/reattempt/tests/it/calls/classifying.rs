@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::StatusCode;
-use reattempt::{Http, Outcome, RequestView, RetryLayer, RetryPolicy, retry, retry_blocking};
+use reattempt::classify::{Outcome, RequestView};
+use reattempt::operation::retry_blocking;
+use reattempt::{Http, RetryLayer, RetryPolicy, retry};
 use reattempt_core::{Classification, ServerHint, StopReason, Verdict};
 use reattempt_replay::{ReplayBody, ReplayLimits};
 use tokio::time::Instant;
@@ -259,7 +261,7 @@ async fn operation_hint_sets_delay_or_stops() {
     assert_eq!(slept, [ms(7); 2]);
 }
 
-fn policy_of_operations() -> RetryPolicy<reattempt::Operations> {
+fn policy_of_operations() -> RetryPolicy<reattempt::operation::Operations> {
     RetryPolicy::operations().seed(1)
 }
 

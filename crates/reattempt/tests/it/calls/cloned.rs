@@ -4,7 +4,9 @@ use std::error::Error;
 use std::io;
 use std::sync::Mutex;
 
-use reattempt::{Event, ReportSlot, RetryLayer, RetryPolicy};
+use reattempt::observe::Event;
+use reattempt::report::ReportSlot;
+use reattempt::{RetryLayer, RetryPolicy};
 use reattempt_core::{Failure, FailureKind, StopReason, Verdict};
 use reattempt_schedule_fixed::Constant;
 use tower::{Layer, ServiceExt, service_fn};

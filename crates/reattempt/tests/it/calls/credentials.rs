@@ -7,9 +7,11 @@ use std::task::Poll;
 
 use http::Request;
 use http::request::Parts;
-use reattempt::{
-    AttemptContext, CallOptions, Event, Outcome, ReportSlot, RetryLayer, TimedOut, retry,
-};
+use reattempt::classify::Outcome;
+use reattempt::observe::Event;
+use reattempt::report::ReportSlot;
+use reattempt::retry::AttemptContext;
+use reattempt::{CallOptions, RetryLayer, TimedOut, retry};
 use reattempt_schedule_fixed::Constant;
 use tower::{Layer, Service, ServiceExt};
 

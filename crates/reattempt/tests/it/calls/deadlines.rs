@@ -1,6 +1,7 @@
 //! Deadlines: of the request, of its options, and what is done at them.
 
-use reattempt::{Deadline, RetryLayer, TimeLimit, TimedOut};
+use reattempt::error::TimeLimit;
+use reattempt::{Deadline, RetryLayer, TimedOut};
 use reattempt_core::StopReason;
 use reattempt_schedule_fixed::Constant;
 use tokio::time::Instant;

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use http::StatusCode;
 use http::request::Parts;
-use reattempt::{AttemptContext, RetryLayer};
+use reattempt::RetryLayer;
+use reattempt::retry::AttemptContext;
 use reattempt_core::{Failure, FailureKind};
 use tokio_test::{assert_pending, task};
 use tower::{Layer, ServiceExt};

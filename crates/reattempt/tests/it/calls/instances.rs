@@ -6,7 +6,10 @@ use std::task::{Context, Poll};
 
 use http::Request;
 use http::request::Parts;
-use reattempt::{AttemptContext, Deadline, ReportSlot, RetryLayer, TimeLimit, TimedOut};
+use reattempt::error::TimeLimit;
+use reattempt::report::ReportSlot;
+use reattempt::retry::AttemptContext;
+use reattempt::{Deadline, RetryLayer, TimedOut};
 use reattempt_core::StopReason;
 use reattempt_replay::ReplayBody;
 use tokio::time::{sleep, timeout};

@@ -3,7 +3,9 @@
 use std::io::ErrorKind::ConnectionReset;
 
 use http::StatusCode;
-use reattempt::{Outcome, ReportSlot, RetryLayer};
+use reattempt::RetryLayer;
+use reattempt::classify::Outcome;
+use reattempt::report::ReportSlot;
 use reattempt_core::{Failure, FailureKind, SharedSchedule, StopReason, Verdict};
 use reattempt_schedule_fixed::{Constant, Linear};
 use tower::{Layer, ServiceExt};

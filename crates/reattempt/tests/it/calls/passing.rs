@@ -1,7 +1,8 @@
 //! Requests that pass through untouched.
 
 use http::{HeaderValue, Method, Request};
-use reattempt::{AttemptNumber, RetryLayer};
+use reattempt::RetryLayer;
+use reattempt::retry::AttemptNumber;
 use tower::{Layer, ServiceExt};
 
 use crate::calls::support::{Body, Server, With, get, policy, request, tokens};

@@ -8,7 +8,9 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use http_body_util::Empty;
-use reattempt::{Deadline, ReportSlot, RetryLayer, TimeLimit, TimedOut};
+use reattempt::error::TimeLimit;
+use reattempt::report::ReportSlot;
+use reattempt::{Deadline, RetryLayer, TimedOut};
 use reattempt_core::StopReason;
 use reattempt_replay::ReplayBody;
 use tokio::time::{Instant, advance};

@@ -2,7 +2,8 @@
 
 use std::io::ErrorKind::ConnectionReset;
 
-use reattempt::{AttemptOutcome, Report, ReportSlot, RetryLayer};
+use reattempt::report::{AttemptOutcome, ReportSlot};
+use reattempt::{Report, RetryLayer};
 use reattempt_core::StopReason;
 use tower::{Layer, ServiceExt};
 

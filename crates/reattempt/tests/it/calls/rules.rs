@@ -1,9 +1,9 @@
 //! Options that a rule of the policy chooses by the request.
 
-use reattempt::{
-    CallOptions, Deadline, HedgeLayer, HedgePolicy, Http, PaceLayer, RequestView, RetryBudget,
-    RetryLayer, RetryPolicy,
-};
+use reattempt::classify::RequestView;
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::pace::PaceLayer;
+use reattempt::{CallOptions, Deadline, Http, RetryBudget, RetryLayer, RetryPolicy};
 use reattempt_core::{SharedSchedule, StopReason};
 use reattempt_replay::{ReplayBody, ReplayLimits};
 use reattempt_schedule_fixed::Constant;
@@ -88,7 +88,7 @@ async fn rule_can_forbid_retries_and_set_deadline() {
         [("/once", 1, StopReason::Forbidden), ("/soon", 2, StopReason::DeadlineExceeded)]
     {
         let server = Server::statuses([503]);
-        let slot = reattempt::ReportSlot::default();
+        let slot = reattempt::report::ReportSlot::default();
         let uri = format!("http://one.example{path}");
         let request = request("GET", &uri, "").with(options().report_to(&slot));
         RetryLayer::new(policy.clone()).layer(server.clone()).oneshot(request).await.unwrap();
@@ -130,8 +130,8 @@ async fn pace_keeps_deadline_of_rule() {
     let client = layer.layer(throttled);
     client.clone().oneshot(http::Request::new(String::new())).await.unwrap();
     let error = client.oneshot(http::Request::new(String::new())).await.unwrap_err();
-    let refused = error.downcast_ref::<reattempt::PaceRefused>().unwrap();
-    assert_eq!(refused.reason(), reattempt::PaceRefusal::DeadlineTooSoon);
+    let refused = error.downcast_ref::<reattempt::pace::PaceRefused>().unwrap();
+    assert_eq!(refused.reason(), reattempt::pace::PaceRefusal::DeadlineTooSoon);
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,7 +171,7 @@ async fn untrusted_key_needs_callers_word() {
     let server = Server::statuses([503]);
     let client = RetryLayer::new(policy().protocol(of_keys)).layer(server.clone());
     let keyed = || post().header("idempotency-key", "\"theirs\"");
-    let slot = reattempt::ReportSlot::default();
+    let slot = reattempt::report::ReportSlot::default();
     client.clone().oneshot(keyed().with(options().report_to(&slot))).await.unwrap();
     assert_eq!(slot.take().unwrap().stop_reason(), StopReason::NotRepeatable);
     client.oneshot(keyed().with(options().repeatable(true))).await.unwrap();
@@ -201,7 +201,7 @@ async fn untrusted_key_proves_nothing_after_poll() {
 
 #[tokio::test(start_paused = true)]
 async fn rule_gives_report_of_every_call() {
-    let slot = reattempt::ReportSlot::default();
+    let slot = reattempt::report::ReportSlot::default();
     let of_rule = slot.clone();
     let http = Http::new().options_for(move |_| Some(options().report_to(&of_rule)));
     let server = Server::statuses([503, 200]);

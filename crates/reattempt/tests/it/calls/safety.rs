@@ -1,7 +1,8 @@
 //! Safety: requests that are repeated, and requests that are not.
 
 use http::{Request, StatusCode};
-use reattempt::{Outcome, RetryLayer};
+use reattempt::RetryLayer;
+use reattempt::classify::Outcome;
 use reattempt_core::Verdict;
 use tower::{Layer, ServiceExt};
 

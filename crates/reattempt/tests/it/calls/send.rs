@@ -3,8 +3,10 @@
 use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::Full;
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::pace::PaceLayer;
 use reattempt::schedule::Responsive;
-use reattempt::{HedgeLayer, HedgePolicy, PaceLayer, RetryLayer, check};
+use reattempt::{RetryLayer, check};
 use tokio_test::{assert_pending, assert_ready_ok, task};
 use tower::limit::ConcurrencyLimitLayer;
 use tower::{Layer, ServiceBuilder};

@@ -3,7 +3,9 @@
 use std::io::ErrorKind::{ConnectionRefused, ConnectionReset};
 
 use http::Request;
-use reattempt::{AttemptNumber, Deadline, Report, ReportSlot};
+use reattempt::report::ReportSlot;
+use reattempt::retry::AttemptNumber;
+use reattempt::{Deadline, Report};
 use reattempt_core::StopReason;
 use reattempt_replay::{ReplayBody, ReplayLimits};
 use reattempt_schedule_fixed::Linear;

@@ -2,7 +2,9 @@
 
 use std::io::ErrorKind::ConnectionReset;
 
-use reattempt::{AttemptOutcome, Deadline, ReportSlot, RetryLayer, TimeLimit, TimedOut};
+use reattempt::error::TimeLimit;
+use reattempt::report::{AttemptOutcome, ReportSlot};
+use reattempt::{Deadline, RetryLayer, TimedOut};
 use reattempt_core::{FailureKind, StopReason};
 use tokio::time::{Instant, advance};
 use tokio_test::{assert_pending, task};

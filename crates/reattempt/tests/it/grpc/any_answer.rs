@@ -8,9 +8,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body_util::BodyExt;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use reattempt::{
-    Grpc, HedgeLayer, HedgePolicy, PeekTrailersLayer, RetryLayer, RetryPolicy, ServiceConfigLayer,
-};
+use reattempt::grpc::peek_trailers::PeekTrailersLayer;
+use reattempt::grpc::service_config::ServiceConfigLayer;
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::{Grpc, RetryLayer, RetryPolicy};
 use reattempt_grpc::ServiceConfig;
 use reattempt_schedule_fixed::Constant;
 use tonic::body::Body;

@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use http::Request;
-use reattempt::{CallOptions, HedgeLayer, HedgePolicy, PeekTrailersLayer, ReportSlot, RetryLayer};
+use reattempt::grpc::peek_trailers::PeekTrailersLayer;
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::report::ReportSlot;
+use reattempt::{CallOptions, RetryLayer};
 use reattempt_core::StopReason;
 use reattempt_grpc::{Code, Throttle, Throttling};
 use tonic::body::Body;

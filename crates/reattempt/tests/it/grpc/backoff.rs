@@ -1,13 +1,13 @@
 //! Back-off by a service config (§8): the delays of a method's retries.
 
-use reattempt::{Configured, ServiceConfigLayer};
+use reattempt::grpc::service_config::{Client, ServiceConfigLayer};
 use reattempt_grpc::{Code, ServiceConfig};
 use tower::{Layer, ServiceExt};
 
 use crate::grpc::support::{Server, call, trailers_only};
 
 /// A client of a server that refuses everything, five attempts to a call.
-fn client(initial: &str, most: &str, multiplier: &str) -> (Configured<Server>, Server) {
+fn client(initial: &str, most: &str, multiplier: &str) -> (Client<Server>, Server) {
     let text = format!(
         r#"{{"methodConfig": [{{"name": [{{}}], "retryPolicy": {{
             "maxAttempts": 5, "initialBackoff": "{initial}", "maxBackoff": "{most}",

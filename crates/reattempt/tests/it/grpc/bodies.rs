@@ -6,7 +6,8 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::Body as _;
 use http_body_util::BodyExt;
-use reattempt::{Event, RetryLayer};
+use reattempt::RetryLayer;
+use reattempt::observe::Event;
 use reattempt_grpc::Code;
 use tower::{Layer, ServiceExt};
 

@@ -1,6 +1,7 @@
 //! The accounting of a call: gRPC's throttle, and the events of any budget.
 
-use reattempt::{CallOptions, Outcome, RetryLayer};
+use reattempt::classify::Outcome;
+use reattempt::{CallOptions, RetryLayer};
 use reattempt_core::{Failure, FailureKind, Verdict};
 use reattempt_grpc::{Code, Throttle, Throttling};
 use tower::{Layer, ServiceExt};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use reattempt::{HedgeLayer, HedgePolicy, RetryLayer};
+use reattempt::RetryLayer;
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt_grpc::Code;
 use tower::{Layer, ServiceExt};
 

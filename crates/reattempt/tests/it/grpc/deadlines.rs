@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use http::Request;
 use http_body_util::BodyExt;
-use reattempt::{
-    AttemptContext, CallOptions, Deadline, Report, ReportSlot, RetryLayer, RetryPolicy,
-};
+use reattempt::report::ReportSlot;
+use reattempt::retry::AttemptContext;
+use reattempt::{CallOptions, Deadline, Report, RetryLayer, RetryPolicy};
 use reattempt_core::StopReason;
 use reattempt_grpc::{Code, parse_grpc_timeout};
 use tokio::time::{Instant, sleep};

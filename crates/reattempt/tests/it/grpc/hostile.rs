@@ -3,9 +3,10 @@
 use std::io::{self, ErrorKind};
 
 use http_body_util::BodyExt;
-use reattempt::{
-    CallOptions, HedgeLayer, HedgePolicy, PeekTrailersLayer, RetryLayer, ServiceConfigLayer,
-};
+use reattempt::grpc::peek_trailers::PeekTrailersLayer;
+use reattempt::grpc::service_config::ServiceConfigLayer;
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::{CallOptions, RetryLayer};
 use reattempt_control::RetryBudget;
 use reattempt_grpc::{Code, ServiceConfig, ServiceConfigHandle, parse_grpc_timeout};
 use tokio::time::Instant;

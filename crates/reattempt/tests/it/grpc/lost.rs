@@ -8,10 +8,11 @@ use std::io::{self, ErrorKind};
 use h2::Reason;
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use reattempt::{
-    CallOptions, HedgeLayer, HedgePolicy, Outcome, Report, ReportSlot, RetryLayer, RetryPolicy,
-    ServiceConfigLayer,
-};
+use reattempt::classify::Outcome;
+use reattempt::grpc::service_config::ServiceConfigLayer;
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::report::ReportSlot;
+use reattempt::{CallOptions, Report, RetryLayer, RetryPolicy};
 use reattempt_core::{StopReason, Verdict};
 use reattempt_grpc::{Code, ServiceConfig};
 use tonic::body::Body;

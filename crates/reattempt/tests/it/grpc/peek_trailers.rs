@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use reattempt::{PeekTrailersLayer, RetryLayer};
+use reattempt::RetryLayer;
+use reattempt::grpc::peek_trailers::PeekTrailersLayer;
 use reattempt_grpc::Code;
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt};

@@ -1,7 +1,8 @@
 //! Classification of an attempt's end: statuses, answers that are no gRPC, and RetryInfo.
 
 use http::{HeaderMap, Response, StatusCode};
-use reattempt::{CallOptions, Outcome, RetryLayer, RetryPolicy, ServerHint};
+use reattempt::classify::{Outcome, ServerHint};
+use reattempt::{CallOptions, RetryLayer, RetryPolicy};
 use reattempt_core::{Failure, FailureKind, Verdict};
 use reattempt_grpc::Code;
 use tower::{Layer, ServiceExt};

@@ -1,9 +1,11 @@
 //! Which public types can be sent to another thread, and shared with it.
 
 use http::Request;
-use reattempt::{
-    BoxedError, Grpc, Hedge, HedgeFuture, HedgeLayer, HedgePolicy, HedgeReport, Http, OwnError,
+use reattempt::error::{BoxedError, OwnError};
+use reattempt::hedge::{
+    Hedge, HedgeLayer, HedgePolicy, HedgeReport, ResponseFuture as HedgeFuture,
 };
+use reattempt::{Grpc, Http};
 use reattempt_control::RetryBudget;
 
 use crate::hedge::support::{Body, Server};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use reattempt::HedgeLayer;
+use reattempt::hedge::HedgeLayer;
 use reattempt_core::{Budget, Failure, Permit, PermitIssuer};
 use tower::{Layer, ServiceExt};
 

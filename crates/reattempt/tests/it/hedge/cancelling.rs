@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Empty;
-use reattempt::{HedgeLayer, HedgePolicy};
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt_replay::ReplayBody;
 use tokio::time::{advance, sleep};
 use tokio_test::task;

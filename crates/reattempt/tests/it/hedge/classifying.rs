@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use http::StatusCode;
-use reattempt::{HedgeLayer, Outcome, ServerHint, Verdict};
+use reattempt::Verdict;
+use reattempt::classify::{Outcome, ServerHint};
+use reattempt::hedge::HedgeLayer;
 use tower::{Layer, ServiceExt};
 
 use crate::hedge::policy;

@@ -1,6 +1,8 @@
 //! Hedging beside the retry layer, outside of it and inside.
 
-use reattempt::{AttemptNumber, HedgeLayer, RetryLayer, RetryPolicy};
+use reattempt::hedge::HedgeLayer;
+use reattempt::retry::AttemptNumber;
+use reattempt::{RetryLayer, RetryPolicy};
 use reattempt_core::SpendOnly;
 use reattempt_grpc::{Throttle, Throttling};
 use reattempt_schedule_fixed::Constant;

@@ -1,7 +1,9 @@
 //! The deadline of a call.
 
 use http::Request;
-use reattempt::{Deadline, HedgeLayer, TimeLimit, TimedOut};
+use reattempt::error::TimeLimit;
+use reattempt::hedge::HedgeLayer;
+use reattempt::{Deadline, TimedOut};
 use tokio::time::{Instant, advance};
 use tokio_test::{assert_pending, assert_ready_ok, task};
 use tower::{Layer, Service, ServiceExt};

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
-use reattempt::{Event, HedgeLayer, HedgePolicy};
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::observe::Event;
 use reattempt_core::StopReason;
 use reattempt_replay::{ReplayBody, ReplayLimits, ReplayMemory};
 use tokio::time::advance;
@@ -182,7 +183,7 @@ async fn upload_without_end_is_hedged_and_let_go() {
         for _ in 0..1000 {
             request.body_mut().frame().await.unwrap()?;
         }
-        if request.extensions().get::<reattempt::AttemptNumber>().is_none() {
+        if request.extensions().get::<reattempt::retry::AttemptNumber>().is_none() {
             std::future::pending::<()>().await;
         }
         Ok::<_, tower::BoxError>(Response::new(Full::<Bytes>::default()))

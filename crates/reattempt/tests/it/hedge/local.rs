@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::ErrorKind::{ConnectionRefused, PermissionDenied};
 
 use http::{Request, StatusCode};
-use reattempt::{HedgeLayer, HedgePolicy};
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt_core::Verdict;
 use reattempt_replay::ReplayBody;
 use tower::load_shed::error::Overloaded;
@@ -41,7 +41,7 @@ fn only_first(
     service_fn(move |request: Request<ReplayBody<Body>>| {
         let (server, error) = (server.clone(), error.clone());
         async move {
-            match request.extensions().get::<reattempt::AttemptNumber>() {
+            match request.extensions().get::<reattempt::retry::AttemptNumber>() {
                 None => server.oneshot(request).await.map_err(BoxError::from),
                 Some(_) => Err(error()),
             }

@@ -24,7 +24,8 @@ mod safety;
 #[cfg(feature = "tonic")]
 mod uploads;
 
-use reattempt::{HedgePolicy, HedgeReport, RetryBudget};
+use reattempt::RetryBudget;
+use reattempt::hedge::{HedgePolicy, HedgeReport};
 
 use crate::calls::support;
 use support::{Answer, ms};

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use reattempt::{HedgeLayer, HedgePolicy};
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use tower::{Layer, ServiceExt};
 
 use crate::hedge::policy;

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind::PermissionDenied;
 
-use reattempt::HedgeLayer;
+use reattempt::hedge::HedgeLayer;
 use tower::{Layer, ServiceExt};
 
 use crate::hedge::policy;
@@ -29,7 +29,7 @@ async fn a_call_that_is_hedged_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn why_a_call_has_failed() {
-    let run = async |policy: reattempt::HedgePolicy, act: fn(usize) -> Act| {
+    let run = async |policy: reattempt::hedge::HedgePolicy, act: fn(usize) -> Act| {
         let log = Log::default();
         let server = Server::by(move |arrival, _| act(arrival));
         let client = HedgeLayer::new(policy.observer(log.clone())).layer(server);

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use reattempt::{Hedge, HedgeLayer, HedgePolicy};
+use reattempt::hedge::{Hedge, HedgeLayer, HedgePolicy};
 use reattempt_control::RetryBudget;
 use tokio::time::timeout;
 use tower::{Layer, ServiceExt};

@@ -2,7 +2,9 @@
 
 use http::{Request, Response};
 use http_body_util::Empty;
-use reattempt::{HedgeLayer, HedgeReport, TimeLimit, TimedOut};
+use reattempt::TimedOut;
+use reattempt::error::TimeLimit;
+use reattempt::hedge::{HedgeLayer, HedgeReport};
 use reattempt_replay::ReplayBody;
 use tokio::time::advance;
 use tokio_test::{assert_pending, assert_ready, assert_ready_err, assert_ready_ok, task};

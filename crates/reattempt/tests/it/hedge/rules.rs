@@ -4,7 +4,7 @@ use std::io::ErrorKind::{ConnectionRefused, ConnectionReset};
 use std::pin::pin;
 
 use http::Request;
-use reattempt::{HedgeLayer, HedgePolicy};
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt_core::ConfigError;
 use tokio::time::{Instant, advance};
 use tokio_test::{assert_pending, task};

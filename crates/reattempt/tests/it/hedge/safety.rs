@@ -1,7 +1,7 @@
 //! Which requests are hedged.
 
 use http::StatusCode;
-use reattempt::HedgeLayer;
+use reattempt::hedge::HedgeLayer;
 use reattempt_http::IDEMPOTENCY_KEY;
 use tower::{Layer, ServiceExt};
 
@@ -10,7 +10,7 @@ use crate::hedge::support::{Act, ONE, Server, With, get, ms, options, post, put,
 
 /// Returns the number of attempts of `request` that a slow server sees.
 async fn attempts(
-    policy: reattempt::HedgePolicy,
+    policy: reattempt::hedge::HedgePolicy,
     request: http::Request<crate::hedge::support::Body>,
 ) -> usize {
     let server = Server::by(|_, _| Act::from(200).later(ms(10_000)));

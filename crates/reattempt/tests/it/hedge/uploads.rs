@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::{Reason, RecvStream};
 use http::{Request, Response};
-use reattempt::{HedgeLayer, HedgePolicy, HedgeReport};
+use reattempt::hedge::{HedgeLayer, HedgePolicy, HedgeReport};
 use reattempt_replay::ReplayLimits;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc};

@@ -1,8 +1,10 @@
 //! The types go wherever the service goes that they measure.
 
 use opentelemetry_sdk::metrics::SdkMeterProvider;
-use reattempt::{
-    BoxedError, GrpcMetrics, GrpcMetricsLayer, Measured, MeasuredBody, MeasuredFuture, RetryMetric,
+use reattempt::error::BoxedError;
+use reattempt::grpc::metrics::{
+    GrpcMetrics, GrpcMetricsLayer, Measured, MeasuredBody, ResponseFuture as MeasuredFuture,
+    RetryMetric,
 };
 use std::fmt::Debug;
 

@@ -1,8 +1,9 @@
 //! Measurements of a call and of each attempt.
 
-use reattempt::{
-    Deadline, HedgeLayer, HedgePolicy, PeekTrailersLayer, RetryLayer, ServiceConfigLayer,
-};
+use reattempt::grpc::peek_trailers::PeekTrailersLayer;
+use reattempt::grpc::service_config::ServiceConfigLayer;
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::{Deadline, RetryLayer};
 use reattempt_grpc::{Code, ServiceConfig};
 use tower::{Service, ServiceBuilder, ServiceExt};
 
@@ -140,7 +141,8 @@ async fn obs_2_two_providers_get_measurements_of_their_own() {
         1 => trailers_only(Code::Unavailable),
         _ => ends_with(Code::Ok),
     });
-    let enabled = |reader: &Reader| reader.metrics().enable(reattempt::RetryMetric::ALL);
+    let enabled =
+        |reader: &Reader| reader.metrics().enable(reattempt::grpc::metrics::RetryMetric::ALL);
     let layer = enabled(&inner).around(RetryLayer::new(policy(100)));
     let layer = enabled(&outer).around(layer);
     let client = ServiceBuilder::new().layer(layer).service(server);

@@ -1,7 +1,9 @@
 //! The instruments: names, units, bounds and labels.
 
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
-use reattempt::{HedgeLayer, HedgePolicy, RetryLayer, RetryMetric};
+use reattempt::RetryLayer;
+use reattempt::grpc::metrics::RetryMetric;
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt_grpc::Code;
 use tonic::GrpcMethod;
 use tower::{ServiceBuilder, ServiceExt};
@@ -79,7 +81,11 @@ async fn obs_2_obs_3_obs_4_names_units_and_bounds_are_those_of_grpc() {
 }
 
 /// The labels `grpc.method` of a call like this.
-async fn method_of(reader: Reader, metrics: reattempt::GrpcMetrics, generated: bool) -> String {
+async fn method_of(
+    reader: Reader,
+    metrics: reattempt::grpc::metrics::GrpcMetrics,
+    generated: bool,
+) -> String {
     let server = Server::at_once(|_| ends_with(Code::Ok));
     let retried = metrics.around(RetryLayer::new(policy(1)));
     let client = ServiceBuilder::new().layer(retried).service(server);

@@ -3,7 +3,7 @@
 use opentelemetry::KeyValue;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData, ResourceMetrics};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
-use reattempt::GrpcMetrics;
+use reattempt::grpc::metrics::GrpcMetrics;
 
 pub(crate) const TARGET: &str = "dns:///one.example";
 

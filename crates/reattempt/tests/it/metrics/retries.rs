@@ -1,6 +1,8 @@
 //! Measurements of a call's retries, transparent retries and hedges, and of the time between attempts.
 
-use reattempt::{HedgeLayer, HedgePolicy, RetryLayer, RetryMetric};
+use reattempt::RetryLayer;
+use reattempt::grpc::metrics::RetryMetric;
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt_grpc::Code;
 use tower::{Layer, ServiceBuilder, ServiceExt};
 

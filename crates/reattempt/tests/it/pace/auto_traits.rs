@@ -6,7 +6,10 @@ use std::future::Ready;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Empty;
-use reattempt::{BoxedError, CloneRequest, Grpc, Http, OwnError, Pace, PaceFuture, PaceLayer};
+use reattempt::error::{BoxedError, OwnError};
+use reattempt::pace::{Pace, PaceLayer, ResponseFuture as PaceFuture};
+use reattempt::protocol::CloneRequest;
+use reattempt::{Grpc, Http};
 use tower::Service;
 
 fn send<T: Send>() {}

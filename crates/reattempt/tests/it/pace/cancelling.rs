@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
 
-use reattempt::PaceLayer;
+use reattempt::pace::PaceLayer;
 use tower::{Layer, Service, ServiceExt};
 
 use super::support::{Server, answer, begin, call, ms, pace};

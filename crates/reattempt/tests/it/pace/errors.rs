@@ -2,7 +2,7 @@
 
 use std::io;
 
-use reattempt::PaceLayer;
+use reattempt::pace::PaceLayer;
 use tower::{BoxError, Layer, ServiceExt};
 
 use super::support::{Answer, Server, call, ms, pace, request};

@@ -5,7 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use http::{HeaderValue, StatusCode};
-use reattempt::{Outcome, PaceLayer};
+use reattempt::classify::Outcome;
+use reattempt::pace::PaceLayer;
 use reattempt_core::{Failure, FailureKind, Verdict};
 use reattempt_grpc::Code;
 use tower::Layer;

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
 
-use reattempt::{Pace, PaceLayer};
+use reattempt::pace::{Pace, PaceLayer};
 use tower::{Layer, Service};
 
 use super::support::{Answer, Server, ms, pace, request};

@@ -1,7 +1,7 @@
 //! Readiness: passed through, and used by the call it was asked for.
 
 use futures_util::future::join_all;
-use reattempt::PaceLayer;
+use reattempt::pace::PaceLayer;
 use tokio_test::{assert_pending, assert_ready, assert_ready_err, assert_ready_ok, task};
 use tower::Layer;
 use tower_test::mock;

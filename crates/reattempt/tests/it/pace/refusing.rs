@@ -5,9 +5,8 @@ use std::task::Poll;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Empty;
-use reattempt::{
-    CallOptions, Deadline, PaceLayer, PaceRefusal, PaceRefused, Report, RetryLayer, RetryPolicy,
-};
+use reattempt::pace::{PaceLayer, PaceRefusal, PaceRefused};
+use reattempt::{CallOptions, Deadline, Report, RetryLayer, RetryPolicy};
 use reattempt_control::RetryBudget;
 use reattempt_schedule_fixed::Constant;
 use tokio_test::{assert_pending, assert_ready_ok, task};

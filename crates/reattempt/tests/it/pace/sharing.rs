@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::thread;
 
 use futures_util::future::join_all;
-use reattempt::PaceLayer;
+use reattempt::pace::PaceLayer;
 use reattempt_core::{Failure, FailureKind, Verdict};
 use reattempt_schedule_responsive::Responsive;
 use tokio::sync::Barrier;

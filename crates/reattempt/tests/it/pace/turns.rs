@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use http::Request;
-use reattempt::PaceLayer;
+use reattempt::pace::PaceLayer;
 use reattempt_schedule_responsive::Responsive;
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt, service_fn};

@@ -1,6 +1,6 @@
 //! The times at which calls are sent.
 
-use reattempt::PaceLayer;
+use reattempt::pace::PaceLayer;
 use reattempt_schedule_responsive::Responsive;
 use tokio::time::Instant;
 use tower::Layer;

@@ -4,7 +4,8 @@
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Empty;
-use reattempt::{PaceLayer, Report, RetryLayer, RetryPolicy};
+use reattempt::pace::PaceLayer;
+use reattempt::{Report, RetryLayer, RetryPolicy};
 use reattempt_control::RetryBudget;
 use reattempt_core::StopReason;
 use reattempt_schedule_fixed::Constant;

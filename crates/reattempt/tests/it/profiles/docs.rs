@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use reattempt::profile::{self, Profile};
+use reattempt::profile;
+use reattempt::profile::Profile;
 use reattempt::schedule::SharedSchedule;
 
 use crate::profiles::support::{bounds, ms, secs};

@@ -9,9 +9,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use reattempt::profile::{self, Profile};
+use reattempt::budget::Unlimited;
+use reattempt::profile::Profile;
 use reattempt::schedule::{Delays, Exponential, NextRetry, Random, Schedule};
-use reattempt::{StopReason, Unlimited};
+use reattempt::{StopReason, profile};
 
 use crate::profiles::support::{Always, FAILURE, Seeded, fail_for_good, ms};
 

@@ -8,11 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
-use reattempt::profile::{self, Profile};
-use reattempt::schedule::{Exponential, Reconnecting};
-use reattempt::{
-    Failure, FailureKind, ReplayBody, RetryBudget, RetryLayer, RetryPolicy, Verdict, retry,
-};
+use reattempt::profile::Profile;
+use reattempt::schedule::{Exponential, Failure, FailureKind, Reconnecting};
+use reattempt::{ReplayBody, RetryBudget, RetryLayer, RetryPolicy, Verdict, profile, retry};
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -132,7 +130,7 @@ fn each_profile_of_aws_has_a_quota_of_its_own_which_its_clones_share() {
     let (one, other) = (profile::aws(), profile::aws());
     let budget = one.clone().budget.unwrap();
     let failure = Failure::new(FailureKind::Timeout);
-    let permit = reattempt::Budget::acquire(&budget, "a", &failure, Duration::ZERO);
+    let permit = reattempt::budget::Budget::acquire(&budget, "a", &failure, Duration::ZERO);
     drop(permit.unwrap().spend());
     assert_eq!(one.budget.unwrap().balance("a"), 490.0);
     assert_eq!(other.budget.unwrap().balance("a"), 500.0);

@@ -3,9 +3,8 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use reattempt::profile;
-use reattempt::schedule::{Delays, NextRetry, Reconnecting, Schedule};
-use reattempt::{Failure, FailureKind, RetryBudget, StopReason, Verdict, retry};
+use reattempt::schedule::{Delays, Failure, FailureKind, NextRetry, Reconnecting, Schedule};
+use reattempt::{RetryBudget, StopReason, Verdict, profile, retry};
 
 use crate::profiles::support::{Always, fail_for_good, ms, secs};
 

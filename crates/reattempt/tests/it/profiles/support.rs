@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use reattempt::budget::Budget;
 use reattempt::profile::Profile;
-use reattempt::schedule::{Delays, NextRetry, Random, Schedule};
-use reattempt::{
-    Budget, Call, Decision, FailedAttempt, Failure, FailureKind, Limits, StopReason, Terms, Verdict,
-};
+use reattempt::retry::Limits;
+use reattempt::schedule::{Delays, Failure, FailureKind, NextRetry, Random, Schedule};
+use reattempt::{StopReason, Verdict};
+use reattempt_core::{Call, Decision, FailedAttempt, Terms};
 
 pub(crate) const FAILURE: Failure = Failure::new(FailureKind::Server).with_code(503);
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use reattempt::profile::{self, Profile};
+use reattempt::profile;
+use reattempt::profile::Profile;
 use reattempt::schedule::Schedule;
 
 use crate::profiles::support::{bounds, ms, secs};

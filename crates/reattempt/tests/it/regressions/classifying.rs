@@ -1,6 +1,7 @@
 //! The outcomes that classifiers see, and those they leave to the table.
 
-use reattempt::{Outcome, RetryLayer, TimedOut};
+use reattempt::classify::Outcome;
+use reattempt::{RetryLayer, TimedOut};
 use reattempt_core::Verdict;
 use tower::{Layer, ServiceExt};
 
@@ -30,7 +31,7 @@ async fn the_calls_classifier_is_asked_about_timeouts_of_attempts() {
 #[cfg(feature = "tower-http")]
 #[tokio::test(start_paused = true)]
 async fn what_a_classifier_of_tower_http_calls_a_success_is_left_to_the_table() {
-    use reattempt::TowerHttpClassifier;
+    use reattempt::classify::TowerHttpClassifier;
     use tower_http::classify::StatusInRangeAsFailures;
 
     let only_5xx = TowerHttpClassifier::new(StatusInRangeAsFailures::new(500..=599));

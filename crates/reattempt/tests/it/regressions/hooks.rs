@@ -3,7 +3,9 @@
 use std::io::ErrorKind::ConnectionReset;
 
 use http::request::Parts;
-use reattempt::{AttemptContext, Deadline, ReportSlot, RetryLayer};
+use reattempt::report::ReportSlot;
+use reattempt::retry::AttemptContext;
+use reattempt::{Deadline, RetryLayer};
 use reattempt_core::StopReason;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, ServiceExt};

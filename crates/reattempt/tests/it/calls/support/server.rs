@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use reattempt::AttemptNumber;
+use reattempt::retry::AttemptNumber;
 use reattempt_replay::ReplayBody;
 use tokio::time::Instant;
 use tower::{BoxError, Service};

@@ -1,0 +1,25 @@
+//! Classification: what an outcome means, and what the server asks for beside it.
+//!
+//! [`Http::classify`](crate::Http::classify) takes a function from an [`Outcome`] to a
+//! [`Verdict`](crate::Verdict); [`CallOptions::classify`](crate::CallOptions::classify) does so for one call.
+//!
+//! | item | content |
+//! |---|---|
+//! | [`Outcome`] | the end of an attempt, as a classifier sees it: head of a response, or error |
+//! | [`RequestView`] | the request of an outcome, or of a call that is about to begin |
+//! | [`Classifier`], [`Classification`] | a classifier that also returns a [`ServerHint`] |
+//! | [`Hints`], [`Hinted`] | which headers are read as hints, such as `Retry-After` |
+//! | [`verdict_of_status`], [`verdict_of_error`] | the verdicts of the built-in classification |
+//! | [`is_repeatable`] | the methods that may be sent twice |
+//! | [`IDEMPOTENCY_KEY`], [`new_idempotency_key`] | the header that makes a POST repeatable |
+
+#[cfg(feature = "tower-http")]
+pub use crate::protocol::tower_http::TowerHttpClassifier;
+
+pub use crate::call::outcome::Outcome;
+pub use crate::call::request_view::RequestView;
+pub use reattempt_core::{Classification, Classifier, ServerHint};
+pub use reattempt_http::{
+    Hinted, Hints, IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key, verdict_of_error,
+    verdict_of_status,
+};

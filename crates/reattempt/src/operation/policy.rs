@@ -1,0 +1,93 @@
+//! Policies for operations, and the values that are turned into one.
+
+use std::convert::Infallible;
+
+use reattempt_control::RetryBudget;
+use reattempt_core::{Budget, Schedule, Unlimited};
+
+use crate::error_mode::OwnError;
+use crate::protocol::{Protocol, sealed};
+use crate::retry::policy::{Profile, RetryPolicy};
+
+/// Operations that are no requests of a service: [`retry`](crate::retry()).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Operations;
+
+impl sealed::Sealed for Operations {}
+
+impl Protocol for Operations {
+    /// There is none, and no hook to change it: an operation prepares itself.
+    type Head = Infallible;
+    type Mode = OwnError;
+}
+
+impl RetryPolicy<Operations> {
+    /// Retries of any operation with [`retry`](crate::retry()) and [`retry_blocking`](super::retry_blocking).
+    ///
+    /// Attempts are not timed out by the policy, and a `before_attempt` hook is not run: the
+    /// operation itself can do both.
+    ///
+    /// ```
+    /// use reattempt::{RetryPolicy, retry};
+    ///
+    /// # async fn load() -> Result<(), std::io::Error> { Ok(()) }
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// // One policy for all calls of a database, and with it one budget.
+    /// let policy = RetryPolicy::operations().max_attempts(5);
+    /// retry(&policy, load).await?;
+    /// # Ok::<(), reattempt::operation::RetryError<std::io::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn operations() -> Self {
+        Self::with_protocol(Operations, Default::default(), RetryBudget::default())
+    }
+}
+
+/// A value that operations can be retried by: a [`RetryPolicy::operations`], a reference to one, a
+/// [`Profile`], or any schedule.
+pub trait IntoOperationPolicy {
+    /// Where the delays come from.
+    type Schedule: Schedule;
+    /// The budget in front of every retry.
+    type Budget: Budget;
+
+    /// The policy.
+    fn into_operation_policy(self) -> RetryPolicy<Operations, Self::Schedule, Self::Budget>;
+}
+
+impl<D: Schedule, B: Budget> IntoOperationPolicy for RetryPolicy<Operations, D, B, OwnError> {
+    type Schedule = D;
+    type Budget = B;
+
+    fn into_operation_policy(self) -> Self {
+        self
+    }
+}
+
+impl<D: Schedule, B: Budget> IntoOperationPolicy for &RetryPolicy<Operations, D, B, OwnError> {
+    type Schedule = D;
+    type Budget = B;
+
+    fn into_operation_policy(self) -> RetryPolicy<Operations, D, B> {
+        self.clone()
+    }
+}
+
+/// With the budget of the profile, or none.
+impl<S: Schedule> IntoOperationPolicy for Profile<S> {
+    type Schedule = S;
+    type Budget = RetryBudget;
+
+    fn into_operation_policy(self) -> RetryPolicy<Operations, S, RetryBudget> {
+        RetryPolicy::operations().budget(RetryBudget::unlimited()).profile(self)
+    }
+}
+
+impl<D: Schedule> IntoOperationPolicy for D {
+    type Schedule = D;
+    type Budget = Unlimited;
+
+    fn into_operation_policy(self) -> RetryPolicy<Operations, D, Unlimited> {
+        RetryPolicy::with_protocol(Operations, self, Unlimited)
+    }
+}
