@@ -1,6 +1,7 @@
 //! Guards: state machines that decide about every attempt, the first included. Their contract is
 //! [`reattempt_core::guard`].
 
+mod adaptive;
 mod breaker;
 mod bulkhead;
 mod keyed;
@@ -8,6 +9,7 @@ mod line;
 mod places;
 mod rate_limit;
 
+pub use adaptive::{AdaptiveLimit, AdaptiveTicket, Aimd, Gradient2, LimitRule, LimitWindow, Vegas};
 pub use breaker::{BreakerState, BreakerTicket, CircuitBreaker, Counts, StateChange};
 pub use bulkhead::{Bulkhead, BulkheadTicket};
 pub use places::Usage;

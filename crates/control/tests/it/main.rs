@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, its helpers too"
 )]
 
+mod adaptive;
 mod breaker;
 mod bulkhead;
 mod cautious;

@@ -1,0 +1,256 @@
+//! The adaptive limit: a bulkhead whose limit follows the latencies and refusals of the server.
+//!
+//! | file | its part |
+//! |---|---|
+//! | `window` | the samples since the last move, without a lock |
+//! | `rule` | the trait of the rules, and three of them |
+//! | `settings` | the setters |
+
+mod rule;
+mod settings;
+mod window;
+
+use std::fmt;
+use std::mem;
+use std::sync::{Arc, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use reattempt_core::guard::{
+    Admit, Arrival, End, Guard, GuardKind, Health, Reason, Refused, Resume,
+};
+
+use super::keyed::Keyed;
+use super::places::{Pass, Places, Usage};
+use crate::destination_table::Entry;
+use crate::sync::{Mutex, MutexGuard};
+use rule::is_in_use;
+use settings::{Bounds, Rules};
+use window::Window;
+
+pub use rule::{Aimd, Gradient2, LimitRule, Vegas};
+pub use window::LimitWindow;
+
+/// A limit of which nothing was heard for so long is as good as a new one.
+const FORGOTTEN: Duration = Duration::from_secs(600);
+
+/// A limit on calls in flight that follows what the server can take, for each destination.
+///
+/// # What goes wrong without it, and with it
+///
+/// *A fixed limit* is too high after a server has lost half of its capacity, and too low after it has doubled.
+///
+/// *A rule that takes fast failures for low latency* grows while the server is down. *A rule that counts calls only* climbs to the maximum
+/// while the client is idle. *A baseline taken under load* lets the queue stand for ever. Here failures are no samples, a
+/// limit of which less than half is in use does not grow, and baselines are renewed.
+///
+/// # Rules
+///
+/// | rule | it looks at | it suits |
+/// |---|---|---|
+/// | [`Aimd`] | dropped calls | servers that refuse early |
+/// | [`Vegas`] | the latency above a baseline that is renewed | steady latencies |
+/// | [`Gradient2`] | the trend of latencies | latencies that drift |
+///
+/// - A sample is the latency to the outcome, with the calls in flight at the start. *Dropped* are
+///   [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable); other failures and abandoned calls are ignored.
+/// - The limit moves when a window closes: after 1 s with 50 samples, or after 30 s with fewer. A call that began before the last move
+///   is no sample, so one event lowers the limit once, however many calls time out.
+/// - Limits are from 1 to 200 and begin at 20 ([`bounds`](Self::bounds), [`initial`](Self::initial)).
+/// - Places are as those of the [`Bulkhead`](crate::Bulkhead): held to the end of the body, with a line by choice.
+/// - A destination leaves the table if no call is in flight and nothing was recorded, or nothing for ten minutes.
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt_control::AdaptiveLimit;
+///
+/// let limit = AdaptiveLimit::vegas();
+/// assert_eq!(limit.usage("a.example", Duration::from_secs(100)).limit, 20);
+/// ```
+#[must_use = "a setter returns a new limit"]
+pub struct AdaptiveLimit<R> {
+    rules: Arc<ArcSwap<Rules<R>>>,
+    tenants: Arc<Keyed<Tenant<R>>>,
+}
+
+/// The state of a destination.
+struct Tenant<R> {
+    places: Places,
+    window: Window,
+    moving: Mutex<Moving<R>>,
+}
+
+/// The state that changes when a window closes.
+struct Moving<R> {
+    rule: R,
+    limit: f64,
+    bounds: Bounds,
+}
+
+/// The proof that an adaptive limit admitted a call or has it in line.
+pub struct AdaptiveTicket<R> {
+    tenant: Arc<Tenant<R>>,
+    pass: Pass,
+}
+
+impl<R: LimitRule> Tenant<R> {
+    fn new(rules: &Rules<R>) -> Self {
+        let limit = f64::from(rules.places.limit);
+        let moving = Moving { rule: rules.rule.clone(), limit, bounds: rules.bounds };
+        Self {
+            places: Places::new(&rules.places),
+            window: Window::new(),
+            moving: Mutex::new(moving),
+        }
+    }
+
+    #[inline]
+    fn record(&self, pass: Pass, end: &End, now: Duration) {
+        let (Pass::Held { in_flight }, End::Judged { health, after, .. }) = (pass, end) else {
+            return;
+        };
+        let served = match health {
+            Health::Served => true,
+            Health::Overloaded | Health::Unavailable => false,
+            _ => return,
+        };
+        if self.window.record(served, *after, in_flight, now) {
+            self.close(now);
+        }
+    }
+
+    #[cold]
+    fn close(&self, now: Duration) {
+        let (mut rule, limit, bounds, window) = {
+            let moving = self.lock();
+            // Another thread may have closed it.
+            let Some(window) = self.window.close(now) else { return };
+            (moving.rule.clone(), moving.limit, moving.bounds, window)
+        };
+        // Without the lock: rule and wakers are the user's.
+        let next = rule.next_limit(limit, &window);
+        let grows = next > limit;
+        let moves = next.is_finite() && (!grows || is_in_use(limit, &window));
+        let limit = bounds.clamp(if moves { next } else { limit });
+        let _before = {
+            let mut moving = self.lock();
+            moving.limit = limit;
+            mem::replace(&mut moving.rule, rule)
+        };
+        self.places.set_limit(whole(limit));
+    }
+
+    fn adopt(&self, rules: &Rules<R>) {
+        self.places.adopt(&rules.places);
+        self.lock().bounds = rules.bounds;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Moving<R>> {
+        self.moving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the limit in whole calls.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the limit is within bounds of 32 bits"
+)]
+fn whole(limit: f64) -> u32 {
+    limit as u32
+}
+
+impl<R: LimitRule> AdaptiveLimit<R> {
+    /// Returns the limit of `destination` and its use at `now`.
+    pub fn usage(&self, destination: &str, now: Duration) -> Usage {
+        match self.tenants.get(destination) {
+            Some(tenant) => tenant.places.usage(now),
+            None => Tenant::new(&self.rules.load()).places.usage(now),
+        }
+    }
+
+    /// Adopts the bounds, the queue and [`release_at_head`](Self::release_at_head) of another limit.
+    ///
+    /// Limits, and rules with their states, stay. A limit outside new bounds enters them when its window closes.
+    pub fn replace_settings(&self, with: &Self) {
+        let (own, with) = (self.rules.load_full(), with.rules.load_full());
+        let rules = Arc::new(Rules {
+            rule: own.rule.clone(),
+            max_destinations: own.max_destinations,
+            ..Rules::clone(&with)
+        });
+        let replace = || self.rules.store(Arc::clone(&rules));
+        self.tenants.adopt(replace, |tenant| tenant.adopt(&rules));
+    }
+}
+
+impl<R: LimitRule> Entry for Tenant<R> {
+    fn retire(&self, now: Duration) -> bool {
+        self.window.open_for(now).is_none_or(|open| open >= FORGOTTEN) && self.places.retire()
+    }
+}
+
+impl<R: LimitRule> Guard for AdaptiveLimit<R> {
+    type Ticket = AdaptiveTicket<R>;
+
+    #[inline]
+    fn admit(&self, arrival: &Arrival<'_>) -> Admit<AdaptiveTicket<R>> {
+        let create = |_: &Arc<str>| Tenant::new(&self.rules.load());
+        let admitted = self.tenants.with(arrival.destination, arrival.now, create, |tenant| {
+            let ticket = |pass| AdaptiveTicket { tenant: Arc::clone(tenant), pass };
+            tenant.places.admit(arrival).map(|admitted| admitted.map(ticket))
+        });
+        // Behind the table's lock no entry is retired, so there is always an answer.
+        admitted.unwrap_or(Admit::Refused(Refused::new(GuardKind::AdaptiveLimit, Reason::Full)))
+    }
+
+    #[inline]
+    fn end(
+        &self,
+        ticket: AdaptiveTicket<R>,
+        end: &End,
+        now: Duration,
+    ) -> Option<AdaptiveTicket<R>> {
+        ticket.tenant.record(ticket.pass, end, now);
+        let pass = ticket.tenant.places.end(ticket.pass, end, now)?;
+        Some(AdaptiveTicket { pass, ..ticket })
+    }
+
+    fn resume(
+        &self,
+        ticket: &mut AdaptiveTicket<R>,
+        arrival: &Arrival<'_>,
+        waker: &Waker,
+    ) -> Resume {
+        ticket.tenant.places.resume(&mut ticket.pass, arrival, waker)
+    }
+
+    /// The place is kept.
+    fn renew(
+        &self,
+        ticket: AdaptiveTicket<R>,
+        _: &Arrival<'_>,
+    ) -> Result<AdaptiveTicket<R>, Refused> {
+        Ok(ticket)
+    }
+
+    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        match self.tenants.get(arrival.destination) {
+            Some(tenant) => tenant.places.check(arrival),
+            None => Tenant::new(&self.rules.load()).places.check(arrival),
+        }
+    }
+}
+
+impl<R> Clone for AdaptiveLimit<R> {
+    fn clone(&self) -> Self {
+        Self { rules: Arc::clone(&self.rules), tenants: Arc::clone(&self.tenants) }
+    }
+}
+
+impl<R> fmt::Debug for AdaptiveTicket<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdaptiveTicket").field("pass", &self.pass).finish_non_exhaustive()
+    }
+}

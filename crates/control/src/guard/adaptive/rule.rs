@@ -1,0 +1,187 @@
+//! The rules by which an adaptive limit moves.
+
+use reattempt_core::ConfigError;
+
+use super::window::LimitWindow;
+
+/// A rule by which an adaptive limit moves, once for each window.
+///
+/// Each destination has a clone of its own, so a rule may have a state. It does not look at the bounds, and it need not look at the
+/// use of the limit: a limit of which less than half was in use does not grow, whatever the rule returns.
+///
+/// ```
+/// use reattempt_control::{AdaptiveLimit, LimitRule, LimitWindow};
+///
+/// /// Halves the limit while calls are dropped.
+/// #[derive(Clone)]
+/// struct Halve;
+///
+/// impl LimitRule for Halve {
+///     fn next_limit(&mut self, limit: f64, window: &LimitWindow) -> f64 {
+///         if window.dropped > 0 { limit / 2.0 } else { limit + 1.0 }
+///     }
+/// }
+///
+/// let limit = AdaptiveLimit::new(Halve);
+/// ```
+pub trait LimitRule: Clone + Send + Sync + 'static {
+    /// Returns the limit that follows a window at `limit`. A value that is not finite changes nothing.
+    fn next_limit(&mut self, limit: f64, window: &LimitWindow) -> f64;
+}
+
+/// Additive increase, multiplicative decrease: one more after a window without a dropped call, a tenth less after one with any.
+///
+/// It needs no latencies, so it suits servers that refuse early and whose latency varies for other reasons.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Aimd {
+    backoff: f64,
+}
+
+impl Aimd {
+    /// Creates the rule with a factor of 0.9.
+    pub const fn new() -> Self {
+        Self { backoff: 0.9 }
+    }
+
+    /// Sets the factor after a window with dropped calls. Default: 0.9.
+    ///
+    /// # Errors
+    /// `factor` is not from 0.5 to below 1.
+    pub fn backoff(self, factor: f64) -> Result<Self, ConfigError> {
+        if (0.5..1.0).contains(&factor) {
+            return Ok(Self { backoff: factor });
+        }
+        Err(ConfigError::new("backoff", factor, "from 0.5 to below 1"))
+    }
+}
+
+impl Default for Aimd {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LimitRule for Aimd {
+    fn next_limit(&mut self, limit: f64, window: &LimitWindow) -> f64 {
+        if window.dropped > 0 { limit * self.backoff } else { limit + 1.0 }
+    }
+}
+
+/// The windows from one renewal of the baseline to the next. A renewal costs half of the limit for one of them.
+const RENEWAL: u32 = 30;
+
+/// The rule of TCP Vegas: the part of the latency above a baseline is the time in the server's queue, which is kept short.
+///
+/// With base and current latency, `limit · (1 − base / current)` calls are queued. With `s = max(1, log₁₀ limit)`, the limit grows by `6 s`
+/// up to a queue of `s`, by `s` below `3 s`, and shrinks by `s` above `6 s` and after dropped calls.
+///
+/// The baseline is the lowest 90th percentile of a window. It is renewed each 30 windows in use: the limit is halved for one of them, and
+/// the latency of that window is the new one. So neither a baseline taken under load nor one of a faster past stays.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Vegas {
+    /// Seconds.
+    base: Option<f64>,
+    /// Windows since the baseline was renewed.
+    age: u32,
+    /// The limit to return to after the window at half of it.
+    before: Option<f64>,
+}
+
+impl Vegas {
+    /// Creates the rule, without a baseline yet.
+    pub const fn new() -> Self {
+        Self { base: None, age: 0, before: None }
+    }
+}
+
+impl LimitRule for Vegas {
+    fn next_limit(&mut self, limit: f64, window: &LimitWindow) -> f64 {
+        let step = limit.log10().max(1.0);
+        let before = self.before.take();
+        self.age += 1;
+        if window.dropped > 0 {
+            return before.unwrap_or(limit) - step;
+        }
+        let Some(current) = window.latency.map(|latency| latency.as_secs_f64()) else {
+            return before.unwrap_or(limit);
+        };
+        if let Some(before) = before {
+            self.base = Some(current);
+            return before;
+        }
+        if self.age >= RENEWAL && is_in_use(limit, window) {
+            self.age = 0;
+            self.before = Some(limit);
+            return limit / 2.0;
+        }
+        let base = self.base.map_or(current, |base| base.min(current));
+        self.base = Some(base);
+        let queue = limit * (1.0 - base / current);
+        if queue <= step {
+            limit + 6.0 * step
+        } else if queue < 3.0 * step {
+            limit + step
+        } else if queue > 6.0 * step {
+            limit - step
+        } else {
+            limit
+        }
+    }
+}
+
+/// The windows that the long average remembers, and those that it begins with.
+const LONG: f64 = 600.0;
+const WARM_UP: f64 = 10.0;
+/// The calls that may queue while the latency is steady.
+const HEADROOM: f64 = 4.0;
+/// The weight of a new value.
+const SMOOTHING: f64 = 0.2;
+
+/// The rule of Netflix's Gradient2: the limit follows the ratio of a long average of latencies to the current one.
+///
+/// `limit · gradient + 4` is approached by a fifth each window. The gradient is `long / current`, from 0.5 to 1. A long average above twice the
+/// current latency shrinks faster, so that a time of overload is forgotten.
+///
+/// Unlike the original, dropped calls count: the gradient is at most their complement, and the 4 are not added.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Gradient2 {
+    /// Seconds.
+    long: f64,
+    windows: f64,
+}
+
+impl Gradient2 {
+    /// Creates the rule, without a long average yet.
+    pub const fn new() -> Self {
+        Self { long: 0.0, windows: 0.0 }
+    }
+
+    /// Returns the long average over the current latency.
+    fn ratio(&mut self, current: f64) -> f64 {
+        self.windows += 1.0;
+        let weight = if self.windows <= WARM_UP { 1.0 / self.windows } else { 2.0 / (LONG + 1.0) };
+        self.long += (current - self.long) * weight;
+        let ratio = self.long / current;
+        if ratio > 2.0 {
+            self.long *= 0.9;
+        }
+        ratio
+    }
+}
+
+impl LimitRule for Gradient2 {
+    fn next_limit(&mut self, limit: f64, window: &LimitWindow) -> f64 {
+        let current = window.latency.map(|latency| latency.as_secs_f64());
+        let steady = current.map_or(1.0, |current| self.ratio(current).min(1.0));
+        let all = f64::from(window.served) + f64::from(window.dropped);
+        let kept = if all > 0.0 { f64::from(window.served) / all } else { 1.0 };
+        let headroom = if window.dropped > 0 { 0.0 } else { HEADROOM };
+        let aim = limit * steady.min(kept).max(0.5) + headroom;
+        limit + (aim - limit) * SMOOTHING
+    }
+}
+
+/// Returns `true` if at least half of the limit was in use.
+pub(super) fn is_in_use(limit: f64, window: &LimitWindow) -> bool {
+    f64::from(window.in_flight) * 2.0 >= limit
+}

@@ -1,0 +1,145 @@
+//! The samples of one destination since the last move of its limit, shared by threads without a lock.
+//!
+//! Samples are gathered beside each other: one that is recorded while the window closes belongs to it or to the next.
+//! The counts lose none.
+
+use std::time::Duration;
+
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// The latencies that a window keeps; later ones replace the earliest.
+const KEPT: usize = 256;
+
+/// In the word of counts: dropped calls are above that bit.
+const DROPPED: u32 = 32;
+
+/// The samples to go by: with fewer, a window is open for longer.
+const ENOUGH: u64 = 50;
+/// The shortest and the longest time that a window is open, in nanoseconds.
+const SHORTEST: u64 = 1_000_000_000;
+const LONGEST: u64 = 30 * SHORTEST;
+
+/// The samples of a closed window, as a [`LimitRule`](super::LimitRule) is given them.
+///
+/// A window is closed after 1 s with 50 samples, or after 30 s with fewer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct LimitWindow {
+    /// Calls that the server answered.
+    pub served: u32,
+    /// Calls that the server refused or did not answer in time (429, 503, RESOURCE_EXHAUSTED, timeouts).
+    pub dropped: u32,
+    /// The 90th percentile of the latencies of the calls served; of the last 256 if they are more.
+    pub latency: Option<Duration>,
+    /// The most calls in flight at the start of a call.
+    pub in_flight: u32,
+}
+
+/// The words of an open window.
+pub(crate) struct Window {
+    /// Calls served, and above bit [`DROPPED`] those dropped.
+    counts: AtomicU64,
+    in_flight: AtomicU32,
+    /// The nanosecond in which it began; 0 before the first sample.
+    start: AtomicU64,
+    /// In microseconds; 0 for none.
+    latencies: Box<[AtomicU32]>,
+}
+
+impl Window {
+    pub(crate) fn new() -> Self {
+        Self {
+            counts: AtomicU64::new(0),
+            in_flight: AtomicU32::new(0),
+            start: AtomicU64::new(0),
+            latencies: (0..KEPT).map(|_| AtomicU32::new(0)).collect(),
+        }
+    }
+
+    /// Records the end of a call. Returns `true` if the window is to be closed.
+    ///
+    /// A call that began before the window is no sample: it is news of the limit before. So a window is open for
+    /// longer than the calls take.
+    #[inline]
+    pub(crate) fn record(
+        &self,
+        served: bool,
+        latency: Duration,
+        in_flight: u32,
+        now: Duration,
+    ) -> bool {
+        let began = nanos(now.saturating_sub(latency));
+        let start = match self.start.load(Ordering::Acquire) {
+            0 => self.begin(began),
+            start => start,
+        };
+        if began < start {
+            return false;
+        }
+        if in_flight > self.in_flight.load(Ordering::Relaxed) {
+            self.in_flight.fetch_max(in_flight, Ordering::Relaxed);
+        }
+        let counts = if served {
+            let counts = self.counts.fetch_add(1, Ordering::Relaxed);
+            let micros = u32::try_from(latency.as_micros()).unwrap_or(u32::MAX).max(1);
+            self.latencies[low(counts) as usize % KEPT].store(micros, Ordering::Relaxed);
+            counts
+        } else {
+            self.counts.fetch_add(1 << DROPPED, Ordering::Relaxed)
+        };
+        is_due(start, counts.wrapping_add(1), now)
+    }
+
+    /// Begins the first window. Another thread may have begun it: its moment is as good.
+    #[cold]
+    fn begin(&self, began: u64) -> u64 {
+        let (set, failed) = (Ordering::AcqRel, Ordering::Acquire);
+        self.start.compare_exchange(0, began, set, failed).map_or_else(|start| start, |_| began)
+    }
+
+    /// Closes the window and begins the next, if it is still to be closed. One thread at a time may call it.
+    pub(crate) fn close(&self, now: Duration) -> Option<LimitWindow> {
+        let start = self.start.load(Ordering::Acquire);
+        if !is_due(start, self.counts.load(Ordering::Relaxed), now) {
+            return None;
+        }
+        self.start.store(nanos(now), Ordering::Release);
+        let counts = self.counts.swap(0, Ordering::Relaxed);
+        let in_flight = self.in_flight.swap(0, Ordering::Relaxed);
+        let kept = self.latencies.iter().take(low(counts) as usize);
+        let mut latencies: Vec<_> =
+            kept.map(|one| one.swap(0, Ordering::Relaxed)).filter(|one| *one > 0).collect();
+        let latency = percentile(&mut latencies, 90);
+        let dropped = u32::try_from(counts >> DROPPED).unwrap_or(u32::MAX);
+        Some(LimitWindow { served: low(counts), dropped, latency, in_flight })
+    }
+
+    /// Returns the time since the window began; `None` before its first sample.
+    pub(crate) fn open_for(&self, now: Duration) -> Option<Duration> {
+        let start = self.start.load(Ordering::Acquire);
+        (start > 0).then(|| now.saturating_sub(Duration::from_nanos(start)))
+    }
+}
+
+/// Returns `true` if a window that began then, with those counts, is to be closed.
+#[inline]
+fn is_due(start: u64, counts: u64, now: Duration) -> bool {
+    let open = nanos(now).saturating_sub(start);
+    let samples = u64::from(low(counts)) + (counts >> DROPPED);
+    open >= SHORTEST && samples >= ENOUGH || open >= LONGEST
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the calls served are the low half")]
+const fn low(counts: u64) -> u32 {
+    counts as u32
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1)
+}
+
+fn percentile(micros: &mut [u32], percent: usize) -> Option<Duration> {
+    let rank = (micros.len() * percent).div_ceil(100).checked_sub(1)?;
+    let (_, value, _) = micros.select_nth_unstable(rank);
+    Some(Duration::from_micros(u64::from(*value)))
+}

@@ -1,0 +1,249 @@
+//! Failures of other libraries, and bad input.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use reattempt_control::{AdaptiveLimit, LimitRule, LimitWindow};
+use reattempt_core::guard::{
+    Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, Reason, Resume,
+};
+
+use super::{Server, calls, end_call, limit_of};
+use crate::guards::{HOST, NOW, SECOND, admit, at, wait};
+
+const SERVED: End = End::judged(Health::Served, Duration::ZERO);
+
+/// A rule that always answers the same.
+#[derive(Debug, Clone)]
+struct Always(f64);
+
+impl LimitRule for Always {
+    fn next_limit(&mut self, _: f64, _: &LimitWindow) -> f64 {
+        self.0
+    }
+}
+
+/// Uses the whole limit for two seconds, with that outcome.
+fn full_use<R: LimitRule>(limit: &AdaptiveLimit<R>, end: &End, now: Duration) {
+    for millis in [0, 500, 1001, 2002] {
+        let now = now + Duration::from_millis(millis);
+        for _ in 0..3 {
+            let tickets: Vec<_> = std::iter::from_fn(|| admit(limit, now).ok()).collect();
+            tickets.into_iter().for_each(|ticket| end_call(limit, ticket, end, now));
+        }
+    }
+}
+
+// G-15: a server that fails at once has no low latency, and abandoned calls prove nothing.
+#[test]
+fn fast_failures_raise_no_limit() {
+    fn check<R: LimitRule>(limit: &AdaptiveLimit<R>) {
+        let fast = Duration::from_millis(1);
+        for health in [Health::Failed, Health::Ignored] {
+            full_use(limit, &End::judged(health, fast), NOW);
+        }
+        full_use(limit, &End::Abandoned { after: fast }, NOW + SECOND * 9);
+        assert_eq!(limit_of(limit), 20);
+        full_use(limit, &SERVED, NOW + SECOND * 99);
+        assert!(limit_of(limit) > 20, "successes do");
+    }
+    check(&AdaptiveLimit::aimd());
+    check(&AdaptiveLimit::vegas());
+    check(&AdaptiveLimit::gradient2());
+}
+
+// G-16: a limit of which less than half is in use does not grow.
+#[test]
+fn an_idle_clients_limit_stays() {
+    fn check<R: LimitRule>(limit: &AdaptiveLimit<R>) {
+        let now = Server::new(100, 50).serve(limit, 9, NOW, 120);
+        assert_eq!(limit_of(limit), 20);
+        Server::new(100, 50).serve(limit, 12, now, 10);
+        assert!(limit_of(limit) > 20, "more than half is enough");
+    }
+    check(&AdaptiveLimit::aimd());
+    check(&AdaptiveLimit::vegas());
+    check(&AdaptiveLimit::gradient2());
+    check(&AdaptiveLimit::new(Always(100.0)));
+}
+
+#[test]
+fn windows_have_a_least_time_and_number() {
+    let limit = AdaptiveLimit::new(Always(10.0));
+    calls(&limit, 1000, &SERVED, NOW);
+    calls(&limit, 1, &SERVED, at(999));
+    assert_eq!(limit_of(&limit), 20, "not a second yet");
+    calls(&limit, 1, &SERVED, at(1000));
+    assert_eq!(limit_of(&limit), 10);
+    let quiet = AdaptiveLimit::new(Always(10.0));
+    calls(&quiet, 48, &SERVED, NOW);
+    calls(&quiet, 1, &SERVED, at(29_999));
+    assert_eq!(limit_of(&quiet), 20, "49 samples");
+    calls(&quiet, 1, &SERVED, at(29_999));
+    assert_eq!(limit_of(&quiet), 10);
+    let single = AdaptiveLimit::new(Always(10.0));
+    calls(&single, 1, &SERVED, NOW);
+    calls(&single, 1, &SERVED, at(30_000));
+    assert_eq!(limit_of(&single), 10, "few samples in a long time");
+}
+
+#[test]
+fn overload_and_timeouts_are_drops() {
+    for health in [Health::Overloaded, Health::Unavailable] {
+        let limit = AdaptiveLimit::aimd();
+        full_use(&limit, &End::judged(health, Duration::ZERO), NOW);
+        assert!(limit_of(&limit) < 20);
+    }
+}
+
+// A hundred calls of ten seconds that all time out are one piece of news.
+#[test]
+fn one_outage_lowers_it_once() {
+    let limit = AdaptiveLimit::aimd().initial(200);
+    let tickets: Vec<_> = std::iter::from_fn(|| admit(&limit, NOW).ok()).collect();
+    for (ticket, millis) in tickets.into_iter().zip((0..10_000).step_by(50)) {
+        let timeout = End::judged(Health::Unavailable, SECOND * 10);
+        end_call(&limit, ticket, &timeout, NOW + SECOND * 10 + Duration::from_millis(millis));
+    }
+    assert_eq!(limit_of(&limit), 180);
+}
+
+// G-10: as at a bulkhead, a body that is still read holds its place.
+#[test]
+fn the_place_is_held_until_the_body_ends() {
+    let limit = AdaptiveLimit::aimd().initial(1);
+    let ticket = admit(&limit, NOW).unwrap();
+    let ticket = limit.end(ticket, &SERVED, NOW).unwrap();
+    let refused = admit(&limit, NOW).unwrap_err();
+    assert_eq!((refused.guard(), refused.reason()), (GuardKind::AdaptiveLimit, Reason::Full));
+    assert_eq!(limit.usage(HOST, at(5)).oldest_past_head, Some(Duration::from_millis(5)));
+    assert!(limit.end(ticket, &End::Over(BodyEnd::Complete), NOW).is_none());
+    let at_head = limit.release_at_head();
+    let ticket = admit(&at_head, NOW).unwrap();
+    assert!(at_head.end(ticket, &SERVED, NOW).is_none());
+}
+
+#[test]
+fn a_higher_limit_admits_calls_in_line() {
+    let limit = AdaptiveLimit::aimd().initial(1).queue(9, SECOND * 9).release_at_head();
+    calls(&limit, 60, &SERVED, NOW);
+    let (one, two) = (admit(&limit, at(1500)).unwrap(), wait(&limit, at(1500)));
+    let mut three = wait(&limit, at(1500));
+    assert!(matches!(three.poll(at(1500)), Resume::Waiting { .. }));
+    assert!(limit.end(one, &SERVED, at(1500)).is_none());
+    assert_eq!(limit_of(&limit), 2);
+    assert_eq!(three.waker.woken(), 1);
+    end_call(&limit, two.admitted(at(1500)), &SERVED, at(1500));
+    end_call(&limit, three.admitted(at(1500)), &SERVED, at(1500));
+    assert_eq!(limit.usage(HOST, NOW).in_flight, 0);
+}
+
+#[test]
+fn rules_that_answer_nonsense() {
+    for (answer, expected) in [
+        (f64::NAN, 20),
+        (f64::INFINITY, 20),
+        (f64::NEG_INFINITY, 20),
+        (-5.0, 1),
+        (0.0, 1),
+        (1e300, 200),
+        (7.9, 7),
+    ] {
+        let limit = AdaptiveLimit::new(Always(answer));
+        full_use(&limit, &SERVED, NOW);
+        assert_eq!(limit_of(&limit), expected, "{answer}");
+    }
+}
+
+// G-5: a rule that uses the limit it belongs to.
+#[test]
+fn a_rule_may_use_the_limit() {
+    #[derive(Clone)]
+    struct Asking(Arc<OnceLock<AdaptiveLimit<Self>>>);
+    impl LimitRule for Asking {
+        fn next_limit(&mut self, _: f64, _: &LimitWindow) -> f64 {
+            let limit = self.0.get().unwrap();
+            calls(limit, 1, &SERVED, NOW + SECOND * 60);
+            limit.replace_settings(limit);
+            f64::from(limit_of(limit)) - 1.0
+        }
+    }
+    let slot = Arc::default();
+    let limit = AdaptiveLimit::new(Asking(Arc::clone(&slot)));
+    assert!(slot.set(limit.clone()).is_ok());
+    calls(&limit, 60, &SERVED, NOW);
+    calls(&limit, 1, &SERVED, at(1000));
+    assert_eq!(limit_of(&limit), 18, "the rule was asked inside itself");
+}
+
+// G-12: a clock that goes back or stands still closes no window.
+#[test]
+fn time_that_goes_back_or_stands_still() {
+    let limit = AdaptiveLimit::aimd();
+    let overloaded = End::judged(Health::Overloaded, Duration::ZERO);
+    calls(&limit, 1000, &overloaded, NOW);
+    calls(&limit, 1000, &overloaded, Duration::ZERO);
+    assert_eq!(limit_of(&limit), 20);
+    calls(&limit, 1, &overloaded, at(1000));
+    assert_eq!(limit_of(&limit), 18);
+    calls(&limit, 1000, &overloaded, at(500));
+    assert_eq!(limit_of(&limit), 18);
+    calls(&limit, 1, &SERVED, Duration::MAX);
+    assert_eq!(limit_of(&limit), 18, "calls before the window are no samples");
+    calls(&AdaptiveLimit::aimd(), 100, &SERVED, Duration::ZERO);
+}
+
+// G-19: the limit that was found survives new settings.
+#[test]
+fn state_survives_replaced_settings() {
+    let limit = AdaptiveLimit::aimd();
+    full_use(&limit, &SERVED, NOW);
+    assert_eq!(limit_of(&limit), 22);
+    let settings = AdaptiveLimit::aimd().initial(7).queue(1, SECOND).bounds(1, 10).unwrap();
+    limit.replace_settings(&settings);
+    assert_eq!(limit_of(&limit), 22);
+    assert_eq!(limit.usage("newcomer", NOW).limit, 7);
+    full_use(&limit, &SERVED, NOW + SECOND * 60);
+    assert_eq!(limit_of(&limit), 10, "the new bounds");
+    let _held: Vec<_> = std::iter::from_fn(|| admit(&limit, NOW).ok()).collect();
+    wait(&limit, NOW);
+    let clone = limit.clone();
+    assert_eq!(limit_of(&clone), 10);
+}
+
+#[test]
+fn bounds_outside_their_range() {
+    for (least, most) in [(0, 10), (11, 10)] {
+        assert_eq!(AdaptiveLimit::aimd().bounds(least, most).unwrap_err().field(), "least");
+    }
+    let wide = AdaptiveLimit::vegas().bounds(1, u32::MAX).unwrap().initial(u32::MAX);
+    assert_eq!(limit_of(&wide), u32::MAX);
+    assert_eq!(limit_of(&AdaptiveLimit::aimd().initial(0)), 1);
+    assert_eq!(limit_of(&AdaptiveLimit::aimd().bounds(30, 40).unwrap()), 30);
+    for most in [0, 65_537] {
+        let error = AdaptiveLimit::aimd().max_destinations(most).unwrap_err();
+        assert_eq!(error.field(), "max_destinations");
+    }
+}
+
+// G-20: destinations past the bound take no memory; a limit that was found stays for ten minutes.
+#[test]
+fn destinations_stay_within_the_bound() {
+    let limit = AdaptiveLimit::aimd().max_destinations(4).unwrap();
+    full_use(&limit, &SERVED, NOW);
+    for number in 0..20_000_u32 {
+        let host = format!("host-{number}");
+        let arrival = Arrival::new(&host, NOW + SECOND * 3 + Duration::from_micros(number.into()));
+        match limit.admit(&arrival) {
+            Admit::Admitted(ticket) => {
+                end_call(&limit, ticket, &SERVED, arrival.now);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(format!("{limit:?}").contains("destinations: 4"));
+    assert_eq!(limit_of(&limit), 22);
+    let later = Arrival::new("newcomer", NOW + SECOND * 700);
+    assert!(matches!(limit.admit(&later), Admit::Admitted(_)));
+    assert_eq!(limit_of(&limit), 20, "it has left");
+}

@@ -1,0 +1,66 @@
+//! The adaptive limit.
+
+mod failures;
+mod rules;
+
+use std::time::Duration;
+
+use reattempt_control::{AdaptiveLimit, LimitRule};
+use reattempt_core::guard::{End, Guard, Health};
+
+use crate::guards::{HOST, NOW, admit};
+
+fn limit_of<R: LimitRule>(limit: &AdaptiveLimit<R>) -> u32 {
+    limit.usage(HOST, NOW).limit
+}
+
+/// A server with that many places for calls, each of which takes a time.
+struct Server {
+    places: f64,
+    time: Duration,
+    /// One more call than so many is dropped.
+    most: usize,
+}
+
+impl Server {
+    const fn new(places: u32, millis: u64) -> Self {
+        Self { places: places as f64, time: Duration::from_millis(millis), most: usize::MAX }
+    }
+
+    /// Sends up to `load` calls at once, again and again, for that many seconds. Returns the moment of the end.
+    fn serve<R: LimitRule>(
+        &self,
+        limit: &AdaptiveLimit<R>,
+        load: usize,
+        mut now: Duration,
+        seconds: u64,
+    ) -> Duration {
+        let end = now + Duration::from_secs(seconds);
+        while now < end {
+            let tickets: Vec<_> = (0..load).map_while(|_| admit(limit, now).ok()).collect();
+            // Calls beyond the places queue in the server.
+            let queued = (tickets.len().min(self.most) as f64 / self.places).max(1.0);
+            let latency = self.time.mul_f64(queued);
+            now += latency;
+            for (number, ticket) in tickets.into_iter().enumerate() {
+                let health = if number < self.most { Health::Served } else { Health::Overloaded };
+                end_call(limit, ticket, &End::judged(health, latency), now);
+            }
+        }
+        now
+    }
+}
+
+fn end_call<G: Guard>(guard: &G, ticket: G::Ticket, end: &End, now: Duration) {
+    if let Some(ticket) = guard.end(ticket, end, now) {
+        let over = End::Over(reattempt_core::guard::BodyEnd::Complete);
+        assert!(guard.end(ticket, &over, now).is_none());
+    }
+}
+
+/// Sends that many calls one after the other, with that outcome and latency.
+fn calls<R: LimitRule>(limit: &AdaptiveLimit<R>, number: u32, end: &End, now: Duration) {
+    for _ in 0..number {
+        end_call(limit, admit(limit, now).unwrap(), end, now);
+    }
+}

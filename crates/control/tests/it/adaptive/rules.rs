@@ -1,0 +1,119 @@
+//! The rules, against servers whose capacity is known.
+
+use std::time::Duration;
+
+use reattempt_control::{AdaptiveLimit, Aimd, Gradient2, LimitRule, LimitWindow, Vegas};
+
+use super::{Server, limit_of};
+use crate::guards::NOW;
+
+fn window(served: u32, dropped: u32, millis: u64, in_flight: u32) -> LimitWindow {
+    let mut window = LimitWindow::default();
+    (window.served, window.dropped, window.in_flight) = (served, dropped, in_flight);
+    window.latency = (served > 0).then(|| Duration::from_millis(millis));
+    window
+}
+
+/// The limits after each window, beginning at `limit`.
+fn limits<R: LimitRule>(mut rule: R, mut limit: f64, windows: &[LimitWindow]) -> Vec<f64> {
+    let moved = windows.iter().map(|window| {
+        limit = rule.next_limit(limit, window);
+        (limit * 100.0).round() / 100.0
+    });
+    moved.collect()
+}
+
+#[test]
+fn aimd_moves_once_a_window() {
+    let windows = [window(100, 0, 1, 20), window(99, 1, 1, 20), window(0, 50, 0, 20)];
+    assert_eq!(limits(Aimd::new(), 20.0, &windows), [21.0, 18.9, 17.01]);
+    let halving = Aimd::new().backoff(0.5).unwrap();
+    assert_eq!(limits(halving, 20.0, &windows), [21.0, 10.5, 5.25]);
+    for factor in [f64::NAN, 0.4, 1.0] {
+        assert_eq!(Aimd::new().backoff(factor).unwrap_err().field(), "backoff");
+    }
+}
+
+#[test]
+fn vegas_keeps_the_queue_short() {
+    // At 100: s is 2. A queue of none, 5, 10, 50 calls; a dropped call; and nothing at all.
+    let quiet = window(100, 0, 100, 100);
+    let latencies = [(105, 102.0), (111, 100.0), (200, 98.0)];
+    for (millis, expected) in latencies {
+        let limits = limits(Vegas::new(), 88.0, &[quiet, window(100, 0, millis, 100)]);
+        assert_eq!(limits[0].round(), 100.0, "a step of six");
+        assert_eq!(limits[1].round(), expected, "{millis} ms");
+    }
+    let dropped = limits(Vegas::new(), 100.0, &[window(99, 1, 100, 100), window(0, 0, 0, 0)]);
+    assert_eq!(dropped, [98.0, 98.0]);
+}
+
+#[test]
+fn gradient2_follows_the_trend() {
+    let steady = [window(100, 0, 10, 20); 2];
+    assert_eq!(limits(Gradient2::new(), 20.0, &steady), [20.8, 21.6]);
+    let slower = limits(Gradient2::new(), 100.0, &[window(100, 0, 10, 99), window(100, 0, 30, 99)]);
+    // The average is 20 ms: two thirds.
+    assert_eq!(slower, [100.8, 94.88]);
+}
+
+// GUARDS G5: unlike the original, Gradient2 counts drops.
+#[test]
+fn gradient2_counts_drops() {
+    let windows = [window(50, 50, 10, 100), window(99, 1, 10, 100), window(0, 9, 0, 100)];
+    assert_eq!(limits(Gradient2::new(), 100.0, &windows), [90.0, 89.82, 80.84]);
+}
+
+/// Halves the capacity of a server that drops what it cannot take, and doubles it again.
+fn after_capacity_steps<R: LimitRule>(limit: &AdaptiveLimit<R>) -> [u32; 3] {
+    let with = |places: u32| Server { most: places as usize * 2, ..Server::new(places, 100) };
+    let mut now = NOW;
+    [(40, 120), (10, 120), (40, 300)].map(|(places, seconds)| {
+        now = with(places).serve(limit, 200, now, seconds);
+        limit_of(limit)
+    })
+}
+
+#[test]
+fn limits_follow_the_capacity() {
+    for (name, found) in [
+        ("aimd", after_capacity_steps(&AdaptiveLimit::aimd())),
+        ("vegas", after_capacity_steps(&AdaptiveLimit::vegas())),
+        ("gradient2", after_capacity_steps(&AdaptiveLimit::gradient2())),
+    ] {
+        let [before, less, again] = found;
+        // The capacity is 40 and 10 calls, and as many again may queue.
+        assert!((30..=90).contains(&before), "{name}: {found:?}");
+        assert!((5..=25).contains(&less), "{name}: {found:?}");
+        assert!((30..=90).contains(&again), "{name}: {found:?}");
+    }
+}
+
+// G-17: a baseline taken under load is renewed, so the queue does not stand.
+#[test]
+fn vegas_renews_a_baseline_under_load() {
+    let limit = AdaptiveLimit::vegas().initial(60);
+    // From the first call on, 50 more than the places wait in the server.
+    let now = Server::new(10, 50).serve(&limit, 200, NOW, 10);
+    assert!(limit_of(&limit) > 40);
+    Server::new(10, 50).serve(&limit, 200, now, 300);
+    assert!((10..=25).contains(&limit_of(&limit)), "{}", limit_of(&limit));
+}
+
+// G-17: so is one of a faster past.
+#[test]
+fn vegas_forgets_a_faster_past() {
+    let limit = AdaptiveLimit::vegas();
+    let now = Server::new(50, 50).serve(&limit, 200, NOW, 60);
+    assert!(limit_of(&limit) >= 40);
+    Server::new(50, 150).serve(&limit, 200, now, 240);
+    assert!(limit_of(&limit) >= 40, "{}", limit_of(&limit));
+}
+
+#[test]
+fn gradient2_forgets_an_overload() {
+    let limit = AdaptiveLimit::gradient2();
+    let now = Server::new(40, 200).serve(&limit, 30, NOW, 60);
+    Server::new(40, 50).serve(&limit, 60, now, 60);
+    assert!(limit_of(&limit) >= 40, "{}", limit_of(&limit));
+}
