@@ -54,8 +54,11 @@ pub(crate) fn check(bytes: &[u8]) {
     if made % 4 != 0 {
         assert_eq!(control.polls.load(Ordering::SeqCst), 0, "it is polled before a reader is");
     }
-    let course =
-        Course { expected: expected(&steps), length: told.then(|| data_len(&steps)), control };
+    let course = Course {
+        expected: joined(&expected(&steps)),
+        length: told.then(|| data_len(&steps)),
+        control,
+    };
     course.run(Polled::new(body), bytes, stalled, per_call.min(bound) == usize::MAX, &memory);
     assert_eq!(memory.used(), 0, "nothing is held any more");
 }
@@ -102,6 +105,7 @@ fn steps(bytes: &mut impl Iterator<Item = u8>) -> Vec<Step> {
 
 /// The known part of the body.
 struct Course {
+    /// All that a reader sees, with the data in one piece.
     expected: Vec<Seen>,
     /// The length that it reports.
     length: Option<u64>,
@@ -170,7 +174,7 @@ impl Course {
         }
         self.finish(&mut readers);
         for reader in readers.iter().filter(|reader| !reader.stalled) {
-            let whole = joined(&reader.seen) == joined(&self.expected);
+            let whole = joined(&reader.seen) == self.expected;
             assert!(whole || cancelled || !roomy, "{:?}", reader.seen);
             assert!(whole || reader.refused().is_some(), "{:?}", reader.seen);
         }
@@ -198,7 +202,7 @@ impl Course {
     /// Checks that the frames seen are a beginning of the body, and that the rest has the reported length.
     fn judge(&self, polled: &Polled) {
         let read = &polled.seen[..polled.refused().unwrap_or(polled.seen.len())];
-        let whole = joined(&self.expected);
+        let whole = &self.expected;
         let read = joined(read);
         for (at, seen) in read.iter().enumerate() {
             match (seen, &whole[at]) {

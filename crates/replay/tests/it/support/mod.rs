@@ -216,17 +216,24 @@ pub(crate) fn streamed(steps: &[Step], limits: &ReplayLimits) -> Reader {
 
 /// Removes the framing: data in one piece, and none that is empty.
 pub(crate) fn joined(seen: &[Seen]) -> Vec<Seen> {
-    let mut joined: Vec<Seen> = Vec::new();
+    let mut joined = Vec::new();
+    let mut piece = Vec::new();
     for seen in seen {
-        match (joined.last_mut(), seen) {
-            (_, Seen::Data(data)) if data.is_empty() => {}
-            (Some(Seen::Data(before)), Seen::Data(data)) => {
-                *before = [&before[..], &data[..]].concat().into();
+        match seen {
+            Seen::Data(data) => piece.extend_from_slice(data),
+            other => {
+                joined.extend(take_piece(&mut piece));
+                joined.push(other.clone());
             }
-            _ => joined.push(seen.clone()),
         }
     }
+    joined.extend(take_piece(&mut piece));
     joined
+}
+
+fn take_piece(piece: &mut Vec<u8>) -> Option<Seen> {
+    let data = std::mem::take(piece);
+    (!data.is_empty()).then(|| Seen::Data(data.into()))
 }
 
 pub(crate) fn clone(reader: &Reader) -> Reader {
