@@ -96,11 +96,6 @@ impl Replay<Request<Body>> for Grpc {
         kept.destination(&self.http)
     }
 
-    /// In the buffer of the kept head, of which nothing else is left.
-    fn last_destination(&self, kept: Self::Saved) -> String {
-        kept.head.into_text(|head| self.http.destination_of_saved(head))
-    }
-
     fn split(&self, attempt: Request<Body>) -> (Parts, Body) {
         attempt.into_parts()
     }

@@ -55,11 +55,13 @@ where
         if added.is_any() {
             return Self::add_and_keep(request, added, kept, tee);
         }
-        let copy = SavedHead::new(&request);
-        let (head, body) = request.into_parts();
-        let body = tee(body);
-        *kept = Some(Self { head: copy, body: body.try_clone() });
-        Request::from_parts(head, body)
+        let head = SavedHead::new(&request);
+        let kept = kept.insert(Self { head, body: None });
+        request.map(|body| {
+            let body = tee(body);
+            kept.body = body.try_clone();
+            body
+        })
     }
 
     /// Saves a request to which something is added. It stands apart, for a request that may be changed is
@@ -271,7 +273,7 @@ where
         Request::from_parts(head, ReplayBody::passthrough(body))
     }
 
-    #[inline(always)]
+    #[inline]
     fn keep(
         &self,
         request: Request<B>,
@@ -282,10 +284,18 @@ where
             && !added.key
             && !self.may_repeat(request.method(), request.headers());
         let limits = self.limits_of(&request);
-        SavedRequest::keep(request, added, kept, |body| {
+        let tee = |body| {
             let body = ReplayBody::new(body, &limits);
             if notes_polls { body.noting_polls(&limits) } else { body }
-        })
+        };
+        if added.is_any() {
+            return SavedRequest::add_and_keep(request, added, kept, tee);
+        }
+        let head = SavedHead::new(&request);
+        let (parts, body) = request.into_parts();
+        let body = tee(body);
+        *kept = Some(SavedRequest { head, body: body.try_clone() });
+        Request::from_parts(parts, body)
     }
 
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt> {

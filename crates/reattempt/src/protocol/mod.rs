@@ -242,12 +242,6 @@ pub trait Replay<Request>: Protocol {
     #[doc(hidden)]
     fn destination<'a>(&self, kept: &'a Self::Saved) -> Cow<'a, str>;
 
-    /// Returns the destination when nothing else of the saved request is needed any more.
-    #[doc(hidden)]
-    fn last_destination(&self, kept: Self::Saved) -> String {
-        self.destination(&kept).into_owned()
-    }
-
     /// Takes the head off an attempt, for a hook.
     #[doc(hidden)]
     fn split(&self, attempt: Self::Attempt) -> (Self::Head, Self::Rest);

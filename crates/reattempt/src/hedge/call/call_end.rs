@@ -147,7 +147,7 @@ where
             client: Arc::<Settings<K, B>>::clone(settings),
             destination: match (destination, kept) {
                 (Some(destination), _) => destination.into(),
-                (None, Some(kept)) => settings.protocol.last_destination(kept),
+                (None, Some(kept)) => settings.protocol.destination(&kept).into(),
                 (None, None) => String::new(),
             },
             options: self.options.take(),

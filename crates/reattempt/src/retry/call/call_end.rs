@@ -61,7 +61,6 @@ where
     ) -> Result<K::Answer, M::Error> {
         let finish = self.finish(stop == StopReason::Succeeded);
         let _ = self.account(&mut result, stop, true);
-        let finish = self.tied(finish);
         self.clear();
         result.map(|response| K::watched(response, finish))
     }
@@ -122,12 +121,15 @@ where
         self.kept = None;
     }
 
-    /// Returns the state that is needed at the end of the response, without the destination.
+    /// Returns the state that is needed at the end of the response.
     fn finish(&mut self, succeeded: bool) -> Finish {
         let account = self.take_account();
         let settings = &self.shared.policy.settings;
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
-        let destination = progress.map(Progress::destination).unwrap_or_default().into();
+        let destination = match progress {
+            Some(progress) => progress.destination().to_owned(),
+            None => self.destination().into_owned(),
+        };
         Finish {
             client: Arc::<Settings<K, D, B>>::clone(settings),
             destination,
@@ -139,19 +141,6 @@ where
             deadline: self.context.deadline,
             sleep: None,
         }
-    }
-
-    /// Adds the destination of a call that was not retried, which nothing else asks any more.
-    fn tied(&mut self, finish: Finish) -> Finish {
-        if !finish.destination.is_empty() {
-            return finish;
-        }
-        let destination = match (self.kept.take(), self.target.take()) {
-            (Some(kept), _) => self.shared.policy.settings.protocol.last_destination(kept),
-            (None, Some(target)) => target.into(),
-            (None, None) => return finish,
-        };
-        Finish { destination, ..finish }
     }
 
     /// Records a response that ends the call and that another attempt would not mend.

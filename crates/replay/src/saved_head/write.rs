@@ -1,0 +1,122 @@
+//! The writing of a head into its buffer, which every call pays for.
+
+use http::{HeaderMap, HeaderValue, Method, Uri};
+
+use super::buffer::Buffer;
+use super::pairs::{LENGTHS, put, put_alone, put_joined};
+use super::{SEPARATOR, SharedValues};
+
+/// The usual size of a header, and the size reserved for the target and long headers.
+const USUAL: usize = 40;
+const ROOM: usize = 192;
+
+/// The head as pairs, and the values that are left out of them.
+type Written = (Vec<u8>, Option<Box<SharedValues>>);
+
+/// Writes a head. The buffer is empty if the head cannot be restored.
+pub(super) fn write(method: &Method, uri: &Uri, headers: &HeaderMap) -> Written {
+    let zeros = Buffer::zeros(|| headers.len() * USUAL + ROOM);
+    // Measuring first would cost more than to write a part in vain.
+    write_to(zeros, method, uri, headers).unwrap_or_else(|| write_measured(method, uri, headers))
+}
+
+/// Writes a head that is longer than usual.
+#[cold]
+fn write_measured(method: &Method, uri: &Uri, headers: &HeaderMap) -> Written {
+    let length = measure(method, uri, headers);
+    // Each string is restored by the type that it is from, so only the lengths and the parts of the
+    // target together could be refused. Every length of a head below 4 GiB fits its half of a word.
+    let zeros = if length as u64 > u64::from(u32::MAX) { Vec::new() } else { vec![0; length] };
+    write_to(zeros, method, uri, headers).unwrap_or_default()
+}
+
+/// Writes the head to the front of a buffer, and cuts the rest off. Returns `None` if the head does not fit.
+#[inline(always)]
+fn write_to(
+    mut pairs: Vec<u8>,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Option<Written> {
+    let target = Target::of(uri);
+    // `Uri::from_parts` takes a scheme with both other parts, or one of them alone.
+    if uri.scheme_str().is_some() != target.is_whole() {
+        return Some(Written::default());
+    }
+    let mut shared = None;
+    let free = put(&mut pairs, method.as_str().as_bytes(), target.path)?;
+    let free = put_joined(free, target.scheme, target.authority)?;
+    let free = put_headers(free, headers, &mut shared)?;
+    pairs.truncate(pairs.len() - free);
+    Some((pairs, shared))
+}
+
+/// The parts of a target; one that it does not have is empty.
+struct Target<'a> {
+    /// The scheme and what separates it from the authority. Both are in the first part if it is a usual scheme.
+    scheme: [&'a [u8]; 2],
+    authority: &'a [u8],
+    path: &'a [u8],
+}
+
+impl<'a> Target<'a> {
+    #[inline]
+    fn of(uri: &'a Uri) -> Self {
+        let scheme: [&[u8]; 2] = match uri.scheme_str() {
+            None => [b"", b""],
+            Some("http") => [b"http://", b""],
+            Some("https") => [b"https://", b""],
+            Some(other) => [other.as_bytes(), SEPARATOR],
+        };
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let path = match uri.path_and_query() {
+            // The path of a target without any part is empty, though its `PathAndQuery` is "/".
+            Some(path) if path.as_str() != "/" || !uri.path().is_empty() => path.as_str(),
+            _ => "",
+        };
+        Self { scheme, authority: authority.as_bytes(), path: path.as_bytes() }
+    }
+
+    fn is_whole(&self) -> bool {
+        !self.authority.is_empty() && !self.path.is_empty()
+    }
+}
+
+/// Writes the headers to the front of a buffer. Returns the length of the rest, or `None` if they do not fit.
+#[inline(never)]
+fn put_headers(
+    mut free: &mut [u8],
+    headers: &HeaderMap,
+    shared: &mut Option<Box<SharedValues>>,
+) -> Option<usize> {
+    for (name, value) in headers {
+        let name = name.as_str().as_bytes();
+        if value.is_sensitive() {
+            free = put_alone(free, name)?;
+            share(shared, value.clone());
+        } else {
+            free = put(free, name, value.as_bytes())?;
+        }
+    }
+    Some(free.len())
+}
+
+/// Returns a length that suffices for the head.
+fn measure(method: &Method, uri: &Uri, headers: &HeaderMap) -> usize {
+    let target = Target::of(uri);
+    let line = [method.as_str().as_bytes(), target.scheme[0], target.scheme[1]];
+    let line = line.iter().chain([&target.authority, &target.path]);
+    let line = line.map(|part| part.len()).sum::<usize>() + 2 * LENGTHS;
+    headers
+        .iter()
+        .fold(line, |sum, (name, value)| sum + LENGTHS + name.as_str().len() + value.len())
+}
+
+/// Adds a value to those that are left out.
+#[cold]
+fn share(shared: &mut Option<Box<SharedValues>>, value: HeaderValue) {
+    match shared {
+        Some(shared) => shared.others.push(value),
+        None => *shared = Some(Box::new(SharedValues { first: value, others: Vec::new() })),
+    }
+}
