@@ -16,6 +16,7 @@
 //! | [`CircuitBreaker`] | a server that fails: calls to it are refused for a while | closed, open or half-open |
 //! | [`Bulkhead`] | a server that is slow: calls to it do not take the places of all others | the calls in flight and in line |
 //! | [`AdaptiveLimit`] | a server whose capacity changes: a bulkhead whose limit follows it | the limit, its window of samples |
+//! | [`Throttle`] | a server that refuses much: part of the calls is not sent | requests and accepts of two minutes |
 //! | [`RateLimit`] | a quota of calls for each second | a bucket of tokens, and the calls that wait for them |
 #![forbid(unsafe_code)]
 
@@ -29,6 +30,6 @@ pub use budget::RetryBudget;
 pub use guard::{
     AdaptiveLimit, AdaptiveTicket, Aimd, BreakerState, BreakerTicket, Bulkhead, BulkheadTicket,
     CircuitBreaker, Counts, Gradient2, Limit, LimitRule, LimitWindow, RateLimit, RateTicket,
-    Reservation, StateChange, Usage, Vegas,
+    Reservation, StateChange, Throttle, ThrottleCounts, ThrottleTicket, Usage, Vegas,
 };
 pub use latencies::Latencies;

@@ -8,9 +8,11 @@ mod keyed;
 mod line;
 mod places;
 mod rate_limit;
+mod throttle;
 
 pub use adaptive::{AdaptiveLimit, AdaptiveTicket, Aimd, Gradient2, LimitRule, LimitWindow, Vegas};
 pub use breaker::{BreakerState, BreakerTicket, CircuitBreaker, Counts, StateChange};
 pub use bulkhead::{Bulkhead, BulkheadTicket};
 pub use places::Usage;
 pub use rate_limit::{Limit, RateLimit, RateTicket, Reservation};
+pub use throttle::{Throttle, ThrottleCounts, ThrottleTicket};

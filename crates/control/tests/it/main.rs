@@ -18,4 +18,5 @@ mod model;
 mod quota;
 mod rate_limit;
 mod settings;
+mod throttle;
 mod traps;

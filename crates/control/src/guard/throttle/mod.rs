@@ -1,0 +1,233 @@
+//! The adaptive throttle: a client that is refused much sends less.
+//!
+//! `window` has the counts, `settings` the setters.
+
+mod settings;
+mod window;
+
+use std::fmt;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Health, Reason, Refused};
+
+use super::keyed::Keyed;
+use crate::destination_table::Entry;
+use crate::sync::{Mutex, MutexGuard};
+use settings::{MILLION, Rule, Rules};
+use window::{Requests, Window};
+
+/// An adaptive throttle for each destination: the more the server refuses, the less is sent.
+///
+/// # What goes wrong without it, and with it
+///
+/// *Without a throttle*, a server that is overloaded spends its time on refusing. Each refusal costs about as much as a cheap answer, so
+/// refusing twice its capacity leaves it none.
+///
+/// *A probability of requests over accepts alone* is ½ after one failed call. Here nothing is refused below 10 requests or 5 for each second.
+///
+/// # The rule
+///
+/// A call is refused with the probability `max(0, (requests − K · accepts) / (requests + 1))`, at most 0.9, over the last 2 minutes. With K = 2
+/// the server is sent about twice what it accepts, so that it is found out soon when it accepts more.
+///
+/// - Requests are counted when they arrive, those that the throttle refuses included.
+/// - Only overload is no accept: [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable). A 500 is an accept, and so is
+///   a call under way or abandoned.
+/// - A refusal has no known wait: the next call may be admitted.
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt_control::Throttle;
+/// use reattempt_core::guard::{Admit, Arrival, End, Guard, Health};
+///
+/// let throttle = Throttle::new();
+/// let now = Duration::from_secs(100);
+/// for _ in 0..100 {
+///     if let Admit::Admitted(ticket) = throttle.admit(&Arrival::new("a.example", now)) {
+///         throttle.end(ticket, &End::judged(Health::Overloaded, Duration::ZERO), now);
+///     }
+/// }
+/// assert!(throttle.counts("a.example", now).probability > 0.8);
+/// ```
+#[derive(Clone)]
+#[must_use = "a setter returns a new throttle"]
+pub struct Throttle {
+    rules: Arc<ArcSwap<Rules>>,
+    tenants: Arc<Keyed<Tenant>>,
+}
+
+/// The state of a destination.
+struct Tenant(Mutex<State>);
+
+struct State {
+    window: Window,
+    rule: Rule,
+    /// The state of a generator (xorshift), never 0.
+    random: u64,
+    retired: bool,
+}
+
+/// The counts of a throttle for one destination, and the probability that follows from them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct ThrottleCounts {
+    /// Requests in the window, those that the throttle refused included.
+    pub requests: u32,
+    /// Requests that were not refused, by the server or here.
+    pub accepts: u32,
+    /// The probability of the next refusal.
+    pub probability: f64,
+}
+
+/// The proof that a throttle admitted a call.
+pub struct ThrottleTicket {
+    tenant: Arc<Tenant>,
+    /// The age of the bucket that counts the call.
+    age: u64,
+}
+
+impl State {
+    /// Returns the requests beyond K times the accepts, in millionths; 0 while the throttle is inactive.
+    #[inline]
+    fn excess(&self) -> u64 {
+        let Requests { all, .. } = self.window.total();
+        let accepted = u64::from(self.window.total().accepts()) * self.rule.multiplier;
+        let excess = (u64::from(all) * MILLION).saturating_sub(accepted);
+        let is_active = all >= self.rule.min_requests && self.window.is_at_rate(self.rule.min_rate);
+        if excess > 0 && is_active { excess } else { 0 }
+    }
+
+    /// Returns the probability of a refusal, as the part of 2³².
+    fn probability(&self) -> u64 {
+        let excess = u128::from(self.excess()) << 32;
+        let requests = (u128::from(self.window.total().all) + 1) * u128::from(MILLION);
+        let most = (u64::from(self.rule.max_probability) << 32) / MILLION;
+        u64::try_from(excess / requests).unwrap_or(u64::MAX).min(most)
+    }
+
+    #[cold]
+    fn draws_refusal(&mut self) -> bool {
+        let probability = self.probability();
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random >> 32 < probability
+    }
+
+    fn admit(&mut self, now: Duration) -> Option<Result<u64, Refused>> {
+        if self.retired {
+            return None;
+        }
+        self.window.advance(now);
+        let is_refused = self.excess() > 0 && self.draws_refusal();
+        let age = self.window.request();
+        Some(if is_refused {
+            self.window.refuse(age);
+            Err(REFUSED)
+        } else {
+            Ok(age)
+        })
+    }
+}
+
+const REFUSED: Refused = Refused::new(GuardKind::Throttle, Reason::Shed);
+
+impl Tenant {
+    fn new(rules: &Rules, seed: u64) -> Self {
+        let window = Window::new(rules.window);
+        // Neighbouring seeds begin far apart.
+        let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        Self(Mutex::new(State { window, rule: rules.rule, random, retired: false }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Throttle {
+    /// Returns the counts for `destination` at `now`.
+    #[allow(clippy::cast_precision_loss, reason = "the probability has 32 bits")]
+    pub fn counts(&self, destination: &str, now: Duration) -> ThrottleCounts {
+        let Some(tenant) = self.tenants.get(destination) else { return ThrottleCounts::default() };
+        let mut state = tenant.lock();
+        state.window.advance(now);
+        let total = state.window.total();
+        let probability = state.probability() as f64 / (1_u64 << 32) as f64;
+        ThrottleCounts { requests: total.all, accepts: total.accepts(), probability }
+    }
+
+    /// Adopts the settings of another throttle and keeps the counts; only `max_destinations` stays as it is.
+    ///
+    /// The counts are cleared if the window has another length.
+    pub fn replace_settings(&self, with: &Self) {
+        let own = self.rules.load_full();
+        let max_destinations = own.max_destinations;
+        let rules = Arc::new(Rules { max_destinations, ..**with.rules.load() });
+        let adopt = |tenant: &Arc<Tenant>| {
+            let mut state = tenant.lock();
+            state.rule = rules.rule;
+            if rules.window != own.window {
+                state.window = Window::new(rules.window);
+            }
+        };
+        self.tenants.adopt(|| self.rules.store(Arc::clone(&rules)), adopt);
+    }
+}
+
+impl Entry for Tenant {
+    fn retire(&self, now: Duration) -> bool {
+        let mut state = self.lock();
+        state.window.advance(now);
+        state.retired = state.window.total() == Requests::default();
+        state.retired
+    }
+}
+
+impl Guard for Throttle {
+    type Ticket = ThrottleTicket;
+
+    #[inline]
+    fn admit(&self, arrival: &Arrival<'_>) -> Admit<ThrottleTicket> {
+        let create = |name: &Arc<str>| {
+            let rules = self.rules.load();
+            Tenant::new(&rules, rules.seed_for(name))
+        };
+        let admitted = self.tenants.with(arrival.destination, arrival.now, create, |tenant| {
+            let admitted = tenant.lock().admit(arrival.now)?;
+            Some(admitted.map(|age| ThrottleTicket { tenant: Arc::clone(tenant), age }))
+        });
+        match admitted {
+            Some(Ok(ticket)) => Admit::Admitted(ticket),
+            // Behind the table's lock no entry is retired, so there is always an answer.
+            Some(Err(_)) | None => Admit::Refused(REFUSED),
+        }
+    }
+
+    #[inline]
+    fn end(&self, ticket: ThrottleTicket, end: &End, now: Duration) -> Option<ThrottleTicket> {
+        let record = match end {
+            End::Judged { health: Health::Overloaded | Health::Unavailable, .. } => Window::refuse,
+            End::Unsent => Window::take_back,
+            // An accept was counted at the arrival.
+            _ => return None,
+        };
+        let mut state = ticket.tenant.lock();
+        state.window.advance(now);
+        record(&mut state.window, ticket.age);
+        None
+    }
+
+    /// The call is counted, and need not draw again.
+    fn renew(&self, ticket: ThrottleTicket, _: &Arrival<'_>) -> Result<ThrottleTicket, Refused> {
+        Ok(ticket)
+    }
+}
+
+impl fmt::Debug for ThrottleTicket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThrottleTicket").field("age", &self.age).finish_non_exhaustive()
+    }
+}
