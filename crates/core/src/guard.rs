@@ -38,12 +38,12 @@
 //! assert!(matches!(guard.admit(&arrival), Admit::Refused(_)));
 //! ```
 //!
-//! # The layer (not built)
+//! # The layer
 //!
 //! One layer, one future and one error serve all guards, in `reattempt::guard`:
 //!
-//! 1. `GuardLayer::new(guard)` takes one guard. Several guards are a pair, `(breaker, (limit, bulkhead))`, in the order in
-//!    which they decide. An erased form stands beside [`Guard`] there.
+//! 1. `GuardLayer::http(guard)` takes one guard. Several guards are a pair, `(breaker, (limit, bulkhead))`, in the order in
+//!    which they decide.
 //! 2. `call` recognises the deadline first: a call whose deadline has passed is not sent.
 //! 3. It computes the destination and reads the clock once, and calls [`admit`](Guard::admit).
 //! 4. *Admitted*: the readied instance is called. *Waiting*: the future holds the ticket and one timer; each poll calls

@@ -72,6 +72,23 @@ pub fn verdict_of_error(error: &(dyn Error + 'static)) -> Option<Verdict> {
     walk(error, Place::Unknown)
 }
 
+/// Returns `true` if the error is the caller's own: its request body failed, or the request could not be built. It is no
+/// sign of the server's health.
+#[must_use]
+pub fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |&error| source(error)).any(|error| {
+        #[cfg(feature = "hyper")]
+        if hyper::is_callers_own(error) {
+            return true;
+        }
+        #[cfg(feature = "reqwest")]
+        if error.downcast_ref::<::reqwest::Error>().is_some_and(::reqwest::Error::is_builder) {
+            return true;
+        }
+        error.is::<ReplayError>()
+    })
+}
+
 /// Returns how far a request had come that an established connection left undone.
 ///
 /// Returns `None` for every other failure, including failed connections: a server that is down must not be

@@ -73,6 +73,7 @@ pub mod classify;
 pub mod error;
 #[cfg(feature = "grpc")]
 pub mod grpc;
+pub mod guard;
 pub mod guide;
 pub mod hedge;
 pub mod observe;

@@ -25,6 +25,16 @@ pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
     error.downcast_ref::<legacy::Error>().map(of_client)
 }
 
+/// Returns `true` if the caller's own body failed, or the caller gave up.
+pub(super) fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
+    let error = error.downcast_ref::<::hyper::Error>();
+    error.is_some_and(|error| error.is_user() && !is_dispatch_gone(error))
+}
+
+fn is_dispatch_gone(error: &::hyper::Error) -> bool {
+    error.to_string() == DISPATCH_GONE && !has_cause(error, PANICKED)
+}
+
 fn of_client(error: &legacy::Error) -> Sign {
     let is_before_dispatch = || {
         // The client adds the connection to the error of a request that was handed to one. Without it, an
@@ -44,7 +54,7 @@ fn of_client(error: &legacy::Error) -> Sign {
 fn of_connection(error: &::hyper::Error) -> Sign {
     if error.is_user() {
         // The caller's own body, whatever its error is.
-        match error.to_string() == DISPATCH_GONE && !has_cause(error, PANICKED) {
+        match is_dispatch_gone(error) {
             true => Sign::Proof(LOST),
             false => Sign::Proof(Verdict::Permanent),
         }

@@ -65,6 +65,10 @@ pub struct RetrySafety {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AttemptNumber(pub u32);
 
+/// In the extensions of a hedge: a guard further in is not to let it wait.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Impatient;
+
 /// In the extensions of a request: an outer layer retries it already.
 #[derive(Debug, Clone, Default)]
 pub struct NestedMarker(Arc<AtomicBool>);

@@ -3,12 +3,15 @@
 
 use std::error::Error;
 
+use http::Response;
+use reattempt_core::guard::Refused;
 use reattempt_core::{Classification, Failure, FailureKind, Verdict};
-use reattempt_grpc::Code;
+use reattempt_grpc::{Code, GRPC_STATUS};
 use tower::BoxError;
 
 use crate::call::errors::{causes, chain};
 use crate::call::method::MethodOverrides;
+use crate::call::pace_refused::PaceRefused;
 use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::protocol::verdict_of_error;
 
@@ -42,6 +45,14 @@ impl Unanswered {
         code: None,
         verdict: Verdict::Unprocessed(
             Failure::new(FailureKind::Other).with_code(Code::ResourceExhausted.number()),
+        ),
+    };
+
+    /// Nothing was sent, for a guard refused the call. No service config's list is about guards.
+    pub(crate) const REFUSED: Self = Self {
+        code: None,
+        verdict: Verdict::Unprocessed(
+            Failure::new(FailureKind::Other).with_code(Code::Unavailable.number()),
         ),
     };
 
@@ -222,4 +233,17 @@ fn is_local_timeout(error: &(dyn Error + 'static)) -> bool {
 #[cfg(not(feature = "tonic"))]
 fn is_local_timeout(_: &(dyn Error + 'static)) -> bool {
     false
+}
+
+/// Returns `true` if a layer on this side made the response in place of sending the request.
+pub(super) fn is_refused<B>(response: &Response<B>) -> bool {
+    let extensions = response.extensions();
+    response.headers().contains_key(GRPC_STATUS)
+        && (extensions.get::<Refused>().is_some() || extensions.get::<PaceRefused>().is_some())
+}
+
+/// Returns the refusal that a response stands for.
+pub(super) fn refusal<B>(response: &Response<B>) -> Option<Refused> {
+    let has_status = response.headers().contains_key(GRPC_STATUS);
+    response.extensions().get().copied().filter(|_| has_status)
 }

@@ -18,6 +18,7 @@ mod channel;
 mod deadline;
 mod errors;
 mod finish;
+mod guard;
 mod hedge;
 mod pace;
 mod policy;

@@ -9,6 +9,7 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
 use reattempt_control::RetryBudget;
 use reattempt_core::Undone;
+use reattempt_core::guard::Refused;
 use reattempt_core::{Classification, ServerHint, Verdict};
 use reattempt_grpc::{
     Code, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, retry_info, verdict_of_head,
@@ -27,7 +28,9 @@ use crate::call::report::Report;
 use crate::call::request_view::RequestView;
 use crate::call::timed_out::RefusedResponse;
 use crate::error_mode::Answered;
-use crate::protocol::{ClassifyOutcome, DrainBody, Http, Outcome, Protocol, Saved, sealed};
+use crate::protocol::{
+    ClassifyOutcome, DrainBody, Http, Outcome, Protocol, Saved, is_refused_here, refusal_in, sealed,
+};
 
 /// gRPC: the status of a trailers-only response, pushback, deadlines and replayable bodies.
 ///
@@ -95,7 +98,7 @@ impl Grpc {
     }
 
     /// Returns the hint of the server: by pushback, which wins, or by a `RetryInfo` (rule RI-4).
-    fn hint(&self, headers: &HeaderMap) -> ServerHint {
+    pub(super) fn hint(&self, headers: &HeaderMap) -> ServerHint {
         match pushback(headers) {
             ServerHint::None if self.retry_info => {
                 retry_info(headers).map_or(ServerHint::None, ServerHint::AtLeast)
@@ -238,6 +241,20 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
 
     fn refused(&self, head: &RefusedResponse) -> Option<Self::Answer> {
         Some(GrpcBody::of_head(head))
+    }
+
+    fn is_refused(&self, outcome: Result<&Response<B>, &(dyn Error + 'static)>) -> bool {
+        match outcome {
+            Ok(response) => errors::is_refused(response),
+            Err(error) => is_refused_here(error),
+        }
+    }
+
+    fn refusal(&self, outcome: Result<&Response<B>, &(dyn Error + 'static)>) -> Option<Refused> {
+        match outcome {
+            Ok(response) => errors::refusal(response),
+            Err(error) => refusal_in(error),
+        }
     }
 
     /// A limit of the caller's own, and marked as one.

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use reattempt_core::guard::Refused;
 use reattempt_core::{Failure, FailureKind, Verdict};
 
 use crate::call::errors::causes;
@@ -38,8 +39,16 @@ pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
 
 /// Returns `true` if a layer on this side turned the attempt away, so that nothing of it was sent.
 pub(crate) fn is_refused_here(error: &(dyn Error + 'static)) -> bool {
-    causes(error)
-        .any(|error| error.is::<tower::load_shed::error::Overloaded>() || error.is::<PaceRefused>())
+    causes(error).any(|error| {
+        error.is::<Refused>()
+            || error.is::<tower::load_shed::error::Overloaded>()
+            || error.is::<PaceRefused>()
+    })
+}
+
+/// Returns the refusal of a guard, if one refused the attempt.
+pub(crate) fn refusal_in(error: &(dyn Error + 'static)) -> Option<Refused> {
+    causes(error).find_map(|error| error.downcast_ref()).copied()
 }
 
 /// Returns `true` if a pace turned the attempt away because its turn was due after the deadline.

@@ -17,14 +17,15 @@ use reattempt_replay::{Drain, ReplayBody, ReplayLimits, ReplayWatch, SavedHead};
 use tower::BoxError;
 
 use super::{
-    Added, AttemptNumber, ClassifyOutcome, Http, NestedMarker, NextAttempt, Origin, Replay,
-    RetrySafety, Saved, Wishes, redirects,
+    Added, AttemptKind, AttemptNumber, ClassifyOutcome, Http, NestedMarker, NextAttempt, Origin,
+    Replay, RetrySafety, Saved, Wishes, redirects,
 };
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
 use crate::call::request_view::RequestView;
 use crate::call::timed_out::RefusedResponse;
+use crate::call::wishes::Impatient;
 
 /// The saved form of an `http::Request`: its head, and a reader of its body that has read nothing yet.
 pub struct SavedRequest<B> {
@@ -97,6 +98,9 @@ where
             this.head.copy_to(&mut attempt)?;
         }
         attempt.extensions_mut().insert(AttemptNumber(next.number));
+        if next.kind == AttemptKind::Hedge {
+            attempt.extensions_mut().insert(Impatient);
+        }
         Some(attempt)
     }
 

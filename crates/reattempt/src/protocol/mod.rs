@@ -16,6 +16,7 @@ use std::error::Error;
 use http::HeaderMap;
 use reattempt_control::RetryBudget;
 use reattempt_core::Undone;
+use reattempt_core::guard::Refused;
 use reattempt_core::{Classification, StopReason, Verdict};
 use reattempt_replay::ReplayWatch;
 use reattempt_schedule_exponential::Exponential;
@@ -52,7 +53,7 @@ pub(crate) mod tower_http;
 #[cfg(feature = "reqwest")]
 pub use self::reqwest::SavedReqwest;
 pub use cloned::{CloneRequest, SavedClone};
-pub(crate) use errors::{is_refused_here, verdict_of_error};
+pub(crate) use errors::{is_refused_here, refusal_in, verdict_of_error};
 pub(crate) use message::DrainBody;
 pub use message::SavedRequest;
 pub(crate) use message::host;
@@ -325,6 +326,19 @@ pub trait ClassifyOutcome<Response>: Protocol {
         options: Option<&CallOptions>,
         saved: Option<&impl Saved>,
     ) -> Classification;
+
+    /// Returns `true` if a layer on this side refused the attempt, so that nothing of it was sent. It comes before any
+    /// classifier.
+    #[inline]
+    fn is_refused(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
+        outcome.err().is_some_and(is_refused_here)
+    }
+
+    /// Returns the refusal of a guard, if one refused the attempt.
+    #[inline]
+    fn refusal(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> Option<Refused> {
+        refusal_in(outcome.err()?)
+    }
 
     /// Begins to throw `response` away, and returns what remains of it.
     #[doc(hidden)]

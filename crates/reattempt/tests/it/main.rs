@@ -13,6 +13,7 @@ mod calls;
 mod grpc;
 #[cfg(feature = "tonic")]
 mod grpc_wire;
+mod guard;
 mod hedge;
 #[cfg(feature = "reqwest")]
 mod hedge_wire;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use reattempt_core::StopReason;
+use reattempt_core::guard::Refused;
 
 use crate::call::report::AttemptOutcome;
 
@@ -48,6 +49,13 @@ pub enum Event<'a> {
     Succeeded {
         /// The attempts made.
         attempts: u32,
+    },
+    /// An attempt waits for a guard.
+    Waiting,
+    /// A guard refused an attempt, so it was not sent.
+    Refused {
+        /// The refusal.
+        refused: &'a Refused,
     },
     /// The answer that a call had succeeded with ended in a failure: too late for a retry.
     BrokeOff {
@@ -99,6 +107,8 @@ impl fmt::Display for Event<'_> {
             Event::GaveUp { attempts, reason } => {
                 write!(f, "gave up after {attempts} attempts: {reason}")
             }
+            Event::Waiting => f.write_str("an attempt waits for a guard"),
+            Event::Refused { refused } => write!(f, "{refused}"),
             Event::Succeeded { attempts } => write!(f, "succeeded on attempt {attempts}"),
         }
     }

@@ -21,6 +21,12 @@ impl Observer for TracingObserver {
             Event::WillReplace { attempt } => {
                 debug!(target: "reattempt", destination, attempt, "will replace the attempt");
             }
+            Event::Waiting => {
+                debug!(target: "reattempt", destination, "an attempt waits for a guard")
+            }
+            Event::Refused { refused } => {
+                debug!(target: "reattempt", destination, %refused, "a guard refused an attempt");
+            }
             Event::BrokeOff { attempts, code } => {
                 debug!(target: "reattempt", destination, attempts, code, "the answer broke off");
             }

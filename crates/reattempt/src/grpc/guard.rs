@@ -1,0 +1,145 @@
+//! Guards around gRPC clients: calls are judged at their trailers, and a refusal is an answer.
+
+use std::error::Error;
+
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body::Body;
+use reattempt_core::Classification;
+use reattempt_core::guard::{Guard, GuardKind, Health, Reason, Refused};
+use reattempt_grpc::{Code, code_of_head};
+use tower::BoxError;
+
+use super::Grpc;
+use super::body::GrpcBody;
+use super::errors::{self, Unanswered};
+use crate::call::deadline::PASSED;
+use crate::call::options::CallOptions;
+use crate::error_mode::{Answered, ErrorMode};
+use crate::guard::{
+    Facts, GuardLayer, GuardOutcome, GuardProtocol, Guardable, GuardedBody, JudgeBody, Judged,
+    NotSent, Pass, of_classification,
+};
+use crate::protocol::{ClassifyOutcome, Protocol, SavedRequest};
+
+impl<G: Guard> GuardLayer<G, Grpc> {
+    /// Guards gRPC calls with every default of [`Grpc`].
+    ///
+    /// A refusal is answered UNAVAILABLE, or RESOURCE_EXHAUSTED if the limit is the caller's own. The
+    /// [`Refused`](crate::guard::Refused) is in the answer's extensions, and its field `reattempt-refused` names the
+    /// guard. A call is judged at its trailers; one whose answer is not read is neutral.
+    ///
+    /// | code | health |
+    /// |---|---|
+    /// | OK, and the codes that are the caller's own (NOT_FOUND, for instance) | served |
+    /// | UNKNOWN, INTERNAL, DATA_LOSS, an answer without a status | failed |
+    /// | UNAVAILABLE, DEADLINE_EXCEEDED | unavailable |
+    /// | RESOURCE_EXHAUSTED | overloaded |
+    /// | CANCELLED | ignored |
+    pub fn grpc(guard: G) -> Self {
+        Self::with(Grpc::new(), guard)
+    }
+}
+
+impl GuardProtocol for Grpc {
+    type Errors = Answered;
+}
+
+impl<B> Guardable<Request<B>> for Grpc {
+    fn facts<'a>(&self, request: &'a Request<B>) -> Facts<'a> {
+        self.http.facts_of(request)
+    }
+}
+
+impl<B, E, M> GuardOutcome<Response<B>, E, M> for Grpc
+where
+    B: Body,
+    B::Error: Into<BoxError>,
+    M: ErrorMode<E>,
+{
+    type Guarded<G: Guard> = Response<GuardedBody<GrpcBody<B>, G, Grpc>>;
+
+    fn health(
+        &self,
+        outcome: Result<&Response<B>, &(dyn Error + 'static)>,
+        options: Option<&CallOptions>,
+    ) -> (Classification, Judged) {
+        let classification = self.judge(outcome, options, None::<&SavedRequest<B>>);
+        let permanent = outcome.map(|response| || of_head(response.status(), response.headers()));
+        let judged = of_classification(&classification, UNAVAILABLE, permanent);
+        (classification, judged)
+    }
+
+    fn not_sent<G: Guard>(reason: NotSent) -> Result<Self::Guarded<G>, M::Error> {
+        let answer = match reason {
+            NotSent::Late => GrpcBody::answering(Code::DeadlineExceeded, PASSED, Unanswered::LATE),
+            NotSent::Refused(refused) => refused_answer(refused),
+        };
+        Ok(answer.map(|body| GuardedBody::new(body, None)))
+    }
+
+    fn guarded<G: Guard>(
+        response: Response<B>,
+        open: bool,
+        pass: Option<Pass<G, Self>>,
+    ) -> Self::Guarded<G> {
+        Self::answer(response, open).map(|body| GuardedBody::new(body, pass))
+    }
+}
+
+impl JudgeBody<BoxError> for Grpc {
+    fn of_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Judged {
+        let verdict = self.judge_trailers(trailers, options);
+        let classification = Classification { verdict, hint: self.hint(trailers) };
+        of_classification(&classification, UNAVAILABLE, Ok(|| of_head(StatusCode::OK, trailers)))
+    }
+
+    fn of_broken_body(&self, error: &BoxError, options: Option<&CallOptions>) -> Judged {
+        let method = options.and_then(CallOptions::method);
+        let classification = errors::judge_error(&**error, method);
+        of_classification(&classification, UNAVAILABLE, Err::<fn() -> Health, _>(&**error))
+    }
+}
+
+/// The codes of a server that does not take the work, or does not finish it in time.
+const UNAVAILABLE: &[u16] = &[Code::DeadlineExceeded.number(), Code::Unavailable.number()];
+
+/// The field that names the guard of a refusal.
+const REFUSED_BY: http::HeaderName = http::HeaderName::from_static("reattempt-refused");
+
+fn refused_answer<B>(refused: Refused) -> Response<GrpcBody<B>> {
+    let (code, mark) = match (refused.guard(), refused.reason()) {
+        // What the server's state is the reason of is UNAVAILABLE.
+        (GuardKind::CircuitBreaker | GuardKind::Throttle | GuardKind::Custom, reason)
+            if reason != Reason::WaitTooLong =>
+        {
+            (Code::Unavailable, Unanswered::REFUSED)
+        }
+        _ => (Code::ResourceExhausted, Unanswered::TURNED_AWAY),
+    };
+    let mut answer = GrpcBody::answering(code, &refused.to_string(), mark);
+    let name = match refused.guard() {
+        GuardKind::CircuitBreaker => "circuit-breaker",
+        GuardKind::RateLimit => "rate-limit",
+        GuardKind::Bulkhead => "bulkhead",
+        GuardKind::AdaptiveLimit => "adaptive-limit",
+        GuardKind::Throttle => "throttle",
+        GuardKind::SendRate => "send-rate",
+        _ => "guard",
+    };
+    answer.headers_mut().insert(REFUSED_BY, http::HeaderValue::from_static(name));
+    answer.extensions_mut().insert(refused);
+    answer
+}
+
+/// Returns the health that a status stands for if no retry would better it.
+fn of_head(status: StatusCode, headers: &HeaderMap) -> Health {
+    match code_of_head(status, headers) {
+        Some(Code::ResourceExhausted) => Health::Overloaded,
+        // Without any status it is UNKNOWN (ST-3).
+        None | Some(Code::Unknown | Code::Internal | Code::DataLoss) => Health::Failed,
+        Some(Code::Unavailable | Code::DeadlineExceeded) => Health::Unavailable,
+        // The caller has given the call up.
+        Some(Code::Cancelled) => Health::Ignored,
+        Some(_) => Health::Served,
+    }
+}

@@ -1,0 +1,148 @@
+//! The body of a guarded response: it ends the pass of its attempt.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use reattempt_core::ServerHint;
+use reattempt_core::guard::{BodyEnd, Guard, Health};
+
+use super::health::Judged;
+use super::pass::Pass;
+use crate::call::options::CallOptions;
+use crate::protocol::{Http, Protocol};
+
+/// A protocol that may read the outcome of a call from the end of a response body. Sealed.
+pub trait JudgeBody<E>: Protocol {
+    /// Returns the health of a call whose response has ended with these trailers.
+    #[doc(hidden)]
+    fn of_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Judged {
+        let _ = (trailers, options);
+        Judged { health: Health::Served, hint: ServerHint::None }
+    }
+
+    /// Returns the health of a call whose response body failed.
+    #[doc(hidden)]
+    fn of_broken_body(&self, error: &E, options: Option<&CallOptions>) -> Judged {
+        let _ = (error, options);
+        Judged { health: Health::Failed, hint: ServerHint::None }
+    }
+}
+
+/// HTTP is judged at the head of the response.
+impl<E> JudgeBody<E> for Http {}
+
+pin_project! {
+    /// The body of a response behind a [`GuardLayer`](super::GuardLayer).
+    ///
+    /// It is the inner service's own, frame by frame. A guard that holds a place for the response gets it back when the body
+    /// ends, fails or is dropped. A protocol whose calls end with trailers is judged here.
+    pub struct GuardedBody<B, G, K = Http>
+    where
+        G: Guard,
+    {
+        #[pin]
+        inner: B,
+        pass: Option<Pass<G, K>>,
+    }
+}
+
+impl<B: Body, G: Guard, K> GuardedBody<B, G, K> {
+    #[inline]
+    pub(crate) fn new(inner: B, pass: Option<Pass<G, K>>) -> Self {
+        match pass {
+            // A reader may never poll a body that has ended.
+            Some(pass) if inner.is_end_stream() && !pass.is_open() => {
+                pass.over(BodyEnd::Complete);
+                Self { inner, pass: None }
+            }
+            pass => Self { inner, pass },
+        }
+    }
+}
+
+impl<B, G, K> Body for GuardedBody<B, G, K>
+where
+    B: Body,
+    G: Guard,
+    K: JudgeBody<B::Error>,
+{
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let mut this = self.project();
+        let frame = ready!(this.inner.as_mut().poll_frame(cx));
+        match &frame {
+            Some(Ok(frame)) => {
+                if let Some(trailers) = frame.trailers_ref() {
+                    complete(this.pass, trailers);
+                } else if this.pass.as_ref().is_some_and(|pass| !pass.is_open())
+                    && this.inner.is_end_stream()
+                {
+                    complete(this.pass, &HeaderMap::new());
+                }
+            }
+            Some(Err(error)) => {
+                if let Some(pass) = judged(this.pass, |protocol, pass| {
+                    protocol.of_broken_body(error, pass.options.as_ref())
+                }) {
+                    pass.over(BodyEnd::Broken);
+                }
+            }
+            None => complete(this.pass, &HeaderMap::new()),
+        }
+        Poll::Ready(frame)
+    }
+
+    /// Not before the outcome has been read, so that the reader reads that far.
+    fn is_end_stream(&self) -> bool {
+        !self.pass.as_ref().is_some_and(Pass::is_open) && self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// Ends the pass of a body that was read to its end.
+fn complete<G: Guard, K: JudgeBody<E>, E>(pass: &mut Option<Pass<G, K>>, trailers: &HeaderMap) {
+    let judge = |protocol: &K, pass: &Pass<G, K>| {
+        JudgeBody::<E>::of_trailers(protocol, trailers, pass.options.as_ref())
+    };
+    if let Some(pass) = judged(pass, judge) {
+        pass.over(BodyEnd::Complete);
+    }
+}
+
+/// Takes the pass and judges the attempt, unless that was done at the head. Returns the pass if the guard still holds a place.
+fn judged<G: Guard, K>(
+    pass: &mut Option<Pass<G, K>>,
+    judge: impl FnOnce(&K, &Pass<G, K>) -> Judged,
+) -> Option<Pass<G, K>> {
+    let pass = pass.take()?;
+    if !pass.is_open() {
+        return Some(pass);
+    }
+    let judged = judge(&pass.shared.protocol, &pass);
+    pass.judged(judged)
+}
+
+/// An empty body whose attempt has ended.
+impl<B: Default, G: Guard, K> Default for GuardedBody<B, G, K> {
+    fn default() -> Self {
+        Self { inner: B::default(), pass: None }
+    }
+}
+
+impl<B: fmt::Debug, G: Guard, K> fmt::Debug for GuardedBody<B, G, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuardedBody").field("inner", &self.inner).field("pass", &self.pass).finish()
+    }
+}

@@ -1,0 +1,301 @@
+//! The future of a guarded call: it waits for the guard if it must, sends, and ends the pass.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+use reattempt_core::Verdict;
+use reattempt_core::guard::{Arrival, BodyEnd, Guard, Resume};
+use tokio::time::{Instant, Sleep, sleep_until};
+use tower_service::Service;
+
+use super::pass::Pass;
+use super::protocol::{GuardOutcome, NotSent};
+use super::shared::now;
+use crate::call::clock;
+use crate::call::observe::Event;
+use crate::error_mode::ErrorMode;
+
+pin_project! {
+    /// A call that a guard decides about.
+    ///
+    /// # Cancel safety
+    /// Dropped while it waits, it leaves the queue, and nothing was sent. Dropped afterwards, it cancels the attempt, which
+    /// the guard records as abandoned, or as failed if its deadline has passed.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ResponseFuture<S, Req, G, K, M>
+    where
+        S: Service<Req>,
+        G: Guard,
+    {
+        #[pin]
+        state: State<S, Req, G, K, S::Future>,
+        mode: PhantomData<fn() -> M>,
+    }
+}
+
+pin_project! {
+    #[project = StateProjection]
+    enum State<S, Req, G, K, F>
+    where
+        G: Guard,
+    {
+        NotSent { reason: NotSent },
+        // Taken when the wait is over.
+        Waiting { waiting: Option<Box<Waiting<S, Req, G, K>>> },
+        Sent {
+            // Before the attempt: an attempt whose destructor panics has still ended.
+            pass: Option<Pass<G, K>>,
+            #[pin]
+            attempt: F,
+        },
+        Over,
+    }
+}
+
+/// A call that waits: for the guard first, then for the inner service.
+pub(super) struct Waiting<S, Req, G: Guard, K> {
+    pass: Pass<G, K>,
+    destination: Box<str>,
+    latest: Option<Duration>,
+    service: S,
+    request: Option<Req>,
+    sleep: Option<Pin<Box<Sleep>>>,
+    wait: Wait,
+}
+
+/// The thing that a call waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    Guard,
+    Service,
+    /// The inner service was not ready at once, so the guards decide again.
+    SlowService,
+}
+
+impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
+    pub(super) fn new(
+        pass: Pass<G, K>,
+        destination: Box<str>,
+        latest: Option<Duration>,
+        service: S,
+        request: Req,
+    ) -> Self {
+        let request = Some(request);
+        Self { pass, destination, latest, service, request, sleep: None, wait: Wait::Guard }
+    }
+
+    /// Ready when the guard has decided.
+    fn poll_admitted(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), NotSent>> {
+        loop {
+            let now = now();
+            let mut arrival = Arrival::new(&self.destination, now);
+            arrival.latest = self.latest;
+            let until = match self.pass.resume(&arrival, cx.waker()) {
+                Resume::Admitted => return Poll::Ready(Ok(())),
+                Resume::Refused(refused) => return Poll::Ready(Err(NotSent::Refused(refused))),
+                Resume::Waiting { until } => until,
+            };
+            if self.is_late(now) {
+                // A guard need not look at the deadline.
+                return Poll::Ready(Err(NotSent::Late));
+            }
+            let Some(until) = until.into_iter().chain(self.latest).min() else {
+                self.sleep = None;
+                return Poll::Pending;
+            };
+            ready!(self.poll_sleep(until, now, cx));
+        }
+    }
+
+    /// Ready at `until`, or a little later if that has passed: a guard that names a passed moment keeps no thread busy.
+    fn poll_sleep(&mut self, until: Duration, now: Duration, cx: &mut Context<'_>) -> Poll<()> {
+        const TICK: Duration = Duration::from_millis(1);
+        let at = clock::later(Instant::now(), until.saturating_sub(now).max(TICK));
+        match &mut self.sleep {
+            Some(sleep) if sleep.deadline() == at && !sleep.is_elapsed() => {}
+            Some(sleep) => sleep.as_mut().reset(at),
+            None => self.sleep = Some(Box::pin(sleep_until(at))),
+        }
+        self.sleep.as_mut().map_or(Poll::Pending, |sleep| sleep.as_mut().poll(cx))
+    }
+
+    fn is_late(&self, now: Duration) -> bool {
+        self.latest.is_some_and(|latest| latest <= now)
+    }
+
+    /// Ready when the request can be sent; the guards have decided again if anything was waited for.
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed<S::Error>>>
+    where
+        S: Service<Req>,
+    {
+        if self.wait == Wait::Guard {
+            ready!(self.poll_admitted(cx)).map_err(Failed::NotSent)?;
+            self.wait = Wait::Service;
+        }
+        match self.service.poll_ready(cx) {
+            Poll::Ready(ready) => ready.map_err(Failed::Service)?,
+            Poll::Pending => {
+                self.wait = Wait::SlowService;
+                if let Some(latest) = self.latest {
+                    ready!(self.poll_sleep(latest, now(), cx));
+                    return Poll::Ready(Err(Failed::NotSent(NotSent::Late)));
+                }
+                return Poll::Pending;
+            }
+        }
+        let now = now();
+        if self.wait == Wait::SlowService {
+            let mut arrival = Arrival::new(&self.destination, now);
+            arrival.latest = self.latest;
+            let renewed = self.pass.renew(&arrival);
+            renewed.map_err(|refused| Failed::NotSent(NotSent::Refused(refused)))?;
+        }
+        self.pass.sending(now);
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// The reason for which a call that waited is not sent.
+enum Failed<E> {
+    NotSent(NotSent),
+    /// The inner service failed to become ready.
+    Service(E),
+}
+
+impl<S, Req, G, K, M> ResponseFuture<S, Req, G, K, M>
+where
+    S: Service<Req>,
+    G: Guard,
+{
+    fn of(state: State<S, Req, G, K, S::Future>) -> Self {
+        Self { state, mode: PhantomData }
+    }
+
+    /// Creates the future of a call that is not sent.
+    #[cold]
+    pub(super) fn not_sent(reason: NotSent) -> Self {
+        Self::of(State::NotSent { reason })
+    }
+
+    /// Creates the future of a call that waits.
+    #[cold]
+    pub(super) fn waiting(waiting: Waiting<S, Req, G, K>) -> Self {
+        Self::of(State::Waiting { waiting: Some(Box::new(waiting)) })
+    }
+
+    /// Creates the future of a call that was admitted at once.
+    #[inline]
+    pub(super) fn sent(pass: Pass<G, K>, attempt: S::Future) -> Self {
+        Self::of(State::Sent { pass: Some(pass), attempt })
+    }
+}
+
+impl<S, Req, G, K, M> Future for ResponseFuture<S, Req, G, K, M>
+where
+    S: Service<Req>,
+    G: Guard,
+    K: GuardOutcome<S::Response, S::Error, M>,
+    M: ErrorMode<S::Error>,
+{
+    type Output = Result<K::Guarded<G>, M::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            match this.state.as_mut().project() {
+                StateProjection::NotSent { reason } => {
+                    let reason = *reason;
+                    this.state.set(State::Over);
+                    return Poll::Ready(K::not_sent(reason));
+                }
+                StateProjection::Waiting { waiting: place } => {
+                    let Some(waiting) = place else { return Poll::Pending };
+                    let ready = ready!(waiting.poll_ready(cx));
+                    let Some(waiting) = place.take() else { return Poll::Pending };
+                    let Waiting { pass, destination, mut service, request, .. } = *waiting;
+                    match (ready, request) {
+                        (Ok(()), Some(request)) => {
+                            let attempt = service.call(request);
+                            this.state.set(State::Sent { pass: Some(pass), attempt });
+                        }
+                        (Err(Failed::Service(error)), _) => {
+                            return Poll::Ready(Err(M::own(error)));
+                        }
+                        (Err(Failed::NotSent(reason)), _) => {
+                            if let NotSent::Refused(refused) = &reason {
+                                pass.shared.notify(&destination, &Event::Refused { refused });
+                            }
+                            return Poll::Ready(K::not_sent(reason));
+                        }
+                        (Ok(()), None) => return Poll::Pending,
+                    }
+                }
+                StateProjection::Sent { pass, attempt } => {
+                    if let Some(pass) = pass {
+                        pass.polled();
+                    }
+                    let result = ready!(attempt.poll(cx)).map_err(M::own);
+                    let pass = pass.take();
+                    this.state.set(State::Over);
+                    return Poll::Ready(end::<K, _, _, M, G>(pass, result));
+                }
+                StateProjection::Over => return Poll::Pending,
+            }
+        }
+    }
+}
+
+/// Ends the pass of an attempt with its outcome, or ties it to the body of the response.
+fn end<K, R, E, M, G>(
+    pass: Option<Pass<G, K>>,
+    result: Result<R, M::Error>,
+) -> Result<K::Guarded<G>, M::Error>
+where
+    K: GuardOutcome<R, E, M>,
+    M: ErrorMode<E>,
+    G: Guard,
+{
+    let Some(pass) = pass else { return result.map(|response| K::guarded(response, false, None)) };
+    let protocol = &pass.shared.protocol;
+    let outcome = result.as_ref().map_err(M::view);
+    if protocol.is_refused(outcome) {
+        pass.unsent();
+        return result.map(|response| K::guarded(response, false, None));
+    }
+    let (classification, judged) = protocol.health(outcome, pass.options.as_ref());
+    let succeeded = classification.verdict == Verdict::Success;
+    let open = result.as_ref().is_ok_and(|response| protocol.is_open(response, succeeded));
+    let pass = match open && succeeded {
+        true => Some(pass),
+        false => pass.judged(judged),
+    };
+    match (result, pass) {
+        (Ok(response), pass) => Ok(K::guarded(response, open, pass)),
+        (Err(error), pass) => {
+            if let Some(pass) = pass {
+                pass.over(BodyEnd::Broken);
+            }
+            Err(error)
+        }
+    }
+}
+
+impl<S, Req, G, K, M> fmt::Debug for ResponseFuture<S, Req, G, K, M>
+where
+    S: Service<Req>,
+    G: Guard,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::NotSent { .. } => "not sent",
+            State::Waiting { .. } => "waiting",
+            State::Sent { .. } => "sent",
+            State::Over => "over",
+        };
+        f.debug_struct("ResponseFuture").field("state", &state).finish_non_exhaustive()
+    }
+}

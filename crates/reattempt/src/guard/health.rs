@@ -1,0 +1,60 @@
+//! The meaning of an outcome for the server's health, from its classification.
+
+use std::error::Error;
+
+use http::StatusCode;
+use reattempt_core::guard::Health;
+use reattempt_core::{Classification, Failure, FailureKind, ServerHint, Verdict};
+
+/// The statuses of a server that does not take the work, or does not finish it in time.
+pub(super) const UNAVAILABLE: &[u16] = &[408, 503, 504];
+
+/// The end of an attempt as a guard judges it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Judged {
+    pub(crate) health: Health,
+    pub(crate) hint: ServerHint,
+}
+
+/// Returns the health that an outcome stands for. `permanent` decides about a response that no retry would better, because it
+/// may be the server's failure as well as the caller's. `unavailable` has the codes of a server that does not take the
+/// work, or does not finish it in time.
+#[inline]
+pub(crate) fn of_classification(
+    classification: &Classification,
+    unavailable: &[u16],
+    permanent: Result<impl FnOnce() -> Health, &(dyn Error + 'static)>,
+) -> Judged {
+    let health = match (&classification.verdict, permanent) {
+        (_, Err(error)) if reattempt_http::is_callers_own(error) => Health::Ignored,
+        (Verdict::Success, _) => Health::Served,
+        (Verdict::Transient(failure) | Verdict::Unprocessed(failure), _) => {
+            of_failure(failure, unavailable)
+        }
+        (_, Ok(permanent)) => permanent(),
+        // A refused certificate, or an error of an unknown type.
+        (_, Err(_)) => Health::Failed,
+    };
+    Judged { health, hint: classification.hint }
+}
+
+fn of_failure(failure: &Failure, unavailable: &[u16]) -> Health {
+    match failure.kind() {
+        FailureKind::Throttled => Health::Overloaded,
+        FailureKind::Timeout => Health::Unavailable,
+        FailureKind::Server if failure.code().is_some_and(|code| unavailable.contains(&code)) => {
+            Health::Unavailable
+        }
+        _ => Health::Failed,
+    }
+}
+
+/// Returns the health of a response that no retry would better.
+pub(super) fn of_status(status: StatusCode) -> Health {
+    match status {
+        StatusCode::TOO_MANY_REQUESTS => Health::Overloaded,
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => Health::Unavailable,
+        status if status.is_server_error() => Health::Failed,
+        _ => Health::Served,
+    }
+}

@@ -1,0 +1,151 @@
+//! The layer.
+
+use std::error::Error;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use reattempt_core::Verdict;
+use reattempt_core::guard::Guard;
+use tower_layer::Layer;
+
+use super::protocol::GuardProtocol;
+use super::service::Guarded;
+use super::shared::Shared;
+use crate::call::observe::{Event, Observer};
+use crate::error_mode::BoxedError;
+use crate::protocol::{CloneRequest, Http};
+
+/// A layer that asks a guard about every attempt.
+///
+/// Services that it makes share the guard, and so do the layer's clones. The layer's error is tower's `BoxError`, with a
+/// [`Refused`](super::Refused) in its chain, so a retry layer around it needs
+/// [`boxed_errors`](crate::RetryPolicy::boxed_errors). A protocol that has an answer for a refusal answers instead.
+///
+/// ```
+/// use reattempt::guard::{CircuitBreaker, GuardLayer};
+/// use reattempt::{RetryLayer, RetryPolicy};
+/// use tower::ServiceBuilder;
+///
+/// let breaker = CircuitBreaker::rate();
+/// let builder = ServiceBuilder::new()
+///     .layer(RetryLayer::new(RetryPolicy::http().boxed_errors()))
+///     .layer(GuardLayer::http(breaker.clone()));
+/// ```
+pub struct GuardLayer<G, K = Http, M = <K as GuardProtocol>::Errors>
+where
+    K: GuardProtocol,
+{
+    shared: Shared<G, K>,
+    mode: PhantomData<fn() -> M>,
+}
+
+impl<G: Guard> GuardLayer<G> {
+    /// Guards HTTP requests with every default of [`Http`].
+    pub fn http(guard: G) -> Self {
+        Self::with(Http::new(), guard)
+    }
+}
+
+impl<G: Guard, K: GuardProtocol> GuardLayer<G, K> {
+    /// Guards calls over a protocol with settings of its own: its classification, and the key of a destination. Several
+    /// layers may share the protocol value.
+    ///
+    /// ```
+    /// use http::StatusCode;
+    /// use reattempt::guard::{CircuitBreaker, GuardLayer};
+    /// use reattempt::{Http, Verdict};
+    ///
+    /// // This service answers 500 to what it cannot parse.
+    /// let http = Http::new().on_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Success);
+    /// let layer = GuardLayer::with(http, CircuitBreaker::rate());
+    /// ```
+    pub fn with(protocol: K, guard: G) -> Self {
+        Self::of(Shared::new(protocol, guard))
+    }
+}
+
+impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
+    /// Guards the calls of any service, judged by `judge`. All calls share one state, because such requests have no
+    /// destination.
+    ///
+    /// A permanent verdict on a response counts as served, and one on an error as a failure.
+    ///
+    /// ```
+    /// use std::error::Error;
+    /// use reattempt::Verdict;
+    /// use reattempt::guard::{CircuitBreaker, GuardLayer};
+    ///
+    /// let layer = GuardLayer::judged(
+    ///     |outcome: Result<&u32, &(dyn Error + 'static)>| match outcome {
+    ///         Ok(_) => Verdict::Success,
+    ///         Err(_) => Verdict::Permanent,
+    ///     },
+    ///     CircuitBreaker::rate(),
+    /// );
+    /// ```
+    pub fn judged<Response>(judge: C, guard: G) -> Self
+    where
+        C: Fn(Result<&Response, &(dyn Error + 'static)>) -> Verdict,
+    {
+        Self::with(CloneRequest::new(judge), guard)
+    }
+}
+
+/// Settings of every protocol.
+impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
+    fn of(shared: Shared<G, K>) -> Self {
+        Self { shared, mode: PhantomData }
+    }
+
+    /// Notifies an observer of attempts that wait or are refused.
+    ///
+    /// ```
+    /// use reattempt::guard::{CircuitBreaker, GuardLayer};
+    ///
+    /// let layer = GuardLayer::http(CircuitBreaker::rate()).observe(|destination, event| {
+    ///     eprintln!("{destination}: {event}");
+    /// });
+    /// ```
+    pub fn observe<O>(mut self, observer: O) -> Self
+    where
+        O: Fn(&str, &Event<'_>) + Send + Sync + 'static,
+    {
+        self.shared.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Notifies an [`Observer`] of attempts that wait or are refused.
+    pub fn observe_with(mut self, observer: impl Observer + 'static) -> Self {
+        self.shared.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Makes the error tower's `BoxError`: for a protocol that answers, over a service whose error is one already.
+    pub fn boxed_errors(self) -> GuardLayer<G, K, BoxedError> {
+        GuardLayer::of(self.shared)
+    }
+}
+
+impl<S, G, K: GuardProtocol + Clone, M> Layer<S> for GuardLayer<G, K, M> {
+    type Service = Guarded<S, G, K, M>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Guarded::new(Arc::new(self.shared.clone()), inner)
+    }
+}
+
+impl<G, K: GuardProtocol + Clone, M> Clone for GuardLayer<G, K, M> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone(), mode: PhantomData }
+    }
+}
+
+impl<G: fmt::Debug, K: GuardProtocol + fmt::Debug, M> fmt::Debug for GuardLayer<G, K, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuardLayer")
+            .field("guard", &self.shared.guard)
+            .field("protocol", &self.shared.protocol)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,142 @@
+//! A pass: the ticket of one attempt, which ends exactly once, however the attempt ends.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use reattempt_core::ServerHint;
+use reattempt_core::guard::{Arrival, BodyEnd, End, Guard, Health, Refused, Resume};
+
+use super::health::Judged;
+use super::shared::{Shared, now};
+use crate::call::options::CallOptions;
+
+/// The ticket of one attempt with what its end needs.
+///
+/// Dropped, also while unwinding, it ends the ticket by the phase that the attempt has reached.
+pub struct Pass<G: Guard, K> {
+    pub(super) shared: Arc<Shared<G, K>>,
+    /// Absent once the ticket has ended or the guard has taken it back.
+    ticket: Option<G::Ticket>,
+    phase: Phase,
+    sent: Duration,
+    latest: Option<Duration>,
+    pub(super) options: Option<CallOptions>,
+}
+
+/// The phase of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Nothing has been sent.
+    Unsent,
+    /// The inner future was polled, and the outcome is not known.
+    Sent,
+    /// The outcome is known, and the guard holds its place until the body ends.
+    Held,
+}
+
+impl<G: Guard, K> Pass<G, K> {
+    pub(super) fn new(
+        shared: Arc<Shared<G, K>>,
+        ticket: G::Ticket,
+        arrival: &Arrival<'_>,
+        options: Option<CallOptions>,
+    ) -> Self {
+        let (sent, latest) = (arrival.now, arrival.latest);
+        Self { shared, ticket: Some(ticket), phase: Phase::Unsent, sent, latest, options }
+    }
+
+    /// Asks the guard again for an attempt that waits.
+    pub(super) fn resume(&mut self, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        let Some(ticket) = &mut self.ticket else { return Resume::Admitted };
+        let resumed = self.shared.guard.resume(ticket, arrival, waker);
+        if let Resume::Refused(_) = resumed {
+            self.ticket = None;
+        }
+        resumed
+    }
+
+    /// Lets the guards decide again, because the attempt has waited for something else since.
+    pub(super) fn renew(&mut self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        let Some(ticket) = self.ticket.take() else { return Ok(()) };
+        self.ticket = Some(self.shared.guard.renew(ticket, arrival)?);
+        Ok(())
+    }
+
+    /// Records when the attempt is sent.
+    pub(super) fn sending(&mut self, now: Duration) {
+        self.sent = now;
+    }
+
+    /// Records that the inner future is polled: from now on the attempt may have reached the server.
+    pub(super) fn polled(&mut self) {
+        self.phase = Phase::Sent;
+    }
+
+    /// Ends the ticket of an attempt that a layer further in refused.
+    pub(super) fn unsent(mut self) {
+        self.phase = Phase::Unsent;
+    }
+
+    /// Ends the ticket with an outcome. Returns the pass if the guard holds its place until the body ends.
+    pub(super) fn judged(mut self, judged: Judged) -> Option<Self> {
+        let now = now();
+        self.end_judged(judged, now);
+        self.phase = Phase::Held;
+        self.ticket.is_some().then_some(self)
+    }
+
+    /// Returns `true` if the outcome is still to be read from the body.
+    pub(super) fn is_open(&self) -> bool {
+        self.phase == Phase::Sent
+    }
+
+    /// Ends the place of an attempt whose body has ended.
+    pub(super) fn over(mut self, end: BodyEnd) {
+        self.end(&End::Over(end), now());
+    }
+
+    fn end_judged(&mut self, Judged { health, hint }: Judged, now: Duration) {
+        let after = now.saturating_sub(self.sent);
+        self.end(&End::Judged { health, hint, after }, now);
+    }
+
+    /// Passes an end to the guard, and keeps the ticket that it returns.
+    fn end(&mut self, end: &End, now: Duration) {
+        if let Some(ticket) = self.ticket.take() {
+            self.ticket = self.shared.guard.end(ticket, end, now);
+        }
+    }
+}
+
+impl<G: Guard, K> Drop for Pass<G, K> {
+    fn drop(&mut self) {
+        if self.ticket.is_none() {
+            return;
+        }
+        let now = now();
+        match self.phase {
+            Phase::Unsent => self.end(&End::Unsent, now),
+            Phase::Sent if self.latest.is_some_and(|latest| latest <= now) => {
+                self.end_judged(
+                    Judged { health: Health::Unavailable, hint: ServerHint::None },
+                    now,
+                );
+            }
+            Phase::Sent => {
+                let after = now.saturating_sub(self.sent);
+                self.end(&End::Abandoned { after }, now);
+            }
+            Phase::Held => {}
+        }
+        // What is still held is held for a body that nobody reads any more.
+        self.end(&End::Over(BodyEnd::Dropped), now);
+    }
+}
+
+impl<G: Guard, K> fmt::Debug for Pass<G, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pass").field("phase", &self.phase).finish_non_exhaustive()
+    }
+}

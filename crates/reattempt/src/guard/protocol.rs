@@ -1,0 +1,204 @@
+//! The part of a protocol that guards need: the facts of a request, the health of an outcome, and responses that can hold a
+//! pass to their ends.
+
+use std::borrow::Cow;
+use std::error::Error;
+
+use http::{Request, Response};
+use http_body::Body;
+use reattempt_core::guard::{BodyEnd, Guard, Health, Refused};
+use reattempt_core::{Classification, Verdict};
+use tower::BoxError;
+
+use super::body::GuardedBody;
+use super::health::{self, Judged, UNAVAILABLE, of_classification};
+use super::pass::Pass;
+use crate::call::options::CallOptions;
+use crate::call::timed_out::{TimeLimit, TimedOut};
+use crate::call::wishes::Impatient;
+use crate::error_mode::{BoxedError, ErrorMode};
+use crate::pace::Paced;
+use crate::protocol::{ClassifyOutcome, CloneRequest, Http, Protocol, SavedClone, host};
+
+/// A protocol whose requests of type `Request` can be guarded. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "this `GuardLayer` cannot guard a request of type `{Request}`",
+    note = "`GuardLayer::http(…)` guards `http::Request<B>`, and `reqwest::Request` with the feature `reqwest`; `GuardLayer::judged(…)` guards any request"
+)]
+pub trait Guardable<Request>: Paced<Request> {
+    /// Returns what guards need of a request, besides its deadline.
+    #[doc(hidden)]
+    fn facts<'a>(&self, request: &'a Request) -> Facts<'a>;
+}
+
+/// A protocol that guards can be asked about. Sealed.
+pub trait GuardProtocol: Protocol {
+    /// The error mode of a guarded client: an [`ErrorMode`] with room for a refusal.
+    type Errors;
+}
+
+impl GuardProtocol for Http {
+    type Errors = BoxedError;
+}
+
+impl<C: Send + Sync + 'static> GuardProtocol for CloneRequest<C> {
+    type Errors = BoxedError;
+}
+
+/// The facts of a request that guards need.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    pub(crate) destination: Cow<'a, str>,
+    pub(crate) options: Option<CallOptions>,
+    pub(crate) patient: bool,
+}
+
+impl Http {
+    /// Returns the facts of a request of the `http` crate.
+    pub(crate) fn facts_of<'a, B>(&self, request: &'a Request<B>) -> Facts<'a> {
+        let extensions = request.extensions();
+        let own = extensions.get::<CallOptions>().cloned();
+        Facts {
+            destination: self.destination_of(request.uri(), || host(request.headers())),
+            options: match (own, self.options_by_rule(request)) {
+                (Some(own), Some(rule)) => Some(own.or(&rule)),
+                (own, rule) => own.or(rule),
+            },
+            patient: extensions.get::<Impatient>().is_none(),
+        }
+    }
+}
+
+impl<B> Guardable<Request<B>> for Http {
+    fn facts<'a>(&self, request: &'a Request<B>) -> Facts<'a> {
+        self.facts_of(request)
+    }
+}
+
+impl<Request, C: Send + Sync + 'static> Guardable<Request> for CloneRequest<C> {
+    fn facts<'a>(&self, _: &'a Request) -> Facts<'a> {
+        Facts { destination: "".into(), options: None, patient: true }
+    }
+}
+
+/// The reason for which an attempt was not sent.
+#[derive(Debug, Clone, Copy)]
+pub enum NotSent {
+    /// A guard refused it.
+    Refused(Refused),
+    /// The deadline has passed.
+    Late,
+}
+
+/// A protocol whose guards can follow responses of type `Response` to their ends. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "this `GuardLayer` cannot guard a service whose response is `{Response}` and whose error is `{E}`",
+    note = "the response must be an `http::Response<B>` where `B: http_body::Body`, or reqwest's with the feature `reqwest`; the error must be `Into<BoxError>`",
+    note = "where the protocol answers and the service's error is a `BoxError`, call `.boxed_errors()` on the layer"
+)]
+pub trait GuardOutcome<Response, E, M>: ClassifyOutcome<Response>
+where
+    M: ErrorMode<E>,
+{
+    /// The response of a guarded call.
+    type Guarded<G: Guard>;
+
+    /// Returns the health of an outcome, with its classification.
+    #[doc(hidden)]
+    fn health(
+        &self,
+        outcome: Result<&Response, &(dyn Error + 'static)>,
+        options: Option<&CallOptions>,
+    ) -> (Classification, Judged);
+
+    /// Returns the outcome of an attempt that was not sent.
+    #[doc(hidden)]
+    fn not_sent<G: Guard>(reason: NotSent) -> Result<Self::Guarded<G>, M::Error>;
+
+    /// Returns the response with the pass that is to end with its body.
+    #[doc(hidden)]
+    fn guarded<G: Guard>(
+        response: Response,
+        open: bool,
+        pass: Option<Pass<G, Self>>,
+    ) -> Self::Guarded<G>
+    where
+        Self: Sized;
+}
+
+/// Returns the boxed error of an attempt that was not sent.
+pub(crate) fn boxed(reason: NotSent) -> BoxError {
+    match reason {
+        NotSent::Refused(refused) => Box::new(refused),
+        NotSent::Late => Box::new(TimedOut {
+            limit: TimeLimit::Deadline,
+            after: std::time::Duration::ZERO,
+            refused: None,
+            source: None,
+        }),
+    }
+}
+
+impl<B, E> GuardOutcome<Response<B>, E, BoxedError> for Http
+where
+    B: Body,
+    E: Into<BoxError>,
+{
+    type Guarded<G: Guard> = Response<GuardedBody<B, G>>;
+
+    #[inline]
+    fn health(
+        &self,
+        outcome: Result<&Response<B>, &(dyn Error + 'static)>,
+        options: Option<&CallOptions>,
+    ) -> (Classification, Judged) {
+        let classification = self.judge(outcome, options, None::<&SavedClone<()>>);
+        let permanent = outcome.map(|response| || health::of_status(response.status()));
+        let judged = of_classification(&classification, UNAVAILABLE, permanent);
+        (classification, judged)
+    }
+
+    fn not_sent<G: Guard>(reason: NotSent) -> Result<Self::Guarded<G>, BoxError> {
+        Err(boxed(reason))
+    }
+
+    #[inline]
+    fn guarded<G: Guard>(
+        response: Response<B>,
+        _: bool,
+        pass: Option<Pass<G, Self>>,
+    ) -> Self::Guarded<G> {
+        response.map(|body| GuardedBody::new(body, pass))
+    }
+}
+
+impl<R, C, E> GuardOutcome<R, E, BoxedError> for CloneRequest<C>
+where
+    C: Fn(Result<&R, &(dyn Error + 'static)>) -> Verdict + Send + Sync + 'static,
+    E: Into<BoxError>,
+{
+    type Guarded<G: Guard> = R;
+
+    fn health(
+        &self,
+        outcome: Result<&R, &(dyn Error + 'static)>,
+        options: Option<&CallOptions>,
+    ) -> (Classification, Judged) {
+        let classification = self.judge(outcome, options, None::<&SavedClone<()>>);
+        let judged =
+            of_classification(&classification, UNAVAILABLE, outcome.map(|_| || Health::Served));
+        (classification, judged)
+    }
+
+    fn not_sent<G: Guard>(reason: NotSent) -> Result<R, BoxError> {
+        Err(boxed(reason))
+    }
+
+    /// A response of any type has no body that could be followed.
+    fn guarded<G: Guard>(response: R, _: bool, pass: Option<Pass<G, Self>>) -> R {
+        if let Some(pass) = pass {
+            pass.over(BodyEnd::Complete);
+        }
+        response
+    }
+}

@@ -1,0 +1,63 @@
+//! Guards around `reqwest::Client`.
+
+use std::error::Error;
+
+use http::response::Builder;
+use reattempt_core::Classification;
+use reattempt_core::guard::Guard;
+use reqwest::{Body, Request, Response, ResponseBuilderExt};
+use tower::BoxError;
+
+use super::body::GuardedBody;
+use super::health::{self, Judged, UNAVAILABLE, of_classification};
+use super::pass::Pass;
+use super::protocol::{Facts, GuardOutcome, Guardable, NotSent, boxed};
+use crate::call::options::CallOptions;
+use crate::error_mode::BoxedError;
+use crate::protocol::{ClassifyOutcome, Http, Replay, SavedClone};
+
+/// A request of reqwest has no public extensions: it may always wait.
+impl Guardable<Request> for Http {
+    fn facts<'a>(&self, request: &'a Request) -> Facts<'a> {
+        Facts {
+            destination: self.target(request),
+            options: self.options_by_rule(request),
+            patient: true,
+        }
+    }
+}
+
+impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
+    type Guarded<G: Guard> = Response;
+
+    fn health(
+        &self,
+        outcome: Result<&Response, &(dyn Error + 'static)>,
+        options: Option<&CallOptions>,
+    ) -> (Classification, Judged) {
+        let classification = self.judge(outcome, options, None::<&SavedClone<()>>);
+        let permanent = outcome.map(|response| || health::of_status(response.status()));
+        let judged = of_classification(&classification, UNAVAILABLE, permanent);
+        (classification, judged)
+    }
+
+    fn not_sent<G: Guard>(reason: NotSent) -> Result<Response, BoxError> {
+        Err(boxed(reason))
+    }
+
+    /// The response is made anew, with its URL, only if a guard holds its place.
+    fn guarded<G: Guard>(
+        response: Response,
+        _: bool,
+        pass: Option<Pass<G, Self>>,
+    ) -> Self::Guarded<G> {
+        let Some(pass) = pass else { return response };
+        let url = response.url().clone();
+        let (mut head, body) = http::Response::<Body>::from(response).into_parts();
+        if let Ok(with_url) = Builder::new().url(url).body(()) {
+            head.extensions.extend(with_url.into_parts().0.extensions);
+        }
+        let body = Body::wrap(GuardedBody::new(body, Some(pass)));
+        http::Response::from_parts(head, body).into()
+    }
+}

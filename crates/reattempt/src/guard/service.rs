@@ -1,0 +1,140 @@
+//! The service.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use reattempt_core::guard::{Admit, Arrival, Guard};
+use tower_service::Service;
+
+use super::future::{ResponseFuture, Waiting};
+use super::pass::Pass;
+use super::protocol::{GuardOutcome, Guardable, NotSent};
+use super::shared::{Shared, now};
+use crate::call::clock;
+use crate::call::observe::Event;
+use crate::error_mode::{BoxedError, ErrorMode};
+use crate::protocol::Http;
+use crate::send::send;
+
+/// A client whose attempts a guard admits or refuses, made by [`GuardLayer`](super::GuardLayer).
+///
+/// Clones share the guard. A clone costs a clone of the inner service; so does a call that waits or is refused, because the
+/// instance that was readied for it is released.
+///
+/// A wait needs a tokio runtime with its time driver on. Without a runtime no call waits.
+pub struct Guarded<S, G, K = Http, M = BoxedError> {
+    inner: S,
+    shared: Arc<Shared<G, K>>,
+    mode: PhantomData<fn() -> M>,
+}
+
+impl<S, G, K, M> Guarded<S, G, K, M> {
+    pub(super) fn new(shared: Arc<Shared<G, K>>, inner: S) -> Self {
+        Self { inner, shared, mode: PhantomData }
+    }
+
+    /// Returns the guard, to read its state.
+    pub fn guard(&self) -> &G {
+        &self.shared.guard
+    }
+
+    /// Returns the inner service.
+    pub fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// Returns the inner service.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+
+    /// Sends one request, by a clone of this handle; see [`Retry::send`](crate::Retry::send).
+    ///
+    /// # Errors
+    /// The error of the call, or of an inner service that does not become ready.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the call and gives its place back.
+    pub fn send<Req>(
+        &self,
+        request: Req,
+    ) -> impl Future<Output = Result<K::Guarded<G>, M::Error>> + use<S, Req, G, K, M>
+    where
+        S: Service<Req> + Clone,
+        G: Guard,
+        K: Guardable<Req> + GuardOutcome<S::Response, S::Error, M>,
+        M: ErrorMode<S::Error>,
+    {
+        send(self.clone(), request)
+    }
+}
+
+impl<S, Req, G, K, M> Service<Req> for Guarded<S, G, K, M>
+where
+    S: Service<Req> + Clone,
+    G: Guard,
+    K: Guardable<Req> + GuardOutcome<S::Response, S::Error, M>,
+    M: ErrorMode<S::Error>,
+{
+    type Response = K::Guarded<G>;
+    type Error = M::Error;
+    type Future = ResponseFuture<S, Req, G, K, M>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), M::Error>> {
+        self.inner.poll_ready(cx).map_err(M::own)
+    }
+
+    /// Asks the guard. If it admits, the readied instance sends the request at once.
+    fn call(&mut self, request: Req) -> Self::Future {
+        let shared = &self.shared;
+        let deadline = shared.protocol.deadline(&request);
+        let facts = shared.protocol.facts(&request);
+        let mut arrival = Arrival::new(&facts.destination, now());
+        arrival.latest = deadline.map(|deadline| clock::since_epoch(deadline.instant()));
+        arrival.patient = facts.patient;
+        if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
+            self.inner = self.inner.clone();
+            return ResponseFuture::not_sent(NotSent::Late);
+        }
+        match shared.admit(&arrival) {
+            Admit::Admitted(ticket) => {
+                let pass = Pass::new(Arc::clone(shared), ticket, &arrival, facts.options);
+                let attempt = self.inner.call(request);
+                ResponseFuture::sent(pass, attempt)
+            }
+            Admit::Waiting(ticket) => {
+                let pass = Pass::new(Arc::clone(shared), ticket, &arrival, facts.options);
+                shared.notify(&facts.destination, &Event::Waiting);
+                let (destination, latest) = (arrival.destination.into(), arrival.latest);
+                // The readied instance is released: others need not wait for this call as well.
+                self.inner = self.inner.clone();
+                let service = self.inner.clone();
+                let waiting = Waiting::new(pass, destination, latest, service, request);
+                ResponseFuture::waiting(waiting)
+            }
+            Admit::Refused(refused) => {
+                shared.notify(&facts.destination, &Event::Refused { refused: &refused });
+                self.inner = self.inner.clone();
+                ResponseFuture::not_sent(NotSent::Refused(refused))
+            }
+        }
+    }
+}
+
+impl<S: Clone, G, K, M> Clone for Guarded<S, G, K, M> {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.shared), self.inner.clone())
+    }
+}
+
+impl<S: fmt::Debug, G: fmt::Debug, K: fmt::Debug, M> fmt::Debug for Guarded<S, G, K, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guarded")
+            .field("inner", &self.inner)
+            .field("guard", &self.shared.guard)
+            .field("protocol", &self.shared.protocol)
+            .finish_non_exhaustive()
+    }
+}

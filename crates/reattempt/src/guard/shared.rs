@@ -1,0 +1,69 @@
+//! The part of a guarded client that its clones share, and its clock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused};
+
+use crate::call::clock;
+use crate::call::observe::{Event, Observer};
+
+/// Returns the present moment on the clock of [`GuardLayer`], for the methods of guards that take one.
+///
+/// ```
+/// use reattempt::guard::{self, BreakerState, CircuitBreaker};
+///
+/// let breaker = CircuitBreaker::rate();
+/// assert_eq!(breaker.state("one.example", guard::now()), BreakerState::Closed);
+/// ```
+pub fn now() -> Duration {
+    clock::since_epoch(tokio::time::Instant::now())
+}
+
+/// The part of a guarded client that its clones and the calls under way share.
+pub(super) struct Shared<G, K> {
+    pub(super) guard: Arc<G>,
+    pub(super) protocol: K,
+    pub(super) observer: Option<Arc<dyn Observer>>,
+}
+
+impl<G, K> Shared<G, K> {
+    pub(super) fn new(protocol: K, guard: G) -> Self {
+        Self { guard: Arc::new(guard), protocol, observer: None }
+    }
+
+    pub(super) fn notify(&self, destination: &str, event: &Event<'_>) {
+        if let Some(observer) = &self.observer {
+            observer.on_event(destination, event);
+        }
+    }
+}
+
+impl<G: Guard, K> Shared<G, K> {
+    /// Asks the guard about an attempt. Where nothing can wait, nothing is queued.
+    pub(super) fn admit(&self, arrival: &Arrival<'_>) -> Admit<G::Ticket> {
+        match self.guard.admit(arrival) {
+            Admit::Waiting(ticket) if !arrival.patient || !clock::has_timer() => {
+                drop(self.guard.end(ticket, &End::Unsent, arrival.now));
+                match self.guard.admit(&arrival.impatient()) {
+                    Admit::Waiting(ticket) => {
+                        drop(self.guard.end(ticket, &End::Unsent, arrival.now));
+                        Admit::Refused(Refused::new(GuardKind::Custom, Reason::Full))
+                    }
+                    decided => decided,
+                }
+            }
+            decided => decided,
+        }
+    }
+}
+
+impl<G, K: Clone> Clone for Shared<G, K> {
+    fn clone(&self) -> Self {
+        Self {
+            guard: Arc::clone(&self.guard),
+            protocol: self.protocol.clone(),
+            observer: self.observer.clone(),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Guards around gRPC clients: calls are judged at their trailers, and a refusal is an answer.
+
+use http::Request;
+use http_body_util::BodyExt;
+use reattempt::guard::{CircuitBreaker, GuardKind, GuardLayer, Reason, Refused};
+use reattempt_grpc::Code;
+use tonic::body::Body;
+use tower::Layer;
+
+use super::support::Recorder;
+use crate::grpc::support::{Answer, Server, Step, ends_with, lost, streaming, trailers_only};
+
+fn request() -> Request<Body> {
+    Request::post("http://one.example/service/method").body(Body::empty()).unwrap()
+}
+
+// G-24
+#[tokio::test(start_paused = true)]
+async fn health_of_codes() {
+    for number in 0..=16 {
+        let code = Code::from_number(number);
+        let health = match code {
+            Code::ResourceExhausted => "Overloaded",
+            Code::Unknown | Code::Internal | Code::DataLoss => "Failed",
+            Code::Unavailable | Code::DeadlineExceeded => "Unavailable",
+            Code::Cancelled => "Ignored",
+            _ => "Served",
+        };
+        for answer in [trailers_only, ends_with] {
+            let recorder = Recorder::default();
+            let client =
+                GuardLayer::grpc(recorder.clone()).layer(Server::at_once(move |_| answer(code)));
+            let response = client.send(request()).await.unwrap();
+            let _ = response.into_body().collect().await.unwrap();
+            assert_eq!(recorder.log(), ["admitted", health], "{code:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_is_judged_at_its_trailers() {
+    let recorder = Recorder::holding();
+    let client =
+        GuardLayer::grpc(recorder.clone()).layer(Server::at_once(|_| ends_with(Code::Internal)));
+    let response = client.send(request()).await.unwrap();
+    assert_eq!(recorder.log(), ["admitted"]);
+    let mut body = Box::pin(response.into_body());
+    assert!(body.frame().await.unwrap().unwrap().is_data());
+    assert_eq!(recorder.log(), ["admitted"]);
+    assert!(body.frame().await.unwrap().unwrap().is_trailers());
+    assert_eq!(recorder.log(), ["admitted", "Failed", "Complete"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unread_body_is_neutral() {
+    let recorder = Recorder::default();
+    let client = GuardLayer::grpc(recorder.clone()).layer(Server::at_once(|_| ends_with(Code::Ok)));
+    drop(client.send(request()).await.unwrap());
+    assert_eq!(recorder.log(), ["admitted", "abandoned"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn body_without_a_status_has_failed() {
+    let answers: [fn() -> Answer; 2] = [
+        || streaming([Step::Data("message")]),
+        || {
+            streaming([Step::Fail(
+                std::io::Error::from(std::io::ErrorKind::ConnectionReset).into(),
+            )])
+        },
+    ];
+    for answer in answers {
+        let recorder = Recorder::default();
+        let client = GuardLayer::grpc(recorder.clone()).layer(Server::at_once(move |_| answer()));
+        let _ = client.send(request()).await.unwrap().into_body().collect().await;
+        assert_eq!(recorder.log(), ["admitted", "Failed"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_connection_has_failed() {
+    let recorder = Recorder::default();
+    let server =
+        Server::by(|_| (0, Err(lost(std::io::Error::from(std::io::ErrorKind::BrokenPipe)))));
+    let client = GuardLayer::grpc(recorder.clone()).layer(server);
+    assert!(client.send(request()).await.is_err());
+    assert_eq!(recorder.log(), ["admitted", "Failed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn open_breaker_answers_unavailable() {
+    let server = Server::at_once(|_| trailers_only(Code::Unavailable));
+    let client = GuardLayer::grpc(CircuitBreaker::rate()).layer(server.clone());
+    for _ in 0..5 {
+        drop(client.send(request()).await.unwrap());
+    }
+    let response = client.send(request()).await.unwrap();
+    assert_eq!(response.headers()["grpc-status"], "14");
+    assert_eq!(response.headers()["reattempt-refused"], "circuit-breaker");
+    let refused = response.extensions().get::<Refused>().unwrap();
+    assert_eq!((refused.guard(), refused.reason()), (GuardKind::CircuitBreaker, Reason::Open));
+    assert_eq!(server.count(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_limit_answers_resource_exhausted() {
+    for kind in [GuardKind::RateLimit, GuardKind::Bulkhead] {
+        let recorder = Recorder::default();
+        recorder.refuse(Refused::new(kind, Reason::Full));
+        let client = GuardLayer::grpc(recorder).layer(Server::at_once(|_| ends_with(Code::Ok)));
+        let response = client.send(request()).await.unwrap();
+        assert_eq!(response.headers()["grpc-status"], "8");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn passed_grpc_timeout_is_answered() {
+    let recorder = Recorder::default();
+    let client = GuardLayer::grpc(recorder.clone()).layer(Server::at_once(|_| ends_with(Code::Ok)));
+    let mut late = request();
+    late.headers_mut().insert("grpc-timeout", "0n".parse().unwrap());
+    let response = client.send(late).await.unwrap();
+    assert_eq!(response.headers()["grpc-status"], "4");
+    assert!(recorder.log().is_empty());
+}
+
+// G-23
+#[tokio::test(start_paused = true)]
+async fn refused_answer_is_unsent_outside() {
+    let (outer, inner) = (Recorder::default(), Recorder::default());
+    inner.refuse(Refused::new(GuardKind::RateLimit, Reason::RateExceeded));
+    let layers = tower::ServiceBuilder::new()
+        .layer(GuardLayer::grpc(outer.clone()))
+        .layer(GuardLayer::grpc(inner));
+    let client = layers.service(Server::at_once(|_| ends_with(Code::Ok)));
+    let response = client.send(request()).await.unwrap();
+    assert_eq!(response.headers()["grpc-status"], "8");
+    assert_eq!(outer.log(), ["admitted", "unsent"]);
+}

@@ -1,0 +1,10 @@
+//! Guards around clients: what is admitted, what a refusal is, and how tickets end.
+
+mod auto_traits;
+mod bodies;
+mod breaker;
+mod ending;
+#[cfg(feature = "tonic")]
+mod grpc;
+mod support;
+mod waiting;

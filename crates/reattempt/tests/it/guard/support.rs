@@ -1,0 +1,131 @@
+//! Helpers: a guard that acts as it is told and writes down what it is given.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
+use std::time::Duration;
+
+use http::Request;
+use reattempt::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused, Resume};
+use reattempt_replay::ReplayBody;
+
+use crate::calls::support::{Body, request};
+
+/// A guard with a log. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Recorder(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    log: Vec<String>,
+    holds: bool,
+    refuses: Option<Refused>,
+    queues: bool,
+    until: Option<Duration>,
+    waiting: VecDeque<Waker>,
+}
+
+impl Recorder {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    /// Holds tickets until bodies end.
+    pub(crate) fn holding() -> Self {
+        let this = Self::default();
+        this.lock().holds = true;
+        this
+    }
+
+    /// Queues every attempt until [`release`](Self::release).
+    pub(crate) fn queueing() -> Self {
+        let this = Self::default();
+        this.lock().queues = true;
+        this
+    }
+
+    /// Names a moment at which waiting attempts are to be polled.
+    pub(crate) fn until(&self, until: Duration) {
+        self.lock().until = Some(until);
+    }
+
+    pub(crate) fn refuse(&self, refused: Refused) {
+        self.lock().refuses = Some(refused);
+    }
+
+    /// Admits all that wait, and what comes later.
+    pub(crate) fn release(&self) {
+        let wakers = {
+            let mut state = self.lock();
+            state.queues = false;
+            std::mem::take(&mut state.waiting)
+        };
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    pub(crate) fn log(&self) -> Vec<String> {
+        self.lock().log.clone()
+    }
+}
+
+pub(crate) fn refused() -> Refused {
+    Refused::new(GuardKind::Custom, Reason::Full)
+}
+
+impl Guard for Recorder {
+    type Ticket = ();
+
+    fn admit(&self, arrival: &Arrival<'_>) -> Admit<()> {
+        let mut state = self.lock();
+        if let Some(refused) = state.refuses {
+            state.log.push("refused".into());
+            return Admit::Refused(refused);
+        }
+        if state.queues {
+            if !arrival.patient {
+                state.log.push("impatient".into());
+                return Admit::Refused(refused());
+            }
+            state.log.push("waiting".into());
+            return Admit::Waiting(());
+        }
+        state.log.push("admitted".into());
+        Admit::Admitted(())
+    }
+
+    fn end(&self, (): (), end: &End, _: Duration) -> Option<()> {
+        let mut state = self.lock();
+        state.log.push(match end {
+            End::Judged { health, .. } => format!("{health:?}"),
+            End::Abandoned { .. } => "abandoned".into(),
+            End::Unsent => "unsent".into(),
+            End::Over(body) => format!("{body:?}"),
+            other => format!("{other:?}"),
+        });
+        (state.holds && matches!(end, End::Judged { .. })).then_some(())
+    }
+
+    fn resume(&self, (): &mut (), _: &Arrival<'_>, waker: &Waker) -> Resume {
+        let mut state = self.lock();
+        if let Some(refused) = state.refuses {
+            return Resume::Refused(refused);
+        }
+        if state.queues {
+            let until = state.until;
+            state.waiting.push_back(waker.clone());
+            return Resume::Waiting { until };
+        }
+        Resume::Admitted
+    }
+
+    fn renew(&self, (): (), _: &Arrival<'_>) -> Result<(), Refused> {
+        let mut state = self.lock();
+        state.log.push("renewed".into());
+        state.refuses.map_or(Ok(()), Err)
+    }
+}
+
+/// A GET as a retry layer would send it.
+pub(crate) fn attempt(uri: &str) -> Request<ReplayBody<Body>> {
+    request("GET", uri, "").map(ReplayBody::passthrough)
+}

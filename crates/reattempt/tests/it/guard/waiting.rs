@@ -1,0 +1,170 @@
+//! Attempts that wait: for the guard, then for the inner service.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use http::{Request, Response};
+use http_body_util::Empty;
+use reattempt::Deadline;
+use reattempt::guard::{self, CircuitBreaker, GuardLayer, Reason, Refused};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tower::{Layer, Service, ServiceExt};
+
+use super::support::{Recorder, attempt, refused};
+use crate::calls::support::{Log, ONE, Server, With, ms};
+
+#[tokio::test(start_paused = true)]
+async fn queued_call_is_sent_when_it_is_admitted() {
+    let server = Server::statuses([200]);
+    let (recorder, log) = (Recorder::queueing(), Log::default());
+    let layer = GuardLayer::http(recorder.clone()).observe_with(log.clone());
+    let client = layer.layer(server.clone());
+    let call = tokio::spawn(client.send(attempt(ONE)));
+    tokio::time::sleep(ms(5_000)).await;
+    assert_eq!(server.count(), 0);
+    recorder.release();
+    assert_eq!(call.await.unwrap().unwrap().status(), 200);
+    assert_eq!(server.times(), [5_000]);
+    assert_eq!(recorder.log(), ["waiting", "Served"]);
+    assert_eq!(log.lines(), ["one.example: an attempt waits for a guard"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_call_reserves_no_readiness() {
+    let server = Server::statuses([200]);
+    let recorder = Recorder::queueing();
+    let client = GuardLayer::http(recorder.clone()).layer(server.clone());
+    let call = tokio::spawn(client.send(attempt(ONE)));
+    tokio::time::sleep(ms(1)).await;
+    assert_eq!(server.unused(), 1, "the readied instance was released");
+    recorder.release();
+    call.await.unwrap().unwrap();
+    assert_eq!(server.unused(), 1, "the one that sends was readied after the wait");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_waiter_is_unsent() {
+    let recorder = Recorder::queueing();
+    let server = Server::statuses([200]);
+    let client = GuardLayer::http(recorder.clone()).layer(server.clone());
+    let call = tokio::time::timeout(ms(100), client.send(attempt(ONE))).await;
+    assert!(call.is_err());
+    assert_eq!(recorder.log(), ["waiting", "unsent"]);
+    assert_eq!(server.count(), 0);
+}
+
+// G-26
+#[tokio::test(start_paused = true)]
+async fn queued_call_meets_a_breaker_opened_since() {
+    let (breaker, queue) = (CircuitBreaker::rate(), Recorder::queueing());
+    let server = Server::statuses([200]);
+    let client = GuardLayer::http((breaker.clone(), queue.clone())).layer(server.clone());
+    let call = tokio::spawn(client.send(attempt(ONE)));
+    tokio::time::sleep(ms(100)).await;
+    breaker.isolate("one.example", guard::now());
+    queue.release();
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!(error.downcast_ref::<Refused>().unwrap().reason(), Reason::Isolated);
+    assert_eq!((server.count(), queue.log().join(" ")), (0, "waiting unsent".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn deadline_ends_a_wait_without_an_end() {
+    for until in [None, Some(guard::now()), Some(guard::now() + ms(60_000))] {
+        let recorder = Recorder::queueing();
+        if let Some(until) = until {
+            recorder.until(until);
+        }
+        let client = GuardLayer::http(recorder.clone()).layer(Server::statuses([200]));
+        let began = Instant::now();
+        let request = attempt(ONE).with(Deadline::after(ms(300)));
+        let error = client.send(request).await.unwrap_err();
+        assert!(error.is::<reattempt::TimedOut>(), "{error}");
+        assert_eq!(began.elapsed(), ms(300));
+        assert_eq!(recorder.log(), ["waiting", "unsent"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn guard_refuses_at_the_end_of_a_wait() {
+    let recorder = Recorder::queueing();
+    recorder.until(guard::now() + ms(200));
+    let log = Log::default();
+    let layer = GuardLayer::http(recorder.clone()).observe_with(log.clone());
+    let call = tokio::spawn(layer.layer(Server::statuses([200])).send(attempt(ONE)));
+    tokio::time::sleep(ms(100)).await;
+    recorder.refuse(refused());
+    let error = call.await.unwrap().unwrap_err();
+    assert!(error.is::<Refused>());
+    // The guard took its ticket back when it refused.
+    assert_eq!(recorder.log(), ["waiting"]);
+    assert_eq!(log.lines()[1], "one.example: not sent: the guard is full");
+}
+
+/// A service that is ready while its semaphore has a permit.
+#[derive(Clone)]
+struct Slow {
+    places: Arc<Semaphore>,
+    sent: Arc<AtomicBool>,
+}
+
+impl Service<Request<Empty<bytes::Bytes>>> for Slow {
+    type Response = Response<Empty<bytes::Bytes>>;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        let mut acquire = Box::pin(Arc::clone(&self.places).acquire_owned());
+        if acquire.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        let (places, waker) = (Arc::clone(&self.places), cx.waker().clone());
+        tokio::spawn(async move {
+            drop(places.acquire().await);
+            waker.wake();
+        });
+        Poll::Pending
+    }
+
+    fn call(&mut self, _: Request<Empty<bytes::Bytes>>) -> Self::Future {
+        self.sent.store(true, Ordering::SeqCst);
+        std::future::ready(Ok(Response::new(Empty::new())))
+    }
+}
+
+// G-26
+#[tokio::test(start_paused = true)]
+async fn guards_decide_again_after_slow_ready() {
+    let slow = Slow { places: Arc::new(Semaphore::new(1)), sent: Arc::default() };
+    let queue = Recorder::queueing();
+    let mut client = GuardLayer::http(queue.clone()).layer(slow.clone());
+    let request = Request::get(ONE).body(Empty::new()).unwrap();
+    let call = tokio::spawn(client.ready().await.unwrap().call(request));
+    let taken = slow.places.acquire().await.unwrap();
+    queue.release();
+    tokio::time::sleep(ms(100)).await;
+    queue.refuse(refused());
+    drop(taken);
+    let error = call.await.unwrap().unwrap_err();
+    assert!(error.is::<Refused>());
+    assert_eq!(queue.log(), ["waiting", "renewed"]);
+    assert!(!slow.sent.load(Ordering::SeqCst));
+}
+
+// trap 23
+#[test]
+fn without_a_runtime_no_call_waits() {
+    let recorder = Recorder::queueing();
+    let ready = tower::service_fn(async |_: Request<Empty<bytes::Bytes>>| {
+        Ok::<_, Infallible>(Response::new(Empty::<bytes::Bytes>::new()))
+    });
+    let mut client = GuardLayer::http(recorder.clone()).layer(ready);
+    let mut call = Box::pin(client.call(Request::get(ONE).body(Empty::new()).unwrap()));
+    let mut cx = Context::from_waker(Waker::noop());
+    let Poll::Ready(Err(error)) = call.as_mut().poll(&mut cx) else { panic!("it waits") };
+    assert!(error.is::<Refused>());
+    assert_eq!(recorder.log(), ["waiting", "unsent", "impatient"]);
+}
