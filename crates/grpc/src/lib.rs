@@ -25,7 +25,7 @@ pub use head::{
 pub use service_config::{
     CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, NoServiceConfig, RetryPolicy,
     ServiceConfig, ServiceConfigError, ServiceConfigErrors, ServiceConfigHandle,
-    ServiceConfigReader,
+    ServiceConfigReader, UnappliedSetting,
 };
 pub use throttle::{Throttle, Throttling};
 pub use timeout::parse_grpc_timeout;

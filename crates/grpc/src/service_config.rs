@@ -12,6 +12,7 @@ mod handle;
 mod json;
 mod method;
 mod reader;
+mod unapplied;
 
 use std::cmp::Ordering;
 use std::path::Path;
@@ -25,6 +26,7 @@ pub use code_set::CodeSet;
 pub use errors::{ServiceConfigError, ServiceConfigErrors};
 pub use handle::{NoServiceConfig, ServiceConfigHandle};
 pub use method::{HedgingPolicy, MethodConfig, MethodPolicy, RetryPolicy};
+pub use unapplied::UnappliedSetting;
 
 /// The policies of a service's methods, and the throttling that they share.
 ///
@@ -138,6 +140,28 @@ impl ServiceConfig {
         self.named(path)
             .or_else(|| self.named(&path[..=path.rfind('/')?]))
             .or(self.default.as_ref())
+    }
+
+    /// Returns the settings of the methods that are read, but applied by none of the layers.
+    ///
+    /// They belong to the channel and to the generated client: `waitForReady: true`,
+    /// `maxRequestMessageBytes` and `maxResponseMessageBytes`. Log them when a config is loaded, or apply them
+    /// from the [`MethodConfig`].
+    ///
+    /// ```
+    /// use reattempt_grpc::ServiceConfig;
+    ///
+    /// let config = ServiceConfig::parse(
+    ///     r#"{ "methodConfig": [{ "name": [{ "service": "a.B" }], "waitForReady": true }] }"#,
+    /// )?;
+    /// let unapplied: Vec<_> = config.unapplied().map(|setting| setting.to_string()).collect();
+    /// assert_eq!(unapplied, ["waitForReady of /a.B/ is not applied"]);
+    /// # Ok::<(), reattempt_grpc::ServiceConfigErrors>(())
+    /// ```
+    pub fn unapplied(&self) -> impl Iterator<Item = UnappliedSetting<'_>> {
+        let named = self.by_name.iter().map(|(name, method)| (&**name, method));
+        let default = self.default.iter().map(|method| ("", method));
+        named.chain(default).flat_map(|(name, method)| unapplied::of(name, method))
     }
 
     fn named(&self, name: &str) -> Option<&Arc<MethodConfig>> {

@@ -400,3 +400,28 @@ fn reader_and_file_give_what_text_gives() {
     assert!(errors.to_string().starts_with(&begins), "{errors}");
     assert!(errors.source().unwrap().is::<io::Error>());
 }
+
+// DL-7, SC-13
+#[test]
+fn settings_that_are_not_applied_are_listed() {
+    let text = r#"{"methodConfig": [
+        {"name": [{"service": "a.B"}, {"service": "a.B", "method": "C"}], "waitForReady": true},
+        {"name": [{"service": "a.D"}], "waitForReady": false, "timeout": "1s"},
+        {"name": [{}], "maxRequestMessageBytes": 0, "maxResponseMessageBytes": 5}
+    ]}"#;
+    let config = ServiceConfig::parse(text).unwrap();
+    let unapplied: Vec<_> =
+        config.unapplied().map(|setting| (setting.methods(), setting.field())).collect();
+    assert_eq!(
+        unapplied,
+        [
+            ("/a.B/", "waitForReady"),
+            ("/a.B/C", "waitForReady"),
+            ("", "maxRequestMessageBytes"),
+            ("", "maxResponseMessageBytes"),
+        ]
+    );
+    let last = config.unapplied().last().unwrap().to_string();
+    assert_eq!(last, "maxResponseMessageBytes of the default entry is not applied");
+    assert_eq!(ServiceConfig::parse("{}").unwrap().unapplied().count(), 0);
+}

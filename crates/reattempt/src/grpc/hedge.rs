@@ -38,7 +38,7 @@ fn verdict(codes: CodeSet, outcome: Outcome<'_>) -> Option<Verdict> {
     Some(if codes.contains(code) { Verdict::Transient(failure) } else { Verdict::Permanent })
 }
 
-/// The hedging policy of a service config: its attempts, at most 5, its delay and its codes.
+/// The hedging policy of a service config: its attempts, up to the cap, its delay and its codes.
 impl From<&HedgingPolicy> for HedgePolicy<Grpc> {
     fn from(policy: &HedgingPolicy) -> Self {
         HedgePolicy::grpc()

@@ -6,6 +6,8 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -33,6 +35,9 @@ use crate::call::clock;
 /// late by that time: keep it short, or keep such calls away from the layer. A timer is made only where
 /// the frame does not come with the head.
 ///
+/// # At run time
+/// [`set_enabled`](Self::set_enabled) turns the layer off and on while calls are under way.
+///
 /// # Cancel safety
 /// Dropping the future drops the response that it holds back.
 ///
@@ -48,15 +53,41 @@ use crate::call::clock;
 ///     .layer(PeekTrailersLayer::new(Duration::from_millis(50)))
 ///     .service(channel);
 /// ```
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct PeekTrailersLayer {
     within: Duration,
+    /// Shared by the clones of the layer and by their services.
+    disabled: Arc<AtomicBool>,
 }
 
 impl PeekTrailersLayer {
     /// Holds a response back for at most `within`.
-    pub const fn new(within: Duration) -> Self {
-        Self { within }
+    pub fn new(within: Duration) -> Self {
+        Self { within, disabled: Arc::default() }
+    }
+
+    /// Turns the layer on or off. It is on at first.
+    ///
+    /// That goes for all clones of the layer and for every service that one of them has made. It begins with
+    /// the next call. A call that is under way goes on as it began.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reattempt::grpc::peek_trailers::PeekTrailersLayer;
+    ///
+    /// let peeking = PeekTrailersLayer::new(Duration::from_millis(50));
+    /// let switch = peeking.clone();
+    /// // A new version of the server keeps to the letter.
+    /// switch.set_enabled(false);
+    /// assert!(!peeking.is_enabled());
+    /// ```
+    pub fn set_enabled(&self, enabled: bool) {
+        self.disabled.store(!enabled, Ordering::Relaxed);
+    }
+
+    /// Returns `true` if the layer is on.
+    pub fn is_enabled(&self) -> bool {
+        !self.disabled.load(Ordering::Relaxed)
     }
 }
 
@@ -64,7 +95,7 @@ impl<S> Layer<S> for PeekTrailersLayer {
     type Service = PeekTrailers<S>;
 
     fn layer(&self, inner: S) -> PeekTrailers<S> {
-        PeekTrailers { inner, within: self.within }
+        PeekTrailers { inner, layer: self.clone() }
     }
 }
 
@@ -72,7 +103,7 @@ impl<S> Layer<S> for PeekTrailersLayer {
 #[derive(Debug, Clone)]
 pub struct PeekTrailers<S> {
     inner: S,
-    within: Duration,
+    layer: PeekTrailersLayer,
 }
 
 impl<S, Request, B> Service<Request> for PeekTrailers<S>
@@ -90,7 +121,8 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let attempt = self.inner.call(request);
-        ResponseFuture { attempt, held: None, within: self.within, sleep: None }
+        let within = self.layer.is_enabled().then_some(self.layer.within);
+        ResponseFuture { attempt, held: None, within, sleep: None }
     }
 }
 
@@ -103,7 +135,8 @@ pin_project! {
         attempt: F,
         // The response that waits for its first frame.
         held: Option<Response<B>>,
-        within: Duration,
+        // None if the layer was off when the call began.
+        within: Option<Duration>,
         #[pin]
         sleep: Option<Sleep>,
     }
@@ -122,7 +155,7 @@ where
             Some(response) => response,
             None => {
                 let response = ready!(this.attempt.as_mut().poll(cx))?;
-                if response.headers().contains_key(GRPC_STATUS) {
+                if this.within.is_none() || response.headers().contains_key(GRPC_STATUS) {
                     return Poll::Ready(Ok(response.map(PeekTrailersBody::unread)));
                 }
                 response
@@ -144,11 +177,10 @@ impl<F, B> Projection<'_, F, B> {
     /// Returns `true` if the response has been held back long enough.
     fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
         // Where nothing can wait, nothing is held back.
-        if self.within.is_zero() || !clock::has_timer() {
-            return true;
-        }
+        let within = self.within.filter(|within| !within.is_zero() && clock::has_timer());
+        let Some(within) = within else { return true };
         if self.sleep.is_none() {
-            self.sleep.set(Some(sleep(*self.within)));
+            self.sleep.set(Some(sleep(within)));
         }
         self.sleep.as_mut().as_pin_mut().is_none_or(|sleep| sleep.poll(cx).is_ready())
     }

@@ -15,8 +15,8 @@ use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
 use crate::protocol::{Http, Protocol};
 
-/// The most attempts that a policy allows, whatever is set (rule CALL-8).
-pub(super) const MOST_ATTEMPTS: u32 = 5;
+/// The most attempts that a policy allows unless its cap is set (rule CALL-8).
+const DEFAULT_CAP: u32 = 5;
 
 /// A policy that decides which calls are hedged, when, and how often.
 ///
@@ -72,6 +72,8 @@ pub(crate) struct Settings<K, B> {
     pub(crate) protocol: K,
     pub(crate) budget: B,
     pub(super) limits: Limits,
+    /// The most attempts, whatever else is set.
+    pub(super) cap: u32,
     pub(super) delay: HedgeDelay,
     pub(super) idempotent: bool,
     pub(crate) observer: Option<Arc<dyn Observer>>,
@@ -98,6 +100,7 @@ impl<K: Protocol> HedgePolicy<K> {
             protocol,
             budget: K::default_budget(),
             limits: Limits { max_attempts: 2, ..Limits::default() },
+            cap: DEFAULT_CAP,
             delay: HedgeDelay::Quantile(Arc::new(Latencies::p95())),
             idempotent: false,
             observer: None,
@@ -164,10 +167,23 @@ where
         self.set(|settings| settings.protocol = change(settings.protocol.clone()))
     }
 
-    /// The most attempts in all, the first included; 0 and 1 both mean never to hedge, and more than 5
-    /// act as 5 (rule CALL-8). Default 2.
+    /// The most attempts in all, the first included; 0 and 1 both mean never to hedge. Default 2. What is
+    /// above the [cap](Self::attempts_cap), 5 by default, acts as the cap (rule CALL-8).
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| settings.limits.max_attempts = attempts)
+    }
+
+    /// Sets the cap on attempts, to which the policy's own number, a call's and a service config's are
+    /// lowered. Default 5 (rule CALL-8).
+    ///
+    /// Each attempt may run beside all others: a cap of 10 allows ten times the load.
+    ///
+    /// ```
+    /// use reattempt::hedge::HedgePolicy;
+    /// let policy = HedgePolicy::http().attempts_cap(8).max_attempts(8);
+    /// ```
+    pub fn attempts_cap(self, attempts: u32) -> Self {
+        self.set(|settings| settings.cap = attempts)
     }
 
     /// The time from one attempt to the next, always the same. Zero sends all at once (rule HG-2):
@@ -219,8 +235,9 @@ where
     /// [`Timeout`](crate::schedule::FailureKind::Timeout). One that a retry layer has as well goes in here
     /// as [`SpendOnly`](crate::budget::SpendOnly).
     pub fn budget<T: Budget>(self, budget: T) -> HedgePolicy<K, T, M> {
-        let Settings { protocol, limits, delay, idempotent, observer, .. } = self.into_settings();
-        HedgePolicy::of(Settings { protocol, budget, limits, delay, idempotent, observer })
+        let Settings { protocol, limits, cap, delay, idempotent, observer, .. } =
+            self.into_settings();
+        HedgePolicy::of(Settings { protocol, budget, limits, cap, delay, idempotent, observer })
     }
 
     /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) end the
@@ -286,6 +303,7 @@ impl<K: Clone, B: Clone> Clone for Settings<K, B> {
             protocol: self.protocol.clone(),
             budget: self.budget.clone(),
             limits: self.limits,
+            cap: self.cap,
             delay: self.delay.clone(),
             idempotent: self.idempotent,
             observer: self.observer.clone(),

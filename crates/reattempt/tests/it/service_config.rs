@@ -13,12 +13,13 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
+use reattempt::classify::Outcome;
 use reattempt::grpc::GrpcBody;
 use reattempt::grpc::service_config::{Client, ServiceConfigLayer};
 use reattempt::hedge::HedgeReport;
 use reattempt::report::ReportSlot;
 use reattempt::{CallOptions, Deadline, Report, RetryLayer};
-use reattempt_core::StopReason;
+use reattempt_core::{StopReason, Verdict};
 use reattempt_grpc::{Code, ServiceConfig, ServiceConfigHandle};
 use tokio::time::{Instant, timeout};
 use tonic::body::Body;
@@ -643,5 +644,85 @@ async fn call_1_grpc_beside_an_empty_config() {
             attempts(client("{}", empty), empty, call()).await,
         ];
         assert_eq!(seen, expected, "{code:?}");
+    }
+}
+
+/// Every kind of failure and policy, and options that ask for more.
+// CALL-3, TR-8
+#[tokio::test(start_paused = true)]
+async fn tr_8_never_retry_turns_off_everything() {
+    let unseen = Step::NoConnection;
+    for text in [&*retried(4, "0.01s", "[14]"), &hedged(4, "0.01s", "[14]"), "{}"] {
+        for step in [UNAVAILABLE, pushed_back("5"), unseen, Step::Lost] {
+            let server = Server::of([step]);
+            let layer = ServiceConfigLayer::new(parse(text)).never_retry();
+            let client = layer.layer(server.clone());
+            let mut asking = call();
+            let more = CallOptions::new().max_attempts(5).repeatable(true);
+            asking.extensions_mut().insert(more.clone());
+            let _ = client.clone().oneshot(asking).await;
+            let _ = client.with_options(more).oneshot(call()).await;
+            assert_eq!(server.count(), 2, "{text}");
+        }
+    }
+}
+
+/// A cap of one attempt leaves the connection that was not made to a method without a policy.
+// TR-8
+#[tokio::test(start_paused = true)]
+async fn tr_8_cap_of_one_is_not_everything() {
+    let server = Server::of([Step::NoConnection]);
+    let client = ServiceConfigLayer::new(parse("{}")).max_attempts(1).layer(server.clone());
+    assert_eq!(end_of(&client, call()).await.0.unwrap(), Code::Unavailable);
+    assert_eq!(server.count(), 3);
+}
+
+// DL-1
+#[tokio::test(start_paused = true)]
+async fn dl_1_timeout_counts_without_any_retry() {
+    let server = Server::of([Step::Hang]);
+    let text = r#"{"methodConfig": [{"name": [{}], "timeout": "2s"}]}"#;
+    let client = ServiceConfigLayer::new(parse(text)).never_retry().layer(server.clone());
+    let began = Instant::now();
+    assert_eq!(end_of(&client, call()).await.0.unwrap(), Code::DeadlineExceeded);
+    assert_eq!((server.count(), began.elapsed()), (1, Duration::from_secs(2)));
+}
+
+/// Three attempts, retried or hedged, under settings that are made once.
+#[tokio::test(start_paused = true)]
+async fn settings_of_layer_apply_to_both() {
+    for text in [retried(3, "0.01s", "[5]"), hedged(3, "5s", "[5]")] {
+        let (seen, events) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let (classified, observed) = (Arc::clone(&seen), Arc::clone(&events));
+        let layer = ServiceConfigLayer::new(parse(&text))
+            .protocol(|grpc| {
+                grpc.classify(move |outcome: Outcome<'_>| {
+                    *classified.lock().unwrap() += 1;
+                    (outcome.headers()?.get("grpc-status")? == "10").then(Verdict::not_processed)
+                })
+            })
+            .observe(move |_, event| observed.lock().unwrap().push(event.to_string()));
+        let server = Server::of([ABORTED, ABORTED, OK]);
+        let client = layer.layer(server.clone());
+        client.oneshot(call()).await.unwrap();
+        assert_eq!((server.count(), *seen.lock().unwrap()), (3, 3), "{text}");
+        assert!(!events.lock().unwrap().is_empty(), "{text}");
+    }
+}
+
+// CALL-8
+#[tokio::test(start_paused = true)]
+async fn call_8_cap_of_hedges_is_raised() {
+    for (attempts, cap, count) in [(9, None, 5), (9, Some(7), 7), (3, Some(7), 3), (9, Some(2), 2)]
+    {
+        let server = Server::of([Step::Hang]);
+        let text = hedged(attempts, "0.01s", "[]");
+        let mut layer = ServiceConfigLayer::new(parse(&text));
+        if let Some(cap) = cap {
+            layer = layer.max_attempts(cap);
+        }
+        let hangs = layer.layer(server.clone()).oneshot(call());
+        timeout(Duration::from_secs(1), hangs).await.unwrap_err();
+        assert_eq!(server.count(), count, "{attempts}, {cap:?}");
     }
 }

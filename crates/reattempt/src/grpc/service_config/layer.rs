@@ -1,14 +1,21 @@
 //! The layer.
 
+use std::sync::Arc;
+
 use reattempt_grpc::ServiceConfigHandle;
 use tower_layer::Layer;
 
 use super::Client;
+use crate::call::observe::{Event, Observer};
+use crate::call::options::CallOptions;
 use crate::grpc::Grpc;
 use crate::hedge::HedgePolicy;
 use crate::retry::policy::RetryPolicy;
 
 use super::{Hedges, Retries};
+
+/// The most attempts of a call unless the client sets another cap (rule CALL-8).
+const DEFAULT_CAP: u32 = 5;
 
 /// Retries and hedges the calls of a gRPC channel as a service config says, each by its method.
 ///
@@ -28,7 +35,9 @@ use super::{Hedges, Retries};
 ///
 /// `waitForReady`, `maxRequestMessageBytes` and `maxResponseMessageBytes` are not acted on here: they
 /// are the channel's and the generated client's to keep, and stand in
-/// [`MethodConfig`](crate::grpc::service_config::MethodConfig) for whoever sets those up. Load balancing goes below.
+/// [`MethodConfig`](crate::grpc::service_config::MethodConfig) for whoever sets those up.
+/// [`ServiceConfig::unapplied`](crate::grpc::service_config::ServiceConfig::unapplied) lists each of them that a
+/// config sets. Load balancing goes below.
 ///
 /// As long as a handle has no config at all, every call is answered UNAVAILABLE (rule SC-6).
 ///
@@ -65,6 +74,8 @@ use super::{Hedges, Retries};
 pub struct ServiceConfigLayer {
     pub(super) handle: ServiceConfigHandle,
     pub(super) most_attempts: u32,
+    pub(super) never: bool,
+    grpc: Grpc,
     pub(super) retries: Retries,
     pub(super) hedges: Hedges,
 }
@@ -85,31 +96,98 @@ impl ServiceConfigLayer {
         let throttle = handle.throttle();
         Self {
             retries: RetryPolicy::with(grpc.clone()).budget(throttle.clone()).max_elapsed(None),
-            hedges: HedgePolicy::with(grpc).budget(throttle.clone()).max_elapsed(None),
+            hedges: HedgePolicy::with(grpc.clone()).budget(throttle.clone()).max_elapsed(None),
             handle,
-            most_attempts: 5,
+            grpc,
+            most_attempts: DEFAULT_CAP,
+            never: false,
         }
     }
 
-    /// The most attempts of any call, to which the config's are lowered (rule CALL-8); 0 and 1 switch
-    /// its retries and hedges off, but for the transparent ones, which
-    /// [`transparent_retries`](Grpc::transparent_retries) does (rule TR-8). Default 5; of hedged
-    /// calls more than 5 act as 5.
+    /// The most attempts of any call, to which the config's are lowered (rule CALL-8). Default 5, for retried
+    /// and for hedged calls.
+    ///
+    /// 0 and 1 turn the config's retries and hedges off. They leave the transparent retries, which
+    /// [`transparent_retries`](Grpc::transparent_retries) turns off (rule TR-8), and the retries of connections
+    /// that were not made to methods without a policy. [`never_retry`](Self::never_retry) turns off everything.
     pub fn max_attempts(self, attempts: u32) -> Self {
-        Self { most_attempts: attempts, ..self }
+        let cap = attempts.max(DEFAULT_CAP);
+        Self { most_attempts: attempts, ..self }.hedges(|hedges| hedges.attempts_cap(cap))
     }
 
-    /// Changes what the config does not speak of in how calls are retried: observers, classifiers, how
-    /// much of a request is kept, hooks.
+    /// Turns everything off: each call is sent once, whatever the config, its method or the call's own options
+    /// say. Nothing of a request is kept.
     ///
-    /// The policy's own schedule and attempts hold for connections that were not made to
-    /// methods without a policy.
+    /// The config's timeouts still count, and so does the answer to a call without any config.
+    ///
+    /// ```
+    /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
+    ///
+    /// let layer = ServiceConfigLayer::new(ServiceConfig::default()).never_retry();
+    /// ```
+    pub fn never_retry(self) -> Self {
+        Self { never: true, ..self }
+    }
+
+    /// Changes the settings of the protocol for retried and for hedged calls alike: classifiers, rules that
+    /// choose options, the limits on kept bodies, transparent retries. The two share the bound on all kept
+    /// bodies.
+    ///
+    /// Call it before [`retries`](Self::retries) and [`hedges`](Self::hedges): what one of these changes about the
+    /// protocol is replaced.
+    ///
+    /// ```
+    /// use reattempt::body::ReplayLimits;
+    /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
+    ///
+    /// let layer = ServiceConfigLayer::new(ServiceConfig::default())
+    ///     .protocol(|grpc| grpc.replay(ReplayLimits::default().per_call(1024 * 1024)));
+    /// ```
+    pub fn protocol(self, change: impl FnOnce(Grpc) -> Grpc) -> Self {
+        let grpc = change(self.grpc.clone());
+        Self { grpc: grpc.clone(), ..self }
+            .retries(|retries| retries.protocol(|_| grpc.clone()))
+            .hedges(|hedges| hedges.protocol(|_| grpc.clone()))
+    }
+
+    /// Adds an observer of retried and of hedged calls, after those added before it.
+    pub fn observer<O: Observer + 'static>(self, observer: O) -> Self {
+        let of_retries = Arc::new(observer);
+        let of_hedges = Arc::clone(&of_retries);
+        self.retries(|retries| {
+            retries.observe(move |destination, event| of_retries.on_event(destination, event))
+        })
+        .hedges(|hedges| {
+            hedges.observe(move |destination, event| of_hedges.on_event(destination, event))
+        })
+    }
+
+    /// Adds a closure as an observer.
     ///
     /// ```
     /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
     ///
     /// let layer = ServiceConfigLayer::new(ServiceConfig::default())
-    ///     .retries(|policy| policy.observe(|server, event| eprintln!("{server}: {event}")));
+    ///     .observe(|server, event| eprintln!("{server}: {event}"));
+    /// ```
+    pub fn observe<F>(self, observer: F) -> Self
+    where
+        F: Fn(&str, &Event<'_>) + Send + Sync + 'static,
+    {
+        self.observer(observer)
+    }
+
+    /// Changes what the config does not speak of in how calls are retried: schedule, hooks, drain time.
+    ///
+    /// The policy's own schedule and attempts hold for connections that were not made to
+    /// methods without a policy.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
+    ///
+    /// let layer = ServiceConfigLayer::new(ServiceConfig::default())
+    ///     .retries(|policy| policy.drain_time(Duration::from_millis(10)));
     /// ```
     pub fn retries(self, change: impl FnOnce(Retries) -> Retries) -> Self {
         Self { retries: change(self.retries), ..self }
@@ -131,6 +209,10 @@ impl<S: Clone> Layer<S> for ServiceConfigLayer {
 
     fn layer(&self, inner: S) -> Client<S> {
         let policies = (self.retries.clone(), self.hedges.clone());
-        Client::new(self.handle.clone(), self.most_attempts, policies, inner)
+        let client = Client::new(self.handle.clone(), self.most_attempts, policies, inner);
+        match self.never {
+            true => client.with_options(CallOptions::new().never_retry()),
+            false => client,
+        }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) use method::kind;
 pub use reattempt_grpc::{
     CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, NoServiceConfig, RetryPolicy,
     ServiceConfig, ServiceConfigError, ServiceConfigErrors, ServiceConfigHandle,
-    ServiceConfigReader, Throttle, Throttling,
+    ServiceConfigReader, Throttle, Throttling, UnappliedSetting,
 };
 pub use service::Client;
 

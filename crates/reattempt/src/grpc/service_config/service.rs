@@ -60,6 +60,9 @@ impl<S: Clone> Client<S> {
     /// A handle to the same client whose calls all have these options, but for what a request sets
     /// itself. They go before what the config says.
     pub fn with_options(&self, options: CallOptions) -> Self {
+        // Where the layer never retries, no handle does.
+        let never = self.options.as_ref().is_some_and(CallOptions::never);
+        let options = if never { options.never_retry() } else { options };
         Self { options: Some(options), ..self.clone() }
     }
 }

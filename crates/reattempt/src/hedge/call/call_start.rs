@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::hedge::Hedgeable;
-use crate::hedge::policy::{HedgeDelay, MOST_ATTEMPTS, Settings};
+use crate::hedge::policy::{HedgeDelay, Settings};
 use crate::hedge::stopwatch::Stopwatch;
 use crate::protocol::{Added, Replay};
 
@@ -48,7 +48,7 @@ impl CallStart {
                 .and_then(CallOptions::get_repeatable)
                 .unwrap_or_else(|| settings.protocol.may_hedge(request, settings.idempotent));
         let max_attempts = own.and_then(CallOptions::get_max_attempts);
-        let max_attempts = max_attempts.unwrap_or(settings.limits.max_attempts).min(MOST_ATTEMPTS);
+        let max_attempts = max_attempts.unwrap_or(settings.limits.max_attempts).min(settings.cap);
         let of_method = own.and_then(CallOptions::method).and_then(|method| method.hedging_delay());
         let (delay, stopwatch) = match &settings.delay {
             _ if !may_hedge || max_attempts <= 1 => (None, None),

@@ -6,6 +6,7 @@ use reattempt::RetryLayer;
 use reattempt::grpc::peek_trailers::PeekTrailersLayer;
 use reattempt_grpc::Code;
 use tokio::time::Instant;
+use tokio_test::{assert_pending, task};
 use tower::{Layer, ServiceExt};
 
 use crate::grpc::support::{
@@ -140,4 +141,31 @@ async fn com_3_a_true_trailers_only_answer_passes_through() {
     assert_eq!(reply.headers()["grpc-status"], "14");
     let body: Bytes = reply.into_body().collect().await.unwrap().to_bytes();
     assert!(body.is_empty());
+}
+
+/// The switch is shared by clones and services, and a call goes on as it began.
+// ST-5
+#[tokio::test(start_paused = true)]
+async fn st_5_layer_is_switched_at_run_time() {
+    let server =
+        Server::at_once(|_| streaming([Step::Wait(40), Step::Trailers(status(Code::Unavailable))]));
+    let peeking = PeekTrailersLayer::new(ms(50));
+    let client = RetryLayer::new(policy(0).max_attempts(2)).layer(peeking.layer(server.clone()));
+    for (enabled, attempts) in [(true, 2), (false, 1), (true, 2)] {
+        peeking.clone().set_enabled(enabled);
+        assert_eq!(peeking.is_enabled(), enabled);
+        let before = server.count();
+        let reply = client.clone().oneshot(call()).await.unwrap();
+        assert_eq!(
+            (read(reply).await.0, server.count() - before),
+            (Some(Code::Unavailable), attempts)
+        );
+    }
+    let mut under_way = task::spawn(peeking.layer(server.clone()).oneshot(call()));
+    assert_pending!(under_way.poll());
+    peeking.set_enabled(false);
+    let began = Instant::now();
+    let reply = under_way.await.unwrap();
+    assert_eq!(began.elapsed(), ms(40), "it goes on being held back");
+    assert!(reply.headers().contains_key("grpc-status"));
 }

@@ -5,12 +5,13 @@ use std::pin::pin;
 
 use http::Request;
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::{CallOptions, RetryBudget};
 use reattempt_core::ConfigError;
 use tokio::time::{Instant, advance};
 use tokio_test::{assert_pending, task};
 use tower::{Layer, Service, ServiceExt};
 
-use crate::hedge::support::{Act, Body, Server, answer, get, ms};
+use crate::hedge::support::{Act, Body, Server, With, answer, get, ms};
 use crate::hedge::{policy, report};
 
 // HG-1
@@ -314,4 +315,28 @@ async fn several_answers_at_one_moment_leave_the_earliest_attempt_the_winner() {
     });
     let answer = HedgeLayer::new(policy()).layer(server).oneshot(get()).await.unwrap();
     assert_eq!(report(&answer), Some((3, 1)));
+}
+
+// CALL-8
+#[tokio::test(start_paused = true)]
+async fn call_8_cap_is_five_unless_it_is_set() {
+    for (cap, attempts, of_call, sent) in [
+        (None, 9, None, 5),
+        (Some(8), 9, None, 8),
+        (Some(8), 6, None, 6),
+        (Some(2), 9, None, 2),
+        (Some(8), 2, Some(9), 8),
+        (None, 2, Some(9), 5),
+    ] {
+        let server = Server::by(|_, _| Act::from(200).later(ms(60_000)));
+        let policy = policy().max_attempts(attempts).budget(RetryBudget::unlimited());
+        let policy = match cap {
+            Some(cap) => policy.attempts_cap(cap),
+            None => policy,
+        };
+        let of_call = of_call.map(|attempts| CallOptions::new().max_attempts(attempts));
+        let request = get().with(of_call.unwrap_or_default());
+        HedgeLayer::new(policy).layer(server.clone()).oneshot(request).await.unwrap();
+        assert_eq!(server.count(), sent, "{cap:?}, {attempts}");
+    }
 }

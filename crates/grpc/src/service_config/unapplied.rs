@@ -1,0 +1,47 @@
+//! Settings of a config that are read and not applied, so that a program can report them.
+
+use std::fmt;
+
+use super::MethodConfig;
+
+/// A setting of a config that no layer applies: see
+/// [`ServiceConfig::unapplied`](super::ServiceConfig::unapplied).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnappliedSetting<'a> {
+    name: &'a str,
+    field: &'static str,
+}
+
+impl<'a> UnappliedSetting<'a> {
+    /// Returns the methods that it is for: `/service/method`, `/service/`, or nothing for the default entry.
+    pub const fn methods(&self) -> &'a str {
+        self.name
+    }
+
+    /// Returns the name of the field, such as `waitForReady`.
+    pub const fn field(&self) -> &'static str {
+        self.field
+    }
+}
+
+impl fmt::Display for UnappliedSetting<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = if self.name.is_empty() { "the default entry" } else { self.name };
+        write!(f, "{} of {name} is not applied", self.field)
+    }
+}
+
+/// Returns the settings of an entry that are not applied.
+pub(super) fn of<'a>(
+    name: &'a str,
+    method: &MethodConfig,
+) -> impl Iterator<Item = UnappliedSetting<'a>> + use<'a> {
+    // A call that does not wait for a connection is what there is.
+    let fields = [
+        ("waitForReady", method.wait_for_ready == Some(true)),
+        ("maxRequestMessageBytes", method.max_request_message_bytes.is_some()),
+        ("maxResponseMessageBytes", method.max_response_message_bytes.is_some()),
+    ];
+    let set = fields.into_iter().filter(|(_, set)| *set);
+    set.map(move |(field, _)| UnappliedSetting { name, field })
+}
