@@ -14,34 +14,34 @@ pub use spend_only::SpendOnly;
 
 /// A limit on the retries of all calls of a client.
 ///
-/// One budget serves all calls, from any thread. Clones of a budget share its state.
-/// `destination` names the server that a request is for; a budget with a single bucket ignores it.
-/// `now` is monotonic time since a fixed moment.
+/// One budget serves all calls, from any thread. Clones of a budget share its state. `destination` names the
+/// server of a request, such as `https://example.com`; a budget with a single bucket ignores it. `now` is
+/// monotonic time since a fixed moment.
 ///
-/// # What a budget is given
+/// # Events
 ///
 /// | event | method |
 /// |---|---|
 /// | a call begins (only if [`counts_calls`](Budget::counts_calls)) | [`on_start`](Budget::on_start) |
-/// | an attempt failed in a way that a retry may mend, and a retry is asked for | [`acquire_after_failure`](Budget::acquire_after_failure) |
-/// | an attempt failed in such a way, and no retry follows for another reason | [`on_failure`](Budget::on_failure) |
-/// | an attempt is asked for beside those that are under way (a hedge) | [`acquire`](Budget::acquire) |
+/// | a retryable failure; only the budget can still refuse the retry | [`acquire_after_failure`](Budget::acquire_after_failure) |
+/// | a retryable failure after which another rule prevents the retry | [`on_failure`](Budget::on_failure) |
+/// | a hedge is about to be sent beside the attempts under way | [`acquire`](Budget::acquire) |
 /// | a paid retry ended, or was never sent | [`PermitIssuer`] |
 /// | a call ended with a success | [`on_success`](Budget::on_success) |
-/// | a call ended with a response that a retry would not mend | [`on_permanent_failure`](Budget::on_permanent_failure) |
+/// | a call ended with a permanent failure in a response | [`on_permanent_failure`](Budget::on_permanent_failure) |
 ///
-/// Each failed attempt is reported once. An error earns nothing: a call that ends with one is not
-/// reported.
+/// Each failed attempt is reported once. The end of a call is not reported if it ended with an error, because an
+/// error earns nothing.
 pub trait Budget: Send + Sync + 'static {
-    /// Takes what one more attempt costs after `failure`; `None` if it cannot be paid.
+    /// Takes the cost of one more attempt after `failure`; `None` if it cannot be paid.
     ///
     /// The permit returns the tokens if it is dropped unspent. A hedge that is sent because the first
     /// attempt is slow gives a failure of the kind [`Timeout`](crate::FailureKind::Timeout).
     fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit>;
 
-    /// Records a failed attempt and takes what its retry costs: the last step of a decision.
+    /// Records a failed attempt and takes the cost of its retry: the last step of a decision.
     ///
-    /// A budget whose answer depends on the failure overrides it to do both in one atomic step. Default:
+    /// A budget that counts failures overrides this method to do both in one atomic step. Default:
     /// [`on_failure`](Budget::on_failure), then [`acquire`](Budget::acquire).
     fn acquire_after_failure(
         &self,
@@ -53,23 +53,22 @@ pub trait Budget: Send + Sync + 'static {
         self.acquire(destination, failure, now)
     }
 
-    /// Records a failed attempt after which no retry is asked for.
+    /// Records a failed attempt after which another rule prevents the retry.
     ///
-    /// It is not called for calls that must not be retried at all.
+    /// Not called for calls that must not be retried at all.
     fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
         let _ = (destination, failure, now);
     }
 
-    /// Records a call that ended with a success. `retries` is the number of its retries that were
-    /// granted by [`acquire`](Budget::acquire).
+    /// Records a call that ended with a success. `retries` is the number of its paid retries and hedges.
     fn on_success(&self, destination: &str, retries: u32) {
         let _ = (destination, retries);
     }
 
-    /// Records a call that ended with a response that another attempt would not mend.
+    /// Records a call that ended with a permanent failure in a response.
     ///
     /// `hint` is [`Stop`](ServerHint::Stop) only if the call could have been retried. Default: the same as
-    /// a success, because the server is there and has answered.
+    /// a success, because the server is working and has responded.
     fn on_permanent_failure(&self, destination: &str, hint: ServerHint, retries: u32) {
         let _ = hint;
         self.on_success(destination, retries);
@@ -85,8 +84,8 @@ pub trait Budget: Send + Sync + 'static {
 
     /// Returns `true` if every call must be reported to [`on_start`](Budget::on_start).
     ///
-    /// A first-time success then costs more, because its destination is computed. It may be read only once, so
-    /// it must not change. Default `false`.
+    /// A first-time success then costs more, because its destination is computed. The value must not change,
+    /// because a caller may read it only once. Default `false`.
     #[inline]
     fn counts_calls(&self) -> bool {
         false

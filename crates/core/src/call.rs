@@ -24,7 +24,7 @@ pub struct Terms {
     pub limits: Limits,
     /// `true` if the request may be processed twice.
     pub repeatable: bool,
-    /// The reason for which the call must not be retried at all, if there is one.
+    /// The reason why the call must not be retried at all, if there is one.
     pub forbidden: Option<StopReason>,
 }
 
@@ -41,19 +41,23 @@ impl Terms {
 pub enum Decision {
     /// Return the outcome to the caller.
     Return(StopReason),
-    /// Send the request again after this long. The call holds the budget's permit meanwhile.
+    /// Send the request again after a delay. The call holds the budget's permit meanwhile.
     Retry {
         /// The time to wait first.
         after: Duration,
     },
-    /// Send the request again at once: it was not processed, and this is not counted as a retry.
+    /// Send the request again at once. It was not processed, and this does not count as a retry.
     Resend,
 }
 
-/// The state of a call of which an attempt has failed.
+/// The state of one call, from its first failed attempt to its end.
 ///
-/// It alone asks the schedule and the budget. Dropped between two attempts, it returns the permit of the
-/// retry that was not sent; dropped during a retry, it reports the end of that retry.
+/// Only this type calls the schedule and the budget.
+///
+/// # Cancel safety
+///
+/// Between two attempts, a drop returns the permit of the retry that was not sent. During a retry, a drop reports
+/// the end of that retry.
 ///
 /// ```
 /// use core::time::Duration;
@@ -94,7 +98,7 @@ pub struct Call<D> {
     /// The permit of a retry that was granted and not sent yet.
     permit: Option<Permit>,
     account: Account,
-    /// `true` if the attempt that is next, or under way, takes the place of another.
+    /// `true` if the next attempt, or the one under way, is a resend.
     resends: bool,
     resent: Resent,
 }
@@ -115,8 +119,8 @@ impl<D: Delays> Call<D> {
 
     /// Records that the attempt under way has failed, and decides what follows.
     ///
-    /// The order of classification: the caller's own body → a resend → the verdict → attempts left → safe to
-    /// repeat → delay (the server's or the schedule's) → elapsed time and deadline → budget.
+    /// The order: the caller's own body → a resend → the verdict → retries forbidden → attempts left → safe to
+    /// repeat → body kept → the server's stop → delay → elapsed time → deadline → budget.
     pub fn failed<S, B>(
         &mut self,
         terms: &Terms,
@@ -198,8 +202,7 @@ impl<D> Call<D> {
         }
     }
 
-    /// Takes a granted retry back, because the driver cannot wait for it or has lost the request: its permit
-    /// is returned.
+    /// Takes a granted retry back and returns its permit: the driver cannot wait for it, or has lost the request.
     pub fn revoke(&mut self) {
         self.permit = None;
         self.resends = false;
@@ -215,12 +218,12 @@ impl<D> Call<D> {
         self.previous
     }
 
-    /// Returns `true` if the attempt that is next, or under way, takes the place of another.
+    /// Returns `true` if the next attempt, or the one under way, is a [resend](Decision::Resend).
     pub fn resends(&self) -> bool {
         self.resends
     }
 
-    /// Takes what the budget must be given at the end of the call. A permit that was not spent is returned
+    /// Takes the account, which is reported to the budget at the end of the call. An unspent permit is returned
     /// at once.
     pub fn end(&mut self) -> Account {
         self.permit = None;

@@ -1,4 +1,4 @@
-//! The classification of an attempt's outcome: verdict, server hint, and the trait that gives a verdict.
+//! The classification of an attempt's outcome: verdict, server hint, and the trait of classifiers.
 
 use core::time::Duration;
 
@@ -6,9 +6,9 @@ use crate::{Failure, FailureKind};
 
 /// The meaning of an attempt's outcome.
 ///
-/// The two retryable verdicts differ in one thing only: after [`Transient`](Verdict::Transient) the request
-/// may have been processed, after [`Unprocessed`](Verdict::Unprocessed) it was not. So only the latter allows
-/// a retry of a request that must not be repeated.
+/// [`Transient`](Verdict::Transient) and [`Unprocessed`](Verdict::Unprocessed) are *retryable*. After the first the
+/// request may have been processed, after the second it was not. So only the second allows a retry of a request
+/// that must not be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -24,7 +24,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// A failure that another attempt may mend, of a server that may have processed the request.
+    /// Creates the verdict on a server's failure after which the request may have been processed.
     ///
     /// ```
     /// use reattempt_core::{FailureKind, Verdict};
@@ -36,12 +36,13 @@ impl Verdict {
         Verdict::Transient(Failure::new(FailureKind::Server))
     }
 
-    /// A failure before any work was done: every request may be retried.
+    /// Creates the verdict on a server's failure before any work was done. Every request may be retried.
     pub const fn not_processed() -> Self {
         Verdict::Unprocessed(Failure::new(FailureKind::Server))
     }
 
-    /// A refusal because of too many requests: every request may be retried, and a shared pace slows down.
+    /// Creates the verdict on a refusal because of too many requests. Every request may be retried, and a shared
+    /// pace slows down.
     pub const fn throttled() -> Self {
         Verdict::Unprocessed(Failure::new(FailureKind::Throttled))
     }
@@ -54,7 +55,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the classification with this verdict and a hint.
+    /// Adds the server's hint to this verdict.
     ///
     /// ```
     /// use std::time::Duration;
@@ -76,22 +77,23 @@ pub enum ServerHint {
     /// The server asked for nothing.
     #[default]
     None,
-    /// The next attempt must not be sent sooner than this.
+    /// The next attempt must not be sent sooner than this (`Retry-After`). It replaces the schedule's delay, and
+    /// is lengthened by up to a tenth. Zero leaves the schedule's delay.
     After(Duration),
-    /// The next attempt must not be sent sooner than this. The schedule's delay still counts if it is longer
-    /// (gRPC's `RetryInfo`).
+    /// As [`After`](Self::After), but a longer delay of the schedule stands (gRPC's `RetryInfo`).
     AtLeast(Duration),
-    /// The next attempt is sent after exactly this, without jitter and however long it is (gRPC's
-    /// pushback).
+    /// The next attempt is sent after exactly this time, without jitter. The limit on a server's delay
+    /// ([`Limits::max_server_delay`](crate::Limits::max_server_delay)) does not apply (gRPC's pushback).
     Exactly(Duration),
     /// No further attempt must be sent.
     Stop,
 }
 
 impl ServerHint {
-    /// Combines the hint of a classifier with the one in the server's own headers.
+    /// Combines a classifier's hint with the one in the server's headers.
     ///
-    /// [`Stop`](Self::Stop) counts from either. Otherwise the classifier's hint replaces the server's.
+    /// [`Stop`](Self::Stop) counts from either. Otherwise the classifier's hint replaces the server's, unless it
+    /// is [`None`](Self::None).
     #[must_use]
     pub const fn or(self, of_server: Self) -> Self {
         match (self, of_server) {
@@ -101,7 +103,7 @@ impl ServerHint {
     }
 }
 
-/// A verdict and the server's hint: all that a decision depends on of an outcome.
+/// A verdict and the server's hint: the two facts about an outcome that a decision uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Classification {
     /// The meaning of the outcome.
@@ -123,12 +125,13 @@ impl From<Verdict> for Classification {
     }
 }
 
-/// A function from outcomes to classifications that covers some outcomes and leaves the others.
+/// A function that classifies some outcomes and leaves the others.
 ///
-/// An outcome that it leaves (`None`) goes to the next classifier, and at last to the protocol's own table.
-/// So a custom classifier adds to the defaults and drops none of them by accident. Every
-/// `Fn(Outcome) -> Option<Verdict>` is one, and every `Fn(Outcome) -> Option<Classification>`, which also
-/// supplies a hint.
+/// For an outcome that it leaves it returns `None`. The next classifier is called then, and finally the protocol's
+/// own table. So a custom classifier cannot drop a default by accident.
+///
+/// Every `Fn(Outcome) -> Option<Verdict>` is a classifier. So is every `Fn(Outcome) -> Option<Classification>`,
+/// which also supplies a hint.
 ///
 /// ```
 /// use reattempt_core::{Classifier, Failure, FailureKind, Verdict};

@@ -1,7 +1,7 @@
 //! Adapters that make a schedule from other schedules: shortened, bounded, jittered or chained.
 //!
 //! An adapter forwards every attempt sent, every success and every failure to its inner schedules. So a
-//! schedule whose state is shared by many calls works inside an adapter as it does alone.
+//! schedule that adapts to outcomes works inside an adapter as it does alone.
 
 use core::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{Delays, Failure, ForFailures, Jitter, NextRetry, Random, Schedule, S
 
 /// The adapters of every [`Schedule`].
 ///
-/// They apply from left to right: `schedule.jittered(…).take(5)` gives five jittered retries.
+/// They apply from left to right: `schedule.jittered(…).take(5)` gives five jittered delays.
 ///
 /// ```
 /// use core::time::Duration;
@@ -47,7 +47,7 @@ pub trait ScheduleExt: Schedule + Sized {
         Take { inner: self, retries }
     }
 
-    /// Limits each delay to `longest`. [`Capped`] explains why a schedule's own cap is better.
+    /// Limits each delay to `longest`. A schedule's own cap is better; see [`Capped`].
     fn capped(self, longest: Duration) -> Capped<Self> {
         Capped { inner: self, longest }
     }
@@ -123,7 +123,7 @@ macro_rules! forward_events {
 
 /// The first retries of a schedule, made by [`ScheduleExt::take`].
 ///
-/// The type is both the schedule and, around [`Delays`], the state of one call. So are the other adapters.
+/// `Take<S>` is the schedule, and `Take<S::Delays>` the state of one call. Most adapters have this form.
 #[derive(Debug, Clone, Copy)]
 pub struct Take<T> {
     inner: T,
@@ -153,9 +153,9 @@ impl<D: Delays> Delays for Take<D> {
 
 /// The delays of a schedule, none longer than a bound, made by [`ScheduleExt::capped`].
 ///
-/// The bound applies to the delay after any jitter of the inner schedule. Every longer delay becomes the
-/// bound itself, so clients come back at the same moment. Prefer the schedule's own cap, which applies before
-/// the jitter, or add the jitter last: `schedule.capped(…).jittered(…)`.
+/// The bound applies after any jitter of the inner schedule. Every longer delay becomes the bound itself, so
+/// clients come back at the same moment. Prefer the schedule's own cap, which applies before the jitter. Or add
+/// the jitter last: `schedule.capped(…).jittered(…)`.
 #[derive(Debug, Clone, Copy)]
 pub struct Capped<T> {
     inner: T,
@@ -215,8 +215,8 @@ impl<D: Delays> Delays for Floor<D> {
 
 /// The delays of a schedule with jitter, made by [`ScheduleExt::jittered`].
 ///
-/// [`NextRetry::previous`] is the delay with its jitter. Most schedules ignore it: they grow with the retry's
-/// number.
+/// The inner schedule receives the jittered delay as [`NextRetry::previous`]. Most schedules ignore it, because
+/// they grow with the number of the retry.
 #[derive(Debug, Clone, Copy)]
 pub struct Jittered<T> {
     inner: T,
@@ -247,8 +247,8 @@ impl<D: Delays> Delays for Jittered<D> {
 
 /// A retry without a delay, followed by a schedule; made by [`ScheduleExt::immediate_first`].
 ///
-/// The inner schedule begins with the second retry, which has the number 0 there and no delay before it.
-/// Jitter and floors change the first retry only if they are added after this adapter.
+/// The inner schedule begins with the second retry, as its number 0 and without a previous delay. Jitter and
+/// floors change the first retry only if they are added after this adapter.
 #[derive(Debug, Clone, Copy)]
 pub struct ImmediateFirst<T> {
     inner: T,
@@ -280,11 +280,10 @@ impl<D: Delays> Delays for ImmediateFirst<D> {
 
 /// A schedule, and another that follows when the first ends; made by [`ScheduleExt::then`].
 ///
-/// The second schedule has a count of its own: its first retry has the number 0 and no delay before it. The
-/// first schedule is not used again once it has ended.
+/// The second schedule counts anew: its first retry has the number 0 and no previous delay. The first schedule
+/// is not used again once it has ended.
 ///
-/// Both share one [`SentAt`], so at most one of them may be a schedule that uses it, such as one whose state
-/// is shared by many calls.
+/// Both share one [`SentAt`], so at most one of them may use it.
 #[derive(Debug, Clone, Copy)]
 pub struct Then<A, B> {
     first: A,

@@ -5,8 +5,7 @@ use core::fmt;
 
 /// An invalid setting: its name, its value and the allowed values.
 ///
-/// The constructors and setters of schedules, budgets and policies return it, so invalid configuration is
-/// found where it is written.
+/// Constructors and setters return it, so invalid configuration is found where it is written.
 ///
 /// ```
 /// use reattempt_core::ConfigError;

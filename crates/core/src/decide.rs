@@ -1,4 +1,4 @@
-//! The decision if a call is retried after a failed attempt: one function over plain values.
+//! The decision after a failed attempt, to retry or to stop: one function over plain values.
 
 use core::fmt;
 use core::time::Duration;
@@ -16,13 +16,14 @@ use crate::{
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The most attempts in all, the first included; 0 and 1 both turn retries off. Default 3.
+    /// The most attempts in all, the first included; 0 and 1 both turn retries off. Default 3: a fourth attempt
+    /// rarely succeeds where three failed.
     pub max_attempts: u32,
     /// The most time from the start of the call to the start of its last attempt; `None` for no limit. A
-    /// retry whose delay would end later is not made. Default 30 s.
+    /// retry whose delay would end later is not made. Default 30 s: most callers have given up by then.
     pub max_elapsed: Option<Duration>,
     /// The longest delay that a server may ask for. If it asks for a longer one, the call is not retried.
-    /// Default 60 s.
+    /// Default 60 s. The default `max_elapsed` of 30 s decides first.
     pub max_server_delay: Duration,
 }
 
@@ -61,19 +62,19 @@ pub(crate) struct Failed<'a> {
     pub(crate) now: Duration,
 }
 
-/// The reason for which a call ended with the outcome it has.
+/// The reason why a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopReason {
     /// The call succeeded.
     Succeeded,
-    /// The attempt failed in a way that another would not mend.
+    /// The attempt failed, and another would end the same way.
     Permanent,
     /// All allowed attempts have been made.
     AttemptsExhausted,
     /// The request may have been processed and must not be repeated.
     NotRepeatable,
-    /// The request's body was not kept (too large, or keeping is off) and cannot be sent again.
+    /// The request's body was not kept, so it cannot be sent again: it is too large, or keeping is off.
     BodyNotKept,
     /// The schedule has no further delay.
     ScheduleEnded,
@@ -83,9 +84,9 @@ pub enum StopReason {
     ServerDelayTooLong,
     /// The next delay would pass the limit on elapsed time.
     ElapsedExhausted,
-    /// The interval that all calls share is longer than the time left.
+    /// The interval that all calls share would pass the limit on elapsed time.
     ///
-    /// Such a delay is never shortened. Retries resume when successes have shortened the interval.
+    /// It is never shortened to fit. Retries resume when successes have shortened the interval.
     IntervalTooLong,
     /// The next delay would pass the call's deadline.
     DeadlineExceeded,
@@ -97,7 +98,7 @@ pub enum StopReason {
     Forbidden,
     /// Another retry layer, inside or outside this one, makes the retries of this call.
     Nested,
-    /// A delay is due, and there is no runtime with a timer.
+    /// A delay is due, and there is no runtime to wait on.
     NoTimer,
 }
 
@@ -128,15 +129,13 @@ impl fmt::Display for StopReason {
 
 /// Decides what follows an attempt.
 ///
-/// The order of classification: attempts left → safe to repeat → delay (the server's or the schedule's)
-/// → elapsed time and deadline → budget. The budget comes last because only it has an effect; a
-/// call that is refused earlier takes no token.
+/// The order: attempts left → safe to repeat → body kept → the server's stop → delay → elapsed time → deadline
+/// → budget. The budget comes last because only it has an effect. A call that is refused earlier
+/// takes no token.
 ///
 /// A delay that the server asked for replaces the schedule's; the schedule still counts the retry. It is
 /// lengthened by up to a tenth, so that the server's clients do not come back at one moment. The random part
-/// ends where the elapsed time or the deadline does, so it never prevents a retry that the server's delay
-/// alone allows. A server's delay of zero leaves the schedule's. A minimum ([`ServerHint::AtLeast`]) replaces
-/// the schedule's delay if it is longer.
+/// ends at the elapsed time or the deadline. So it never prevents a retry that the server's delay alone allows.
 pub(crate) fn decide<B: Budget + ?Sized>(
     limits: &Limits,
     failed: &Failed<'_>,

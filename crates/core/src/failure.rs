@@ -1,4 +1,4 @@
-//! The kind of a failure, on which schedules and budgets may depend.
+//! The failure of an attempt, on which schedules and budgets may depend.
 
 use core::fmt;
 
@@ -11,7 +11,7 @@ pub struct Failure {
     code: Option<u16>,
 }
 
-/// The kinds of failure that can be worth a retry.
+/// The kinds of retryable failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailureKind {
@@ -25,7 +25,7 @@ pub enum FailureKind {
     Throttled,
     /// The server responded that it failed (HTTP 5xx, gRPC UNAVAILABLE).
     Server,
-    /// Any other failure that a classifier finds worth a retry.
+    /// Any other failure that a classifier marks retryable.
     Other,
 }
 

@@ -8,14 +8,14 @@ use core::time::Duration;
 
 use crate::{Delays, Failure, NextRetry, Random, Schedule, SentAt};
 
-/// One schedule for the failures that match and another for the rest, by
+/// One schedule for the failures that match and another for the rest; made by
 /// [`ScheduleExt::for_failures`](crate::ScheduleExt::for_failures).
 ///
-/// Each of the two is given the number of its own failures, from 0, and the delay after its own last
-/// failure. If the schedule of a failure has ended, the call is not retried.
+/// Each schedule counts its own failures, from 0, and receives the delay after its own last failure. If the
+/// schedule of a failure has ended, the call is not retried.
 ///
-/// Both record every success; a failure is recorded by the one that it belongs to. Both share one [`SentAt`],
-/// so at most one of them may be a schedule that uses it, such as one whose state is shared by many calls.
+/// Both schedules record every success. Only the schedule of a failure records it. Both share one [`SentAt`], so
+/// at most one of them may use it.
 #[derive(Clone, Copy)]
 pub struct ForFailures<F, A, B> {
     matches: F,
@@ -37,7 +37,7 @@ pub struct OnFailureDelays<F, A, B> {
 #[derive(Debug, Clone, Copy)]
 struct Counted<D> {
     delays: D,
-    /// The number of failures of this kind.
+    /// The number of failures of this kind so far.
     number: u32,
     /// The delay used after the last of them.
     previous: Option<Duration>,

@@ -1,16 +1,15 @@
 //! The contract of admission control: a guard admits or refuses every attempt, the first included.
 //!
 //! A [`Budget`](crate::Budget) limits retries. A [`Guard`] limits attempts: a circuit breaker, a rate limit, a bulkhead.
-//! It is a state machine over plain values. Time is an argument, and a waiting call is a
-//! [`Waker`] that the guard wakes, so that nothing here needs a runtime.
+//! It needs no runtime: time is an argument, and the guard wakes a waiting call by its [`Waker`].
 //!
 //! | step of an attempt | method |
 //! |---|---|
 //! | the attempt arrives | [`Guard::admit`] |
 //! | it waits, and is polled | [`Guard::resume`] |
 //! | it has waited for another guard | [`Guard::renew`] |
-//! | it has ended, or is not sent at all | [`Guard::end`] |
-//! | it is only planned (a hedge) | [`Guard::check`] |
+//! | it has ended, or is not sent | [`Guard::end`] |
+//! | it is a hedge that is only planned | [`Guard::check`] |
 //!
 //! A guard of your own needs `admit` and `end`:
 //!
@@ -79,18 +78,18 @@ pub use refused::{GuardKind, Reason, Refused};
 
 /// Admission control for every attempt, the first included.
 ///
-/// One guard serves all calls, from any thread. Each ticket that it gave out is passed to [`end`](Guard::end) exactly once,
-/// unless [`resume`](Guard::resume) or [`renew`](Guard::renew) took it back by refusing.
+/// One guard serves all calls, from any thread. Each ticket that it returns is passed to [`end`](Guard::end) exactly
+/// once, unless [`resume`](Guard::resume) or [`renew`](Guard::renew) refuses the attempt.
 ///
-/// A pair of guards is a guard: the second is asked only if the first admits. So is `Option<G>`, which admits
-/// everything if it is `None`, and `Arc<G>`.
+/// A pair of guards is a guard; the second is called only if the first admits. `Arc<G>` is a guard, and so is
+/// `Option<G>`, whose `None` admits everything.
 pub trait Guard: Send + Sync + 'static {
     /// The proof that an attempt was admitted or is queued.
     type Ticket: Send + Sync + 'static;
 
     /// Decides about an attempt that arrives.
     ///
-    /// An arrival that is not [patient](Arrival::patient) is never answered with [`Admit::Waiting`].
+    /// Never returns [`Admit::Waiting`] for an arrival that is not [patient](Arrival::patient).
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<Self::Ticket>;
 
     /// Records the end of an attempt, or that it is not sent after all.
@@ -99,21 +98,22 @@ pub trait Guard: Send + Sync + 'static {
     /// ended once more, with [`End::Over`].
     fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket>;
 
-    /// Decides about an attempt that waits, and keeps `waker` for the moment at which it need not wait longer.
+    /// Decides about an attempt that waits. Keeps `waker`, and wakes it when the attempt may be sent.
     ///
-    /// After [`Resume::Refused`] the ticket is void: the guard has released what it stood for. Default: admitted.
+    /// After [`Resume::Refused`] the ticket is void: it is not passed to [`end`](Guard::end). Default: admitted.
     fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let _ = (ticket, arrival, waker);
         Resume::Admitted
     }
 
-    /// Decides again about an attempt that this guard admitted and that has waited for another guard since.
+    /// Decides again about an attempt that this guard admitted, after a wait for another guard.
     ///
     /// Default: the ticket ends [unsent](End::Unsent), and the attempt arrives anew, impatient. A guard whose
     /// places are scarce returns the ticket as it is, so that the attempt does not lose its place.
     ///
     /// # Errors
-    /// The refusal, if the guard does not admit the attempt any longer. The ticket has ended then.
+    ///
+    /// Returns the refusal if the guard no longer admits the attempt. The ticket has then ended.
     fn renew(&self, ticket: Self::Ticket, arrival: &Arrival<'_>) -> Result<Self::Ticket, Refused> {
         drop(self.end(ticket, &End::Unsent, arrival.now));
         match self.admit(&arrival.impatient()) {
@@ -129,7 +129,8 @@ pub trait Guard: Send + Sync + 'static {
     /// Returns the decision that [`admit`](Guard::admit) would make, and takes nothing. Default: admitted.
     ///
     /// # Errors
-    /// The refusal that an attempt would receive now.
+    ///
+    /// Returns the refusal that an attempt would receive now.
     fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         let _ = arrival;
         Ok(())

@@ -1,7 +1,7 @@
-//! The decision after each event of a hedged call, of which several attempts run side by side.
+//! The decision after each event of a hedged call, whose attempts run side by side.
 //!
-//! A pure function over plain values: the terms of the call, the state of its attempts, an event and the
-//! time. The rules cited are those of gRPC's proposal A6, which serve HTTP as well.
+//! It depends on plain values alone: the terms of the call, the state of its attempts, an event and the time. The
+//! ids in brackets (HG-4) are the rules of gRPC's proposal A6 in `docs/RULES.md`. They serve HTTP as well.
 
 mod permits;
 
@@ -41,12 +41,12 @@ impl HedgeTerms {
 pub enum HedgeEvent {
     /// An attempt succeeded.
     Succeeded,
-    /// An attempt ended with a response that no other attempt would better, or with a failure that all of
-    /// them share.
+    /// An attempt ended with a response that no other attempt would improve, or with a failure that all attempts
+    /// share.
     Fatal,
-    /// An attempt failed, and another may do better. The server's hint stands beside it.
+    /// An attempt had a retryable failure, with this hint of the server.
     Failed(ServerHint),
-    /// An attempt ended with an error that no other attempt is known to mend.
+    /// An attempt ended with an error that is not known to be retryable.
     Errored,
     /// A layer on this side refused an attempt, so it was not sent.
     Refused,
@@ -61,9 +61,10 @@ pub enum HedgeEvent {
 }
 
 impl HedgeEvent {
-    /// Returns the event of an attempt that ended so. `responded` is `true` if a server has responded.
+    /// Returns the event of an attempt that ended with this classification. `responded` is `true` if a server has
+    /// responded.
     ///
-    /// Only a response is fatal: an error may be this side's own.
+    /// Only a response is fatal, because an error may have its cause on this side.
     pub fn of(classification: &Classification, responded: bool) -> Self {
         match classification.verdict {
             Verdict::Success => Self::Succeeded,
@@ -73,7 +74,7 @@ impl HedgeEvent {
         }
     }
 
-    /// Returns the reason for which this event ends the call, whatever came before it.
+    /// Returns the reason why this event ends the call in every state; `None` if it does not.
     pub fn ends(self) -> Option<StopReason> {
         match self {
             // HG-3
@@ -93,7 +94,7 @@ pub enum HedgeDecision {
         /// The time from the beginning of the call to the next attempt, if one is to be sent.
         next: Option<Duration>,
     },
-    /// The call is over: its outcome is the last that came, and all other attempts are cancelled.
+    /// The call is over with the last outcome that arrived. All other attempts are cancelled.
     Return(StopReason),
 }
 
@@ -122,7 +123,7 @@ pub enum HedgeDecision {
 pub struct HedgeCall {
     sent: u32,
     in_flight: u32,
-    /// The reason for which no further attempt is sent, whatever happens.
+    /// The reason why no further attempt is sent.
     frozen: Option<StopReason>,
     /// The time at which the next attempt is due, unless something forbids it.
     due: Duration,

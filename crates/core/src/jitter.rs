@@ -5,9 +5,9 @@ use core::time::Duration;
 use crate::random::{from_nanos, narrow};
 use crate::{ConfigError, Random};
 
-/// The range around a schedule's interval from which a delay is drawn.
+/// The range from which a delay is drawn, around the *interval*: the delay before jitter.
 ///
-/// Clients that fail at one moment and wait equally long come back at one moment. Jitter keeps them apart.
+/// Clients that fail at one moment and wait equally long come back at one moment. Jitter spreads them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Jitter(Form);
 
@@ -25,7 +25,7 @@ impl Jitter {
         Self(Form::None)
     }
 
-    /// Draws from zero to the interval, half of it on average. This spreads clients most.
+    /// Draws from zero to the interval, half of it on average. This spreads clients the most.
     pub const fn full() -> Self {
         Self(Form::Full)
     }
@@ -39,7 +39,7 @@ impl Jitter {
     ///
     /// # Errors
     ///
-    /// `randomisation` (`r`) must lie within 0 and 1, both allowed.
+    /// Returns an error unless `randomisation` (`r`) is a number from 0 to 1.
     pub fn symmetric(randomisation: f64) -> Result<Self, ConfigError> {
         if (0.0..=1.0).contains(&randomisation) {
             Ok(Self(Form::Symmetric(randomisation)))

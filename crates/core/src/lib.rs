@@ -1,13 +1,21 @@
 //! The contracts of reattempt, and the engine that decides about retries.
 //!
-//! A [`Call`] is the state of one call. After each failed attempt it makes a [`Decision`] from the
-//! [`Classification`] of the outcome, the [`Limits`] of the call, the delay of a [`Schedule`] and the permit
-//! of a [`Budget`]. A [`HedgeCall`] does that for a call whose attempts run side by side. Time and random
-//! numbers are arguments. There is no clock, socket, runtime or global generator here, so one engine drives a
-//! tower layer, a plain future and a simulator.
+//! The crate is `no_std` with `alloc` and has no dependencies. A crate that adds a schedule, a budget or a guard
+//! needs only this one:
 //!
-//! The crate is `no_std` + `alloc` and has no dependencies. A crate that adds a schedule or a budget needs
-//! this one alone.
+//! | to add | implement |
+//! |---|---|
+//! | delays | [`Schedule`] and [`Delays`] |
+//! | a limit on retries | [`Budget`] |
+//! | admission control for every attempt | [`guard::Guard`] |
+//! | a verdict on some outcomes | [`Classifier`] |
+//!
+//! A [`Call`] is the state of one call. After each failed attempt it makes a [`Decision`] from the
+//! [`Classification`] of the outcome, the [`Limits`] of the call, the delay of the schedule and the permit of
+//! the budget. A [`HedgeCall`] does so for a call whose attempts run side by side.
+//!
+//! The *driver* of a call sends its attempts and waits: a tower layer, a plain future or a simulator. It supplies
+//! the time and the random numbers, because there is no clock, socket, runtime or global generator here.
 //!
 //! ```
 //! use core::time::Duration;

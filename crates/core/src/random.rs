@@ -9,14 +9,14 @@ const NARROW_SECONDS: u64 = 1 << 34;
 
 /// A source of random numbers.
 ///
-/// Schedules need speed and independence, not secrecy. No number is drawn before a retry is due, so an
-/// implementation may seed itself when it is first called.
+/// Schedules need speed and independence, not secrecy. With most schedules a call that succeeds at once draws no
+/// number, so an implementation may seed itself when it is first called.
 pub trait Random {
     /// Returns the next 64 uniformly distributed bits.
     fn next_u64(&mut self) -> u64;
 
-    /// Draws a duration uniformly from `low..=high`, in nanoseconds. Returns `low`, and draws no number, if
-    /// `high` is not above it.
+    /// Draws a duration uniformly from `low..=high`, to the nanosecond. If `high` is not above `low`, it returns
+    /// `low` and draws no number.
     #[inline]
     fn between(&mut self, low: Duration, high: Duration) -> Duration {
         match (narrow(low), narrow(high)) {

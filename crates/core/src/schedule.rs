@@ -7,13 +7,13 @@ use core::time::Duration;
 
 use crate::{Failure, Random};
 
-/// The retry whose delay a schedule is to set.
+/// A retry whose delay a schedule sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NextRetry {
     /// The number of the retry, from 0: retry 0 is the second attempt.
     pub number: u32,
-    /// The delay used before the last attempt; `None` before the first retry.
+    /// The delay before the last attempt; `None` if that was the first.
     pub previous: Option<Duration>,
     /// The failure of the last attempt.
     pub failure: Failure,
@@ -22,32 +22,32 @@ pub struct NextRetry {
 }
 
 impl NextRetry {
-    /// Creates the retry with this number after this failure, with no delay before the last attempt.
+    /// Creates the retry with this number after this failure, without a previous delay.
     pub const fn new(number: u32, failure: Failure) -> Self {
         Self { number, previous: None, failure, sent_at: SentAt(0) }
     }
 
-    /// Sets the delay that was used before the last attempt.
+    /// Sets the delay before the last attempt.
     pub const fn after(self, previous: Option<Duration>) -> Self {
         Self { previous, ..self }
     }
 
-    /// Sets the schedule's value for the failed attempt.
+    /// Sets the value that [`Schedule::on_send`] returned for the failed attempt.
     pub const fn sent_at(self, sent_at: SentAt) -> Self {
         Self { sent_at, ..self }
     }
 }
 
-/// A schedule's own value for an attempt that was sent, given back to it with the outcome.
+/// A value that a schedule gives to an attempt when it is sent, and receives back with the outcome.
 ///
-/// A schedule whose state is shared by many calls recognises outcomes that are older than its last change by
-/// it. All others keep the default, which costs nothing.
+/// A schedule that adapts to outcomes ignores those of attempts sent before its last change; this value identifies
+/// them. Other schedules return the default, 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SentAt(pub u64);
 
 /// A source of delays, shared by all calls of a client.
 ///
-/// The state of one call is its [`Delays`], created when the call first fails.
+/// The state of one call is its [`Delays`], created when the call first fails. The [crate] has an example.
 pub trait Schedule: Send + Sync + 'static {
     /// The state of one call.
     type Delays: Delays;
@@ -55,7 +55,7 @@ pub trait Schedule: Send + Sync + 'static {
     /// Creates the state of a call that has just failed for the first time.
     fn delays(&self) -> Self::Delays;
 
-    /// Records that an attempt is sent. The value returned is given back with the attempt's outcome.
+    /// Records that an attempt is sent. The returned value is given back with the attempt's outcome.
     #[inline]
     fn on_send(&self) -> SentAt {
         SentAt::default()
@@ -67,8 +67,7 @@ pub trait Schedule: Send + Sync + 'static {
         let _ = (sent_at, random);
     }
 
-    /// Records a failure that is worth a retry, whether or not a retry follows. It is called before
-    /// [`Delays::next_delay`].
+    /// Records a retryable failure, whether or not a retry follows. Called before [`Delays::next_delay`].
     #[inline]
     fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
         let _ = (sent_at, failure, random);
@@ -87,13 +86,13 @@ pub trait Schedule: Send + Sync + 'static {
 ///
 /// An implementation must not panic for any retry number up to `u32::MAX`.
 pub trait Delays {
-    /// Returns the delay before this retry; `None` if the call is not to be retried any more.
+    /// Returns the delay before this retry; `None` ends the call's retries.
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration>;
 
     /// Returns `true` if the last delay is an interval that all calls share.
     ///
-    /// A call that such a delay ends has a stop reason of its own
-    /// ([`IntervalTooLong`](crate::StopReason::IntervalTooLong)).
+    /// If such a delay would pass the limit on elapsed time, the stop reason is
+    /// [`IntervalTooLong`](crate::StopReason::IntervalTooLong).
     #[inline]
     fn is_shared(&self) -> bool {
         false
@@ -136,7 +135,7 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
 
 /// A schedule with its type erased, for schedules that are chosen at run time or for a single request.
 ///
-/// Clones share the schedule. Each call's state is one boxed value, created at its first failure.
+/// Clones share the schedule. The state of a call is boxed, and created at its first failure.
 #[derive(Clone)]
 pub struct SharedSchedule(Arc<dyn ErasedSchedule>);
 

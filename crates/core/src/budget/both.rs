@@ -1,4 +1,4 @@
-//! Two budgets of which both must grant a retry.
+//! A pair of budgets, both of which must grant a retry.
 
 use core::time::Duration;
 
@@ -7,8 +7,8 @@ use crate::{Failure, ServerHint};
 
 /// A pair of budgets. A retry needs a permit of each, and every event is reported to both.
 ///
-/// Each is given back exactly what it charged. If the second refuses, the first gets its tokens back. A
-/// retry that is granted allocates once; nothing else does.
+/// Each budget receives back exactly the tokens that it charged. If the second refuses, the first receives its
+/// tokens back at once. A granted retry allocates once; nothing else allocates.
 impl<A: Budget, B: Budget> Budget for (A, B) {
     fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
         let first = self.0.acquire(destination, failure, now)?;

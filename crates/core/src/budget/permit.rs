@@ -3,12 +3,12 @@
 use alloc::sync::Arc;
 use core::{fmt, mem};
 
-/// The side of a budget that a permit reports to.
+/// The part of a budget that permits report to.
 pub trait PermitIssuer: Send + Sync {
-    /// Returns `cost`: the retry was never sent.
+    /// Takes `cost` back, because the retry was never sent.
     fn give_back(&self, cost: u32);
 
-    /// Records the end of a retry that was sent, however it ended: also when its call was dropped.
+    /// Records the end of a retry that was sent, even if its call was dropped.
     ///
     /// `succeeded` is `true` if the retry was the last attempt of a call that ended with a success.
     fn on_retry_end(&self, cost: u32, succeeded: bool) {
@@ -18,7 +18,7 @@ pub trait PermitIssuer: Send + Sync {
 
 /// Tokens taken for one retry that has not been sent.
 ///
-/// Dropped, it returns them. [`spend`](Permit::spend) keeps them taken.
+/// A drop returns the tokens to the budget. [`spend`](Permit::spend) keeps them.
 #[must_use = "an unspent permit returns its tokens when it is dropped"]
 #[derive(Default)]
 pub struct Permit(Tokens);
@@ -68,7 +68,7 @@ impl Tokens {
 }
 
 impl Permit {
-    /// Creates a permit that was paid for with `cost` tokens (in the budget's own unit) from `issuer`.
+    /// Creates a permit for which `issuer` has taken `cost` tokens, in the budget's own unit.
     #[inline]
     pub fn new(issuer: Arc<dyn PermitIssuer>, cost: u32) -> Self {
         Self(Tokens { issuer: Some(issuer), cost })
@@ -80,7 +80,7 @@ impl Permit {
         Self(Tokens { issuer: None, cost: 0 })
     }
 
-    /// Joins two permits for the same retry. Each issuer is notified with what it charged.
+    /// Joins two permits for the same retry. Each issuer is notified with its own cost.
     ///
     /// The cost of the joined permit is the sum. Allocates only if both have an issuer.
     pub fn and(mut self, mut other: Self) -> Self {
@@ -93,7 +93,7 @@ impl Permit {
         }
     }
 
-    /// Records that the retry is being sent: the tokens are gone.
+    /// Records that the retry is being sent. A drop returns no tokens any more.
     #[inline]
     pub fn spend(mut self) -> PaidRetry {
         PaidRetry(mem::take(&mut self.0))
@@ -101,7 +101,7 @@ impl Permit {
 }
 
 impl PaidRetry {
-    /// Returns what was paid, in the budget's own unit.
+    /// Returns the tokens paid, in the budget's own unit.
     pub fn cost(&self) -> u32 {
         self.0.cost
     }

@@ -7,10 +7,9 @@ use crate::Failure;
 
 /// A budget that grants retries and records no outcomes.
 ///
-/// For the second of two layers on the way of one call that share a budget, such as hedging beside
-/// retries. Both would report the same success and the same failure. The retry layer, which sees every
-/// call, is given the budget itself, and the hedge layer a clone in here. A retry and a hedge still take a
-/// token each.
+/// Use it if a retry layer and a hedge layer share a budget. Otherwise both layers would report the same outcomes.
+/// Give the retry layer the budget itself, and the hedge layer `SpendOnly(budget.clone())`. Every retry and every
+/// hedge still takes its tokens.
 ///
 /// ```
 /// use core::time::Duration;

@@ -4,24 +4,23 @@ use core::time::Duration;
 
 use crate::{Classification, SentAt};
 
-/// The progress of an attempt that was not processed, on a connection that existed.
+/// The place at which an attempt on an existing connection ended, if no application processed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Undone {
     /// The request was never passed to the connection.
     NotDispatched,
-    /// The server refused it before its application saw any of it: HTTP/2's GOAWAY that left the request
-    /// out, or a reset with REFUSED_STREAM. Some proxies send the latter after their backend has processed
-    /// the request.
+    /// The server refused it before its application saw any of it: by a GOAWAY that excludes the request, or by
+    /// REFUSED_STREAM. Some proxies send the latter after their backend has processed the request.
     Refused,
 }
 
-/// The kinds of attempt that a call has resent: each is resent once (TR-1, TR-2, TR-4).
+/// The kinds of attempt that a call has resent, each at most once (TR-1, TR-2, TR-4).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Resent([bool; 2]);
 
 impl Resent {
-    /// Records that an attempt of this kind is resent. Returns `false` if one was before.
+    /// Records that an attempt of this kind is resent. Returns `false` if one already was.
     pub fn insert(&mut self, kind: Undone) -> bool {
         let [not_dispatched, refused] = &mut self.0;
         let resent = match kind {
@@ -34,12 +33,13 @@ impl Resent {
 
 /// A failed attempt, as its driver saw it.
 ///
-/// [`new`](FailedAttempt::new) sets the fields so that nothing stands in the way of a retry.
+/// [`new`](FailedAttempt::new) sets every other field to a value that allows a retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailedAttempt<'a> {
     /// The classification of the outcome.
     pub classification: Classification,
-    /// The progress of the attempt, if it was not processed and the protocol resends such attempts at once.
+    /// The place at which the attempt ended, if it was not processed and the protocol resends such attempts at
+    /// once.
     pub undone: Option<Undone>,
     /// `true` if the caller's own request body has failed.
     pub source_failed: bool,
@@ -58,7 +58,7 @@ pub struct FailedAttempt<'a> {
 }
 
 impl<'a> FailedAttempt<'a> {
-    /// Creates an attempt that failed at `now`, at once after the call started.
+    /// Creates an attempt that failed at `now`, when no time had passed since the call started.
     pub fn new(
         classification: impl Into<Classification>,
         destination: &'a str,
@@ -82,7 +82,7 @@ impl<'a> FailedAttempt<'a> {
         Self { elapsed, ..self }
     }
 
-    /// Sets the schedule's value for the attempt.
+    /// Sets the value that [`Schedule::on_send`](crate::Schedule::on_send) returned for the attempt.
     pub const fn sent_at(self, sent_at: SentAt) -> Self {
         Self { sent_at, ..self }
     }

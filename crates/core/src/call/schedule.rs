@@ -4,16 +4,16 @@ use crate::{Delays, Failure, Random, Schedule, SentAt};
 
 /// The schedule of one call.
 ///
-/// Every [`Schedule`] is one. A driver whose calls choose between schedules of different types implements
-/// it for its choice, which may borrow them.
+/// Every [`Schedule`] is one. A driver that chooses between schedules of different types implements this trait
+/// for the choice, which may borrow them.
 pub trait CallSchedule {
     /// The state of one call.
     type Delays: Delays;
 
-    /// Creates fresh state: when the call first fails, and after a delay that the server set exactly.
+    /// Creates fresh state, when the call first fails and after an [exact](crate::ServerHint::Exactly) delay.
     fn fresh_delays(&self) -> Self::Delays;
 
-    /// Records a failed attempt, before its delay is asked for.
+    /// Records a failed attempt, before the delay is computed.
     fn on_attempt_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random);
 }
 

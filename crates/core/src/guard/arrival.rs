@@ -1,14 +1,14 @@
-//! An attempt that asks to be admitted, and the answers to it.
+//! An attempt that arrives at a guard, and the guard's answers.
 
 use core::time::Duration;
 
 use super::Refused;
 
-/// An attempt that asks a guard to be admitted.
+/// An attempt that arrives at a guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Arrival<'a> {
-    /// The server that the request is for. A guard with a single state ignores it.
+    /// The server of the request, such as `https://example.com`. A guard with a single state ignores it.
     pub destination: &'a str,
     /// Monotonic time since a fixed moment.
     pub now: Duration,
@@ -66,7 +66,7 @@ pub enum Resume {
     Admitted,
     /// The attempt waits further.
     Waiting {
-        /// The moment at which it is to be polled, if it was not woken before.
+        /// The moment at which to poll it again, unless it is woken before.
         until: Option<Duration>,
     },
     /// The attempt may not be sent, and its ticket is void.

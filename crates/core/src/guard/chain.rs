@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::{Admit, Arrival, End, Guard, Refused, Resume};
 
-/// The tickets of a pair of guards. Each is there while its guard has an open decision or place.
+/// The tickets of a pair of guards.
 #[derive(Debug)]
 pub struct PairTicket<A, B> {
     first: Option<A>,

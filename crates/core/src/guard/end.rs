@@ -23,15 +23,15 @@ pub enum End {
         /// The time since the attempt was sent.
         after: Duration,
     },
-    /// The attempt was never sent: another guard refused it, or it was dropped while it waited. For the guard
-    /// it is as if the attempt had never arrived.
+    /// The attempt was never sent: another guard refused it, or it was dropped while it waited. The guard's state
+    /// becomes that without the attempt.
     Unsent,
     /// The response body has ended, for a guard that held its ticket until then.
     Over(BodyEnd),
 }
 
 impl End {
-    /// Creates the end of an attempt that was judged without a hint of the server.
+    /// Creates the end of an attempt with an outcome and no hint of the server.
     pub const fn judged(health: Health, after: Duration) -> Self {
         Self::Judged { health, hint: ServerHint::None, after }
     }
@@ -51,11 +51,11 @@ pub enum BodyEnd {
 
 /// The meaning of an outcome for the server's health.
 ///
-/// It stands beside the [`Verdict`](crate::Verdict): a 404 is permanent, and the server is well.
+/// It is independent of the [`Verdict`](crate::Verdict): after a 404 the verdict is permanent and the server is well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Health {
-    /// The server did its work, also if the caller does not like the answer.
+    /// The server did its work, even if the response is an error of the caller (404).
     Served,
     /// The server failed (500, INTERNAL), or the connection did.
     Failed,
@@ -63,7 +63,7 @@ pub enum Health {
     Overloaded,
     /// The server did not take the work, or did not finish it in time (503, UNAVAILABLE, a timeout).
     ///
-    /// A circuit breaker counts it as a failure, a limit that adapts to the load as a sign of too much of it.
+    /// A circuit breaker counts it as a failure, and an adaptive limit as overload.
     Unavailable,
     /// The outcome has nothing to do with the server: an error of the caller's own body.
     Ignored,

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
-/// A refusal made on this side: nothing was sent, and the server has not failed.
+/// A refusal by a guard: nothing was sent, and the server has not failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
     /// Nanoseconds; the maximum stands for "unknown".
@@ -12,7 +12,7 @@ pub struct Refused {
     reason: Reason,
 }
 
-/// The guard that refused.
+/// The kind of guard that refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GuardKind {
@@ -24,9 +24,9 @@ pub enum GuardKind {
     Bulkhead,
     /// An adaptive limit on calls in flight.
     AdaptiveLimit,
-    /// An adaptive throttle.
+    /// A throttle, which refuses part of the calls while the server refuses many.
     Throttle,
-    /// An adaptive send rate.
+    /// A rate of sending that adapts to the server.
     SendRate,
     /// A guard of the user's own.
     Custom,
@@ -62,13 +62,13 @@ impl Refused {
         Self { wait: Self::UNKNOWN, guard, reason }
     }
 
-    /// Sets the time after which the guard may admit. Waits past 584 years are unknown.
+    /// Sets the time after which the guard may admit. A wait of more than 584 years counts as unknown.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
         Self { wait: u64::try_from(wait.as_nanos()).unwrap_or(Self::UNKNOWN), ..self }
     }
 
-    /// Returns the guard that refused.
+    /// Returns the kind of guard that refused.
     pub const fn guard(&self) -> GuardKind {
         self.guard
     }

@@ -7,8 +7,8 @@ use crate::{Account, PaidRetry, Permit};
 
 /// The permits of a call's hedges, from their sending to the end of the call.
 ///
-/// A hedge is paid for when it ends, because a layer on this side may have refused it. Dropped, it spends
-/// the permits of the hedges in flight: they were sent.
+/// A hedge is paid for when it ends, because a layer on this side may have refused it. If this value is dropped,
+/// the permits of the hedges in flight are spent, because they were sent.
 #[derive(Default)]
 pub struct HedgePermits {
     call: Permit,
@@ -47,8 +47,7 @@ impl HedgePermits {
         Some(self.in_flight.remove(place).1)
     }
 
-    /// Ends the call with attempt `winner`; 0 if it ends with none. The hedges in flight have lost, and their
-    /// permits are spent.
+    /// Ends the call with attempt `winner`; 0 if there is none. The permits of the hedges in flight are spent.
     pub fn end(&mut self, winner: u32) -> Account {
         let last = self.last.take().filter(|(number, _)| *number == winner);
         let retries = mem::take(&mut self.retries).saturating_add(self.spend_in_flight());
