@@ -18,6 +18,7 @@
 //! | [`AdaptiveLimit`] | a server whose capacity changes: a bulkhead whose limit follows it | the limit, its window of samples |
 //! | [`Throttle`] | a server that refuses much: part of the calls is not sent | requests and accepts of two minutes |
 //! | [`RateLimit`] | a quota of calls for each second | a bucket of tokens, and the calls that wait for them |
+//! | [`SendRate`] | a quota that is unknown: refusals lower the rate, successes raise it again | the rate, and the tokens of a rate limit |
 #![forbid(unsafe_code)]
 
 mod budget;
@@ -30,6 +31,7 @@ pub use budget::RetryBudget;
 pub use guard::{
     AdaptiveLimit, AdaptiveTicket, Aimd, BreakerState, BreakerTicket, Bulkhead, BulkheadTicket,
     CircuitBreaker, Counts, Gradient2, Limit, LimitRule, LimitWindow, RateLimit, RateTicket,
-    Reservation, StateChange, Throttle, ThrottleCounts, ThrottleTicket, Usage, Vegas,
+    Reservation, SendRate, SendTicket, StateChange, Throttle, ThrottleCounts, ThrottleTicket,
+    Usage, Vegas,
 };
 pub use latencies::Latencies;

@@ -16,6 +16,9 @@ pub(crate) fn checked_destinations(most: usize) -> Result<usize, ConfigError> {
     Err(ConfigError::new("max_destinations", most, "a number from 1 to 65536"))
 }
 
+/// The time after which a state that was learned is forgotten: one so old is as good as a new one.
+pub(crate) const FORGOTTEN: Duration = Duration::from_secs(600);
+
 /// The most destinations that `Debug` lists.
 const LISTED: usize = 16;
 

@@ -8,6 +8,7 @@ mod keyed;
 mod line;
 mod places;
 mod rate_limit;
+mod send_rate;
 mod throttle;
 
 pub use adaptive::{AdaptiveLimit, AdaptiveTicket, Aimd, Gradient2, LimitRule, LimitWindow, Vegas};
@@ -15,4 +16,5 @@ pub use breaker::{BreakerState, BreakerTicket, CircuitBreaker, Counts, StateChan
 pub use bulkhead::{Bulkhead, BulkheadTicket};
 pub use places::Usage;
 pub use rate_limit::{Limit, RateLimit, RateTicket, Reservation};
+pub use send_rate::{SendRate, SendTicket};
 pub use throttle::{Throttle, ThrottleCounts, ThrottleTicket};

@@ -17,6 +17,7 @@ mod guards;
 mod model;
 mod quota;
 mod rate_limit;
+mod send_rate;
 mod settings;
 mod throttle;
 mod traps;

@@ -89,7 +89,7 @@ fn tokens_are_taken_or_it_is_retired() {
     loom::model(|| {
         let limiter = limiter();
         let other = Arc::clone(&limiter);
-        let other = thread::spawn(move || other.retire(NOW));
+        let other = thread::spawn(move || other.retire(NOW, false));
         let allowed = limiter.allow(TOKEN, NOW).is_some();
         assert_ne!(allowed, other.join().unwrap());
     });

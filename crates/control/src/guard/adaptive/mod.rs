@@ -21,7 +21,7 @@ use reattempt_core::guard::{
     Admit, Arrival, End, Guard, GuardKind, Health, Reason, Refused, Resume,
 };
 
-use super::keyed::Keyed;
+use super::keyed::{FORGOTTEN, Keyed};
 use super::places::{Pass, Places, Usage};
 use crate::destination_table::Entry;
 use crate::sync::{Mutex, MutexGuard};
@@ -31,9 +31,6 @@ use window::Window;
 
 pub use rule::{Aimd, Gradient2, LimitRule, Vegas};
 pub use window::LimitWindow;
-
-/// A limit of which nothing was heard for so long is as good as a new one.
-const FORGOTTEN: Duration = Duration::from_secs(600);
 
 /// A limit on calls in flight that follows what the server can take, for each destination.
 ///

@@ -210,11 +210,13 @@ impl Limiter {
         Wakers::first(&mut state).wake(state);
     }
 
-    /// Retires the limiter if a new one would behave the same. Returns `true` if it did.
-    pub(crate) fn retire(&self, now: Duration) -> bool {
+    /// Retires the limiter if no call waits and a new one would behave the same, or is as good because this one is
+    /// forgotten. Returns `true` if it did.
+    pub(crate) fn retire(&self, now: Duration, is_forgotten: bool) -> bool {
         let mut state = self.lock();
         state.advance(now);
-        state.retired = !state.own && state.line.is_empty() && state.tokens.is_initial();
+        let is_new = !state.own && state.tokens.is_initial();
+        state.retired = (is_new || is_forgotten) && state.line.is_empty();
         state.retired
     }
 

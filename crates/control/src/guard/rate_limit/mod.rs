@@ -213,7 +213,7 @@ fn cost(n: u32) -> u64 {
 
 impl Entry for Limiter {
     fn retire(&self, now: Duration) -> bool {
-        self.retire(now)
+        self.retire(now, false)
     }
 }
 
