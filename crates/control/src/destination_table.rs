@@ -1,10 +1,9 @@
 //! A table of bounded size with one entry for each destination, shared by budgets and guards.
 //!
-//! The table is copied when it changes and read without any lock. A newcomer waits only for other newcomers. If no place is
-//! left, entries in their initial state leave, because a new one would be the same. Each is *retired* first,
-//! in the same atomic step in which it was found initial. A thread that uses a retired entry finds that out
-//! and looks again behind the lock, where the new table is in place. If no entry may leave, the newcomer shares one
-//! entry with all others who find no place.
+//! The table is copied when it changes, and read without a lock. A newcomer waits only for other newcomers. If no place
+//! is left, entries in their initial state leave, because a new one would be the same. Each is *retired* in the
+//! atomic step that finds it initial. A thread that finds its entry retired looks again behind the lock, where the
+//! new table is in place. If no entry may leave, all destinations without a place share one entry.
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,9 +39,9 @@ impl<E> Clone for Place<E> {
 
 pub(crate) struct DestinationTable<E> {
     entries: ArcSwap<Entries<E>>,
-    /// Held by whoever changes the table; an entry is retired only under it.
+    /// Held while the table changes. An entry is retired only under it.
     changing: Mutex<()>,
-    /// The entry of all who have no place in the table. It is never retired.
+    /// The entry of all destinations without a place in the table. It is never retired.
     others: Arc<E>,
     hashing: DefaultHashBuilder,
     most: usize,
@@ -118,9 +117,8 @@ impl<E: Entry> DestinationTable<E> {
         self.load().iter().map(|place| &place.entry).chain([&self.others]).for_each(act);
     }
 
-    /// Returns the hash of a whole name. An adversary who chooses the names cannot know which ones collide,
-    /// because the seed is random. One who found out in spite of that would have to fail once on each
-    /// of them, and at worst as many names are compared at a look-up as the table may hold.
+    /// Returns the hash of a whole name. The seed is random, so an adversary who chooses the names cannot know which
+    /// of them collide. Even with collisions a look-up compares at most as many names as the table may hold.
     #[inline]
     pub(crate) fn hash(&self, destination: &str) -> u64 {
         let mut hasher = self.hashing.build_hasher();

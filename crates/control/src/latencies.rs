@@ -1,8 +1,7 @@
 //! The running quantile of observed latencies, after which hedges are sent.
 //!
-//! A histogram whose buckets are a sixteenth of their power of two wide, so that the estimate is at
-//! most 6.25 % (and a microsecond) above the true quantile of what was counted, and never below it.
-//! Older samples count less: all weights are halved each time a window is full.
+//! It is read from a histogram whose buckets are a sixteenth of their power of two wide. Older samples count less,
+//! because all weights are halved each time a window is full.
 //!
 //! A lock guards the histogram, and the quantile is stored under it: there is no order of accesses here for
 //! the model checker to find.
@@ -34,6 +33,9 @@ const UNKNOWN: u64 = u64::MAX;
 const MILLION: u32 = 1_000_000;
 
 /// A running quantile of latencies, shared by all calls of a client.
+///
+/// The estimate is at most 6.25 % and 1 µs above the quantile of the samples, and never below it. All
+/// weights are halved after each window of 1000 samples, or more for a high quantile (2000 for the 95th percentile).
 ///
 /// ```
 /// use std::time::Duration;
@@ -69,7 +71,8 @@ impl Latencies {
     /// Creates a running quantile. With 0.95, 95 of 100 latencies are shorter than it.
     ///
     /// # Errors
-    /// Unless `quantile` is a number from 0.5 to 0.9999.
+    ///
+    /// Returns an error unless `quantile` is a number from 0.5 to 0.9999.
     pub fn new(quantile: f64) -> Result<Self, ConfigError> {
         if !(0.5..=0.9999).contains(&quantile) {
             return Err(ConfigError::new("delay_quantile", quantile, "from 0.5 to 0.9999"));
@@ -94,19 +97,20 @@ impl Latencies {
         }
     }
 
-    /// Returns the quantile; `None` until there are enough samples.
+    /// Returns the quantile; `None` before 100 samples, or 10 divided by the share beyond it if that is more (200
+    /// for the 95th percentile).
     pub fn quantile(&self) -> Option<Duration> {
         let micros = self.quantile.load(Ordering::Relaxed);
         (micros != UNKNOWN).then(|| Duration::from_micros(micros))
     }
 
-    /// Returns the number of samples. Those of earlier windows count in part.
+    /// Returns the number of samples, in which older ones count in part.
     pub fn samples(&self) -> u32 {
         self.lock().weights.iter().sum::<u32>() / WEIGHT
     }
 
-    /// Records a latency. The lock is held for a few additions, and once in sixteen times for a walk
-    /// along the buckets.
+    /// Records a latency. A lock is held for a few additions, and at each sixteenth sample for a walk through 528
+    /// buckets.
     pub fn record(&self, latency: Duration) {
         let mut histogram = self.lock();
         if let Some(weight) = histogram.weights.get_mut(bucket(latency)) {

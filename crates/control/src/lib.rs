@@ -1,24 +1,26 @@
 //! State that many calls share: retry budgets, guards and observed latencies.
 //!
-//! Input: the outcomes of calls, the destinations they were for, and the time as an argument. Output: the decision
-//! about a retry or an attempt. There is no clock here, no task, no timer and no runtime.
+//! Users import these types from `reattempt`: [`RetryBudget`] from its root, the guards from `reattempt::guard`.
 //!
-//! | what | its state |
+//! Input: the outcomes of calls, their destinations, and the time as an argument. Output: the decision about a retry or
+//! an attempt. There is no clock here, no task, no timer and no runtime.
+//!
+//! | type | state |
 //! |---|---|
 //! | [`RetryBudget`] | a bucket of tokens for each destination |
-//! | [`Latencies`] | a histogram of how long first attempts take |
+//! | [`Latencies`] | a histogram of the latencies of first attempts |
 //!
-//! Guards decide about every attempt, the first included. Their contract is [`reattempt_core::guard`], and each has a
+//! Guards decide about every attempt, the first included. Their contract is [`reattempt_core::guard`]. Each keeps one
 //! state for each destination, in a table of bounded size.
 //!
-//! | guard | what it is for | its state |
+//! | guard | problem and remedy | state |
 //! |---|---|---|
-//! | [`CircuitBreaker`] | a server that fails: calls to it are refused for a while | closed, open or half-open |
-//! | [`Bulkhead`] | a server that is slow: calls to it do not take the places of all others | the calls in flight and in line |
-//! | [`AdaptiveLimit`] | a server whose capacity changes: a bulkhead whose limit follows it | the limit, its window of samples |
-//! | [`Throttle`] | a server that refuses much: part of the calls is not sent | requests and accepts of two minutes |
-//! | [`RateLimit`] | a quota of calls for each second | a bucket of tokens, and the calls that wait for them |
-//! | [`SendRate`] | a quota that is unknown: refusals lower the rate, successes raise it again | the rate, and the tokens of a rate limit |
+//! | [`CircuitBreaker`] | a server fails: calls to it are refused for a while | closed, open or half-open |
+//! | [`Bulkhead`] | a server is slow: its calls in flight are limited, so other servers' calls go on | the calls in flight and in line |
+//! | [`AdaptiveLimit`] | a server's capacity changes: a bulkhead whose limit follows it | the limit, its window of samples |
+//! | [`Throttle`] | a server refuses many calls: part of the calls is not sent | requests and accepts of two minutes |
+//! | [`RateLimit`] | the client has a quota of calls for each second | a bucket of tokens, and the calls that wait for them |
+//! | [`SendRate`] | the client's quota is unknown: refusals lower the rate, successes raise it again | the rate, and the tokens of a rate limit |
 #![forbid(unsafe_code)]
 
 mod budget;

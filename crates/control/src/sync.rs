@@ -1,5 +1,4 @@
-//! The atomics and locks that the state machines are built from: those of std, or, under `--cfg loom`, those
-//! of the model checker, which tries every order in which threads can see them.
+//! The atomics and locks of the state machines: those of std, or under `--cfg loom` those of the model checker.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};

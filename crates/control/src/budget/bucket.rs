@@ -1,13 +1,12 @@
 //! One bucket of tokens, exact under contention and without a lock.
 //!
-//! Input: takes with the moment they are made at, credits, and what unspent permits give back. Output: whether the
-//! tokens were there. The model checker includes this file as it stands, so destinations are not known here.
+//! Input: takes and their moments, credits, and returned permits. Output: taken, refused or retired. The model checker
+//! includes this file as it stands, so it does not refer to destinations.
 //!
-//! The balance and an *epoch* sit in one word, so that every change is one compare-and-swap. A
-//! refill raises the balance, takes the token and starts the next epoch in that one step, and only
-//! then writes down until when it has refilled. Until it has, the epochs differ, and nobody else
-//! refills: they take and give as if no time had passed. So no stretch of time is credited twice,
-//! none is credited past the capacity, and nobody ever waits.
+//! The balance and an *epoch* are in one word, so every change is one compare-and-swap. A refill raises the
+//! balance, takes the token and starts the next epoch in that one step. Only then it stores the moment until which it
+//! has refilled. Until then the epochs differ, and no other thread refills: takes and credits go on as if no time had
+//! passed. So no stretch of time is credited twice, or past the capacity, and no thread waits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,17 +20,16 @@ use crate::sync::{AtomicU64, Ordering};
 /// One token, in the millionths that everything here is counted in: 0.1, 0.3 and 0.6 are exact.
 pub(crate) const TOKEN: u64 = 1_000_000;
 
-/// The low bits of the state, which count refills; the balance is above them. The count starts again
-/// after half a million: for a change to pass unseen, that many refills and no other number would
-/// have to fit between a thread's look and its swap, and to end at the same balance.
+/// The low bits of the state, which count refills; the balance is above them. The count wraps after half a million. A
+/// change passes unseen only if exactly that many refills fit between a thread's load and its swap, and end at
+/// the same balance.
 const EPOCH_BITS: u32 = 19;
 const EPOCH: u64 = (1 << EPOCH_BITS) - 1;
 
 /// One token where the state has its balance.
 const ONE: u64 = TOKEN << EPOCH_BITS;
 
-/// The most tokens a bucket may hold: two full balances can be added up without an overflow of the
-/// 45 bits that the balance has.
+/// The most tokens of a bucket: the sum of two full balances fits into the balance's 45 bits.
 pub(crate) const MOST_TOKENS: u32 = 10_000_000;
 
 /// The state of a bucket that has left the table. It is above every full state, so that credits and

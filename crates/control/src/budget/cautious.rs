@@ -10,8 +10,8 @@
 //! | 36–55 | tokens, in thousandths |
 //! | 0–35 | moment of the last failure, in ticks of 64 ms; it ends after 139 years |
 //!
-//! A bucket without doubt that has all its tokens is above every other one, whatever its moment: a success
-//! finds out with one comparison that it has no effect.
+//! The state of a bucket with all tokens and no doubt is above every other state, at any moment. So a success finds
+//! out by one comparison that it has no effect.
 
 use std::fmt;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub(crate) struct Caution {
     pub(crate) credit: u64,
 }
 
-/// The event that a bucket is asked to record.
+/// An event that a bucket records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
     /// An attempt failed, and no retry is asked for.

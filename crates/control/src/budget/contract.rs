@@ -1,4 +1,4 @@
-//! The contract of a budget as a [`RetryBudget`] keeps it: tokens are taken, failures and successes counted.
+//! The implementation of core's [`Budget`] for [`RetryBudget`].
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::settings::Kind;
 use crate::sync::Ordering;
 
 impl Budget for RetryBudget {
-    /// Takes one token, or what a quota says, from the bucket of `destination`. Allocates only for a
-    /// destination that never asked before.
+    /// Takes one token, or the cost of a quota, from the bucket of `destination`. Allocates only at the first take
+    /// for a destination.
     ///
-    /// A cautious budget takes this for a hedge: its doubt grows until the call succeeds.
+    /// A cautious budget records it as a hedge, which adds 1 to its doubt.
     #[inline]
     fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
         self.take(destination, Event::Hedge, failure, now)
@@ -39,8 +39,8 @@ impl Budget for RetryBudget {
         }
     }
 
-    /// Adds the ratio to the bucket of `destination`. Under a quota a call that was retried adds nothing:
-    /// its last retry has returned what it cost.
+    /// Adds the ratio to the bucket of `destination`. Under a quota a retried call adds nothing, because its last
+    /// retry has returned its cost.
     #[inline]
     fn on_success(&self, destination: &str, retries: u32) {
         match &self.state.buckets {
@@ -70,7 +70,7 @@ impl Budget for RetryBudget {
 }
 
 impl RetryBudget {
-    /// Takes tokens, or has a cautious budget record `event` and take one.
+    /// Takes tokens. A cautious budget records `event` in the same step.
     #[inline]
     fn take(
         &self,

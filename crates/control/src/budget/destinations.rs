@@ -3,9 +3,8 @@
 //! Input: takes and successes with the name of a destination. Output: the bucket that
 //! tokens were taken from. The table is [`DestinationTable`].
 //!
-//! A destination that never asked for a token, and under a cautious budget never failed, has a full bucket,
-//! so it needs none here. When the table has no place left, the full buckets go, for the same reason. A
-//! bucket is retired by the compare-and-swap that a take needs.
+//! A destination without a take, or under a cautious budget without a failure, has a full bucket and needs no entry.
+//! For the same reason the full buckets leave when the table has no place left.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -35,7 +34,7 @@ pub(crate) struct Destinations<B: DestinationBucket> {
 }
 
 impl<B: DestinationBucket> Destinations<B> {
-    /// An empty table with room for `most` destinations.
+    /// Creates an empty table with room for `most` destinations.
     pub(crate) fn new(most: usize, rule: B::Rule) -> Self {
         let not_full = Arc::new(NotFull::new());
         Self {
@@ -85,13 +84,13 @@ impl<B: DestinationBucket> Destinations<B> {
         }
     }
 
-    /// True when a success of any destination would change nothing.
+    /// Returns `true` if a success of any destination would have no effect.
     #[inline]
     pub(crate) fn are_full(&self) -> bool {
         self.not_full.count() == 0
     }
 
-    /// The balance that `destination` would draw on, in millionths.
+    /// Returns the balance that `destination` would draw on, in millionths.
     pub(crate) fn balance(&self, destination: &str) -> u64 {
         let table = self.table.load();
         let balance = match find(&table, self.table.hash(destination), destination) {
@@ -102,7 +101,7 @@ impl<B: DestinationBucket> Destinations<B> {
         balance.unwrap_or(B::capacity(self.rule))
     }
 
-    /// Every destination that has a bucket, with its balance in millionths and its doubt, in no order.
+    /// Returns every destination that has a bucket, with its balance in millionths and its doubt, in no order.
     pub(crate) fn balances(&self) -> Vec<(Arc<str>, u64, u64)> {
         let table = self.table.load();
         let of = |Place { name, entry }: &Place<B>| {
@@ -112,7 +111,7 @@ impl<B: DestinationBucket> Destinations<B> {
         table.iter().map(of).collect()
     }
 
-    /// The bucket that the destinations without a place share: its balance in millionths and its doubt.
+    /// Returns the balance in millionths and the doubt of the bucket that destinations without a place share.
     pub(crate) fn balance_of_others(&self) -> (u64, u64) {
         let others = self.table.others();
         (others.balance().unwrap_or(B::capacity(self.rule)), others.doubt())
@@ -181,7 +180,7 @@ impl<B: DestinationBucket> Destinations<B> {
     }
 }
 
-/// Tokens from a bucket that cannot be retired while this runs.
+/// Takes from a bucket that cannot be retired meanwhile.
 fn taken_from<B>(bucket: &Arc<B>, take: impl Fn(&B) -> Take) -> Option<Arc<B>> {
     (take(bucket) == Take::Taken).then(|| Arc::clone(bucket))
 }

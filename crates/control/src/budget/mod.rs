@@ -1,6 +1,14 @@
-//! The retry budget: what flows in is the successes of calls and the wish to retry, what flows out
-//! is a permit or none. [`RetryBudget`] is the type that users name; the contract it keeps, its settings,
-//! its table of destinations, the bucket itself and what it shows of itself have a file each.
+//! The retry budget, which grants or refuses every retry.
+//!
+//! | file | its part |
+//! |---|---|
+//! | `retry_budget` | the type that users name: constructors and setters |
+//! | `contract` | its implementation of core's `Budget` |
+//! | `settings` | the settings, checked, as integers |
+//! | `store`, `destinations` | one bucket for all destinations, or a table of buckets |
+//! | `bucket`, `cautious` | the two kinds of bucket, each one atomic word |
+//! | `not_full` | the count of buckets that a success would change |
+//! | `debug` | the `Debug` output |
 
 mod bucket;
 mod cautious;

@@ -1,10 +1,8 @@
 //! The number of buckets that a success would change, in all and by the hash of their destination.
 //!
-//! Input: buckets that cease to be full, and that are full again. Output: whether
-//! a success has anything to do, for one load where all are full, else for a hash and two loads, so
-//! that the table of destinations is seldom read. Destinations whose hashes fall together are
-//! counted together: a success may look up a bucket that is full, and never passes by one that is
-//! not.
+//! If every bucket is full, a success finds that out by one load. Otherwise it needs a hash and two loads. So it seldom
+//! reads the table of destinations. Destinations with the same part of their hash are counted together. So a
+//! success may look up a full bucket, but it never misses one that is not full.
 
 use crate::sync::{Apart, AtomicU32, AtomicUsize, Ordering};
 
@@ -37,26 +35,26 @@ impl NotFull {
         Self { all: Apart::default(), by_slot: std::array::from_fn(|_| AtomicU32::default()) }
     }
 
-    /// Returns how many there are; for a moment perhaps too many, never too few.
+    /// Returns their number: for a moment perhaps too high, never too low.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.all.0.load(Ordering::Acquire)
     }
 
-    /// Returns how many there may be among those that a destination with this hash draws on.
+    /// Returns the most of them that a destination with this hash may draw on.
     #[inline]
     pub(crate) fn count_for(&self, hash: u64) -> u32 {
         let count = |slot: Slot| self.by_slot[slot.0].load(Ordering::Acquire);
         count(Slot::of(hash)) + count(Slot::OTHERS)
     }
 
-    /// Counts a bucket, before it ceases to be full: whoever sees that it has sees it counted.
+    /// Counts a bucket, before it ceases to be full. A thread that sees it less than full sees it counted.
     pub(crate) fn add(&self, slot: Slot) {
         self.all.0.fetch_add(1, Ordering::Relaxed);
         self.by_slot[slot.0].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a bucket no longer, after it has become full.
+    /// Stops counting a bucket, after it has become full.
     pub(crate) fn remove(&self, slot: Slot) {
         self.all.0.fetch_sub(1, Ordering::Release);
         self.by_slot[slot.0].fetch_sub(1, Ordering::Release);

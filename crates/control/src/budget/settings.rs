@@ -1,5 +1,6 @@
-//! The settings of a budget: floats and counts as a user writes them flow in, whole millionths of a
-//! token flow out, or the error that names what was refused.
+//! The settings of a budget, in whole millionths of a token.
+//!
+//! Input: floats and counts of the user. Output: checked integers, or an error that names the field.
 
 use std::ops::RangeInclusive;
 
@@ -177,7 +178,7 @@ impl Settings {
     }
 }
 
-/// A count of millionths as a number of tokens.
+/// Converts millionths to tokens.
 pub(crate) fn tokens(millionths: u64) -> f64 {
     millionths as f64 / TOKEN as f64
 }
@@ -186,7 +187,7 @@ fn capacity(field: &'static str, tokens: f64) -> Result<u64, ConfigError> {
     millionths(field, tokens, (1.0, f64::from(MOST_TOKENS), "a number from 1 to 10000000"))
 }
 
-/// A client's normal rate, of which a tenth is still a legal rate.
+/// Checks a client's normal rate. A tenth of it must be a legal rate as well.
 fn normal(rps: f64) -> Result<f64, ConfigError> {
     let (least, most) = (0.000_01, 10_000_000.0);
     if (least..=most).contains(&rps) {
@@ -195,7 +196,7 @@ fn normal(rps: f64) -> Result<f64, ConfigError> {
     Err(ConfigError::new("normal_rps", rps, "a number from 0.00001 to 10000000"))
 }
 
-/// `value` to the nearest millionth, if it lies within the range `(least, most, in words)`.
+/// Returns `value` to the nearest millionth, if it lies within the range `(least, most, in words)`.
 fn millionths(
     field: &'static str,
     value: f64,

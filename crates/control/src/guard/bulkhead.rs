@@ -18,21 +18,21 @@ use crate::destination_table::{Entry, MAX_DESTINATIONS};
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a bulkhead*, one slow server collects all calls of a client: each holds its task, memory and connection until it
-/// times out, and calls to healthy servers have none left.
+/// *Without a bulkhead*, one slow server collects all calls of a client. Each holds its task, memory and connection until it
+/// times out, and none are left for calls to healthy servers.
 ///
 /// *A place that is free at the response head* does not limit bodies, which hold the connection. *A place that is freed by code
-/// after the call* leaks if the call is dropped. *A place that was handed to a call just dropped* is lost. Here the place is held
-/// until the body ends or is dropped, and a call that leaves the line passes on what it was given.
+/// after the call* leaks if the call is dropped. *A place that was given to a call just dropped* is lost. Here a place is held
+/// until the body ends or is dropped. A call that leaves the line passes its place on.
 ///
 /// # Rules
 ///
-/// - At most [`limit`](Self::new) calls are in flight; one more is refused at once, without a known wait.
+/// - At most [`limit`](Self::new) calls are in flight. A further call is refused at once, without a known wait.
 /// - With a [`queue`](Self::queue), calls wait in the order in which they came, up to its bounds and their deadlines. A released place
 ///   goes to the first in the same step, so no newcomer overtakes.
 /// - The place is held until the response body ends. [`release_at_head`](Self::release_at_head) frees it at the head.
 /// - A limit of 0 admits nothing, and nothing waits for it.
-/// - A body that nobody reads holds its place: [`usage`](Self::usage) has the number and the age of the oldest.
+/// - A body that is not read holds its place. [`usage`](Self::usage) has the number of such bodies and the age of the oldest.
 ///
 /// ```
 /// use std::time::Duration;
@@ -69,15 +69,15 @@ pub struct BulkheadTicket {
 
 /// A setter returns a new bulkhead, whose state is its own.
 impl Bulkhead {
-    /// Creates a bulkhead of that many places, which refuses at once.
+    /// Creates a bulkhead of this many places, in which no call waits.
     pub fn new(limit: u32) -> Self {
         let kind = GuardKind::Bulkhead;
         let rule = Rule { limit, patience: Patience::NONE, hold: true, kind };
         Self::build(Rules { rule, max_destinations: Some(MAX_DESTINATIONS) })
     }
 
-    /// Sets how many calls may wait for one destination, and for how long. Default: none, because a line before a slow server only
-    /// adds to the time until its callers are refused.
+    /// Sets how many calls may wait for one destination, and for how long. Default: none, because before a slow server a line
+    /// only delays the refusal.
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         self.set(|rules| rules.rule.patience = Patience { calls, time })
     }
@@ -90,13 +90,14 @@ impl Bulkhead {
     /// Sets the most destinations with places of their own. Default: 1024, some hundred kilobytes.
     ///
     /// # Errors
-    /// `most` is not from 1 to 65536.
+    ///
+    /// Returns an error unless `most` is a number from 1 to 65536.
     pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
         let most = checked_destinations(most)?;
         Ok(self.set(|rules| rules.max_destinations = Some(most)))
     }
 
-    /// Keeps one set of places for all destinations: for a bound on the whole client.
+    /// Keeps one set of places for all destinations. Use it for a bound on the whole client.
     pub fn shared(self) -> Self {
         self.set(|rules| rules.max_destinations = None)
     }
@@ -109,7 +110,7 @@ impl Bulkhead {
         }
     }
 
-    /// Adopts the settings of another bulkhead and keeps the state; only `max_destinations` stays as it is.
+    /// Adopts the settings of another bulkhead, except `max_destinations`, and keeps the state.
     ///
     /// Calls beyond a lower limit finish; a higher one admits calls that wait.
     pub fn replace_settings(&self, with: &Self) {

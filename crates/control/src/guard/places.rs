@@ -65,9 +65,9 @@ pub struct Usage {
     pub in_flight: u32,
     /// Calls in line.
     pub waiting: usize,
-    /// Calls whose response head has come and whose body has not ended: perhaps nobody reads it.
+    /// Calls whose response head has arrived and whose body has not ended, perhaps because it is not read.
     pub past_head: usize,
-    /// The time since the oldest of those heads came.
+    /// The time since the oldest of those heads arrived.
     pub oldest_past_head: Option<Duration>,
 }
 

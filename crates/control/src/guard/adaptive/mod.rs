@@ -38,9 +38,9 @@ pub use window::LimitWindow;
 ///
 /// *A fixed limit* is too high after a server has lost half of its capacity, and too low after it has doubled.
 ///
-/// *A rule that takes fast failures for low latency* grows while the server is down. *A rule that counts calls only* climbs to the maximum
-/// while the client is idle. *A baseline taken under load* lets the queue stand for ever. Here failures are no samples, a
-/// limit of which less than half is in use does not grow, and baselines are renewed.
+/// *A rule that takes fast failures for low latency* grows while the server is down; here failures are no samples. *A rule that
+/// counts calls only* climbs to the maximum while the client is idle; here a limit of which less than half is used does not
+/// grow. *A baseline taken under load* lets the queue stand for ever; here baselines are renewed.
 ///
 /// # Rules
 ///
@@ -52,10 +52,10 @@ pub use window::LimitWindow;
 ///
 /// - A sample is the latency to the outcome, with the calls in flight at the start. *Dropped* are
 ///   [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable); other failures and abandoned calls are ignored.
-/// - The limit moves when a window closes: after 1 s with 50 samples, or after 30 s with fewer. A call that began before the last move
-///   is no sample, so one event lowers the limit once, however many calls time out.
+/// - The limit moves when a window closes: after 1 s with 50 samples, or after 30 s with fewer. A call that began before the last
+///   move is no sample. So one event lowers the limit once, even if many calls time out.
 /// - Limits are from 1 to 200 and begin at 20 ([`bounds`](Self::bounds), [`initial`](Self::initial)).
-/// - Places are as those of the [`Bulkhead`](crate::Bulkhead): held to the end of the body, with a line by choice.
+/// - Places are those of a [`Bulkhead`](crate::Bulkhead): held to the end of the body, with a [`queue`](Self::queue) by choice.
 /// - A destination leaves the table if no call is in flight and nothing was recorded, or nothing for ten minutes.
 ///
 /// ```

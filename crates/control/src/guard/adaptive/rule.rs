@@ -6,8 +6,8 @@ use super::window::LimitWindow;
 
 /// A rule by which an adaptive limit moves, once for each window.
 ///
-/// Each destination has a clone of its own, so a rule may have a state. It does not look at the bounds, and it need not look at the
-/// use of the limit: a limit of which less than half was in use does not grow, whatever the rule returns.
+/// Each destination has a clone of its own, so a rule may have state. The caller applies the bounds. It also ignores a higher limit
+/// if less than half of the present one was in use.
 ///
 /// ```
 /// use reattempt_control::{AdaptiveLimit, LimitRule, LimitWindow};
@@ -25,7 +25,7 @@ use super::window::LimitWindow;
 /// let limit = AdaptiveLimit::new(Halve);
 /// ```
 pub trait LimitRule: Clone + Send + Sync + 'static {
-    /// Returns the limit that follows a window at `limit`. A value that is not finite changes nothing.
+    /// Returns the limit after a window at `limit`. A value that is not finite is ignored.
     fn next_limit(&mut self, limit: f64, window: &LimitWindow) -> f64;
 }
 
@@ -46,7 +46,8 @@ impl Aimd {
     /// Sets the factor after a window with dropped calls. Default: 0.9.
     ///
     /// # Errors
-    /// `factor` is not from 0.5 to below 1.
+    ///
+    /// Returns an error unless `factor` is at least 0.5 and below 1.
     pub fn backoff(self, factor: f64) -> Result<Self, ConfigError> {
         if (0.5..1.0).contains(&factor) {
             return Ok(Self { backoff: factor });
@@ -142,7 +143,7 @@ const SMOOTHING: f64 = 0.2;
 /// `limit · gradient + 4` is approached by a fifth each window. The gradient is `long / current`, from 0.5 to 1. A long average above twice the
 /// current latency shrinks faster, so that a time of overload is forgotten.
 ///
-/// Unlike the original, dropped calls count: the gradient is at most their complement, and the 4 are not added.
+/// Unlike the original, dropped calls count: the gradient is at most the share of served calls, and the 4 are not added.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Gradient2 {
     /// Seconds.

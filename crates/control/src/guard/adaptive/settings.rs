@@ -59,7 +59,7 @@ impl AdaptiveLimit<Gradient2> {
 
 /// A setter returns a new limit, whose state is its own.
 impl<R: LimitRule> AdaptiveLimit<R> {
-    /// Creates a limit that moves by a rule.
+    /// Creates a limit that moves by `rule`.
     pub fn new(rule: R) -> Self {
         let (kind, patience) = (GuardKind::AdaptiveLimit, Patience::NONE);
         Self::build(Rules {
@@ -70,10 +70,12 @@ impl<R: LimitRule> AdaptiveLimit<R> {
         })
     }
 
-    /// Sets the lowest and the highest limit; the initial one is brought between them. Default: 1 and 200. A single client rarely needs more.
+    /// Sets the lowest and the highest limit; the initial one is moved between them. Default: 1 and 200, because a client rarely
+    /// needs more.
     ///
     /// # Errors
-    /// `least` is 0 or above `most`: at a limit of 0 no sample would raise it again.
+    ///
+    /// Returns an error if `least` is 0 or above `most`. At a limit of 0 there would be no sample to raise it again.
     pub fn bounds(self, least: u32, most: u32) -> Result<Self, ConfigError> {
         if least == 0 || least > most {
             return Err(ConfigError::new(
@@ -106,13 +108,14 @@ impl<R: LimitRule> AdaptiveLimit<R> {
     /// Sets the most destinations with a limit of their own. Default: 1024, two megabytes.
     ///
     /// # Errors
-    /// `most` is not from 1 to 65536.
+    ///
+    /// Returns an error unless `most` is a number from 1 to 65536.
     pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
         let most = checked_destinations(most)?;
         Ok(self.set(|rules| rules.max_destinations = Some(most)))
     }
 
-    /// Keeps one limit for all destinations: for a client of one server.
+    /// Keeps one limit for all destinations. Use it for a client of one server.
     pub fn shared(self) -> Self {
         self.set(|rules| rules.max_destinations = None)
     }

@@ -1,8 +1,8 @@
 //! The counts of a circuit breaker, and the window of buckets that they are taken over.
 
-/// The numbers that a trip rule is given. All of them saturate.
+/// The counts of calls, on which a trip rule decides. All of them saturate.
 ///
-/// They are those of sony/gobreaker. A call belongs to the moment at which it was admitted.
+/// They are those of sony/gobreaker. A call counts in the bucket of the moment at which it was admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct Counts {

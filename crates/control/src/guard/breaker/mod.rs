@@ -1,4 +1,4 @@
-//! The circuit breaker: calls to a server that fails are refused for a while, and a few probes find out whether it is well.
+//! The circuit breaker: calls to a failing server are refused for a while, until a few probes succeed.
 //!
 //! | file | its part |
 //! |---|---|
@@ -38,16 +38,19 @@ pub use counts::Counts;
 
 /// A circuit breaker for each destination.
 ///
+/// *Closed*, it admits every call and counts failures. Too many of them *open* it, and it refuses every call. After the open
+/// time it is *half-open* and admits a few calls, the *probes*. If they succeed it closes; if one fails it opens again.
+///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a breaker*, calls to a server that is down wait for their timeouts, hold their connections and memory, and are
-/// the load under which it must start again.
+/// *Without a breaker*, calls to a server that is down wait for their timeouts and hold connections and memory. The server
+/// must start again under their load.
 ///
 /// *A ratio without a minimum of calls* opens after one failure of one call. *A count without a window* needs a million
-/// failures after a million successes. *A half-open state without a limit* sends everybody at once; one
-/// whose probe never ends stays half-open for ever. Here a probe's place is a lease: it is free again after the open time.
+/// failures after a million successes. *A half-open state without a limit* sends all waiting calls at once. *A probe that
+/// never ends* keeps a breaker half-open for ever; here its place is free again after the open time.
 ///
-/// *A breaker for each request or client* never opens. Build one, clone it: clones share their state.
+/// *A breaker for each request or client* never opens. Build one and clone it: clones share their state.
 ///
 /// # The two trip rules
 ///
@@ -57,24 +60,24 @@ pub use counts::Counts;
 /// | window | 10 buckets of 6 s, which slide | since the breaker was closed |
 /// | stays open | 30 s ± 10 %, doubled after each failed probe up to 5 min | 60 s |
 /// | probes | 1 | 1 |
-/// | 429, RESOURCE_EXHAUSTED | failures, but not consecutive ones | failures |
+/// | 429, RESOURCE_EXHAUSTED | failures that do not count as consecutive | failures |
 ///
-/// The reason of the first column: stray failures of a few percent never open it, a server that is down is noticed after
-/// five calls, and clients that were refused together do not come back together.
+/// The reasons of the first column: failures of a few percent never open it. A server that is down is noticed after five
+/// calls. Clients that were refused together do not come back together.
 ///
 /// # Rules
 ///
-/// - A result counts only in the generation in which its call was admitted: a change of state begins a new one.
-/// - An abandoned call is excluded, unless all calls of a window were abandoned. Then they are failures.
-/// - A failed probe opens the breaker again; one that is abandoned, excluded or unsent frees its place.
+/// - A result does not count if the state has changed since its call was admitted.
+/// - An abandoned call does not count. If all calls of a window were abandoned, they are failures.
+/// - A failed probe opens the breaker again. A probe that is abandoned, excluded or unsent frees its place.
 /// - A delay that the server asked for with its last failure lengthens the open time, up to [`max_timeout`](Self::max_timeout).
 /// - Time does not go back: an earlier moment counts as the latest one seen.
-/// - BreakerState is kept for [`max_destinations`](Self::max_destinations). A destination leaves if it is closed and nothing of it
-///   is in the window. Destinations past the bound share one breaker.
+/// - State is kept for [`max_destinations`](Self::max_destinations). A destination leaves if it is closed and its window is
+///   empty. Destinations past the bound share one breaker.
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt_control::{CircuitBreaker, BreakerState};
+/// use reattempt_control::{BreakerState, CircuitBreaker};
 /// use reattempt_core::guard::{Admit, Arrival, End, Guard, Health};
 ///
 /// let breaker = CircuitBreaker::rate();
@@ -150,12 +153,12 @@ impl CircuitBreaker {
         self.force(destination, BreakerState::ForcedOpen, now);
     }
 
-    /// Closes the breaker for `destination`, and clears its counts. Calls under way count no longer.
+    /// Closes the breaker for `destination`, and clears its counts. The results of calls under way do not count.
     pub fn close(&self, destination: &str, now: Duration) {
         self.force(destination, BreakerState::Closed, now);
     }
 
-    /// Adopts the settings of another breaker and keeps the state; only `max_destinations` stays as it is.
+    /// Adopts the settings of another breaker, except `max_destinations`, and keeps the state.
     ///
     /// Open times that have begun keep their end. Counts are cleared if the window has another number of buckets.
     pub fn replace_settings(&self, with: &Self) {

@@ -25,7 +25,7 @@ pub(super) fn impossible() -> Refused {
 
 /// A setter returns a new breaker, whose state is its own.
 impl CircuitBreaker {
-    /// Creates a breaker that opens at a rate of failures: the default.
+    /// Creates the default breaker, which opens at a rate of failures.
     pub fn rate() -> Self {
         Self::build(Rules {
             interval: MINUTE,
@@ -53,15 +53,15 @@ impl CircuitBreaker {
         self.set(|rules| rules.max_requests = most.max(1))
     }
 
-    /// Sets the time over which the closed state counts. Zero: the counts are never cleared.
+    /// Sets the time over which the closed state counts. With zero the counts are never cleared.
     ///
     /// Default: 60 s, long enough to see 20 calls of a quiet client; for the counting form zero.
     pub fn interval(self, interval: Duration) -> Self {
         self.set(|rules| rules.interval = interval)
     }
 
-    /// Sets the time of one bucket of a sliding window. Zero, or a time that is not below the interval: a fixed
-    /// window, whose counts are cleared all at once.
+    /// Sets the time of one bucket of a sliding window. With zero, or a time not below the interval, the window is fixed:
+    /// its counts are cleared all at once.
     ///
     /// The interval is rounded up to whole buckets; there are at most 1000. Default: 6 s; for the counting form zero.
     pub fn bucket_period(self, period: Duration) -> Self {
@@ -92,12 +92,14 @@ impl CircuitBreaker {
         self.set(|rules| rules.seed = seed)
     }
 
-    /// Sets the trip rule to a share of failures of at least that many calls, or a run of failures (0: no run).
+    /// Sets the trip rule: a share of failures among at least `calls` calls, or `consecutive` failures (0: never).
     ///
     /// Default: `trip_at(0.5, 20, 5)`.
     ///
     /// # Errors
-    /// `ratio` is not above 0 and at most 1, or `calls` is 0: one failure of one call would open it.
+    ///
+    /// Returns an error unless `ratio` is above 0 and at most 1 and `calls` is at least 1. With 0 calls, the first failure
+    /// would open the breaker.
     pub fn trip_at(self, ratio: f64, calls: u32, consecutive: u32) -> Result<Self, ConfigError> {
         if !(ratio > 0.0 && ratio <= 1.0) {
             return Err(ConfigError::new("ratio", ratio, "a number above 0 and at most 1"));
@@ -114,7 +116,7 @@ impl CircuitBreaker {
         Ok(self.set(|rules| rules.trip = Trip::Rate { ratio, calls, consecutive }))
     }
 
-    /// Sets the trip rule to a predicate on the counts, asked after each failure in the closed state.
+    /// Sets the trip rule to a predicate on the counts, called after each failure in the closed state.
     ///
     /// It is called without any lock held. Default of the counting form: more than 5 consecutive failures.
     pub fn ready_to_trip(self, rule: impl Fn(&Counts) -> bool + Send + Sync + 'static) -> Self {
@@ -136,8 +138,8 @@ impl CircuitBreaker {
         self.set(|rules| rules.is_excluded = Some(Arc::new(is)))
     }
 
-    /// Sets the callback for state changes. It is called in their order, once for each, and without any lock held, so that
-    /// it may use the breaker.
+    /// Sets the callback for state changes. It is called once for each change, in order and without any lock held, so it may
+    /// use the breaker. Default: none.
     pub fn on_state_change(self, notify: impl Fn(&StateChange) + Send + Sync + 'static) -> Self {
         self.set(|rules| rules.on_state_change = Some(Arc::new(notify)))
     }
@@ -145,7 +147,8 @@ impl CircuitBreaker {
     /// Sets the most destinations with a breaker of their own. Default: 1024, some hundred kilobytes.
     ///
     /// # Errors
-    /// `most` is not from 1 to 65536.
+    ///
+    /// Returns an error unless `most` is a number from 1 to 65536.
     pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
         if !(1..=MOST_DESTINATIONS).contains(&most) {
             return Err(ConfigError::new("max_destinations", most, "a number from 1 to 65536"));
@@ -153,7 +156,7 @@ impl CircuitBreaker {
         Ok(self.set(|rules| rules.max_destinations = Some(most)))
     }
 
-    /// Keeps one state for all destinations: for a client of one server.
+    /// Keeps one state for all destinations. Use it for a client of one server.
     pub fn shared(self) -> Self {
         self.set(|rules| rules.max_destinations = None)
     }

@@ -41,9 +41,8 @@ impl Limit {
         Self { millionths: tokens as u64 * TOKEN, period: SECOND }
     }
 
-    /// Creates the rate of one token for each interval. An interval of zero stands for an infinite rate.
-    ///
-    /// Intervals beyond 584 years count as that.
+    /// Creates the rate of one token for each interval. An interval of zero stands for an infinite rate. An interval beyond
+    /// 584 years counts as 584 years.
     pub fn every(interval: Duration) -> Self {
         Self { millionths: TOKEN, period: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX) }
     }
@@ -51,7 +50,8 @@ impl Limit {
     /// Creates a rate of that many tokens for each second, to the millionth of a token. Infinity is allowed.
     ///
     /// # Errors
-    /// `tokens` is negative or no number, or it is finite and above 10⁹.
+    ///
+    /// Returns an error unless `tokens` is a number from 0 to 10⁹, or infinite.
     pub fn of(tokens: f64) -> Result<Self, ConfigError> {
         if tokens == f64::INFINITY {
             return Ok(Self::INFINITE);

@@ -39,13 +39,12 @@ pub use reservation::Reservation;
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a limit*, a client that has more work than its quota finds that out by refusals, each of which costs
-/// the server work and the caller a round trip.
+/// *Without a limit*, a client with more work than its quota is refused by the server. Each refusal costs the server work
+/// and the caller a round trip.
 ///
-/// *A count for each window* admits twice the burst at a window's edge. *A clock that goes back* mints tokens where the
-/// elapsed time is not checked. *A waiter that is dropped* keeps its tokens where it only stops to wait. *A limit for each
-/// clone* multiplies the rate. Here a bucket refills steadily, time never goes back, a dropped call returns its
-/// tokens in the step that removes it, and clones share their state.
+/// *A count for each window* admits twice the burst at a window's edge; here a bucket refills steadily. *A clock that goes
+/// back* mints tokens; here an earlier moment counts as the latest one. *A dropped waiter* keeps its tokens; here they
+/// return in the step that removes it. *A limit for each clone* multiplies the rate; here clones share their state.
 ///
 /// # As a guard
 ///
@@ -53,10 +52,10 @@ pub use reservation::Reservation;
 /// |---|---|
 /// | wait, the default | waits in line for at most 30 s, with at most 1024 others ([`queue`](Self::queue)) |
 /// | refuse ([`no_queue`](Self::no_queue)) | is refused, with the time after which there is one |
-/// | follow the server ([`follow`](Self::follow)) | as above, at a rate that the server's answers lower |
+/// | follow the server: the caller passes its fields to [`follow`](Self::follow) | as above, at a lower rate |
 ///
-/// - A call whose wait could not end before its deadline is refused at once, and so is each call at a burst of 0.
-/// - Calls that wait go in the order in which they came; one that is not polled blocks no other.
+/// - A call whose wait would pass its deadline is refused at once. With a burst of 0 every call is refused.
+/// - Waiting calls go in the order in which they came. A call that is not polled blocks no other.
 /// - A change of the rate moves the calls that wait. A [`Reservation`] keeps its moment.
 /// - A call that is admitted and not sent returns its token.
 ///
@@ -86,13 +85,13 @@ pub struct RateTicket {
 }
 
 impl RateLimit {
-    /// Takes a token if there is one.
+    /// Takes a token. Returns `false` if there is none.
     #[inline]
     pub fn allow(&self, destination: &str, now: Duration) -> bool {
         self.allow_n(destination, 1, now)
     }
 
-    /// Takes `n` tokens if there are as many.
+    /// Takes `n` tokens. Returns `false`, and takes none, if there are fewer.
     #[inline]
     pub fn allow_n(&self, destination: &str, n: u32, now: Duration) -> bool {
         let allowed = self.with(destination, now, |limiter| limiter.allow(cost(n), now));
@@ -109,7 +108,7 @@ impl RateLimit {
         self.reserve_until(destination, n, now, Duration::MAX)
     }
 
-    /// Takes `n` tokens if they are there at `latest` (the deadline of x/time/rate's `WaitN`).
+    /// Takes `n` tokens if they will be there by `latest` (the deadline of x/time/rate's `WaitN`).
     pub fn reserve_until(
         &self,
         destination: &str,
@@ -140,27 +139,29 @@ impl RateLimit {
         u32::try_from(self.look(destination, None).burst / TOKEN).unwrap_or(u32::MAX)
     }
 
-    /// Returns the calls that wait for `destination`.
+    /// Returns the number of calls that wait for `destination`.
     pub fn waiting(&self, destination: &str) -> usize {
         self.look(destination, None).waiting
     }
 
-    /// Sets the rate of `destination` from `now` on. It then keeps a rate of its own.
+    /// Sets the rate of `destination` from `now` on. [`replace_settings`](Self::replace_settings) no longer changes it.
     pub fn set_limit(&self, destination: &str, limit: Limit, now: Duration) {
         self.change(destination, now, |tokens| tokens.set(limit, tokens.burst));
     }
 
-    /// Sets the burst of `destination` from `now` on. It then keeps a burst of its own.
+    /// Sets the burst of `destination` from `now` on. [`replace_settings`](Self::replace_settings) no longer changes it.
     pub fn set_burst(&self, destination: &str, burst: u32, now: Duration) {
         self.change(destination, now, |tokens| tokens.set(tokens.limit, cost(burst)));
     }
 
-    /// Follows an answer of the server: its `RateLimit` or `x-ratelimit` fields have this many calls left, until `reset` from `now`.
+    /// Follows the `RateLimit` or `x-ratelimit` fields of a response: `remaining` calls until `reset` from `now`. The caller
+    /// reads the fields; no layer does.
     ///
-    /// If the calls left would be used up before the reset, the rate is lowered until then: one call may go at once, the
-    /// others are spread over the time. No call goes if none is left. The rate is never raised. The latest answer holds.
+    /// If the remaining calls would be used up before the reset, the rate is lowered until then: one call may go at once, the
+    /// others are spread over the time. With none remaining, no call goes. The rate is never raised. The latest response
+    /// counts.
     ///
-    /// A reset of zero has no effect. One beyond [`longest_reset`](Self::longest_reset) counts as that.
+    /// A reset of zero has no effect. A reset beyond [`longest_reset`](Self::longest_reset) counts as that.
     pub fn follow(&self, destination: &str, remaining: u32, reset: Duration, now: Duration) {
         let reset = reset.min(self.rules.load().longest_reset);
         self.change(destination, now, |tokens| {
@@ -169,9 +170,9 @@ impl RateLimit {
         });
     }
 
-    /// Adopts the settings of another limit and keeps the state; only `max_destinations` stays as it is.
+    /// Adopts the settings of another limit, except `max_destinations`, and keeps the state.
     ///
-    /// A destination with a rate or burst of its own keeps both. The time since a destination's last call is paid at the new rate.
+    /// A destination whose rate or burst was set by itself keeps both. The time since its last call is credited at the new rate.
     pub fn replace_settings(&self, with: &Self) {
         let max_destinations = self.rules.load().max_destinations;
         let rules = Arc::new(Rules { max_destinations, ..**with.rules.load() });

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::limiter::Limiter;
 use super::tokens::Booking;
 
-/// The answer to a caller that took tokens ahead of time, as `Reservation` of x/time/rate.
+/// Tokens taken ahead of time, as `Reservation` of x/time/rate.
 ///
-/// It keeps its moment when rate or burst change. Dropping it returns nothing; [`cancel`](Self::cancel) does.
+/// Its moment stays when the rate or the burst changes. A drop returns no tokens; [`cancel`](Self::cancel) does.
 #[must_use = "a reservation has taken tokens, whether or not they are used"]
 pub struct Reservation {
     /// There if the tokens were granted.
@@ -17,7 +17,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Returns `true` if the tokens were granted. If not, they exceed the burst, or no time adds them.
+    /// Returns `true` if the tokens were granted. Otherwise they exceed the burst, come after `latest`, or never come.
     pub fn ok(&self) -> bool {
         self.granted.is_some()
     }
@@ -30,9 +30,9 @@ impl Reservation {
         }
     }
 
-    /// Returns the tokens that no later reservation is built upon.
+    /// Gives back the tokens, except those that a later reservation already counts on.
     ///
-    /// It has no effect if their moment has passed. A second call has none either.
+    /// It has no effect after their moment has passed, or if called again.
     pub fn cancel(&mut self, now: Duration) {
         if let Some((limiter, booking)) = &mut self.granted {
             limiter.cancel(booking, now);

@@ -25,7 +25,7 @@ pub(super) struct Rules {
 
 /// A setter returns a new limit, whose state is its own.
 impl RateLimit {
-    /// Creates a limit of that rate and burst. A burst of 0 allows nothing, unless the rate is infinite.
+    /// Creates a limit of this rate and burst, in calls. A burst of 0 allows nothing, unless the rate is infinite.
     pub fn new(limit: Limit, burst: u32) -> Self {
         let patience = Patience { calls: 1024, time: Duration::from_secs(30) };
         let kind = GuardKind::RateLimit;
@@ -34,8 +34,8 @@ impl RateLimit {
         Self::build(Rules { rule, longest_reset: HOUR, max_destinations })
     }
 
-    /// Sets how many calls may wait for one destination, and for how long. Default: 1024 for 30 s, the default limit of a
-    /// call's elapsed time.
+    /// Sets how many calls may wait for one destination, and for how long. Default: 1024 calls, and 30 s as the default
+    /// `max_elapsed` of a call.
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         self.set(|rules| rules.rule.patience = Patience { calls, time })
     }
@@ -54,13 +54,14 @@ impl RateLimit {
     /// Sets the most destinations with a limit of their own. Default: 1024, some hundred kilobytes.
     ///
     /// # Errors
-    /// `most` is not from 1 to 65536.
+    ///
+    /// Returns an error unless `most` is a number from 1 to 65536.
     pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
         let most = checked_destinations(most)?;
         Ok(self.set(|rules| rules.max_destinations = Some(most)))
     }
 
-    /// Keeps one state for all destinations: for a quota of the whole client.
+    /// Keeps one state for all destinations. Use it for a quota of the whole client.
     pub fn shared(self) -> Self {
         self.set(|rules| rules.max_destinations = None)
     }

@@ -1,4 +1,4 @@
-//! The adaptive throttle: a client that is refused much sends less.
+//! The adaptive throttle: a client sends less while the server refuses many calls.
 //!
 //! `window` has the counts, `settings` the setters.
 
@@ -22,19 +22,20 @@ use window::{Requests, Window};
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a throttle*, a server that is overloaded spends its time on refusing. Each refusal costs about as much as a cheap answer, so
-/// refusing twice its capacity leaves it none.
+/// *Without a throttle*, an overloaded server spends its time on refusals. A refusal costs about as much as a cheap response, so
+/// under twice its capacity none is left for other calls.
 ///
-/// *A probability of requests over accepts alone* is ½ after one failed call. Here nothing is refused below 10 requests or 5 for each second.
+/// *The ratio of requests to accepts alone* refuses half of the calls after one failure. Here nothing is refused below 10 requests, or
+/// below 5 a second.
 ///
 /// # The rule
 ///
 /// A call is refused with the probability `max(0, (requests − K · accepts) / (requests + 1))`, at most 0.9, over the last 2 minutes. With K = 2
-/// the server is sent about twice what it accepts, so that it is found out soon when it accepts more.
+/// the server receives about twice the calls that it accepts, so the client soon notices that it accepts more.
 ///
-/// - Requests are counted when they arrive, those that the throttle refuses included.
-/// - Only overload is no accept: [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable). A 500 is an accept, and so is
-///   a call under way or abandoned.
+/// - Requests are counted when they arrive, including those that the throttle refuses.
+/// - Every other outcome than [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable) is an accept, a 500 included. So
+///   is a call that is under way or abandoned.
 /// - A refusal has no known wait: the next call may be admitted.
 ///
 /// ```

@@ -60,10 +60,11 @@ impl Throttle {
         })
     }
 
-    /// Sets K, the requests that are sent for each that is accepted. Default: 2. Lower refuses more here and less at the server.
+    /// Sets K, the requests that are sent for each accepted one. Default: 2. A lower K refuses more calls here and fewer at the server.
     ///
     /// # Errors
-    /// `k` is not from 1 to 100: below 1, a healthy server's calls would be refused.
+    ///
+    /// Returns an error unless `k` is a number from 1 to 100. Below 1, a healthy server's calls would be refused.
     pub fn multiplier(self, k: f64) -> Result<Self, ConfigError> {
         if !(1.0..=100.0).contains(&k) {
             return Err(ConfigError::new("multiplier", k, "from 1 to 100"));
@@ -71,10 +72,11 @@ impl Throttle {
         Ok(self.set(|rules| rules.rule.multiplier = u64::from(millionths(k))))
     }
 
-    /// Sets the highest probability of a refusal. Default: 0.9, so that one call in ten finds out whether the server is well.
+    /// Sets the highest probability of a refusal. Default: 0.9, so one call in ten still tests the server.
     ///
     /// # Errors
-    /// `most` is not from 0 to 1.
+    ///
+    /// Returns an error unless `most` is a number from 0 to 1.
     pub fn max_probability(self, most: f64) -> Result<Self, ConfigError> {
         if !(0.0..=1.0).contains(&most) {
             return Err(ConfigError::new("max_probability", most, "from 0 to 1"));
@@ -89,8 +91,8 @@ impl Throttle {
         self.set(|rules| rules.window = length)
     }
 
-    /// Sets the requests, in all and for each second, below which nothing is refused. Default: 10 and 5: fewer say nothing, and cost the
-    /// server nothing.
+    /// Sets the requests, in the window and for each second, below which nothing is refused. Default: 10 and 5, because fewer prove
+    /// nothing and cost the server little.
     pub fn inactive_below(self, requests: u32, per_second: u32) -> Self {
         self.set(|rules| {
             (rules.rule.min_requests, rules.rule.min_rate) = (requests, per_second);
@@ -105,13 +107,14 @@ impl Throttle {
     /// Sets the most destinations with counts of their own. Default: 1024, some hundred kilobytes.
     ///
     /// # Errors
-    /// `most` is not from 1 to 65536.
+    ///
+    /// Returns an error unless `most` is a number from 1 to 65536.
     pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
         let most = checked_destinations(most)?;
         Ok(self.set(|rules| rules.max_destinations = Some(most)))
     }
 
-    /// Keeps the counts of all destinations together: for a client of one server.
+    /// Keeps one set of counts for all destinations. Use it for a client of one server.
     pub fn shared(self) -> Self {
         self.set(|rules| rules.max_destinations = None)
     }
