@@ -1,9 +1,9 @@
 //! A request body that can be sent again: it streams to the client while its frames are kept.
 //!
 //! A retry layer clones the body before it is sent and sets the clone aside, unread. A frame is kept until each
-//! reader has returned it. A body in memory is kept by reference. Any other body is polled only when a
-//! reader is polled. Its frames are copied unless they are very long, because a frame may be a small part
-//! of a large buffer.
+//! reader has returned it. The frames of a body in memory are kept by reference. Any other body is polled only
+//! when a reader is polled. Its frames below 256 KiB are copied, because a frame may be a small part of a large
+//! buffer.
 
 mod reading;
 
@@ -38,36 +38,32 @@ const ANY: RangeInclusive<u64> = 1..=u64::MAX;
 pin_project! {
     /// A body that can be read more than once, from the first byte.
     ///
-    /// Each value is one reader. [`try_clone`](ReplayBody::try_clone) makes another, which gets the
-    /// same bytes and trailers, and an error at the place where it occurred.
-    /// Readers may be polled at the same time, from different tasks. A frame is kept until the
-    /// slowest reader has had it; a body with one reader is only passed through.
+    /// Each value is one reader. [`try_clone`](ReplayBody::try_clone) creates another one, which returns the
+    /// same bytes and trailers. If the caller's body fails, each reader returns the error at the same place.
+    /// Readers may be polled at the same time, from different tasks. A frame is kept until the slowest reader
+    /// has returned it. A body with one reader is passed through.
     ///
-    /// The reader that is ahead gets the frames of the caller's body as they are. Readers behind it get the
-    /// same bytes in the same order, but the frames may differ: frames below 256 KiB are copied one after the other
-    /// into larger buffers, and empty ones are left out. Frames of a body in memory stay as they are.
+    /// The reader that is ahead returns the frames of the caller's body as they are. Readers behind it return
+    /// the same bytes, but may split them differently: frames below 256 KiB are copied into larger buffers, and
+    /// empty frames are left out. Frames of a body in memory stay as they are.
     ///
-    /// A body that outgrows its [`ReplayLimits`] is no error: the reader that is furthest on
-    /// streams to the end, and only the readers behind it cannot go on
-    /// ([`is_replayable`](ReplayBody::is_replayable) is false, and reading ends with
-    /// [`ReplayError::NotKept`]).
+    /// A body that outgrows its [`ReplayLimits`] does not fail. The reader that is furthest ahead streams to
+    /// the end. For the readers behind it, [`is_replayable`](ReplayBody::is_replayable) returns `false` and
+    /// reading ends with [`ReplayError::NotKept`].
     ///
-    /// The size hint is the caller's own at the start, less what this reader has read, so that a
-    /// second attempt is framed as the first was.
+    /// The size hint is that of the caller's body, less the bytes that this reader has returned. A second
+    /// attempt is thus framed as the first one was.
     ///
-    /// A body that is empty, or one buffer [in memory](ReplayBody::new), is
-    /// known in full from the start: its readers have nothing to share, and none is ever in the way of
-    /// another.
+    /// Readers share nothing if the body is empty, or is one buffer [in memory](ReplayBody::new).
     ///
-    /// It is `Send` and `Sync` for every body that is `Send`. It allocates nothing for an empty body,
-    /// at most once for any other that is known in full from the start (not even that where the
-    /// compiler knows the body), twice for the rest, and again to keep frames or to let several readers
-    /// wait.
+    /// It is `Send` and `Sync` for every body that is `Send`. Creating it allocates nothing for an empty body,
+    /// at most once for one buffer in memory, and twice for any other body. Kept frames and waiting readers
+    /// allocate more.
     ///
     /// # Cancel safety
     ///
-    /// A frame is either still to come or has been returned; dropping a reader loses nothing for
-    /// the others, and wakes them if it was the one that waited for the caller's body.
+    /// Dropping a reader, or the future that polls it, loses no frame for the other readers. If the dropped
+    /// reader waited for the caller's body, the others are woken.
     ///
     /// ```
     /// # use http_body_util::{BodyExt, Full};
@@ -106,16 +102,18 @@ where
 {
     /// Creates the first reader of `body`.
     ///
-    /// A body that is at its end already can be cloned for ever and costs nothing. If `limits`
-    /// allow no byte a call, any other body is passed through as by
-    /// [`passthrough`](ReplayBody::passthrough).
+    /// | body | treatment |
+    /// |---|---|
+    /// | at its end already | can always be cloned, and is not charged |
+    /// | any other, if `limits` allow 0 bytes a call | [passed through](ReplayBody::passthrough) |
+    /// | in memory | polled now; each reader gets the frames by reference |
+    /// | any other | polled when a reader is polled |
     ///
-    /// A body in memory is asked for its frame here and now, and each reader gets it by reference. These are
-    /// `Full<Bytes>`, `Empty<Bytes>`, `Collected<Bytes>`, `String`, and the types that
+    /// In memory are `Full<Bytes>`, `Empty<Bytes>`, `Collected<Bytes>`, `String`, and the types that
     /// [`ReplayLimits::in_memory`] adds.
     ///
-    /// Every other body is polled only when a reader is polled. If its first frame has the length of the body, it
-    /// is asked at once for the next one, so that its end is known while the frame is sent.
+    /// If the first frame of a streamed body has the body's whole length, the body is polled once more at once.
+    /// Its end is then known while the frame is sent.
     #[inline]
     pub fn new(body: B, limits: &ReplayLimits) -> Self {
         if body.is_end_stream() {
@@ -124,11 +122,11 @@ where
         Self::of_unread(body, NONE, limits)
     }
 
-    /// Creates the first reader of a body that may be one frame without giving its length, as encoders of
-    /// single messages make them.
+    /// Creates the first reader of a body that may consist of one frame although its size hint is not exact.
+    /// Encoders of single messages, such as tonic's, create such bodies.
     ///
-    /// When the first reader is first polled, and there is another, the body is asked for a second frame
-    /// after the first. Two frames at most are so read at once.
+    /// After its first frame the body is polled once more at once, whatever the length of that frame, if a clone
+    /// exists. At most two frames are read ahead in this way.
     #[inline]
     pub fn read_ahead(body: B, limits: &ReplayLimits) -> Self {
         if body.is_end_stream() {
@@ -158,8 +156,8 @@ where
 
     /// Creates the first reader of a body that is in memory, whatever its type.
     ///
-    /// It is asked for its frames here and now, and they are kept by reference. For the promises that it has to
-    /// keep, see [`ReplayLimits::in_memory`].
+    /// The body is polled now, at most twice, and its frames are kept by reference. It must keep the promises
+    /// listed at [`ReplayLimits::in_memory`].
     #[inline]
     pub fn in_memory(body: B, limits: &ReplayLimits) -> Self {
         let hint = body.size_hint();
@@ -199,10 +197,10 @@ where
     }
 
     /// Makes the readers of this body note whether they are polled, for
-    /// [`was_polled`](ReplayBody::was_polled). To be called before the first clone is made.
+    /// [`was_polled`](ReplayBody::was_polled). Call it before the first clone is made.
     ///
-    /// Readers of a body that is one buffer in memory otherwise share nothing. For them it costs an
-    /// allocation.
+    /// It changes only a body that is one buffer in memory, for which it allocates once: readers of such a body
+    /// share nothing otherwise.
     pub fn noting_polls(self, limits: &ReplayLimits) -> Self {
         let Inner::Complete { complete } = &self.inner else { return self };
         let Some(data) = complete.data().cloned() else { return self };
@@ -214,7 +212,7 @@ where
         Self::shared(None, &hint, limits.allowance_in_memory(), keeping)
     }
 
-    /// Creates the only reader of `body`, which is never kept. Allocates nothing.
+    /// Creates the only reader of `body`, whose frames are never kept. It does not allocate.
     #[inline]
     pub fn passthrough(body: B) -> Self {
         let rest = Length::new(&body.size_hint());
@@ -223,7 +221,7 @@ where
     }
 }
 
-/// An empty request's body: tower-http's `FollowRedirect` makes one for the hop after a 303.
+/// An empty body. tower-http's `FollowRedirect` needs one for the request that follows a 303.
 impl<B> Default for ReplayBody<B>
 where
     B: Body<Data = Bytes> + Default,
@@ -237,9 +235,12 @@ where
 impl<B> ReplayBody<B> {
     /// Creates another reader, which starts at the first byte.
     ///
-    /// Returns `None` if that byte is gone: the body outgrew its limits, was made by
-    /// [`passthrough`](ReplayBody::passthrough), or was read while it had a single reader. Also `None` if this
-    /// reader was [cancelled](ReplayBody::cancel_others), or has returned the one buffer of a body in memory.
+    /// Returns `None` in these cases:
+    ///
+    /// - the body outgrew its limits, or was read while it had a single reader;
+    /// - it was created by [`passthrough`](ReplayBody::passthrough);
+    /// - this reader was [cancelled](ReplayBody::cancel_others);
+    /// - the body is one buffer in memory, which this reader has returned.
     #[inline]
     pub fn try_clone(&self) -> Option<Self> {
         let inner = match &self.inner {
@@ -250,8 +251,8 @@ impl<B> ReplayBody<B> {
         Some(Self { inner })
     }
 
-    /// Returns `true` if [`try_clone`](ReplayBody::try_clone) would succeed now. A reader that has read nothing can
-    /// then be sent itself.
+    /// Returns `true` if [`try_clone`](ReplayBody::try_clone) would succeed now. If this reader has returned
+    /// nothing yet, it can be sent itself.
     pub fn is_replayable(&self) -> bool {
         match &self.inner {
             Inner::Complete { complete } => complete.is_replayable(),
@@ -262,21 +263,24 @@ impl<B> ReplayBody<B> {
 
     /// Ends every other reader with [`ReplayError::Superseded`](crate::ReplayError::Superseded).
     ///
-    /// Over HTTP/2 an upload may still be running when its attempt is retried. That upload then takes no more
-    /// frames and holds none. Clones made afterwards are not affected. Does nothing if this reader
-    /// cannot continue itself, or if the body is empty or one buffer in memory.
+    /// Over HTTP/2 an upload may still be running when its attempt is retried. Cancelled, it takes no more frames,
+    /// and no frame is kept for it. Clones made afterwards are not affected.
+    ///
+    /// It does nothing if this reader cannot continue, or if the body is empty or one buffer in memory.
     pub fn cancel_others(&self) {
         if let Inner::Shared { reader } = &self.inner {
             reader.cancel_others();
         }
     }
 
-    /// Returns `true` if a reader of this body, this one or another, has been polled since
-    /// [`forget_polls`](ReplayBody::forget_polls) was called last.
+    /// Returns `true` if any reader of this body has been polled since
+    /// [`forget_polls`](ReplayBody::forget_polls) was last called.
     ///
-    /// A client that failed to connect has not polled the body, unless an earlier connection carried it.
-    /// `false` for an empty body, and for one that is one buffer in memory unless it was made by
-    /// [`noting_polls`](ReplayBody::noting_polls).
+    /// A client that fails to connect has not polled the body. If it has, an earlier connection may have carried
+    /// the request.
+    ///
+    /// It is always `false` for a body that is empty or [passed through](ReplayBody::passthrough). For one buffer
+    /// in memory it is `false` unless the body was made by [`noting_polls`](ReplayBody::noting_polls).
     ///
     /// ```
     /// # use http_body_util::{BodyExt, Full};
@@ -299,15 +303,16 @@ impl<B> ReplayBody<B> {
         }
     }
 
-    /// Forgets that a reader has been polled, for another attempt.
+    /// Forgets that a reader has been polled. Call it before another attempt, after
+    /// [`cancel_others`](ReplayBody::cancel_others): a reader in the middle of a streamed body is not noted again.
     pub fn forget_polls(&self) {
         if let Inner::Shared { reader } = &self.inner {
             reader.forget_polls();
         }
     }
 
-    /// Watches this reader, which may be moved or dropped meanwhile. The watch of a reader that shares nothing
-    /// is never ready.
+    /// Creates a watch on this reader, which may then be moved or dropped. If the reader shares nothing with
+    /// others, the watch is never ready.
     pub fn watch(&self) -> ReplayWatch {
         match &self.inner {
             Inner::Complete { .. } | Inner::Once { .. } => ReplayWatch::idle(),
@@ -315,10 +320,10 @@ impl<B> ReplayBody<B> {
         }
     }
 
-    /// Watches the first reader of this body, which may have been moved into a request.
+    /// Creates a watch on the first reader of this body, which may have been moved into a request.
     ///
-    /// Call it while this reader [is replayable](ReplayBody::is_replayable); later the watch reports the first
-    /// reader as cut off.
+    /// Call it while this reader [is replayable](ReplayBody::is_replayable). Later it may report the first reader
+    /// as cut off although it is not.
     pub fn watch_first(&self) -> ReplayWatch {
         match &self.inner {
             Inner::Complete { .. } | Inner::Once { .. } => ReplayWatch::idle(),
@@ -326,7 +331,7 @@ impl<B> ReplayBody<B> {
         }
     }
 
-    /// Returns `true` if the caller's own body has returned an error to any reader.
+    /// Returns `true` if the caller's body has returned an error to any reader, or has panicked.
     pub fn source_failed(&self) -> bool {
         match &self.inner {
             Inner::Complete { .. } => false,

@@ -1,7 +1,4 @@
-//! Reads what is left of a refused response, so that its HTTP/1 connection can be used again.
-//!
-//! In flows a body nobody wants; out flows whether its end was reached. A little is read and thrown
-//! away; a body that would take more is given up, and dropping it closes the connection.
+//! The drain of a refused response: reads the rest of its body, so that its HTTP/1 connection can be used again.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,15 +12,28 @@ use pin_project_lite::pin_project;
 const MAX_FRAMES: u32 = 512;
 
 pin_project! {
-    /// A future that reads a body and throws it away.
+    /// A future that reads a body to its end and discards the data.
     ///
-    /// It is `true` when the end was reached, and `false` when it gave up: the body holds, or
-    /// announces, more than the limit, comes in more than 512 frames, or fails. It does not bound
-    /// the time; put a timeout around it. Whatever it says, drop it then: it holds the body.
+    /// An HTTP/1 client uses a connection again only after it has read the whole response.
+    ///
+    /// The output is `true` if the end was reached. It is `false` if the body contains or announces more bytes
+    /// than the limit, contains more than 512 frames, or fails. The time is not limited; put a timeout around the
+    /// future. Drop the future when it is ready, because it owns the body.
+    ///
+    /// ```
+    /// # use bytes::Bytes;
+    /// # use http_body_util::Full;
+    /// # use reattempt_replay::Drain;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let error_page = Full::<Bytes>::from("try again later");
+    /// assert!(Drain::new(error_page, 16 * 1024).await);
+    /// # }
+    /// ```
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops the body, which closes an HTTP/1 connection that still had some to send.
+    /// Dropping it drops the body. If the body was not at its end, the client closes its HTTP/1 connection.
     pub struct Drain<B> {
         #[pin]
         body: B,
@@ -33,10 +43,10 @@ pin_project! {
 }
 
 impl<B: Body> Drain<B> {
-    /// The usual limit, 16 KiB: more than an error page has, and less than a new connection costs.
+    /// The usual limit, 16 KiB. Error pages are shorter, and reading more costs more than a new connection.
     pub const DEFAULT_LIMIT: u64 = 16 * 1024;
 
-    /// Throws away `body` if it ends within `limit` bytes.
+    /// Creates a future that reads at most `limit` bytes of `body`.
     pub fn new(body: B, limit: u64) -> Self {
         Self { body, bytes_left: limit, frames_left: MAX_FRAMES }
     }

@@ -1,4 +1,4 @@
-//! The errors with which a reader of a replayable body ends.
+//! The errors that a reader of a replayable body returns.
 
 use std::error::Error;
 use std::fmt;
@@ -11,20 +11,19 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// An error that ended a [`ReplayBody`](crate::ReplayBody) early.
 ///
-/// The client that sends the body gets it as a boxed error, and usually wraps it in an error of its own. Look
-/// for it along the chain of [`source`](Error::source)s. With the feature `h2`, an upload that was
-/// superseded or not kept has an `h2::Error` as its source, so that its stream is reset with CANCEL.
+/// The client that sends the body gets it as a boxed error, and usually wraps it in its own error. Look for it
+/// in the chain of [`source`](Error::source)s. With the feature `h2`, the source of `Superseded` and `NotKept` is an
+/// `h2::Error`, so that hyper resets the upload's stream with CANCEL.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// Another reader took the body over
-    /// ([`cancel_others`](crate::ReplayBody::cancel_others)).
+    /// Another reader [cancelled](crate::ReplayBody::cancel_others) this one.
     Superseded,
-    /// The frames that this reader had not returned yet were dropped, because the body outgrew its
-    /// [limits](crate::ReplayLimits).
+    /// The body outgrew its [limits](crate::ReplayLimits), so frames that this reader had not returned were
+    /// dropped.
     NotKept,
-    /// The caller's own body failed. Each reader gets this error at the same place. The original error is
-    /// its source.
+    /// The caller's body failed or panicked. Each reader returns this error at the same place. The original error
+    /// is its source.
     Source(Arc<dyn Error + Send + Sync>),
 }
 

@@ -1,9 +1,9 @@
-//! The frames that some reader has yet to see: in at the end as they are read from the caller's
-//! body, out at the front as the slowest reader moves on.
+//! The queue of frames that at least one reader has not returned yet.
 //!
-//! A position is the number of frames before it. Each kept frame counts the readers that stand
-//! right before it, so that moving, joining and leaving take constant time however many readers and
-//! frames there are, and the front can be freed as soon as nobody stands before it.
+//! Frames are added at the end when they are read from the caller's body. They are freed at the front when the
+//! slowest reader moves on. A position is the number of frames before it. Each kept frame counts the readers
+//! that stand right before it. Moving, joining and leaving thus take constant time, however many readers and
+//! frames there are.
 
 mod chunk;
 mod saved;

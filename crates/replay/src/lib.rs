@@ -1,8 +1,34 @@
-//! A request that can be sent again: its body, its head, and the rest of a refused response.
+//! HTTP requests that can be sent again.
 //!
-//! A request is gone once it was sent. A client that may send it again keeps a [`SavedHead`] and a reader of
-//! its [`ReplayBody`], and reads what is left of a refused response with [`Drain`], so that the connection
-//! can carry the next attempt. Nothing here decides whether to send again; see `reattempt` for that.
+//! A client consumes the request that it sends. To send it again, save its parts before the first attempt:
+//!
+//! | item | use |
+//! |---|---|
+//! | [`SavedHead`] | saves method, target, headers and extensions |
+//! | [`ReplayBody`] | streams the body to the client and keeps its frames |
+//! | [`ReplayLimits`], [`ReplayMemory`] | bound the memory of kept frames, for each call and for all calls |
+//! | [`ReplayWatch`] | reports that one of several attempts at the same time cannot continue |
+//! | [`Drain`] | reads the rest of a refused response, so that its HTTP/1 connection can be used again |
+//!
+//! This crate does not decide whether a request is sent again. The crate `reattempt` does.
+//!
+//! ```
+//! use http::Request;
+//! use http_body_util::Full;
+//! use reattempt_replay::{ReplayBody, ReplayLimits, SavedHead};
+//!
+//! let limits = ReplayLimits::default();
+//! let request = Request::put("http://one.example/orders/7").body(Full::from("order"))?;
+//! let first = request.map(|body| ReplayBody::new(body, &limits));
+//! let head = SavedHead::new(&first);
+//! let body = first.body().try_clone().expect("nothing was read yet");
+//!
+//! // Send `first`. If that fails:
+//! let mut second = Request::new(body);
+//! head.move_to(&mut second).expect("the head is shorter than 4 GiB");
+//! assert_eq!(second.uri(), first.uri());
+//! # Ok::<(), http::Error>(())
+//! ```
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -1,4 +1,4 @@
-//! The limits on the memory that saved request bodies take.
+//! The settings for kept bodies: bytes for each call, bytes for all calls, and the types that are in memory.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -9,18 +9,21 @@ use http_body_util::{Collected, Empty, Full};
 use crate::memory::Allowance;
 use crate::memory::{ReplayCharge, ReplayMemory};
 
-/// The limits on the memory that saved request bodies take.
+/// The limits on the memory that kept request bodies take: one for each call, and one for all calls.
 ///
-/// A streamed body that outgrows either limit is sent once and is then not retried. If its size hint
-/// exceeds the limit of a call, nothing of it is kept at all. A body in memory is kept whole, and counts
-/// for the bound over all bodies only. Either kind can be sent again as long as no byte of it was read.
+/// A streamed body that outgrows either limit is sent once and cannot be sent again. If the lower bound of its
+/// size hint exceeds the limit for each call, none of it is kept. A body in memory is kept whole, and only the
+/// limit for all calls applies to it. A body of which no byte was read can be sent again beyond both limits.
 ///
-/// The charges bound the memory that is held for replays, within a factor of 2, behind hyper's servers and
-/// all other sources whose frames below 256 KiB are copied. Copies are charged by the capacity of the
-/// buffers that they are in. A frame that is kept by reference counts with its length, and with at least 32
-/// bytes; trailers count with their names and values, and 128 bytes for each and for the map. What cannot
-/// be seen is not charged: the buffer that a longer frame is a part of, the size of an error, and what the
-/// caller's own body holds.
+/// | kept | charge |
+/// |---|---|
+/// | copied frames | the capacity of the buffers that they are copied to |
+/// | a frame kept by reference | its length, at least 32 bytes |
+/// | trailers | names and values, 128 bytes for each field, and 128 bytes |
+///
+/// The charges are within a factor of 2 of the memory held for replays, unless a frame of 256 KiB or more is a
+/// small part of its buffer. hyper's servers produce no such frame. The rest of the buffer is not charged, nor are
+/// errors and the memory inside the caller's body.
 ///
 /// ```
 /// use reattempt_replay::{ReplayLimits, ReplayMemory};
@@ -36,30 +39,36 @@ pub struct ReplayLimits {
 }
 
 impl ReplayLimits {
-    /// Sets the most bytes that are kept of one body. Default 64 KiB, which suffices for nearly every call
-    /// between services and is a small part of the memory. 0 keeps no body, and `usize::MAX` leaves
-    /// only the bound over all bodies.
+    /// Sets the most bytes that are kept of one streamed body.
+    ///
+    /// The default is 64 KiB. It suffices for nearly every call between services, and a thousand such bodies fit
+    /// the default [memory](Self::memory). 0 keeps no body of either kind. `usize::MAX` leaves only the limit for
+    /// all calls.
     pub fn per_call(self, bytes: usize) -> Self {
         Self { per_call: bytes, ..self }
     }
 
-    /// Sets the bound over all bodies that are kept at one time. Default 64 MiB, shared by the clones of
-    /// these limits.
+    /// Sets the limit for all bodies that are kept at one time.
+    ///
+    /// The default is 64 MiB for each value that [`default`](Self::default) returns. Clones share it.
     pub fn memory(self, memory: ReplayMemory) -> Self {
         Self { memory, ..self }
     }
 
-    /// Gives each destination a share of the memory. Use [`for_call`](Self::for_call) for the limits of a
-    /// call to one destination.
+    /// Gives each destination a share of the [memory](Self::memory), for these limits and all others that use it.
+    ///
+    /// Take the limits of each call from [`for_call`](Self::for_call) then. Once a quarter of the memory is in use,
+    /// bodies that use these limits directly take no more.
     #[must_use = "the limits are the same, and their memory is shared out from now on"]
     pub fn by_destination(self) -> Self {
         self.memory.require_shares();
         self
     }
 
-    /// Returns the limits of one call. Its destination is computed only once a quarter of the memory is in
-    /// use, for it can then add at most another quarter to what is taken. Bodies kept by the limits
-    /// themselves add nothing from then on.
+    /// Returns the limits of one call to the given destination.
+    ///
+    /// Once a quarter of the memory is in use, each destination may add at most another quarter. Until then
+    /// `destination` is not called.
     ///
     /// ```
     /// use reattempt_replay::{ReplayLimits, ReplayMemory};
@@ -87,11 +96,13 @@ impl ReplayLimits {
         Self { memory: self.memory.share(destination), ..self.clone() }
     }
 
-    /// Adds the bodies of type `B` to those that are in memory, for which see
-    /// [`ReplayBody::new`](crate::ReplayBody::new).
+    /// Adds the type `B` to the bodies that are in memory: [`ReplayBody::new`](crate::ReplayBody::new) polls
+    /// them at once and keeps their frames by reference.
     ///
-    /// `B` may come from anywhere, and needs only to keep two promises. Polling it never waits, has no
-    /// effect and needs no runtime. Its frames pin no buffer that is much larger than the body.
+    /// `B` must keep two promises:
+    ///
+    /// - Polling it never waits, has no side effect, and needs no runtime.
+    /// - Its frames keep no buffer alive that is much larger than the body.
     ///
     /// ```
     /// # use std::{convert::Infallible, pin::Pin, task::{Context, Poll}};
@@ -135,14 +146,15 @@ impl ReplayLimits {
         known.contains(&id) || self.in_memory.contains(&id)
     }
 
-    /// Takes memory for a body of `bytes` that is kept otherwise than in a
-    /// [`ReplayBody`](crate::ReplayBody). The limit of one call does not apply, for the body is in memory
-    /// already. Returns `None` if the bound over all bodies does not suffice, or no body is kept.
+    /// Charges `bytes` for a body in memory that is kept outside a [`ReplayBody`](crate::ReplayBody).
+    ///
+    /// The limit for each call does not apply. Returns `None` if the limit for all calls would be exceeded, or if
+    /// [no body is kept](Self::keeps_nothing).
     pub fn charge(&self, bytes: usize) -> Option<ReplayCharge> {
         (!self.keeps_nothing()).then(|| ReplayCharge::new(&self.memory, bytes)).flatten()
     }
 
-    /// Returns `true` if no byte of a body may be kept. Only empty bodies can then be sent again.
+    /// Returns `true` if the limit for each call is 0. Only empty bodies can then be sent again.
     pub fn keeps_nothing(&self) -> bool {
         self.per_call == 0
     }

@@ -1,4 +1,4 @@
-//! The bound over everything that is kept of all bodies at one time.
+//! The limit on the memory of all kept bodies, the shares of destinations, and the allowance of one body.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,15 +7,15 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-/// The memory that the kept bodies of many calls share.
+/// The limit on the memory of all kept bodies. Clones share one limit.
 ///
-/// A hundred thousand calls that wait for their next attempt each hold a body; past this bound, new
-/// frames are no longer kept and their calls go out without being able to be repeated. Clones share
-/// one bound. What a body took comes back as its frames are freed.
+/// Many calls may wait for their next attempt at one time, and each keeps a body. Beyond this limit, new frames are
+/// not kept: their calls are sent, but cannot be retried. A charge is given back when its frames are freed.
 ///
-/// The layers give each destination a share, so that one that hangs leaves room for the others. Once a quarter of
-/// the bound is in use, a destination can add at most another quarter. A body that was begun before that
-/// is then not kept further. So one destination holds about half of the bound at most.
+/// With [`ReplayLimits::by_destination`](crate::ReplayLimits::by_destination), which the layers call, one
+/// destination that hangs leaves room for the others. Once a quarter of the limit is in use, a destination can add
+/// at most another quarter. A body that was begun earlier is then not kept further. One destination thus holds
+/// about half of the limit at most.
 ///
 /// ```
 /// let memory = reattempt_replay::ReplayMemory::new(8 * 1024 * 1024);
@@ -89,7 +89,7 @@ impl Bound {
 }
 
 impl ReplayMemory {
-    /// A bound of its own, in bytes.
+    /// Creates a limit of this many bytes.
     pub fn new(bytes: usize) -> Self {
         Self::of(bytes, Kind::Whole(Shares::default()))
     }
@@ -119,12 +119,12 @@ impl ReplayMemory {
         }
     }
 
-    /// The bytes charged for frames that are kept now.
+    /// Returns the bytes that are charged now.
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// The most bytes that may be charged at one time.
+    /// Returns the most bytes that may be charged at one time.
     pub fn limit(&self) -> usize {
         self.0.limit
     }
@@ -157,7 +157,7 @@ impl ReplayMemory {
 }
 
 impl Default for ReplayMemory {
-    /// 64 MiB: a thousand calls with a body of the default limit, many more with a usual one.
+    /// Creates a limit of 64 MiB: room for 1,024 bodies of 64 KiB, the default limit for each call.
     fn default() -> Self {
         Self::new(64 * 1024 * 1024)
     }
@@ -172,8 +172,8 @@ impl fmt::Debug for ReplayMemory {
     }
 }
 
-/// A part of the memory that is taken for as long as this value lives, by
-/// [`ReplayLimits::charge`](crate::ReplayLimits::charge).
+/// A charge on a [`ReplayMemory`], from [`ReplayLimits::charge`](crate::ReplayLimits::charge). Dropping it gives the
+/// bytes back.
 pub struct ReplayCharge {
     memory: ReplayMemory,
     bytes: usize,

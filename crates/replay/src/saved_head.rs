@@ -1,8 +1,8 @@
-//! The head of a request, saved in one buffer, which stays one buffer as long as a row of `benches/` pays for it.
+//! The head of a request, saved before the first attempt and restored only for a retry.
 //!
-//! The head is saved before the request is sent, and is restored only for a retry. Cloning a `HeaderMap` costs
-//! two allocations, and one more for each value made at run time. One buffer costs one, or none where a thread
-//! has a spare one from an earlier call. It holds pairs of strings, each pair after its two lengths.
+//! Every call pays for saving, few for restoring. Cloning a `HeaderMap` costs two allocations, and one more for
+//! each value made at run time. One buffer costs one, or none if the thread has a spare one from an earlier call.
+//! It holds pairs of strings, each pair after its two lengths.
 
 mod buffer;
 mod pairs;
@@ -26,10 +26,11 @@ use write::write;
 /// The characters after a scheme.
 const SEPARATOR: &[u8] = b"://";
 
-/// A request's head, saved in one allocation at most and restored for another attempt.
+/// A request's head (method, target, version, headers, extensions), saved for another attempt.
 ///
-/// Header values that are marked [sensitive](HeaderValue::is_sensitive) are shared and not copied, so that memory
-/// holds no second copy of a credential.
+/// Saving a head of usual length allocates at most once, and again for extensions and sensitive values. Header
+/// values that are marked [sensitive](HeaderValue::is_sensitive) are shared and not copied: memory holds no second
+/// copy of a credential.
 ///
 /// ```
 /// use http::Request;
@@ -37,7 +38,7 @@ const SEPARATOR: &[u8] = b"://";
 ///
 /// let request = Request::get("http://one.example/").header("accept", "*/*").body(())?;
 /// let mut again = http::Request::new(());
-/// SavedHead::new(&request).move_to(&mut again).expect("what was legal still is");
+/// SavedHead::new(&request).move_to(&mut again).expect("the head is shorter than 4 GiB");
 /// assert_eq!((again.uri(), again.headers()), (request.uri(), request.headers()));
 /// # Ok::<(), http::Error>(())
 /// ```
@@ -74,16 +75,16 @@ impl SavedHead {
         }
     }
 
-    /// Returns `false` if the head cannot be restored: it is longer than 4 GiB.
+    /// Returns `false` if the head cannot be restored because it is longer than 4 GiB.
     #[inline]
     pub fn is_restorable(&self) -> bool {
         !self.pairs.is_empty()
     }
 
-    /// Copies this head to `request`, which has no headers yet. Returns `None` only if the head is not
-    /// [restorable](Self::is_restorable).
+    /// Copies this head to `request`, which must have no headers yet. The header values share the buffer of this
+    /// head.
     ///
-    /// The header values share the buffer of this head.
+    /// Returns `None` only if the head is not [restorable](Self::is_restorable).
     #[must_use = "without it the request has no head"]
     #[inline]
     pub fn copy_to<B>(&mut self, request: &mut Request<B>) -> Option<()> {
@@ -92,7 +93,9 @@ impl SavedHead {
         self.parse(&buffer, request)
     }
 
-    /// Moves this head to `request`, as [`copy_to`](Self::copy_to) copies it.
+    /// Moves this head to `request`, which must have no headers yet.
+    ///
+    /// Returns `None` only if the head is not [restorable](Self::is_restorable).
     #[must_use = "without it the request has no head"]
     #[inline]
     pub fn move_to<B>(mut self, request: &mut Request<B>) -> Option<()> {
@@ -122,14 +125,14 @@ impl SavedHead {
         text(self.pairs.get(start..end)?).filter(|_| !scheme.is_empty())
     }
 
-    /// Returns the request's target.
+    /// Returns the request's target, or `None` if the head is not [restorable](Self::is_restorable).
     pub fn uri(&self) -> Option<Uri> {
         let part = |range| Bytes::copy_from_slice(&self.pairs[range]);
         let (_, uri) = target(&mut Pairs(&self.pairs), self.pairs.len(), part)?;
         Some(uri)
     }
 
-    /// Returns the request's method.
+    /// Returns the request's method, or `None` if the head is not [restorable](Self::is_restorable).
     pub fn method(&self) -> Option<Method> {
         let (method, _) = Pairs(&self.pairs).next()?;
         Method::from_bytes(method).ok()
@@ -141,14 +144,13 @@ impl SavedHead {
         from_utf8(method).ok()
     }
 
-    /// Returns the path of the request's target and the query behind it. The path is empty if the target has
-    /// none.
+    /// Returns the path and query of the request's target. The path is empty if the target has none.
     pub fn path_and_query(&self) -> Option<&str> {
         let (_, path) = Pairs(&self.pairs).next()?;
         from_utf8(path?).ok()
     }
 
-    /// Returns `true` if there is a header with this name.
+    /// Returns `true` if the head has a header with this name.
     pub fn contains(&self, name: &HeaderName) -> bool {
         let name = name.as_str().as_bytes();
         self.headers().any(|(other, _)| other == name)

@@ -1,4 +1,4 @@
-//! Watches on readers: a task is woken as soon as a reader that it does not poll itself is cut off.
+//! Watches on readers: they wake a task when a reader in another task is cut off.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,12 +11,10 @@ use crate::wakers::{ReaderId, Waiting};
 /// A watch on one reader of a [`ReplayBody`](crate::ReplayBody), from
 /// [`ReplayBody::watch`](crate::ReplayBody::watch). It does not read, keep or delay anything.
 ///
-/// It serves a layer that has several attempts of one request under way. When the body outgrows its
-/// limits, only the attempt that has sent most can continue: its reader has just returned the frame that
-/// exceeds them. The watches of all other readers become ready at once, so that the layer cancels these
-/// attempts (gRPC's
-/// [A6](https://github.com/grpc/proposal/blob/master/A6-client-retries.md), "Memory Management"; rule
-/// BUF-8).
+/// It is for a layer that sends several attempts of one request at the same time. When the body outgrows its
+/// limits, only the attempt that has sent most can continue. The watches of the other readers become ready at
+/// once, and the layer can cancel their attempts (gRPC's
+/// [A6](https://github.com/grpc/proposal/blob/master/A6-client-retries.md), "Memory Management"; BUF-8).
 ///
 /// ```
 /// # use std::pin::pin;
@@ -65,21 +63,22 @@ impl ReplayWatch {
         Self { watched: Some(Arc::clone(watched)), reader }
     }
 
-    /// Returns `true` if the reader can never be cut off, as of a body that is one buffer in memory.
+    /// Returns `true` if the reader can never be cut off, because it shares nothing with other readers.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.watched.is_none()
     }
 
-    /// Returns `Ready` once the reader is cut off, whether or not it has been dropped by then.
+    /// Returns `Ready` once the reader is cut off, even if it has been dropped. The watch then stays ready.
     ///
     /// A reader is cut off if the body outgrew its [limits](crate::ReplayLimits) while another reader was
-    /// ahead, or if another reader [took the body over](crate::ReplayBody::cancel_others). The watch then
-    /// stays ready. It is never ready for a reader that cannot be cut off, as of one buffer in memory.
+    /// ahead, or if another reader [cancelled](crate::ReplayBody::cancel_others) it. An
+    /// [idle](Self::is_idle) watch is never ready.
     ///
     /// # Cancel safety
     ///
-    /// Of the tasks that have polled the watches of one reader, the last is woken.
+    /// Nothing is lost if the watch is not polled again. If several tasks poll watches of one reader, only the
+    /// last one is woken.
     pub fn poll_cut_off(&self, cx: &mut Context<'_>) -> Poll<()> {
         match &self.watched {
             Some(watched) => watched.poll(self.reader, cx.waker()),

@@ -1,4 +1,4 @@
-//! The frames, end and size that a client sees.
+//! The `Body` that a client polls: frames, end and size hint.
 
 use std::fmt;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! A head that was kept comes back as it was.
+//! Tests of the saved head: it is restored as it was.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The writing of a head into its buffer, which every call pays for.
+//! The writing of a head into its buffer: the part that every call pays for.
 
 use http::{HeaderMap, HeaderValue, Method, Uri};
 
