@@ -45,7 +45,7 @@ async fn main() {
         Ok(())
     };
     let outcome = retry(rules, read)
-        .judge(|trouble: &Trouble| Verdict::Transient(trouble.failure()))
+        .classify(|trouble: &Trouble| Verdict::Transient(trouble.failure()))
         .notify(|trouble, delay| println!("          {trouble}; again in {delay:?}"))
         .await;
     assert!(outcome.is_ok(), "the script ends well");

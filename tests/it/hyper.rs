@@ -255,7 +255,7 @@ async fn refused_connection_is_retried() {
     let address = socket.local_addr().unwrap();
     let idle = std::sync::Mutex::new(Some(socket));
     let (started, mut listener) = mpsc::unbounded_channel();
-    let policy = quick().observer(move |_: &str, event: &reattempt::observe::Event<'_>| {
+    let policy = quick().observe_with(move |_: &str, event: &reattempt::observe::Event<'_>| {
         if let reattempt::observe::Event::WillRetry { .. } = event
             && let Some(socket) = idle.lock().unwrap().take()
         {

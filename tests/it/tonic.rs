@@ -204,7 +204,7 @@ async fn refused_connection_is_retried() {
     let address = socket.local_addr().unwrap();
     let idle = Mutex::new(Some(socket));
     let (started, mut server) = mpsc::unbounded_channel();
-    let policy = quick().observer(move |_: &str, event: &Event<'_>| {
+    let policy = quick().observe_with(move |_: &str, event: &Event<'_>| {
         if let Event::WillRetry { .. } = event
             && let Some(socket) = idle.lock().unwrap().take()
         {

@@ -154,6 +154,7 @@ impl<B: Budget + ?Sized> Budget for Arc<B> {
 /// No budget: every retry is granted.
 ///
 /// Only for callers whose retries are bounded elsewhere.
+#[doc(alias("no_budget", "disabled"))]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unlimited;
 

@@ -105,6 +105,7 @@ impl ServerHint {
 
 /// A verdict and the server's hint: the two facts about an outcome that a decision uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Classification {
     /// The meaning of the outcome.
     pub verdict: Verdict,

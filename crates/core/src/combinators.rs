@@ -89,6 +89,7 @@ pub trait ScheduleExt: Schedule + Sized {
     }
 
     /// Adds jitter to each delay of this schedule. See [`Jittered`].
+    #[doc(alias = "jitter")]
     fn jittered(self, jitter: Jitter) -> Jittered<Self> {
         Jittered { inner: self, jitter }
     }

@@ -199,7 +199,7 @@ impl Hinted {
             }
             verdict => verdict,
         };
-        Classification { verdict, hint: self.hint }
+        verdict.with_hint(self.hint)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Profiles: the delays and limits of well-known libraries and services, each under one name.
 //!
-//! A profile goes into a policy whole, and what is set after it holds. It says when to retry and how
-//! often; what is safe to repeat stays as the policy has it, and so does the budget, but where the
-//! table names one.
+//! A profile sets when a policy retries and how often. A limit or a budget that is set on the policy, before
+//! or after, has precedence. What is safe to repeat is not part of a profile. A budget is only where the table
+//! names one.
 //!
 //! ```
 //! use reattempt::{RetryPolicy, profile};
@@ -273,7 +273,7 @@ pub fn google() -> Profile<TruncatedExponential> {
 ///     }
 ///     Ok(())
 /// };
-/// retry(profile, read).judge(|failure: &Failure| Verdict::Transient(*failure)).await
+/// retry(profile, read).classify(|failure: &Failure| Verdict::Transient(*failure)).await
 /// # }).map_err(|_| std::io::ErrorKind::Other)?;
 /// # Ok::<_, std::io::Error>(())
 /// ```

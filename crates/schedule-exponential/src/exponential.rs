@@ -39,6 +39,7 @@ const LONGEST_DOUBLING: u64 = u64::MAX / 2;
 ///     .max_delay(Duration::from_secs(60));
 /// # Ok::<_, reattempt_core::ConfigError>(())
 /// ```
+#[doc(alias = "ExponentialBackoff")]
 #[derive(Clone, Copy, PartialEq)]
 pub struct Exponential {
     settings: General,
@@ -55,6 +56,7 @@ impl Exponential {
     }
 
     /// Anything from zero to the interval: the best at keeping clients apart, and the default.
+    #[doc(alias = "jitter")]
     pub fn full_jitter(base: Duration) -> Self {
         Self::new(base, Jitter::full())
     }

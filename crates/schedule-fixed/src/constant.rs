@@ -7,6 +7,7 @@ use reattempt_core::{Delays, NextRetry, Random, Schedule};
 /// A constant delay before every retry, without end.
 ///
 /// It has no state, so it is its own [`Delays`].
+#[doc(alias("Fixed", "FixedInterval"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Constant {
     base: Duration,

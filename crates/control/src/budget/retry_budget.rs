@@ -36,7 +36,7 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 /// |---|---|---|
 /// | [`cautious`](Self::cautious), the default | a failed attempt adds 1 to the doubt and a success removes 2; a retry needs a doubt of at most 3, takes 1 and returns it if it succeeds; a success adds 0.2 | capacity 10: the retries of a lost connection. With 30 % of the attempts failing 96 % of the calls succeed, and an outage is sent at most three retries |
 /// | [`ratio`](Self::ratio), [`percent`](Self::percent) | a response that is no retryable failure adds `ratio`, once for each call; a retry takes 1; a trickle keeps a quiet client able to retry | ratio 0.1: a server that fails half its calls sees at most a tenth more of them, while stray failures of a few percent are all retried. Capacity 10, full at the start: a client that has just started survives the restart of a server. Trickle 0.01/s: one retry in a hundred seconds; a tenth of a token a second would be a tenth of the load of a client of one call a second, and many such clients together keep a server down |
-/// | [`for_rate`](Self::for_rate) | the same | capacity 2 · 0.1 · the client's normal requests per second: two seconds of the retries that the ratio allows |
+/// | [`ratio_for_traffic`](Self::ratio_for_traffic) | the same | capacity 2 · 0.1 · the client's normal requests per second: two seconds of the retries that the ratio allows |
 /// | [`rate`](Self::rate), [`rate_for_traffic`](Self::rate_for_traffic) | refills at a rate up to a burst, whatever succeeds; a retry takes 1 | rate 0.1 · the client's normal requests per second, burst 2 · rate: the same share, for clients whose traffic is steady and whose successes cannot be told |
 /// | [`aws_quota`](Self::aws_quota), [`quota`](Self::quota) | a retry takes 5, after a timeout 10; a success gives back what the call's last retry took, or else adds 1 | capacity 500, full at the start, no trickle: what AWS's clients have |
 /// | [`unlimited`](Self::unlimited) | grants everything | for callers whose retries are bounded elsewhere |
@@ -131,7 +131,7 @@ impl RetryBudget {
     /// # Errors
     ///
     /// If `normal_rps` is not a number from 0.00001 to 10000000.
-    pub fn for_rate(normal_rps: f64) -> Result<Self, ConfigError> {
+    pub fn ratio_for_traffic(normal_rps: f64) -> Result<Self, ConfigError> {
         Settings::ratio_for(normal_rps).map(Self::build)
     }
 
@@ -250,6 +250,7 @@ impl RetryBudget {
     /// No limit: every retry is granted, nothing is counted.
     ///
     /// Only for callers whose retries are bounded elsewhere.
+    #[doc(alias("no_budget", "disabled"))]
     pub fn unlimited() -> Self {
         Self::build(Settings::UNLIMITED)
     }

@@ -64,19 +64,19 @@ fn illegal_settings_are_refused_by_name() {
             "`max_destinations` must be a number from 1 to 65536, but it is 65537",
         ),
         (
-            RetryBudget::for_rate(0.0),
+            RetryBudget::ratio_for_traffic(0.0),
             "`normal_rps` must be a number from 0.00001 to 10000000, but it is 0",
         ),
         (
-            RetryBudget::for_rate(f64::NAN),
+            RetryBudget::ratio_for_traffic(f64::NAN),
             "`normal_rps` must be a number from 0.00001 to 10000000, but it is NaN",
         ),
         (
-            RetryBudget::for_rate(f64::NEG_INFINITY),
+            RetryBudget::ratio_for_traffic(f64::NEG_INFINITY),
             "`normal_rps` must be a number from 0.00001 to 10000000, but it is -inf",
         ),
         (
-            RetryBudget::for_rate(1e9),
+            RetryBudget::ratio_for_traffic(1e9),
             "`normal_rps` must be a number from 0.00001 to 10000000, but it is 1000000000",
         ),
         (
@@ -131,8 +131,8 @@ fn the_ends_of_every_range_are_legal() {
     for budget in [
         RetryBudget::ratio(0.000_001).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap(),
         RetryBudget::ratio(1.0).unwrap().capacity(1e7).unwrap().min_per_second(1e6).unwrap(),
-        RetryBudget::for_rate(0.000_01).unwrap(),
-        RetryBudget::for_rate(1e7).unwrap(),
+        RetryBudget::ratio_for_traffic(0.000_01).unwrap(),
+        RetryBudget::ratio_for_traffic(1e7).unwrap(),
         RetryBudget::rate_for_traffic(0.000_01).unwrap(),
         RetryBudget::rate_for_traffic(1e7).unwrap(),
         RetryBudget::rate(1e6, 1e7).unwrap().max_destinations(65_536).unwrap(),
@@ -151,13 +151,13 @@ fn the_defaults_are_those_of_the_table() {
 
     let text = "RetryBudget { kind: ratio, ratio: 0.1, capacity: 40.0, min_per_second: 0.01, refusals: 0, \
                 destinations: 0, not_full: {} }";
-    assert_eq!(format!("{:?}", RetryBudget::for_rate(200.0).unwrap()), text);
+    assert_eq!(format!("{:?}", RetryBudget::ratio_for_traffic(200.0).unwrap()), text);
     let text = "RetryBudget { kind: rate, per_second: 20.0, burst: 40.0, refusals: 0, \
                 destinations: 0, not_full: {} }";
     assert_eq!(format!("{:?}", RetryBudget::rate_for_traffic(200.0).unwrap()), text);
 
     // A quiet client's bucket still holds a token.
-    assert_eq!(RetryBudget::for_rate(1.0).unwrap().balance("a"), 1.0);
+    assert_eq!(RetryBudget::ratio_for_traffic(1.0).unwrap().balance("a"), 1.0);
     assert_eq!(RetryBudget::rate_for_traffic(1.0).unwrap().balance("a"), 1.0);
 }
 

@@ -218,10 +218,7 @@ fn unprocessed_is_not_resent_in_vain() {
 #[test]
 fn pushback_starts_the_schedule_anew() {
     let exactly = |delay| FailedAttempt {
-        classification: Classification {
-            verdict: Verdict::Transient(FAILURE),
-            hint: ServerHint::Exactly(delay),
-        },
+        classification: Verdict::Transient(FAILURE).with_hint(ServerHint::Exactly(delay)),
         ..failed()
     };
     let (terms, bucket) = (Terms::new(limits(9)), Bucket::of(10));

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use crate::support::{Bucket, FAILURE};
 use reattempt_core::{
-    Budget, CallEnd, Classification, HedgeCall, HedgeDecision, HedgeEvent, HedgePermits,
-    HedgeTerms, Limits, Random, Resent, ServerHint, StopReason, Undone, Verdict,
+    Budget, CallEnd, HedgeCall, HedgeDecision, HedgeEvent, HedgePermits, HedgeTerms, Limits,
+    Random, Resent, ServerHint, StopReason, Undone, Verdict,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -67,10 +67,7 @@ fn hedge_that_ended_is_paid_once() {
 
 #[test]
 fn only_a_response_is_fatal() {
-    let failed = Classification {
-        hint: ServerHint::Stop,
-        ..Classification::new(Verdict::Transient(FAILURE))
-    };
+    let failed = Verdict::Transient(FAILURE).with_hint(ServerHint::Stop);
     let of = |verdict: Verdict, responded| HedgeEvent::of(&verdict.into(), responded);
     for responded in [true, false] {
         assert_eq!(of(Verdict::Success, responded), HedgeEvent::Succeeded);

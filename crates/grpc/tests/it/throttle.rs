@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::{
-    Budget, Call, Classification, Decision, Delays, FailedAttempt, Failure, FailureKind, Limits,
-    NextRetry, Random, Schedule, ServerHint, StopReason, Terms, Verdict,
+    Budget, Call, Decision, Delays, FailedAttempt, Failure, FailureKind, Limits, NextRetry, Random,
+    Schedule, ServerHint, StopReason, Terms, Verdict,
 };
 use reattempt_grpc::{ServiceConfig, Throttle, Throttling};
 
@@ -247,7 +247,7 @@ fn after_failure(throttle: &Arc<Throttle>, attempts: u32, hint: ServerHint) -> O
     let schedule = AtOnce;
     let mut call = Call::new(&schedule);
     (1..attempts).for_each(|_| call.on_send());
-    let classification = Classification { verdict: Verdict::Unprocessed(FAILURE), hint };
+    let classification = Verdict::Unprocessed(FAILURE).with_hint(hint);
     let failed = FailedAttempt::new(classification, "", Duration::ZERO);
     let terms = Terms { repeatable: false, ..Terms::new(Limits::default()) };
     match call.failed(&terms, &failed, &schedule, throttle, &mut NoRandom) {

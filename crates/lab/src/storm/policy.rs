@@ -132,7 +132,7 @@ impl Policy {
             Which::Unlimited => Self::new("ours, no budget", standard(), Kind::Unlimited),
             Which::Ours => Self::new("ours", standard(), Kind::Bucket(RetryBudget::default())),
             Which::ForRate => {
-                let budget = Kind::Bucket(RetryBudget::for_rate(rate)?);
+                let budget = Kind::Bucket(RetryBudget::ratio_for_traffic(rate)?);
                 Self::new("ours, for rate", standard(), budget)
             }
             Which::Ratio => {
@@ -159,7 +159,7 @@ impl Policy {
             ours("none", Kind::Unlimited),
             bucket("cautious", RetryBudget::default()),
             bucket("ratio", RetryBudget::percent(10)),
-            bucket("ratio for rate", RetryBudget::for_rate(rate)?),
+            bucket("ratio for rate", RetryBudget::ratio_for_traffic(rate)?),
             bucket("rate", RetryBudget::rate_for_traffic(rate)?),
             ours("gRPC throttle", throttle()?),
             bucket("AWS quota", RetryBudget::aws_quota()),

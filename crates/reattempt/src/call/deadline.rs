@@ -26,6 +26,7 @@ pub(crate) const PASSED: &str = "the deadline of the call has passed";
 /// let mut outbound = Request::new(());
 /// outbound.extensions_mut().insert(Deadline::after(Duration::from_millis(1500)));
 /// ```
+#[doc(alias = "timeout")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Deadline(Instant);
 

@@ -70,24 +70,29 @@ impl CallOptions {
         Self::default()
     }
 
-    /// Never retry this call; nothing of it is kept.
+    /// Turns retries off for this call; nothing of it is kept.
+    /// [`RetryPolicy::never_retry`](crate::RetryPolicy::never_retry) does so for all calls.
+    #[doc(alias("disabled", "no_retry", "off"))]
     pub fn never_retry(self) -> Self {
         self.set(|settings| settings.never = true)
     }
 
     /// Sets whether the request may be processed twice. `true` makes a POST as retryable as a PUT;
     /// `false` keeps any method from being repeated after it may have been carried out.
+    #[doc(alias = "idempotent")]
     pub fn repeatable(self, repeatable: bool) -> Self {
         self.set(|settings| settings.repeatable = Some(repeatable))
     }
 
     /// The most attempts in all, the first included; 0 acts as 1.
+    #[doc(alias("max_retries", "max_tries"))]
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| settings.max_attempts = Some(attempts))
     }
 
     /// The most time from the start of the call to the start of its last attempt; `None` for no
     /// limit.
+    #[doc(alias = "total_timeout")]
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
         self.set(|settings| settings.max_elapsed = Some(elapsed))
@@ -101,6 +106,7 @@ impl CallOptions {
     /// The most time for each attempt. Only policies that interrupt
     /// ([`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or
     /// [`boxed_errors`](crate::RetryPolicy::boxed_errors)) can act on it.
+    #[doc(alias = "timeout")]
     pub fn attempt_timeout(self, timeout: Duration) -> Self {
         self.set(|settings| settings.attempt_timeout = Some(timeout))
     }

@@ -89,7 +89,7 @@ where
 impl JudgeBody<BoxError> for Grpc {
     fn of_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Judged {
         let verdict = self.judge_trailers(trailers, options);
-        let classification = Classification { verdict, hint: self.hint(trailers) };
+        let classification = verdict.with_hint(self.hint(trailers));
         of_classification(&classification, UNAVAILABLE, Ok(|| of_head(StatusCode::OK, trailers)))
     }
 

@@ -201,7 +201,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
                             return classification;
                         }
                         let verdict = self.http.unless_disbelieved(classification.verdict, error);
-                        Classification { verdict, ..classification }
+                        verdict.with_hint(classification.hint)
                     }
                 }
             }

@@ -75,6 +75,7 @@ use crate::protocol::Protocol;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias("backup_request", "speculative_retry"))]
 #[derive(Debug, Clone)]
 pub struct HedgeLayer<P = HedgePolicy> {
     policy: P,

@@ -254,7 +254,7 @@ where
     ///
     /// Here [`WillRetry`](Event::WillRetry) tells of a hedge that is being sent, with the time since
     /// the attempt before it was.
-    pub fn observer<O: Observer + 'static>(self, observer: O) -> Self {
+    pub fn observe_with<O: Observer + 'static>(self, observer: O) -> Self {
         self.set(|settings| {
             settings.observer = Some(match settings.observer.take() {
                 None => Arc::new(observer),
@@ -266,12 +266,12 @@ where
         })
     }
 
-    /// Adds a closure as an observer.
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type of its own.
     pub fn observe<F>(self, observer: F) -> Self
     where
         F: Fn(&str, &Event<'_>) + Send + Sync + 'static,
     {
-        self.observer(observer)
+        self.observe_with(observer)
     }
 
     pub(crate) fn set(self, change: impl FnOnce(&mut Settings<K, B>)) -> Self {

@@ -3,7 +3,7 @@
 /// The number of attempts of a call, and the one that the response came from.
 ///
 /// Every response of a call with more than one attempt has it in its extensions. For errors, set an
-/// [observer](crate::hedge::HedgePolicy::observer).
+/// [observer](crate::hedge::HedgePolicy::observe_with).
 ///
 /// ```
 /// use reattempt::hedge::HedgeReport;

@@ -78,8 +78,9 @@ impl<S: Schedule> IntoOperationPolicy for Profile<S> {
     type Schedule = S;
     type Budget = RetryBudget;
 
-    fn into_operation_policy(self) -> RetryPolicy<Operations, S, RetryBudget> {
-        RetryPolicy::operations().budget(RetryBudget::unlimited()).profile(self)
+    fn into_operation_policy(mut self) -> RetryPolicy<Operations, S, RetryBudget> {
+        self.budget.get_or_insert_with(RetryBudget::unlimited);
+        RetryPolicy::operations().profile(self)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::retry::policy::RetryPolicy;
 /// schedule, which then goes with the default limits of a policy (three attempts, 30 s); neither of
 /// these two has a budget unless the profile names one. `operation` is called once for each
 /// attempt; every error counts as worth a retry unless [`when`](Retrying::when) or
-/// [`judge`](Retrying::judge) says otherwise, and every operation as one that may be repeated: an
+/// [`classify`](Retrying::classify) says otherwise, and every operation as one that may be repeated: an
 /// operation that must not run twice is not to be given here.
 ///
 /// # Errors
@@ -104,7 +104,8 @@ impl<F, E, D: Schedule, B> Retrying<F, E, D, B> {
 impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
     /// Which errors are worth a retry; any other is permanent and ends the call. All by default.
     ///
-    /// Takes the place of a [`judge`](Self::judge) given before.
+    /// Replaces a [`classify`](Self::classify) given before.
+    #[doc(alias = "retry_if")]
     pub fn when<W>(
         self,
         worth_it: W,
@@ -112,7 +113,7 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
     where
         W: Fn(&E) -> bool,
     {
-        self.judge(move |error: &E| match worth_it(error) {
+        self.classify(move |error: &E| match worth_it(error) {
             true => Verdict::Transient(Failure::new(FailureKind::Other)),
             false => Verdict::Permanent,
         })
@@ -132,11 +133,12 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
     /// # async fn book() -> Result<(), Busy> { Ok(()) }
     /// # async fn booked() -> Result<(), reattempt::operation::RetryError<Busy>> {
     /// retry(RetryPolicy::operations(), book)
-    ///     .judge(|busy| Verdict::throttled().with_hint(ServerHint::After(busy.wait)))
+    ///     .classify(|busy| Verdict::throttled().with_hint(ServerHint::After(busy.wait)))
     ///     .await
     /// # }
     /// ```
-    pub fn judge<W, V>(
+    #[doc(alias = "judge")]
+    pub fn classify<W, V>(
         self,
         judge: W,
     ) -> Retrying<F, E, D, B, impl Fn(&E) -> Classification + use<F, E, D, B, J, N, W, V>, N>
@@ -156,6 +158,7 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
     }
 
     /// Is called with the error and the delay before each retry.
+    #[doc(alias = "on_retry")]
     pub fn notify<W>(self, notify: W) -> Retrying<F, E, D, B, J, W>
     where
         W: FnMut(&E, Duration),

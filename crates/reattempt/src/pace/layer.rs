@@ -129,6 +129,7 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias("rate_limit", "throttle"))]
 pub struct PaceLayer<K = Http, M = <K as Protocol>::Mode>
 where
     K: Protocol,
@@ -157,7 +158,7 @@ impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
     /// use reattempt::pace::PaceLayer;
     /// use reattempt::schedule::{Failure, FailureKind, Responsive};
     ///
-    /// let layer = PaceLayer::judged(Responsive::new(), |outcome: Result<&u32, &(dyn Error + 'static)>| {
+    /// let layer = PaceLayer::classified(Responsive::new(), |outcome: Result<&u32, &(dyn Error + 'static)>| {
     ///     match outcome {
     ///         Ok(0) => Verdict::Unprocessed(Failure::new(FailureKind::Throttled)),
     ///         Ok(_) => Verdict::Success,
@@ -165,7 +166,7 @@ impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
     ///     }
     /// });
     /// ```
-    pub fn judged<Response, V>(pace: Responsive, judge: C) -> Self
+    pub fn classified<Response, V>(pace: Responsive, judge: C) -> Self
     where
         C: Fn(Result<&Response, &(dyn Error + 'static)>) -> V,
         V: Into<Classification>,

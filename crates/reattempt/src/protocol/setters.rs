@@ -59,6 +59,7 @@ macro_rules! message_setters {
         ///     search.then(|| Verdict::transient().with_hint(hint))
         /// }));
         /// ```
+        #[doc(alias("predicate", "retry_if"))]
         #[must_use]
         pub fn classify<C, V>(self, classifier: C) -> Self
         where
@@ -208,6 +209,7 @@ impl Http {
     /// let http = Http::new().on_status(StatusCode::SERVICE_UNAVAILABLE, refused);
     /// let policy = RetryPolicy::with(http);
     /// ```
+    #[doc(alias("retry_on", "status_codes"))]
     #[must_use]
     pub fn on_status(mut self, status: StatusCode, verdict: Verdict) -> Self {
         self.set_status(status, verdict);

@@ -355,7 +355,7 @@ impl Judged {
     ) -> Classification {
         match self.classification.verdict {
             Verdict::Unprocessed(failure) if !self.overridden && redirects(&failure) => {
-                Classification { verdict: Verdict::Transient(failure), ..self.classification }
+                Verdict::Transient(failure).with_hint(self.classification.hint)
             }
             _ => self.classification,
         }

@@ -48,7 +48,7 @@ impl CallContext {
         let own = options.as_ref();
         let forbidden = if settings.nested && wishes.outer.is_some() {
             Some(StopReason::Nested)
-        } else if own.is_some_and(CallOptions::never) {
+        } else if settings.never || own.is_some_and(CallOptions::never) {
             Some(StopReason::Forbidden)
         } else {
             None

@@ -19,6 +19,9 @@ pub(crate) struct Settings<K: Protocol, D, B> {
     pub(crate) schedule: D,
     pub(crate) budget: B,
     pub(crate) limits: Limits,
+    /// The caller has turned retries off.
+    pub(crate) never: bool,
+    pub(crate) chosen: Chosen,
     pub(crate) attempt_timeout: Option<Duration>,
     pub(crate) drain_time: Duration,
     pub(crate) hook: Option<Arc<dyn BeforeAttempt<K::Head>>>,
@@ -30,6 +33,14 @@ pub(crate) struct Settings<K: Protocol, D, B> {
     pub(crate) counts_calls: bool,
     /// `true` if nothing is set that each call needs before its first attempt.
     pub(crate) plain: bool,
+}
+
+/// The settings that a caller has chosen, which a profile does not replace.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Chosen {
+    pub(crate) max_attempts: bool,
+    pub(crate) max_elapsed: bool,
+    pub(crate) budget: bool,
 }
 
 impl<K: Protocol, D: Schedule, B: Budget> Settings<K, D, B> {
@@ -49,6 +60,8 @@ impl<K: Protocol, D, B> Settings<K, D, B> {
             schedule,
             budget,
             limits: self.limits,
+            never: self.never,
+            chosen: self.chosen,
             attempt_timeout: self.attempt_timeout,
             drain_time: self.drain_time,
             hook: self.hook,
@@ -83,6 +96,8 @@ impl<K: Protocol + Clone, D: Clone, B: Clone> Clone for Settings<K, D, B> {
             schedule: self.schedule.clone(),
             budget: self.budget.clone(),
             limits: self.limits,
+            never: self.never,
+            chosen: self.chosen,
             attempt_timeout: self.attempt_timeout,
             drain_time: self.drain_time,
             hook: self.hook.clone(),

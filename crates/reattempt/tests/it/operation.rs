@@ -269,7 +269,7 @@ async fn schedule_learns_kind_of_each_failure() {
     let policy = RetryPolicy::operations().backoff(ByKind).max_attempts(9).max_elapsed(None);
     let operation = script([Err("network"), Err("throttled"), Err("odd"), Ok(1)]);
     let error = retry(policy, operation)
-        .judge(|error| {
+        .classify(|error| {
             Verdict::Transient(Failure::new(match *error {
                 "network" => FailureKind::Network,
                 "throttled" => FailureKind::Throttled,

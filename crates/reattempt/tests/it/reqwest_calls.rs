@@ -302,7 +302,7 @@ async fn a_destination_is_host_and_port_and_has_no_password() {
     for (url, expected) in rows {
         let told = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&told);
-        let policy = policy().observer(move |destination: &str, _: &Event<'_>| {
+        let policy = policy().observe_with(move |destination: &str, _: &Event<'_>| {
             noted.lock().unwrap().push(destination.to_owned());
         });
         let client = RetryLayer::new(policy).layer(refusing());
@@ -321,7 +321,7 @@ async fn error_of_reqwest_is_told_without_query() {
     let url = format!("http://bob:secret@{}/pay?api_key=secret", nobody.local_addr().unwrap());
     let told = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&told);
-    let policy = policy().observer(move |destination: &str, event: &Event<'_>| {
+    let policy = policy().observe_with(move |destination: &str, event: &Event<'_>| {
         noted.lock().unwrap().push(format!("{destination} {event} {event:?}"));
     });
     let slot = ReportSlot::default();

@@ -52,7 +52,7 @@ async fn log_of(method: &str, answers: &'static [u16]) -> Vec<String> {
     });
     let policy = RetryPolicy::http()
         .backoff(Constant::new(Duration::from_millis(100)))
-        .observer(TracingObserver);
+        .observe_with(TracingObserver);
     let request =
         Request::builder().method(method).uri("http://one.example/").body(Body::default());
     RetryLayer::new(policy).layer(service).oneshot(request.unwrap()).await.unwrap();

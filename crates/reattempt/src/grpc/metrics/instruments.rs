@@ -35,6 +35,7 @@ const TRANSPARENT_RETRIES: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 10.0];
 
 /// A metric of a call's retries (gRPC's A96, still experimental), labelled by method and target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum RetryMetric {
     /// `grpc.client.call.retries`, `{retry}`: the retries of a call that had any.
     Retries,

@@ -151,7 +151,7 @@ impl ServiceConfigLayer {
     }
 
     /// Adds an observer of retried and of hedged calls, after those added before it.
-    pub fn observer<O: Observer + 'static>(self, observer: O) -> Self {
+    pub fn observe_with<O: Observer + 'static>(self, observer: O) -> Self {
         let of_retries = Arc::new(observer);
         let of_hedges = Arc::clone(&of_retries);
         self.retries(|retries| {
@@ -174,7 +174,7 @@ impl ServiceConfigLayer {
     where
         F: Fn(&str, &Event<'_>) + Send + Sync + 'static,
     {
-        self.observer(observer)
+        self.observe_with(observer)
     }
 
     /// Changes what the config does not speak of in how calls are retried: schedule, hooks, drain time.

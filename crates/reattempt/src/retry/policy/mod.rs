@@ -16,13 +16,14 @@ use crate::call::random::Seed;
 use crate::error_mode::BoxedError;
 use crate::protocol::{CloneRequest, Http, Protocol};
 
+mod limits;
 mod profile;
 mod stock;
 
 pub use profile::Profile;
 pub use stock::StockDelay;
 
-use super::settings::Settings;
+use super::settings::{Chosen, Settings};
 use stock::StockCall;
 
 /// A policy that decides which calls are retried, when, and how often.
@@ -139,6 +140,8 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
             schedule,
             budget,
             limits: Limits::default(),
+            never: false,
+            chosen: Chosen::default(),
             attempt_timeout: None,
             drain_time: Duration::from_millis(50),
             hook: None,
@@ -152,12 +155,17 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
     }
 
     fn of(mut settings: Settings<K, D, B>) -> Self {
+        if settings.never {
+            settings.limits.max_attempts = 1;
+        }
         settings.plain = settings.hook.is_none()
             && settings.seed.is_none()
             && !settings.nested
             && !settings.clone_per_call
             && !settings.counts_calls
-            && settings.protocol.is_plain();
+            && settings.protocol.is_plain()
+            // A protocol that replaces attempts does so even where one attempt is all.
+            && !(settings.never && settings.protocol.replaces());
         Self { settings: Arc::new(settings), stock: StockCall::default(), mode: PhantomData }
     }
 
@@ -192,6 +200,7 @@ where
     }
 
     /// The delays between attempts.
+    #[doc(alias("delay", "schedule"))]
     pub fn backoff<T: Schedule>(self, schedule: T) -> RetryPolicy<K, T, B, M> {
         RetryPolicy::of(self.into_settings().map(|_, budget| (schedule, budget)))
     }
@@ -200,34 +209,8 @@ where
     pub fn budget<T: Budget>(self, budget: T) -> RetryPolicy<K, D, T, M> {
         let mut settings = self.into_settings();
         settings.counts_calls = budget.counts_calls();
+        settings.chosen.budget = true;
         RetryPolicy::of(settings.map(|schedule, _| (schedule, budget)))
-    }
-
-    /// The most attempts in all, the first included; 0 and 1 both mean never to retry. Default 3.
-    ///
-    /// The default [`budget`](Self::budget) ends a run of failures without a success after three retries. A call
-    /// that is meant to bridge an outage needs another one, such as [`RetryBudget::percent`].
-    pub fn max_attempts(self, attempts: u32) -> Self {
-        self.set(|settings| settings.limits.max_attempts = attempts)
-    }
-
-    /// The most time from the start of a call to the start of its last attempt: a retry whose delay
-    /// would pass it is not made. `None` for no limit; default 30 s. It interrupts nothing. The call
-    /// starts when its future is first polled, as far as this is concerned.
-    ///
-    /// One retry may be sent later: where the response before it has been thrown away and the inner
-    /// service, or a hook, then takes longer than the limit, there is nothing left to return but what
-    /// the retry brings. Policies with boxed errors end such a call with a
-    /// [`TimedOut`](crate::TimedOut).
-    pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
-        let elapsed = elapsed.into();
-        self.set(|settings| settings.limits.max_elapsed = elapsed)
-    }
-
-    /// The longest delay a server may ask for; asked for more, the call ends. Default 60 s, of which
-    /// `max_elapsed` leaves 30 s unless it is raised.
-    pub fn max_server_delay(self, delay: Duration) -> Self {
-        self.set(|settings| settings.limits.max_server_delay = delay)
     }
 
     /// The most time for each attempt, up to its response head.
@@ -240,6 +223,7 @@ where
     /// It does not cover a body that stalls after the head. Over HTTP/2 a retry uses the connection of the
     /// attempt that timed out, which may have stalled. The page on the order of layers in the crate
     /// `reattempt` names the remedies.
+    #[doc(alias = "timeout")]
     pub fn attempt_timeout(self, timeout: Duration) -> RetryPolicy<K, D, B, BoxedError> {
         let mut settings = self.into_settings();
         settings.attempt_timeout = Some(timeout);
@@ -273,6 +257,7 @@ where
     ///     })
     /// });
     /// ```
+    #[doc(alias = "on_retry")]
     pub fn before_attempt<H>(self, hook: H) -> Self
     where
         H: for<'a> Fn(
@@ -287,7 +272,7 @@ where
     }
 
     /// Is told of every event of every call, after the observers added before it.
-    pub fn observer<O: Observer + 'static>(self, observer: O) -> Self {
+    pub fn observe_with<O: Observer + 'static>(self, observer: O) -> Self {
         self.set(|settings| {
             settings.observer = Some(match settings.observer.take() {
                 None => Arc::new(observer),
@@ -299,7 +284,7 @@ where
         })
     }
 
-    /// Adds a closure as an observer.
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type of its own.
     ///
     /// ```
     /// use reattempt::RetryPolicy;
@@ -309,7 +294,7 @@ where
     where
         F: Fn(&str, &Event<'_>) + Send + Sync + 'static,
     {
-        self.observer(observer)
+        self.observe_with(observer)
     }
 
     /// Makes every delay reproducible: the calls, in the order in which they are made, draw from

@@ -76,13 +76,19 @@ where
     K: Protocol + Clone,
     D: Schedule + Clone,
 {
-    /// The schedule, the limits and, where it has one, the budget of a profile. What is set after it
-    /// holds.
+    /// Sets the schedule, the limits and, if it has one, the budget of a profile.
+    ///
+    /// A limit or a budget that was set on the policy holds, whether it was set before or after. The schedule
+    /// becomes that of the profile.
     pub fn profile<S: Schedule>(self, profile: Profile<S>) -> RetryPolicy<K, S, RetryBudget, M> {
         let mut settings = self.into_settings().map(|_, budget| (profile.schedule, budget));
-        settings.limits.max_attempts = profile.max_attempts;
-        settings.limits.max_elapsed = profile.max_elapsed;
-        if let Some(budget) = profile.budget {
+        if !settings.chosen.max_attempts {
+            settings.limits.max_attempts = profile.max_attempts;
+        }
+        if !settings.chosen.max_elapsed {
+            settings.limits.max_elapsed = profile.max_elapsed;
+        }
+        if let Some(budget) = profile.budget.filter(|_| !settings.chosen.budget) {
             settings.budget = budget;
         }
         RetryPolicy::of(settings)

@@ -242,21 +242,22 @@ async fn operation_hint_sets_delay_or_stops() {
         std::future::ready(if left == 0 { Ok(()) } else { Err("busy") })
     };
     retry(policy_of_operations(), count)
-        .judge(|_| Verdict::throttled().with_hint(AFTER))
+        .classify(|_| Verdict::throttled().with_hint(AFTER))
         .await
         .unwrap();
     assert!((3000..=3301).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
 
     let stopped = |_: &&str| Verdict::transient().with_hint(ServerHint::Stop);
     let error = retry(policy_of_operations(), || std::future::ready(Err::<(), _>("closed")))
-        .judge(stopped)
+        .classify(stopped)
         .await
         .unwrap_err();
     assert_eq!((error.attempts(), error.stop_reason()), (1, StopReason::ServerSaidStop));
 
     let mut slept = Vec::new();
     let blocking = retry_blocking(policy_of_operations(), || Err::<(), _>("busy"));
-    let blocking = blocking.judge(|_| Verdict::throttled().with_hint(ServerHint::Exactly(ms(7))));
+    let blocking =
+        blocking.classify(|_| Verdict::throttled().with_hint(ServerHint::Exactly(ms(7))));
     blocking.call_with(|wait| slept.push(wait)).unwrap_err();
     assert_eq!(slept, [ms(7); 2]);
 }

@@ -94,7 +94,9 @@ async fn it_can_be_timed_out_and_observed() {
         .backoff(Constant::new(ms(100)))
         .attempt_timeout(ms(50))
         .max_attempts(2)
-        .observer(move |_: &str, event: &Event<'_>| noted.lock().unwrap().push(event.to_string()));
+        .observe_with(move |_: &str, event: &Event<'_>| {
+            noted.lock().unwrap().push(event.to_string())
+        });
     RetryLayer::new(policy).layer(inner).oneshot(()).await.unwrap_err();
     assert_eq!(
         *events.lock().unwrap(),

@@ -52,7 +52,7 @@ async fn texts_of_a_call_have_no_credentials() {
     });
     let (of_events, of_hook, of_outcomes) = (texts.clone(), texts.clone(), texts.clone());
     let policy = policy()
-        .observer(move |destination: &str, event: &Event<'_>| {
+        .observe_with(move |destination: &str, event: &Event<'_>| {
             of_events.both(event);
             of_events.both(&destination);
         })

@@ -15,8 +15,10 @@ use crate::calls::support::{
 /// The events of one call. How it ended is another test's concern.
 async fn events(policy: Policy, server: &Server, request: Request<Body>) -> Vec<String> {
     let log = Log::default();
-    let _ =
-        RetryLayer::new(policy.observer(log.clone())).layer(server.clone()).oneshot(request).await;
+    let _ = RetryLayer::new(policy.observe_with(log.clone()))
+        .layer(server.clone())
+        .oneshot(request)
+        .await;
     log.lines()
 }
 
@@ -122,7 +124,7 @@ async fn a_body_that_was_not_kept() {
 async fn a_schedule_that_ended() {
     let schedule = Constant::new(ms(100)).take(0);
     let log = Log::default();
-    let client = RetryLayer::new(policy().backoff(schedule).observer(log.clone()))
+    let client = RetryLayer::new(policy().backoff(schedule).observe_with(log.clone()))
         .layer(Server::statuses([503]));
     client.oneshot(get()).await.unwrap();
     assert_eq!(log.lines(), [FAILED.to_owned(), gave_up("the schedule has ended")]);
@@ -175,7 +177,7 @@ async fn no_token_left() {
 #[tokio::test(start_paused = true)]
 async fn a_call_left_to_an_outer_layer() {
     let log = Log::default();
-    let inner = RetryLayer::new(policy().nested(true).observer(log.clone()));
+    let inner = RetryLayer::new(policy().nested(true).observe_with(log.clone()));
     let outer = RetryLayer::new(policy().nested(true).max_attempts(2));
     outer.layer(inner.layer(Server::statuses([503, 200]))).oneshot(get()).await.unwrap();
     assert_eq!(
@@ -195,7 +197,7 @@ async fn a_timeout_names_itself() {
         1 => ConnectionRefused.into(),
         _ => Act::Hang,
     });
-    let policy = policy().max_attempts(2).attempt_timeout(ms(50)).observer(log.clone());
+    let policy = policy().max_attempts(2).attempt_timeout(ms(50)).observe_with(log.clone());
     RetryLayer::new(policy).layer(server).oneshot(get()).await.unwrap_err();
     assert_eq!(
         log.lines(),
@@ -212,7 +214,7 @@ async fn a_timeout_names_itself() {
 async fn a_deadline_that_interrupts() {
     let log = Log::default();
     let server = Server::by(|_, _| Act::Hang);
-    let policy = policy().boxed_errors().observer(log.clone());
+    let policy = policy().boxed_errors().observe_with(log.clone());
     let request = get().with(Deadline::after(ms(70)));
     RetryLayer::new(policy).layer(server).oneshot(request).await.unwrap_err();
     assert_eq!(
@@ -235,7 +237,7 @@ async fn a_call_that_is_not_retried_is_told_of_with_its_destination() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_is_silent() {
     let log = Log::default();
-    let client = RetryLayer::new(policy().observer(log.clone())).layer(Server::statuses([503]));
+    let client = RetryLayer::new(policy().observe_with(log.clone())).layer(Server::statuses([503]));
     let mut call = tokio_test::task::spawn(client.oneshot(get()));
     assert!(call.poll().is_pending());
     drop(call);
@@ -245,7 +247,7 @@ async fn a_dropped_call_is_silent() {
 #[tokio::test(start_paused = true)]
 async fn several_observers_are_told_in_turn() {
     let (first, second) = (Log::default(), Log::default());
-    let policy = policy().observer(first.clone()).observer(second.clone());
+    let policy = policy().observe_with(first.clone()).observe_with(second.clone());
     RetryLayer::new(policy).layer(Server::statuses([503, 200])).oneshot(get()).await.unwrap();
     assert_eq!(first.lines().len(), 3);
     assert_eq!(first.lines(), second.lines());

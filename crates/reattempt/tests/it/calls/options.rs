@@ -32,6 +32,19 @@ async fn attempts_where_the_policy_allows_one() {
     assert_eq!(server.count(), 3);
 }
 
+/// No setting and no option of a call turns retries on again.
+#[tokio::test(start_paused = true)]
+async fn never_retry_on_the_policy_holds() {
+    for policy in [policy().never_retry().max_attempts(5), policy().max_attempts(5).never_retry()] {
+        assert_eq!(policy.limits().max_attempts, 1);
+        let server = Server::statuses([503]);
+        let client = RetryLayer::new(policy).layer(server.clone());
+        client.clone().oneshot(get()).await.unwrap();
+        client.oneshot(get().with(options().max_attempts(3))).await.unwrap();
+        assert_eq!(server.count(), 2);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn elapsed_time() {
     let server = Server::statuses([503]);

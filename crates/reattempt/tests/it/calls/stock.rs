@@ -171,7 +171,7 @@ async fn options_observers_and_slots_work() {
     let server = Server::statuses([503]);
     let log = Log::default();
     let slot = ReportSlot::default();
-    let client = StockLayer::new(policy().observer(log.clone())).layer(server.clone());
+    let client = StockLayer::new(policy().observe_with(log.clone())).layer(server.clone());
     let request =
         replayable(post()).with(options().repeatable(true).max_attempts(2).report_to(&slot));
     let response = client.oneshot(request).await.unwrap();
@@ -192,7 +192,7 @@ async fn options_observers_and_slots_work() {
 async fn a_success_at_once_has_no_report_but_an_event_and_a_filled_slot() {
     let log = Log::default();
     let slot = ReportSlot::default();
-    let client = StockLayer::new(policy().observer(log.clone())).layer(Server::statuses([200]));
+    let client = StockLayer::new(policy().observe_with(log.clone())).layer(Server::statuses([200]));
     let request = replayable(get()).with(options().report_to(&slot));
     let response = client.oneshot(request).await.unwrap();
     assert!(response.extensions().get::<Report>().is_none());

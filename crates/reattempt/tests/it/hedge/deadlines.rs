@@ -86,7 +86,7 @@ async fn a_timeout_below_is_a_failure_that_another_attempt_may_mend() {
 async fn a_call_that_has_ended_says_nothing_more_though_it_is_polled_beyond_its_deadline() {
     let log = Log::default();
     let server = Server::statuses([200]);
-    let policy = policy().observer(log.clone()).boxed_errors();
+    let policy = policy().observe_with(log.clone()).boxed_errors();
     let mut client = HedgeLayer::new(policy).layer(server.clone());
     let request = get().with(Deadline::after(ms(150)));
     assert_ready_ok!(task::spawn(ServiceExt::<Request<Body>>::ready(&mut client)).poll());

@@ -191,7 +191,7 @@ async fn fatal_response_is_told_what_was_paid() {
 async fn observer_is_told_of_a_refused_hedge() {
     let log = Log::default();
     let server = Server::by(|_, _| Act::from(200).later(ms(500)));
-    let client = HedgeLayer::new(policy().boxed_errors().observer(log.clone()));
+    let client = HedgeLayer::new(policy().boxed_errors().observe_with(log.clone()));
     let client = client.layer(only_first(server, || Overloaded::new().into()));
     client.oneshot(get()).await.unwrap();
     assert_eq!(log.lines().len(), 3, "{:#?}", log.lines());

@@ -16,7 +16,7 @@ async fn a_call_that_is_hedged_twice() {
         2 => Act::from(503).later(ms(40)),
         _ => Act::Hang,
     });
-    let client = HedgeLayer::new(policy().observer(log.clone())).layer(server);
+    let client = HedgeLayer::new(policy().observe_with(log.clone())).layer(server);
     client.oneshot(get()).await.unwrap();
     let expected = [
         "one.example: attempt 2 in 100ms",
@@ -32,7 +32,7 @@ async fn why_a_call_has_failed() {
     let run = async |policy: reattempt::hedge::HedgePolicy, act: fn(usize) -> Act| {
         let log = Log::default();
         let server = Server::by(move |arrival, _| act(arrival));
-        let client = HedgeLayer::new(policy.observer(log.clone())).layer(server);
+        let client = HedgeLayer::new(policy.observe_with(log.clone())).layer(server);
         let _ = client.oneshot(get()).await;
         log.lines().pop().unwrap()
     };
@@ -51,7 +51,7 @@ async fn why_a_call_has_failed() {
 #[tokio::test(start_paused = true)]
 async fn of_a_call_that_may_not_be_hedged_nothing_is_heard() {
     let log = Log::default();
-    let client = HedgeLayer::new(policy().observer(log.clone())).layer(Server::statuses([503]));
+    let client = HedgeLayer::new(policy().observe_with(log.clone())).layer(Server::statuses([503]));
     client.oneshot(post()).await.unwrap();
     assert!(log.lines().is_empty());
 }

@@ -313,7 +313,7 @@ async fn late_call_is_not_sent_and_frees_its_place() {
     ] {
         let server = Server::statuses([200]);
         let (heard, log) = (Heard::default(), Log::default());
-        let policy = policy().boxed_errors().budget(heard.clone()).observer(log.clone());
+        let policy = policy().boxed_errors().budget(heard.clone()).observe_with(log.clone());
         let mut client = HedgeLayer::new(policy).layer(server.clone());
         poll_fn(|cx| Service::<Request<Body>>::poll_ready(&mut client, cx)).await.unwrap();
         let call = client.call(request);

@@ -148,13 +148,14 @@ async fn errors_move_nothing_unless_a_classifier_says_so() {
 #[tokio::test(start_paused = true)]
 async fn any_service_can_be_paced() {
     let pace = pace();
-    let layer = PaceLayer::judged(pace.clone(), |outcome: Result<&u32, &(dyn Error + 'static)>| {
-        match outcome {
-            Ok(0) => Verdict::Unprocessed(THROTTLED),
-            Ok(_) => Verdict::Success,
-            Err(_) => Verdict::Permanent,
-        }
-    });
+    let layer =
+        PaceLayer::classified(pace.clone(), |outcome: Result<&u32, &(dyn Error + 'static)>| {
+            match outcome {
+                Ok(0) => Verdict::Unprocessed(THROTTLED),
+                Ok(_) => Verdict::Success,
+                Err(_) => Verdict::Permanent,
+            }
+        });
     let server = Server::<u32>::by(|number| Ok(u32::from(number > 2)));
     let mut client = layer.layer(server);
     for expected in [100, 200, 200, 100, 100, 0] {

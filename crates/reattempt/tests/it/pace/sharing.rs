@@ -83,7 +83,7 @@ fn no_count_is_lost_between_threads() {
     const THREADS: u64 = 16;
     const CALLS: u64 = 500;
     let pace = Responsive::new().initial(ms(1)).unwrap().max(ms(3)).unwrap();
-    let layer = PaceLayer::judged(pace.clone(), |outcome: Result<&u64, _>| match outcome {
+    let layer = PaceLayer::classified(pace.clone(), |outcome: Result<&u64, _>| match outcome {
         Ok(number) if number % 3 == 0 => Verdict::Unprocessed(Failure::new(FailureKind::Throttled)),
         _ => Verdict::Success,
     });

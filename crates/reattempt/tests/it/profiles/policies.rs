@@ -112,7 +112,18 @@ fn what_is_set_after_it_holds_and_the_rest_stays() {
     let policy = policy.profile(profile::aws()).max_attempts(9).max_elapsed(secs(2));
     let limits = policy.limits();
     assert_eq!((limits.max_attempts, limits.max_elapsed), (9, Some(secs(2))));
-    assert_eq!(policy.budget_ref().balance("a"), 500.0);
+    assert_eq!(policy.budget_ref().balance("a"), 77.0, "the budget was set before");
+}
+
+#[test]
+fn a_profile_undoes_no_setting_before_it() {
+    let own = RetryPolicy::http().max_attempts(7).max_elapsed(secs(3)).profile(profile::aws());
+    let limits = own.limits();
+    assert_eq!((limits.max_attempts, limits.max_elapsed), (7, Some(secs(3))));
+    assert_eq!(own.budget_ref().balance("a"), 500.0, "the quota is part of the profile");
+
+    let other = RetryPolicy::http().profile(profile::google()).profile(profile::stripe());
+    assert_eq!(other.limits().max_attempts, 3, "the last profile counts");
 }
 
 #[test]

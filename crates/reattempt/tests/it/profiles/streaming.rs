@@ -102,7 +102,7 @@ async fn a_stream_that_is_dropped_at_once_is_not_one_that_works() {
         }
     };
     let judge = |failure: &Failure| Verdict::Transient(*failure);
-    let ended = retry(profile, read).judge(judge).notify(|_, delay| waited.push(delay)).await;
+    let ended = retry(profile, read).classify(judge).notify(|_, delay| waited.push(delay)).await;
     assert!(ended.is_ok());
     assert_eq!(waited, [0, 250, 500, 0, 5000, 60_000, 250].map(ms));
 }

@@ -12,7 +12,7 @@ use crate::regressions::support::{Log, Policy, Server, With, policy, request, to
 /// same name.
 async fn destination(policy: Policy, uri: &str, host: Option<&'static str>) -> String {
     let (budget, log) = (tokens(10.0), Log::default());
-    let policy = policy.budget(budget.clone()).observer(log.clone());
+    let policy = policy.budget(budget.clone()).observe_with(log.clone());
     let mut request = request("GET", uri, "");
     if let Some(host) = host {
         request = request.header("host", host);
