@@ -1,6 +1,6 @@
-//! The delay, or the stop, that a server asks for in the headers of a refusal.
+//! The delay, or the stop, that a server asks for in the headers of a refused response.
 //!
-//! Each header is text from the peer. A header that cannot be read is ignored.
+//! The peer may send any bytes. A header that cannot be parsed is ignored.
 
 mod list;
 mod number;
@@ -20,25 +20,25 @@ static RETRY_AFTER_MS: [HeaderName; 2] =
 static SHOULD_RETRY: [HeaderName; 2] =
     [HeaderName::from_static("x-should-retry"), HeaderName::from_static("stripe-should-retry")];
 
-/// Which of a server's hints are read.
+/// The set of response headers that are read for hints.
 ///
 /// | header | value | default |
 /// |---|---|---|
-/// | `retry-after-ms`, `x-ms-retry-after-ms` | milliseconds; a fraction is rounded up | read |
-/// | `Retry-After` | whole seconds or one of the three HTTP dates (RFC 9110 §10.2.3) | read |
+/// | `retry-after-ms`, `x-ms-retry-after-ms` | a delay in milliseconds; a fraction is rounded up | read |
+/// | `Retry-After` | a delay in whole seconds, or one of the three HTTP dates (RFC 9110 §10.2.3) | read |
+/// | `RateLimit`, `RateLimit-Reset`, `X-RateLimit-Reset` | the time at which an exhausted quota is full again | not read: a retry seldom needs a full quota, and vendors disagree on the unit |
 /// | `x-should-retry`, `stripe-should-retry` | `true` or `false`, in any case | read |
-/// | `RateLimit`, `RateLimit-Reset`, `X-RateLimit-Reset` | when the quota fills up again; only while none is left | not read: a full quota is not what every failure waits for, and the vendors disagree on the unit |
 ///
-/// Of several waits the first in the order of this table counts, being the most precise. Of several
-/// values of one header, on one line or on several, the longest counts, because a shorter one would come
-/// back sooner than the server asked. A wait of zero sets no minimum: the schedule's delay stands. A header
-/// that cannot be read is passed over. A single `false` outweighs any `true`.
-///
-/// `true` stands above the table of statuses and below the client's own rules: a status or an outcome that the
-/// client has given a verdict keeps it. `false` stands above all of them.
-///
-/// A date with a leap second (`:60`) is read as the second after `:59`. A two-digit year from 70 on is one
-/// of the last century, and one below 70 of this.
+/// - Of several headers with a delay, the first in this table counts, because it is the most precise.
+/// - Of several values of one header, on one line or on several, the longest delay counts. A shorter one would
+///   send the retry sooner than the server asked.
+/// - A delay of zero sets no minimum: the schedule's delay is used.
+/// - `false` means that no retry is sent. It outweighs any `true` and every other rule.
+/// - `true` overrides the [table of statuses](crate::verdict_of_status), but not a verdict that the client's own
+///   rules or classifiers give.
+/// - A header that cannot be parsed is ignored.
+/// - A date with a leap second (`:60`) is the second after `:59`. A two-digit year from 70 on is in the 1900s,
+///   one below 70 in the 2000s.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -67,11 +67,11 @@ impl Default for Hints {
     }
 }
 
-/// The hints in the headers of one response.
+/// The hints in the headers of one response, from [`Hints::read`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hinted {
-    /// The wait, or the request to stop, if there was one.
+    /// The delay or the stop that the server asks for, if any.
     pub hint: ServerHint,
     /// The value of `x-should-retry` or `stripe-should-retry`. If it is `Some(false)`, the hint is
     /// [`ServerHint::Stop`].
@@ -79,7 +79,7 @@ pub struct Hinted {
 }
 
 impl Hints {
-    /// No hint is read.
+    /// Creates a set of no headers: no hint is read.
     #[must_use]
     pub const fn none() -> Self {
         Self { retry_after: false, retry_after_ms: false, should_retry: false, rate_limit: false }
@@ -108,26 +108,25 @@ impl Hints {
 
     /// Sets whether the resets of an exhausted rate limit are read. Off by default.
     ///
-    /// - `RateLimit: "name";r=0;t=30` (draft-ietf-httpapi-ratelimit-headers, from version 08 on);
-    ///   with several limits the longest wait of those that have nothing left; a malformed field is
-    ///   ignored as a whole;
-    /// - `RateLimit-Reset` beside `RateLimit-Remaining: 0` (the draft's versions up to 06): seconds;
-    /// - `X-RateLimit-Reset` beside `X-RateLimit-Remaining: 0`: seconds, or, from 1,000,000,000 on
-    ///   (a wait of 31 years, or a date in 2001), seconds since 1970.
+    /// | header | value |
+    /// |---|---|
+    /// | `RateLimit: "name";r=0;t=30` (draft-ietf-httpapi-ratelimit-headers, from version 08 on) | seconds `t` of a limit whose remaining quota `r` is 0; of several such limits the longest |
+    /// | `RateLimit-Reset` beside `RateLimit-Remaining: 0` (the draft up to version 06) | seconds |
+    /// | `X-RateLimit-Reset` beside `X-RateLimit-Remaining: 0` | seconds; from 1,000,000,000 on (2001-09-09), seconds since 1970 |
     ///
-    /// None of them is read if `Age` is above 0, for then the response comes from a cache.
+    /// The first in this table counts. A malformed `RateLimit` is ignored as a whole. None is read if `Age` is
+    /// above 0, because the response then comes from a cache.
     #[must_use]
     pub const fn rate_limit(mut self, read: bool) -> Self {
         self.rate_limit = read;
         self
     }
 
-    /// Reads the hints of one answer.
+    /// Reads the hints of one response.
     ///
-    /// A date is measured against the answer's own `Date`, for then it does not matter how wrong
-    /// this machine's clock is. `wall_clock` is asked only for a date without a readable `Date`
-    /// beside it, and once at most. A date in the past is a wait of zero. No value overflows: a
-    /// number of any length saturates.
+    /// The delay until a date is measured from the response's own `Date`, so an error of this machine's clock does
+    /// not matter. `wall_clock` is called at most once, and only if the `Date` is missing or cannot be parsed. A
+    /// date in the past is a delay of zero. Numbers of any length saturate.
     pub fn read(&self, headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> Hinted {
         if headers.is_empty() {
             return Hinted { hint: ServerHint::None, should_retry: None };
@@ -168,11 +167,10 @@ impl Hints {
 }
 
 impl Hinted {
-    /// Puts this together with the verdict that a table or a classifier gave on the same answer.
+    /// Combines these hints with the verdict on the same response.
     ///
-    /// `x-should-retry: true` turns a permanent verdict on a failing status (4xx or 5xx) into a
-    /// transient one, which is retried where the request is repeatable. It never touches a success,
-    /// and never makes an unrepeatable request repeatable.
+    /// `x-should-retry: true` turns a permanent verdict on a 4xx or 5xx status into a transient one, which is
+    /// retried if the request is [repeatable](crate::is_repeatable). It changes no other verdict.
     ///
     /// ```
     /// # use std::time::SystemTime;

@@ -4,26 +4,24 @@ use http::{HeaderName, HeaderValue};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-/// The header `Idempotency-Key`: a server that knows it carries out requests of one key once.
-///
-/// [draft-ietf-httpapi-idempotency-key-header](https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/)
+/// The header `Idempotency-Key`. A server that supports it processes all requests with one key once
+/// ([draft-ietf-httpapi-idempotency-key-header](https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/)).
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// A new key for one logical call: to be sent, unchanged, with every attempt of that call.
+/// Creates a key for one call. Send it unchanged with every attempt of that call.
 ///
-/// The value is a random UUID (version 4) in double quotes, as in
-/// `"8e03978e-40d5-43e8-bc93-6894a57f9324"`: the IETF draft makes the header a structured-field
-/// string (§2.1), which is written in quotes. Servers that take the value as it stands, as Stripe
-/// does, take the quotes for two more characters of it. For a server that insists on a bare
-/// value, set the header yourself.
+/// The value is a random UUID (version 4) in double quotes, such as
+/// `"8e03978e-40d5-43e8-bc93-6894a57f9324"`. The IETF draft (§2.1) defines the value as a structured-field
+/// string, which has quotes. Servers that do not parse the value, such as Stripe's, treat the quotes as part of
+/// the key. If a server requires a bare value, set the header yourself.
 ///
-/// The bits come from the operating system's random source (or, where the application turned on
-/// uuid's `fast-rng`, from a generator seeded by it), never from the generator behind the jitter:
-/// two processes with the same seed must not share a key, or one gets the other's answer.
+/// The random bits come from the operating system, or from uuid's `fast-rng` if the application enables it. They
+/// never come from the generator of the jitter. Two processes with one seed would otherwise share a key, and one
+/// would get the other's response.
 ///
 /// # Panics
 ///
-/// When the operating system has no random bytes to give.
+/// Panics if the operating system fails to provide random bytes.
 #[must_use]
 pub fn new_idempotency_key() -> HeaderValue {
     let mut quoted = [b'"'; Hyphenated::LENGTH + 2];

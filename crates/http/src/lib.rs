@@ -1,7 +1,17 @@
 //! The meaning of HTTP for a retry: statuses, server hints, transport errors, repeatability, idempotency keys.
 //!
-//! Requests, response heads and transport errors flow in; verdicts and server hints flow out. Nothing here
-//! sleeps, retries or decides.
+//! A retry needs two facts from here. A [`Verdict`](reattempt_core::Verdict) states whether an attempt failed, and
+//! whether another may succeed. A [`ServerHint`](reattempt_core::ServerHint) is the delay, or the stop, that the
+//! server asks for.
+//!
+//! | outcome or request | function |
+//! |---|---|
+//! | a response status | [`verdict_of_status`] |
+//! | the headers of a refused response | [`Hints::read`], then [`Hinted::judge`] |
+//! | a client's error | [`verdict_of_error`]; [`is_callers_own`] shows whether this side caused it |
+//! | a request that may be sent twice | [`is_repeatable`], [`new_idempotency_key`] |
+//!
+//! Nothing here sleeps or sends. The crate `reattempt` decides and retries.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

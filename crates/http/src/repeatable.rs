@@ -1,15 +1,15 @@
-//! Requests that may be carried out twice, by their method and headers.
+//! The check whether a request may be processed twice, by its method and headers.
 
 use http::{HeaderMap, Method};
 use reattempt_replay::SavedHead;
 
 use crate::idempotency::IDEMPOTENCY_KEY;
 
-/// Returns `true` if a server may carry out this request more than once.
+/// Returns `true` if the server may process this request more than once without harm.
 ///
 /// These are requests of the idempotent methods GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110 §9.2.2), and
-/// any request with an [`Idempotency-Key`](IDEMPOTENCY_KEY) that is not blank. An extension method
-/// such as PROPFIND does not make a request repeatable; the caller can mark such a request as repeatable.
+/// requests with an [`Idempotency-Key`](IDEMPOTENCY_KEY) that is not blank. Extension methods such as PROPFIND
+/// are not in the list, even if they are idempotent.
 ///
 /// ```
 /// use http::{HeaderMap, Method};
@@ -28,7 +28,7 @@ pub fn is_repeatable(method: &Method, headers: &HeaderMap) -> bool {
         || has_key(headers.get_all(IDEMPOTENCY_KEY).iter().map(|key| key.as_bytes()))
 }
 
-/// Returns [`is_repeatable`] of the request with this head.
+/// Returns `true` if the request with this head [is repeatable](is_repeatable).
 #[must_use]
 pub fn is_head_repeatable(head: &SavedHead) -> bool {
     head.method().is_some_and(|method| method.is_idempotent())

@@ -1,4 +1,4 @@
-//! The table of status codes: a status flows in, what it means to a retry flows out.
+//! The table of HTTP statuses and their verdicts.
 
 use http::StatusCode;
 use reattempt_core::{Failure, FailureKind, Verdict};
@@ -8,15 +8,14 @@ use reattempt_core::{Failure, FailureKind, Verdict};
 /// | status | verdict |
 /// |---|---|
 /// | 1xx, 2xx, 3xx | success |
-/// | 425, 429 | unprocessed: refused before any work was done, so every request may be sent again |
-/// | 408, 500, 502, 503, 504, and a 5xx that no RFC defines | transient: a proxy may answer so after the work was done, so only a repeatable request is sent again |
+/// | 425, 429 | unprocessed: the server did no work, so every request may be sent again |
+/// | 408, 500, 502, 503, 504, and a 5xx that no RFC defines | transient: a proxy may answer so after the work was done, so only a [repeatable](crate::is_repeatable) request is sent again |
 /// | every other 4xx; 501, 505, 506, 507, 508, 510, 511 | permanent: another attempt ends the same way |
 /// | 600 to 999, which HTTP does not define | permanent |
 ///
-/// The failure carries the status as its code. A 429 is [`Throttled`](FailureKind::Throttled); a
-/// 425 is [`Other`](FailureKind::Other), for it says nothing about load: it asks for the same
-/// request outside TLS early data (RFC 8470 §5.2). The rest are
-/// [`Server`](FailureKind::Server) failures.
+/// The failure's code is the status. Its kind is [`Throttled`](FailureKind::Throttled) for 429,
+/// [`Other`](FailureKind::Other) for 425, and [`Server`](FailureKind::Server) for the rest. 425 is no sign of load:
+/// the server asks for the request outside TLS early data (RFC 8470 §5.2).
 ///
 /// ```
 /// use http::StatusCode;

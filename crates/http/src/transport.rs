@@ -1,7 +1,6 @@
-//! The classification of transport errors.
+//! The classification of transport errors: known types in the chain of an error's sources give the verdict.
 //!
-//! The chain of an error's sources is walked, and known types along it give the verdict. Each client's types
-//! are read in a module of their own.
+//! Each module below recognises the error types of one client.
 
 mod io;
 
@@ -19,42 +18,41 @@ use std::error::Error;
 use reattempt_core::{Failure, FailureKind, Undone, Verdict};
 use reattempt_replay::ReplayError;
 
-/// Returns the verdict on a transport error. Returns `None` if no error in its chain is of a known type; treat
-/// such an error as permanent.
+/// Returns the verdict on a transport error.
 ///
-/// | what happened | verdict |
+/// Returns `None` if no error in its chain of sources is of a known type. Treat such an error as permanent.
+///
+/// | cause | verdict |
 /// |---|---|
 /// | no connection was made: refused, unreachable, timed out, no such name, closed or reset in the TLS handshake | unprocessed, [`Connect`](FailureKind::Connect) |
 /// | the call waited for a connection that another call failed to make | unprocessed, [`Connect`](FailureKind::Connect) |
-/// | the request was never handed to its connection (hyper's `is_canceled`, `is_closed`) | unprocessed, [`Connect`](FailureKind::Connect) |
-/// | the server's HTTP/2 GOAWAY left the request out, or it reset the stream with REFUSED_STREAM | unprocessed, [`Network`](FailureKind::Network) |
-/// | the connection was lost afterwards: reset, closed before the response was whole, another HTTP/2 reset, a GOAWAY that our own side raised | transient, [`Network`](FailureKind::Network) |
+/// | the request was never passed to its connection (hyper's `is_canceled`, `is_closed`) | unprocessed, [`Connect`](FailureKind::Connect) |
+/// | the server's HTTP/2 GOAWAY left the request out, or the server reset the stream with REFUSED_STREAM | unprocessed, [`Network`](FailureKind::Network) |
+/// | the connection was lost later: reset, closed within the response, another HTTP/2 reset, a protocol error that the client found | transient, [`Network`](FailureKind::Network) |
 /// | the response is not HTTP | transient, [`Network`](FailureKind::Network) |
-/// | no answer in time | transient, [`Timeout`](FailureKind::Timeout) |
-/// | no connection, and not for the network's sake: certificate or protocol refused in the TLS handshake, unusable URI or scheme | permanent |
-/// | the caller's own body failed, or the caller gave up | permanent |
-/// | a `reqwest::Error` made of a status | as [`verdict_of_status`](crate::verdict_of_status) has it |
+/// | no response in time | transient, [`Timeout`](FailureKind::Timeout) |
+/// | no connection, for a reason that lasts: certificate or protocol refused in the TLS handshake, unusable URI or scheme | permanent |
+/// | the caller's body failed, or the client cancelled the request | permanent |
+/// | a `reqwest::Error` created from a status | that of [`verdict_of_status`](crate::verdict_of_status) |
 ///
-/// Errors of `std::io` are always known; the crate's features `hyper` (hyper, hyper-util's legacy
-/// client, h2), `reqwest` and `tonic` add theirs. A time limit of the caller's own stack, such as
-/// `tower::timeout`'s `Elapsed`, is not known here: whoever sets the limit knows the type.
+/// Errors of `std::io` are always known. The features `hyper` (hyper, hyper-util's legacy client, h2), `reqwest`
+/// and `tonic` of this crate add the errors of these clients. Errors of time limits in the caller's own stack,
+/// such as `tower::timeout`'s `Elapsed`, are not known.
 ///
-/// A bare `io::Error` with no client's error around it does not say whether a request had been
-/// sent. Only a refused connection or an unusable local address is proof that none was.
+/// An `io::Error` that no client's error wraps does not show whether a request was sent. Only a refused
+/// connection or an unusable local address proves that none was. An unreachable host or network is then transient.
 ///
 /// # REFUSED_STREAM
 ///
-/// RFC 9113 §8.7 makes a reset with REFUSED_STREAM proof that the request was not processed. Some
-/// proxies send it after their backend has processed the request; haproxy 2.6 does. Behind such a proxy
-/// a request that must not be repeated needs an idempotency key, or a policy that does not take the
-/// reset for proof (`refused_stream_is_proof(false)`).
+/// By RFC 9113 §8.7 a reset with REFUSED_STREAM proves that the request was not processed. Some proxies, such as
+/// haproxy 2.6, send it after their backend has processed the request. Behind such a proxy, give requests an
+/// idempotency key, or set `refused_stream_is_proof(false)` in `reattempt::Http`.
 ///
 /// # Redirects
 ///
-/// A client that follows redirects by itself may have had a request carried out before the
-/// connection to the next place fails, and its error does not tell the two apart. Where requests
-/// that must not be repeated can be answered by a redirect, turn that off (in reqwest:
-/// `redirect::Policy::none()`), or follow them outside the retry.
+/// If a client follows redirects itself, the first server may have processed the request before the connection
+/// to the next server fails. The error does not show this. For requests that must not be repeated, turn redirects
+/// off (in reqwest: `redirect::Policy::none()`), or follow them in a layer outside the retries.
 ///
 /// ```
 /// use std::io::{Error, ErrorKind};
@@ -72,8 +70,9 @@ pub fn verdict_of_error(error: &(dyn Error + 'static)) -> Option<Verdict> {
     walk(error, Place::Unknown)
 }
 
-/// Returns `true` if the error is the caller's own: its request body failed, or the request could not be built. It is no
-/// sign of the server's health.
+/// Returns `true` if this side caused the error, so that it is no sign of the server's health.
+///
+/// The caller's request body failed, the request could not be built, or this side stopped the upload.
 #[must_use]
 pub fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     std::iter::successors(Some(error), |&error| source(error)).any(|error| {
@@ -89,10 +88,10 @@ pub fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// Returns how far a request had come that an established connection left undone.
+/// Returns the progress of a request that was not processed although a connection was established.
 ///
-/// Returns `None` for every other failure, including failed connections: a server that is down must not be
-/// called again at once. gRPC replaces an undone attempt without a delay (its transparent retries).
+/// gRPC sends such a request again without a delay (its transparent retries). Returns `None` for every other
+/// failure. That includes failed connections, because a server that is down must not be called again at once.
 #[must_use]
 pub fn undone(error: &(dyn Error + 'static)) -> Option<Undone> {
     let mut link = Some(error);
@@ -106,8 +105,9 @@ pub fn undone(error: &(dyn Error + 'static)) -> Option<Undone> {
     None
 }
 
-/// Returns the reason with which the server reset the request's stream (RFC 9113 §7), if a reset ended the
-/// attempt. Needs the feature `hyper`.
+/// Returns the HTTP/2 error code with which the server reset the request's stream (RFC 9113 §7).
+///
+/// Returns `None` if no reset by the server ended the attempt, and always without the feature `hyper`.
 #[must_use]
 pub fn reset_reason(error: &(dyn Error + 'static)) -> Option<u32> {
     #[cfg(feature = "hyper")]

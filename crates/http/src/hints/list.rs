@@ -1,5 +1,6 @@
-//! Structured fields (RFC 9651): a list flows in, its members with their parameters flow out. A list that
-//! is malformed anywhere is refused as a whole.
+//! A parser for lists of structured fields (RFC 9651), which returns the members with their parameters.
+//!
+//! A list that is malformed anywhere is refused as a whole.
 
 /// The parameters of one member that are not negative integers, in order: name and value.
 pub(super) type Integers<'a> = Vec<(&'a [u8], Option<u64>)>;

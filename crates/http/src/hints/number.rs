@@ -1,4 +1,4 @@
-//! Numbers as servers write them: the bytes of a value flow in, a number or a wait flows out.
+//! Parsers for the numbers in header values.
 
 use std::time::Duration;
 

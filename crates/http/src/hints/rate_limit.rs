@@ -1,5 +1,4 @@
-//! The reset of an exhausted rate limit: headers flow in, the wait until there is quota again
-//! flows out.
+//! The headers of an exhausted rate limit, and the delay until there is quota again.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

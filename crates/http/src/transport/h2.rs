@@ -1,5 +1,6 @@
-//! h2's errors: resets, GOAWAYs and what lies under them. Who raised one decides: only the server
-//! knows what it left undone.
+//! The errors of h2: resets, GOAWAYs and the io errors under them.
+//!
+//! The verdict depends on the side that raised the error, because only the server knows what it did not process.
 
 use std::error::Error;
 

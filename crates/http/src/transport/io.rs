@@ -1,4 +1,4 @@
-//! `std::io` errors: what a kind means depends on where it arose.
+//! The errors of `std::io`: the verdict depends on the kind and on the place where the error arose.
 
 use std::io::{Error, ErrorKind};
 

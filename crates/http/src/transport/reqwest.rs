@@ -1,4 +1,4 @@
-//! reqwest's errors, as far as they say more than the hyper errors inside them.
+//! The errors of reqwest that add a fact to the hyper errors inside them.
 
 use reattempt_core::Verdict;
 

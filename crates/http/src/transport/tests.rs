@@ -1,4 +1,4 @@
-//! Chains that no server has to be asked for: io errors alone and inside one another.
+//! Tests of error chains that need no server: io errors alone and inside one another.
 
 use std::fmt;
 use std::io::ErrorKind;

@@ -1,4 +1,4 @@
-//! tonic's errors, as far as they say more than the hyper errors inside them.
+//! The errors of tonic that add a fact to the hyper errors inside them.
 
 use std::error::Error;
 
