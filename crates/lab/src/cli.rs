@@ -18,8 +18,8 @@ use crate::storm::{Budgets, Frontier, Storm};
 /// Every figure comes from the library's own schedules, budgets and engine, under a virtual clock.
 #[derive(Debug, Parser)]
 #[command(name = "lab", version, max_term_width = 100, subcommand_required = true)]
-#[command(after_help = "Exit codes: 0 all is well; 1 something was found that is not; \
-                        2 it could not be done.")]
+#[command(after_help = "Exit codes: 0 no problem; 1 the input has errors, or the call failed; \
+                        2 the command failed.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -29,21 +29,40 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// The delays of schedules and profiles, and how a call ends whose attempts all fail
+    /// The delays of schedules and profiles, and the end of a call whose attempts all fail
     Plan(Plan),
     /// The errors and unusual values in a service config or a policy file, and its effect
+    ///
+    /// Reads a gRPC service config (JSON) or a policy file (TOML, as for `plan --file`). Describes which calls would be
+    /// retried and when. Exits with 1 if there are errors.
     Check(Check),
     /// One real request through the retry layer, with a time line of its attempts
+    ///
+    /// Sends a GET. Redirects are not followed. Exits with 1 if the call fails.
     Get(Get),
-    /// Shared pacing against a service that accepts only slow enough callers
+    /// Shared pacing against a service that limits the rate of calls
+    ///
+    /// Shows the delay of each call of a paced client, and whether the service accepted it.
     Responsive(Responsive),
     /// Clients that contend for one row: calls made and time to finish, by schedule
+    ///
+    /// Each try reads the row and then writes it (optimistic locking). The write is refused if another client has
+    /// written since. The client then waits for a delay of the schedule and tries again, until it has written once.
     Contention(Contention),
     /// A share of all requests fails: load and success, by retry budget
+    ///
+    /// The server has unlimited capacity and fails a random share of the requests. The table has its load and the calls
+    /// that succeed under each budget, for one client that makes all calls and for many clients of one call a second.
     Budgets(Budgets),
     /// Harm in an outage against help in a partial failure, by retry budget
+    ///
+    /// Simulates each kind of budget at several strengths. Harm is the most load that the clients send to a server that
+    /// stalls for ten seconds. Help is the share of calls that succeed while 30 % of the attempts fail.
     Frontier(Frontier),
     /// An outage: load, goodput and time to recover, by policy
+    ///
+    /// The server has a number of workers and a queue before them. It processes every request that it has queued, even if
+    /// the client has stopped waiting. So retries that are sent during a long queue can keep it long without end.
     Storm(Storm),
 }
 

@@ -1,7 +1,7 @@
 //! The laboratory: simulations of what retries do to delays, load and recovery.
 //!
 //! Input: a command line. Output: tables, or one JSON document, and pictures. Each command is a
-//! folder (`budgets` is in `storm`). The other modules are shared: options, the event queue of
+//! folder (`budgets` and `frontier` are in `storm`). The other modules are shared: options, the event queue of
 //! virtual time, tables, pictures. The library's own schedules, budgets and engine make every
 //! decision.
 

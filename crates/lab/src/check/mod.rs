@@ -20,8 +20,7 @@ use crate::error::{Found, LabError};
 use crate::policy::Problem;
 use crate::text;
 
-/// Validates a gRPC service config (JSON) or a policy file (TOML, as `plan --file` reads it), and
-/// describes which calls would be retried and when. Exits with 1 if there are errors.
+/// The options of `lab check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// The file; - for standard input

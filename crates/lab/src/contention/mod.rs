@@ -21,9 +21,7 @@ use crate::progress::Progress;
 use crate::text;
 use row::{Network, Row};
 
-/// Simulates clients that contend for one row with optimistic locking. Each try reads the row and
-/// then writes it, unless another client has written since. A client whose write is refused waits
-/// for a delay of the schedule and tries again, until it has written once.
+/// The options of `lab contention`.
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Contention {

@@ -20,8 +20,7 @@ use crate::policy::{self, Policy};
 use crate::text;
 use line::Attempt;
 
-/// Sends a GET through the retry layer and draws its attempts as a time line. Exits with 1 if the
-/// call fails. Redirects are not followed.
+/// The options of `lab get`.
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Get {

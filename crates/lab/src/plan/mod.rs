@@ -2,7 +2,7 @@
 //!
 //! Input: policies, by name, in a word or from a file. Output, for each retry: the bounds and the
 //! mean of its delay, the total delay so far, and the share of failing calls that make it. Also the
-//! way in which a call ends whose attempts all fail.
+//! end of a call whose attempts all fail.
 
 mod bands;
 mod calls;
@@ -27,7 +27,7 @@ use crate::text;
 use bands::Band;
 use calls::{Case, Ending};
 
-/// Shows the delays of one or several policies, and how a call ends whose attempts all fail.
+/// The options of `lab plan`.
 #[derive(Debug, Args)]
 #[command(after_long_help = help())]
 #[command(allow_negative_numbers = true)]
@@ -48,7 +48,7 @@ pub(crate) struct Plan {
     #[arg(long, default_value = "0s", value_name = "TIME", value_parser = humantime::parse_duration)]
     attempt_time: Duration,
     /// The failure of each attempt: an HTTP status, or connect, network, timeout
-    #[arg(long, default_value = "503", value_name = "HOW", value_parser = parse_failure)]
+    #[arg(long, default_value = "503", value_name = "FAILURE", value_parser = parse_failure)]
     failure: Failure,
     /// The number of calls that are simulated for the means
     #[arg(long, default_value_t = 10_000, value_name = "NUMBER",
@@ -125,7 +125,8 @@ fn help() -> String {
          max_server_delay = \"60s\"\n  \
          attempt_timeout = \"2s\"\n  \
          budget = {{ ratio = 0.1, capacity = 10, min_per_second = 0.01 }}\n                               \
-         # or {{ rate = 5, burst = 10 }}, \"aws_quota\", \"none\"",
+         # or {{ rate = 5, burst = 10 }}, \"default\",\n                               \
+         # \"ratio\", \"aws_quota\", \"none\"",
         policy::profile_names()
     )
 }

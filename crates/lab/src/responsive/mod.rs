@@ -24,7 +24,7 @@ use service::{Gate, Service, Table, Window};
 use turns::{Course, Load, Turns};
 use workers::{Call, Workers};
 
-/// Shows the delay of each call of a paced client against a service that limits the rate of calls.
+/// The options of `lab responsive`.
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Responsive {

@@ -2,7 +2,7 @@
 //!
 //! Input: a number of calls a second, rates of failure. Output: the load on the server, at first
 //! and later, and the share of calls that succeed. One client makes all of the calls, or many
-//! clients make one call a second each. The schedule and the limits are always our own, so only the
+//! clients make one call a second each. Schedule and limits are the defaults, so only the
 //! budgets differ.
 
 use std::io::Write;
@@ -24,9 +24,7 @@ use crate::error::{Found, LabError};
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
 use crate::text;
 
-/// Simulates a server with unlimited capacity that fails a random share of the requests. Shows its
-/// load and the calls that succeed under each budget, for one client that makes all calls and for
-/// many clients of one call a second.
+/// The options of `lab budgets`.
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, after_long_help = policy::HELP)]
 pub(crate) struct Budgets {

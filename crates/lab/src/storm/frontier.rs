@@ -21,8 +21,7 @@ use crate::error::{Found, LabError};
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
 use crate::text;
 
-/// Compares each kind of budget at several strengths: the most load that quiet clients send to a server that stalls for ten
-/// seconds, and the share of their calls that succeed while 30 % of the attempts fail.
+/// The options of `lab frontier`.
 #[derive(Debug, Args)]
 pub(crate) struct Frontier {
     /// The number of clients, which make a call a second each

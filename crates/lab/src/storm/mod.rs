@@ -33,14 +33,12 @@ pub(crate) use frontier::Frontier;
 use policy::{Choice, Policy};
 use settings::{length, positive, share};
 
-/// Simulates an outage of a server with a number of workers and a queue before them. The server
-/// processes every request that it has queued, even if its client has stopped waiting. So retries
-/// sent during a long queue can keep it long without end.
+/// The options of `lab storm`.
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, after_long_help = policy::HELP)]
 pub(crate) struct Storm {
     /// The policies to compare: none, naive, unlimited, ours, for-rate, grpc-throttle, aws-quota, ratio, and
-    /// policies as of `lab plan`, such as standard:budget.capacity=2 [default: the first eight]
+    /// policies as for `lab plan`, such as standard:budget.capacity=2 [default: the first eight]
     #[arg(value_name = "POLICY", value_parser = policy::parse)]
     policies: Vec<Choice>,
     /// A TOML file with a table for each policy

@@ -72,7 +72,7 @@ pub(super) const HELP: &str = "Policies:
   grpc-throttle  gRPC's delays and throttle
   aws-quota      the delays and the quota of AWS's clients
   ratio          ours, with a budget of a tenth of the successes
-  and profiles and schedules as of `lab plan`, with what differs from them, such as
+  and profiles and schedules as for `lab plan`, with changed values, such as
   stripe, standard:budget.capacity=2, exponential:base=50ms,jitter=equal,budget=none";
 
 /// Parses a policy in a word.

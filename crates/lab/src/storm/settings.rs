@@ -1,7 +1,7 @@
 //! The scene of a storm, from the options of the command line.
 //!
 //! Input: the options. Output: the scene, or an error. A scene is refused if no call could succeed,
-//! or if it is too short: a storm would look metastable in it without being so.
+//! or if it is too short to tell a slow recovery from none.
 
 use std::ops::Range;
 use std::time::Duration;
