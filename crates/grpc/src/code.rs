@@ -1,4 +1,4 @@
-//! The status codes of gRPC and which of them are worth a retry.
+//! The status codes of gRPC, and the verdict on each of them.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use reattempt_core::{Failure, FailureKind, Verdict};
 
 /// A gRPC status code.
 ///
-/// Codes that no document defines are [`Code::Unknown`], as in most libraries (rule RET-5).
+/// A number that no document defines is [`Code::Unknown`], as in most libraries (RET-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are those of the gRPC specification")]
 pub enum Code {
@@ -61,7 +61,7 @@ impl Code {
         names
     };
 
-    /// The code with this number; `Unknown` for one that is not defined.
+    /// Returns the code with this number, or `Unknown` if the number is not defined.
     pub fn from_number(number: u32) -> Self {
         usize::try_from(number)
             .ok()
@@ -69,14 +69,15 @@ impl Code {
             .map_or(Code::Unknown, |(code, _)| *code)
     }
 
-    /// Reads the value of a `grpc-status` field; what cannot be read is `Unknown`.
+    /// Parses the value of a `grpc-status` field. A value that cannot be parsed is `Unknown`.
     pub fn from_bytes(value: &[u8]) -> Self {
         read(value).unwrap_or(Code::Unknown)
     }
 
-    /// The code by which lists of codes are asked about the value of a `grpc-status` field: none for a
-    /// number that no document defines, which the caller sees as `Unknown` and no list matches (rule
-    /// RET-5). What cannot be read is `Unknown` here, too.
+    /// Parses the value of a `grpc-status` field, to be looked up in a policy's list of codes.
+    ///
+    /// Returns `None` for a number that no document defines: no list matches it, although the caller gets `Unknown`
+    /// (RET-5). A value that is no number is `Unknown`.
     pub fn listed_from_bytes(value: &[u8]) -> Option<Self> {
         match read(value) {
             None if is_number(value) => None,
@@ -84,8 +85,9 @@ impl Code {
         }
     }
 
-    /// The code of a stream that its server has reset with this HTTP/2 error code (RFC 9113 §7), as
-    /// gRPC's mapping has it: `NO_ERROR` before any answer is `Internal`.
+    /// Returns the code of a stream that the server has reset with this HTTP/2 error code (RFC 9113 §7).
+    ///
+    /// This is gRPC's own mapping. `NO_ERROR` before any response is `Internal`.
     pub fn from_reset(reason: u32) -> Self {
         match reason {
             // REFUSED_STREAM
@@ -100,12 +102,12 @@ impl Code {
         }
     }
 
-    /// The name in the specification: "DEADLINE_EXCEEDED".
+    /// Returns the name in the specification, such as "DEADLINE_EXCEEDED".
     pub fn name(self) -> &'static str {
         Self::NAMES[usize::from(self.number())]
     }
 
-    /// The number on the wire.
+    /// Returns the number that is sent in `grpc-status`.
     pub const fn number(self) -> u16 {
         self as u16
     }
@@ -142,10 +144,14 @@ impl fmt::Display for Code {
     }
 }
 
-/// The verdict on a status that the server answered without any other part of a response.
+/// Returns the verdict on a status that the server sent instead of a response.
 ///
-/// UNAVAILABLE and RESOURCE_EXHAUSTED are taken as refusals, right to retry for every method;
-/// DEADLINE_EXCEEDED is retried only where the method may be repeated; nothing else is retried.
+/// | code | verdict |
+/// |---|---|
+/// | OK | success |
+/// | UNAVAILABLE, RESOURCE_EXHAUSTED | unprocessed: the server refused the call, so every method may be retried |
+/// | DEADLINE_EXCEEDED | transient: retried only if the call may be repeated |
+/// | any other | permanent |
 pub fn verdict_of_code(code: Code) -> Verdict {
     let failure = |kind| Failure::new(kind).with_code(code.number());
     match code {

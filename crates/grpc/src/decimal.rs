@@ -1,4 +1,4 @@
-//! Numbers as they are written, so that no decimal is lost to a float.
+//! A parser for JSON numbers in integers, because a float would lose decimals.
 
 /// A JSON number in units of a power of ten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,7 @@
-//! The field `grpc-status-details-bin`: a `google.rpc.Status` in base64, and in it the `RetryInfo` by
-//! which some servers ask for a wait.
+//! The delay in the field `grpc-status-details-bin`: a `RetryInfo` within a `google.rpc.Status` in base64.
 //!
-//! Only those parts of the protocol buffers' format are read that these two messages need. Anything that a peer
-//! sends is safe to read.
+//! The parser covers only the parts of the protocol buffers' format that these two messages need. It accepts any
+//! bytes from a peer without a panic.
 
 use std::time::Duration;
 
@@ -21,10 +20,9 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The delay that a `google.rpc.RetryInfo` among the details of a status asks for (rule RI-1).
+/// Returns the delay of the `google.rpc.RetryInfo` among the details of a status (RI-1).
 ///
-/// `None` when there is none, and for whatever cannot be read (rule RI-4). A negative delay is none at
-/// all.
+/// Returns `None` if the details contain no delay, contain a negative one, or cannot be parsed (RI-4).
 ///
 /// ```
 /// use std::time::Duration;
@@ -71,8 +69,9 @@ fn delay_of(any: &[u8]) -> Option<Duration> {
     u64::try_from(seconds).ok().map(|seconds| Duration::new(seconds, nanos))
 }
 
-/// Takes a `grpc-status-details-bin` out that is not base64: clients have been seen to panic over it
-/// (rule TN-7). Returns whether there was one.
+/// Removes `grpc-status-details-bin` if a value of it is not base64. Returns `true` if it was removed.
+///
+/// tonic's `Status::from_header_map` panics on such a value (TN-7).
 pub fn remove_unreadable_details(headers: &mut HeaderMap) -> bool {
     let unreadable = headers
         .get_all(GRPC_STATUS_DETAILS_BIN)

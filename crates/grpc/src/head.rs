@@ -1,4 +1,4 @@
-//! The head of a response: the status of a trailers-only response, and pushback.
+//! The status and the pushback in the head of a response.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use reattempt_core::{ServerHint, Verdict};
 
 use crate::{Code, verdict_of_code};
 
-/// The field of a status: in the head of a response that is nothing else, or in its trailers.
+/// The field of a status, in the trailers of a response or in the head of a response without messages.
 pub const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
-/// The field of the text beside a status, percent-encoded.
+/// The field of a status message, percent-encoded.
 pub const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
-/// The field of what a server asks for beside a status.
+/// The field of [`pushback`], by which a server delays or stops retries.
 pub const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
-/// The gRPC code that this response head settles, or `None` when the head commits the call and the
-/// status is still to come in the trailers.
+/// Returns the gRPC code that a response head determines.
 ///
-/// A `grpc-status` among the headers settles it: nothing may follow (rule ST-1). A response that is
-/// not gRPC at all settles it too, by the mapping of HTTP statuses (rule OUT-1): one with another HTTP
-/// status than 200, or with a content type that is not gRPC's. Without any content type it is taken
-/// for gRPC.
+/// | head | code |
+/// |---|---|
+/// | with `grpc-status` | that of the field (ST-1) |
+/// | another HTTP status than 200, or a content type that is not gRPC's | that of gRPC's table of HTTP statuses (OUT-1) |
+/// | any other, also one without a content type | `None`: the call is committed to this response, and the status follows in the trailers |
 pub fn code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
     match headers.get(GRPC_STATUS) {
         Some(value) => Some(Code::from_bytes(value.as_bytes())),
@@ -28,8 +28,9 @@ pub fn code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
     }
 }
 
-/// The code by which a list of codes is asked about this response head: as [`code_of_head`] has it,
-/// but none for a status that no document defines (rule RET-5), nor for a head that commits the call.
+/// Returns the code that a response head determines, to be looked up in a policy's list of codes.
+///
+/// This is the code of [`code_of_head`], but `None` for a `grpc-status` number that no document defines (RET-5).
 pub fn listed_code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
     match headers.get(GRPC_STATUS) {
         Some(value) => Code::listed_from_bytes(value.as_bytes()),
@@ -57,12 +58,10 @@ fn is_grpc(content_type: &HeaderValue) -> bool {
         && matches!(value.get(name.len()), None | Some(b'+' | b';' | b'-' | b' '))
 }
 
-/// The verdict on a response head; `None` when the head commits the call.
+/// Returns the verdict on a response head, or `None` if the call is committed to this response.
 ///
-/// A status that the gRPC server itself answered is judged by [`verdict_of_code`]. One that comes of
-/// an HTTP status (rule OUT-1) was made by something between, which may have passed the request on
-/// before: there, only 429 is taken for a refusal, and the rest is retried where the method may be
-/// repeated.
+/// The verdict is that of [`verdict_of_code`], with one exception. A head without `grpc-status` may come from a
+/// proxy that has passed the request on. HTTP 502, 503 and 504 are therefore transient. 429 stays unprocessed.
 pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdict> {
     let verdict = verdict_of_code(code_of_head(status, headers)?);
     let by_server = headers.contains_key(GRPC_STATUS);
@@ -74,11 +73,10 @@ pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdic
     })
 }
 
-/// Reads `grpc-retry-pushback-ms` (rules PB-1 to PB-4, PB-9).
+/// Reads `grpc-retry-pushback-ms`, the delay before the next attempt (PB-1 to PB-4, PB-9).
 ///
-/// The wait is exactly that long, without jitter or cap. A value is milliseconds as a signed 32-bit
-/// decimal; anything negative or unreadable, and more than one value, mean that the call must not be
-/// retried.
+/// The value is a signed 32-bit decimal number of milliseconds. The delay is exactly that long, without jitter or
+/// cap. A value that is negative or cannot be parsed, or a second value, means that the call must not be retried.
 pub fn pushback(headers: &HeaderMap) -> ServerHint {
     let mut values = headers.get_all(GRPC_RETRY_PUSHBACK_MS).iter();
     match (values.next(), values.next()) {

@@ -1,10 +1,16 @@
 //! The meaning of gRPC for a retry: status codes, pushback, service configs, throttling.
 //!
-//! The head or the trailers of a response give its status [`Code`], the verdict on it, and the delay that the
-//! server asks for. A service owner writes a [`ServiceConfig`], which may ask for a [`Throttle`]. Nothing
-//! here sleeps, retries or decides. No data from a peer and no text of a config can cause a panic.
+//! | source | result |
+//! |---|---|
+//! | head of a response | [`code_of_head`], [`verdict_of_head`] |
+//! | trailers, or a head with a status | [`Code::from_bytes`], [`verdict_of_code`]; the delay that the server asks for by [`pushback`] or [`retry_info`] |
+//! | service config of the service's owner | [`ServiceConfig`], and [`ServiceConfigHandle`] to replace it while calls run |
+//! | `retryThrottling` of a service config | [`Throttle`], a retry budget |
 //!
-//! The ids of rules that the documentation cites (`PB-4`, `SC-6`) are those of `docs/RULES.md` in the repository.
+//! Nothing here sleeps or sends. The crate `reattempt` decides and retries. No data from a peer and no text of a
+//! config can cause a panic.
+//!
+//! Ids in brackets (`PB-4`, `SC-6`) are rules of `docs/RULES.md` in the repository.
 
 #![forbid(unsafe_code)]
 

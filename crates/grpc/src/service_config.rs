@@ -1,9 +1,9 @@
-//! The service config: what the owner of a service says about retries, hedging, deadlines and
-//! throttling, as a JSON document.
+//! The service config: the JSON document by which the owner of a service sets retries, hedging, deadlines and
+//! throttling.
 //!
-//! A text, a reader or a file is parsed into a [`ServiceConfig`], which returns the policy of a method. If the
-//! document is invalid, all its errors are returned, each with its JSON path. A [`ServiceConfigHandle`]
-//! holds the config in force. Nothing here watches a file or resolves a name, and no text causes a panic.
+//! A [`ServiceConfig`] is parsed from a text, a reader or a file, and returns the policy of a method. If the document
+//! is invalid, all its errors are returned, each with its JSON path. A [`ServiceConfigHandle`] holds the config in
+//! force. Nothing here watches a file or resolves a name.
 
 mod code_set;
 mod duration;
@@ -30,20 +30,22 @@ pub use unapplied::UnappliedSetting;
 
 /// The policies of a service's methods, and the throttling that they share.
 ///
-/// A document is refused as a whole as soon as one field that is known here breaks a rule (rule
-/// SC-5), and then [`ServiceConfigErrors`] names everything that does. Known are `methodConfig`
-/// with all its fields and `retryThrottling`. Every other field is ignored, whatever it holds: load
-/// balancing (`loadBalancingConfig`, `loadBalancingPolicy`; rule SC-9) and `healthCheckConfig`
-/// belong to the channel below, and `perAttemptRecvTimeout` to no published rule (rule DL-6). The
-/// list of choices that a DNS record holds (rule SC-10) is not a service config.
+/// The fields `methodConfig` and `retryThrottling` are read. If one value in them breaks a rule, the whole document
+/// is refused (SC-5), and [`ServiceConfigErrors`] lists every such value. A `null` counts as an absent field. `{}` is
+/// a valid config without policies.
 ///
-/// Where the rules leave room, this is strict: a field or a name that is given twice is an error
-/// (rules SC-4, SC-8), so are both policies for one method (SC-14), OK among the codes (SC-19), a
-/// negative timeout or delay, numbers in quotes (SC-15), and durations whose number JSON would not
-/// allow (SC-24). [`lenient`](Self::lenient) loosens the last two. A `null` is as good as no field.
+/// All other fields are ignored. `loadBalancingConfig`, `loadBalancingPolicy` (SC-9) and `healthCheckConfig` belong
+/// to the channel. No published rule defines `perAttemptRecvTimeout` (DL-6). The list of choices in a DNS record
+/// (SC-10) is not a service config.
 ///
-/// `{}` is a service config: one that says nothing. No text, the empty text included, leads to a
-/// panic.
+/// The rules leave some cases open. These are errors here:
+///
+/// - a field or a name given twice (SC-4, SC-8);
+/// - both policies for one method (SC-14);
+/// - OK among the codes (SC-19);
+/// - a negative timeout or delay;
+/// - a number in quotes (SC-15), unless [`lenient`](Self::lenient);
+/// - a duration such as `".5s"`, whose number is not valid JSON (SC-24), unless [`lenient`](Self::lenient).
 ///
 /// ```
 /// use reattempt_grpc::{Code, MethodPolicy, ServiceConfig};
@@ -81,12 +83,11 @@ pub struct ServiceConfig {
 }
 
 impl ServiceConfig {
-    /// Reads a service config from its text.
+    /// Parses a service config.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with the text: that it is not JSON, or each field that breaks a
-    /// rule.
+    /// Returns the syntax error if the text is not JSON, or else an error for each value that breaks a rule.
     pub fn parse(text: &str) -> Result<Self, ServiceConfigErrors> {
         ServiceConfigReader::default().parse(text)
     }
@@ -95,25 +96,25 @@ impl ServiceConfig {
     ///
     /// # Errors
     ///
-    /// As [`parse`](Self::parse), and if the reader fails or does not give UTF-8.
+    /// Those of [`parse`](Self::parse), and an error if the reader fails or its bytes are not UTF-8.
     pub fn read(reader: impl io::Read) -> Result<Self, ServiceConfigErrors> {
         ServiceConfigReader::default().read(reader)
     }
 
-    /// Reads a service config from a file. Blocks.
+    /// Reads a service config from a file. It blocks the thread.
     ///
     /// # Errors
     ///
-    /// As [`parse`](Self::parse), and if the file cannot be read or is not UTF-8.
+    /// Those of [`parse`](Self::parse), and an error if the file cannot be read or is not UTF-8.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ServiceConfigErrors> {
         ServiceConfigReader::default().load(path)
     }
 
-    /// A reader that takes more than the rules allow, so that what other libraries load does load.
+    /// Creates a reader for configs that other libraries accept although they break two rules.
     ///
-    /// It takes numbers that are written as strings (`"maxAttempts": "4"`), as some writers of
-    /// protocol buffers' JSON do, and durations with nothing before or after the point or with
-    /// leading zeros (`".5s"`, `"1.s"`, `"01s"`), as are usual with Go. All else stays as it is.
+    /// - Numbers may be strings (`"maxAttempts": "4"`), as some writers of protocol buffers' JSON produce.
+    /// - Durations may have no digit before or after the point, or leading zeros (`".5s"`, `"1.s"`, `"01s"`), as is
+    ///   usual with Go.
     ///
     /// ```
     /// use reattempt_grpc::ServiceConfig;
@@ -127,9 +128,8 @@ impl ServiceConfig {
 
     /// Returns the policy of a method, by its path: "/service/method".
     ///
-    /// The entry that names the method, else the one that names its service, else the default
-    /// entry, whole: entries are not merged (rule SC-1). `None` if there is none of them. Allocates
-    /// nothing.
+    /// This is the entry that names the method, else the one that names its service, else the default entry. Entries
+    /// are not merged (SC-1). Returns `None` if the config has none of them. It does not allocate.
     pub fn for_method(&self, path: &str) -> Option<&MethodConfig> {
         self.entry(path).map(|method| &**method)
     }
@@ -142,11 +142,10 @@ impl ServiceConfig {
             .or(self.default.as_ref())
     }
 
-    /// Returns the settings of the methods that are read, but applied by none of the layers.
+    /// Returns the settings that the layers of `reattempt` do not apply.
     ///
-    /// They belong to the channel and to the generated client: `waitForReady: true`,
-    /// `maxRequestMessageBytes` and `maxResponseMessageBytes`. Log them when a config is loaded, or apply them
-    /// from the [`MethodConfig`].
+    /// These are `waitForReady: true`, `maxRequestMessageBytes` and `maxResponseMessageBytes`, which belong to the
+    /// channel and the generated client. Log them when a config is loaded, or apply them from the [`MethodConfig`].
     ///
     /// ```
     /// use reattempt_grpc::ServiceConfig;
@@ -169,8 +168,7 @@ impl ServiceConfig {
         self.by_name.get(found.ok()?).map(|(_, method)| method)
     }
 
-    /// The throttling of all retries and hedges of the channel; `None` if nothing is throttled
-    /// (rule THR-11).
+    /// Returns the throttling of all retries and hedges of the channel, or `None` if nothing is throttled (THR-11).
     pub fn retry_throttling(&self) -> Option<Throttling> {
         self.retry_throttling
     }
@@ -191,19 +189,18 @@ impl FromStr for ServiceConfig {
     }
 }
 
-/// Reads service configs, by the letter of the rules (the default) or leniently: see
-/// [`ServiceConfig::lenient`].
+/// A reader of service configs, strict by default or [lenient](ServiceConfig::lenient).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ServiceConfigReader {
     lenient: bool,
 }
 
 impl ServiceConfigReader {
-    /// Reads a service config from its text.
+    /// Parses a service config.
     ///
     /// # Errors
     ///
-    /// As [`ServiceConfig::parse`].
+    /// Those of [`ServiceConfig::parse`].
     pub fn parse(&self, text: &str) -> Result<ServiceConfig, ServiceConfigErrors> {
         reader::read(text, self.lenient)
     }
@@ -212,18 +209,18 @@ impl ServiceConfigReader {
     ///
     /// # Errors
     ///
-    /// As [`ServiceConfig::read`].
+    /// Those of [`ServiceConfig::read`].
     pub fn read(&self, mut reader: impl io::Read) -> Result<ServiceConfig, ServiceConfigErrors> {
         let mut bytes = Vec::new();
         reader.read_to_end(&mut bytes).map_err(|error| unread("cannot be read", error))?;
         self.parse_bytes(&bytes)
     }
 
-    /// Reads a service config from a file. Blocks.
+    /// Reads a service config from a file. It blocks the thread.
     ///
     /// # Errors
     ///
-    /// As [`ServiceConfig::load`].
+    /// Those of [`ServiceConfig::load`].
     pub fn load(&self, path: impl AsRef<Path>) -> Result<ServiceConfig, ServiceConfigErrors> {
         let path = path.as_ref();
         let bytes = fs::read(path)

@@ -1,8 +1,7 @@
 //! The throttle: one bucket of tokens that stops retries and hedges while a server mostly fails.
 //!
-//! A failure takes its token when it happens. A retry takes none: it is allowed if the level of the bucket is high
-//! enough, and nothing is ever given back. First attempts and transparent retries are always allowed
-//! (rules THR-7, THR-8).
+//! A failed attempt takes a token when it fails. A retry takes none: it is allowed if more than half of the tokens
+//! are left. First attempts and transparent retries are always allowed (THR-7, THR-8).
 
 mod bucket;
 pub(crate) mod throttling;
@@ -16,14 +15,14 @@ use reattempt_core::{Budget, Failure, Permit, ServerHint};
 
 pub use throttling::Throttling;
 
-/// Throttles the retries and hedges of all calls to one server, by the rules of gRPC.
+/// The throttle of gRPC, which stops the retries and hedges of all calls to a server that mostly fails.
 ///
-/// A bucket of tokens starts full. A failure that counts takes one token, a call that succeeds adds
-/// `tokenRatio`, and retries are sent only while more than half of the tokens are there. Without
-/// settings nothing is throttled (rule THR-11).
+/// It is a bucket of tokens, which starts full. A [failure that counts](Self::failed) takes one token, and a call
+/// that succeeds adds `tokenRatio`. Retries and hedges are sent only while more than half of the tokens are left.
+/// Without settings nothing is throttled (THR-11).
 ///
-/// Clones share the bucket: one throttle belongs to one channel, whatever methods it calls (rule
-/// THR-1). Lock-free, and exact under contention.
+/// Clones share the bucket. Use one throttle for each channel, for all its methods (THR-1). It takes no lock, and
+/// loses no token under contention.
 ///
 /// ```
 /// use reattempt_grpc::{Throttle, Throttling};
@@ -38,33 +37,31 @@ pub use throttling::Throttling;
 ///
 /// # As a budget
 ///
-/// As a [`Budget`] it takes its token when an attempt fails, and the permit of a retry is free. That is the
-/// order of the rules: the last attempt that is allowed costs a token as well (RET-1).
+/// As a [`Budget`] it takes its token when an attempt fails, and the permit of a retry costs nothing. The last
+/// attempt of a call thus costs a token as well (RET-1).
 ///
-/// A failure that no retry would mend earns nothing, for only status OK does (rule THR-4), and costs
-/// nothing, unless the server says stop beside it (rules THR-3, PB-8).
+/// A permanent failure adds nothing, because only status OK does (THR-4). It takes a token only if the server's
+/// pushback stops the call (THR-3, PB-8).
 #[derive(Clone)]
 pub struct Throttle {
     bucket: Arc<Bucket>,
 }
 
 impl Throttle {
-    /// A throttle with a full bucket, or one that lets everything pass.
+    /// Creates a throttle with a full bucket. With `None` nothing is throttled.
     pub fn new(settings: Option<Throttling>) -> Self {
         Self { bucket: Arc::new(Bucket::new(settings)) }
     }
 
-    /// Takes a token for an attempt that has failed, and says whether a retry may follow (rules
-    /// THR-3, THR-5).
+    /// Takes a token for a failed attempt. Returns `true` if a retry may follow (THR-3, THR-5).
     ///
-    /// For a failure with a code that the policy lists, and for every pushback that says stop; once
-    /// for an attempt, a transparent one left out.
+    /// Call it once for each attempt that fails with a code that the policy lists, or whose pushback stops the call.
+    /// Do not call it for attempts that are retried transparently.
     pub fn failed(&self) -> bool {
         !self.bucket.debit()
     }
 
-    /// Adds `tokenRatio` for a call that has ended with status OK (rule THR-4): once, whatever its
-    /// method.
+    /// Adds `tokenRatio`. Call it once for each call that ends with status OK, of any method (THR-4).
     #[inline]
     pub fn succeeded(&self) {
         self.bucket.credit();
@@ -75,16 +72,15 @@ impl Throttle {
         self.bucket.is_throttled()
     }
 
-    /// Goes over to the settings of a new service config.
+    /// Replaces the settings, for all clones at once.
     ///
-    /// With the same settings nothing changes. Otherwise the bucket keeps its level, as a part of
-    /// what it can hold, so that a new config is no free refill. All clones go over at once, those
-    /// that calls under way hold too. A bucket that was not there before starts full.
+    /// The bucket keeps its level as a share of its size, so that a new config does not refill it. If nothing was
+    /// throttled before, the bucket starts full. The same settings change nothing.
     pub fn configure(&self, settings: Option<Throttling>) {
         self.bucket.configure(settings);
     }
 
-    /// The tokens that are left, in thousandths; `None` if nothing is throttled.
+    /// Returns the tokens that are left, in thousandths of a token, or `None` without settings.
     pub fn tokens_thousandths(&self) -> Option<u32> {
         self.bucket.tokens()
     }
@@ -97,7 +93,7 @@ impl From<Throttling> for Throttle {
 }
 
 impl Budget for Throttle {
-    /// A permit that cost nothing, unless retries are throttled.
+    /// Returns a permit that costs nothing, unless retries are throttled.
     fn acquire(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
         (!self.is_throttled()).then(Permit::free)
     }

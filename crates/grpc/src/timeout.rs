@@ -1,10 +1,11 @@
-//! The `grpc-timeout` field: how long a caller is willing to wait.
+//! The `grpc-timeout` field: the most time that a caller gives a call.
 
 use std::time::Duration;
 
-/// Reads a `grpc-timeout` value: at most 8 digits and one of `H M S m u n` (rule DL-9).
+/// Parses a `grpc-timeout` value: 1 to 8 digits and a unit (DL-9).
 ///
-/// `None` for anything else; never a panic.
+/// The units are `H` (hours), `M` (minutes), `S` (seconds), `m` (milliseconds), `u` (microseconds) and
+/// `n` (nanoseconds). Returns `None` for anything else.
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A set of status codes, as the policies list them.
+//! The sets of status codes in policies.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl CodeSet {
         self.bits == 0
     }
 
-    /// The codes in it, by their numbers.
+    /// Returns the codes in the set, in the order of their numbers.
     pub fn iter(self) -> impl Iterator<Item = Code> {
         (0..=16).map(Code::from_number).filter(move |code| self.contains(*code))
     }

@@ -1,4 +1,4 @@
-//! Durations as protocol buffers write them in JSON: seconds, and an "s" (rule SC-24).
+//! A parser for the durations of protocol buffers in JSON, such as `"1.5s"` (SC-24).
 
 use std::time::Duration;
 

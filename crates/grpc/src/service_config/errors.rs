@@ -4,9 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// Everything that is wrong with a service config.
-///
-/// There is at least one error in it. Printed, each has a line of its own.
+/// All errors of a service config, at least one. [`Display`](fmt::Display) writes each on its own line.
 ///
 /// ```
 /// use reattempt_grpc::ServiceConfig;
@@ -24,7 +22,7 @@ pub struct ServiceConfigErrors {
 }
 
 impl ServiceConfigErrors {
-    /// The errors, in the order in which the rules look at the document.
+    /// Returns the errors, in the order in which the document is read.
     pub fn iter(&self) -> std::slice::Iter<'_, ServiceConfigError> {
         self.errors.iter()
     }
@@ -75,13 +73,13 @@ impl fmt::Display for ServiceConfigErrors {
 }
 
 impl Error for ServiceConfigErrors {
-    /// The first error's.
+    /// Returns the source of the first error.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.errors.first()?.source()
     }
 }
 
-/// One thing that is wrong with a service config.
+/// One error of a service config: the place in the document, and the reason.
 #[derive(Debug, Clone)]
 pub struct ServiceConfigError {
     path: String,
@@ -118,8 +116,8 @@ impl ServiceConfigError {
         &self.reason
     }
 
-    /// Line and column, counted from 1, where the text stops being JSON; `None` for other errors.
-    /// The column is 0 where a line is missing.
+    /// Returns the line and column of a JSON syntax error, both from 1, or `None` for other errors. The column is 0 if
+    /// the text ends at the start of a line.
     pub fn position(&self) -> Option<(usize, usize)> {
         self.position
     }
@@ -133,7 +131,7 @@ impl fmt::Display for ServiceConfigError {
 }
 
 impl Error for ServiceConfigError {
-    /// The syntax error of the text, or the reason why it could not be read.
+    /// Returns the syntax error of the text, or the error of reading it.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|error| error as &(dyn Error + 'static))
     }

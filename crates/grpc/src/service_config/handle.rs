@@ -1,7 +1,6 @@
-//! The service config of a channel as it stands now, changed while calls are under way.
+//! The service config in force on a channel, and its throttle. The config can be replaced while calls run.
 //!
-//! The handle can be given another config, or none, at any time. Calls read the policy of a method without a lock
-//! and without allocation. The handle also holds the throttle of the channel.
+//! Calls read the policy of a method without a lock and without allocation.
 
 use std::error::Error;
 use std::fmt;
@@ -14,16 +13,18 @@ use crate::Throttle;
 
 /// The service config that is in force on a channel, which can be replaced at any time.
 ///
-/// Clones share it: keep one to [`update`](Self::update), give others away. A call keeps what it was
-/// given at its start, whatever becomes of the config meanwhile (rule CALL-6).
+/// Clones share the config: keep one to [`update`](Self::update) it, and pass the others to layers. A call uses the
+/// policy that was in force at its start (CALL-6).
 ///
-/// The config is what was chosen last, be that a valid one or the client's default, where none is
-/// supplied; an invalid one changes nothing (rule SC-6). As long as nothing has been chosen at all
-/// there is no config, not even the default, and calls have to fail: that state is that of an
-/// [`unresolved`](Self::unresolved) handle only.
+/// | event | config in force (SC-6) |
+/// |---|---|
+/// | [`new`](Self::new), [`use_default`](Self::use_default) | the default |
+/// | [`update`](Self::update) with a valid config | that config |
+/// | [`update`](Self::update) with an invalid one | not changed |
+/// | [`unresolved`](Self::unresolved), until one of the first two events | none, not even the default: calls must fail |
 ///
-/// The throttle stays the same over all changes. A config with the same `retryThrottling` leaves its
-/// bucket alone, and one with other numbers keeps its level, as a part of what it can hold.
+/// The [`throttle`](Self::throttle) stays the same through all changes. If `retryThrottling` changes, its bucket keeps
+/// its level as a share of its size.
 ///
 /// ```
 /// use reattempt_grpc::{ServiceConfig, ServiceConfigHandle};
@@ -56,16 +57,15 @@ struct Shared {
 type Choice = Result<Arc<ServiceConfig>, NoServiceConfig>;
 
 impl ServiceConfigHandle {
-    /// A handle on which none has been supplied so far, so that `default` is in force.
+    /// Creates a handle with `default` in force.
     pub fn new(default: ServiceConfig) -> Self {
         let default = Arc::new(default);
         Self::of(Ok(Arc::clone(&default)), default)
     }
 
-    /// A handle for which nothing has been chosen yet: there is no config before the first
-    /// [`update`](Self::update) with a valid one, or [`use_default`](Self::use_default).
+    /// Creates a handle without a config in force, for configs that come with the resolution of a name.
     ///
-    /// For configs that come with the resolution of a name, which has not ended yet.
+    /// The first [`update`](Self::update) with a valid config, or [`use_default`](Self::use_default), ends this state.
     pub fn unresolved(default: ServiceConfig) -> Self {
         Self::of(Err(NoServiceConfig { errors: None }), Arc::new(default))
     }
@@ -81,14 +81,12 @@ impl ServiceConfigHandle {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Puts the config that has been read in force; one that is invalid changes nothing.
-    ///
-    /// Takes what [`ServiceConfig::parse`], [`load`](ServiceConfig::load) or a
-    /// [`lenient`](ServiceConfig::lenient) reader returns.
+    /// Puts a config in force, from the result of [`ServiceConfig::parse`], [`load`](ServiceConfig::load) or a
+    /// [`lenient`](ServiceConfig::lenient) reader.
     ///
     /// # Errors
     ///
-    /// The errors that it was given.
+    /// If `read` is an error, it is returned, and the config in force stays.
     pub fn update(
         &self,
         read: Result<ServiceConfig, ServiceConfigErrors>,
@@ -105,7 +103,7 @@ impl ServiceConfigHandle {
         }
     }
 
-    /// No config is supplied, or no more: the default is in force.
+    /// Puts the default in force. Call it if no config is supplied any more.
     pub fn use_default(&self) {
         self.choose(Arc::clone(&self.shared.default));
     }
@@ -125,23 +123,22 @@ impl ServiceConfigHandle {
         }
     }
 
-    /// The config that is in force.
+    /// Returns the config in force.
     ///
     /// # Errors
     ///
-    /// If nothing has been chosen yet.
+    /// Returns an error if an [`unresolved`](Self::unresolved) handle has no config yet.
     pub fn current(&self) -> Result<Arc<ServiceConfig>, NoServiceConfig> {
         Choice::clone(&self.shared.in_force.load())
     }
 
-    /// Returns the policy of a method in the config in force, by its path: "/service/method". See
-    /// [`ServiceConfig::for_method`].
+    /// Returns the policy of a method in the config in force, as [`ServiceConfig::for_method`] does.
     ///
-    /// Never allocates or waits. The policy returned does not change with later configs.
+    /// It does not allocate or wait. Later configs do not change the returned policy.
     ///
     /// # Errors
     ///
-    /// If nothing has been chosen yet.
+    /// Returns an error if an [`unresolved`](Self::unresolved) handle has no config yet.
     #[inline]
     pub fn for_method(&self, path: &str) -> Result<Option<Arc<MethodConfig>>, NoServiceConfig> {
         match &**self.shared.in_force.load() {
@@ -150,13 +147,13 @@ impl ServiceConfigHandle {
         }
     }
 
-    /// The throttle of all calls, the same for as long as the handle lives (rule THR-1).
+    /// Returns the throttle of all calls on the channel (THR-1). It is not replaced when the config is.
     pub fn throttle(&self) -> &Throttle {
         &self.shared.throttle
     }
 }
 
-/// The empty config as the default.
+/// A handle whose default is the empty config.
 impl Default for ServiceConfigHandle {
     fn default() -> Self {
         Self::new(ServiceConfig::default())
@@ -178,14 +175,14 @@ impl fmt::Debug for ServiceConfigHandle {
     }
 }
 
-/// No service config has been chosen yet, so that calls have to fail with UNAVAILABLE (rule SC-6).
+/// The error of a [`ServiceConfigHandle`] without a config yet. Calls must fail with UNAVAILABLE (SC-6).
 #[derive(Debug, Clone)]
 pub struct NoServiceConfig {
     errors: Option<Arc<ServiceConfigErrors>>,
 }
 
 impl NoServiceConfig {
-    /// Returns the errors of the config that was supplied last, if any was supplied.
+    /// Returns the errors of the invalid config that was supplied last, if there was one.
     pub fn errors(&self) -> Option<&ServiceConfigErrors> {
         self.errors.as_deref()
     }

@@ -1,9 +1,8 @@
-//! A document seen as nodes: a piece of its text, and the path that leads there.
+//! A JSON document as nodes: a piece of its text, and the path to it.
 //!
-//! Pieces are cut out of the text unread and read one level at a time, by whoever knows what should
-//! be there. So numbers are seen as they are written, keys that come twice are seen twice, and what
-//! nobody asks for is skipped without recursion, however deep it is. A document has few levels that
-//! are known, so it is gone over a few times, whatever its size.
+//! A piece stays text until the code that expects a value there parses it, one level at a time. Numbers are thus
+//! seen as they are written, and keys that come twice are seen twice. Unknown fields are skipped without recursion,
+//! however deep they are. The known part has few levels, so each byte is read a few times at most.
 
 use std::fmt;
 

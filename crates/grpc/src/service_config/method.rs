@@ -6,33 +6,33 @@ use super::CodeSet;
 
 /// The policy of one method, of the methods of a service, or of all others.
 ///
-/// If the caller sets a limit too, the smaller one counts (rules SC-12, SC-13). The caller's choice whether to
-/// wait for a connection wins (rule DL-7).
+/// If the caller sets a limit too, the smaller one counts (SC-12, SC-13). The caller's choice whether to wait for a
+/// connection takes precedence (DL-7).
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct MethodConfig {
-    /// The most time for a call, with all its attempts and waits; 0 is a real limit.
+    /// The most time for a call, with all its attempts and delays. 0 is a limit as well.
     pub timeout: Option<Duration>,
     /// If `true`, a call waits for a connection instead of failing without one.
     pub wait_for_ready: Option<bool>,
-    /// The most bytes of a message that is sent, after its compression; 0 is a real limit.
+    /// The most bytes of a compressed message that is sent. 0 is a limit as well.
     pub max_request_message_bytes: Option<u32>,
-    /// The most bytes of a message that is received, before it is decompressed; 0 is a real limit.
+    /// The most bytes of a message that is received, before it is decompressed. 0 is a limit as well.
     pub max_response_message_bytes: Option<u32>,
     /// The policy of retries or hedges.
     pub policy: MethodPolicy,
 }
 
-/// The policy for more attempts of a method's calls: retries, hedges, or neither (rule CALL-1).
+/// The policy for further attempts of a call: retries, hedges, or neither (CALL-1).
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub enum MethodPolicy {
-    /// Neither.
+    /// No further attempts.
     #[default]
     None,
-    /// A failed attempt is followed by another, after a delay.
+    /// A failed attempt is followed by another one after a delay.
     Retry(RetryPolicy),
-    /// Attempts run side by side.
+    /// Attempts run at the same time, each sent a delay after the one before.
     Hedging(HedgingPolicy),
 }
 
@@ -47,30 +47,29 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The most attempts, the first included, as the document has it: at least 2. A client has a
-    /// cap of its own, 5 unless it is changed, above which this is lowered (rule CALL-8).
+    /// Returns the most attempts, the first included: at least 2. A client lowers it to its own limit, by default 5
+    /// (CALL-8).
     pub fn max_attempts(&self) -> u32 {
         self.max_attempts
     }
 
-    /// The delay before the first retry, give or take a fifth: above 0.
+    /// Returns the delay before the first retry, before jitter of ±20 %: above 0.
     pub fn initial_backoff(&self) -> Duration {
         self.initial_backoff
     }
 
-    /// Returns the longest delay before jitter of a fifth: above 0. It may be below the initial delay, which it
-    /// then limits too (rules SC-21, BK-4).
+    /// Returns the longest delay, before jitter of ±20 %: above 0. It may be below the initial delay, which it then
+    /// limits too (SC-21, BK-4).
     pub fn max_backoff(&self) -> Duration {
         self.max_backoff
     }
 
-    /// By what each delay is multiplied to give the next: finite and above 0, and below 1 delays
-    /// shrink (rule BK-5).
+    /// Returns the factor from each delay to the next: finite and above 0. Below 1, delays shrink (BK-5).
     pub fn backoff_multiplier(&self) -> f64 {
         self.backoff_multiplier
     }
 
-    /// The codes that are worth a retry: at least one, never OK.
+    /// Returns the codes that are retried: at least one, never OK.
     pub fn retryable_codes(&self) -> CodeSet {
         self.retryable_codes
     }
@@ -85,20 +84,18 @@ pub struct HedgingPolicy {
 }
 
 impl HedgingPolicy {
-    /// The most attempts, the first included, as the document has it: at least 2. A client's own
-    /// cap lowers it, as in [`RetryPolicy::max_attempts`].
+    /// Returns the most attempts, the first included: at least 2. A client lowers it to its own limit, by default 5
+    /// (CALL-8).
     pub fn max_attempts(&self) -> u32 {
         self.max_attempts
     }
 
-    /// The time from one attempt to the next; 0, also where the document has none, sends all at
-    /// once (rule HG-2).
+    /// Returns the time from one attempt to the next. 0, the default, sends all attempts at once (HG-2).
     pub fn hedging_delay(&self) -> Duration {
         self.hedging_delay
     }
 
-    /// The codes that leave the other attempts running; with none, every error ends the call (rule
-    /// HG-5). Never OK.
+    /// Returns the codes after which the other attempts go on, never OK. Every other error ends the call (HG-5).
     pub fn non_fatal_codes(&self) -> CodeSet {
         self.non_fatal_codes
     }

@@ -1,7 +1,7 @@
 //! The rules of a service config, applied to a document.
 //!
-//! A value that breaks a rule is recorded as an error and left out, and reading continues, so that all errors of a
-//! document are found at once.
+//! A value that breaks a rule is recorded as an error and left out. Reading continues, so all errors of a document
+//! are found at once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

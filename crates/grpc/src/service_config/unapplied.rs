@@ -1,11 +1,10 @@
-//! Settings of a config that are read and not applied, so that a program can report them.
+//! The settings of a config that no layer applies, so that a program can report them.
 
 use std::fmt;
 
 use super::MethodConfig;
 
-/// A setting of a config that no layer applies: see
-/// [`ServiceConfig::unapplied`](super::ServiceConfig::unapplied).
+/// A setting of a config that no layer applies, from [`ServiceConfig::unapplied`](super::ServiceConfig::unapplied).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnappliedSetting<'a> {
     name: &'a str,
@@ -13,7 +12,7 @@ pub struct UnappliedSetting<'a> {
 }
 
 impl<'a> UnappliedSetting<'a> {
-    /// Returns the methods that it is for: `/service/method`, `/service/`, or nothing for the default entry.
+    /// Returns the methods of the entry: `/service/method`, `/service/`, or an empty string for the default entry.
     pub const fn methods(&self) -> &'a str {
         self.name
     }

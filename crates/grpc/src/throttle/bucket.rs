@@ -1,7 +1,7 @@
 //! The bucket of a throttle: its tokens and its settings in one word, without a lock.
 //!
-//! Settings and tokens share the word. Each change, also of the settings, is one compare-and-swap, and no thread
-//! sees tokens under other settings than their own.
+//! Each change, also of the settings, is one compare-and-swap. No thread combines tokens with other settings than
+//! their own.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Throttling;
 
-/// One token, in the thousandths that everything here is counted in (rule THR-10).
+/// One token, in the thousandths that everything here is counted in (THR-10).
 const TOKEN: u64 = 1000;
 
 /// Each of the three numbers of a [`Level`] is at most 1000 tokens, which fits in 20 bits.
@@ -54,7 +54,7 @@ impl Level {
         self.tokens | (self.max << BITS) | (self.ratio << (2 * BITS))
     }
 
-    /// Half of the tokens is too few (rule THR-5).
+    /// Half of the tokens is too few (THR-5).
     fn is_throttled(self) -> bool {
         self.max > 0 && self.tokens * 2 <= self.max
     }

@@ -4,10 +4,12 @@ use reattempt_core::ConfigError;
 
 use crate::decimal::Decimal;
 
-/// The throttling of retries and hedges: the size of the bucket, and the part of a token that a success adds.
+/// The settings of a [`Throttle`](crate::Throttle): the size of its bucket, and the tokens that a success adds.
 ///
-/// Both are kept in thousandths; further decimals are dropped, not rounded (rules THR-9, THR-10).
-/// The default is a bucket of 10 tokens, and 0.1 for a success.
+/// Both are kept in thousandths of a token. Further decimals are dropped, not rounded (THR-9, THR-10).
+///
+/// The default is a bucket of 10 tokens, and 0.1 for a success. Retries then stop after 5 failures in a row, or when
+/// more than one attempt in eleven fails for long.
 ///
 /// ```
 /// use reattempt_grpc::Throttling;
@@ -26,12 +28,11 @@ pub(crate) const MAX_TOKENS: &str = "a number from 0.001 to 1000";
 pub(crate) const TOKEN_RATIO: &str = "a number of at least 0.001";
 
 impl Throttling {
-    /// A bucket of `max_tokens`, from 0.001 to 1000, to which a success adds `token_ratio`, at
-    /// least 0.001.
+    /// Creates the settings of a bucket of `max_tokens`, to which a success adds `token_ratio`.
     ///
     /// # Errors
     ///
-    /// If one of them is out of its bounds or not a number.
+    /// `max_tokens` must be from 0.001 to 1000, and `token_ratio` must be finite and at least 0.001.
     pub fn new(max_tokens: f64, token_ratio: f64) -> Result<Self, ConfigError> {
         let max = written(max_tokens).and_then(|text| max_tokens_of(&text));
         let ratio = written(token_ratio).and_then(|text| token_ratio_of(&text));
@@ -48,12 +49,12 @@ impl Throttling {
         Self { max_tokens, token_ratio }
     }
 
-    /// Returns the size of the bucket, which starts full, in thousandths of a token: 1 to 1000000.
+    /// Returns the size of the bucket in thousandths of a token, from 1 to 1,000,000.
     pub const fn max_tokens_thousandths(self) -> u32 {
         self.max_tokens
     }
 
-    /// Returns the addition of a success, in thousandths of a token: at least 1.
+    /// Returns the tokens that a success adds, in thousandths of a token, at least 1.
     pub const fn token_ratio_thousandths(self) -> u32 {
         self.token_ratio
     }
