@@ -106,6 +106,15 @@ pub trait Budget: Send + Sync + 'static {
     fn is_noop(&self) -> bool {
         false
     }
+
+    /// Returns `true` if the budget keeps destinations apart. Otherwise callers may give it an empty one, and skip
+    /// computing it.
+    ///
+    /// It must not change. Default `true`, which is never wrong.
+    #[inline]
+    fn is_keyed(&self) -> bool {
+        true
+    }
 }
 
 impl<B: Budget + ?Sized> Budget for Arc<B> {
@@ -149,6 +158,10 @@ impl<B: Budget + ?Sized> Budget for Arc<B> {
     fn is_noop(&self) -> bool {
         (**self).is_noop()
     }
+
+    fn is_keyed(&self) -> bool {
+        (**self).is_keyed()
+    }
 }
 
 /// No budget: every retry is granted.
@@ -169,5 +182,9 @@ impl Budget for Unlimited {
 
     fn is_noop(&self) -> bool {
         true
+    }
+
+    fn is_keyed(&self) -> bool {
+        false
     }
 }

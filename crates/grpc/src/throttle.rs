@@ -121,6 +121,11 @@ impl Budget for Throttle {
     fn is_full(&self) -> bool {
         self.bucket.is_full()
     }
+
+    #[inline]
+    fn is_keyed(&self) -> bool {
+        false
+    }
 }
 
 impl fmt::Debug for Throttle {

@@ -67,6 +67,11 @@ impl Budget for RetryBudget {
     fn is_noop(&self) -> bool {
         matches!(self.state.buckets, Buckets::None)
     }
+
+    #[inline]
+    fn is_keyed(&self) -> bool {
+        self.state.settings.max_destinations.is_some()
+    }
 }
 
 impl RetryBudget {

@@ -56,3 +56,10 @@ fn each_of_a_thousand_destinations_is_credited_for_itself() {
         assert_eq!(budget.balance(name), millionths as f64 / 1e6, "{name}");
     }
 }
+
+#[test]
+fn shared_budget_is_not_keyed() {
+    assert!(RetryBudget::default().is_keyed());
+    assert!(!RetryBudget::default().shared().is_keyed());
+    assert!(!RetryBudget::unlimited().is_keyed());
+}

@@ -67,4 +67,9 @@ impl<A: Budget, B: Budget> Budget for (A, B) {
     fn is_noop(&self) -> bool {
         self.0.is_noop() && self.1.is_noop()
     }
+
+    #[inline]
+    fn is_keyed(&self) -> bool {
+        self.0.is_keyed() || self.1.is_keyed()
+    }
 }

@@ -34,4 +34,8 @@ impl<B: Budget> Budget for SpendOnly<B> {
     fn is_noop(&self) -> bool {
         true
     }
+
+    fn is_keyed(&self) -> bool {
+        self.0.is_keyed()
+    }
 }

@@ -198,6 +198,10 @@ impl Budget for Flags {
     fn is_noop(&self) -> bool {
         self.flag
     }
+
+    fn is_keyed(&self) -> bool {
+        self.flag
+    }
 }
 
 #[test]
@@ -240,6 +244,17 @@ struct Least;
 impl Budget for Least {
     fn acquire(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
         None
+    }
+}
+
+#[test]
+fn budget_is_keyed_if_a_part_of_it_is() {
+    assert!(Least.is_keyed() && SpendOnly(Least).is_keyed() && !Unlimited.is_keyed());
+    for (first, second) in [(true, true), (true, false), (false, true), (false, false)] {
+        let [first, second] = [first, second].map(|flag| Flags { flag, ..Flags::default() });
+        assert_eq!(Arc::new(first.clone()).is_keyed(), first.flag);
+        let keyed = first.flag || second.flag;
+        assert_eq!((first, second).is_keyed(), keyed);
     }
 }
 

@@ -128,7 +128,10 @@ where
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         let destination = match progress {
             Some(progress) => progress.destination().to_owned(),
-            None => self.destination().into_owned(),
+            None if settings.budget.is_keyed() || settings.observer.is_some() => {
+                self.destination().into_owned()
+            }
+            None => String::new(),
         };
         Finish {
             client: Arc::<Settings<K, D, B>>::clone(settings),
