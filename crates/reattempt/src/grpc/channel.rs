@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, Request};
-use reattempt_replay::ReplayBody;
+use reattempt_replay::{ReplayBody, SavedHead};
 use tonic::body::Body;
 
 use super::Grpc;
@@ -37,9 +37,9 @@ impl Replay<Request<Body>> for Grpc {
     /// The smallest of what the caller, the request and the policy say (rule DL-1).
     fn wishes(&self, request: &Request<Body>) -> Wishes {
         let own = self.http.wishes_of(request);
-        let (_, strip) = own_fields(request.headers());
+        let (timeout, strip) = own_fields(request.headers());
         // Only the header is what the server knows of the deadline.
-        let told = Deadline::from_headers(request.headers());
+        let told = timeout.then(|| Deadline::from_headers(request.headers())).flatten();
         let configured = self.timeout.map(Deadline::after);
         let deadline = own.deadline.into_iter().chain(told).chain(configured).min();
         Wishes { deadline, told, strip, ..own }
@@ -73,8 +73,13 @@ impl Replay<Request<Body>> for Grpc {
         first(request.headers_mut(), added);
         // Generated clients encode a single message when they are asked for it, and do not give its length.
         let limits = self.http.limits_of(&request);
-        let tee = |body| ReplayBody::read_ahead(body, &limits);
-        boxed(SavedRequest::keep(request, added, kept, tee))
+        if added.is_any() {
+            added.to_message(&mut request);
+        }
+        let head = SavedHead::new(&request);
+        let (parts, body) = request.into_parts();
+        let body = SavedRequest::keep(head, ReplayBody::read_ahead(body, &limits), kept);
+        Request::from_parts(parts, Body::new(body))
     }
 
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Request<Body>> {
@@ -89,7 +94,7 @@ impl Replay<Request<Body>> for Grpc {
         }
         #[cfg(feature = "opentelemetry")]
         super::metrics::mark(attempt.extensions_mut(), next.kind);
-        Some(boxed(attempt))
+        Some(attempt.map(Body::new))
     }
 
     fn destination<'a>(&self, kept: &'a Self::Saved) -> Cow<'a, str> {
@@ -130,8 +135,4 @@ fn own_fields(headers: &HeaderMap) -> (bool, bool) {
         previous |= *name == PREVIOUS_ATTEMPTS;
     }
     (timeout, previous)
-}
-
-fn boxed(attempt: Request<ReplayBody<Body>>) -> Request<Body> {
-    attempt.map(Body::new)
 }

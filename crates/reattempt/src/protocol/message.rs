@@ -45,40 +45,15 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    /// Keeps a request, of whose body `tee` makes the first reader, and makes the first attempt of it.
-    #[inline(always)]
+    /// Keeps a request of this head, and makes the body of the first attempt, the first reader of `body`.
+    #[inline]
     pub(crate) fn keep(
-        request: Request<B>,
-        added: Added<'_>,
+        head: SavedHead,
+        body: ReplayBody<B>,
         kept: &mut Option<Self>,
-        tee: impl FnOnce(B) -> ReplayBody<B>,
-    ) -> Request<ReplayBody<B>> {
-        if added.is_any() {
-            return Self::add_and_keep(request, added, kept, tee);
-        }
-        let head = SavedHead::new(&request);
-        let kept = kept.insert(Self { head, body: None });
-        request.map(|body| {
-            let body = tee(body);
-            kept.body = body.try_clone();
-            body
-        })
-    }
-
-    /// Saves a request to which something is added. It stands apart, for a request that may be changed is
-    /// moved about more.
-    #[cold]
-    fn add_and_keep(
-        mut request: Request<B>,
-        added: Added<'_>,
-        kept: &mut Option<Self>,
-        tee: impl FnOnce(B) -> ReplayBody<B>,
-    ) -> Request<ReplayBody<B>> {
-        added.to_message(&mut request);
-        let head = SavedHead::new(&request);
-        let attempt = request.map(tee);
-        *kept = Some(Self { head, body: attempt.body().try_clone() });
-        attempt
+    ) -> ReplayBody<B> {
+        *kept = Some(Self { head, body: body.try_clone() });
+        body
     }
 
     /// The next attempt. What is kept is left for one more, unless it is the last.
@@ -174,7 +149,7 @@ impl Http {
 impl Added<'_> {
     /// Returns `true` if there is anything to add.
     #[inline]
-    fn is_any(self) -> bool {
+    pub(crate) fn is_any(self) -> bool {
         self.key || self.deadline.is_some() || self.marker.is_some()
     }
 
@@ -280,7 +255,7 @@ where
     #[inline]
     fn keep(
         &self,
-        request: Request<B>,
+        mut request: Request<B>,
         added: Added<'_>,
         kept: &mut Option<Self::Saved>,
     ) -> Self::Attempt {
@@ -288,18 +263,16 @@ where
             && !added.key
             && !self.may_repeat(request.method(), request.headers());
         let limits = self.limits_of(&request);
-        let tee = |body| {
-            let body = ReplayBody::new(body, &limits);
-            if notes_polls { body.noting_polls(&limits) } else { body }
-        };
         if added.is_any() {
-            return SavedRequest::add_and_keep(request, added, kept, tee);
+            added.to_message(&mut request);
         }
         let head = SavedHead::new(&request);
         let (parts, body) = request.into_parts();
-        let body = tee(body);
-        *kept = Some(SavedRequest { head, body: body.try_clone() });
-        Request::from_parts(parts, body)
+        let mut body = ReplayBody::new(body, &limits);
+        if notes_polls {
+            body = body.noting_polls(&limits);
+        }
+        Request::from_parts(parts, SavedRequest::keep(head, body, kept))
     }
 
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt> {
