@@ -107,7 +107,11 @@ impl SavedHead {
     /// Returns the scheme of the request's target, if it has one.
     pub fn scheme(&self) -> Option<&str> {
         let (scheme, _) = Pairs(&self.pairs).nth(1)?;
-        from_utf8(scheme.strip_suffix(SEPARATOR)?).ok()
+        match scheme.strip_suffix(SEPARATOR)? {
+            b"http" => Some("http"),
+            b"https" => Some("https"),
+            other => from_utf8(other).ok(),
+        }
     }
 
     /// Returns the authority of the request's target, if it has one.
