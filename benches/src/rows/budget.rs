@@ -7,11 +7,13 @@
 //! gets the time as an argument, because a failed call has read it anyway.
 
 use std::hint::black_box;
+#[cfg(feature = "peers")]
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+#[cfg(feature = "peers")]
 use governor::{Quota, RateLimiter};
 use reattempt::RetryBudget;
 use reattempt::budget::Budget;
@@ -105,6 +107,7 @@ pub(super) const ROWS: &[Row] = &[
                 let budget = TpsBudget::new(Duration::from_secs(10), 200_000_000, 1.0);
                 repeat(move || assert!(black_box(&budget).withdraw()))
             }),
+            #[cfg(feature = "peers")]
             above("governor", "bare", || {
                 let limiter = RateLimiter::direct(Quota::per_second(NonZeroU32::MAX));
                 repeat(move || assert!(black_box(&limiter).check().is_ok()))
@@ -239,6 +242,7 @@ fn on_two_threads<B: Send + Sync + 'static>(budget: B, operation: fn(&B)) -> Wor
 }
 
 /// Checks that full budgets are full, half full ones are half full, and empty ones refuse.
+#[cfg(feature = "peers")]
 pub(super) fn check() {
     assert!(full().is_full());
     let cautious = half_full_cautious();

@@ -2,7 +2,6 @@
 
 #[cfg(feature = "peers")]
 mod body;
-#[cfg(feature = "peers")]
 mod budget;
 mod call;
 mod grpc;
@@ -61,17 +60,10 @@ pub struct Row {
 
 /// Returns every row.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    let few = [call::ROWS, once::ROWS, settings::ROWS, operation::ROWS, grpc::ROWS];
+    let few = [call::ROWS, once::ROWS, settings::ROWS, operation::ROWS, grpc::ROWS, budget::ROWS];
     #[cfg(feature = "peers")]
-    let more = [
-        layers::ROWS,
-        schedule::ROWS,
-        budget::ROWS,
-        body::ROWS,
-        wire::ROWS,
-        in_flight::ROWS,
-        waiting::ROWS,
-    ];
+    let more =
+        [layers::ROWS, schedule::ROWS, body::ROWS, wire::ROWS, in_flight::ROWS, waiting::ROWS];
     #[cfg(not(feature = "peers"))]
     let more: [&[Row]; 0] = [];
     few.into_iter().chain(more).flatten()

@@ -98,6 +98,8 @@ pub(super) struct State {
     pub(super) refusals: Apart<AtomicU64>,
 }
 
+/// With a tag of its own: every success reads it, and to work it out of a neighbouring value takes longer.
+#[repr(u8)]
 pub(super) enum Buckets {
     None,
     Tokens(Store<Bucket>),
