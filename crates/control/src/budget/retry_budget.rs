@@ -14,55 +14,51 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a budget*, three attempts a call are three times the load for a server that is failing
-/// because of its load. In layers they multiply: three layers of four attempts are 64. Backoff does
-/// not help, it only puts the same load off.
+/// *Without a budget*, three attempts a call triple the load on a server that fails because of its load. In layers they
+/// multiply: three layers of four attempts are 64. Backoff only delays the same load.
 ///
-/// *One bucket for all destinations* ([`shared`](Self::shared)) lets one dead host spend what the
-/// healthy ones need for their few stray failures. One bucket for each is the default.
+/// *One bucket for all destinations* ([`shared`](Self::shared)) lets one dead host spend the tokens that healthy hosts
+/// need. The default is a bucket for each.
 ///
-/// *A capacity that is too large* is a burst of that many retries at the start of every outage, for
-/// each destination and from each process: 200 clients with a capacity of 10 may send 2000 retries
-/// before the first is refused. One that is too small refuses the retries of a harmless blip. A
-/// quiet client lives from capacity and trickle alone, a busy one from the ratio.
+/// *A capacity that is too large* allows a burst of that many retries at the start of every outage, for each destination
+/// and process. *A capacity that is too small* refuses the retries of a short fault.
 ///
-/// *A budget built for each request or each client* limits nothing. Build one, clone it.
+/// *A budget built for each request* limits nothing. Build one and clone it.
 ///
-/// A retry that is refused is not an error of its own: the caller gets the last real outcome.
+/// If a budget refuses a retry, the caller gets the last real outcome and not an error of the budget.
 ///
 /// # The kinds
 ///
-/// | kind | rule | defaults and their reason |
-/// |---|---|---|
-/// | [`cautious`](Self::cautious), the default | a failed attempt adds 1 to the doubt and a success removes 2; a retry needs a doubt of at most 3, takes 1 and returns it if it succeeds; a success adds 0.2 | capacity 10: the retries of a lost connection. With 30 % of the attempts failing 96 % of the calls succeed, and an outage is sent at most three retries |
-/// | [`ratio`](Self::ratio), [`percent`](Self::percent) | a response that is no retryable failure adds `ratio`, once for each call; a retry takes 1; a trickle keeps a quiet client able to retry | ratio 0.1: a server that fails half its calls sees at most a tenth more of them, while stray failures of a few percent are all retried. Capacity 10, full at the start: a client that has just started survives the restart of a server. Trickle 0.01/s: one retry in a hundred seconds; a tenth of a token a second would be a tenth of the load of a client of one call a second, and many such clients together keep a server down |
-/// | [`ratio_for_traffic`](Self::ratio_for_traffic) | the same | capacity 2 · 0.1 · the client's normal requests per second: two seconds of the retries that the ratio allows |
-/// | [`rate`](Self::rate), [`rate_for_traffic`](Self::rate_for_traffic) | refills at a rate up to a burst, whatever succeeds; a retry takes 1 | rate 0.1 · the client's normal requests per second, burst 2 · rate: the same share, for clients whose traffic is steady and whose successes cannot be told |
-/// | [`aws_quota`](Self::aws_quota), [`quota`](Self::quota) | a retry takes 5, after a timeout 10; a success gives back what the call's last retry took, or else adds 1 | capacity 500, full at the start, no trickle: what AWS's clients have |
-/// | [`unlimited`](Self::unlimited) | grants everything | for callers whose retries are bounded elsewhere |
+/// | kind | a retry takes | tokens are added by | capacity |
+/// |---|---|---|---|
+/// | [`cautious`](Self::cautious), the default | 1, returned if it succeeds; refused while failures outweigh successes | a success: 0.2 | 10 |
+/// | [`ratio`](Self::ratio), [`percent`](Self::percent) | 1 | a success: the ratio; time: 0.01/s | 10 |
+/// | [`ratio_for_traffic`](Self::ratio_for_traffic) | 1 | a success: 0.1; time: 0.01/s | 0.2 · requests per second |
+/// | [`rate`](Self::rate), [`rate_for_traffic`](Self::rate_for_traffic) | 1 | time: the rate | the burst |
+/// | [`aws_quota`](Self::aws_quota), [`quota`](Self::quota) | 5, after a timeout 10; returned if it succeeds | a success without a retry: 1 | 500 |
+/// | [`unlimited`](Self::unlimited) | nothing | | |
 ///
-/// So in any stretch of time, for each bucket,
-/// retries ≤ capacity + ratio · successes + trickle · time, exactly: tokens are whole millionths,
-/// changed by compare-and-swap, never below zero and never above the capacity. When everything
-/// fails, successes are none and the retries die down to the trickle. Under a quota the same holds of
-/// what the retries cost, with what came back as one more thing earned.
+/// A response that is no retryable failure counts as a success, once for each call. All buckets start full.
 ///
-/// Recommended: a ratio or rate of 1 to 50 % of the normal traffic (10 %), a burst of 1 to 5 seconds
-/// of the retries so allowed (2).
+/// With a ratio or a rate, in any stretch of time and for each bucket, retries ≤ capacity + ratio · successes + trickle ·
+/// time; the *trickle* is what time adds. Under a quota the same bound holds for the cost of the retries, and returned
+/// costs count as added. [`cautious`](Self::cautious) has bounds of its own. All bounds are exact: tokens are whole
+/// millionths, changed by compare-and-swap.
+///
+/// Recommended for a ratio or rate: 10 % of the normal traffic (1 to 50 %), and a capacity of two seconds of the retries
+/// so allowed (one to five).
 ///
 /// # Destinations
 ///
-/// A destination gets its bucket when it first asks for a token; before that it has a full one. At
-/// most 1024 ([`max_destinations`](Self::max_destinations)) have one at a time. When another comes,
-/// the buckets that are full by then are dropped, for a new one would be full as well; no other is,
-/// for that would make tokens out of nothing. If none is full, the newcomer shares one bucket with
-/// all others who find no place. Once there is a place again it starts with a full bucket of its
-/// own.
+/// A destination gets its bucket at its first retry, or under a cautious budget at its first failure. At most 1024
+/// ([`max_destinations`](Self::max_destinations)) have one at a time. When there is no place for another, the full buckets
+/// are dropped, because new ones would be full as well. No other bucket is dropped, because that would add tokens. If
+/// none is full, all destinations without a place share one bucket.
 ///
 /// # Sharing
 ///
-/// Clones share their buckets, separate builds never do. A setter makes a *new* budget, with full
-/// buckets of its own, and leaves clones taken before as they are: no bucket is ever under two rules.
+/// Clones share their buckets; separately built budgets never do. A setter returns a *new* budget with full buckets of its
+/// own, and does not change earlier clones.
 ///
 /// ```
 /// use std::time::Duration;
@@ -107,65 +103,66 @@ pub(super) enum Buckets {
 }
 
 impl RetryBudget {
-    /// A budget of `ratio` retries for each call that succeeds: 0.1 allows one for ten.
+    /// Creates a budget of `ratio` retries for each call that succeeds: 0.1 allows one for ten.
     ///
-    /// The ratio is kept to six decimals. Capacity 10, starts full; trickle 0.01 tokens a second.
+    /// With 0.1, a server that fails half of its calls receives at most a tenth more of them, and stray failures of a few
+    /// percent are all retried. The ratio is kept to six decimals.
+    ///
+    /// The capacity is 10, so a client that has just started survives the restart of a server. The trickle is 0.01 tokens a
+    /// second: one retry in a hundred seconds. With 0.1, many clients of one call a second would keep a server down.
     ///
     /// # Errors
     ///
-    /// If `ratio` is not a number from 0.000001 to 1: with more retries than successes there would
-    /// be no limit to speak of.
+    /// Returns an error unless `ratio` is a number from 0.000001 to 1. A higher ratio would limit nothing.
     pub fn ratio(ratio: f64) -> Result<Self, ConfigError> {
         Settings::ratio(ratio).map(Self::build)
     }
 
-    /// A budget of this many retries for each 100 calls that succeed: [`ratio`](Self::ratio) in percent.
+    /// Creates a [`ratio`](Self::ratio) budget of this many retries for each 100 calls that succeed.
     ///
-    /// A figure outside of 1 to 100 counts as the nearer of the two.
+    /// The number is clamped to 1 to 100.
     pub fn percent(percent: u32) -> Self {
         Self::build(Settings::percent(percent))
     }
 
-    /// The ratio budget for a client that normally sends `normal_rps` requests per second to a
-    /// destination: ratio 0.1, trickle 0.01 tokens a second, capacity 2 · 0.1 · `normal_rps` but at
-    /// least 1, for a bucket that cannot hold one token would never allow a retry.
+    /// Creates the ratio budget for a client that normally sends `normal_rps` requests per second to a destination.
+    ///
+    /// Ratio 0.1, trickle 0.01 tokens a second. The capacity is 2 · 0.1 · `normal_rps`, two seconds of the retries that the
+    /// ratio allows. It is at least 1, because a smaller bucket would never allow a retry.
     ///
     /// # Errors
     ///
-    /// If `normal_rps` is not a number from 0.00001 to 10000000.
+    /// Returns an error unless `normal_rps` is a number from 0.00001 to 10000000.
     pub fn ratio_for_traffic(normal_rps: f64) -> Result<Self, ConfigError> {
         Settings::ratio_for(normal_rps).map(Self::build)
     }
 
-    /// A budget of `per_second` retries per second, of which up to `burst` are saved up.
+    /// Creates a budget of `per_second` retries per second, of which up to `burst` accumulate.
     ///
-    /// Starts with `burst` tokens. Successes add nothing.
+    /// Successes add nothing, so it suits clients that cannot detect them.
     ///
     /// # Errors
     ///
-    /// If `per_second` is not a number from 0.000001 to 1000000, or `burst` not one from 1 to
-    /// 10000000.
+    /// Returns an error unless `per_second` is a number from 0.000001 to 1000000 and `burst` one from 1 to 10000000.
     pub fn rate(per_second: f64, burst: f64) -> Result<Self, ConfigError> {
         Settings::rate(per_second, burst).map(Self::build)
     }
 
-    /// The [`rate`](Self::rate) budget for a client that normally sends `normal_rps` requests per
-    /// second to a destination: a tenth of that, with a burst of twice the rate but at least 1.
+    /// Creates the [`rate`](Self::rate) budget for a client that normally sends `normal_rps` requests per second to a
+    /// destination: a tenth of that, with a burst of twice the rate but at least 1.
     ///
     /// # Errors
     ///
-    /// If `normal_rps` is not a number from 0.00001 to 10000000.
+    /// Returns an error unless `normal_rps` is a number from 0.00001 to 10000000.
     pub fn rate_for_traffic(normal_rps: f64) -> Result<Self, ConfigError> {
         Settings::rate_for(normal_rps).map(Self::build)
     }
 
-    /// The retry quota of AWS's clients in their standard mode.
+    /// Creates the retry quota of AWS's clients in their standard mode.
     ///
-    /// 500 tokens, full at the start. A retry costs 5, after a timeout 10, for a server that no
-    /// longer answers needs rest more than one that refuses. When a call succeeds after retries, what
-    /// the last of them cost comes back; a call that succeeds at once gives 1. Nothing comes by time:
-    /// in an outage a bucket pays for 100 retries, or 50 after timeouts, and then for one after five
-    /// successes.
+    /// A bucket has 500 tokens. A retry costs 5. After a timeout it costs 10, because a server that no longer answers needs
+    /// rest more than one that refuses. A call that succeeds after retries returns the cost of the last one; a call that
+    /// succeeds at once adds 1. Time adds nothing. So in an outage a bucket pays for 100 retries, or for 50 after timeouts.
     ///
     /// ```
     /// use std::time::Duration;
@@ -184,32 +181,35 @@ impl RetryBudget {
         Self::build(Settings::of_quota(Quota::AWS))
     }
 
-    /// The retry quota with other costs of a retry: after a failure that is no timeout, and after one.
+    /// Creates AWS's retry quota with other costs: of a retry, and of a retry after a timeout.
     ///
     /// # Errors
     ///
-    /// If `retry` or `after_timeout` is not a number from 1 to 500.
+    /// Returns an error unless `retry` and `after_timeout` are from 1 to 500.
     pub fn quota(retry: u32, after_timeout: u32) -> Result<Self, ConfigError> {
         Settings::quota(retry, after_timeout).map(Self::build)
     }
 
-    /// A budget that grants next to every retry while retries help, and next to none in an outage.
+    /// Creates the default budget: it grants nearly every retry while retries help, and nearly none in an outage.
     ///
-    /// Each destination has tokens *T*, from 0 to 10, and doubt *r*, from 0 to 128.
+    /// Each destination has tokens *T*, from 0 to 10, and *doubt* *r*, from 0 to 128, which rises with each failure.
     ///
     /// | event | tokens | doubt |
     /// |---|---|---|
     /// | an attempt fails | | + 1 |
     /// | a retry is sent; it needs *r* ≤ 3 and *T* ≥ 1 | − 1, + 1 if it succeeds | |
-    /// | a retry is sent although the server throttled (429); it needs *r* ≤ 3 and *T* ≥ 2 | − 2 | |
+    /// | a retry is sent after the server throttled (429); it needs *r* ≤ 3 and *T* ≥ 2 | − 2 | |
     /// | a hedge is sent; it needs *r* ≤ 2 and *T* ≥ 2 | − 2 | + 1 |
-    /// | a call succeeds, or fails in a way that a retry would not mend | + 0.2 | − 2 |
+    /// | a call succeeds, or ends with a permanent failure in a response | + 0.2 | − 2 |
     /// | no attempt has failed for 10 minutes | 10 | 0 |
     ///
-    /// A retry that succeeds proves that retrying helps, so it returns its token. A failure adds doubt, and
-    /// successes remove it slowly: a budget that forgets on the first success keeps an overloaded server
-    /// down, for each success lets every client retry again. A hedge proves nothing, and a server that answers
-    /// 429 is overloaded whether or not the next attempt succeeds: so these cost more, and return nothing.
+    /// A retry that succeeds proves that retrying helps, so it returns its token. Successes remove doubt slowly. If the
+    /// first success removed it all, every success would let every client retry again, and an overloaded server would stay
+    /// down. A hedge that succeeds proves nothing. Nor does a retry after 429, because the server is overloaded all the
+    /// same. So both cost more and return nothing.
+    ///
+    /// With 30 % of all attempts failing, 96 % of the calls succeed in three attempts. Ten tokens pay for the retries of
+    /// the calls on one lost connection.
     ///
     /// # Bounds
     ///
@@ -217,14 +217,13 @@ impl RetryBudget {
     /// interleaving of threads. *S* is the number of its successes.
     ///
     /// * Retries and hedges ≤ 10 + 0.2 · *S* + the retries that succeed.
-    /// * Retries and hedges ≤ 3 + 2 · *S*: three in a total outage. A connection that is lost is the
-    ///   exception: calls that fail with it within 64 ms are one piece of news, and the first bound
-    ///   alone limits their retries.
+    /// * Retries and hedges ≤ 3 + 2 · *S*: three in a total outage. A lost connection is the exception: all calls that
+    ///   fail with it within 64 ms add doubt once. Only the first bound limits their retries, to ten.
     ///
     /// # Limits
     ///
-    /// A client that calls less than once in 10 minutes is not limited: each of its calls finds a new bucket.
-    /// A server that fails more than two attempts of three closes the bucket.
+    /// A client that calls less than once in 10 minutes is not limited, because each of its calls finds a new bucket.
+    /// If a server fails more than two attempts of three, its bucket grants no retries.
     ///
     /// ```
     /// use std::time::Duration;
@@ -249,7 +248,7 @@ impl RetryBudget {
         Self::build(Settings::CAUTIOUS)
     }
 
-    /// No limit: every retry is granted, nothing is counted.
+    /// Creates a budget that grants every retry and counts nothing.
     ///
     /// Only for callers whose retries are bounded elsewhere.
     #[doc(alias("no_budget", "disabled"))]
@@ -257,54 +256,51 @@ impl RetryBudget {
         Self::build(Settings::UNLIMITED)
     }
 
-    /// Returns a budget of the same rule with this capacity in tokens (the burst of a rate budget), as a new budget
-    /// with full buckets.
+    /// Sets the capacity in tokens (the burst of a rate budget). Returns a new budget with full buckets.
     ///
     /// # Errors
     ///
-    /// If `tokens` is not a number from 1 to 10000000, or less than the dearest retry of a quota
-    /// costs, or the budget is unlimited.
+    /// Returns an error unless `tokens` is a number from 1 to 10000000. A cautious budget allows 2 to 1000, and a quota at
+    /// least the cost of its dearest retry. An unlimited budget has no capacity.
     pub fn capacity(self, tokens: f64) -> Result<Self, ConfigError> {
         self.state.settings.capacity(tokens).map(Self::build)
     }
 
-    /// Returns a budget of the same rule with this many tokens added per second whatever succeeds, as a new budget with
-    /// full buckets. 0 turns the trickle off: a client that has spent its tokens then retries again
-    /// only after successes.
+    /// Sets the trickle: the tokens that time adds per second. Returns a new budget with full buckets.
+    ///
+    /// With 0, a client that has spent its tokens retries again only after successes.
     ///
     /// # Errors
     ///
-    /// If `per_second` is not a number from 0 to 1000000, or the budget is not a ratio budget.
+    /// Returns an error unless `per_second` is a number from 0 to 1000000 and the budget is a ratio budget or a quota.
     pub fn min_per_second(self, per_second: f64) -> Result<Self, ConfigError> {
         self.state.settings.min_per_second(per_second).map(Self::build)
     }
 
-    /// Returns a budget of the same rule with one bucket for all destinations, as a new budget with a full bucket.
+    /// Uses one bucket for all destinations. Returns a new budget with a full bucket.
     ///
-    /// For clients of a single service: one bad host spends the tokens of all. The last of this and
-    /// [`max_destinations`](Self::max_destinations) holds.
+    /// Only for clients of a single service, because one bad host spends the tokens of all. A later
+    /// [`max_destinations`](Self::max_destinations) undoes it.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn shared(self) -> Self {
         Self::build(self.state.settings.shared())
     }
 
-    /// Returns a budget of the same rule with a bucket for each destination and this many of them at most, as a new
-    /// budget with full buckets. Default 1024.
+    /// Uses a bucket for each destination, and at most this many. Returns a new budget with full buckets. Default 1024,
+    /// which take some hundred kilobytes.
     ///
     /// # Errors
     ///
-    /// If `most` is not a number from 1 to 65536: each newcomer copies the table, which beyond that
-    /// would take milliseconds.
+    /// Returns an error unless `most` is from 1 to 65536. Each new destination copies the table, which beyond that would
+    /// take milliseconds.
     pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
         self.state.settings.max_destinations(most).map(Self::build)
     }
 
-    /// The tokens that `destination` can draw on, as the last retry or success left them.
+    /// Returns the tokens of `destination` after its last retry or success; infinite for an unlimited budget.
     ///
-    /// Tokens that time has added since the last retry are not in it, because nothing here reads a clock;
-    /// but at a retry every ten seconds or so, the buckets of all destinations that time has
-    /// filled up are full from then on.
-    /// Infinite for an unlimited budget.
+    /// Tokens that time has added since are not counted, because this method reads no clock. At most every ten seconds, a
+    /// retry to any destination marks the buckets that time has filled as full.
     pub fn balance(&self, destination: &str) -> f64 {
         match &self.state.buckets {
             Buckets::None => f64::INFINITY,
@@ -313,8 +309,9 @@ impl RetryBudget {
         }
     }
 
-    /// Every destination that has a bucket of its own, with its [`balance`](Self::balance), by
-    /// name. Empty for a shared or an unlimited budget.
+    /// Returns every destination that has a bucket of its own, with its [`balance`](Self::balance), by name.
+    ///
+    /// Empty for a shared or an unlimited budget.
     pub fn destinations(&self) -> Vec<(Arc<str>, f64)> {
         let mut balances = match &self.state.buckets {
             Buckets::None => None,
@@ -326,7 +323,7 @@ impl RetryBudget {
         balances.into_iter().map(|(name, balance, _)| (name, tokens(balance))).collect()
     }
 
-    /// Returns how many retries were refused since the budget was built, over all destinations.
+    /// Returns the number of retries refused since the budget was built, over all destinations.
     pub fn refusals(&self) -> u64 {
         self.state.refusals.0.load(Ordering::Relaxed)
     }
@@ -342,7 +339,7 @@ impl RetryBudget {
     }
 }
 
-/// [`RetryBudget::cautious`].
+/// The default is [`RetryBudget::cautious`].
 impl Default for RetryBudget {
     fn default() -> Self {
         Self::cautious()

@@ -1,4 +1,4 @@
-//! The adaptive send rate: a rate limit that the server's refusals lower, and successes raise again.
+//! The adaptive send rate: a rate limit that the server's refusals lower and successes raise again.
 //!
 //! `cubic` has the rule of the rate, `settings` the setters. Tokens and line are those of the rate limit.
 
@@ -27,10 +27,10 @@ use settings::Rules;
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a send rate*, a client learns a quota by refusals again and again: backoff spreads retries, but first attempts go on.
+/// *Without a send rate*, a client above its quota is refused again and again. Backoff spreads retries, but first attempts go on.
 ///
-/// *A rate that each refusal lowers* falls to nothing when twenty calls are refused at the same moment. Here a call that was sent before
-/// the last cut changes nothing.
+/// *A rate that each refusal lowers* falls almost to zero when twenty calls are refused at one moment. Here calls that were sent
+/// before the last cut do not lower it again.
 ///
 /// # The rule
 ///
@@ -42,11 +42,11 @@ use settings::Rules;
 /// | [`Served`](Health::Served), *t* seconds later | `0.4 (t − K)³ + w`, with `K = ∛(0.75 w)`: up to *w* at *K*, and beyond |
 /// | any | at most twice the measured rate, and at least one call in two seconds |
 ///
-/// The measured rate is that of outcomes, by half seconds. Other failures move nothing. A server that throttles with 503 needs a
+/// The measured rate is that of outcomes, in half seconds. Other failures do not move the rate. For a server that throttles with 503, add a
 /// classifier that declares it, because a 503 is as often an outage.
 ///
-/// Calls without a token wait in line, as at a [`RateLimit`](crate::RateLimit). A destination leaves the table if it was
-/// never refused or ten minutes ago, and no call waits.
+/// Calls without a token wait in line, as at a [`RateLimit`](crate::RateLimit). A destination without waiting calls leaves the
+/// table if it was never refused, or if no outcome was recorded for ten minutes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -110,7 +110,7 @@ impl SendRate {
         tenant.map_or(Limit::INFINITE, |tenant| tenant.limiter.look(None).limit)
     }
 
-    /// Returns the calls that wait for `destination`.
+    /// Returns the number of calls that wait for `destination`.
     pub fn waiting(&self, destination: &str) -> usize {
         self.tenants.get(destination).map_or(0, |tenant| tenant.limiter.look(None).waiting)
     }

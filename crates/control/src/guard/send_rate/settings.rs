@@ -44,13 +44,14 @@ impl SendRate {
     /// Sets the most destinations with a rate of their own. Default: 1024, some hundred kilobytes.
     ///
     /// # Errors
-    /// `most` is not from 1 to 65536.
+    ///
+    /// Returns an error unless `most` is a number from 1 to 65536.
     pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
         let most = checked_destinations(most)?;
         Ok(self.set(|rules| rules.max_destinations = Some(most)))
     }
 
-    /// Keeps one rate for all destinations: for a quota of the whole client.
+    /// Keeps one rate for all destinations. Use it for a quota of the whole client.
     pub fn shared(self) -> Self {
         self.set(|rules| rules.max_destinations = None)
     }
