@@ -1,4 +1,4 @@
-//! A constant delay before every retry.
+//! The schedule with one delay before every retry.
 
 use core::time::Duration;
 
@@ -6,7 +6,12 @@ use reattempt_core::{Delays, NextRetry, Random, Schedule};
 
 /// A constant delay before every retry, without end.
 ///
-/// It has no state, so it is its own [`Delays`].
+/// ```
+/// use core::time::Duration;
+/// # use reattempt_schedule_fixed::Constant;
+///
+/// let every_second = Constant::new(Duration::from_secs(1));
+/// ```
 #[doc(alias("Fixed", "FixedInterval"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Constant {
@@ -14,13 +19,13 @@ pub struct Constant {
 }
 
 impl Constant {
-    /// Waits `base` before every retry. A base of zero counts as 1 ms: retries without a delay are
+    /// Creates a schedule with the delay `base`. A base of zero counts as 1 ms; for no delay, use
     /// [`immediate`](Self::immediate).
     pub const fn new(base: Duration) -> Self {
         Self { base: at_least_some(base) }
     }
 
-    /// Retries at once, without a delay: for tests, and for services that cost nothing.
+    /// Creates a schedule without any delay, for tests and for operations that load no server.
     pub const fn immediate() -> Self {
         Self { base: Duration::ZERO }
     }

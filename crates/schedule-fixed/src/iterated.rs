@@ -1,19 +1,19 @@
-//! Delays from any iterator, so that schedules of other crates plug in unchanged.
+//! The adapter for iterators of delays, so that schedules of other crates can be used unchanged.
 
 use core::fmt;
 use core::time::Duration;
 
 use reattempt_core::{Delays, NextRetry, Random, Schedule};
 
-/// The delays of an iterator that a factory makes for each call.
+/// The delays of an iterator that a factory creates for each call. The retries end when the iterator ends.
 ///
-/// When the iterator ends, so do the retries. An iterator that draws random numbers draws its own:
-/// a seed given to reattempt does not make it reproducible. Better leave its jitter off and add
-/// [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered).
+/// If the iterator draws random numbers, they do not come from the seed of a retry policy, and its delays are not
+/// reproducible. Turn its jitter off and use
+/// [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) instead.
 ///
 /// ```
 /// use core::time::Duration;
-/// use reattempt_schedule_fixed::Iterated;
+/// # use reattempt_schedule_fixed::Iterated;
 ///
 /// // 1 s, 4 s, 9 s, 16 s, 25 s
 /// let squares = Iterated::new(|| (1..=5).map(|n| Duration::from_secs(n * n)));
@@ -28,7 +28,7 @@ where
     F: Fn() -> I,
     I: Iterator<Item = Duration>,
 {
-    /// Asks `factory` for an iterator when a call first fails.
+    /// Creates a schedule that calls `factory` when a call first fails.
     pub const fn new(factory: F) -> Self {
         Self { factory }
     }
@@ -57,7 +57,7 @@ where
     }
 }
 
-/// The state of one call of [`Iterated`]: its iterator, which each retry moves on by one.
+/// The state of one call of [`Iterated`]: its iterator, which each retry advances by one.
 #[derive(Debug, Clone)]
 pub struct IteratedDelays<I> {
     iterator: I,

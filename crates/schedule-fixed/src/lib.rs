@@ -1,15 +1,14 @@
-//! Delays that are known beforehand: constant, linear, listed, or from any iterator.
+//! Schedules whose delays are known in advance: constant, linear, listed, or from any iterator.
 //!
-//! These schedules draw no random numbers.
-//! [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) adds jitter, which is advisable wherever many
-//! clients may fail at one moment.
+//! They draw no random numbers, so clients that fail at one moment retry at one moment. Add jitter by
+//! [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) if there are many clients.
 //!
 //! | schedule | delay before retry n, from 0 |
 //! |---|---|
 //! | [`Constant`] | `base` |
 //! | [`Linear`] | `min(cap, base + n · step)` |
-//! | [`List`] | the nth entry, and then none or the last one for ever |
-//! | [`Iterated`] | what an iterator made for the call says |
+//! | [`List`] | entry n; after the last one, no retry or that entry again |
+//! | [`Iterated`] | the next item of an iterator that is created for each call |
 //!
 //! ```
 //! use core::time::Duration;
@@ -19,7 +18,6 @@
 //! let schedule = Linear::new(Duration::from_millis(250))
 //!     .max_delay(Duration::from_secs(16))
 //!     .jittered(Jitter::equal());
-//! # Ok::<_, reattempt_core::ConfigError>(())
 //! ```
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Delays that grow by the same step.
+//! The schedule with delays that grow by one step each.
 
 use core::time::Duration;
 
@@ -8,12 +8,11 @@ use crate::constant::at_least_some;
 
 /// Delays of `min(cap, base + n · step)`, where `n` is the number of the retry, from 0.
 ///
-/// It has no state, so it is its own [`Delays`]. Sums too long for a duration are
-/// [`Duration::MAX`].
+/// A delay too long for a [`Duration`] is [`Duration::MAX`].
 ///
 /// ```
 /// use core::time::Duration;
-/// use reattempt_schedule_fixed::Linear;
+/// # use reattempt_schedule_fixed::Linear;
 ///
 /// // 1 s, 1.5 s, 2 s, 2 s, …
 /// let schedule = Linear::new(Duration::from_secs(1))
@@ -28,21 +27,20 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// Grows by `base` from `base`, without a cap.
+    /// Creates a schedule that starts at `base` and grows by `base`, without a cap.
     ///
-    /// A base of zero counts as 1 ms; for retries without a delay use
-    /// [`Constant::immediate`](crate::Constant::immediate).
+    /// A base of zero counts as 1 ms; for no delay, use [`Constant::immediate`](crate::Constant::immediate).
     pub const fn new(base: Duration) -> Self {
         let base = at_least_some(base);
         Self { base, step: base, cap: None }
     }
 
-    /// Grows by this step. Default: the base delay.
+    /// Sets the step by which each delay grows. The default is the base.
     pub const fn step(self, step: Duration) -> Self {
         Self { step, ..self }
     }
 
-    /// Sets the longest delay. Default: none. A base above it is cut too.
+    /// Sets the longest delay, the cap. By default there is none. It also limits a base above it.
     #[doc(alias = "cap")]
     pub const fn max_delay(self, longest: Duration) -> Self {
         Self { cap: Some(longest), ..self }

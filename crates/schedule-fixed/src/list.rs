@@ -1,17 +1,15 @@
-//! Delays written out one by one.
+//! The schedule with a list of delays.
 
 use alloc::sync::Arc;
 use core::time::Duration;
 
 use reattempt_core::{ConfigError, Delays, NextRetry, Random, Schedule};
 
-/// The delays of a list, one for each retry.
-///
-/// All calls share the list, so it is its own [`Delays`].
+/// The delays of a list, one for each retry. Clones share the list.
 ///
 /// ```
 /// use core::time::Duration;
-/// use reattempt_schedule_fixed::List;
+/// # use reattempt_schedule_fixed::List;
 ///
 /// // Two retries.
 /// let few = List::ending([10, 100].map(Duration::from_millis));
@@ -26,12 +24,12 @@ pub struct List {
 }
 
 impl List {
-    /// As many retries as there are delays; an empty list never retries.
+    /// Creates a schedule with one retry for each delay. An empty list never retries.
     pub fn ending(delays: impl IntoIterator<Item = Duration>) -> Self {
         Self { delays: delays.into_iter().collect(), after: None }
     }
 
-    /// Each delay once, and then the last of them without end.
+    /// Creates a schedule that uses each delay once, and then the last one without end.
     ///
     /// # Errors
     ///
