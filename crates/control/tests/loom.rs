@@ -26,6 +26,8 @@ mod not_full;
 mod places_model;
 #[path = "../src/sync.rs"]
 mod sync;
+#[path = "../src/guard/time.rs"]
+mod time;
 #[path = "loom/window.rs"]
 mod window_model;
 

@@ -55,17 +55,29 @@ impl<E: Entry> Keyed<E> {
         if !self.by_destination {
             return act(self.table.others());
         }
+        self.with_own(destination, now, create, act)
+    }
+
+    /// Uses the entry of `destination` in the table. Not inlined, so that the shared entry is used without it.
+    #[inline(never)]
+    fn with_own<R>(
+        &self,
+        destination: &str,
+        now: Duration,
+        create: impl FnOnce(&Arc<str>) -> E,
+        act: impl Fn(&Arc<E>) -> Option<R>,
+    ) -> Option<R> {
         let entries = self.table.load();
-        match find(&entries, self.table.hash(destination), destination) {
-            Some(entry) => {
-                if let Some(done) = act(entry) {
-                    return Some(done);
-                }
-            }
+        let own = find(&entries, self.table.hash(destination), destination);
+        let at_hand = match own {
             None if self.table.is_full(&entries) && !self.may_search(now) => {
-                return act(self.table.others());
+                Some(self.table.others())
             }
-            None => {}
+            own => own,
+        };
+        // `None`: the entry was retired.
+        if let Some(done) = at_hand.and_then(&act) {
+            return Some(done);
         }
         drop(entries);
         self.table.enter(destination, now, |name| Arc::new(create(name)), act)

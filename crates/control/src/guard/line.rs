@@ -3,6 +3,7 @@
 //! The line is plain data behind its guard's lock. Wakers are taken out of it, and woken once the lock is released.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -20,32 +21,30 @@ impl Patience {
     pub(crate) const NONE: Self = Self { calls: 0, time: Duration::ZERO };
 }
 
-/// A call's place in a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Turn {
-    pub(crate) number: u64,
-    /// The moment at which the call gives up.
-    pub(crate) give_up: Duration,
-}
+/// A call's number in a line, which it keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Turn(NonZeroU64);
 
 /// The waiting calls. Each has a note of its guard's.
 #[derive(Debug)]
 pub(crate) struct Line<T> {
-    next: u64,
+    next: Turn,
     /// By number.
     waiting: VecDeque<Waiter<T>>,
 }
 
 #[derive(Debug)]
 struct Waiter<T> {
-    number: u64,
+    turn: Turn,
+    /// The moment at which the call gives up.
+    give_up: Duration,
     waker: Option<Waker>,
     note: T,
 }
 
 impl<T> Line<T> {
     pub(crate) const fn new() -> Self {
-        Self { next: 0, waiting: VecDeque::new() }
+        Self { next: Turn(NonZeroU64::MIN), waiting: VecDeque::new() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -58,19 +57,25 @@ impl<T> Line<T> {
 
     /// Adds a call behind all others, which waits from `now` on.
     pub(crate) fn push(&mut self, note: T, now: Duration, longest: Duration) -> Turn {
-        let number = self.next;
-        self.next += 1;
-        self.waiting.push_back(Waiter { number, waker: None, note });
-        Turn { number, give_up: now.saturating_add(longest) }
+        let turn = self.next;
+        self.next = Turn(turn.0.saturating_add(1));
+        let give_up = now.saturating_add(longest);
+        self.waiting.push_back(Waiter { turn, give_up, waker: None, note });
+        turn
     }
 
     /// Returns how many calls are before that one, which has left the line if there is no answer.
     pub(crate) fn place_of(&self, turn: Turn) -> Option<usize> {
-        self.waiting.binary_search_by_key(&turn.number, |waiter| waiter.number).ok()
+        self.waiting.binary_search_by_key(&turn, |waiter| waiter.turn).ok()
     }
 
     pub(crate) fn note(&self, place: usize) -> Option<&T> {
         self.waiting.get(place).map(|waiter| &waiter.note)
+    }
+
+    /// Returns the moment at which a call gives up.
+    pub(crate) fn give_up(&self, place: usize) -> Duration {
+        self.waiting.get(place).map_or(Duration::ZERO, |waiter| waiter.give_up)
     }
 
     /// Returns the notes from the last call to the first.

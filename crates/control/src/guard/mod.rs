@@ -10,6 +10,7 @@ mod places;
 mod rate_limit;
 mod send_rate;
 mod throttle;
+mod time;
 
 pub use adaptive::{AdaptiveLimit, AdaptiveTicket, Aimd, Gradient2, LimitRule, LimitWindow, Vegas};
 pub use breaker::{BreakerState, BreakerTicket, CircuitBreaker, Counts, StateChange};

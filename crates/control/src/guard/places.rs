@@ -162,7 +162,7 @@ impl Places {
             *pass = Pass::Held { in_flight: count(self.word.load(Ordering::Relaxed)) };
             return Resume::Admitted;
         };
-        let until = arrival.latest.unwrap_or(Duration::MAX).min(turn.give_up);
+        let until = arrival.latest.unwrap_or(Duration::MAX).min(state.line.give_up(place));
         if arrival.now < until {
             _gone = state.line.set_waker(place, waker);
             return Resume::Waiting { until: Some(until) };
@@ -174,22 +174,32 @@ impl Places {
     /// Ends a call. Returns what is held until the response body ends.
     #[inline]
     pub(crate) fn end(&self, pass: Pass, end: &End, now: Duration) -> Option<Pass> {
+        let holds = || matches!(end, End::Judged { .. }) && self.hold.load(Ordering::Relaxed);
         match pass {
-            Pass::Held { .. } => {
-                if matches!(end, End::Judged { .. }) && self.hold.load(Ordering::Relaxed) {
-                    return Some(Pass::PastHead(self.lock().past_head.insert(now)));
-                }
+            Pass::Held { .. } if !holds() => {
+                self.release();
+                None
             }
+            _ => self.end_otherwise(pass, now),
+        }
+    }
+
+    /// Ends a call that waits, or whose response head has come now or before.
+    #[inline(never)]
+    fn end_otherwise(&self, pass: Pass, now: Duration) -> Option<Pass> {
+        let _gone;
+        let mut state = self.lock();
+        match pass {
+            Pass::Held { .. } => return Some(Pass::PastHead(state.past_head.insert(now))),
             Pass::Waiting(turn) => {
-                let _gone;
-                let mut state = self.lock();
                 if let Some(place) = state.line.place_of(turn) {
                     _gone = self.leave(&mut state, place);
                     return None;
                 }
             }
-            Pass::PastHead(slot) => self.lock().past_head.remove(slot),
+            Pass::PastHead(slot) => state.past_head.remove(slot),
         }
+        drop(state);
         self.release();
         None
     }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::super::time::nanos;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The latencies that a window keeps; later ones replace the earliest.
@@ -68,7 +69,8 @@ impl Window {
         in_flight: u32,
         now: Duration,
     ) -> bool {
-        let began = nanos(now.saturating_sub(latency));
+        let (now, latency) = (nanos(now).max(1), nanos(latency));
+        let began = now.saturating_sub(latency).max(1);
         let start = match self.start.load(Ordering::Acquire) {
             0 => self.begin(began),
             start => start,
@@ -81,7 +83,7 @@ impl Window {
         }
         let counts = if served {
             let counts = self.counts.fetch_add(1, Ordering::Relaxed);
-            let micros = u32::try_from(latency.as_micros()).unwrap_or(u32::MAX).max(1);
+            let micros = u32::try_from(latency / 1000).unwrap_or(u32::MAX).max(1);
             self.latencies[low(counts) as usize % KEPT].store(micros, Ordering::Relaxed);
             counts
         } else {
@@ -99,11 +101,12 @@ impl Window {
 
     /// Closes the window and begins the next, if it is still to be closed. One thread at a time may call it.
     pub(crate) fn close(&self, now: Duration) -> Option<LimitWindow> {
+        let now = nanos(now);
         let start = self.start.load(Ordering::Acquire);
         if !is_due(start, self.counts.load(Ordering::Relaxed), now) {
             return None;
         }
-        self.start.store(nanos(now), Ordering::Release);
+        self.start.store(now, Ordering::Release);
         let counts = self.counts.swap(0, Ordering::Relaxed);
         let in_flight = self.in_flight.swap(0, Ordering::Relaxed);
         let kept = self.latencies.iter().take(low(counts) as usize);
@@ -123,8 +126,8 @@ impl Window {
 
 /// Returns `true` if a window that began then, with those counts, is to be closed.
 #[inline]
-fn is_due(start: u64, counts: u64, now: Duration) -> bool {
-    let open = nanos(now).saturating_sub(start);
+fn is_due(start: u64, counts: u64, now: u64) -> bool {
+    let open = now.saturating_sub(start);
     let samples = u64::from(low(counts)) + (counts >> DROPPED);
     open >= SHORTEST && samples >= ENOUGH || open >= LONGEST
 }
@@ -132,10 +135,6 @@ fn is_due(start: u64, counts: u64, now: Duration) -> bool {
 #[allow(clippy::cast_possible_truncation, reason = "the calls served are the low half")]
 const fn low(counts: u64) -> u32 {
     counts as u32
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1)
 }
 
 fn percentile(micros: &mut [u32], percent: usize) -> Option<Duration> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use reattempt_core::guard::{Admit, Arrival, GuardKind, Reason, Refused, Resume};
 
 use super::super::line::{Line, Patience, Turn};
+use super::super::time::nanos;
 use super::limit::Limit;
 use super::tokens::{Booking, Tokens, Unbookable};
 use crate::sync::{Mutex, MutexGuard};
@@ -40,7 +41,8 @@ struct State {
 /// The limiter's note in the ticket of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pass {
-    booking: Booking,
+    /// The tokens taken, in millionths; 0 if the rate was infinite.
+    cost: u64,
     /// There while the call waits.
     turn: Option<Turn>,
 }
@@ -73,8 +75,8 @@ impl Limiter {
     #[inline]
     pub(crate) fn allow(&self, cost: u64, now: Duration) -> Option<bool> {
         let mut state = self.lock();
-        let now = state.advance(now);
-        (!state.retired).then(|| state.tokens.book(cost, now).is_ok())
+        state.advance(now);
+        (!state.retired).then(|| state.tokens.take(cost))
     }
 
     /// Takes `cost` millionths ahead of time, if they are there at `latest`.
@@ -93,20 +95,16 @@ impl Limiter {
     #[inline]
     pub(crate) fn admit(&self, cost: u64, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
         let mut state = self.lock();
-        let now = state.advance(arrival.now);
+        state.advance(arrival.now);
         if state.retired {
             return None;
         }
-        let latest = state.latest(arrival);
-        Some(match state.tokens.book(cost, latest.max(now)) {
-            Ok(booking) if booking.at <= now => Admit::Admitted(Pass { booking, turn: None }),
-            Ok(booking) => {
-                let longest = state.patience.time;
-                let turn = Some(state.line.push(booking.end, arrival.now, longest));
-                Admit::Waiting(Pass { booking, turn })
-            }
-            Err(unbookable) => Admit::Refused(state.refusal(unbookable, arrival)),
-        })
+        let is_infinite = state.tokens.is_infinite();
+        if state.tokens.take(cost) {
+            let cost = if is_infinite { 0 } else { cost };
+            return Some(Admit::Admitted(Pass { cost, turn: None }));
+        }
+        Some(state.admit_later(cost, arrival))
     }
 
     /// Returns the decision that [`admit`](Self::admit) would make.
@@ -133,14 +131,14 @@ impl Limiter {
             Resume::Admitted
         } else {
             let latest = arrival.latest.map_or(u64::MAX, |latest| nanos(latest).saturating_sub(1));
-            match due.filter(|due| *due <= latest.min(nanos(turn.give_up))) {
+            match due.filter(|due| *due <= latest.min(nanos(state.line.give_up(place)))) {
                 Some(due) => {
                     _gone = state.line.set_waker(place, waker);
                     return Resume::Waiting { until: Some(Duration::from_nanos(due)) };
                 }
                 None => {
                     let after = state.tokens.taken_after(end);
-                    state.give_back(after, pass.booking.cost);
+                    state.give_back(after, pass.cost);
                     Resume::Refused(state.refusal(Unbookable::TooLate(due), arrival))
                 }
             }
@@ -158,7 +156,7 @@ impl Limiter {
         let end = place.and_then(|place| state.line.note(place)).copied();
         // Whatever waits now is behind a call that waits no longer.
         let after = end.map_or(u64::MAX, |end| state.tokens.taken_after(end));
-        state.give_back(after, pass.booking.cost);
+        state.give_back(after, pass.cost);
         let wakers = match place {
             Some(place) => state.leave(place),
             None => Wakers::first(&mut state),
@@ -230,7 +228,7 @@ impl Limiter {
             limit: tokens.limit,
             burst: tokens.burst,
             waiting: state.line.len(),
-            follows: tokens.followed.is_some(),
+            follows: tokens.follows(),
         }
     }
 
@@ -275,6 +273,19 @@ impl State {
         arrival.latest.map_or(longest, |latest| longest.min(nanos(latest).saturating_sub(1)))
     }
 
+    /// Decides about a call for which there are too few tokens now.
+    #[cold]
+    fn admit_later(&mut self, cost: u64, arrival: &Arrival<'_>) -> Admit<Pass> {
+        let latest = self.latest(arrival).max(self.tokens.now());
+        match self.tokens.book(cost, latest) {
+            Ok(booking) => {
+                let turn = self.line.push(booking.end, arrival.now, self.patience.time);
+                Admit::Waiting(Pass { cost: booking.cost, turn: Some(turn) })
+            }
+            Err(unbookable) => Admit::Refused(self.refusal(unbookable, arrival)),
+        }
+    }
+
     #[cold]
     fn refusal(&self, unbookable: Unbookable, arrival: &Arrival<'_>) -> Refused {
         let Unbookable::TooLate(due) = unbookable else {
@@ -309,10 +320,4 @@ impl State {
         let _gone = self.line.remove(place);
         Wakers { first: if place == 0 { self.line.first() } else { None }, _gone }
     }
-}
-
-/// Returns the nanoseconds of a moment: those beyond 584 years are one moment.
-#[inline]
-pub(crate) fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

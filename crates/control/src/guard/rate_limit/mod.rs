@@ -23,6 +23,7 @@ use arc_swap::ArcSwap;
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused, Resume};
 
 use super::keyed::Keyed;
+use super::time::nanos;
 use crate::destination_table::Entry;
 use limiter::{Limiter, Look, Pass};
 use settings::Rules;
@@ -165,7 +166,7 @@ impl RateLimit {
     pub fn follow(&self, destination: &str, remaining: u32, reset: Duration, now: Duration) {
         let reset = reset.min(self.rules.load().longest_reset);
         self.change(destination, now, |tokens| {
-            let until = tokens.now().saturating_add(limiter::nanos(reset));
+            let until = tokens.now().saturating_add(nanos(reset));
             tokens.follow(cost(remaining), until);
         });
     }

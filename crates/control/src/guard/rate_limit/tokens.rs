@@ -8,24 +8,21 @@ use super::limit::{Limit, TOKEN};
 /// A bucket of tokens. Below zero, tokens were taken that time has yet to add.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tokens {
-    pub(crate) limit: Limit,
-    /// The most that the bucket holds.
-    pub(crate) burst: u64,
     balance: i64,
-    /// The rest of the last division by the rate's period.
-    rest: u64,
+    /// The most that the bucket holds: the burst. At an infinite rate that has no meaning.
+    capacity: i64,
     /// The latest moment seen: time does not go back.
     now: u64,
+    /// The rate in force: `limit`, or the one that the server's answers imply.
+    rate: Limit,
+    /// The rest of the last division by the rate's period.
+    rest: u64,
+    /// The moment at which `limit` is in force again; the latest of all if it is.
+    follows_until: u64,
     /// The tokens taken so far; it wraps.
     position: u64,
-    pub(crate) followed: Option<Followed>,
-}
-
-/// The rate that a server's answers imply, until its window ends.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Followed {
-    limit: Limit,
-    pub(crate) until: u64,
+    pub(crate) limit: Limit,
+    pub(crate) burst: u64,
 }
 
 /// Tokens that were taken, at once or ahead of time.
@@ -51,41 +48,63 @@ pub(crate) enum Unbookable {
 impl Tokens {
     /// Creates a full bucket.
     pub(crate) fn new(limit: Limit, burst: u64) -> Self {
-        let balance = signed(burst);
-        Self { limit, burst, balance, rest: 0, now: 0, position: 0, followed: None }
+        Self {
+            balance: signed(burst),
+            capacity: capacity(limit, burst),
+            now: 0,
+            rate: limit,
+            rest: 0,
+            follows_until: NEVER,
+            position: 0,
+            limit,
+            burst,
+        }
     }
 
     /// Adds what time has added by `now`.
     #[inline]
     pub(crate) fn advance(&mut self, now: u64) {
-        if let Some(followed) = self.followed {
-            if now < followed.until {
-                return self.mint(followed.limit, now);
-            }
-            self.mint(followed.limit, followed.until);
-            self.followed = None;
-            self.rest = 0;
+        if now >= self.follows_until {
+            self.stop_following();
         }
-        self.mint(self.limit, now);
+        self.mint(now);
+    }
+
+    #[cold]
+    fn stop_following(&mut self) {
+        self.mint(self.follows_until);
+        (self.rate, self.rest, self.follows_until) = (self.limit, 0, NEVER);
     }
 
     #[inline]
-    fn mint(&mut self, limit: Limit, now: u64) {
+    fn mint(&mut self, now: u64) {
         if now <= self.now {
             return;
         }
-        let (minted, rest) = limit.minted(now - self.now, self.rest);
+        let (minted, rest) = self.rate.minted(now - self.now, self.rest);
         self.now = now;
-        let (minted, room) = (signed(minted), self.capacity().saturating_sub(self.balance));
         // What does not fit is lost, the fraction of a millionth with it.
-        (self.balance, self.rest) =
-            if minted < room { (self.balance + minted, rest) } else { (self.capacity(), 0) };
+        let room = self.capacity.wrapping_sub(self.balance).cast_unsigned();
+        (self.balance, self.rest) = if minted < room {
+            (self.balance.wrapping_add_unsigned(minted), rest)
+        } else {
+            (self.capacity, 0)
+        };
     }
 
-    /// Returns the most that the bucket holds. At an infinite rate the burst has no meaning.
+    /// Takes `cost` millionths if they are there now.
     #[inline]
-    fn capacity(&self) -> i64 {
-        if self.limit.is_infinite() { i64::MAX } else { signed(self.burst) }
+    pub(crate) fn take(&mut self, cost: u64) -> bool {
+        if self.rate.is_infinite() {
+            return true;
+        }
+        let tokens = signed(cost);
+        if self.balance < tokens {
+            return false;
+        }
+        self.balance -= tokens;
+        self.position = self.position.wrapping_add(cost);
+        true
     }
 
     pub(crate) fn now(&self) -> u64 {
@@ -97,14 +116,18 @@ impl Tokens {
     }
 
     /// Returns `true` if nothing limits the rate.
-    #[inline]
     pub(crate) fn is_infinite(&self) -> bool {
-        self.limit.is_infinite() && self.followed.is_none()
+        self.rate.is_infinite()
+    }
+
+    /// Returns `true` if the server's answers hold the rate down.
+    pub(crate) fn follows(&self) -> bool {
+        self.follows_until != NEVER
     }
 
     /// Returns `true` if a new bucket would behave the same.
     pub(crate) fn is_initial(&self) -> bool {
-        self.is_infinite() || self.followed.is_none() && self.balance == signed(self.burst)
+        self.is_infinite() || !self.follows() && self.balance == self.capacity
     }
 
     /// Takes `cost` millionths that are there at `latest`.
@@ -113,7 +136,7 @@ impl Tokens {
         if self.is_infinite() {
             return Ok(Booking { cost: 0, end: self.position, at: self.now });
         }
-        if signed(cost) > self.capacity() {
+        if signed(cost) > self.capacity {
             return Err(Unbookable::TooMany);
         }
         let after = self.balance.checked_sub(signed(cost)).ok_or(Unbookable::TooLate(None))?;
@@ -139,18 +162,14 @@ impl Tokens {
     }
 
     fn due(&self, missing: u64) -> Option<u64> {
-        let Some(followed) = self.followed else {
-            return self.now.checked_add(self.limit.time_for(missing, self.rest)?);
-        };
-        let due = followed.limit.time_for(missing, self.rest);
-        match due.and_then(|time| self.now.checked_add(time)) {
-            Some(due) if due <= followed.until => Some(due),
-            _ => {
-                let (minted, _) = followed.limit.minted(followed.until - self.now, self.rest);
-                let missing = missing.saturating_sub(minted);
-                followed.until.checked_add(self.limit.time_for(missing, 0)?)
-            }
+        let due =
+            self.rate.time_for(missing, self.rest).and_then(|time| self.now.checked_add(time));
+        if !self.follows() || due.is_some_and(|due| due <= self.follows_until) {
+            return due;
         }
+        let (minted, _) = self.rate.minted(self.follows_until - self.now, self.rest);
+        let missing = missing.saturating_sub(minted);
+        self.follows_until.checked_add(self.limit.time_for(missing, 0)?)
     }
 
     /// Returns the tokens taken after those that end there. Tokens given back since may have left none.
@@ -172,35 +191,43 @@ impl Tokens {
 
     /// Gives tokens back. The positions of what was taken after them move back by the same amount.
     pub(crate) fn give_back(&mut self, amount: u64) {
-        self.balance = self.balance.saturating_add(signed(amount)).min(self.capacity());
+        self.balance = self.balance.saturating_add(signed(amount)).min(self.capacity);
         self.position = self.position.wrapping_sub(amount);
     }
 
-    /// Changes the rate and the burst from now on.
+    /// Changes the rate and the burst from now on. A rate that the server's answers imply stays in force.
     pub(crate) fn set(&mut self, limit: Limit, burst: u64) {
-        (self.limit, self.burst, self.rest) = (limit, burst, 0);
+        (self.limit, self.burst, self.capacity) = (limit, burst, capacity(limit, burst));
         self.balance = self.balance.min(signed(burst));
+        if !self.follows() {
+            (self.rate, self.rest) = (limit, 0);
+        }
     }
 
     /// Lowers the rate so that `remaining` millionths last until then. It changes nothing if they last anyway.
     pub(crate) fn follow(&mut self, remaining: u64, until: u64) {
-        self.followed = None;
-        if until <= self.now {
-            return;
-        }
-        let time = until - self.now;
-        let (minted, _) = self.limit.minted(time, self.rest);
+        (self.rate, self.rest, self.follows_until) = (self.limit, 0, NEVER);
+        let Some(time) = until.checked_sub(self.now).filter(|time| *time > 0) else { return };
+        let (minted, _) = self.limit.minted(time, 0);
         let held = self.balance.max(0).unsigned_abs();
-        if !self.limit.is_infinite() && held.saturating_add(minted) <= remaining {
+        let unlimited = self.limit.is_infinite();
+        if !unlimited && held.saturating_add(minted) <= remaining {
             return;
         }
         // One call may go at once, the others are spread over the time that is left.
         let first = remaining.min(TOKEN);
-        let first = if self.limit.is_infinite() { first } else { first.min(held) };
+        let first = if unlimited { first } else { first.min(held) };
         self.balance = self.balance.min(0).saturating_add(signed(first));
-        self.rest = 0;
-        self.followed = Some(Followed { limit: Limit::ratio(remaining - first, time), until });
+        (self.rate, self.follows_until) =
+            (Limit::ratio(remaining - first, time), until.min(NEVER - 1));
     }
+}
+
+/// No moment at all.
+const NEVER: u64 = u64::MAX;
+
+fn capacity(limit: Limit, burst: u64) -> i64 {
+    if limit.is_infinite() { i64::MAX } else { signed(burst) }
 }
 
 fn signed(millionths: u64) -> i64 {

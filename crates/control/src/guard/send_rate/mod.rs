@@ -16,8 +16,9 @@ use reattempt_core::guard::{
 };
 
 use super::keyed::{FORGOTTEN, Keyed};
-use super::rate_limit::limiter::{Limiter, Pass, nanos};
+use super::rate_limit::limiter::{Limiter, Pass};
 use super::rate_limit::{Limit, TOKEN};
+use super::time::nanos;
 use crate::destination_table::Entry;
 use crate::sync::Mutex;
 use cubic::{Cubic, News};

@@ -93,11 +93,15 @@ impl State {
     /// Returns the requests beyond K times the accepts, in millionths; 0 while the throttle is inactive.
     #[inline]
     fn excess(&self) -> u64 {
-        let Requests { all, .. } = self.window.total();
-        let accepted = u64::from(self.window.total().accepts()) * self.rule.multiplier;
-        let excess = (u64::from(all) * MILLION).saturating_sub(accepted);
-        let is_active = all >= self.rule.min_requests && self.window.is_at_rate(self.rule.min_rate);
-        if excess > 0 && is_active { excess } else { 0 }
+        let total = self.window.total();
+        if total.refused == 0 {
+            return 0;
+        }
+        let accepted = u64::from(total.accepts()) * self.rule.multiplier;
+        let excess = (u64::from(total.all) * MILLION).saturating_sub(accepted);
+        let is_active =
+            || total.all >= self.rule.min_requests && self.window.is_at_rate(self.rule.min_rate);
+        if excess > 0 && is_active() { excess } else { 0 }
     }
 
     /// Returns the probability of a refusal, as the part of 2³².

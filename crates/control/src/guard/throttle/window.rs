@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::guard::time::nanos;
+
 /// The buckets of a window.
 const BUCKETS: usize = 16;
 const LENGTH: u64 = BUCKETS as u64;
@@ -121,8 +123,4 @@ impl Window {
     fn bucket(&mut self, age: u64) -> &mut Requests {
         &mut self.buckets[usize::try_from(age % LENGTH).unwrap_or(0)]
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
