@@ -110,8 +110,9 @@ pub use pass::Pass;
 pub use protocol::{Facts, GuardOutcome, GuardProtocol, Guardable, NotSent};
 pub use reattempt_control::{
     AdaptiveLimit, AdaptiveTicket, Aimd, BreakerState, BreakerTicket, Bulkhead, BulkheadTicket,
-    CircuitBreaker, Counts, Gradient2, Limit, LimitRule, RateLimit, RateTicket, Reservation,
-    StateChange, Usage, Vegas,
+    CircuitBreaker, Counts, Gradient2, Limit, LimitRule, LimitWindow, RateLimit, RateTicket,
+    Reservation, SendRate, SendTicket, StateChange, Throttle, ThrottleCounts, ThrottleTicket,
+    Usage, Vegas,
 };
 pub use reattempt_core::guard::{
     Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, PairTicket, Reason, Refused, Resume,
