@@ -1,4 +1,4 @@
-//! Decorrelated jitter: each delay is drawn from a range that hangs on the one before.
+//! Decorrelated jitter: each delay is drawn from a range that depends on the delay before.
 
 use core::time::Duration;
 
@@ -7,15 +7,20 @@ use reattempt_core::{Delays, NextRetry, Random, Schedule};
 /// Delays drawn from `base` to `min(cap, 3 · previous)`, by
 /// [`Exponential::decorrelated`](crate::Exponential::decorrelated).
 ///
-/// `previous` is the delay used before the last attempt, the server's where it asked for one, and
-/// never counted below the base; before the first retry it is the base. The range is bounded before
-/// the draw: bounding the drawn delay instead would heap two thirds of them on the cap.
+/// `previous` is the delay before the last attempt, or the base if that is longer. If the server asked for a delay,
+/// that one counts. Before the first retry, `previous` is the base.
 ///
-/// The cap is set by [`max_delay`](Self::max_delay). The factor of three is part of the definition and
-/// cannot be set.
+/// The range is limited to the cap before the draw. To limit the drawn delay instead would put two thirds of all
+/// delays on the cap. The factor 3 is part of the definition.
 ///
-/// It has no state but the previous delay, which the engine keeps for each call; so it is its own
-/// [`Delays`].
+/// ```
+/// use core::time::Duration;
+/// # use reattempt_schedule_exponential::Exponential;
+///
+/// // 100 ms to 300 ms, then 100 ms to three times the last delay, up to 2 s
+/// let schedule = Exponential::decorrelated(Duration::from_millis(100))
+///     .max_delay(Duration::from_secs(2));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decorrelated {
     base: Duration,
@@ -27,15 +32,15 @@ impl Decorrelated {
         Self { base, cap: Some(cap) }
     }
 
-    /// Sets the longest delay. Default 5 s, or the base where that is longer. Recommended: 1 s to 1 min.
+    /// Sets the cap, the longest delay. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min.
     ///
-    /// A base above it is cut: every delay is then this long.
+    /// It also limits a base above it. Every delay is then this long.
     #[doc(alias = "cap")]
     pub fn max_delay(self, longest: Duration) -> Self {
         Self { cap: Some(longest), ..self }
     }
 
-    /// Removes the bound: delays grow up to what a duration can hold.
+    /// Removes the cap. Delays grow up to [`Duration::MAX`].
     pub fn no_max_delay(self) -> Self {
         Self { cap: None, ..self }
     }

@@ -1,4 +1,4 @@
-//! Exponential backoff whose interval grows by its own account, whatever the jitter makes of it.
+//! Exponential backoff. The interval grows step by step, and the jitter does not change it.
 
 use core::fmt;
 use core::time::Duration;
@@ -14,24 +14,25 @@ const DEFAULT_CAP: Duration = Duration::from_secs(5);
 /// The longest interval, in nanoseconds, whose double fits into 64 bits: 292 years.
 const LONGEST_DOUBLING: u64 = u64::MAX / 2;
 
-/// Delays of `min(cap, base · factorⁿ)`, jittered.
+/// Delays that grow by a factor up to a cap, with jitter.
 ///
-/// `n` is the number of the retry, from 0. The [`factor`](Self::factor) is 2 by default. The cap is set by
-/// [`max_delay`](Self::max_delay). It is 5 s by default, because callers seldom wait longer, and it is the
-/// base where that is longer. A base of zero counts as 1 ms; for retries without a delay use
-/// `Constant::immediate()`.
+/// Before retry `n`, from 0, the *interval* is `min(cap, base · factorⁿ)`. The delay is drawn from a range around or
+/// below the interval, by the constructor's kind of jitter.
 ///
-/// The default is the schedule of reattempt's own defaults: full jitter, base 100 ms, factor 2, cap
-/// 5 s.
+/// | setting | default | reason |
+/// |---|---|---|
+/// | jitter and base of [`default`](Self::default) | full jitter, 100 ms | the default of all HTTP policies |
+/// | [`factor`](Self::factor) | 2 | doubling is usual |
+/// | cap, by [`max_delay`](Self::max_delay) | 5 s, or the base if that is longer | callers seldom wait longer |
 ///
-/// Intervals are whole nanoseconds, exact with whole factors until `factorⁿ` has more than 53 bits,
-/// and with factor 2 for ever. Full jitter with that factor and a cap of up to 292 years takes two
-/// dozen instructions a delay; the others take about a hundred, and several hundred for intervals of
-/// 52 days and more.
+/// A base of zero counts as 1 ms. For retries without a delay, use `Constant::immediate()`.
+///
+/// Intervals are whole nanoseconds. They are exact for whole factors until `factorⁿ` has more than 53 bits, and
+/// always for factor 2.
 ///
 /// ```
 /// use core::time::Duration;
-/// use reattempt_schedule_exponential::Exponential;
+/// # use reattempt_schedule_exponential::Exponential;
 ///
 /// // 500 ms ± 50 %, 750 ms ± 50 %, … 60 s ± 50 %
 /// let schedule = Exponential::symmetric(Duration::from_millis(500), 0.5)?
@@ -48,43 +49,43 @@ pub struct Exponential {
 }
 
 impl Exponential {
-    /// The interval itself: every client that failed at one moment comes back at one moment.
+    /// Creates a schedule whose delays are the intervals.
     ///
-    /// For a single client, or where the delays must be known.
+    /// Clients that fail at one moment retry at one moment. Use it for a single client, or if the delays must be
+    /// known.
     pub fn no_jitter(base: Duration) -> Self {
         Self::new(base, Jitter::none())
     }
 
-    /// Anything from zero to the interval: the best at keeping clients apart, and the default.
+    /// Creates a schedule with delays from zero to the interval. It scatters clients over the whole interval.
     #[doc(alias = "jitter")]
     pub fn full_jitter(base: Duration) -> Self {
         Self::new(base, Jitter::full())
     }
 
-    /// Anything from half the interval to the whole of it: never a retry at once.
+    /// Creates a schedule with delays from half the interval to the interval. No retry is sent at once.
     pub fn equal_jitter(base: Duration) -> Self {
         Self::new(base, Jitter::equal())
     }
 
-    /// Anything from `interval · (1 − r)` to `interval · (1 + r)`.
+    /// Creates a schedule with delays from `interval · (1 − r)` to `interval · (1 + r)`, where `r` is `randomisation`.
     ///
-    /// At the cap, that is up to `1 + r` times the cap; [`clamp_jitter`](Self::clamp_jitter) keeps it
-    /// below.
+    /// A delay may exceed the cap by the factor `1 + r`, unless [`clamp_jitter`](Self::clamp_jitter) is set.
     ///
     /// # Errors
     ///
-    /// `randomisation` (`r`) must lie within 0 and 1, both allowed.
+    /// `randomisation` must be from 0 to 1.
     pub fn symmetric(base: Duration, randomisation: f64) -> Result<Self, ConfigError> {
         Ok(Self::new(base, Jitter::symmetric(randomisation)?))
     }
 
-    /// Anything from the base to three times the delay before; a schedule of its own kind.
+    /// Creates a [`Decorrelated`] schedule, with delays from the base to three times the delay before.
     pub fn decorrelated(base: Duration) -> Decorrelated {
         let base = at_least_some(base);
         Decorrelated::new(base, default_cap(base))
     }
 
-    /// Full jitter from this many milliseconds: a short form of [`full_jitter`](Self::full_jitter).
+    /// Creates a [`full_jitter`](Self::full_jitter) schedule with a base in milliseconds.
     pub fn from_millis(base: u64) -> Self {
         Self::full_jitter(Duration::from_millis(base))
     }
@@ -101,9 +102,7 @@ impl Exponential {
         Self { settings, fresh }
     }
 
-    /// Grows by this factor. Recommended: 1.5 to 3.
-    ///
-    /// Below 1, the delays shrink.
+    /// Sets the factor by which the interval grows. Default 2. Recommended: 1.5 to 3. Below 1, intervals shrink.
     ///
     /// # Errors
     ///
@@ -117,26 +116,25 @@ impl Exponential {
         }
     }
 
-    /// Sets the longest interval. Default 5 s, or the base where that is longer. Recommended: 1 s to 1 min.
+    /// Sets the cap, the longest interval. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min.
     ///
-    /// The bound is applied after the growth and before the jitter. It holds for the first interval too: a
-    /// base above it is cut, as gRPC's service config means its `maxBackoff`.
+    /// The cap is applied after the growth and before the jitter. It also limits a base above it, like `maxBackoff` in
+    /// gRPC's service config.
     #[doc(alias = "cap")]
     pub fn max_delay(mut self, longest: Duration) -> Self {
         self.settings.growth.cap = longest;
         Self::of(self.settings)
     }
 
-    /// Removes the bound: the intervals grow up to what a duration can hold.
+    /// Removes the cap. Intervals grow up to [`Duration::MAX`].
     pub fn no_max_delay(mut self) -> Self {
         self.settings.growth.cap = Duration::MAX;
         Self::of(self.settings)
     }
 
-    /// Keeps the jittered delay at or below [`max_delay`](Self::max_delay) too.
+    /// Limits the delay to the cap as well. It changes only [`symmetric`](Self::symmetric) jitter.
     ///
-    /// The range is cut before the draw, so delays do not bunch on the bound; their mean there is below
-    /// the interval. Only the symmetric form exceeds its bound; the other forms do not change.
+    /// The range is cut before the draw, so delays do not bunch at the cap. Their mean is then below the interval.
     pub fn clamp_jitter(mut self) -> Self {
         self.settings.clamp_jitter = true;
         Self::of(self.settings)
@@ -178,14 +176,14 @@ impl Schedule for Exponential {
 
 /// The state of one call of [`Exponential`].
 ///
-/// The interval grows with each delay that is asked for, not with the retry's number, so a schedule
-/// that mixes several, each with a count of its own, need not renumber anything.
+/// The interval grows with each delay that is drawn, whatever the number of the retry.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExponentialDelays(State);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
-    /// The form that nearly everybody uses.
+    /// The usual form. A delay costs two dozen instructions; in the general form it costs a hundred, or several
+    /// hundred for intervals from 52 days.
     DoublingFull(DoublingFull),
     /// Everything else.
     General(General),

@@ -1,21 +1,20 @@
 //! Exponential backoff: delays that grow by a factor, with every common form of jitter.
 //!
-//! A base delay suffices; the factor and the cap have defaults.
-//! [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) adds the same kinds of jitter to any other
-//! schedule.
+//! A base delay suffices. The factor is 2 and the cap 5 s by default.
 //!
 //! | schedule | delay before retry n, from 0 | mean |
 //! |---|---|---|
 //! | [`Exponential::no_jitter`] | `t = min(cap, base · factorⁿ)` | `t` |
-//! | [`Exponential::full_jitter`] | anything from 0 to `t` | `t / 2` |
-//! | [`Exponential::equal_jitter`] | anything from `t / 2` to `t` | `¾ t` |
-//! | [`Exponential::symmetric`] | anything from `t · (1 − r)` to `t · (1 + r)` | `t` |
-//! | [`Exponential::decorrelated`] | anything from `base` to `min(cap, 3 · previous)` | |
+//! | [`Exponential::full_jitter`], the default | random from 0 to `t` | `t / 2` |
+//! | [`Exponential::equal_jitter`] | random from `t / 2` to `t` | `¾ t` |
+//! | [`Exponential::symmetric`] | random from `t · (1 − r)` to `t · (1 + r)` | `t` |
+//! | [`Exponential::decorrelated`] | random from `base` to `min(cap, 3 · previous)` | |
 //! | [`TruncatedExponential`] | `2ⁿ` s and up to 1 s more, five times | `2ⁿ + ½` s |
 //!
-//! The cap is applied after the growth and before the jitter, so clients stay scattered however
-//! long a failure lasts. A jittered delay is never the base of the next one, except in the
-//! decorrelated form, which is defined so.
+//! The cap is applied after the growth and before the jitter. Clients thus stay scattered however long a failure
+//! lasts. Only the decorrelated form computes a delay from the jittered one before it.
+//!
+//! [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) adds jitter to any other schedule.
 //!
 //! ```
 //! use core::time::Duration;
@@ -23,7 +22,6 @@
 //!
 //! let schedule = Exponential::full_jitter(Duration::from_millis(100)).max_delay(Duration::from_secs(5));
 //! assert_eq!(schedule, Exponential::default());
-//! # Ok::<_, reattempt_core::ConfigError>(())
 //! ```
 #![no_std]
 #![forbid(unsafe_code)]

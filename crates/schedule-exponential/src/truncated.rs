@@ -1,4 +1,4 @@
-//! Doubling delays with a random part added to each, for a few retries.
+//! The schedule that Google documents for its APIs: a few doubling delays, with a random part added to each.
 
 use core::time::Duration;
 
@@ -6,11 +6,19 @@ use reattempt_core::{Delays, NextRetry, Random, Schedule};
 
 use crate::growth::Growth;
 
-/// Delays of `base · 2ⁿ` and a random part, ending after so many retries.
+/// Delays of `base · 2ⁿ` and a random part, for a fixed number of retries.
 ///
-/// The default is what Google documents for its APIs: 1 s, 2 s, 4 s, 8 s and 16 s, each with 0 to
-/// 1000 ms more, and then no further retry; 31 s and the random parts in all. The random part is
-/// drawn afresh each time and does not grow.
+/// The random part is drawn for each delay and does not grow. The default is the schedule that Google documents for
+/// its APIs: 1 s, 2 s, 4 s, 8 s and 16 s, each with up to 1 s more, and then no further retry.
+///
+/// ```
+/// use core::time::Duration;
+/// # use reattempt_schedule_exponential::TruncatedExponential;
+///
+/// let (base, retries, random_part) = (Duration::from_secs(1), 5, Duration::from_secs(1));
+/// let schedule = TruncatedExponential::new(base, retries, random_part);
+/// assert_eq!(schedule, TruncatedExponential::default());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TruncatedExponential {
     base: Duration,
@@ -19,9 +27,11 @@ pub struct TruncatedExponential {
 }
 
 impl TruncatedExponential {
-    /// Delays from `base`, doubling, each with up to `random_part` more, for this many `retries`.
+    /// Creates a schedule with this many `retries`, whose delays double from `base`, each with up to `random_part`
+    /// more.
     ///
-    /// There is no cap: the number of retries bounds the growth.
+    /// There is no cap, because the number of retries limits the growth. With a base of zero, only the random part is
+    /// left.
     pub const fn new(base: Duration, retries: u32, random_part: Duration) -> Self {
         Self { base, retries, random_part }
     }
