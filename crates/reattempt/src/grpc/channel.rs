@@ -97,6 +97,12 @@ impl Replay<Request<Body>> for Grpc {
         Some(attempt.map(Body::new))
     }
 
+    fn refresh(&self, attempt: &mut Request<Body>, deadline: Option<Deadline>) {
+        if let Some(deadline) = deadline {
+            deadline.write_to(attempt.headers_mut());
+        }
+    }
+
     fn destination<'a>(&self, kept: &'a Self::Saved) -> Cow<'a, str> {
         kept.destination(&self.http)
     }

@@ -1,6 +1,5 @@
 //! The gRPC protocol marker.
 
-use crate::call::deadline::Deadline;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -159,10 +158,6 @@ impl Protocol for Grpc {
         errors::explained(error)
     }
 
-    fn write_deadline(head: &mut Self::Head, deadline: Deadline) {
-        deadline.write_to(&mut head.headers);
-    }
-
     fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
         let classification = self.judge_status(StatusCode::OK, trailers, options, None);
         classification.map_or(Verdict::Permanent, |classification| classification.verdict)
@@ -270,9 +265,13 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         Some(answer)
     }
 
-    fn too_late(&self, text: &str, report: Option<Report>) -> Option<Self::Answer> {
+    fn too_late(
+        &self,
+        text: &str,
+        report: impl FnOnce() -> Option<Report>,
+    ) -> Option<Self::Answer> {
         let answer = GrpcBody::answering(Code::DeadlineExceeded, text, Unanswered::LATE);
-        Some(with_report(answer, report))
+        Some(with_report(answer, report()))
     }
 
     /// A server that keeps the deadline answers CANCELLED, if it is tonic's, or resets the stream so.

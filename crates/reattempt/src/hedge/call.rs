@@ -226,7 +226,11 @@ where
             Poll::Ready(Ok(())) => {}
         }
         let attempt = match readying.attempt {
-            Some(attempt) => self.refresh(attempt),
+            Some(mut attempt) => {
+                let protocol = &self.shared.policy.settings.protocol;
+                protocol.refresh(&mut attempt, self.deadline);
+                attempt
+            }
             None => match self.prepare() {
                 Some(attempt) => attempt,
                 None => return Poll::Ready(Err(NotSent(StopReason::BodyNotKept, None))),
@@ -297,15 +301,6 @@ where
         let (kind, deadline) = (AttemptKind::Hedge, self.deadline);
         let order = NextAttempt { number, kind, last, keeps_head, deadline };
         protocol.again(&mut self.kept, order)
-    }
-
-    /// Updates the remaining deadline in an attempt that was made earlier.
-    fn refresh(&self, attempt: K::Attempt) -> K::Attempt {
-        let Some(deadline) = self.deadline else { return attempt };
-        let protocol = &self.shared.policy.settings.protocol;
-        let (mut head, rest) = protocol.split(attempt);
-        K::write_deadline(&mut head, deadline);
-        protocol.join(head, rest)
     }
 
     /// Polls the hedges. Ready with the first that has ended.

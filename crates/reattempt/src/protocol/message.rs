@@ -279,6 +279,11 @@ where
         SavedRequest::again(kept, next)
     }
 
+    /// The reader of an attempt that is over may have been polled once more.
+    fn refresh(&self, attempt: &mut Self::Attempt, _: Option<Deadline>) {
+        attempt.body().forget_polls();
+    }
+
     fn destination<'a>(&self, kept: &'a Self::Saved) -> Cow<'a, str> {
         kept.destination(self)
     }

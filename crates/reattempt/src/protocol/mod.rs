@@ -128,12 +128,6 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
         error
     }
 
-    /// Writes what is left of the deadline into the head of an attempt that is about to be sent.
-    #[doc(hidden)]
-    fn write_deadline(head: &mut Self::Head, deadline: Deadline) {
-        let _ = (head, deadline);
-    }
-
     /// The verdict on an answer that has ended with these trailers.
     #[doc(hidden)]
     fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
@@ -238,6 +232,12 @@ pub trait Replay<Request>: Protocol {
     /// not at hand.
     #[doc(hidden)]
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt>;
+
+    /// Brings an attempt up to date that was made a while ago and is sent now.
+    #[doc(hidden)]
+    fn refresh(&self, attempt: &mut Self::Attempt, deadline: Option<Deadline>) {
+        let _ = (attempt, deadline);
+    }
 
     /// Returns the destination of a saved request: the key of the budget.
     #[doc(hidden)]
@@ -419,9 +419,14 @@ pub trait ClassifyOutcome<Response>: Protocol {
         None
     }
 
-    /// Makes the caller's response when a deadline has passed, if the protocol has an answer for it.
+    /// Makes the caller's response when a deadline has passed, if the protocol has an answer for it. Only then is
+    /// the report made.
     #[doc(hidden)]
-    fn too_late(&self, text: &str, report: Option<Report>) -> Option<Self::Answer> {
+    fn too_late(
+        &self,
+        text: &str,
+        report: impl FnOnce() -> Option<Report>,
+    ) -> Option<Self::Answer> {
         let _ = (text, report);
         None
     }

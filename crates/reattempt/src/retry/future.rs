@@ -91,16 +91,16 @@ where
                         let (interrupt, since) =
                             ready!(M::poll_interrupt(this.timer.as_mut(), cx, due));
                         let (error, limit) = call.interrupted(interrupt, since);
+                        let Some(error) = error else {
+                            // A protocol without an answer for it lets the attempt go on.
+                            let late = call.end_late(PASSED, StopReason::DeadlineExceeded);
+                            let Some(late) = late else { return Poll::Pending };
+                            this.attempt.set(None);
+                            M::reset(this.timer.as_mut());
+                            return Poll::Ready(late);
+                        };
                         interrupted = Some(limit);
-                        match error {
-                            Some(error) => Err(error),
-                            None => {
-                                this.attempt.set(None);
-                                M::reset(this.timer.as_mut());
-                                let late = call.end_late(PASSED, StopReason::DeadlineExceeded);
-                                return Poll::Ready(late.unwrap_or_else(|| call.lost()));
-                            }
-                        }
+                        Err(error)
                     }
                 };
                 // Gone before anything else happens: an interrupted attempt is cancelled by this.

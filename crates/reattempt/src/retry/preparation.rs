@@ -10,18 +10,8 @@ use tower_service::Service;
 use super::progress::Granted;
 use crate::call::clock;
 
-type HookFuture<H> = Pin<Box<dyn Future<Output = H> + Send>>;
-
-/// The step of a preparation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Draining,
-    Waiting,
-    Preparing,
-    Readying,
-    /// The service has sent an attempt and was not readied since.
-    Sent,
-}
+/// A hook at work on a head.
+pub(super) type HookFuture<H> = Pin<Box<dyn Future<Output = H> + Send>>;
 
 /// The time limits of a preparation.
 #[derive(Debug, Clone, Copy)]
@@ -34,8 +24,8 @@ pub(super) struct Bounds {
 
 pin_project! {
     /// The preparation of the next attempt. It is in the box that the first failure makes.
-    pub(super) struct Preparation<S, R, H, T> {
-        stage: Stage,
+    pub(super) struct Preparation<S, R, A, H, T> {
+        next: Next<S, A, H, T>,
         // The moment at which the next attempt is due; `None` for at once.
         due: Option<Instant>,
         // The moments until which a response may be drained, and by which the service must be ready.
@@ -47,134 +37,171 @@ pin_project! {
         sleep: Option<Sleep>,
         #[pin]
         drain: Option<R>,
-        hooked: Option<Box<Hooked<H, T>>>,
-        // One instance sends all retries of a call.
-        service: Option<S>,
     }
 }
 
-/// An attempt that was taken apart for a hook.
-pub(super) struct Hooked<H, T> {
-    /// The hook at work on the head, until it is done.
-    preparing: Option<HookFuture<H>>,
-    head: Option<H>,
-    rest: T,
+/// The next attempt on its way. It is made when it is granted, so a call that has dropped its last outcome has
+/// a request to send.
+enum Next<S, A, H, T> {
+    /// None is on its way. The instance has sent an attempt, and one sends all retries of a call.
+    Sent(Option<S>),
+    /// It waits until the refused response is drained and it is due.
+    Waiting(Option<S>, A),
+    /// A hook is at work on its head.
+    Hooking(S, HookFuture<H>, T),
+    /// The service is readied for it.
+    Readying(S, Made<A, H, T>),
 }
 
-impl<H, T> Hooked<H, T> {
-    pub(super) fn new(preparing: HookFuture<H>, rest: T) -> Box<Self> {
-        Box::new(Self { preparing: Some(preparing), head: None, rest })
+impl<S, A, H, T> Next<S, A, H, T> {
+    /// Takes the attempt that waits, and the service that has sent one before.
+    fn take_waiting(&mut self) -> Option<(Option<S>, A)> {
+        match std::mem::replace(self, Next::Sent(None)) {
+            Next::Waiting(sent, attempt) => Some((sent, attempt)),
+            other => {
+                *self = other;
+                None
+            }
+        }
     }
 
-    /// Returns the parts of the attempt, if the hook is done.
-    pub(super) fn into_parts(self) -> Option<(H, T)> {
-        Some((self.head?, self.rest))
+    /// Goes on after the hook, which has left this head.
+    fn hooked(&mut self, head: H) {
+        *self = match std::mem::replace(self, Next::Sent(None)) {
+            Next::Hooking(service, _, rest) => Next::Readying(service, Made::Parts(head, rest)),
+            other => other,
+        };
     }
+
+    /// Takes the attempt whose service is ready, and the service.
+    fn take_readied(&mut self) -> Option<(S, Made<A, H, T>)> {
+        match std::mem::replace(self, Next::Sent(None)) {
+            Next::Readying(service, made) => Some((service, made)),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+}
+
+/// An attempt that can be sent: whole, or the parts that a hook has left.
+pub(super) enum Made<A, H, T> {
+    Whole(A),
+    Parts(H, T),
 }
 
 /// The result of a preparation.
-pub(super) enum Arrived<S, H, T, E> {
-    /// The service is ready for the attempt, whose head a hook has prepared if there is one.
-    Ready(S, Option<Box<Hooked<H, T>>>),
-    /// The wait is over, and a service is needed: see [`Preparation::prepare`].
-    Unprepared,
+pub(super) enum Arrived<S, A, H, T, E> {
+    /// The attempt is due. Beside it is the service that has sent one before.
+    Due(Option<S>, A),
+    /// The service is ready for the attempt.
+    Ready(S, Made<A, H, T>),
     /// The service failed to become ready.
     Failed(E),
     /// The service did not become ready in time.
     Late,
 }
 
-impl<S, R, H, T> Preparation<S, R, H, T> {
+impl<S, R, A, H, T> Preparation<S, R, A, H, T> {
     pub(super) fn new() -> Self {
-        let stage = Stage::Preparing;
         Self {
-            stage,
+            next: Next::Sent(None),
             due: None,
             drain_by: None,
             ready_by: None,
             sleeping_until: None,
             sleep: None,
             drain: None,
-            hooked: None,
-            service: None,
         }
     }
 
-    /// Begins after a retry was granted.
-    pub(super) fn begin(self: Pin<&mut Self>, drain: Option<R>, granted: Granted, bounds: Bounds) {
+    /// Begins with the first attempt, for which the service must be ready by `ready`.
+    pub(super) fn first(self: Pin<&mut Self>, attempt: A, ready: Option<Instant>) {
+        let this = self.project();
+        *this.next = Next::Waiting(None, attempt);
+        *this.ready_by = ready;
+    }
+
+    /// Begins with the attempt that was granted.
+    pub(super) fn begin(
+        mut self: Pin<&mut Self>,
+        attempt: A,
+        drain: Option<R>,
+        granted: Granted,
+        bounds: Bounds,
+    ) {
+        let sent = self.as_mut().take_sent();
         let mut this = self.project();
-        *this.stage = Stage::Draining;
+        *this.next = Next::Waiting(sent, attempt);
         this.drain.set(drain);
         *this.due = granted.due;
         *this.drain_by = Some(bounds.drain);
         *this.ready_by = bounds.ready;
     }
 
-    /// Sets the moment by which the service must be ready, for an attempt that is not a granted retry.
+    /// Sets the moment by which the service must be ready anew.
     pub(super) fn bound(self: Pin<&mut Self>, ready: Option<Instant>) {
         *self.project().ready_by = ready;
     }
 
     /// Keeps the service that has just sent an attempt.
     pub(super) fn sent(self: Pin<&mut Self>, service: S) {
-        let this = self.project();
-        *this.stage = Stage::Sent;
-        *this.service = Some(service);
+        *self.project().next = Next::Sent(Some(service));
     }
 
     /// Takes the service that has sent an attempt, unless it was readied for another since.
     pub(super) fn take_sent(self: Pin<&mut Self>) -> Option<S> {
-        match self.stage {
-            Stage::Draining | Stage::Waiting | Stage::Sent => self.project().service.take(),
-            Stage::Preparing | Stage::Readying => None,
+        match self.project().next {
+            Next::Sent(sent) | Next::Waiting(sent, _) => sent.take(),
+            Next::Hooking(..) | Next::Readying(..) => None,
         }
     }
 
-    /// Runs the hook on the head of the attempt, then readies `service` for it.
-    pub(super) fn prepare(self: Pin<&mut Self>, service: S, hooked: Option<Box<Hooked<H, T>>>) {
-        let this = self.project();
-        *this.stage = Stage::Preparing;
-        *this.hooked = hooked;
-        *this.service = Some(service);
+    /// Runs the hook on the head of an attempt, then readies `service` for it.
+    pub(super) fn hook(self: Pin<&mut Self>, service: S, hook: HookFuture<H>, rest: T) {
+        *self.project().next = Next::Hooking(service, hook, rest);
     }
 
-    /// Polls until the next attempt can be sent.
-    pub(super) fn poll<A>(
+    /// Readies `service` for the attempt.
+    pub(super) fn ready(self: Pin<&mut Self>, service: S, attempt: A) {
+        *self.project().next = Next::Readying(service, Made::Whole(attempt));
+    }
+
+    /// Polls until the next attempt can be sent. Stays pending if none is on its way: the call is over.
+    pub(super) fn poll<Q>(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Arrived<S, H, T, S::Error>>
+    ) -> Poll<Arrived<S, A, H, T, S::Error>>
     where
-        S: Service<A>,
+        S: Service<Q>,
         R: Future<Output = ()>,
     {
-        loop {
-            match self.stage {
-                Stage::Draining => {
-                    ready!(self.as_mut().poll_drain(cx));
-                    *self.as_mut().project().stage = Stage::Waiting;
-                }
-                Stage::Waiting => {
-                    if let Some(due) = self.due {
-                        ready!(self.as_mut().poll_sleep(cx, due));
-                    }
-                    self.as_mut().project().sleep.set(None);
-                    *self.as_mut().project().sleeping_until = None;
-                    return Poll::Ready(Arrived::Unprepared);
-                }
-                // Nothing follows an attempt that was sent before `begin`.
-                Stage::Sent => return Poll::Ready(Arrived::Unprepared),
-                Stage::Preparing | Stage::Readying => return self.poll_next(cx),
-            }
+        match self.next {
+            Next::Sent(_) => return Poll::Pending,
+            Next::Hooking(..) | Next::Readying(..) => return self.poll_next(cx),
+            Next::Waiting(..) => {}
+        }
+        ready!(self.as_mut().poll_drain(cx));
+        if let Some(due) = self.due {
+            ready!(self.as_mut().poll_sleep(cx, due));
+        }
+        let mut this = self.project();
+        this.sleep.set(None);
+        *this.sleeping_until = None;
+        match this.next.take_waiting() {
+            Some((sent, attempt)) => Poll::Ready(Arrived::Due(sent, attempt)),
+            None => Poll::Pending,
         }
     }
 
     /// Ready when the hook is done and the service is ready, or when it is too late for both.
-    fn poll_next<A>(
+    fn poll_next<Q>(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Arrived<S, H, T, S::Error>>
+    ) -> Poll<Arrived<S, A, H, T, S::Error>>
     where
-        S: Service<A>,
+        S: Service<Q>,
     {
         // After a wait the timer is polled first, so that nothing is sent too late.
         let late = self.sleeping_until.is_some() && self.sleeping_until == self.ready_by;
@@ -190,29 +217,27 @@ impl<S, R, H, T> Preparation<S, R, H, T> {
         Poll::Ready(Arrived::Late)
     }
 
-    fn poll_hook_and_service<A>(
-        mut self: Pin<&mut Self>,
+    fn poll_hook_and_service<Q>(
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Arrived<S, H, T, S::Error>>
+    ) -> Poll<Arrived<S, A, H, T, S::Error>>
     where
-        S: Service<A>,
+        S: Service<Q>,
     {
-        let this = self.as_mut().project();
-        if let Some(hooked) = this.hooked
-            && let Some(preparing) = &mut hooked.preparing
-        {
-            hooked.head = Some(ready!(preparing.as_mut().poll(cx)));
-            hooked.preparing = None;
+        let next = self.project().next;
+        if let Next::Hooking(_, hook, _) = next {
+            let head = ready!(hook.as_mut().poll(cx));
+            next.hooked(head);
         }
-        *this.stage = Stage::Readying;
-        let Some(service) = this.service.as_mut() else { return Poll::Ready(Arrived::Unprepared) };
-        if let Err(error) = ready!(service.poll_ready(cx)) {
+        if let Next::Readying(service, _) = next
+            && let Err(error) = ready!(service.poll_ready(cx))
+        {
             return Poll::Ready(Arrived::Failed(error));
         }
-        Poll::Ready(match this.service.take() {
-            Some(service) => Arrived::Ready(service, this.hooked.take()),
-            None => Arrived::Unprepared,
-        })
+        match next.take_readied() {
+            Some((service, made)) => Poll::Ready(Arrived::Ready(service, made)),
+            None => Poll::Pending,
+        }
     }
 
     /// Ready when the refused response is gone, or has been drained long enough.

@@ -169,11 +169,6 @@ impl<D: Delays> Progress<D> {
         }
     }
 
-    /// Returns `true` if the attempt that is next, or under way, replaces another.
-    pub(crate) fn replaces(&self) -> bool {
-        self.call.resends()
-    }
-
     /// Records that an attempt is being sent: its permit is spent.
     pub(crate) fn on_send(&mut self) {
         self.noted = false;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use reattempt_core::{Budget, Schedule, SentAt};
+use tokio::time::Instant;
 use tower_service::Service;
 
 use super::call::{Call, CallStart, Retrying};
@@ -191,10 +192,7 @@ where
             return ResponseFuture::new(Some(attempt), None);
         }
         let (mut kept, mut target) = (None, None);
-        if M::ENDS_LATE && start.is_too_late() {
-            self.release();
-            return self.too_late(start.context);
-        }
+        let late = M::ENDS_LATE && start.is_too_late();
         let attempt = if start.keeps {
             protocol.keep(request, start.added(), &mut kept)
         } else {
@@ -204,12 +202,14 @@ where
             protocol.pass(request, start.added())
         };
         let shared = Arc::clone(&self.shared);
-        let (sent_at, attempt, retrying) = if settings.hook.is_some() {
-            // The hook may need what the readied instance holds, so no instance is readied before it
-            // is done.
+        let (sent_at, attempt, retrying) = if late || settings.hook.is_some() {
+            // What the readied instance has reserved is released: a hook may need it, and a call that is too
+            // late is not sent (DL-3).
             self.inner = self.inner.clone();
-            let spare = shared.spare();
-            let retrying = start.prepare::<S, Req, K, D, B, M>(settings, spare, attempt);
+            if !late {
+                start.context.started = Some(Instant::now());
+            }
+            let retrying = Retrying::of_first(attempt, start.context.deadline);
             (SentAt::default(), None, Some(retrying))
         } else {
             let sent_at = start.context.on_send(&settings.schedule);
@@ -229,7 +229,7 @@ where
             marker: start.marker,
             retrying,
         };
-        if settings.counts_calls {
+        if settings.counts_calls && !late {
             call.count();
         }
         ResponseFuture::new(attempt, Some(call))
@@ -241,28 +241,6 @@ where
         S: Clone,
     {
         self.inner = self.inner.clone();
-    }
-
-    /// Returns the future of a call whose deadline has passed before it is sent (DL-3).
-    #[cold]
-    fn too_late<Req>(&self, context: CallContext) -> ResponseFuture<S, Req, K, D, B, M>
-    where
-        S: Service<K::Attempt> + Clone,
-        K: Replay<Req> + ClassifyOutcome<S::Response>,
-        M: ErrorMode<S::Error>,
-    {
-        let call = Call {
-            shared: Arc::clone(&self.shared),
-            kept: None,
-            target: None,
-            carried: false,
-            context,
-            number: 0,
-            sent_at: SentAt::default(),
-            marker: None,
-            retrying: Some(Retrying::new()),
-        };
-        ResponseFuture::new(None, Some(call))
     }
 }
 

@@ -201,6 +201,6 @@ where
     let (after, source) = (since.elapsed(), K::source_of_time_limit());
     match M::timed_out(interrupt, TimedOut { limit, after, refused, source }) {
         Some(error) => Some(Err(error)),
-        None => protocol.too_late(PASSED, None).map(Ok),
+        None => protocol.too_late(PASSED, || None).map(Ok),
     }
 }

@@ -150,8 +150,8 @@ where
         failure: Failure,
     ) -> Onwards<K::Answer, M::Error, ()> {
         match self.decide(&result, classification, failure) {
-            Ok(granted) => {
-                self.onwards(result, granted);
+            Ok((granted, attempt)) => {
+                self.onwards(result, granted, attempt);
                 ControlFlow::Continue(())
             }
             Err(stop) => ControlFlow::Break(self.give_up(result, classification, stop)),
@@ -180,13 +180,13 @@ where
         self.end(result, stop)
     }
 
-    /// Decides if a retry follows.
+    /// Decides if a retry follows, and makes its attempt. From then on the call has a request to send.
     fn decide(
         &mut self,
         result: &Result<S::Response, M::Error>,
         classification: Classification,
         failure: Failure,
-    ) -> Result<Granted, StopReason> {
+    ) -> Result<(Granted, K::Attempt), StopReason> {
         let now = Instant::now();
         self.takes_time(|| now);
         if self.marker.as_ref().is_some_and(NestedMarker::take_given_up) {
@@ -225,27 +225,38 @@ where
                 return Err(stop);
             }
         };
-        if let Some(kept) = &self.kept {
-            // A reader of the attempt that is over could use up the kept body.
-            kept.supersede();
-            if !kept.at_hand() {
-                progress.revoke();
-                return Err(StopReason::BodyNotKept);
+        match self.next_attempt(granted.replaces) {
+            Some(attempt) => Ok((granted, attempt)),
+            None => {
+                self.revoke();
+                Err(StopReason::BodyNotKept)
             }
         }
-        Ok(granted)
+    }
+
+    /// Takes a granted retry back, because its request is lost.
+    fn revoke(&mut self) {
+        let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
+        if let Some(progress) = retrying.and_then(|retrying| retrying.progress.as_mut()) {
+            progress.revoke();
+        }
     }
 
     /// Drops the outcome and begins to prepare the retry.
-    fn onwards(&mut self, result: Result<S::Response, M::Error>, granted: Granted) {
+    fn onwards(
+        &mut self,
+        result: Result<S::Response, M::Error>,
+        granted: Granted,
+        attempt: K::Attempt,
+    ) {
         let policy = &self.shared.policy;
         let protocol = &policy.settings.protocol;
-        let Some(retrying) = &mut self.retrying else { return };
-        let retrying = retrying.as_mut().project();
-        let Some(progress) = retrying.progress else { return };
+        let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
         if !granted.replaces {
             self.number = self.number.saturating_add(1);
-            progress.notify_retry(&policy.settings, self.number);
+            if let Some(progress) = retrying.progress {
+                progress.notify_retry(&policy.settings, self.number);
+            }
         }
         let (drain, refused) = match result {
             Ok(response) => {
@@ -260,9 +271,10 @@ where
         if refused.is_some() && (M::INTERRUPTS || policy.settings.hook.is_some()) {
             *retrying.refused = refused;
         }
-        let end = progress.end(&policy.settings, &self.context);
+        let progress = retrying.progress.as_ref();
+        let end = progress.and_then(|progress| progress.end(&policy.settings, &self.context));
         let drained = clock::later(granted.now, policy.settings.drain_time);
         let bounds = Bounds { drain: end.map_or(drained, |end| drained.min(end)), ready: end };
-        retrying.preparation.begin(drain, granted, bounds);
+        retrying.preparation.begin(attempt, drain, granted, bounds);
     }
 }

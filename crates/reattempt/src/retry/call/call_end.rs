@@ -106,9 +106,11 @@ where
         text: &str,
         stop: StopReason,
     ) -> Option<Result<K::Answer, M::Error>> {
-        let report = self.conclude(None, stop);
+        let shared = Arc::clone(&self.shared);
+        let report = || self.conclude(None, stop);
+        let answer = shared.policy.settings.protocol.too_late(text, report)?;
         self.clear();
-        self.shared.policy.settings.protocol.too_late(text, report).map(Ok)
+        Some(Ok(answer))
     }
 
     /// Releases the permit, the saved request and the service now, not when the future is dropped.

@@ -17,7 +17,7 @@ use reattempt_core::{Budget, Permit, Schedule, SentAt};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::preparation::{Hooked, Preparation};
+use super::preparation::Preparation;
 use super::shared::Shared;
 use super::{CallContext, Progress};
 use crate::call::deadline::Deadline;
@@ -63,6 +63,7 @@ pub(super) type BoxedRetrying<S, Req, K, D, M> = Pin<
         Retrying<
             S,
             <K as ClassifyOutcome<<S as Service<<K as Replay<Req>>::Attempt>>::Response>>::Drain,
+            <K as Replay<Req>>::Attempt,
             <K as Protocol>::Head,
             <K as Replay<Req>>::Rest,
             <M as ErrorMode<<S as Service<<K as Replay<Req>>::Attempt>>::Error>>::Error,
@@ -73,20 +74,20 @@ pub(super) type BoxedRetrying<S, Req, K, D, M> = Pin<
 
 pin_project! {
     /// The state that only retries need.
-    pub(in crate::retry) struct Retrying<S, R, H, T, E, D> {
+    pub(in crate::retry) struct Retrying<S, R, A, H, T, E, D> {
         progress: Option<Progress<D>>,
-        // The error that the last attempt ended with, in case no further one can be made.
+        // The error that the last attempt ended with, in case its retry is not sent.
         last_error: Option<E>,
         // The head of the response that was refused last, for a hook or an error.
         refused: Option<RefusedResponse>,
         // The permit of the call itself, from a budget that counts calls.
         counted: Option<Permit>,
         #[pin]
-        preparation: Preparation<S, R, H, T>,
+        preparation: Preparation<S, R, A, H, T>,
     }
 }
 
-impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
+impl<S, R, A, H: Send + 'static, T, E, D> Retrying<S, R, A, H, T, E, D> {
     pub(in crate::retry) fn new() -> Pin<Box<Self>> {
         let preparation = Preparation::new();
         Box::pin(Self {
@@ -105,6 +106,13 @@ impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
         retrying
     }
 
+    /// Creates the state with a first attempt that is not sent yet: a hook is to see it, or it is too late.
+    pub(in crate::retry) fn of_first(attempt: A, ready: Option<Instant>) -> Pin<Box<Self>> {
+        let mut retrying = Self::new();
+        retrying.as_mut().project().preparation.first(attempt, ready);
+        retrying
+    }
+
     /// Holds the permit of the call to its end.
     pub(in crate::retry) fn count(self: Pin<&mut Self>, permit: Permit) {
         *self.project().counted = Some(permit);
@@ -115,10 +123,10 @@ impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
         self: Pin<&mut Self>,
         settings: &Settings<K, P, B>,
         service: S,
-        attempt: K::Attempt,
+        attempt: A,
         attempting: AttemptContext,
     ) where
-        K: Replay<Req, Rest = T> + Protocol<Head = H>,
+        K: Replay<Req, Attempt = A, Rest = T> + Protocol<Head = H>,
     {
         let this = self.project();
         let (mut head, rest) = settings.protocol.split(attempt);
@@ -129,7 +137,7 @@ impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
             }
             head
         });
-        this.preparation.prepare(service, Some(Hooked::new(preparing, rest)));
+        this.preparation.hook(service, preparing, rest);
     }
 }
 
@@ -212,28 +220,6 @@ impl CallStart {
             && !settings.counts_calls
             && self.context.is_stateless(&settings.schedule)
             && self.context.options.as_ref().is_none_or(|options| options.slot().is_none())
-    }
-
-    /// Runs the hook for the first attempt, then readies `service` for it.
-    #[cold]
-    pub(super) fn prepare<S, Req, K, D, B, M>(
-        &mut self,
-        settings: &Settings<K, D, B>,
-        service: S,
-        attempt: K::Attempt,
-    ) -> BoxedRetrying<S, Req, K, D, M>
-    where
-        K: Replay<Req> + ClassifyOutcome<S::Response>,
-        S: Service<K::Attempt>,
-        D: Schedule,
-        M: ErrorMode<S::Error>,
-    {
-        self.context.started = Some(Instant::now());
-        let mut retrying = Retrying::new();
-        let attempting = AttemptContext { number: 1, cause: None, refused: None };
-        retrying.as_mut().prepare(settings, service, attempt, attempting);
-        retrying.as_mut().project().preparation.bound(self.context.deadline);
-        retrying
     }
 }
 

@@ -14,9 +14,9 @@ use crate::call::hook::AttemptContext;
 use crate::call::options::CallOptions;
 use crate::call::timed_out::TimeLimit;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{AttemptKind, ClassifyOutcome, NextAttempt, Replay};
+use crate::protocol::{AttemptKind, ClassifyOutcome, NextAttempt, Replay, Saved};
 use crate::retry::Progress;
-use crate::retry::preparation::{Arrived, Hooked};
+use crate::retry::preparation::{Arrived, Made};
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where
@@ -37,14 +37,20 @@ where
             let Some(retrying) = &mut self.retrying else { return Poll::Pending };
             let arrived = ready!(retrying.as_mut().project().preparation.poll(cx));
             match arrived {
-                Arrived::Unprepared | Arrived::Ready(..) if self.is_too_late() => {
-                    return self.too_late();
+                Arrived::Due(sent, attempt) => {
+                    if let Some(ended) = self.too_late() {
+                        if let Some(service) = sent {
+                            self.shared.give_back(service);
+                        }
+                        return ended;
+                    }
+                    self.resume(sent, attempt);
                 }
-                Arrived::Unprepared => self.resume(),
-                Arrived::Ready(mut service, hooked) => {
-                    let Some(attempt) = self.assemble(hooked) else {
-                        return Poll::Ready(ControlFlow::Break(self.lost()));
-                    };
+                Arrived::Ready(mut service, made) => {
+                    if let Some(ended) = self.too_late() {
+                        return ended;
+                    }
+                    let attempt = self.assemble(made);
                     self.sending();
                     M::reset(timer);
                     let attempt = service.call(attempt);
@@ -63,14 +69,18 @@ where
                         Some(deadline) if deadline <= now => TimeLimit::Deadline,
                         _ => TimeLimit::Elapsed,
                     };
-                    if M::ANSWERS && limit == TimeLimit::Deadline {
-                        return self.too_late();
+                    if M::ANSWERS
+                        && let Some(ended) = self.too_late()
+                    {
+                        return ended;
                     }
                     match self.late_error(limit, now) {
                         Some(error) => return self.ended(error, StopReason::NotReady),
                         // Without an error that can express it the call waits on, though not past a
                         // deadline that the protocol answers.
-                        None if M::ANSWERS => self.bound_by_deadline(),
+                        None if M::ANSWERS && limit == TimeLimit::Elapsed => {
+                            self.bound_by_deadline();
+                        }
                         None => {}
                     }
                 }
@@ -78,29 +88,36 @@ where
         }
     }
 
-    /// Returns `true` if the deadline has passed and the call can end with that.
-    fn is_too_late(&self) -> bool {
-        M::ENDS_LATE && self.context.deadline.is_some_and(|deadline| deadline <= Instant::now())
+    /// Ends a call whose deadline has passed while no attempt was under way (DL-3, RET-3). Returns `None` if there
+    /// is time left, or if neither the error type nor the protocol can express that: such a call goes on.
+    fn too_late(&mut self) -> Option<Poll<Onwards<K::Answer, M::Error, S::Future>>> {
+        let deadline = self.context.deadline.filter(|_| M::ENDS_LATE)?;
+        let now = Instant::now();
+        (deadline <= now).then(|| self.end_too_late(now))?.map(ControlFlow::Break).map(Poll::Ready)
     }
 
-    /// Ends a call whose deadline has passed while no attempt was under way (DL-3, RET-3).
-    fn too_late(&mut self) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
+    #[cold]
+    fn end_too_late(&mut self, now: Instant) -> Option<Result<K::Answer, M::Error>> {
         let stop = StopReason::DeadlineExceeded;
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
-        let text = match progress.and_then(Progress::last_failure) {
+        let last_failure = progress.and_then(Progress::last_failure);
+        let text = match last_failure {
             Some(failure) => format!("the deadline passed before a retry; {failure} before"),
-            None => {
-                self.number = 0;
-                "the deadline passed before the call was sent".to_owned()
-            }
+            None => "the deadline passed before the call was sent".to_owned(),
         };
-        let late = if M::ANSWERS {
+        // An attempt that was not sent does not count.
+        let unsent = if last_failure.is_none() { 0 } else { self.number };
+        let number = std::mem::replace(&mut self.number, unsent);
+        let ended = if M::ANSWERS {
             self.end_late(&text, stop)
         } else {
-            let error = self.late_error(TimeLimit::Deadline, Instant::now());
+            let error = self.late_error(TimeLimit::Deadline, now);
             error.map(|error| self.end(Err(error), stop))
         };
-        Poll::Ready(ControlFlow::Break(late.unwrap_or_else(|| self.lost())))
+        if ended.is_none() {
+            self.number = number;
+        }
+        ended
     }
 
     /// Returns the error of a call whose time is over while no attempt is under way: the last attempt's, or a
@@ -108,20 +125,6 @@ where
     fn late_error(&mut self, limit: TimeLimit, now: Instant) -> Option<M::Error> {
         self.last_error()
             .or_else(|| self.timed_out(M::interrupt()?, limit, self.context.started, now))
-    }
-
-    /// Ends the call in a state that no input leads to: it has neither a request to send nor a response
-    /// to return.
-    ///
-    /// A retry is granted only for a request that can be restored, and a deadline ends a call only where
-    /// the error type or the protocol can express it.
-    #[cold]
-    pub(in crate::retry) fn lost(&mut self) -> Result<K::Answer, M::Error> {
-        match self.last_error() {
-            Some(last) => self.end(Err(last), StopReason::BodyNotKept),
-            // An error of the inner service's type cannot be made here, and a hang would be worse.
-            None => unreachable!("a call without a request and without an outcome"),
-        }
     }
 
     fn bound_by_deadline(&mut self) {
@@ -139,41 +142,31 @@ where
         Poll::Ready(ControlFlow::Break(self.end(Err(error), stop)))
     }
 
-    /// Continues after the wait, with a service for the next attempt and the hook if there is one.
-    pub(super) fn resume(&mut self) {
-        let sent = self
-            .retrying
-            .as_mut()
-            .and_then(|retrying| retrying.as_mut().project().preparation.take_sent());
+    /// Continues with the attempt that is due: by the service that has sent one before, and through the hook if
+    /// there is one.
+    fn resume(&mut self, sent: Option<S>, attempt: K::Attempt) {
         let service = sent.unwrap_or_else(|| self.shared.spare());
-        if self.shared.policy.settings.hook.is_some()
-            && let Some(attempt) = self.next_attempt()
-        {
-            let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut();
+        let settings = &self.shared.policy.settings;
+        let mut retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut();
+        if settings.hook.is_some() {
             let cause = retrying.progress.as_ref().and_then(Progress::last_failure);
             let refused = retrying.refused.clone();
             let attempting = AttemptContext { number: self.number, cause, refused };
-            retrying.prepare(&self.shared.policy.settings, service, attempt, attempting);
-        } else if let Some(retrying) = &mut self.retrying {
-            retrying.as_mut().project().preparation.prepare(service, None);
+            retrying.prepare(settings, service, attempt, attempting);
+        } else {
+            retrying.as_mut().project().preparation.ready(service, attempt);
         }
     }
 
-    /// Returns the attempt to be sent now.
-    pub(super) fn assemble(
-        &mut self,
-        hooked: Option<Box<Hooked<K::Head, K::Rest>>>,
-    ) -> Option<K::Attempt> {
-        match hooked.and_then(|hooked| hooked.into_parts()) {
-            Some((mut head, rest)) => {
-                // Time has passed in the hook.
-                if let Some(deadline) = self.context.deadline {
-                    K::write_deadline(&mut head, Deadline::at(deadline));
-                }
-                Some(self.shared.policy.settings.protocol.join(head, rest))
-            }
-            None => self.next_attempt(),
-        }
+    /// Returns the attempt to be sent now. Time has passed since it was made.
+    fn assemble(&mut self, made: Made<K::Attempt, K::Head, K::Rest>) -> K::Attempt {
+        let protocol = &self.shared.policy.settings.protocol;
+        let mut attempt = match made {
+            Made::Whole(attempt) => attempt,
+            Made::Parts(head, rest) => protocol.join(head, rest),
+        };
+        protocol.refresh(&mut attempt, self.context.deadline.map(Deadline::at));
+        attempt
     }
 
     /// Takes the error that the last attempt ended with.
@@ -193,21 +186,27 @@ where
         }
     }
 
-    /// Makes the next attempt from the saved request; the last one consumes it.
-    pub(super) fn next_attempt(&mut self) -> Option<K::Attempt> {
+    /// Makes the attempt after this one from the saved request; the last one consumes it. Returns `None` if the
+    /// request is lost.
+    pub(super) fn next_attempt(&mut self, replaces: bool) -> Option<K::Attempt> {
+        let kept = self.kept.as_ref()?;
+        // A reader of the attempt that is over could use up the kept body.
+        kept.supersede();
+        if !kept.at_hand() {
+            return None;
+        }
         let settings = &self.shared.policy.settings;
-        let last = self.number >= self.context.max_attempts(&settings.limits)
-            && !settings.protocol.replaces();
-        let deadline = self.context.deadline.map(Deadline::at);
-        let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
-        let kind = match progress {
-            Some(progress) if progress.replaces() => AttemptKind::Replacement,
-            _ => AttemptKind::Retry,
+        let (kind, number) = match replaces {
+            true => (AttemptKind::Replacement, self.number),
+            false => (AttemptKind::Retry, self.number.saturating_add(1)),
         };
+        let last =
+            number >= self.context.max_attempts(&settings.limits) && !settings.protocol.replaces();
+        let deadline = self.context.deadline.map(Deadline::at);
         let options = self.context.options.as_ref();
         let keeps_head =
             settings.protocol.classifies() || options.is_some_and(CallOptions::classifies);
-        let next = NextAttempt { number: self.number, kind, last, keeps_head, deadline };
+        let next = NextAttempt { number, kind, last, keeps_head, deadline };
         settings.protocol.again(&mut self.kept, next)
     }
 }

@@ -18,7 +18,7 @@ use tower::buffer::BufferLayer;
 use tower::limit::ConcurrencyLimitLayer;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
-use crate::calls::support::{Body, Policy, Server, With, get, ms, options, policy};
+use crate::calls::support::{Body, Log, Policy, Server, With, get, ms, options, policy};
 
 type Attempt = Request<ReplayBody<Body>>;
 
@@ -154,6 +154,16 @@ async fn late_call_is_reported_as_not_sent() {
     assert!(error.is::<TimedOut>());
     assert_eq!(server.count(), 0);
     assert_eq!(slot.take().unwrap().stop_reason(), StopReason::DeadlineExceeded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_call_is_observed_by_destination() {
+    let log = Log::default();
+    let policy = policy().boxed_errors().observe_with(log.clone());
+    let client = RetryLayer::new(policy).layer(Server::statuses([200]));
+    client.oneshot(get().with(Deadline::after(ms(0)))).await.map(drop).unwrap_err();
+    let lines = log.lines();
+    assert!(lines.len() == 1 && lines[0].starts_with("one.example: "), "{lines:?}");
 }
 
 /// The deadline passes while the hook of the first attempt runs.
