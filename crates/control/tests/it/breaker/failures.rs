@@ -51,7 +51,8 @@ fn a_late_result_decides_nothing() {
     assert_eq!(breaker.state(HOST, later), Closed);
 }
 
-// G-5, trap 12: callbacks and predicates may use the breaker; changes arrive in their order, once each.
+// G-5: callbacks and predicates may use the breaker; changes arrive in their order, once each.
+// trap 12
 #[test]
 fn callbacks_may_use_the_breaker() {
     let slot: Arc<OnceLock<CircuitBreaker>> = Arc::default();
