@@ -68,7 +68,7 @@ impl Exponential {
         Self::new(base, Jitter::equal())
     }
 
-    /// Creates a schedule with delays from `interval · (1 − r)` to `interval · (1 + r)`, where `r` is `randomisation`.
+    /// Creates a schedule with delays from `interval · (1 − r)` to `interval · (1 + r)`; `r` is `randomisation`.
     ///
     /// A delay may exceed the cap by the factor `1 + r`, unless [`clamp_jitter`](Self::clamp_jitter) is set.
     ///

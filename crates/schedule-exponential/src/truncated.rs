@@ -1,4 +1,4 @@
-//! The schedule that Google documents for its APIs: a few doubling delays, with a random part added to each.
+//! The schedule of Google's documentation: a few doubling delays, with a random part added to each.
 
 use core::time::Duration;
 
@@ -8,8 +8,10 @@ use crate::growth::Growth;
 
 /// Delays of `base · 2ⁿ` and a random part, for a fixed number of retries.
 ///
-/// The random part is drawn for each delay and does not grow. The default is the schedule that Google documents for
-/// its APIs: 1 s, 2 s, 4 s, 8 s and 16 s, each with up to 1 s more, and then no further retry.
+/// The random part is drawn for each delay and does not grow. By default there are five retries, after 1 s, 2 s, 4 s,
+/// 8 s and 16 s, each with up to 1 s more. These are the delays of
+/// [Google's example](https://cloud.google.com/storage/docs/exponential-backoff), which leaves the number of retries
+/// open.
 ///
 /// ```
 /// use core::time::Duration;

@@ -1,9 +1,9 @@
-//! Responsive backoff: one interval paces all calls of a client. Refusals lengthen it, runs of
-//! successes shorten it, so that it settles where the service just keeps up.
+//! Responsive backoff: one interval for all calls of a client. Refused calls lengthen it and successes shorten it,
+//! until the service just keeps up.
 //!
-//! The interval is the delay of a [`Schedule`](reattempt_core::Schedule), or the distance between calls in a layer
-//! that waits before each call. There is no clock, timer or lock here: every change is a
-//! compare-and-swap, and no thread waits for another.
+//! The interval is the delay of a [`Schedule`](reattempt_core::Schedule), or the time between calls in a layer that
+//! delays each call. [`Responsive`] has no clock, timer or lock. Each change is a compare-and-swap, and no thread
+//! waits for another.
 //!
 //! ```
 //! use core::time::Duration;
@@ -12,14 +12,14 @@
 //! let pace = Responsive::new()
 //!     .initial(Duration::from_millis(100))?
 //!     .max(Duration::from_secs(60))?;
-//! assert_eq!(pace.interval(), Duration::ZERO, "nothing waits before a first refusal");
+//! assert_eq!(pace.interval(), Duration::ZERO, "no call is delayed before the first refusal");
 //! # Ok::<_, reattempt_core::ConfigError>(())
 //! ```
 //!
-//! `Reconnecting` is a schedule whose delays go on from call to call, for streams that break and are opened
+//! `Reconnecting` is a schedule whose delays continue from call to call, for streams that break and are opened
 //! again. It needs the feature `std` (on by default), because a lock guards its state.
 //!
-//! Without `std` the crate is `no_std` + `alloc`, for targets that have atomics of 64 bits.
+//! Without `std` the crate is `no_std` + `alloc`, for targets with 64-bit atomics.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

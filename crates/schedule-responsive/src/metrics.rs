@@ -1,26 +1,25 @@
-//! The counters of a pace.
+//! The counters of a shared interval.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 
-/// The events since a [`Responsive`](crate::Responsive) was built.
+/// The counts of events since a [`Responsive`](crate::Responsive) was created.
 ///
-/// Each figure is exact. They are read one after the other, so while calls are under way one may be
-/// a call ahead of another.
+/// Each count is exact. They are read one after the other, so one may include a call that another does not include
+/// yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ResponsiveMetrics {
-    /// Calls sent; in a retry layer, attempts.
+    /// The calls sent. A retry layer counts attempts.
     pub invocations: u64,
-    /// Moves of the interval upwards, those that the longest interval has cut short included.
+    /// The moves of the interval upwards, also those that `max` limits.
     pub times_up: u64,
-    /// Moves downwards, those to zero included.
+    /// The moves downwards, also those to zero.
     pub times_down: u64,
-    /// Waits. A pacing layer counts one when it is over; one that was given up counts for nothing. A
-    /// schedule counts a delay when it gives it out, for it is not told whether a limit or the
-    /// budget then refuses the retry.
+    /// The delays. A pacing layer counts a delay at its end, and does not count cancelled ones. A schedule counts a
+    /// delay when it returns it, even if a limit or the budget then refuses the retry.
     pub times_slept: u64,
-    /// The sum of those waits; it stops growing at 584 years.
+    /// The sum of those delays. It saturates at 584 years.
     pub total_slept: Duration,
 }
 

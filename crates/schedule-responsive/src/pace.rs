@@ -1,15 +1,18 @@
-//! The interval that all calls share, and who may move it.
+//! The state of the shared interval, and the moves of it by the outcomes of calls.
 //!
-//! Twenty calls that are refused at one moment must move the interval once. So an outcome moves it only if its
-//! call was sent after the last move in that direction was over; each call has a note of when it was sent.
+//! Twenty calls that are refused at one moment must move the interval once. An outcome thus moves it only if its call
+//! was sent after the last move in that direction. Each call has a note of the moves before it.
 //!
-//! There is a word for each direction, which counts its moves and has a bit that is set while one is
-//! being made. To move is to set that bit by compare-and-swap, on a count that is still the one seen
-//! when the call was sent; then to change the interval; then to count the move and clear the bit.
-//! Whoever comes in between has old news and leaves: nobody waits. The two directions do not exclude
-//! each other, and need not: each changes the interval by compare-and-swap, and bounds what it writes.
+//! A word for each direction counts the moves, and has a bit that is set during a move. A move has three steps:
 //!
-//! Where the interval is that between turns, another rule moves it ([`turns`](self::turns)).
+//! 1. set the bit by compare-and-swap, if the count is still the one in the call's note;
+//! 2. change the interval;
+//! 3. count the move and clear the bit.
+//!
+//! An outcome that comes during a move is dropped, so no thread waits. Moves up and down may happen at the same time:
+//! each changes the interval by compare-and-swap, and keeps it within its bounds.
+//!
+//! Between turns, another rule moves the interval ([`turns`](self::turns)).
 
 mod turns;
 

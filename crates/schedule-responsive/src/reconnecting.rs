@@ -1,7 +1,7 @@
-//! A schedule whose delays go on from call to call, for streams that break and are opened again.
+//! The schedule for streams that break and are opened again: its delays continue from call to call.
 //!
-//! A server may accept each connection and close it at once. Each call then succeeds, and its successor
-//! would start without a delay. Here all failures belong to one run, which only the stream's owner ends.
+//! A server may accept each connection and close it at once. Each call then succeeds, and the next call would start
+//! without a delay. Here all failures belong to one run, which only the stream's owner ends.
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use reattempt_core::{Delays, Failure, NextRetry, Random, Schedule, SentAt};
 
-/// A schedule for a stream that is opened again whenever it breaks: its delays go on from call to call
-/// until [`reset`](Self::reset).
+/// A schedule for a stream that is opened again whenever it breaks. Its delays continue from call to call until
+/// [`reset`](Self::reset).
 ///
 /// A call that opens a stream succeeds when the response head arrives. If the server then closes the
 /// connection at once, the next call would start without a delay. This schedule continues where the
@@ -21,13 +21,13 @@ use reattempt_core::{Delays, Failure, NextRetry, Random, Schedule, SentAt};
 /// Clones share one run of failures. With a schedule for [each kind of
 /// failure](reattempt_core::ScheduleExt::for_failures) inside, a reset resets the counts of all kinds.
 ///
-/// Use one handle per stream: two streams that fail at once lengthen each other's delays.
-/// The lock inside is held while a delay is computed, never while a caller waits.
+/// Use one handle for each stream: two streams that fail at once lengthen each other's delays.
+/// A lock is held while a delay is computed, never during a delay.
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt_schedule_responsive::Reconnecting;
-/// use reattempt_core::{Failure, FailureKind, ScheduleExt};
+/// # use reattempt_schedule_responsive::Reconnecting;
+/// # use reattempt_core::{Failure, FailureKind, ScheduleExt};
 /// # use reattempt_core::{Delays, NextRetry, Random, Schedule};
 /// # #[derive(Clone)]
 /// # struct Seconds;
@@ -46,13 +46,13 @@ use reattempt_core::{Delays, Failure, NextRetry, Random, Schedule, SentAt};
 /// # }
 /// # let mut random = Fair;
 ///
-/// // `Seconds` waits 1 s, 2 s, 3 s, …
+/// // The delays of `Seconds` are 1 s, 2 s, 3 s, …
 /// let reconnecting = Reconnecting::new(Seconds.immediate_first());
 /// let lost = Failure::new(FailureKind::Network);
 /// assert_eq!(reconnecting.after(lost, &mut random), Some(Duration::ZERO));
 /// assert_eq!(reconnecting.after(lost, &mut random), Some(Duration::from_secs(1)));
 ///
-/// // Another call, by a layer with a clone of it as its schedule, would wait 2 s. But a message came:
+/// // The next failure would have a delay of 2 s. But the stream has received a message:
 /// reconnecting.reset();
 /// assert_eq!(reconnecting.after(lost, &mut random), Some(Duration::ZERO));
 /// ```
@@ -84,14 +84,14 @@ impl<S: Schedule> Reconnecting<S> {
         *self.run() = Run::new(&self.shared.schedule);
     }
 
-    /// Returns the number of delays that were computed since the last reset.
+    /// Returns the number of failures since the last reset: one for each delay that was computed.
     pub fn failures(&self) -> u32 {
         self.run().failures
     }
 
-    /// Returns the delay before connecting again after `failure`, for connections that no layer makes.
+    /// Returns the delay before connecting again after `failure`, or `None` if the schedule has ended.
     ///
-    /// Returns `None` if the schedule has ended.
+    /// It is for streams that are opened without a retry layer.
     pub fn after(&self, failure: Failure, random: &mut dyn Random) -> Option<Duration> {
         self.run().next_delay(&NextRetry::new(0, failure), random)
     }

@@ -1,4 +1,4 @@
-//! The schedule that users name.
+//! The interval that all calls share, as a schedule and as turns, with its settings.
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -17,82 +17,75 @@ use crate::rule::{INITIAL_OF_TURNS, LONGEST_RUN, RANDOMISATION_OF_TURNS, Rule, n
 /// The longest interval that can be asked for: what 64 bits hold in nanoseconds.
 const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 
-/// One interval for all calls to a service, which follows what the service can take.
+/// One interval for all calls to a service, which follows the service's capacity.
 ///
-/// It suits a service whose capacity grows with the load (a table that scales up under several
-/// writers, say): clients are slowed down while it grows, and let go again when it has.
+/// It suits a service whose capacity grows with the load, such as a table that scales up under several writers.
+/// Clients are slowed down while the capacity grows, and speed up again when it has grown.
 ///
-/// | event | what happens |
+/// | event | effect |
 /// |---|---|
 /// | a call is throttled | the interval becomes `initial` if it was 0, else `randomise(interval · up)`, at most `max`; the run of successes starts again at 0 |
-/// | a call succeeds, interval 0 | nothing |
-/// | a call succeeds, else | the run grows by one; at `threshold` it goes back to 0 and the interval becomes `randomise(interval · down)`, or 0 where that is below `initial` |
-/// | anything else | nothing |
+/// | a call succeeds, the interval is 0 | none |
+/// | a call succeeds otherwise | the run grows by one; at `threshold` it starts again at 0, and the interval becomes `randomise(interval · down)`, or 0 if that is below `initial` |
+/// | any other outcome | none |
 ///
-/// `randomise(x) = x − d + U[0, 2d]`, where `d` is `randomisation · x` but at most
-/// `max_randomisation`. What it gives is the next interval, so it is fed back; and at `max` nothing
-/// is left of it: both are so by definition.
+/// `randomise(x)` is a random duration from `x − d` to `x + d`, where `d` is `randomisation · x`, at most
+/// `max_randomisation`. Its result is the next interval, from which the following move starts.
 ///
 /// | setting | default | allowed |
 /// |---|---|---|
-/// | [`initial`](Self::initial) | 500 ms | above 0, at most `max` |
+/// | [`initial`](Self::initial) | 500 ms; 10 µs for turns | above 0, at most `max` |
 /// | [`max`](Self::max) | 15 min | from `initial` to 584 years |
 /// | [`up`](Self::up) | 1.5 | 1 or above |
 /// | [`down`](Self::down) | 0.9 | above 0 and below 1 |
-/// | [`randomisation`](Self::randomisation) | 0.3 | from 0 to 1 |
+/// | [`randomisation`](Self::randomisation) | 0.3; 0.1 for turns | from 0 to 1 |
 /// | [`max_randomisation`](Self::max_randomisation) | 2 min | any |
-/// | [`threshold`](Self::threshold) | 10 | from 1 to 8388607 |
+/// | [`threshold`](Self::threshold) | 10 | from 1 to 8,388,607 |
 ///
-/// # What counts as throttled
+/// # Throttled calls
 ///
-/// A failure of the kind [`Throttled`](FailureKind::Throttled), by which the server asks for fewer
-/// requests, and no other. By the tables that is HTTP 429 and gRPC RESOURCE_EXHAUSTED. **503 and
-/// UNAVAILABLE are not**, nor are other 5xx, lost connections and timeouts: they tell of an outage at
-/// least as often as of too much load, and the interval that an outage leaves behind takes long to
-/// come down (by the defaults, from 15 min to 0, 25 hours for one caller: ten calls to each step).
-/// Where a service throttles by such a status, say so to the layer: `on_status(status, verdict)` or
-/// a classifier, with a failure of this kind.
+/// A call is throttled if its failure is of the kind [`Throttled`](FailureKind::Throttled): by default HTTP 429 and
+/// gRPC RESOURCE_EXHAUSTED. **503 and UNAVAILABLE are not throttled**, nor are other 5xx, lost connections and
+/// timeouts. They are a sign of an outage at least as often as of too much load, and an outage would leave a long
+/// interval behind. From 15 min to 0 the default settings take some 640 successes.
+///
+/// If a service throttles by such a status, set a verdict of this kind in the layer (`on_status` or a classifier).
 ///
 /// # Many calls at once
 ///
-/// Twenty calls refused at one moment are one piece of news. So an outcome moves the interval, or
-/// counts in the run of successes, only if its call was sent after the last move in that direction;
-/// a call alone never notices this. The interval is always 0 or from `initial` to `max`.
+/// Twenty calls refused at one moment move the interval once. An outcome moves the interval, or counts in the run of
+/// successes, only if its call was sent after the last move in that direction.
 ///
 /// # As a schedule
 ///
-/// A retry waits as long as the interval then is, but never less than `initial`: after a failure
-/// that is not throttled it may be 0, and no retry goes at once. Calls that succeed are not paced;
-/// the layer that waits before each call (`PaceLayer` in `reattempt`) does that.
+/// The delay before each retry is the interval, at least `initial`. Calls that succeed are not delayed. The layer
+/// that delays each call is `PaceLayer` in `reattempt`.
 ///
-/// **Set [`max`](Self::max) below the call's limit on elapsed time** (30 s by default). Only retries
-/// wait here, so a longer interval does not lower the rate of first attempts. If more than one call in
-/// forty is throttled, the interval therefore grows to `max`. An interval longer than what is left of
-/// the elapsed time ends the call with
-/// [`StopReason::IntervalTooLong`](reattempt_core::StopReason::IntervalTooLong); it is never shortened.
-/// Successes of calls that need no retry bring the interval down again: ten for each step, and some
-/// 320 from 15 min to 30 s.
+/// **Set [`max`](Self::max) below the call's limit on elapsed time** (30 s by default). Only retries are delayed, so
+/// a longer interval does not lower the rate of first attempts. If more than one call in forty is throttled, the
+/// interval grows to `max`. An interval longer than the time left is not shortened: it ends the call with
+/// [`StopReason::IntervalTooLong`](reattempt_core::StopReason::IntervalTooLong).
 ///
 /// # As turns
 ///
-/// A layer (`PaceLayer` in `reattempt`) admits each call one interval after the one before it,
-/// across all callers, so that the rate falls to 1/interval however many there are. The interval then
-/// moves so, that it settles near what the service can take:
+/// A layer (`PaceLayer` in `reattempt`) admits each call one interval after the call before, across all callers. The
+/// rate is then 1/interval, however many callers there are. The interval moves by these rules instead, so that it
+/// settles near the service's capacity:
 ///
-/// | event | what happens |
+/// | event | effect |
 /// |---|---|
-/// | a call is throttled | as above; but if its call was admitted after a step down, that step is undone and nothing more |
-/// | a call succeeds | counts only if its call was admitted after the last move in either direction |
-/// | ... after several refusals | the interval is halved, down to `up` times that at which the refusals began |
+/// | a call is throttled | as above; but if it was admitted after a step down, that step is undone and nothing more |
+/// | a call succeeds | it counts only if it was admitted after the last move in either direction |
+/// | a call succeeds after several refusals | the interval is halved, down to `up` times the interval at which the refusals began |
 ///
-/// Two defaults differ, unless they are set: `initial` is 10 µs and `randomisation` 0.1.
+/// Two defaults differ. `initial` is 10 µs, because with 500 ms no rate between 2/s and unlimited exists.
+/// `randomisation` is 0.1, because all callers share one order of turns.
 ///
 /// # Sharing
 ///
-/// Clones share their interval, separate builds never do. A setter makes a *new* one, with an
-/// interval of 0, and leaves clones taken before as they are. Share one among everything that calls
-/// the service, but let each call tell of its outcome once: the pacing layer says how it goes
-/// together with a retry layer.
+/// Clones share their interval. A setter creates a *new* interval of 0, and clones that exist keep the old one. Share
+/// one value among all clients of the service, but report each outcome once: see `PaceLayer` for its use together
+/// with a retry layer.
 ///
 /// ```
 /// use core::time::Duration;
@@ -105,7 +98,7 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// let pace = Responsive::new().initial(Duration::from_millis(100))?.up(2.0)?.randomisation(0.0)?;
 /// let throttled = Failure::new(FailureKind::Throttled).with_code(429);
 ///
-/// // Two calls under way at once are refused, and then one that was sent after the first refusal.
+/// // Two calls at the same time are refused, and then one that was sent after the first refusal.
 /// let (first, second) = (pace.on_send(), pace.on_send());
 /// pace.on_failure(first, &throttled, random);
 /// let third = pace.on_send();
@@ -137,7 +130,7 @@ impl Shared {
 }
 
 impl Responsive {
-    /// Every setting at its default, and an interval of 0.
+    /// Creates an interval of 0 with default settings.
     pub fn new() -> Self {
         let rule = Rule::DEFAULT;
         let initial = INITIAL_OF_TURNS;
@@ -160,11 +153,12 @@ impl Responsive {
         Self::build(change(self.shared.rule), change(self.shared.rule_of_turns))
     }
 
-    /// The interval after a first refusal, and the shortest but 0. Default 500 ms.
+    /// Sets the interval after a first refusal, which is also the shortest one above 0. Default 500 ms; 10 µs for
+    /// turns.
     ///
     /// # Errors
     ///
-    /// `initial` must be above 0 and at most `max`; to raise it past that, set `max` first.
+    /// `initial` must be above 0 and at most `max`. To raise it above `max`, set `max` first.
     pub fn initial(self, initial: Duration) -> Result<Self, ConfigError> {
         let rule = self.shared.rule;
         if initial.is_zero() || initial > Duration::from_nanos(rule.max) {
@@ -174,11 +168,12 @@ impl Responsive {
         Ok(self.set(|rule| Rule { initial: nanos(initial), ..rule }))
     }
 
-    /// The longest interval. Default 15 min.
+    /// Sets the longest interval. Default 15 min.
     ///
     /// # Errors
     ///
-    /// `max` must be from `initial` to 584 years; to lower it past that, set `initial` first.
+    /// `max` must be from `initial` to 584 years. To lower it below `initial` (500 ms by default, also for turns), set
+    /// `initial` first.
     pub fn max(self, max: Duration) -> Result<Self, ConfigError> {
         let rule = self.shared.rule;
         if max < Duration::from_nanos(rule.initial) || max > LONGEST {
@@ -188,11 +183,11 @@ impl Responsive {
         Ok(self.set(|rule| Rule { max: nanos(max), ..rule }))
     }
 
-    /// By what a refusal multiplies the interval. Default 1.5.
+    /// Sets the factor by which a refusal lengthens the interval. Default 1.5.
     ///
     /// # Errors
     ///
-    /// `up` must be a finite number, 1 or above.
+    /// `up` must be finite and at least 1.
     pub fn up(self, up: f64) -> Result<Self, ConfigError> {
         if up.is_finite() && up >= 1.0 {
             Ok(self.set(|rule| Rule { up, ..rule }))
@@ -201,7 +196,7 @@ impl Responsive {
         }
     }
 
-    /// By what a run of successes multiplies the interval. Default 0.9.
+    /// Sets the factor by which a run of successes shortens the interval. Default 0.9.
     ///
     /// # Errors
     ///
@@ -214,12 +209,12 @@ impl Responsive {
         }
     }
 
-    /// Sets the jitter of a move, as a share of the new interval. Default 0.3. With 0 there is no jitter, and no
-    /// random number is drawn.
+    /// Sets the jitter of a move, as a share of the new interval. Default 0.3; 0.1 for turns. With 0, no random number
+    /// is drawn.
     ///
     /// # Errors
     ///
-    /// `randomisation` (`r`) must lie within 0 and 1, both allowed.
+    /// `randomisation` must be from 0 to 1.
     pub fn randomisation(self, randomisation: f64) -> Result<Self, ConfigError> {
         if (0.0..=1.0).contains(&randomisation) {
             Ok(self.set(|rule| Rule { randomisation, ..rule }))
@@ -228,7 +223,7 @@ impl Responsive {
         }
     }
 
-    /// The longest way that a move is scattered to either side. Default 2 min.
+    /// Sets the most jitter of a move to either side. Default 2 min.
     #[must_use = "the setting is in the one that is returned"]
     pub fn max_randomisation(self, longest: Duration) -> Self {
         self.set(|rule| Rule { max_randomisation: nanos(longest), ..rule })
@@ -238,7 +233,7 @@ impl Responsive {
     ///
     /// # Errors
     ///
-    /// `threshold` must be from 1 to 8388607.
+    /// `threshold` must be from 1 to 8,388,607, the most that a counter of 23 bits holds.
     pub fn threshold(self, threshold: u32) -> Result<Self, ConfigError> {
         if (1..=LONGEST_RUN).contains(&threshold) {
             Ok(self.set(|rule| Rule { threshold, ..rule }))
@@ -247,33 +242,33 @@ impl Responsive {
         }
     }
 
-    /// The interval as it is now: zero, or from `initial` to `max`.
+    /// Returns the current interval: zero, or from `initial` to `max`.
     #[inline]
     pub fn interval(&self) -> Duration {
         Duration::from_nanos(self.shared.pace.interval())
     }
 
-    /// Makes the interval that between turns, for this pace and all its clones.
+    /// Switches this value and all its clones to [turns](#as-turns).
     ///
-    /// A layer that admits calls one interval apart calls this when it is built. The rule of turns then
-    /// moves the interval, and a call is admitted by [`take_turn`](Self::take_turn).
+    /// A layer that admits calls one interval apart calls this when it is built, and then
+    /// [`take_turn`](Self::take_turn) for each call.
     pub fn give_turns(&self) {
         self.shared.by_turns.store(true, Ordering::Relaxed);
     }
 
-    /// Takes the turn behind those of `ahead` waiting callers.
+    /// Takes the next turn after those of `ahead` waiting callers.
     ///
-    /// `now` is any monotonic time, the same clock for all callers. A turn is one interval after the one
-    /// before it. It may be taken up to 2 ms late without delaying the next.
+    /// `now` is the time of a monotonic clock, which all callers share. A turn is due one interval after the turn
+    /// before. A turn taken up to 2 ms late does not delay the next, because timers have a resolution of 1 ms.
     ///
     /// # Errors
     ///
-    /// Returns when the turn is due, if it is not yet. The interval may move before that.
+    /// If the turn is not due yet, returns the time at which it is. The interval may move before that time.
     pub fn take_turn(&self, now: Duration, ahead: usize) -> Result<(), Duration> {
         self.shared.pace.take_turn(nanos(now), count(ahead)).map_err(Duration::from_nanos)
     }
 
-    /// Returns when the turn behind those of `ahead` waiting callers is due, by the interval as it is.
+    /// Returns the time at which the next turn after those of `ahead` waiting callers is due, by the current interval.
     pub fn turn_due(&self, now: Duration, ahead: usize) -> Duration {
         Duration::from_nanos(self.shared.pace.turn_due(nanos(now), count(ahead)))
     }
@@ -284,8 +279,8 @@ impl Responsive {
         shared.counters.snapshot(shared.pace.ups(), shared.pace.downs())
     }
 
-    /// Counts a wait that is over, for whoever waits before each call. The delays of the schedule
-    /// count themselves.
+    /// Counts a delay in the [metrics](Self::metrics). A layer that delays each call uses this after each delay. The
+    /// delays of the schedule are counted without it.
     pub fn slept(&self, wait: Duration) {
         self.shared.counters.slept(wait);
     }
@@ -295,7 +290,7 @@ fn count(ahead: usize) -> u64 {
     u64::try_from(ahead).unwrap_or(u64::MAX)
 }
 
-/// [`Responsive::new`].
+/// The interval that [`Responsive::new`] creates.
 impl Default for Responsive {
     fn default() -> Self {
         Self::new()

@@ -1,4 +1,4 @@
-//! The settings, in nanoseconds, and the arithmetic of a move of the interval.
+//! The settings of a shared interval, in nanoseconds, and the arithmetic of its moves.
 
 use core::time::Duration;
 

@@ -1,5 +1,4 @@
-//! The atomics that the interval is moved by: those of the language, or, under `--cfg loom`, those
-//! of the model checker, which tries every order in which threads can see them.
+//! The atomics of the interval: those of `core`, or those of the model checker under `--cfg loom`.
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicU64, Ordering};

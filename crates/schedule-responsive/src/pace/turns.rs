@@ -1,21 +1,20 @@
-//! The interval as that between turns: who may be sent next, and the rule that moves it.
+//! The interval between turns: the time of the next turn, and the rule that moves the interval.
 //!
-//! All callers share one order of turns, so the rate really falls to one call an interval. The rule of
-//! the schedule then serves a service that takes 1/s at 50 % to 85 % of what it could, and one that
-//! counts calls by the second at 4 %. Three changes keep a token bucket, a bounded queue and a window of
-//! a second at 80 % or more. A service that demands exact spacing at 5,000/s is not met by any rule, for
-//! timers count in milliseconds. It was served at 15 % to 20 %.
+//! All callers share one order of turns, so the rate is one call for each interval. With the rule of the schedule, a
+//! service that takes 1/s would be used at 50 % to 85 % of its capacity. One that counts calls by the second would be
+//! used at 4 %. Three changes raise this to 80 % or more for a token bucket, a bounded queue and a window of a second. No rule
+//! suits a service that requires exact spacing at 5,000/s, because timers have a resolution of 1 ms. It was used at
+//! 15 % to 20 %.
 //!
 //! - A success counts only if its call was admitted after the last move in *either* direction. Otherwise
-//!   successes of an earlier, slower interval shorten one that is refused.
-//! - A step down is a probe. A refusal of a call admitted after it undoes it, and does no more. The
-//!   interval before had been accepted for a whole run, so a move up from there would be too much.
-//! - Refusals with no success between them go on lengthening the interval, but they are one piece of
-//!   news. Once a call succeeds, each further success halves the interval, until it is one move up from
-//!   where the refusals began.
+//!   successes at an earlier, longer interval would shorten one at which calls are refused.
+//! - A step down is a probe. A refusal of a call admitted after it undoes the step and does no more. The interval
+//!   before was accepted for a whole run, so a move up from there would be too much.
+//! - Refusals with no success between them lengthen the interval further, but count as one. Once a call
+//!   succeeds, each further success halves the interval, until it is one move up from where the refusals began.
 //!
-//! One claim, the bit in the word of the moves up, stands for both directions here. An outcome that
-//! comes while a move is being made is old news, as in the schedule's rule.
+//! One bit, in the word of the moves up, guards moves in both directions here. An outcome that comes during a move is
+//! dropped, as in the schedule's rule.
 
 use reattempt_core::Random;
 
