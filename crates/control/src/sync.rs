@@ -9,8 +9,8 @@ pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize
 #[cfg(not(loom))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
 
-/// A value with cache lines of its own (processors fetch them in pairs of 64 bytes), so that it is
-/// not slowed down by writes to what lies beside it.
+/// A value with cache lines of its own, so that writes to its neighbours do not slow it down. Processors fetch the
+/// lines in pairs of 64 bytes.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 pub(crate) struct Apart<T>(pub(crate) T);

@@ -10,9 +10,8 @@
 //! | admission control for every attempt | [`guard::Guard`] |
 //! | a verdict on some outcomes | [`Classifier`] |
 //!
-//! A [`Call`] is the state of one call. After each failed attempt it makes a [`Decision`] from the
-//! [`Classification`] of the outcome, the [`Limits`] of the call, the delay of the schedule and the permit of
-//! the budget. A [`HedgeCall`] does so for a call whose attempts run side by side.
+//! A [`Call`] is the state of one call. After each failed attempt it makes a [`Decision`]. The decision depends on the
+//! [`Classification`] of the outcome, the [`Limits`] of the call, the schedule's delay and the budget's permit. A [`HedgeCall`] does so for a call whose attempts run side by side.
 //!
 //! The *driver* of a call sends its attempts and waits: a tower layer, a plain future or a simulator. It supplies
 //! the time and the random numbers, because there is no clock, socket, runtime or global generator here.

@@ -52,7 +52,7 @@ enum Command {
     /// A share of all requests fails: load and success, by retry budget
     ///
     /// The server has unlimited capacity and fails a random share of the requests. The table has its load and the calls
-    /// that succeed under each budget, for one client that makes all calls and for many clients of one call a second.
+    /// that succeed under each budget. One client makes all calls, or many clients make one call a second each.
     Budgets(Budgets),
     /// Harm in an outage against help in a partial failure, by retry budget
     ///

@@ -76,8 +76,8 @@ pub(crate) struct Bucket {
     /// The bound below which a credit changes a state: `full`, or 0 under a rule of time
     /// alone.
     creditable: u64,
-    /// States below this change into each other without anything else to do: those that are not
-    /// full, or all but the retired one where nobody counts.
+    /// A change between two states below this needs no counting: neither is full, or the bucket is not
+    /// counted.
     plain: u64,
     refill: u64,
     refunds: bool,
@@ -166,15 +166,15 @@ impl Bucket {
         Some(Take::Taken)
     }
 
-    /// Writes down, after a refill, until when it was, for the epoch that it has begun.
+    /// Stores the moment of a refill, for the epoch that it has begun.
     #[inline]
     fn refilled(&self, now: u64, state: u64) {
         self.refilled_until.store(now, Ordering::Release);
         self.refilled_epoch.store(state & EPOCH, Ordering::Release);
     }
 
-    /// Adds what a success is worth. Reads no clock, and writes nothing when the bucket is full.
-    /// False when the bucket has left the table.
+    /// Adds the tokens of a success. Reads no clock, and writes nothing if the bucket is full. Returns `false` if
+    /// the bucket has left the table.
     #[inline]
     pub(crate) fn credit(&self) -> bool {
         let state = self.state.load(Ordering::Acquire);
@@ -189,14 +189,13 @@ impl Bucket {
         state != RETIRED
     }
 
-    /// Returns `true` if a credit would change nothing.
+    /// Returns `true` if a credit would have no effect.
     #[inline]
     pub(crate) fn wants_no_credit(&self) -> bool {
         self.state.load(Ordering::Acquire) >= self.creditable
     }
 
-    /// Fills the bucket if time has filled it up by `now`, so that it need not be counted among
-    /// those that are not full until somebody takes from it again.
+    /// Fills the bucket if time has filled it up by `now`. It then no longer counts as not full.
     pub(crate) fn settle(&self, now: Duration) {
         let now = moment(now);
         let seen = self.look(now);
@@ -207,10 +206,9 @@ impl Bucket {
         }
     }
 
-    /// Takes the bucket out of service if it is full at `now`, and says whether it did.
+    /// Takes the bucket out of service if it is full at `now`. Returns `true` if it did.
     ///
-    /// Whoever takes from it afterwards is told so: between the look at the balance and the end of
-    /// the bucket no token can leave it unseen.
+    /// A later take finds it retired. Both are one atomic step, so no take is lost in between.
     pub(crate) fn retire(&self, now: Duration) -> bool {
         let seen = self.look(moment(now));
         let full = seen.state != RETIRED && seen.worth >= self.full;
@@ -298,8 +296,8 @@ impl Bucket {
         }
     }
 
-    /// Release and acquire on every change: a thread's reading of the moment comes before its
-    /// change, and a later change before the storing of the next moment.
+    /// Changes the state, with release and acquire. A thread loads the moment before its change, and stores the
+    /// next moment after it.
     #[inline]
     fn replace(&self, state: u64, next: u64) -> bool {
         self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -347,8 +345,8 @@ fn moment(now: Duration) -> u64 {
 
 /// Returns the amount that `refill` a second adds from `since` to `now`, a later moment.
 ///
-/// It is the difference of two whole numbers that each belong to one moment, so that what many
-/// short stretches add up to is what one long stretch gives, and no remainder is lost or gained.
+/// It is the difference of two whole numbers, one for each moment. So many short stretches add up to one long
+/// stretch, and no remainder is lost.
 fn accrued(since: u64, now: u64, refill: u64) -> u64 {
     let of_second = |moment: u64| (moment & MICROSECONDS) * refill / 1_000_000;
     let seconds = (now >> MICROSECOND_BITS) - (since >> MICROSECOND_BITS);

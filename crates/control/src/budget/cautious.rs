@@ -1,7 +1,7 @@
 //! One bucket of a cautious budget: tokens, and doubt that closes it while attempts fail.
 //!
-//! The whole state is one word, so each event is one compare-and-swap: counting a failure and taking the
-//! token of its retry cannot be torn apart. Nothing is ever locked, and no thread waits for another. The
+//! The whole state is one word, so each event is one compare-and-swap: a failure is counted and the
+//! token of its retry taken at once. Nothing is ever locked, and no thread waits for another. The
 //! model checker includes this file as it stands, so it knows nothing of destinations or settings.
 //!
 //! | bits | content |
@@ -212,8 +212,8 @@ impl CautiousBucket {
 
     /// Changes `state` into `next`, or returns what is there instead.
     ///
-    /// The bucket is counted before it ceases to be full, and no longer after it has become so: the count may
-    /// be too high for a moment and is never too low.
+    /// The bucket is counted before it ceases to be full, and uncounted after it has become full. So the count may
+    /// be too high for a moment, but never too low.
     #[inline]
     fn replace(&self, state: u64, next: u64) -> Result<(), u64> {
         if state == next {

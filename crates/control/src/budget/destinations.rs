@@ -23,8 +23,8 @@ const FIRSTS: usize = 64;
 
 pub(crate) struct Destinations<B: DestinationBucket> {
     table: DestinationTable<B>,
-    /// Of the destinations whose hashes end alike, the one that came into the table first: a credit
-    /// that finds its bucket here need not look into the table. It stays when the bucket has left.
+    /// The first destination of those whose hashes end alike. A credit that finds its bucket here does not search
+    /// the table. The entry stays when the bucket has left.
     firsts: Box<[OnceLock<Place<B>>]>,
     /// The buckets that a success would change: under a rule of time alone none.
     not_full: Arc<NotFull>,

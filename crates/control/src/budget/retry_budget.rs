@@ -40,13 +40,13 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 ///
 /// A response that is no retryable failure counts as a success, once for each call. All buckets start full.
 ///
-/// With a ratio or a rate, in any stretch of time and for each bucket, retries ≤ capacity + ratio · successes + trickle ·
-/// time; the *trickle* is what time adds. Under a quota the same bound holds for the cost of the retries, and returned
+/// The *trickle* is the rate at which time adds tokens. With a ratio or a rate, in any stretch of time and for each bucket:
+/// retries ≤ capacity + ratio · successes + trickle · time. Under a quota the same bound holds for the cost of the retries, and returned
 /// costs count as added. [`cautious`](Self::cautious) has bounds of its own. All bounds are exact: tokens are whole
 /// millionths, changed by compare-and-swap.
 ///
-/// Recommended for a ratio or rate: 10 % of the normal traffic (1 to 50 %), and a capacity of two seconds of the retries
-/// so allowed (one to five).
+/// Recommended for a ratio or a rate: 10 % of the normal traffic (1 to 50 %). Its capacity should be two seconds of such
+/// retries (one to five).
 ///
 /// # Destinations
 ///
@@ -105,8 +105,8 @@ pub(super) enum Buckets {
 impl RetryBudget {
     /// Creates a budget of `ratio` retries for each call that succeeds: 0.1 allows one for ten.
     ///
-    /// With 0.1, a server that fails half of its calls receives at most a tenth more of them, and stray failures of a few
-    /// percent are all retried. The ratio is kept to six decimals.
+    /// With 0.1, a server that fails half of its calls receives at most a tenth more of them. Stray failures of a few percent
+    /// are all retried. The ratio is kept to six decimals.
     ///
     /// The capacity is 10, so a client that has just started survives the restart of a server. The trickle is 0.01 tokens a
     /// second: one retry in a hundred seconds. With 0.1, many clients of one call a second would keep a server down.
@@ -149,7 +149,7 @@ impl RetryBudget {
     }
 
     /// Creates the [`rate`](Self::rate) budget for a client that normally sends `normal_rps` requests per second to a
-    /// destination: a tenth of that, with a burst of twice the rate but at least 1.
+    /// destination. The rate is a tenth of that, and the burst is twice the rate but at least 1.
     ///
     /// # Errors
     ///

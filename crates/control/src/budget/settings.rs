@@ -12,9 +12,8 @@ use crate::destination_table::{MAX_DESTINATIONS, MOST_DESTINATIONS};
 
 /// The share of successful calls that may be retried by default.
 const RATIO: f64 = 0.1;
-/// The amount that a second adds by default to the bucket of a ratio budget: one retry in a hundred seconds. A
-/// tenth of a token a second would be a tenth of the load of a client of one call a second, and many
-/// such clients together keep a server down.
+/// The amount that a second adds by default to the bucket of a ratio budget: one retry in a hundred seconds. With a
+/// tenth of a token, many clients of one call a second would keep a server down.
 const TRICKLE: u64 = TOKEN / 100;
 
 const CAUTIOUS_CAPACITY: RangeInclusive<u64> =

@@ -1,8 +1,8 @@
 //! `lab plan`: the delays of schedules and profiles.
 //!
-//! Input: policies, by name, in a word or from a file. Output, for each retry: the bounds and the
-//! mean of its delay, the total delay so far, and the share of failing calls that make it. Also the
-//! end of a call whose attempts all fail.
+//! Input: policies, by name, in a word or from a file. Output: for each retry the bounds and the mean of
+//! its delay, the total delay, and the share of failing calls that make it. Then the end of a call
+//! whose attempts all fail.
 
 mod bands;
 mod calls;

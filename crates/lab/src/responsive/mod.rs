@@ -49,8 +49,8 @@ pub(crate) struct Responsive {
     #[arg(long, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     largest: Option<u32>,
-    /// Table only: the time between changes of the capacity, which rises by a fifth after any
-    /// refusal, and falls by a fifth if less than half was used [default: 15s]
+    /// Table only: the time between changes of the capacity. It rises by a fifth after any refusal,
+    /// and falls by a fifth if less than half was used [default: 15s]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     adapts: Option<Duration>,
     /// The number of workers, each with its own pace [default: 1; table and window: 4]

@@ -79,8 +79,8 @@ pub(crate) struct Storm {
     /// Mean time between two losses of a client's connection, which fail all its attempts in flight
     #[arg(long, value_name = "TIME", value_parser = length)]
     drop_every: Option<Duration>,
-    /// The load without retries, as a share of the server's capacity; the number of workers is
-    /// whole, so the true load, which is printed, may be lower
+    /// The load without retries, as a share of the server's capacity. The true load is printed; it
+    /// may be lower, because the number of workers is whole
     #[arg(long, default_value_t = 0.7, value_name = "SHARE", value_parser = settings::load)]
     load: f64,
     /// The time that a worker takes for a request

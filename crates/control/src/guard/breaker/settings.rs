@@ -76,8 +76,7 @@ impl CircuitBreaker {
 
     /// Sets the bound of open times, which double after each failed probe. Below the open time it has no effect.
     ///
-    /// Default: 5 min, the longest that users wait for a server that is well again; for the counting form the open time, so
-    /// that it does not grow.
+    /// Default: 5 min, the longest that users wait for a server that is well again. The counting form has no doubling.
     pub fn max_timeout(self, most: Duration) -> Self {
         self.set(|rules| rules.max_timeout = most)
     }

@@ -1,7 +1,7 @@
 //! One destination's tokens as threads share them, with the line of calls that wait for theirs.
 //!
-//! A call that waits has taken its tokens already. It may go as soon as time has added them, also if calls before it
-//! were not polled, so that a future that nobody polls blocks nothing.
+//! A call that waits has taken its tokens already. It may go as soon as time has added them, even if calls before it
+//! are not polled.
 
 use std::sync::PoisonError;
 use std::task::Waker;

@@ -10,7 +10,8 @@ use reattempt_core::guard::Reason;
 
 use super::{HOST, NOW, SECOND, admit, admit_to, call, calls, end, noting};
 
-// G-1, trap 11: a probe that never ends holds a lease, not the place.
+// G-1: a probe that never ends holds a lease, not the place.
+// trap 11
 #[test]
 fn a_lost_probe_does_not_wedge_it() {
     let breaker = CircuitBreaker::rate().spread(0);

@@ -10,7 +10,8 @@ use reattempt_core::guard::{Admit, Arrival, End, Guard, Reason};
 use super::ten;
 use crate::guards::{HOST, NOW, SECOND, admit, at, reason, wait};
 
-// G-12, trap 21: a moment before the latest one seen mints nothing.
+// G-12: a moment before the latest one seen mints nothing.
+// trap 21
 #[test]
 fn time_that_goes_back_mints_nothing() {
     let limit = ten(1);
