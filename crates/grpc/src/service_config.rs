@@ -48,7 +48,7 @@ pub use unapplied::UnappliedSetting;
 /// - a duration such as `".5s"`, whose number is not valid JSON (SC-24), unless [`lenient`](Self::lenient).
 ///
 /// ```
-/// use reattempt_grpc::{Code, MethodPolicy, ServiceConfig};
+/// # use reattempt_grpc::{Code, MethodPolicy, ServiceConfig};
 ///
 /// let config = ServiceConfig::parse(
 ///     r#"{
@@ -117,7 +117,7 @@ impl ServiceConfig {
     ///   usual with Go.
     ///
     /// ```
-    /// use reattempt_grpc::ServiceConfig;
+    /// # use reattempt_grpc::ServiceConfig;
     /// let text = r#"{ "methodConfig": [{ "name": [{}], "timeout": ".5s" }] }"#;
     /// assert!(ServiceConfig::parse(text).is_err());
     /// assert!(ServiceConfig::lenient().parse(text).is_ok());
@@ -148,7 +148,7 @@ impl ServiceConfig {
     /// channel and the generated client. Log them when a config is loaded, or apply them from the [`MethodConfig`].
     ///
     /// ```
-    /// use reattempt_grpc::ServiceConfig;
+    /// # use reattempt_grpc::ServiceConfig;
     ///
     /// let config = ServiceConfig::parse(
     ///     r#"{ "methodConfig": [{ "name": [{ "service": "a.B" }], "waitForReady": true }] }"#,

@@ -25,7 +25,7 @@ pub use throttling::Throttling;
 /// loses no token under contention.
 ///
 /// ```
-/// use reattempt_grpc::{Throttle, Throttling};
+/// # use reattempt_grpc::{Throttle, Throttling};
 ///
 /// let throttle = Throttle::new(Some(Throttling::new(4.0, 0.5)?));
 /// assert!(throttle.failed(), "3 of 4 tokens are left, and retries go on");

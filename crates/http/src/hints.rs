@@ -43,8 +43,8 @@ static SHOULD_RETRY: [HeaderName; 2] =
 /// ```
 /// use std::time::{Duration, SystemTime};
 /// use http::HeaderMap;
-/// use reattempt_core::ServerHint;
-/// use reattempt_http::Hints;
+/// # use reattempt_core::ServerHint;
+/// # use reattempt_http::Hints;
 ///
 /// let mut headers = HeaderMap::new();
 /// headers.insert("retry-after", "1".parse()?);
@@ -125,7 +125,7 @@ impl Hints {
     /// Reads the hints of one response.
     ///
     /// The delay until a date is measured from the response's own `Date`, so an error of this machine's clock does
-    /// not matter. `wall_clock` is called at most once, and only if the `Date` is missing or cannot be parsed. A
+    /// not matter. `wall_clock` is called at most once, and only for a date in a response without a valid `Date`. A
     /// date in the past is a delay of zero. Numbers of any length saturate.
     pub fn read(&self, headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> Hinted {
         if headers.is_empty() {
@@ -175,8 +175,8 @@ impl Hinted {
     /// ```
     /// # use std::time::SystemTime;
     /// use http::{HeaderMap, StatusCode};
-    /// use reattempt_core::Verdict;
-    /// use reattempt_http::{Hints, verdict_of_status};
+    /// # use reattempt_core::Verdict;
+    /// # use reattempt_http::{Hints, verdict_of_status};
     ///
     /// let mut headers = HeaderMap::new();
     /// headers.insert("x-should-retry", "true".parse()?);
@@ -236,7 +236,7 @@ fn read_should_retry(headers: &HeaderMap) -> Option<bool> {
             value if value.eq_ignore_ascii_case(b"false") => Some(false),
             _ => None,
         })
-        .min() // false, where both were said
+        .min() // false outweighs true
 }
 
 /// RFC 9110 §5.6.7: "A recipient that parses a timestamp value in an HTTP field MUST accept all

@@ -13,7 +13,7 @@ use crate::idempotency::IDEMPOTENCY_KEY;
 ///
 /// ```
 /// use http::{HeaderMap, Method};
-/// use reattempt_http::{IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key};
+/// # use reattempt_http::{IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key};
 ///
 /// let mut headers = HeaderMap::new();
 /// assert!(is_repeatable(&Method::PUT, &headers));

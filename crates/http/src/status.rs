@@ -19,8 +19,8 @@ use reattempt_core::{Failure, FailureKind, Verdict};
 ///
 /// ```
 /// use http::StatusCode;
-/// use reattempt_core::Verdict;
-/// use reattempt_http::verdict_of_status;
+/// # use reattempt_core::Verdict;
+/// # use reattempt_http::verdict_of_status;
 ///
 /// assert_eq!(verdict_of_status(StatusCode::NOT_FOUND), Verdict::Permanent);
 /// assert!(matches!(verdict_of_status(StatusCode::BAD_GATEWAY), Verdict::Transient(_)));

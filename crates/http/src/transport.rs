@@ -56,8 +56,8 @@ use reattempt_replay::ReplayError;
 ///
 /// ```
 /// use std::io::{Error, ErrorKind};
-/// use reattempt_core::Verdict;
-/// use reattempt_http::verdict_of_error;
+/// # use reattempt_core::Verdict;
+/// # use reattempt_http::verdict_of_error;
 ///
 /// let refused = Error::from(ErrorKind::ConnectionRefused);
 /// assert!(matches!(verdict_of_error(&refused), Some(Verdict::Unprocessed(_))));

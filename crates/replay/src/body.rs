@@ -52,7 +52,7 @@ pin_project! {
     /// reading ends with [`ReplayError::NotKept`].
     ///
     /// The size hint is that of the caller's body, less the bytes that this reader has returned. A second
-    /// attempt is thus framed as the first one was.
+    /// attempt is thus framed as the first one was. One buffer in memory whose hint was not exact has no bounds.
     ///
     /// Readers share nothing if the body is empty, or is one buffer [in memory](ReplayBody::new).
     ///

@@ -46,7 +46,7 @@ impl<B: Body> Drain<B> {
     /// The usual limit, 16 KiB. Error pages are shorter, and reading more costs more than a new connection.
     pub const DEFAULT_LIMIT: u64 = 16 * 1024;
 
-    /// Creates a future that reads at most `limit` bytes of `body`.
+    /// Creates a future that gives up when `body` has more than `limit` bytes.
     pub fn new(body: B, limit: u64) -> Self {
         Self { body, bytes_left: limit, frames_left: MAX_FRAMES }
     }

@@ -17,7 +17,7 @@ use crate::memory::Allowance;
 use chunk::{BY_LENGTH, CHARGE_OF_PLACE, Chunk, Entry, wide};
 pub(crate) use saved::{Next, Saved};
 
-/// Frames that nobody needs any more, to be dropped once no lock is held: a buffer may be owned by
+/// Frames that no reader needs any more, to be dropped once no lock is held: a buffer may be owned by
 /// foreign code that runs when it is freed.
 #[derive(Default)]
 pub(super) struct Freed {

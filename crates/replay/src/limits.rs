@@ -13,7 +13,7 @@ use crate::memory::{ReplayCharge, ReplayMemory};
 ///
 /// A streamed body that outgrows either limit is sent once and cannot be sent again. If the lower bound of its
 /// size hint exceeds the limit for each call, none of it is kept. A body in memory is kept whole, and only the
-/// limit for all calls applies to it. A body of which no byte was read can be sent again beyond both limits.
+/// limit for all calls applies to it. Beyond the limits, a body can still be sent again if no byte of it was read.
 ///
 /// | kept | charge |
 /// |---|---|
@@ -26,7 +26,7 @@ use crate::memory::{ReplayCharge, ReplayMemory};
 /// errors and the memory inside the caller's body.
 ///
 /// ```
-/// use reattempt_replay::{ReplayLimits, ReplayMemory};
+/// # use reattempt_replay::{ReplayLimits, ReplayMemory};
 /// let limits = ReplayLimits::default().per_call(1024 * 1024).memory(ReplayMemory::new(256 << 20));
 /// # let _ = limits;
 /// ```
@@ -71,7 +71,7 @@ impl ReplayLimits {
     /// `destination` is not called.
     ///
     /// ```
-    /// use reattempt_replay::{ReplayLimits, ReplayMemory};
+    /// # use reattempt_replay::{ReplayLimits, ReplayMemory};
     ///
     /// let memory = ReplayMemory::new(400);
     /// let limits = ReplayLimits::default().memory(memory.clone()).by_destination();
@@ -108,7 +108,7 @@ impl ReplayLimits {
     /// # use std::{convert::Infallible, pin::Pin, task::{Context, Poll}};
     /// use bytes::Bytes;
     /// use http_body::{Body, Frame};
-    /// use reattempt_replay::{ReplayBody, ReplayLimits};
+    /// # use reattempt_replay::{ReplayBody, ReplayLimits};
     ///
     /// struct Page(Option<Bytes>);
     ///

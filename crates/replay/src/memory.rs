@@ -49,7 +49,7 @@ struct Shares {
 #[derive(Default)]
 struct Table {
     shares: HashMap<Box<str>, Weak<Bound>>,
-    /// The number of shares at which those that nobody holds any more are taken out.
+    /// The number of shares at which unused ones are removed.
     most: usize,
 }
 

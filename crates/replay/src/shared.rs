@@ -77,7 +77,7 @@ struct State<B> {
     wakers: Option<Wakers>,
     /// A reader has asked for a frame since this was last cleared.
     polled: bool,
-    /// Made when somebody first watches a reader.
+    /// Created when a reader is first watched.
     watched: Option<Arc<Watched>>,
 }
 

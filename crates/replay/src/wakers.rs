@@ -109,7 +109,7 @@ impl Wakers {
         contents.woken = false;
     }
 
-    /// The body has been polled. Returns the readers to be told: all, if it was ready or woke
+    /// The body has been polled. Returns the readers to wake: all, if it was ready or woke
     /// itself meanwhile.
     pub(super) fn finish(&self, ready: bool) -> Vec<Waiting> {
         let mut contents = self.list.0.lock();

@@ -126,7 +126,7 @@ impl Pace {
         }
     }
 
-    /// Changes the interval, whatever the other direction does to it meanwhile.
+    /// Changes the interval, although the other direction may change it at the same time.
     fn change(&self, next: impl Fn(u64) -> u64) {
         let mut interval = self.interval.load(Ordering::Acquire);
         while let Err(other) = self.interval.compare_exchange(

@@ -140,7 +140,7 @@ impl<D: Delays> Run<D> {
         Self { delays: schedule.delays(), failures: 0, previous: None }
     }
 
-    /// Computes the delay after one more failure of this run, whatever its number in its call.
+    /// Computes the delay after one more failure of this run.
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
         let number = self.failures;
         // The call's own previous delay is the true one. Before its first retry the run has it.

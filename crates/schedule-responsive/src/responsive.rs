@@ -89,8 +89,8 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 ///
 /// ```
 /// use core::time::Duration;
-/// use reattempt_core::{Failure, FailureKind, Random, Schedule};
-/// use reattempt_schedule_responsive::Responsive;
+/// # use reattempt_core::{Failure, FailureKind, Random, Schedule};
+/// # use reattempt_schedule_responsive::Responsive;
 /// # struct Nothing;
 /// # impl Random for Nothing { fn next_u64(&mut self) -> u64 { 0 } }
 /// # let random = &mut Nothing;

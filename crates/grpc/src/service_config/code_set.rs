@@ -7,7 +7,7 @@ use crate::Code;
 /// A set of gRPC status codes.
 ///
 /// ```
-/// use reattempt_grpc::{Code, CodeSet};
+/// # use reattempt_grpc::{Code, CodeSet};
 /// let codes = CodeSet::from_iter([Code::Unavailable, Code::Aborted]);
 /// assert!(codes.contains(Code::Aborted) && !codes.contains(Code::Internal));
 /// assert_eq!(format!("{codes:?}"), "{Aborted, Unavailable}");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// All errors of a service config, at least one. [`Display`](fmt::Display) writes each on its own line.
 ///
 /// ```
-/// use reattempt_grpc::ServiceConfig;
+/// # use reattempt_grpc::ServiceConfig;
 /// let text = r#"{ "methodConfig": [{ "waitForReady": "yes", "timeout": "1h" }] }"#;
 /// let errors = ServiceConfig::parse(text).unwrap_err();
 /// assert_eq!(

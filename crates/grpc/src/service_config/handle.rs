@@ -27,7 +27,7 @@ use crate::Throttle;
 /// its level as a share of its size.
 ///
 /// ```
-/// use reattempt_grpc::{ServiceConfig, ServiceConfigHandle};
+/// # use reattempt_grpc::{ServiceConfig, ServiceConfigHandle};
 ///
 /// let handle = ServiceConfigHandle::new(ServiceConfig::default());
 /// let text = r#"{ "methodConfig": [{ "name": [{}], "timeout": "2s" }] }"#;
@@ -50,7 +50,7 @@ struct Shared {
     default: Arc<ServiceConfig>,
     in_force: ArcSwap<Choice>,
     throttle: Throttle,
-    /// Held by whoever changes the config, so that config and throttle change in the same order.
+    /// Held during a change, so that config and throttle change in the same order.
     changing: Mutex<()>,
 }
 
@@ -114,7 +114,7 @@ impl ServiceConfigHandle {
         self.shared.in_force.store(Arc::new(Ok(config)));
     }
 
-    /// Where nothing has been chosen, calls are to be told why.
+    /// Keeps the errors for the calls that fail because no config is in force.
     fn note(&self, errors: &ServiceConfigErrors) {
         let _changing = self.shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.shared.in_force.load().is_err() {

@@ -80,7 +80,7 @@ impl Bucket {
         Self { word: AtomicU64::new(Level::full(settings).pack()) }
     }
 
-    /// Takes a token, or what is left of one, and says whether the level is then too low.
+    /// Takes a token, or the rest of one. Returns `true` if the level is then too low.
     pub(super) fn debit(&self) -> bool {
         self.change(Level::debited).is_throttled()
     }

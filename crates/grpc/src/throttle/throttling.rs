@@ -12,7 +12,7 @@ use crate::decimal::Decimal;
 /// more than one attempt in eleven fails for long.
 ///
 /// ```
-/// use reattempt_grpc::Throttling;
+/// # use reattempt_grpc::Throttling;
 /// let throttling = Throttling::new(10.0, 0.5466)?;
 /// assert_eq!(throttling.max_tokens_thousandths(), 10_000);
 /// assert_eq!(throttling.token_ratio_thousandths(), 546);

@@ -18,13 +18,13 @@ const RESET: &str = "ratelimit-reset";
 const X_REMAINING: &str = "x-ratelimit-remaining";
 const X_RESET: &str = "x-ratelimit-reset";
 
-/// The wait until there is quota again, if these headers say that there is none left.
+/// Returns the delay until there is quota again, if these headers show that none is left.
 /// `until` measures how far off a date is.
 pub(super) fn wait(
     headers: &HeaderMap,
     until: impl Fn(SystemTime) -> Duration,
 ) -> Option<Duration> {
-    // What a cache has kept tells nothing of the quota there is now.
+    // A cached response does not show the current quota.
     if longest(headers, AGE, delta_seconds).is_some_and(|age| !age.is_zero()) {
         return None;
     }

@@ -21,7 +21,7 @@ pub(super) struct SoleReader<B> {
     allowance: Allowance,
     /// The caller's body after those frames; `None` after its end.
     following: Option<Source<B>>,
-    /// Nothing follows the last of those frames, as the body told with it.
+    /// The body was at its end when it returned the last of those frames.
     ended: bool,
 }
 
