@@ -69,7 +69,7 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// # As turns
 ///
 /// A layer (`PaceLayer` in `reattempt`) admits each call one interval after the call before, across all callers. The
-/// rate is then 1/interval, however many callers there are. The interval moves by these rules instead, so that it
+/// rate is then 1/interval at most, however many callers there are. The interval moves by these rules instead, so that it
 /// settles near the service's capacity:
 ///
 /// | event | effect |
@@ -229,7 +229,7 @@ impl Responsive {
         self.set(|rule| Rule { max_randomisation: nanos(longest), ..rule })
     }
 
-    /// Sets the number of successes in a row that shorten the interval. Default 10.
+    /// Sets the number of successes, with no throttled call between them, that shorten the interval. Default 10.
     ///
     /// # Errors
     ///

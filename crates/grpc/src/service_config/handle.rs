@@ -21,7 +21,7 @@ use crate::Throttle;
 /// | [`new`](Self::new), [`use_default`](Self::use_default) | the default |
 /// | [`update`](Self::update) with a valid config | that config |
 /// | [`update`](Self::update) with an invalid one | not changed |
-/// | [`unresolved`](Self::unresolved), until one of the first two events | none, not even the default: calls must fail |
+/// | [`unresolved`](Self::unresolved), until `use_default` or a valid `update` | none, not even the default: calls must fail |
 ///
 /// The [`throttle`](Self::throttle) stays the same through all changes. If `retryThrottling` changes, its bucket keeps
 /// its level as a share of its size.
