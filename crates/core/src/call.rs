@@ -5,6 +5,7 @@
 
 mod account;
 mod failed_attempt;
+mod refusal;
 mod schedule;
 
 use core::fmt;
@@ -42,6 +43,8 @@ pub enum Decision {
     /// Return the outcome to the caller.
     Return(StopReason),
     /// Send the request again after a delay. The call holds the budget's permit meanwhile.
+    ///
+    /// After a guard's refusal it [takes the place](Call::resends) of the attempt that was not sent.
     Retry {
         /// The time to wait first.
         after: Duration,
@@ -101,6 +104,10 @@ pub struct Call<D> {
     /// `true` if the next attempt, or the one under way, is a resend.
     resends: bool,
     resent: Resent,
+    /// `true` if the attempt under way is a retry that was paid for.
+    paid: bool,
+    /// The number of attempts that guards on this side have refused.
+    refusals: u32,
 }
 
 impl<D: Delays> Call<D> {
@@ -114,13 +121,15 @@ impl<D: Delays> Call<D> {
             account: Account::default(),
             resends: false,
             resent: Resent::default(),
+            paid: false,
+            refusals: 0,
         }
     }
 
     /// Records that the attempt under way has failed, and decides what follows.
     ///
-    /// The order: the caller's own body → a resend → the verdict → retries forbidden → attempts left → safe to
-    /// repeat → body kept → the server's stop → delay → elapsed time → deadline → budget.
+    /// The order: a guard's refusal → the caller's own body → a resend → the verdict → retries forbidden → attempts left
+    /// → safe to repeat → body kept → the server's stop → delay → elapsed time → deadline → budget.
     pub fn failed<S, B>(
         &mut self,
         terms: &Terms,
@@ -134,6 +143,9 @@ impl<D: Delays> Call<D> {
         B: Budget + ?Sized,
     {
         self.resends = false;
+        if let Some(refused) = failed.refused {
+            return self.refused(terms, failed, refused, random);
+        }
         if failed.source_failed {
             // The client may report it in any way: the caller's own body has failed.
             return Decision::Return(StopReason::Permanent);
@@ -143,6 +155,7 @@ impl<D: Delays> Call<D> {
             return Decision::Resend;
         }
         self.account.retry_failed();
+        self.paid = false;
         let verdict = failed.classification.verdict;
         let Some(failure) = verdict.failure() else {
             return Decision::Return(match verdict {
@@ -197,8 +210,11 @@ impl<D> Call<D> {
     pub fn on_send(&mut self) {
         if !self.resends {
             self.attempt = self.attempt.saturating_add(1);
-            let permit = self.permit.take().unwrap_or_default();
+            self.permit.get_or_insert_default();
+        }
+        if let Some(permit) = self.permit.take() {
             self.account.paid(permit.spend());
+            self.paid = true;
         }
     }
 

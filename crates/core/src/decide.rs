@@ -96,6 +96,8 @@ pub enum StopReason {
     NotReady,
     /// The caller or the kind of request forbids retries.
     Forbidden,
+    /// A guard on this side refused the attempt, and the wait is not known or does not fit.
+    Refused,
     /// Another retry layer, inside or outside this one, makes the retries of this call.
     Nested,
     /// A delay is due, and there is no runtime to wait on.
@@ -121,6 +123,7 @@ impl fmt::Display for StopReason {
             StopReason::BudgetExhausted => "the retry budget is exhausted",
             StopReason::NotReady => "the service was not ready for another attempt",
             StopReason::Forbidden => "retries are ruled out for this call",
+            StopReason::Refused => "a guard refused the attempt",
             StopReason::Nested => "another retry layer answers for this call",
             StopReason::NoTimer => "there is no runtime to wait on",
         })

@@ -12,12 +12,12 @@
 //! | 5 | a limit on the time between two frames of a response body | the body is the caller's once the retry layer has returned the response ([below](#servers-that-stall)) |
 //! | 6 | **the retry layer** | |
 //! | 7 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), or it takes the retry layer's place | a retry follows once all hedged attempts have failed, and a backoff is no slowness that is hedged |
-//! | 8 | a circuit breaker | it sees every attempt, and its refusal ends the call at once; a hedge that it refuses leaves the attempts in flight running |
+//! | 8 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead | they decide about every attempt. A refusal ends the call at once, unless the guard knows the wait and that fits; a hedge does not wait, and one that is refused leaves the attempts in flight running. Outside the retry layer a guard decides about calls, and counts no refusal further in |
 //! | 9 | pacing ([`PaceLayer`](crate::pace::PaceLayer)) | every attempt waits its turn, and holds meanwhile the place that limits and `Buffer` have given it; a breaker's refusal does not wait |
 //! | 10 | `Buffer` | its clones share one worker; its error is a `BoxError`: use [`RetryPolicy::boxed_errors`](crate::RetryPolicy::boxed_errors) |
 //! | 11 | a limit on what the server gets (`RateLimit`, `ConcurrencyLimit`) | retries count |
 //! | 12 | authentication, signatures, a trace of each attempt | made afresh for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
-//! | 13 | a timeout of each attempt | or [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
+//! | 13 | a timeout of each attempt | inside guards, which see the timeout; outside of them it looks like an abandoned attempt, and a breaker never opens. Without guards [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) does as well |
 //! | 14 | load balancing, reconnecting | every attempt gets a fresh pick |
 //! | innermost | the client | |
 //!

@@ -106,6 +106,11 @@ impl PaidRetry {
         self.0.cost
     }
 
+    /// Returns the permit, because a layer on this side refused the retry: it was not sent.
+    pub fn unsent(mut self) -> Permit {
+        Permit(mem::take(&mut self.0))
+    }
+
     /// Records that the retry ended its call with a success.
     #[inline]
     pub fn succeed(mut self) {

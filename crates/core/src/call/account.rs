@@ -41,6 +41,12 @@ impl Account {
         self.last = PaidRetry::default();
     }
 
+    /// Takes the payment for the retry under way back, because it was not sent.
+    pub(super) fn take_back(&mut self) -> Permit {
+        self.retries = self.retries.saturating_sub(1);
+        core::mem::take(&mut self.last).unsent()
+    }
+
     pub(super) fn paid(&mut self, retry: PaidRetry) {
         self.last = retry;
         self.retries = self.retries.saturating_add(1);

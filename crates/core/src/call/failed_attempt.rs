@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use crate::guard::Refused;
 use crate::{Classification, SentAt};
 
 /// The place at which an attempt on an existing connection ended, if no application processed it.
@@ -38,6 +39,8 @@ impl Resent {
 pub struct FailedAttempt<'a> {
     /// The classification of the outcome.
     pub classification: Classification,
+    /// The refusal of a guard on this side, if one refused the attempt. It comes before everything else.
+    pub refused: Option<Refused>,
     /// The place at which the attempt ended, if it was not processed and the protocol resends such attempts at
     /// once.
     pub undone: Option<Undone>,
@@ -66,6 +69,7 @@ impl<'a> FailedAttempt<'a> {
     ) -> Self {
         Self {
             classification: classification.into(),
+            refused: None,
             undone: None,
             source_failed: false,
             replayable: true,

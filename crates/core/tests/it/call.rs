@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::support::{Bucket, FAILURE};
+use reattempt_core::guard::{GuardKind, Reason, Refused};
 use reattempt_core::{
     Account, Budget, Call, CallEnd, Classification, Decision, Delays, FailedAttempt, Failure,
     Limits, NextRetry, Permit, PermitIssuer, Random, Schedule, SentAt, ServerHint, StopReason,
@@ -372,4 +373,67 @@ fn proxy_budget_works_in_a_pair() {
     assert_eq!(in_flight.counts(), (2, 1), "the refused retry is not under way");
     drop(calls);
     assert_eq!((in_flight.counts(), bucket.tokens()), ((0, 0), 1));
+}
+
+fn refused(wait: impl Into<Option<Duration>>) -> FailedAttempt<'static> {
+    let refused = Refused::new(GuardKind::CircuitBreaker, Reason::Open);
+    let refused = wait.into().map_or(refused, |wait| refused.after(wait));
+    FailedAttempt { refused: Some(refused), ..failed() }
+}
+
+// G-7
+#[test]
+fn refused_attempt_waits_if_that_fits() {
+    let stopped = Decision::Return(StopReason::Refused);
+    let hour = Duration::from_secs(3600);
+    let cases = [
+        (refused(SECOND), AGAIN),
+        (refused(Duration::ZERO), Decision::Retry { after: Duration::ZERO }),
+        (refused(None), stopped),
+        (refused(hour), stopped),
+        (FailedAttempt { until_deadline: Some(SECOND), ..refused(SECOND) }, stopped),
+        (FailedAttempt { until_deadline: Some(SECOND * 2), ..refused(SECOND) }, AGAIN),
+        (FailedAttempt { replayable: false, ..refused(SECOND) }, stopped),
+        (refused(SECOND).elapsed(Duration::from_secs(30)), stopped),
+    ];
+    for (number, (attempt, expected)) in cases.into_iter().enumerate() {
+        let bucket = Bucket::of(10);
+        let mut call = Call::new(&Counting);
+        assert_eq!(decide(&mut call, &terms(), &attempt, &bucket), expected, "case {number}");
+        assert_eq!(call.attempt(), 1);
+        assert!(bucket.log().is_empty(), "case {number}");
+    }
+}
+
+// G-7
+#[test]
+fn refusals_are_resent_so_many_times() {
+    let bucket = Bucket::of(10);
+    let mut call = Call::new(&Counting);
+    for _ in 0..3 {
+        assert_eq!(decide(&mut call, &terms(), &refused(SECOND), &bucket), AGAIN);
+        assert!(call.resends());
+        call.on_send();
+    }
+    let stopped = Decision::Return(StopReason::Refused);
+    assert_eq!(decide(&mut call, &terms(), &refused(SECOND), &bucket), stopped);
+    assert_eq!((call.attempt(), bucket.tokens()), (1, 10));
+}
+
+// G-22
+#[test]
+fn refused_retry_keeps_its_permit() {
+    let bucket = Bucket::of(10);
+    let mut call = Call::new(&Counting);
+    assert_eq!(decide(&mut call, &terms(), &failed(), &bucket), AGAIN);
+    call.on_send();
+    bucket.log();
+    assert_eq!(decide(&mut call, &terms(), &refused(SECOND), &bucket), AGAIN);
+    call.on_send();
+    assert_eq!((call.attempt(), bucket.tokens()), (2, 9));
+    assert!(bucket.log().is_empty(), "sent again, the retry is paid for already");
+    let stopped = Decision::Return(StopReason::Refused);
+    assert_eq!(decide(&mut call, &terms(), &refused(None), &bucket), stopped);
+    assert_eq!(bucket.tokens(), 10);
+    assert!(!call.end().has_paid());
 }

@@ -22,6 +22,7 @@ fn stop_reasons() {
         (StopReason::NotReady, "the service was not ready for another attempt"),
         (StopReason::Forbidden, "retries are ruled out for this call"),
         (StopReason::Nested, "another retry layer answers for this call"),
+        (StopReason::Refused, "a guard refused the attempt"),
         (StopReason::NoTimer, "there is no runtime to wait on"),
     ] {
         assert_eq!(reason.to_string(), text);

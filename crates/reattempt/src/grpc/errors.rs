@@ -238,12 +238,12 @@ fn is_local_timeout(_: &(dyn Error + 'static)) -> bool {
 /// Returns `true` if a layer on this side made the response in place of sending the request.
 pub(super) fn is_refused<B>(response: &Response<B>) -> bool {
     let extensions = response.extensions();
-    response.headers().contains_key(GRPC_STATUS)
-        && (extensions.get::<Refused>().is_some() || extensions.get::<PaceRefused>().is_some())
+    (extensions.get::<Refused>().is_some() || extensions.get::<PaceRefused>().is_some())
+        && response.headers().contains_key(GRPC_STATUS)
 }
 
 /// Returns the refusal that a response stands for.
 pub(super) fn refusal<B>(response: &Response<B>) -> Option<Refused> {
-    let has_status = response.headers().contains_key(GRPC_STATUS);
-    response.extensions().get().copied().filter(|_| has_status)
+    let refused = response.extensions().get().copied()?;
+    response.headers().contains_key(GRPC_STATUS).then_some(refused)
 }

@@ -98,7 +98,7 @@ impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
         Self { shared, mode: PhantomData }
     }
 
-    /// Notifies an observer of attempts that wait or are refused.
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type of its own.
     ///
     /// ```
     /// use reattempt::guard::{CircuitBreaker, GuardLayer};
@@ -107,15 +107,14 @@ impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
     ///     eprintln!("{destination}: {event}");
     /// });
     /// ```
-    pub fn observe<O>(mut self, observer: O) -> Self
+    pub fn observe<F>(self, observer: F) -> Self
     where
-        O: Fn(&str, &Event<'_>) + Send + Sync + 'static,
+        F: Fn(&str, &Event<'_>) + Send + Sync + 'static,
     {
-        self.shared.observer = Some(Arc::new(observer));
-        self
+        self.observe_with(observer)
     }
 
-    /// Notifies an [`Observer`] of attempts that wait or are refused.
+    /// Notifies an [`Observer`](crate::observe::Observer) of attempts that wait or are refused.
     pub fn observe_with(mut self, observer: impl Observer + 'static) -> Self {
         self.shared.observer = Some(Arc::new(observer));
         self

@@ -112,6 +112,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
                     now,
                     classification,
                     failure: *failure,
+                    refused: None,
                     undone: None,
                     source_failed: false,
                     at_hand: true,

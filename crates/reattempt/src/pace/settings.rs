@@ -89,6 +89,9 @@ impl<K> Settings<K> {
         if !self.tells {
             return;
         }
+        if self.protocol.is_refused(outcome) {
+            return;
+        }
         let verdict = self.protocol.judge(outcome, None, None::<&SavedClone<()>>).verdict;
         let mut random = CallRandom::unseeded(sent.stream);
         if verdict == Verdict::Success {

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use reattempt_core::guard::Refused;
-use reattempt_core::{Failure, FailureKind, Verdict};
+use reattempt_core::{Classification, Failure, FailureKind, Verdict};
 
 use crate::call::errors::causes;
 use crate::call::pace_refused::{PaceRefusal, PaceRefused};
@@ -44,6 +44,12 @@ pub(crate) fn is_refused_here(error: &(dyn Error + 'static)) -> bool {
             || error.is::<tower::load_shed::error::Overloaded>()
             || error.is::<PaceRefused>()
     })
+}
+
+/// Returns the classification of an attempt that a guard refused.
+#[cold]
+pub(crate) fn not_sent() -> Classification {
+    Verdict::Unprocessed(Failure::new(FailureKind::Other)).into()
 }
 
 /// Returns the refusal of a guard, if one refused the attempt.

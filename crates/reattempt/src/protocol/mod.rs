@@ -53,7 +53,7 @@ pub(crate) mod tower_http;
 #[cfg(feature = "reqwest")]
 pub use self::reqwest::SavedReqwest;
 pub use cloned::{CloneRequest, SavedClone};
-pub(crate) use errors::{is_refused_here, refusal_in, verdict_of_error};
+pub(crate) use errors::{is_refused_here, not_sent, refusal_in, verdict_of_error};
 pub(crate) use message::DrainBody;
 pub use message::SavedRequest;
 pub(crate) use message::host;

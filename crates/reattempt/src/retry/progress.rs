@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::time::Duration;
 
+use reattempt_core::guard::Refused;
 use reattempt_core::{
     Account, Budget, Call, Classification, Decision, Delays, Failure, Schedule, SentAt, StopReason,
     Undone,
@@ -46,6 +47,7 @@ pub(crate) struct FailedAttempt {
     pub(crate) classification: Classification,
     /// The failure, for the report.
     pub(crate) failure: Failure,
+    pub(crate) refused: Option<Refused>,
     pub(crate) undone: Option<Undone>,
     pub(crate) source_failed: bool,
     pub(crate) at_hand: bool,
@@ -117,6 +119,7 @@ impl<D: Delays> Progress<D> {
         let elapsed = now.saturating_duration_since(self.started);
         let deadline = context.deadline;
         let failed = reattempt_core::FailedAttempt {
+            refused: attempt.refused,
             undone: attempt.undone,
             source_failed: attempt.source_failed,
             replayable: attempt.at_hand,
@@ -157,15 +160,22 @@ impl<D: Delays> Progress<D> {
                     last.delay = Some(after);
                 }
                 let due = (!after.is_zero()).then(|| clock::later(now, after));
-                Ok(Granted { now, due, replaces: false })
+                let replaces = self.call.resends();
+                if replaces {
+                    self.notify(settings, &Event::WillRetry { attempt: attempt.number, after });
+                }
+                Ok(Granted { now, due, replaces })
             }
             _ => {
-                if let Some(observer) = &settings.observer {
-                    let event = Event::WillReplace { attempt: attempt.number };
-                    observer.on_event(&self.destination, &event);
-                }
+                self.notify(settings, &Event::WillReplace { attempt: attempt.number });
                 Ok(Granted { now, due: None, replaces: true })
             }
+        }
+    }
+
+    fn notify<K: Protocol, T: Schedule, B>(&self, settings: &Settings<K, T, B>, event: &Event<'_>) {
+        if let Some(observer) = &settings.observer {
+            observer.on_event(&self.destination, event);
         }
     }
 

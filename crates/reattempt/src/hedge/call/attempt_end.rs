@@ -19,7 +19,7 @@ use crate::call::errors::chain;
 use crate::call::report::AttemptOutcome;
 use crate::error_mode::ErrorMode;
 use crate::hedge::Extended;
-use crate::protocol::{ClassifyOutcome, Replay, Saved, is_refused_here};
+use crate::protocol::{ClassifyOutcome, Replay, Saved};
 
 /// The meaning of an attempt's outcome to the call.
 struct Sorted {
@@ -125,7 +125,8 @@ where
             return Sorted { event, failure: None, stop: false };
         }
         // Before any classifier: it is no failure of the server's.
-        if result.as_ref().is_err_and(|error| is_refused_here(M::view(error))) {
+        let outcome = result.as_ref().map_err(M::view);
+        if self.shared.policy.settings.protocol.is_refused(outcome) {
             return Sorted { event: HedgeEvent::Refused, failure: None, stop: false };
         }
         let settings = &*self.shared.policy.settings;

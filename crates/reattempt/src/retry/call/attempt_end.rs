@@ -13,7 +13,7 @@ use crate::call::errors::chain;
 use crate::call::options::CallOptions;
 use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, NestedMarker, Replay, Saved};
+use crate::protocol::{ClassifyOutcome, NestedMarker, Replay, Saved, not_sent};
 use crate::retry::Progress;
 use crate::retry::preparation::Bounds;
 use crate::retry::progress::{FailedAttempt, Granted};
@@ -109,7 +109,10 @@ where
         let protocol = &self.shared.policy.settings.protocol;
         let options = self.context.options.as_ref();
         let outcome = result.as_ref().map_err(M::view);
-        let classification = protocol.judge(outcome, options, self.kept.as_ref());
+        let classification = match protocol.refusal(outcome) {
+            Some(_) => not_sent(),
+            None => protocol.judge(outcome, options, self.kept.as_ref()),
+        };
         match classification.verdict.failure() {
             None if classification.verdict == Verdict::Success => {
                 ControlFlow::Break(StopReason::Succeeded)
@@ -198,6 +201,7 @@ where
         let attempt = FailedAttempt {
             number: self.number,
             now,
+            refused: policy.settings.protocol.refusal(result.as_ref().map_err(M::view)),
             classification,
             failure,
             undone: error.and_then(|error| policy.settings.protocol.undone(error)),

@@ -25,7 +25,7 @@ use super::RetryPolicy;
 use crate::call::errors::chain;
 use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
-use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, Saved, host, sealed};
+use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, Saved, host, not_sent, sealed};
 use crate::retry::{CallContext, FailedAttempt, Progress, conclude};
 
 /// The state of one call, in the policy that the stock middleware has cloned for it.
@@ -162,11 +162,12 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
     {
         let context = call.context.as_ref()?;
         let protocol = &self.settings.protocol;
-        let classification = protocol.judge(
-            result.as_ref().map_err(|error| error as &(dyn Error + 'static)),
-            context.options.as_ref(),
-            Some(&*request),
-        );
+        let outcome = result.as_ref().map_err(|error| error as &(dyn Error + 'static));
+        let refused = protocol.refusal(outcome);
+        let classification = match refused {
+            Some(_) => not_sent(),
+            None => protocol.judge(outcome, context.options.as_ref(), Some(&*request)),
+        };
         let destination =
             protocol.destination_of(request.uri(), || host(request.headers())).into_owned();
         let failure = classification
@@ -183,6 +184,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                     now,
                     classification,
                     failure: *failure,
+                    refused,
                     undone: None,
                     source_failed: false,
                     at_hand: at_hand(request.body()),
@@ -207,8 +209,10 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                             self.end_stock(call, result, &destination, end);
                             return None;
                         }
-                        call.number = call.number.saturating_add(1);
-                        progress.notify_retry(&self.settings, call.number);
+                        if !granted.replaces {
+                            call.number = call.number.saturating_add(1);
+                            progress.notify_retry(&self.settings, call.number);
+                        }
                         request.extensions_mut().insert(AttemptNumber(call.number));
                         return Some(StockDelay { sleep: granted.due.map(sleep_until) });
                     }

@@ -124,6 +124,36 @@ async fn passed_grpc_timeout_is_answered() {
     assert!(recorder.log().is_empty());
 }
 
+// G-7
+#[tokio::test(start_paused = true)]
+async fn retry_waits_for_a_known_wait() {
+    let recorder = Recorder::default();
+    recorder.refuse(super::support::refused().after(std::time::Duration::from_millis(100)));
+    let server = Server::at_once(|_| ends_with(Code::Ok));
+    let client = tower::ServiceBuilder::new()
+        .layer(reattempt::RetryLayer::grpc())
+        .layer(GuardLayer::grpc(recorder.clone()))
+        .service(server.clone());
+    let call = tokio::spawn(client.send(request()));
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    recorder.admit();
+    let response = call.await.unwrap().unwrap();
+    assert!(response.headers().get("grpc-status").is_none());
+    assert_eq!(server.count(), 1);
+    assert_eq!(server.fields("grpc-previous-rpc-attempts"), [None]);
+    recorder.refuse(super::support::refused());
+    let response = client_answer(&recorder).await;
+    assert_eq!(response.headers()["grpc-status"], "14");
+}
+
+async fn client_answer(recorder: &Recorder) -> http::Response<impl http_body::Body> {
+    let client = tower::ServiceBuilder::new()
+        .layer(reattempt::RetryLayer::grpc())
+        .layer(GuardLayer::grpc(recorder.clone()))
+        .service(Server::at_once(|_| ends_with(Code::Ok)));
+    client.send(request()).await.unwrap()
+}
+
 // G-23
 #[tokio::test(start_paused = true)]
 async fn refused_answer_is_unsent_outside() {

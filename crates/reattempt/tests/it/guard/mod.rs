@@ -8,3 +8,5 @@ mod ending;
 mod grpc;
 mod support;
 mod waiting;
+mod with_hedges;
+mod with_retries;

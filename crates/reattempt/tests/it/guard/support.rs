@@ -49,6 +49,10 @@ impl Recorder {
         self.lock().until = Some(until);
     }
 
+    pub(crate) fn admit(&self) {
+        self.lock().refuses = None;
+    }
+
     pub(crate) fn refuse(&self, refused: Refused) {
         self.lock().refuses = Some(refused);
     }
