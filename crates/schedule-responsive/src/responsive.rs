@@ -69,7 +69,7 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// # As turns
 ///
 /// A layer (`PaceLayer` in `reattempt`) admits each call one interval after the call before, across all callers. The
-/// rate is then 1/interval at most, however many callers there are. The interval moves by these rules instead, so that it
+/// rate is then 1/interval at most, however many callers there are. The interval moves by these rules instead, and
 /// settles near the service's capacity:
 ///
 /// | event | effect |
