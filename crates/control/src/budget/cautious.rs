@@ -174,7 +174,7 @@ impl CautiousBucket {
 
     /// Takes the bucket out of service if it is full at `now`. Returns `true` if it did.
     ///
-    /// A thread that records a failure in it afterwards is told so: no failure can be lost with the bucket.
+    /// A thread that records a failure in it afterwards finds it retired, so no failure is lost with the bucket.
     pub(crate) fn retire(&self, now: Duration) -> bool {
         let state = self.state.load(Ordering::Acquire);
         state != RETIRED

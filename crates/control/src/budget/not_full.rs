@@ -21,7 +21,7 @@ pub(crate) struct NotFull {
 pub(crate) struct Slot(usize);
 
 impl Slot {
-    /// For the bucket of destinations whatever their hash.
+    /// The slot of the bucket that destinations of any hash share.
     pub(crate) const OTHERS: Self = Self(SLOTS);
 
     #[inline]

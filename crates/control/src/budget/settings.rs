@@ -35,7 +35,7 @@ pub(crate) enum Kind {
     /// Every retry is granted.
     Unlimited,
     Cautious(Caution),
-    /// Each retry costs one token, and a success gives the ratio whatever its call paid.
+    /// Each retry costs one token. Each success adds the ratio, even if its call was retried.
     Tokens(Rule),
     Quota(Rule, Quota),
 }

@@ -85,7 +85,7 @@ impl<T> Line<T> {
 
     /// Keeps the waker of a call. Returns the one that it replaces.
     ///
-    /// Whoever holds the lock must release it before a returned waker is dropped: that may run the user's code.
+    /// The caller must release its lock before it drops a returned waker, because that may run the user's code.
     #[must_use]
     pub(crate) fn set_waker(&mut self, place: usize, waker: &Waker) -> Option<Waker> {
         let known = &mut self.waiting.get_mut(place)?.waker;

@@ -2,8 +2,7 @@
 //!
 //! Input: a scene, a policy, a seed. Output: each event, to an observer. Time advances in ticks of
 //! a millisecond. A message takes at least one tick, so an event cannot affect another place within
-//! its tick. Events of one tick are processed in the order of clients and calls, whatever caused
-//! them.
+//! its tick. Events of one tick are processed in the order of clients and calls.
 
 use std::time::Duration;
 

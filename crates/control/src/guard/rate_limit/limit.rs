@@ -31,7 +31,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// The rate that allows everything, whatever the burst is.
+    /// The rate that allows everything, at any burst.
     pub const INFINITE: Self = Self { millionths: 0, period: 0 };
     /// The rate that adds nothing: after the first burst, nothing is allowed.
     pub const ZERO: Self = Self { millionths: 0, period: SECOND };

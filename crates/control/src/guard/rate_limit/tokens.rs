@@ -1,7 +1,7 @@
 //! The tokens of one destination, over plain values: millionths, nanoseconds, and no float.
 //!
-//! Every take moves a *position* on, and a booking notes the position behind its own tokens. So whatever waits
-//! knows at any moment how many tokens were taken after its own, and when its own will have been added.
+//! Every take advances a *position*, and a booking stores the position after its own tokens. So the number of tokens
+//! taken later, and the moment at which time has added its own, can be computed at any moment.
 
 use super::limit::{Limit, TOKEN};
 
