@@ -303,8 +303,7 @@ impl<B> ReplayBody<B> {
         }
     }
 
-    /// Forgets that a reader has been polled. Call it before another attempt, after
-    /// [`cancel_others`](ReplayBody::cancel_others): a reader in the middle of a streamed body is not noted again.
+    /// Forgets that a reader has been polled. Call it before another attempt.
     pub fn forget_polls(&self) {
         if let Inner::Shared { reader } = &self.inner {
             reader.forget_polls();

@@ -106,7 +106,10 @@ impl<B> Reader<B> {
     }
 
     pub(crate) fn forget_polls(&self) {
-        self.shared.lock().polled = false;
+        let mut state = self.shared.lock();
+        state.polled = false;
+        // The fast path of the leader does not note its polls.
+        state.leader = NOBODY;
     }
 
     pub(crate) fn watch(&self) -> ReplayWatch {

@@ -24,6 +24,18 @@ fn next(reader: &mut Reader) -> Seen {
     }
 }
 
+#[test]
+fn each_poll_after_forgetting_is_noted() {
+    let mut first = streamed(&THREE, &unlimited());
+    let kept = clone(&first);
+    for frame in [b"one".as_slice(), b"two", b"three"] {
+        kept.forget_polls();
+        assert!(!kept.was_polled());
+        assert_eq!(next(&mut first), Seen::Data(Bytes::copy_from_slice(frame)));
+        assert!(kept.was_polled(), "{frame:?}");
+    }
+}
+
 // trap 01
 #[test]
 fn retry_before_first_byte_repeats_nothing() {
