@@ -46,11 +46,14 @@ fn newcomers_do_not_overtake() {
 fn a_dropped_call_returns_its_token() {
     let limit = ten(1);
     admit(&limit, NOW).unwrap();
-    let (first, mut second) = (wait(&limit, NOW), wait(&limit, NOW));
+    let (first, mut second, mut third) = (wait(&limit, NOW), wait(&limit, NOW), wait(&limit, NOW));
     assert_eq!(second.poll(NOW), waits_until(at(200)));
+    assert_eq!(third.poll(NOW), waits_until(at(300)));
     first.cancel(NOW);
     assert_eq!(second.waker.woken(), 1);
     assert_eq!(second.poll(NOW), waits_until(at(100)));
+    assert_eq!(third.poll(NOW), waits_until(at(200)));
+    third.cancel(NOW);
     second.cancel(NOW);
     assert_eq!(limit.tokens(HOST, NOW), 0.0);
     assert!(limit.allow(HOST, at(100)));

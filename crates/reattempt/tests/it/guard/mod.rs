@@ -6,6 +6,7 @@ mod breaker;
 mod ending;
 #[cfg(feature = "tonic")]
 mod grpc;
+mod limits;
 mod support;
 mod waiting;
 mod with_hedges;

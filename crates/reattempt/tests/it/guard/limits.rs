@@ -1,0 +1,101 @@
+//! The limits of `reattempt-control` around a client, under a paused clock.
+
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use reattempt::Deadline;
+use reattempt::guard::{
+    self, AdaptiveLimit, Bulkhead, GuardLayer, Limit, RateLimit, Reason, Refused, SendRate,
+    Throttle,
+};
+use tower::Layer;
+
+use super::support::attempt;
+use crate::calls::support::{Act, ONE, Server, With, answer, ms};
+
+const HOST: &str = "one.example";
+
+fn reason(error: &tower::BoxError) -> Reason {
+    error.downcast_ref::<Refused>().unwrap().reason()
+}
+
+#[tokio::test(start_paused = true)]
+async fn rate_limit_sends_calls_in_turn() {
+    let server = Server::by(|_, _| 200.into());
+    let limit = RateLimit::new(Limit::per_second(10), 1);
+    let client = GuardLayer::http(limit.clone()).layer(server.clone());
+    let calls: Vec<_> = (0..4).map(|_| tokio::spawn(client.send(attempt(ONE)))).collect();
+    tokio::time::sleep(ms(50)).await;
+    calls[1].abort();
+    for (number, call) in calls.into_iter().enumerate() {
+        assert_eq!(call.await.is_ok(), number != 1);
+    }
+    // The call that was dropped gave its turn to those behind it.
+    assert_eq!(server.times(), [0, 100, 200]);
+    assert_eq!(limit.waiting(HOST), 0);
+    let hasty = client.send(attempt(ONE).with(Deadline::after(ms(50)))).await.unwrap_err();
+    assert_eq!(reason(&hasty), Reason::WaitTooLong);
+    assert_eq!(server.count(), 3);
+}
+
+// G-10, G-11
+#[tokio::test(start_paused = true)]
+async fn bulkhead_hands_on_the_place_of_a_body() {
+    let server = Server::by(|_, _| Act::Answer(answer(200, "some")));
+    let bulkhead = Bulkhead::new(1).queue(9, Duration::from_secs(1));
+    let client = GuardLayer::http(bulkhead.clone()).layer(server.clone());
+    let first = client.send(attempt(ONE)).await.unwrap();
+    let dropped = tokio::spawn(client.send(attempt(ONE)));
+    let second = tokio::spawn(client.send(attempt(ONE)));
+    tokio::time::sleep(ms(300)).await;
+    let usage = bulkhead.usage(HOST, guard::now());
+    assert_eq!((usage.in_flight, usage.waiting, usage.past_head), (1, 2, 1));
+    assert_eq!(usage.oldest_past_head, Some(ms(300)));
+    // The place goes to the call that is dropped before it is polled again, and from there to the next.
+    drop(first);
+    dropped.abort();
+    let second = second.await.unwrap().unwrap();
+    assert_eq!(server.times(), [0, 300]);
+    let too_long = client.send(attempt(ONE)).await.unwrap_err();
+    assert_eq!(reason(&too_long), Reason::WaitTooLong);
+    second.into_body().collect().await.unwrap();
+    let usage = bulkhead.usage(HOST, guard::now());
+    assert_eq!((usage.in_flight, usage.waiting), (0, 0));
+}
+
+// A call that waits for a place keeps its token, and one that gives up returns it.
+#[tokio::test(start_paused = true)]
+async fn guards_in_a_pair_release_each_other() {
+    let server = Server::by(|_, _| Act::Answer(answer(200, "some")));
+    let limit = RateLimit::new(Limit::ZERO, 3);
+    let bulkhead = Bulkhead::new(1).queue(1, Duration::from_secs(1));
+    let client = GuardLayer::http((limit.clone(), bulkhead)).layer(server.clone());
+    let held = client.send(attempt(ONE)).await.unwrap();
+    let error = client.send(attempt(ONE)).await.unwrap_err();
+    assert_eq!(reason(&error), Reason::WaitTooLong);
+    assert_eq!(limit.tokens(HOST, guard::now()), 2.0);
+    drop(held);
+    client.send(attempt(ONE)).await.unwrap();
+    assert_eq!(limit.tokens(HOST, guard::now()), 1.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn overload_moves_the_limits_that_adapt() {
+    let server = Server::by(|_, _| 429.into());
+    let (limit, throttle, rate) = (AdaptiveLimit::aimd(), Throttle::new(), SendRate::new());
+    let guards = (limit.clone(), (throttle.clone(), rate.clone().no_queue()));
+    let client = GuardLayer::http(guards).layer(server.clone());
+    let mut sent = 0;
+    for _ in 0..300 {
+        sent += u32::from(client.send(attempt(ONE)).await.is_ok());
+        tokio::time::sleep(ms(10)).await;
+    }
+    assert!(sent < 100, "{sent}");
+    let counts = throttle.counts(HOST, guard::now());
+    assert!(counts.requests >= sent && counts.accepts == 0, "calls not sent are taken back");
+    let seen = SendRate::new();
+    let client = GuardLayer::http(seen.clone()).layer(server);
+    client.send(attempt(ONE)).await.unwrap();
+    assert!(!seen.limit(HOST).is_infinite());
+    assert!(limit.usage(HOST, guard::now()).in_flight == 0);
+}
