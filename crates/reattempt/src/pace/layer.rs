@@ -40,6 +40,21 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 /// A call that is dropped while it waits gives its turn back. Under an open load of twice what a service
 /// can take, the service is sent about what it can take (`lab responsive --turns`).
 ///
+/// How much of that it serves depends on how it counts. Measured in the laboratory, in the second minute of an
+/// open load:
+///
+/// | the service refuses | capacity | load | served |
+/// |---|---|---|---|
+/// | what is above its capacity in a window of time | 5,000/s | 6,000/s | 100 % |
+/// | | 5/s | 6/s | 94 % |
+/// | | 1/s | 2/s | 93 % |
+/// | each call that follows too soon on the one before | 1/s | 2/s | 92 % |
+/// | | 50/s | 60/s | 87 % |
+/// | | 500/s | 1,000/s | 61 % |
+/// | | 5,000/s | 6,000/s | 31 % |
+///
+/// So a service that demands an exact gap of a few milliseconds or less serves much less than it could.
+///
 /// # What moves the interval
 ///
 /// Outcomes are judged as a [`RetryLayer`](crate::RetryLayer) with the same protocol judges them:
