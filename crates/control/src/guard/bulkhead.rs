@@ -18,26 +18,27 @@ use crate::destination_table::{Entry, MAX_DESTINATIONS};
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a bulkhead*, one slow server collects all calls of a client. Each holds its task, memory and connection until it
-/// times out, and none are left for calls to healthy servers.
+/// *Without a bulkhead*, one slow server collects all calls of a client. Each holds its task, memory and connection
+/// until it times out, and none are left for calls to healthy servers.
 ///
-/// *A place that is free at the response head* does not limit bodies, which hold the connection. *A place that is freed by code
-/// after the call* leaks if the call is dropped. *A place that was given to a call just dropped* is lost. Here a place is held
-/// until the body ends or is dropped. A call that leaves the line passes its place on.
+/// *A place that is free at the response head* does not limit bodies, which hold the connection. *A place that is
+/// freed by code after the call* leaks if the call is dropped. *A place that was given to a call just dropped* is
+/// lost. Here a place is held until the body ends or is dropped. A call that leaves the line passes its place on.
 ///
 /// # Rules
 ///
 /// - At most [`limit`](Self::new) calls are in flight. A further call is refused at once, without a known wait.
-/// - With a [`queue`](Self::queue), calls wait in the order in which they came, up to its bounds and their deadlines. A released place
-///   goes to the first in the same step, so no newcomer overtakes.
+/// - With a [`queue`](Self::queue), calls wait in the order in which they came, up to its bounds and their deadlines.
+///   A released place goes to the first in the same step, so no newcomer overtakes.
 /// - The place is held until the response body ends. [`release_at_head`](Self::release_at_head) frees it at the head.
 /// - A limit of 0 admits nothing, and nothing waits for it.
-/// - A body that is not read holds its place. [`usage`](Self::usage) has the number of such bodies and the age of the oldest.
+/// - A body that is not read holds its place. [`usage`](Self::usage) has the number of such bodies and the age of the
+///   oldest.
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt_control::Bulkhead;
-/// use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Guard, Health};
+/// # use reattempt_control::Bulkhead;
+/// # use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Guard, Health};
 ///
 /// let bulkhead = Bulkhead::new(1);
 /// let now = Duration::from_secs(100);
@@ -76,8 +77,8 @@ impl Bulkhead {
         Self::build(Rules { rule, max_destinations: Some(MAX_DESTINATIONS) })
     }
 
-    /// Sets how many calls may wait for one destination, and for how long. Default: none, because before a slow server a line
-    /// only delays the refusal.
+    /// Sets how many calls may wait for one destination, and for how long. Default: none, because before a slow
+    /// server a line only delays the refusal.
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         self.set(|rules| rules.rule.patience = Patience { calls, time })
     }

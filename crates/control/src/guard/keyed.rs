@@ -1,4 +1,5 @@
-//! The entry of a guard for each destination: the bounded table, without a search through it for each call that finds no place.
+//! The entry of a guard for each destination: the bounded table, without a search through it for each call that finds
+//! no place.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The places of one destination, as threads share them, with the line of calls that wait for one.
 //!
-//! The calls in flight are counted in one word, which a take and a release change without the lock while no call waits.
-//! The bit [`WAITERS`] sends both behind the lock. The word then changes under the lock alone, and a released place goes
-//! to the first in line in the same step. A call that is no longer in line has been given a place.
+//! The calls in flight are counted in one word, which a take and a release change without the lock while no call
+//! waits. The bit [`WAITERS`] sends both behind the lock. The word then changes under the lock alone, and a released
+//! place goes to the first in line in the same step. A call that is no longer in line has been given a place.
 
 use std::sync::PoisonError;
 use std::task::Waker;

@@ -38,9 +38,9 @@ pub use window::LimitWindow;
 ///
 /// *A fixed limit* is too high after a server has lost half of its capacity, and too low after it has doubled.
 ///
-/// *A rule that takes fast failures for low latency* grows while the server is down; here failures are no samples. *A rule that
-/// counts calls only* climbs to the maximum while the client is idle; here a limit of which less than half is used does not
-/// grow. *A baseline taken under load* lets the queue stand for ever; here baselines are renewed.
+/// *A rule that takes fast failures for low latency* grows while the server is down; here failures are no samples. *A
+/// rule that counts calls only* climbs to the maximum while the client is idle; here a limit of which less than half
+/// is used does not grow. *A baseline taken under load* lets the queue stand for ever; here baselines are renewed.
 ///
 /// # Rules
 ///
@@ -51,16 +51,18 @@ pub use window::LimitWindow;
 /// | [`Gradient2`] | the trend of latencies | latencies that drift |
 ///
 /// - A sample is the latency to the outcome, with the calls in flight at the start. *Dropped* are
-///   [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable); other failures and abandoned calls are ignored.
-/// - The limit moves when a window closes: after 1 s with 50 samples, or after 30 s with fewer. A call that began before the last
-///   move is no sample. So one event lowers the limit once, even if many calls time out.
+///   [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable); other failures and abandoned calls
+///   are ignored.
+/// - The limit moves when a window closes: after 1 s with 50 samples, or after 30 s with fewer. A call that began
+///   before the last move is no sample. So one event lowers the limit once, even if many calls time out.
 /// - Limits are from 1 to 200 and begin at 20 ([`bounds`](Self::bounds), [`initial`](Self::initial)).
-/// - Places are those of a [`Bulkhead`](crate::Bulkhead): held to the end of the body, with a [`queue`](Self::queue) by choice.
+/// - Places are those of a [`Bulkhead`](crate::Bulkhead): held to the end of the body, with a [`queue`](Self::queue)
+///   by choice.
 /// - A destination leaves the table if no call is in flight and nothing was recorded, or nothing for ten minutes.
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt_control::AdaptiveLimit;
+/// # use reattempt_control::AdaptiveLimit;
 ///
 /// let limit = AdaptiveLimit::vegas();
 /// assert_eq!(limit.usage("a.example", Duration::from_secs(100)).limit, 20);

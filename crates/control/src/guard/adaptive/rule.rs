@@ -6,11 +6,11 @@ use super::window::LimitWindow;
 
 /// A rule by which an adaptive limit moves, once for each window.
 ///
-/// Each destination has a clone of its own, so a rule may have state. The caller applies the bounds. It also ignores a higher limit
-/// if less than half of the present one was in use.
+/// Each destination has a clone of its own, so a rule may have state. The caller applies the bounds. It also ignores
+/// a higher limit if less than half of the present one was in use.
 ///
 /// ```
-/// use reattempt_control::{AdaptiveLimit, LimitRule, LimitWindow};
+/// # use reattempt_control::{AdaptiveLimit, LimitRule, LimitWindow};
 ///
 /// /// Halves the limit while calls are dropped.
 /// #[derive(Clone)]
@@ -29,7 +29,8 @@ pub trait LimitRule: Clone + Send + Sync + 'static {
     fn next_limit(&mut self, limit: f64, window: &LimitWindow) -> f64;
 }
 
-/// Additive increase, multiplicative decrease: one more after a window without a dropped call, a tenth less after one with any.
+/// Additive increase, multiplicative decrease: one more after a window without a dropped call, a tenth less after one
+/// with any.
 ///
 /// It needs no latencies, so it suits servers that refuse early and whose latency varies for other reasons.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,13 +72,16 @@ impl LimitRule for Aimd {
 /// The windows from one renewal of the baseline to the next. A renewal costs half of the limit for one of them.
 const RENEWAL: u32 = 30;
 
-/// The rule of TCP Vegas: the part of the latency above a baseline is the time in the server's queue, which is kept short.
+/// The rule of TCP Vegas: the part of the latency above a baseline is the time in the server's queue, which is kept
+/// short.
 ///
-/// With base and current latency, `limit · (1 − base / current)` calls are queued. With `s = max(1, log₁₀ limit)`, the limit grows by `6 s`
-/// up to a queue of `s`, by `s` below `3 s`, and shrinks by `s` above `6 s` and after dropped calls.
+/// With base and current latency, `limit · (1 − base / current)` calls are queued. With `s = max(1, log₁₀ limit)`,
+/// the limit grows by `6 s` up to a queue of `s`, by `s` below `3 s`, and shrinks by `s` above `6 s` and after
+/// dropped calls.
 ///
-/// The baseline is the lowest 90th percentile of a window. It is renewed each 30 windows in use: the limit is halved for one of them, and
-/// the latency of that window is the new one. So neither a baseline taken under load nor one of a faster past stays.
+/// The baseline is the lowest 90th percentile of a window. It is renewed each 30 windows in use: the limit is halved
+/// for one of them, and the latency of that window is the new one. So neither a baseline taken under load nor one of
+/// a faster past stays.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Vegas {
     /// Seconds.
@@ -140,10 +144,11 @@ const SMOOTHING: f64 = 0.2;
 
 /// The rule of Netflix's Gradient2: the limit follows the ratio of a long average of latencies to the current one.
 ///
-/// `limit · gradient + 4` is approached by a fifth each window. The gradient is `long / current`, from 0.5 to 1. A long average above twice the
-/// current latency shrinks faster, so that a time of overload is forgotten.
+/// `limit · gradient + 4` is approached by a fifth each window. The gradient is `long / current`, from 0.5 to 1. A
+/// long average above twice the current latency shrinks faster, so that a time of overload is forgotten.
 ///
-/// Unlike the original, dropped calls count: the gradient is at most the share of served calls, and the 4 are not added.
+/// Unlike the original, dropped calls count: the gradient is at most the share of served calls, and the 4 are not
+/// added.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Gradient2 {
     /// Seconds.

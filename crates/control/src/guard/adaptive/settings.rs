@@ -70,8 +70,8 @@ impl<R: LimitRule> AdaptiveLimit<R> {
         })
     }
 
-    /// Sets the lowest and the highest limit; the initial one is moved between them. Default: 1 and 200, because a client rarely
-    /// needs more.
+    /// Sets the lowest and the highest limit; the initial one is moved between them. Default: 1 and 200, because a
+    /// client rarely needs more.
     ///
     /// # Errors
     ///

@@ -17,7 +17,7 @@ const HIGHEST: f64 = 1e9;
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt_control::Limit;
+/// # use reattempt_control::Limit;
 ///
 /// assert_eq!(Limit::every(Duration::from_millis(100)), Limit::per_second(10));
 /// assert!(Limit::every(Duration::ZERO).is_infinite());
@@ -41,8 +41,8 @@ impl Limit {
         Self { millionths: tokens as u64 * TOKEN, period: SECOND }
     }
 
-    /// Creates the rate of one token for each interval. An interval of zero stands for an infinite rate. An interval beyond
-    /// 584 years counts as 584 years.
+    /// Creates the rate of one token for each interval. An interval of zero stands for an infinite rate. An interval
+    /// beyond 584 years counts as 584 years.
     pub fn every(interval: Duration) -> Self {
         Self { millionths: TOKEN, period: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX) }
     }

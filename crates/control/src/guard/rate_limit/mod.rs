@@ -40,12 +40,13 @@ pub use reservation::Reservation;
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a limit*, a client with more work than its quota is refused by the server. Each refusal costs the server work
-/// and the caller a round trip.
+/// *Without a limit*, a client with more work than its quota is refused by the server. Each refusal costs the server
+/// work and the caller a round trip.
 ///
-/// *A count for each window* admits twice the burst at a window's edge; here a bucket refills steadily. *A clock that goes
-/// back* mints tokens; here an earlier moment counts as the latest one. *A dropped waiter* keeps its tokens; here they
-/// return in the step that removes it. *A limit for each clone* multiplies the rate; here clones share their state.
+/// *A count for each window* admits twice the burst at a window's edge; here a bucket refills steadily. *A clock that
+/// goes back* mints tokens; here an earlier moment counts as the latest one. *A dropped waiter* keeps its tokens;
+/// here they return in the step that removes it. *A limit for each clone* multiplies the rate; here clones share
+/// their state.
 ///
 /// # As a guard
 ///
@@ -62,7 +63,7 @@ pub use reservation::Reservation;
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt_control::{Limit, RateLimit};
+/// # use reattempt_control::{Limit, RateLimit};
 ///
 /// let limit = RateLimit::new(Limit::per_second(10), 2);
 /// let now = Duration::from_secs(100);
@@ -150,17 +151,18 @@ impl RateLimit {
         self.change(destination, now, |tokens| tokens.set(limit, tokens.burst));
     }
 
-    /// Sets the burst of `destination` from `now` on. [`replace_settings`](Self::replace_settings) no longer changes it.
+    /// Sets the burst of `destination` from `now` on. [`replace_settings`](Self::replace_settings) no longer changes
+    /// it.
     pub fn set_burst(&self, destination: &str, burst: u32, now: Duration) {
         self.change(destination, now, |tokens| tokens.set(tokens.limit, cost(burst)));
     }
 
-    /// Follows the `RateLimit` or `x-ratelimit` fields of a response: `remaining` calls until `reset` from `now`. The caller
-    /// reads the fields; no layer does.
+    /// Follows the `RateLimit` or `x-ratelimit` fields of a response: `remaining` calls until `reset` from `now`. The
+    /// caller reads the fields; no layer does.
     ///
-    /// If the remaining calls would be used up before the reset, the rate is lowered until then: one call may go at once, the
-    /// others are spread over the time. With none remaining, no call goes. The rate is never raised. The latest response
-    /// counts.
+    /// If the remaining calls would be used up before the reset, the rate is lowered until then: one call may go at
+    /// once, the others are spread over the time. With none remaining, no call goes. The rate is never raised. The
+    /// latest response counts.
     ///
     /// A reset of zero has no effect. A reset beyond [`longest_reset`](Self::longest_reset) counts as that.
     pub fn follow(&self, destination: &str, remaining: u32, reset: Duration, now: Duration) {
@@ -173,7 +175,8 @@ impl RateLimit {
 
     /// Adopts the settings of another limit, except `max_destinations`, and keeps the state.
     ///
-    /// A destination whose rate or burst was set by itself keeps both. The time since its last call is credited at the new rate.
+    /// A destination whose rate or burst was set by itself keeps both. The time since its last call is credited at
+    /// the new rate.
     pub fn replace_settings(&self, with: &Self) {
         let max_destinations = self.rules.load().max_destinations;
         let rules = Arc::new(Rules { max_destinations, ..**with.rules.load() });

@@ -45,8 +45,8 @@ impl RateLimit {
         self.set(|rules| rules.rule.patience = Patience::NONE)
     }
 
-    /// Sets the longest reset that is [followed](Self::follow). Default: 1 h, so that a moment read as a time span does not
-    /// stop all calls for decades.
+    /// Sets the longest reset that is [followed](Self::follow). Default: 1 h, so that a moment read as a time span
+    /// does not stop all calls for decades.
     pub fn longest_reset(self, longest: Duration) -> Self {
         self.set(|rules| rules.longest_reset = longest)
     }

@@ -28,10 +28,11 @@ use settings::Rules;
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a send rate*, a client above its quota is refused again and again. Backoff spreads retries, but first attempts go on.
+/// *Without a send rate*, a client above its quota is refused again and again. Backoff spreads retries, but first
+/// attempts go on.
 ///
-/// *A rate that each refusal lowers* falls almost to zero when twenty calls are refused at one moment. Here calls that were sent
-/// before the last cut do not lower it again.
+/// *A rate that each refusal lowers* falls almost to zero when twenty calls are refused at one moment. Here calls
+/// that were sent before the last cut do not lower it again.
 ///
 /// # The rule
 ///
@@ -43,16 +44,16 @@ use settings::Rules;
 /// | [`Served`](Health::Served), *t* seconds later | `0.4 (t − K)³ + w`, with `K = ∛(0.75 w)`: up to *w* at *K*, and beyond |
 /// | any | at most twice the measured rate, and at least one call in two seconds |
 ///
-/// The measured rate is that of outcomes, in half seconds. Other failures do not move the rate. For a server that throttles with 503, add a
-/// classifier that declares it, because a 503 is as often an outage.
+/// The measured rate is that of outcomes, in half seconds. Other failures do not move the rate. For a server that
+/// throttles with 503, add a classifier that declares it, because a 503 is as often an outage.
 ///
-/// Calls without a token wait in line, as at a [`RateLimit`](crate::RateLimit). A destination without waiting calls leaves the
-/// table if it was never refused, or if no outcome was recorded for ten minutes.
+/// Calls without a token wait in line, as at a [`RateLimit`](crate::RateLimit). A destination without waiting calls
+/// leaves the table if it was never refused, or if no outcome was recorded for ten minutes.
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt_control::SendRate;
-/// use reattempt_core::guard::{Admit, Arrival, End, Guard, Health};
+/// # use reattempt_control::SendRate;
+/// # use reattempt_core::guard::{Admit, Arrival, End, Guard, Health};
 ///
 /// let rate = SendRate::new();
 /// for call in 0..100 {

@@ -22,26 +22,27 @@ use window::{Requests, Window};
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a throttle*, an overloaded server spends its time on refusals. A refusal costs about as much as a cheap response, so
-/// under twice its capacity none is left for other calls.
+/// *Without a throttle*, an overloaded server spends its time on refusals. A refusal costs about as much as a cheap
+/// response, so under twice its capacity none is left for other calls.
 ///
-/// *The ratio of requests to accepts alone* refuses half of the calls after one failure. Here nothing is refused below 10 requests, or
-/// below 5 a second.
+/// *The ratio of requests to accepts alone* refuses half of the calls after one failure. Here nothing is refused
+/// below 10 requests, or below 5 a second.
 ///
 /// # The rule
 ///
-/// A call is refused with the probability `max(0, (requests − K · accepts) / (requests + 1))`, at most 0.9, over the last 2 minutes. With K = 2
-/// the server receives about twice the calls that it accepts, so the client soon notices that it accepts more.
+/// A call is refused with the probability `max(0, (requests − K · accepts) / (requests + 1))`, at most 0.9, over the
+/// last 2 minutes. With K = 2 the server receives about twice the calls that it accepts, so the client soon notices
+/// that it accepts more.
 ///
 /// - Requests are counted when they arrive, including those that the throttle refuses.
-/// - Every other outcome than [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable) is an accept, a 500 included. So
-///   is a call that is under way or abandoned.
+/// - Every other outcome than [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable) is an
+///   accept, a 500 included. So is a call that is under way or abandoned.
 /// - A refusal has no known wait: the next call may be admitted.
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt_control::Throttle;
-/// use reattempt_core::guard::{Admit, Arrival, End, Guard, Health};
+/// # use reattempt_control::Throttle;
+/// # use reattempt_core::guard::{Admit, Arrival, End, Guard, Health};
 ///
 /// let throttle = Throttle::new();
 /// let now = Duration::from_secs(100);

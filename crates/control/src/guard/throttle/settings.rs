@@ -60,7 +60,8 @@ impl Throttle {
         })
     }
 
-    /// Sets K, the requests that are sent for each accepted one. Default: 2. A lower K refuses more calls here and fewer at the server.
+    /// Sets K, the requests that are sent for each accepted one. Default: 2. A lower K refuses more calls here and
+    /// fewer at the server.
     ///
     /// # Errors
     ///
@@ -91,8 +92,8 @@ impl Throttle {
         self.set(|rules| rules.window = length)
     }
 
-    /// Sets the requests, in the window and for each second, below which nothing is refused. Default: 10 and 5, because fewer prove
-    /// nothing and cost the server little.
+    /// Sets the requests, in the window and for each second, below which nothing is refused. Default: 10 and 5,
+    /// because fewer prove nothing and cost the server little.
     pub fn inactive_below(self, requests: u32, per_second: u32) -> Self {
         self.set(|rules| {
             (rules.rule.min_requests, rules.rule.min_rate) = (requests, per_second);
