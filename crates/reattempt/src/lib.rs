@@ -85,6 +85,7 @@ pub mod protocol;
 pub mod report;
 pub mod retry;
 pub mod schedule;
+pub mod standard;
 
 /// The README's example, compiled.
 #[cfg(all(doctest, feature = "hyper", feature = "reqwest", feature = "tonic"))]

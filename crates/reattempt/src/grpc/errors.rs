@@ -48,6 +48,14 @@ impl Unanswered {
         ),
     };
 
+    /// An attempt took longer than it may.
+    pub(crate) const TIMED_OUT: Self = Self {
+        code: Some(Code::DeadlineExceeded),
+        verdict: Verdict::Transient(
+            Failure::new(FailureKind::Timeout).with_code(Code::DeadlineExceeded.number()),
+        ),
+    };
+
     /// Nothing was sent, for a guard refused the call. No service config's list is about guards.
     pub(crate) const REFUSED: Self = Self {
         code: None,

@@ -4,9 +4,11 @@ use std::error::Error;
 
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::Body;
+use reattempt_control::RetryBudget;
 use reattempt_core::Classification;
 use reattempt_core::guard::{Guard, GuardKind, Health, Reason, Refused};
 use reattempt_grpc::{Code, code_of_head};
+use reattempt_schedule_exponential::Exponential;
 use tower::BoxError;
 
 use super::Grpc;
@@ -17,9 +19,11 @@ use crate::call::options::CallOptions;
 use crate::error_mode::{Answered, ErrorMode};
 use crate::guard::{
     Facts, GuardLayer, GuardOutcome, GuardProtocol, Guardable, GuardedBody, JudgeBody, Judged,
-    NotSent, Pass, of_classification,
+    OwnEnd, Pass, of_classification,
 };
 use crate::protocol::{ClassifyOutcome, Protocol, SavedRequest};
+use crate::retry::policy::RetryPolicy;
+use crate::standard::{StandardGuards, StandardLayer};
 
 impl<G: Guard> GuardLayer<G, Grpc> {
     /// Guards gRPC calls with every default of [`Grpc`].
@@ -37,6 +41,20 @@ impl<G: Guard> GuardLayer<G, Grpc> {
     /// | CANCELLED | ignored |
     pub fn grpc(guard: G) -> Self {
         Self::with(Grpc::new(), guard)
+    }
+}
+
+impl StandardLayer<StandardGuards, Grpc, Exponential, RetryBudget, Answered> {
+    /// Creates the stack for gRPC calls.
+    ///
+    /// ```
+    /// use reattempt::standard::StandardLayer;
+    /// use tower::ServiceBuilder;
+    ///
+    /// let builder = ServiceBuilder::new().layer(StandardLayer::grpc());
+    /// ```
+    pub fn grpc() -> Self {
+        Self::new(RetryPolicy::grpc())
     }
 }
 
@@ -69,10 +87,14 @@ where
         (classification, judged)
     }
 
-    fn not_sent<G: Guard>(reason: NotSent) -> Result<Self::Guarded<G>, M::Error> {
+    fn own_end<G: Guard>(reason: OwnEnd) -> Result<Self::Guarded<G>, M::Error> {
         let answer = match reason {
-            NotSent::Late => GrpcBody::answering(Code::DeadlineExceeded, PASSED, Unanswered::LATE),
-            NotSent::Refused(refused) => refused_answer(refused),
+            OwnEnd::Late => GrpcBody::answering(Code::DeadlineExceeded, PASSED, Unanswered::LATE),
+            OwnEnd::TimedOut(after) => {
+                let text = format!("the attempt timed out after {after:?}");
+                GrpcBody::answering(Code::DeadlineExceeded, &text, Unanswered::TIMED_OUT)
+            }
+            OwnEnd::Refused(refused) => refused_answer(refused),
         };
         Ok(answer.map(|body| GuardedBody::new(body, None)))
     }

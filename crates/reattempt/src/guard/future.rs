@@ -12,8 +12,9 @@ use reattempt_core::guard::{Arrival, BodyEnd, Guard, Resume};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_service::Service;
 
+use super::health::Judged;
 use super::pass::Pass;
-use super::protocol::{GuardOutcome, NotSent};
+use super::protocol::{GuardOutcome, OwnEnd};
 use super::shared::now;
 use crate::call::clock;
 use crate::call::observe::Event;
@@ -43,7 +44,7 @@ pin_project! {
     where
         G: Guard,
     {
-        NotSent { reason: NotSent },
+        OwnEnd { reason: OwnEnd },
         // Taken when the wait is over.
         Waiting { waiting: Option<Box<Waiting<S, Req, G, K>>> },
         Sent {
@@ -51,6 +52,8 @@ pin_project! {
             pass: Option<Pass<G, K>>,
             #[pin]
             attempt: F,
+            // Made when the attempt is first not ready, if its time is limited.
+            timer: Option<Pin<Box<Sleep>>>,
         },
         Over,
     }
@@ -89,19 +92,19 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
     }
 
     /// Ready when the guard has decided.
-    fn poll_admitted(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), NotSent>> {
+    fn poll_admitted(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), OwnEnd>> {
         loop {
             let now = now();
             let mut arrival = Arrival::new(&self.destination, now);
             arrival.latest = self.latest;
             let until = match self.pass.resume(&arrival, cx.waker()) {
                 Resume::Admitted => return Poll::Ready(Ok(())),
-                Resume::Refused(refused) => return Poll::Ready(Err(NotSent::Refused(refused))),
+                Resume::Refused(refused) => return Poll::Ready(Err(OwnEnd::Refused(refused))),
                 Resume::Waiting { until } => until,
             };
             if self.is_late(now) {
                 // A guard need not look at the deadline.
-                return Poll::Ready(Err(NotSent::Late));
+                return Poll::Ready(Err(OwnEnd::Late));
             }
             let Some(until) = until.into_iter().chain(self.latest).min() else {
                 self.sleep = None;
@@ -133,7 +136,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
         S: Service<Req>,
     {
         if self.wait == Wait::Guard {
-            ready!(self.poll_admitted(cx)).map_err(Failed::NotSent)?;
+            ready!(self.poll_admitted(cx)).map_err(Failed::OwnEnd)?;
             self.wait = Wait::Service;
         }
         match self.service.poll_ready(cx) {
@@ -142,7 +145,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
                 self.wait = Wait::SlowService;
                 if let Some(latest) = self.latest {
                     ready!(self.poll_sleep(latest, now(), cx));
-                    return Poll::Ready(Err(Failed::NotSent(NotSent::Late)));
+                    return Poll::Ready(Err(Failed::OwnEnd(OwnEnd::Late)));
                 }
                 return Poll::Pending;
             }
@@ -152,7 +155,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
             let mut arrival = Arrival::new(&self.destination, now);
             arrival.latest = self.latest;
             let renewed = self.pass.renew(&arrival);
-            renewed.map_err(|refused| Failed::NotSent(NotSent::Refused(refused)))?;
+            renewed.map_err(|refused| Failed::OwnEnd(OwnEnd::Refused(refused)))?;
         }
         self.pass.sending(now);
         Poll::Ready(Ok(()))
@@ -161,7 +164,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
 
 /// The reason for which a call that waited is not sent.
 enum Failed<E> {
-    NotSent(NotSent),
+    OwnEnd(OwnEnd),
     /// The inner service failed to become ready.
     Service(E),
 }
@@ -177,8 +180,8 @@ where
 
     /// Creates the future of a call that is not sent.
     #[cold]
-    pub(super) fn not_sent(reason: NotSent) -> Self {
-        Self::of(State::NotSent { reason })
+    pub(super) fn not_sent(reason: OwnEnd) -> Self {
+        Self::of(State::OwnEnd { reason })
     }
 
     /// Creates the future of a call that waits.
@@ -190,7 +193,7 @@ where
     /// Creates the future of a call that was admitted at once.
     #[inline]
     pub(super) fn sent(pass: Pass<G, K>, attempt: S::Future) -> Self {
-        Self::of(State::Sent { pass: Some(pass), attempt })
+        Self::of(State::Sent { pass: Some(pass), attempt, timer: None })
     }
 }
 
@@ -207,10 +210,10 @@ where
         let mut this = self.project();
         loop {
             match this.state.as_mut().project() {
-                StateProjection::NotSent { reason } => {
+                StateProjection::OwnEnd { reason } => {
                     let reason = *reason;
                     this.state.set(State::Over);
-                    return Poll::Ready(K::not_sent(reason));
+                    return Poll::Ready(K::own_end(reason));
                 }
                 StateProjection::Waiting { waiting: place } => {
                     let Some(waiting) = place else { return Poll::Pending };
@@ -220,25 +223,35 @@ where
                     match (ready, request) {
                         (Ok(()), Some(request)) => {
                             let attempt = service.call(request);
-                            this.state.set(State::Sent { pass: Some(pass), attempt });
+                            this.state.set(State::Sent { pass: Some(pass), attempt, timer: None });
                         }
                         (Err(Failed::Service(error)), _) => {
                             return Poll::Ready(Err(M::own(error)));
                         }
-                        (Err(Failed::NotSent(reason)), _) => {
-                            if let NotSent::Refused(refused) = &reason {
+                        (Err(Failed::OwnEnd(reason)), _) => {
+                            if let OwnEnd::Refused(refused) = &reason {
                                 pass.shared.notify(&destination, &Event::Refused { refused });
                             }
-                            return Poll::Ready(K::not_sent(reason));
+                            return Poll::Ready(K::own_end(reason));
                         }
                         (Ok(()), None) => return Poll::Pending,
                     }
                 }
-                StateProjection::Sent { pass, attempt } => {
+                StateProjection::Sent { pass, attempt, timer } => {
                     if let Some(pass) = pass {
                         pass.polled();
                     }
-                    let result = ready!(attempt.poll(cx)).map_err(M::own);
+                    let Poll::Ready(result) = attempt.poll(cx) else {
+                        let after = ready!(poll_timeout(pass.as_ref(), timer, cx));
+                        let pass = pass.take();
+                        // The attempt is cancelled before its end is recorded.
+                        this.state.set(State::Over);
+                        if let Some(held) = pass.and_then(|pass| pass.judged(Judged::TIMED_OUT)) {
+                            held.over(BodyEnd::Broken);
+                        }
+                        return Poll::Ready(K::own_end(OwnEnd::TimedOut(after)));
+                    };
+                    let result = result.map_err(M::own);
                     let pass = pass.take();
                     this.state.set(State::Over);
                     return Poll::Ready(end::<K, _, _, M, G>(pass, result));
@@ -247,6 +260,18 @@ where
             }
         }
     }
+}
+
+/// Ready with the attempt's time when that is up.
+fn poll_timeout<G: Guard, K>(
+    pass: Option<&Pass<G, K>>,
+    timer: &mut Option<Pin<Box<Sleep>>>,
+    cx: &mut Context<'_>,
+) -> Poll<Duration> {
+    let timeout = pass.and_then(|pass| pass.shared.attempt_timeout);
+    let Some(timeout) = timeout.filter(|_| clock::has_timer()) else { return Poll::Pending };
+    let due = || Box::pin(sleep_until(clock::later(Instant::now(), timeout)));
+    timer.get_or_insert_with(due).as_mut().poll(cx).map(|()| timeout)
 }
 
 /// Ends the pass of an attempt with its outcome, or ties it to the body of the response.
@@ -291,7 +316,7 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
-            State::NotSent { .. } => "not sent",
+            State::OwnEnd { .. } => "not sent",
             State::Waiting { .. } => "waiting",
             State::Sent { .. } => "sent",
             State::Over => "over",

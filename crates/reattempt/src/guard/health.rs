@@ -16,6 +16,11 @@ pub struct Judged {
     pub(crate) hint: ServerHint,
 }
 
+impl Judged {
+    /// An attempt that took longer than it may.
+    pub(super) const TIMED_OUT: Self = Self { health: Health::Unavailable, hint: ServerHint::None };
+}
+
 /// Returns the health that an outcome stands for. `permanent` decides about a response that no retry would better, because it
 /// may be the server's failure as well as the caller's. `unavailable` has the codes of a server that does not take the
 /// work, or does not finish it in time.

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use reattempt_core::Verdict;
 use reattempt_core::guard::Guard;
@@ -61,7 +62,7 @@ impl<G: Guard, K: GuardProtocol> GuardLayer<G, K> {
     /// let layer = GuardLayer::with(http, CircuitBreaker::rate());
     /// ```
     pub fn with(protocol: K, guard: G) -> Self {
-        Self::of(Shared::new(protocol, guard))
+        Self::of(protocol, guard)
     }
 }
 
@@ -94,8 +95,40 @@ impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
 
 /// Settings of every protocol.
 impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
-    fn of(shared: Shared<G, K>) -> Self {
+    fn shared(shared: Shared<G, K>) -> Self {
         Self { shared, mode: PhantomData }
+    }
+
+    /// Guards calls over a protocol, with errors of the mode `M`.
+    pub(crate) fn of(protocol: K, guard: G) -> Self {
+        Self::shared(Shared::new(protocol, guard))
+    }
+
+    /// Returns the layer with the same settings over another protocol value.
+    pub(crate) fn with_protocol(mut self, protocol: K) -> Self {
+        self.shared.protocol = protocol;
+        self
+    }
+
+    /// Returns the layer with the same settings around another guard.
+    pub(crate) fn with_guard<H: Guard>(self, guard: H) -> GuardLayer<H, K, M> {
+        let Shared { protocol, observer, attempt_timeout, .. } = self.shared;
+        let guard = Arc::new(guard);
+        GuardLayer::shared(Shared { guard, protocol, observer, attempt_timeout })
+    }
+
+    /// Sets the most time for each attempt, up to the head of its response. Default: no limit.
+    ///
+    /// The guards see the timeout, as [unavailable](super::Health::Unavailable). A limit outside of the layer would look to
+    /// them like an attempt that was abandoned. The caller gets a [`TimedOut`](crate::TimedOut), or the protocol's answer.
+    pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
+        self.shared.attempt_timeout = Some(timeout);
+        self
+    }
+
+    /// Returns the most time for each attempt.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.shared.attempt_timeout
     }
 
     /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type of its own.
@@ -122,7 +155,7 @@ impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
 
     /// Makes the error tower's `BoxError`: for a protocol that answers, over a service whose error is one already.
     pub fn boxed_errors(self) -> GuardLayer<G, K, BoxedError> {
-        GuardLayer::of(self.shared)
+        GuardLayer::shared(self.shared)
     }
 }
 

@@ -107,7 +107,7 @@ pub use health::Judged;
 pub(crate) use health::of_classification;
 pub use layer::GuardLayer;
 pub use pass::Pass;
-pub use protocol::{Facts, GuardOutcome, GuardProtocol, Guardable, NotSent};
+pub use protocol::{Facts, GuardOutcome, GuardProtocol, Guardable, OwnEnd};
 pub use reattempt_control::{
     AdaptiveLimit, AdaptiveTicket, Aimd, BreakerState, BreakerTicket, Bulkhead, BulkheadTicket,
     CircuitBreaker, Counts, Gradient2, Limit, LimitRule, LimitWindow, RateLimit, RateTicket,

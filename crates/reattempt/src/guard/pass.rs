@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use reattempt_core::ServerHint;
-use reattempt_core::guard::{Arrival, BodyEnd, End, Guard, Health, Refused, Resume};
+use reattempt_core::guard::{Arrival, BodyEnd, End, Guard, Refused, Resume};
 
 use super::health::Judged;
 use super::shared::{Shared, now};
@@ -119,10 +118,7 @@ impl<G: Guard, K> Drop for Pass<G, K> {
         match self.phase {
             Phase::Unsent => self.end(&End::Unsent, now),
             Phase::Sent if self.latest.is_some_and(|latest| latest <= now) => {
-                self.end_judged(
-                    Judged { health: Health::Unavailable, hint: ServerHint::None },
-                    now,
-                );
+                self.end_judged(Judged::TIMED_OUT, now);
             }
             Phase::Sent => {
                 let after = now.saturating_sub(self.sent);

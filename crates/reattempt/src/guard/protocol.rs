@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::time::Duration;
 
 use http::{Request, Response};
 use http_body::Body;
@@ -81,13 +82,15 @@ impl<Request, C: Send + Sync + 'static> Guardable<Request> for CloneRequest<C> {
     }
 }
 
-/// The reason for which an attempt was not sent.
+/// The reason for which the layer ends a call itself.
 #[derive(Debug, Clone, Copy)]
-pub enum NotSent {
+pub enum OwnEnd {
     /// A guard refused it.
     Refused(Refused),
-    /// The deadline has passed.
+    /// The deadline has passed before the attempt was sent.
     Late,
+    /// The attempt took longer than it may.
+    TimedOut(Duration),
 }
 
 /// A protocol whose guards can follow responses of type `Response` to their ends. Sealed.
@@ -111,9 +114,9 @@ where
         options: Option<&CallOptions>,
     ) -> (Classification, Judged);
 
-    /// Returns the outcome of an attempt that was not sent.
+    /// Returns the outcome of a call that the layer ends itself.
     #[doc(hidden)]
-    fn not_sent<G: Guard>(reason: NotSent) -> Result<Self::Guarded<G>, M::Error>;
+    fn own_end<G: Guard>(reason: OwnEnd) -> Result<Self::Guarded<G>, M::Error>;
 
     /// Returns the response with the pass that is to end with its body.
     #[doc(hidden)]
@@ -126,17 +129,17 @@ where
         Self: Sized;
 }
 
-/// Returns the boxed error of an attempt that was not sent.
-pub(crate) fn boxed(reason: NotSent) -> BoxError {
+/// Returns the boxed error of a call that the layer ends itself.
+pub(crate) fn boxed(reason: OwnEnd) -> BoxError {
     match reason {
-        NotSent::Refused(refused) => Box::new(refused),
-        NotSent::Late => Box::new(TimedOut {
-            limit: TimeLimit::Deadline,
-            after: std::time::Duration::ZERO,
-            refused: None,
-            source: None,
-        }),
+        OwnEnd::Refused(refused) => Box::new(refused),
+        OwnEnd::Late => timed_out(TimeLimit::Deadline, Duration::ZERO),
+        OwnEnd::TimedOut(after) => timed_out(TimeLimit::Attempt, after),
     }
+}
+
+fn timed_out(limit: TimeLimit, after: Duration) -> BoxError {
+    Box::new(TimedOut { limit, after, refused: None, source: None })
 }
 
 impl<B, E> GuardOutcome<Response<B>, E, BoxedError> for Http
@@ -158,7 +161,7 @@ where
         (classification, judged)
     }
 
-    fn not_sent<G: Guard>(reason: NotSent) -> Result<Self::Guarded<G>, BoxError> {
+    fn own_end<G: Guard>(reason: OwnEnd) -> Result<Self::Guarded<G>, BoxError> {
         Err(boxed(reason))
     }
 
@@ -190,7 +193,7 @@ where
         (classification, judged)
     }
 
-    fn not_sent<G: Guard>(reason: NotSent) -> Result<R, BoxError> {
+    fn own_end<G: Guard>(reason: OwnEnd) -> Result<R, BoxError> {
         Err(boxed(reason))
     }
 

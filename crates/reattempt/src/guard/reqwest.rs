@@ -11,7 +11,7 @@ use tower::BoxError;
 use super::body::GuardedBody;
 use super::health::{self, Judged, UNAVAILABLE, of_classification};
 use super::pass::Pass;
-use super::protocol::{Facts, GuardOutcome, Guardable, NotSent, boxed};
+use super::protocol::{Facts, GuardOutcome, Guardable, OwnEnd, boxed};
 use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
 use crate::protocol::{ClassifyOutcome, Http, Replay, SavedClone};
@@ -41,7 +41,7 @@ impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
         (classification, judged)
     }
 
-    fn not_sent<G: Guard>(reason: NotSent) -> Result<Response, BoxError> {
+    fn own_end<G: Guard>(reason: OwnEnd) -> Result<Response, BoxError> {
         Err(boxed(reason))
     }
 

@@ -10,7 +10,7 @@ use tower_service::Service;
 
 use super::future::{ResponseFuture, Waiting};
 use super::pass::Pass;
-use super::protocol::{GuardOutcome, Guardable, NotSent};
+use super::protocol::{GuardOutcome, Guardable, OwnEnd};
 use super::shared::{Shared, now};
 use crate::call::clock;
 use crate::call::observe::Event;
@@ -96,7 +96,7 @@ where
         arrival.patient = facts.patient;
         if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
             self.inner = self.inner.clone();
-            return ResponseFuture::not_sent(NotSent::Late);
+            return ResponseFuture::not_sent(OwnEnd::Late);
         }
         match shared.admit(&arrival) {
             Admit::Admitted(ticket) => {
@@ -117,7 +117,7 @@ where
             Admit::Refused(refused) => {
                 shared.notify(&facts.destination, &Event::Refused { refused: &refused });
                 self.inner = self.inner.clone();
-                ResponseFuture::not_sent(NotSent::Refused(refused))
+                ResponseFuture::not_sent(OwnEnd::Refused(refused))
             }
         }
     }

@@ -25,11 +25,12 @@ pub(super) struct Shared<G, K> {
     pub(super) guard: Arc<G>,
     pub(super) protocol: K,
     pub(super) observer: Option<Arc<dyn Observer>>,
+    pub(super) attempt_timeout: Option<Duration>,
 }
 
 impl<G, K> Shared<G, K> {
     pub(super) fn new(protocol: K, guard: G) -> Self {
-        Self { guard: Arc::new(guard), protocol, observer: None }
+        Self { guard: Arc::new(guard), protocol, observer: None, attempt_timeout: None }
     }
 
     pub(super) fn notify(&self, destination: &str, event: &Event<'_>) {
@@ -64,6 +65,7 @@ impl<G, K: Clone> Clone for Shared<G, K> {
             guard: Arc::clone(&self.guard),
             protocol: self.protocol.clone(),
             observer: self.observer.clone(),
+            attempt_timeout: self.attempt_timeout,
         }
     }
 }

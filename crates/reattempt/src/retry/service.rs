@@ -42,6 +42,11 @@ impl<S: Clone, P> Retry<S, P> {
 }
 
 impl<S, P> Retry<S, P> {
+    /// Sets the options of the calls of this handle.
+    pub(crate) fn set_options(&mut self, options: CallOptions) {
+        self.options = Some(options);
+    }
+
     /// Returns the policy, to read its budget.
     pub fn policy(&self) -> &P {
         &self.shared.policy

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, its helpers too"
 )]
 
+mod guard;
 mod hedge;
 mod pace;
 mod retry;

@@ -130,6 +130,11 @@ impl CircuitBreaker {
         Arc::clone(&self.shared.rules.load().name)
     }
 
+    /// Returns the time over which the closed state counts; zero if its counts are never cleared.
+    pub fn window(&self) -> Duration {
+        self.shared.rules.load().interval
+    }
+
     /// Returns the state for `destination` at `now`.
     pub fn state(&self, destination: &str, now: Duration) -> BreakerState {
         let state = self.circuits.get(destination).map(|tenant| {

@@ -7,6 +7,7 @@ mod ending;
 #[cfg(feature = "tonic")]
 mod grpc;
 mod limits;
+mod standard;
 mod support;
 mod waiting;
 mod with_hedges;

@@ -1,0 +1,195 @@
+//! The layer and its settings.
+
+use std::time::Duration;
+
+use reattempt_control::{Bulkhead, CircuitBreaker, RetryBudget};
+use reattempt_core::guard::Guard;
+use reattempt_core::{Budget, ConfigError, Schedule};
+use reattempt_schedule_exponential::Exponential;
+use tower_layer::Layer;
+
+use super::Standard;
+use crate::error_mode::BoxedError;
+use crate::guard::{GuardLayer, GuardProtocol, Guarded};
+use crate::protocol::Http;
+use crate::retry::policy::RetryPolicy;
+use crate::retry::service::Retry;
+
+/// The guards of the standard stack.
+pub type StandardGuards = (CircuitBreaker, Bulkhead);
+
+/// The standard stack as one layer: total time, retries, guards, attempt timeout.
+///
+/// | part | default | replaced by |
+/// |---|---|---|
+/// | total time of a call | 30 s | [`total_time`](Self::total_time) |
+/// | retries | every default of [`RetryPolicy`] | [`retry`](Self::retry) |
+/// | circuit breaker | [`CircuitBreaker::rate`] | [`guards`](Self::guards) |
+/// | calls in flight for each destination | 64 | [`guards`](Self::guards) |
+/// | attempt timeout | 10 s | [`attempt_timeout`](Self::attempt_timeout) |
+///
+/// The attempt timeout is inside the guards. Outside it would look like an attempt that was abandoned, and the breaker
+/// would never open.
+///
+/// ```
+/// use http_body_util::Full;
+/// use hyper_util::client::legacy::Client;
+/// use hyper_util::rt::TokioExecutor;
+/// use reattempt::standard::StandardLayer;
+/// use tower::ServiceBuilder;
+///
+/// let client = ServiceBuilder::new()
+///     .layer(StandardLayer::http())
+///     .service(Client::builder(TokioExecutor::new()).build_http());
+/// # reattempt::check::<http::Request<Full<bytes::Bytes>>, _>(&client);
+/// ```
+#[derive(Debug, Clone)]
+pub struct StandardLayer<
+    G = StandardGuards,
+    K = Http,
+    D = Exponential,
+    B = RetryBudget,
+    M = BoxedError,
+> where
+    K: GuardProtocol,
+    D: Schedule,
+{
+    policy: RetryPolicy<K, D, B, M>,
+    guards: GuardLayer<G, K, M>,
+    total_time: Duration,
+    /// The time over which the breaker counts; zero if it counts without an end.
+    window: Duration,
+}
+
+const TOTAL_TIME: Duration = Duration::from_secs(30);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
+const IN_FLIGHT: u32 = 64;
+
+impl StandardLayer {
+    /// Creates the stack for HTTP requests, reqwest's included.
+    pub fn http() -> Self {
+        Self::new(RetryPolicy::http().boxed_errors())
+    }
+}
+
+impl<K, D, B, M> StandardLayer<StandardGuards, K, D, B, M>
+where
+    K: GuardProtocol + Clone,
+    D: Schedule,
+{
+    /// Creates the stack around a retry policy, with the default of every other part.
+    pub(crate) fn new(policy: RetryPolicy<K, D, B, M>) -> Self {
+        let breaker = CircuitBreaker::rate();
+        let window = breaker.window();
+        let guards = (breaker, Bulkhead::new(IN_FLIGHT));
+        let protocol = policy.settings.protocol.clone();
+        let guards = GuardLayer::of(protocol, guards).attempt_timeout(ATTEMPT_TIMEOUT);
+        Self { policy, guards, total_time: TOTAL_TIME, window }
+    }
+
+    /// Replaces the circuit breaker and the limit on calls in flight.
+    ///
+    /// ```
+    /// use reattempt::guard::{Bulkhead, CircuitBreaker};
+    /// use reattempt::standard::StandardLayer;
+    ///
+    /// let breaker = CircuitBreaker::rate();
+    /// let layer = StandardLayer::http().limits(breaker.clone(), Bulkhead::new(16))?;
+    /// # Ok::<_, reattempt::error::ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The breaker's `interval` is below twice the `attempt_timeout`: it would forget attempts that are under way.
+    pub fn limits(self, breaker: CircuitBreaker, bulkhead: Bulkhead) -> Result<Self, ConfigError> {
+        let window = breaker.window();
+        Self { window, ..self.guards((breaker, bulkhead)) }.checked()
+    }
+}
+
+impl<G, K, D, B, M> StandardLayer<G, K, D, B, M>
+where
+    G: Guard,
+    K: GuardProtocol + Clone,
+    D: Schedule,
+{
+    /// Replaces the retry policy, and with it the protocol's settings for the guards.
+    ///
+    /// ```
+    /// use reattempt::RetryPolicy;
+    /// use reattempt::standard::StandardLayer;
+    ///
+    /// let policy = RetryPolicy::http().max_attempts(5).boxed_errors();
+    /// let layer = StandardLayer::http().retry(policy)?;
+    /// # Ok::<_, reattempt::error::ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The policy has an attempt timeout of its own, which would stand outside the guards.
+    pub fn retry<E: Schedule, C: Budget>(
+        self,
+        policy: RetryPolicy<K, E, C, M>,
+    ) -> Result<StandardLayer<G, K, E, C, M>, ConfigError> {
+        let guards = self.guards.with_protocol(policy.settings.protocol.clone());
+        let (total_time, window) = (self.total_time, self.window);
+        StandardLayer { policy, guards, total_time, window }.checked()
+    }
+
+    /// Replaces all guards by another guard, or a pair of guards.
+    pub fn guards<H: Guard>(self, guards: H) -> StandardLayer<H, K, D, B, M> {
+        let guards = self.guards.with_guard(guards);
+        StandardLayer {
+            policy: self.policy,
+            guards,
+            total_time: self.total_time,
+            window: Duration::ZERO,
+        }
+    }
+
+    /// Sets the most time for a call, all its attempts and waits included. Default 30 s.
+    ///
+    /// # Errors
+    /// `attempt_timeout` is not below it.
+    pub fn total_time(self, total_time: Duration) -> Result<Self, ConfigError> {
+        Self { total_time, ..self }.checked()
+    }
+
+    /// Sets the most time for each attempt, up to the head of its response. Default 10 s.
+    ///
+    /// # Errors
+    /// It is not below `total_time`, or above half of the breaker's `interval`.
+    pub fn attempt_timeout(self, timeout: Duration) -> Result<Self, ConfigError> {
+        Self { guards: self.guards.attempt_timeout(timeout), ..self }.checked()
+    }
+
+    fn checked(self) -> Result<Self, ConfigError> {
+        let text = |time: Duration| format!("{time:?}");
+        if let Some(own) = self.policy.settings.attempt_timeout {
+            let allowed = "unset: `attempt_timeout` of the stack stands inside the guards";
+            return Err(ConfigError::new("RetryPolicy::attempt_timeout", text(own), allowed));
+        }
+        let Some(timeout) = self.guards.timeout() else { return Ok(self) };
+        if timeout >= self.total_time {
+            return Err(ConfigError::new("attempt_timeout", text(timeout), "below `total_time`"));
+        }
+        if !self.window.is_zero() && self.window < timeout.saturating_mul(2) {
+            let allowed = "at least twice `attempt_timeout`";
+            return Err(ConfigError::new("CircuitBreaker::interval", text(self.window), allowed));
+        }
+        Ok(self)
+    }
+}
+
+impl<S, G, K, D, B, M> Layer<S> for StandardLayer<G, K, D, B, M>
+where
+    S: Clone,
+    K: GuardProtocol + Clone,
+    D: Schedule,
+    RetryPolicy<K, D, B, M>: Clone,
+{
+    type Service = Standard<Retry<Guarded<S, G, K, M>, RetryPolicy<K, D, B, M>>>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        let retry = Retry::new(self.policy.clone(), self.guards.layer(inner));
+        Standard::new(retry, self.total_time)
+    }
+}

@@ -1,0 +1,18 @@
+//! The standard stack: retries, a circuit breaker, a limit on calls in flight and time limits in one layer.
+//!
+//! ```
+//! use reattempt::standard::StandardLayer;
+//! use tower::ServiceBuilder;
+//!
+//! let builder = ServiceBuilder::new().layer(StandardLayer::http());
+//! ```
+//!
+//! From the outside in: total time, retries, guards, attempt timeout, client. Contradictory settings are refused with the
+//! names of both. The parts of the stack by themselves are [`RetryLayer`](crate::RetryLayer) and
+//! [`GuardLayer`](crate::guard::GuardLayer).
+
+mod layer;
+mod service;
+
+pub use layer::{StandardGuards, StandardLayer};
+pub use service::Standard;

@@ -1,0 +1,102 @@
+//! The standard stack: its time limits, its guards, and settings that contradict each other.
+
+use reattempt::guard::{Bulkhead, CircuitBreaker, Refused};
+use reattempt::standard::StandardLayer;
+use reattempt::{RetryPolicy, TimedOut};
+use tokio::time::Instant;
+use tower::Layer;
+
+use super::support::Recorder;
+use crate::calls::support::{Act, Server, get, ms};
+
+#[tokio::test(start_paused = true)]
+async fn standard_stack_retries_and_succeeds() {
+    let server = Server::statuses([503, 503, 200]);
+    let client = StandardLayer::http().layer(server.clone());
+    assert_eq!(client.send(get()).await.unwrap().status(), 200);
+    assert_eq!(server.count(), 3);
+}
+
+// G-25
+#[tokio::test(start_paused = true)]
+async fn attempt_timeouts_open_the_breaker() {
+    let server = Server::by(|_, _| Act::Hang);
+    let recorder = Recorder::default();
+    let layer = StandardLayer::http().guards(recorder.clone());
+    let began = Instant::now();
+    let error = layer.layer(server.clone()).send(get()).await.unwrap_err();
+    assert!(error.is::<TimedOut>());
+    // Three attempts of 10 s fill the total time.
+    assert!(began.elapsed() <= ms(30_000));
+    assert_eq!(recorder.log()[..2], ["admitted", "Unavailable"]);
+
+    // Open for longer than a call may take.
+    let breaker = CircuitBreaker::rate().timeout(ms(60_000));
+    let layer = StandardLayer::http().limits(breaker, Bulkhead::new(64)).unwrap();
+    let client = layer.layer(server.clone());
+    for _ in 0..2 {
+        client.send(get()).await.unwrap_err();
+    }
+    let before = server.count();
+    let error = client.send(get()).await.unwrap_err();
+    assert!(error.is::<Refused>(), "{error}");
+    assert_eq!(server.count(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn total_time_ends_the_call() {
+    let server = Server::by(|_, _| Act::Hang);
+    let layer = StandardLayer::http().attempt_timeout(ms(900)).unwrap();
+    let client = layer.total_time(ms(1_000)).unwrap().layer(server);
+    let began = Instant::now();
+    client.send(get()).await.unwrap_err();
+    assert!(began.elapsed() <= ms(1_000));
+}
+
+#[test]
+fn contradictions_name_both_settings() {
+    let text = |error: reattempt::error::ConfigError| error.to_string();
+    let stack = StandardLayer::http;
+    assert_eq!(
+        text(stack().total_time(ms(10_000)).unwrap_err()),
+        "`attempt_timeout` must be below `total_time`, but it is 10s"
+    );
+    let breaker = CircuitBreaker::rate().interval(ms(15_000));
+    assert_eq!(
+        text(stack().limits(breaker, Bulkhead::new(1)).unwrap_err()),
+        "`CircuitBreaker::interval` must be at least twice `attempt_timeout`, but it is 15s"
+    );
+    let policy = RetryPolicy::http().attempt_timeout(ms(500));
+    assert_eq!(
+        text(stack().retry(policy).unwrap_err()),
+        "`RetryPolicy::attempt_timeout` must be unset: `attempt_timeout` of the stack stands inside the guards, but it is 500ms"
+    );
+}
+
+#[cfg(feature = "tonic")]
+#[tokio::test(start_paused = true)]
+async fn grpc_stack_answers_in_its_own_types() {
+    use crate::grpc::support::{Server, ends_with};
+
+    let server = Server::by(|number| match number {
+        1 => (60_000, Ok(ends_with(reattempt_grpc::Code::Ok))),
+        _ => (0, Ok(ends_with(reattempt_grpc::Code::Ok))),
+    });
+    let client = StandardLayer::grpc().layer(server.clone());
+    let request = || {
+        let body = tonic::body::Body::empty();
+        http::Request::post("http://one.example/service/method").body(body).unwrap()
+    };
+    let response = client.send(request()).await.unwrap();
+    assert_eq!(response.headers()["grpc-status"], "4", "the method may not be repeated");
+    assert!(client.send(request()).await.unwrap().headers().get("grpc-status").is_none());
+}
+
+#[test]
+fn standard_clients_have_types_to_store() {
+    fn service<R, S: tower::Service<R>>() {}
+    #[cfg(feature = "reqwest")]
+    service::<reqwest::Request, <StandardLayer as Layer<reqwest::Client>>::Service>();
+    service::<http::Request<crate::calls::support::Body>, <StandardLayer as Layer<Server>>::Service>(
+    );
+}
