@@ -5,6 +5,7 @@ mod body;
 mod budget;
 mod call;
 mod grpc;
+mod head;
 #[cfg(feature = "peers")]
 mod layers;
 mod once;
@@ -60,7 +61,15 @@ pub struct Row {
 
 /// Returns every row.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    let few = [call::ROWS, once::ROWS, settings::ROWS, operation::ROWS, grpc::ROWS, budget::ROWS];
+    let few = [
+        call::ROWS,
+        once::ROWS,
+        settings::ROWS,
+        operation::ROWS,
+        grpc::ROWS,
+        head::ROWS,
+        budget::ROWS,
+    ];
     #[cfg(feature = "peers")]
     let more =
         [layers::ROWS, schedule::ROWS, body::ROWS, wire::ROWS, in_flight::ROWS, waiting::ROWS];

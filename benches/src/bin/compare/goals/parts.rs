@@ -1,6 +1,6 @@
 //! The goals of the parts of a call (delays, budgets, bodies, memory), and of the dependency.
 
-use super::Figure::{CpuSeconds, Crates, Instructions, Saved, Stripped, Time};
+use super::Figure::{Allocations, CpuSeconds, Crates, Instructions, Saved, Stripped, Time};
 use super::Limit::{AtMost, Shown, Times};
 use super::{Line, TOWER, goal, missed};
 
@@ -135,6 +135,30 @@ pub(super) const LINES: &[Line] = &[
         goals: &[goal(Time, Times(1.0, &["tower"]))],
     },
     Line {
+        part: HEADS,
+        row: "head",
+        title: "the head of a fresh request, saved",
+        ours: "ours",
+        goals: &[goal(Instructions, Times(0.8, &["clone"])), goal(Allocations, AtMost(0.0))],
+    },
+    Line {
+        part: HEADS,
+        row: "head",
+        title: "the head of a request cloned from a template, saved",
+        ours: "ours-template",
+        goals: &[
+            goal(Instructions, Times(1.05, &["clone-template"])),
+            goal(Allocations, AtMost(0.0)),
+        ],
+    },
+    Line {
+        part: HEADS,
+        row: "head-restored",
+        title: "the head of a fresh request, saved and restored",
+        ours: "ours",
+        goals: &[goal(Instructions, Shown(&["clone"]))],
+    },
+    Line {
         part: BODIES,
         row: "body",
         title: "a chunk of 16 KiB read from its source, nothing around it",
@@ -265,6 +289,7 @@ pub(super) const LINES: &[Line] = &[
 
 const DELAYS: &str = "Delays";
 const BUDGETS: &str = "Budgets";
+const HEADS: &str = "Heads";
 const BODIES: &str = "Bodies";
 const MEMORY: &str = "Memory, and many calls";
 const BUILD: &str = "Building";
