@@ -23,7 +23,9 @@ impl Growth {
     /// Growth from `base` by `factor`, which is finite and above 0.
     #[inline]
     pub(crate) fn new(base: Duration, factor: f64, cap: Duration) -> Self {
-        Self { base, base_nanos: base.as_nanos() as f64, cap, factor, multiple: 1.0 }
+        // Exact below 104 days, and without arithmetic of 128 bits.
+        let base_nanos = base.as_secs() as f64 * 1e9 + f64::from(base.subsec_nanos());
+        Self { base, base_nanos, cap, factor, multiple: 1.0 }
     }
 
     /// The interval of this retry; the next call gives that of the next.
