@@ -42,13 +42,13 @@ where
                         if let Some(service) = sent {
                             self.shared.give_back(service);
                         }
-                        return ended;
+                        return Poll::Ready(ControlFlow::Break(ended));
                     }
                     self.resume(sent, attempt);
                 }
                 Arrived::Ready(mut service, made) => {
                     if let Some(ended) = self.too_late() {
-                        return ended;
+                        return Poll::Ready(ControlFlow::Break(ended));
                     }
                     let attempt = self.assemble(made);
                     self.sending();
@@ -72,7 +72,7 @@ where
                     if M::ANSWERS
                         && let Some(ended) = self.too_late()
                     {
-                        return ended;
+                        return Poll::Ready(ControlFlow::Break(ended));
                     }
                     match self.late_error(limit, now) {
                         Some(error) => return self.ended(error, StopReason::NotReady),
@@ -90,10 +90,10 @@ where
 
     /// Ends a call whose deadline has passed while no attempt was under way (DL-3, RET-3). Returns `None` if there
     /// is time left, or if neither the error type nor the protocol can express that: such a call goes on.
-    fn too_late(&mut self) -> Option<Poll<Onwards<K::Answer, M::Error, S::Future>>> {
+    fn too_late(&mut self) -> Option<Result<K::Answer, M::Error>> {
         let deadline = self.context.deadline.filter(|_| M::ENDS_LATE)?;
         let now = Instant::now();
-        (deadline <= now).then(|| self.end_too_late(now))?.map(ControlFlow::Break).map(Poll::Ready)
+        if deadline > now { None } else { self.end_too_late(now) }
     }
 
     #[cold]
