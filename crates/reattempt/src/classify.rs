@@ -16,9 +16,12 @@
 #[cfg(feature = "tower-http")]
 pub use crate::protocol::tower_http::TowerHttpClassifier;
 
+#[cfg(feature = "http")]
 pub use crate::call::outcome::Outcome;
+#[cfg(feature = "http")]
 pub use crate::call::request_view::RequestView;
 pub use reattempt_core::{Classification, Classifier, ServerHint};
+#[cfg(feature = "http")]
 pub use reattempt_http::{
     Hinted, Hints, IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key, verdict_of_error,
     verdict_of_status,

@@ -11,9 +11,13 @@
 //! [`TimeLimit`] and [`RefusedResponse`] are the parts of a `TimedOut`. [`ConfigError`] is the error of a setting
 //! whose value comes from outside the program.
 
+pub use crate::call::protocol::OwnError;
+#[cfg(feature = "http")]
 pub use crate::call::timed_out::{RefusedResponse, TimeLimit};
-pub use crate::error_mode::{Answered, BoxedError, ErrorMode, OwnError};
+#[cfg(feature = "http")]
+pub use crate::error_mode::{Answered, BoxedError, ErrorMode};
 pub use reattempt_core::ConfigError;
 
+#[cfg(feature = "http")]
 #[doc(hidden)]
 pub use crate::error_mode::AttemptTimer;

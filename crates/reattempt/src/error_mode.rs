@@ -8,15 +8,12 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
-use tower::BoxError;
 
 use crate::call::clock;
+use crate::call::errors::BoxError;
 use crate::call::pace_refused::PaceRefused;
+pub(crate) use crate::call::protocol::OwnError;
 use crate::call::timed_out::TimedOut;
-
-/// The inner service's own error type; no time limit interrupts an attempt. The default of HTTP.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OwnError;
 
 /// tower's `BoxError`, with a [`TimedOut`] inside when a time limit interrupted the call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -24,6 +24,7 @@
 //!
 //! | feature | effect | versions | default |
 //! |---|---|---|---|
+//! | `http` | layers around HTTP clients; without it the crate is [`retry()`], schedules and budgets | http 1, tower 0.5 | on |
 //! | `hyper` | recognises the errors of hyper and hyper-util clients, h2 included | hyper 1, hyper-util 0.1, h2 0.4 | on |
 //! | `reqwest` | retries `reqwest::Client` as a service of `reqwest::Request` | reqwest 0.13 | off |
 //! | `grpc` | gRPC over any HTTP/2 client: codes, trailers, service configs | – | off |
@@ -60,31 +61,49 @@
         reason = "the protocol with method overrides and trailers is absent"
     )
 )]
+#![cfg_attr(
+    not(feature = "http"),
+    allow(
+        unnameable_types,
+        unreachable_pub,
+        reason = "the modules that export what layers share are absent"
+    )
+)]
 
 mod call;
+#[cfg(feature = "http")]
 mod error_mode;
 #[cfg(feature = "reqwest")]
 mod reqwest_ext;
+#[cfg(feature = "http")]
 mod send;
 
+#[cfg(feature = "http")]
 pub mod body;
 pub mod budget;
 pub mod classify;
 pub mod error;
 #[cfg(feature = "grpc")]
 pub mod grpc;
+#[cfg(feature = "http")]
 pub mod guard;
+#[cfg(feature = "http")]
 pub mod guide;
+#[cfg(feature = "http")]
 pub mod hedge;
 pub mod observe;
 pub mod operation;
+#[cfg(feature = "http")]
 pub mod order;
+#[cfg(feature = "http")]
 pub mod pace;
 pub mod profile;
+#[cfg(feature = "http")]
 pub mod protocol;
 pub mod report;
 pub mod retry;
 pub mod schedule;
+#[cfg(feature = "http")]
 pub mod standard;
 
 /// The README's example, compiled.
@@ -95,17 +114,23 @@ struct Readme;
 pub use call::deadline::Deadline;
 pub use call::options::CallOptions;
 pub use call::report::Report;
+#[cfg(feature = "http")]
 pub use call::timed_out::TimedOut;
 #[cfg(feature = "grpc")]
 pub use grpc::protocol::Grpc;
 pub use operation::retrying::retry;
+#[cfg(feature = "http")]
 pub use protocol::settings::Http;
 pub use reattempt_control::RetryBudget;
 pub use reattempt_core::{StopReason, Verdict};
+#[cfg(feature = "http")]
 pub use reattempt_replay::ReplayBody;
 #[cfg(feature = "reqwest")]
 pub use reqwest_ext::ReqwestExt;
+#[cfg(feature = "http")]
 pub use retry::layer::RetryLayer;
 pub use retry::policy::RetryPolicy;
+#[cfg(feature = "http")]
 pub use retry::service::Retry;
+#[cfg(feature = "http")]
 pub use send::check;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "http")]
 use http::Extensions;
 use tokio::time::Instant;
 
@@ -54,6 +55,7 @@ impl Deadline {
     ///
     /// For a client whose requests have no extensions (reqwest's): put the inbound one into
     /// [`CallOptions::deadline`](crate::CallOptions::deadline) of a handle.
+    #[cfg(feature = "http")]
     pub fn propagate(inbound: &Extensions, outbound: &mut Extensions) {
         let inbound = inbound.get::<Self>();
         if let Some(earliest) = inbound.into_iter().chain(outbound.get()).min().copied() {

@@ -4,6 +4,9 @@ use std::error::Error;
 
 use super::redact::redacted;
 
+/// tower's type of boxed errors.
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
+
 /// The error and its causes, from the outside in.
 pub(crate) fn causes<'a>(
     error: &'a (dyn Error + 'static),

@@ -4,6 +4,7 @@ use std::pin::Pin;
 
 use reattempt_core::Failure;
 
+#[cfg(feature = "http")]
 use crate::call::timed_out::RefusedResponse;
 
 /// The attempt that is about to be made.
@@ -15,6 +16,7 @@ pub struct AttemptContext {
     /// The failure of the attempt before it; `None` for the first.
     pub cause: Option<Failure>,
     /// The head of the response that was refused last, if there was one: a challenge, say.
+    #[cfg(feature = "http")]
     pub refused: Option<RefusedResponse>,
 }
 

@@ -4,17 +4,21 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "http")]
 use http::StatusCode;
 use reattempt_core::{Classification, Classifier, SharedSchedule, Verdict};
 
 use super::deadline::Deadline;
 use super::method::{Method, MethodOverrides};
+#[cfg(feature = "http")]
 use super::outcome::Outcome;
 use super::report::ReportSlot;
 
+#[cfg(feature = "http")]
 /// A classifier that sees outcomes of HTTP.
 pub(crate) type SharedClassifier = Arc<dyn for<'a> Classifier<Outcome<'a>> + Send + Sync>;
 
+#[cfg(feature = "http")]
 /// Asks `first`, and `next` about what that leaves open.
 pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -> SharedClassifier {
     match first {
@@ -60,6 +64,7 @@ struct Settings {
     attempt_timeout: Option<Duration>,
     deadline: Option<Deadline>,
     schedule: Option<SharedSchedule>,
+    #[cfg(feature = "http")]
     classifier: Option<SharedClassifier>,
     slot: Option<ReportSlot>,
 }
@@ -123,12 +128,14 @@ impl CallOptions {
     }
 
     /// Gives one status a verdict of its own for this call.
+    #[cfg(feature = "http")]
     pub fn on_status(self, status: StatusCode, verdict: Verdict) -> Self {
         self.classify(move |outcome| (outcome.status() == Some(status)).then_some(verdict))
     }
 
     /// Adds a classifier that is called before the policy's own, after those added to the call before it.
     /// `None` leaves the outcome to the next. See [`Http::classify`](crate::Http::classify) for hints.
+    #[cfg(feature = "http")]
     pub fn classify<C, V>(self, classifier: C) -> Self
     where
         C: for<'a> Fn(Outcome<'a>) -> Option<V> + Send + Sync + 'static,
@@ -203,9 +210,11 @@ impl CallOptions {
     pub(crate) fn get_schedule(&self) -> Option<&SharedSchedule> {
         self.own.as_ref()?.schedule.as_ref()
     }
+    #[cfg(feature = "http")]
     pub(crate) fn classifier(&self) -> Option<&SharedClassifier> {
         self.own.as_ref()?.classifier.as_ref()
     }
+    #[cfg(feature = "http")]
     pub(crate) fn classifies(&self) -> bool {
         self.classifier().is_some()
     }
@@ -220,6 +229,7 @@ impl CallOptions {
 impl Settings {
     /// These, and what they leave open as `handle` has it.
     fn or(&self, handle: &Self) -> Self {
+        #[cfg(feature = "http")]
         let classifier = match (&self.classifier, &handle.classifier) {
             (own, None) => own.clone(),
             (own, Some(handle)) => Some(chained(own.clone(), handle.clone())),
@@ -233,6 +243,7 @@ impl Settings {
             attempt_timeout: self.attempt_timeout.or(handle.attempt_timeout),
             deadline: self.deadline.or(handle.deadline),
             schedule: self.schedule.clone().or_else(|| handle.schedule.clone()),
+            #[cfg(feature = "http")]
             classifier,
             slot: self.slot.clone().or_else(|| handle.slot.clone()),
         }

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rand::rngs::{SmallRng, SysRng};
+use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use reattempt_core::Random;
 
@@ -80,10 +80,7 @@ impl Random for CallRandom {
 }
 
 fn generator(seed: Option<u64>) -> SmallRng {
-    match seed {
-        Some(seed) => SmallRng::seed_from_u64(seed),
-        // Jitter needs no secrecy: a hasher's random keys will do should the system have no numbers.
-        None => SmallRng::try_from_rng(&mut SysRng)
-            .unwrap_or_else(|_| SmallRng::seed_from_u64(RandomState::new().hash_one(0))),
-    }
+    // Jitter needs no secrecy: a hasher's random keys will do, which the system seeds once for each thread.
+    let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(0));
+    SmallRng::seed_from_u64(seed)
 }

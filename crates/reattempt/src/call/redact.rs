@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+#[cfg(feature = "http")]
 use http::HeaderMap;
 
 /// Returns `text` without the user information, the query and the fragment of any URL in it.
@@ -41,9 +42,11 @@ impl<T: fmt::Debug> fmt::Debug for Redacted<T> {
     }
 }
 
+#[cfg(feature = "http")]
 /// The names of headers, whose values may be credentials.
 pub(crate) struct Names<'a>(pub(crate) &'a HeaderMap);
 
+#[cfg(feature = "http")]
 impl fmt::Debug for Names<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.0.keys().map(http::HeaderName::as_str);

@@ -67,6 +67,7 @@ impl Report {
     ///     Report::of(response).map_or(1, |report| report.attempts().len())
     /// }
     /// ```
+    #[cfg(feature = "http")]
     pub fn of<B>(response: &http::Response<B>) -> Option<&Self> {
         response.extensions().get()
     }

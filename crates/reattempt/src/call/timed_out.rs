@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
-use tower::BoxError;
 
+use crate::call::errors::BoxError;
 use crate::call::redact::Names;
 
 /// A time limit ended an attempt that was under way.

@@ -19,8 +19,9 @@ pub(crate) mod retrying;
 mod transient;
 mod tries;
 
+pub use crate::call::protocol::Operations;
 pub use error::RetryError;
 pub use future::RetryingFuture;
-pub use policy::{IntoOperationPolicy, Operations};
+pub use policy::IntoOperationPolicy;
 pub use retrying::{Retrying, retry_blocking};
 pub use transient::{is_transient_io_error, is_transient_sqlstate};

@@ -1,25 +1,10 @@
 //! Policies for operations, and the values that are turned into one.
 
-use std::convert::Infallible;
-
 use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, Schedule, Unlimited};
 
-use crate::error_mode::OwnError;
-use crate::protocol::{Protocol, sealed};
+use crate::call::protocol::{Operations, OwnError};
 use crate::retry::policy::{Profile, RetryPolicy};
-
-/// Operations that are no requests of a service: [`retry`](crate::retry()).
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Operations;
-
-impl sealed::Sealed for Operations {}
-
-impl Protocol for Operations {
-    /// There is none, and no hook to change it: an operation prepares itself.
-    type Head = Infallible;
-    type Mode = OwnError;
-}
 
 impl RetryPolicy<Operations> {
     /// Retries of any operation with [`retry`](crate::retry()) and [`retry_blocking`](super::retry_blocking).

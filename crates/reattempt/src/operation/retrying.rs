@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use reattempt_core::{Classification, Failure, FailureKind, Schedule, Verdict};
 
-use super::policy::{IntoOperationPolicy, Operations};
+use super::policy::IntoOperationPolicy;
 use super::tries::Tries;
 use crate::call::options::CallOptions;
+use crate::call::protocol::Operations;
 use crate::retry::policy::RetryPolicy;
 
 /// Retries an asynchronous operation until it succeeds, or there is reason to stop.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{Operations, RetryError};
 use crate::call::options::CallOptions;
 use crate::call::report::{Report, ReportSlot};
-use crate::protocol::Wishes;
+use crate::call::wishes::Wishes;
 use crate::retry::policy::RetryPolicy;
 use crate::retry::{CallContext, FailedAttempt, Progress};
 

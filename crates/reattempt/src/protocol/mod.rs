@@ -13,13 +13,9 @@
 use std::borrow::Cow;
 use std::error::Error;
 
-use http::HeaderMap;
-use reattempt_control::RetryBudget;
-use reattempt_core::Undone;
 use reattempt_core::guard::Refused;
-use reattempt_core::{Classification, StopReason, Verdict};
+use reattempt_core::{Classification, StopReason};
 use reattempt_replay::ReplayWatch;
-use reattempt_schedule_exponential::Exponential;
 use tokio::time::Instant;
 
 use crate::call::clock;
@@ -29,6 +25,8 @@ pub use crate::call::finish::Finish;
 use crate::call::options::CallOptions;
 pub(crate) use crate::call::outcome::Outcome;
 use crate::call::pace_refused::PaceRefused;
+pub use crate::call::protocol::Protocol;
+pub(crate) use crate::call::protocol::sealed;
 use crate::call::report::Report;
 use crate::call::request_view::RequestView;
 use crate::call::timed_out::RefusedResponse;
@@ -37,6 +35,7 @@ pub(crate) use crate::call::wishes::AttemptNumber;
 pub use crate::call::wishes::{NestedMarker, RetrySafety, Wishes};
 use crate::error_mode::ErrorMode;
 
+mod attempt;
 mod cloned;
 mod errors;
 pub(crate) mod message;
@@ -52,6 +51,8 @@ pub(crate) mod tower_http;
 
 #[cfg(feature = "reqwest")]
 pub use self::reqwest::SavedReqwest;
+#[doc(hidden)]
+pub use attempt::{Added, AttemptKind, NextAttempt};
 pub use cloned::{CloneRequest, SavedClone};
 pub(crate) use errors::{is_refused_here, not_sent, refusal_in, verdict_of_error};
 pub(crate) use message::DrainBody;
@@ -60,93 +61,12 @@ pub(crate) use message::host;
 pub(crate) use setters::message_setters;
 pub(crate) use settings::Http;
 
-/// A protocol with its settings: [`Http`] or [`CloneRequest`], for instance. Sealed, as are [`Replay`] and [`ClassifyOutcome`].
-pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
-    /// The head of a request, as a `before_attempt` hook may change it.
-    type Head: Send + 'static;
-
-    /// The error type of a call, unless the policy sets another one: an
-    /// [`ErrorMode`].
-    type Mode;
-
-    /// The names of the protocol's codes, by number. Reports print them.
-    #[doc(hidden)]
-    const CODE_NAMES: &'static [&'static str] = &[];
-
-    /// Returns the delays of a policy that sets none.
-    #[doc(hidden)]
-    fn default_backoff() -> Exponential {
-        Exponential::default()
-    }
-
-    /// Returns the budget of a policy that sets none.
-    #[doc(hidden)]
-    fn default_budget() -> RetryBudget {
-        RetryBudget::default()
-    }
-
-    /// Returns `true` if a classifier may look at the request of an attempt that has ended.
-    #[doc(hidden)]
-    fn classifies(&self) -> bool {
-        false
-    }
-
-    /// Returns `true` if what is set about the protocol asks for nothing to be done to each new request.
-    #[doc(hidden)]
-    fn is_plain(&self) -> bool {
-        true
-    }
-
-    /// Returns the source of a time limit's error, where the protocol has a status of its own for it.
-    #[doc(hidden)]
-    fn source_of_time_limit() -> Option<tower::BoxError> {
-        None
-    }
-
-    /// Returns `true` if the success of a call that is not to be hedged is put to the budget's credit.
-    #[doc(hidden)]
-    fn credits_every_call(&self) -> bool {
-        false
-    }
-
-    /// Returns `true` if the protocol replaces attempts that were not processed, outside of all limits.
-    #[doc(hidden)]
-    fn replaces(&self) -> bool {
-        false
-    }
-
-    /// Returns how far an attempt came that is to be replaced, or `None`.
-    #[doc(hidden)]
-    fn undone(&self, error: &(dyn Error + 'static)) -> Option<Undone> {
-        let _ = error;
-        None
-    }
-
-    /// Returns the boxed error that a call ends with, with the protocol's own words for it in front.
-    #[doc(hidden)]
-    fn explained(error: tower::BoxError) -> tower::BoxError {
-        error
-    }
-
-    /// The verdict on an answer that has ended with these trailers.
-    #[doc(hidden)]
-    fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
-        let _ = (trailers, options);
-        Verdict::Success
-    }
-}
-
-pub(crate) mod sealed {
-    #[expect(unnameable_types, reason = "no other crate implements the traits above it")]
-    pub trait Sealed {}
-
-    impl Sealed for super::Http {}
-    impl<C> Sealed for super::CloneRequest<C> {}
-    impl<B> Sealed for super::SavedRequest<B> {}
-    impl<Request> Sealed for super::SavedClone<Request> {}
-    #[cfg(feature = "reqwest")]
-    impl Sealed for super::SavedReqwest {}
-}
+impl sealed::Sealed for Http {}
+impl<C> sealed::Sealed for CloneRequest<C> {}
+impl<B> sealed::Sealed for SavedRequest<B> {}
+impl<Request> sealed::Sealed for SavedClone<Request> {}
+#[cfg(feature = "reqwest")]
+impl sealed::Sealed for SavedReqwest {}
 
 /// Carries requests of type `Request` over retries.
 #[diagnostic::on_unimplemented(
@@ -447,46 +367,4 @@ where
         return Err(M::explained(error, K::explained));
     }
     K::unanswered(M::view(&error), report).ok_or(error)
-}
-
-/// Why there is an attempt beside the first.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AttemptKind {
-    /// One before it has failed.
-    Retry,
-    /// The one before it was not processed at all, and it counts as the same.
-    Replacement,
-    /// Those before it have not answered, or not well.
-    Hedge,
-}
-
-/// The attempt that is to be made of what was kept.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy)]
-pub struct NextAttempt {
-    /// Its number; a replacement has that of the attempt it replaces.
-    pub number: u32,
-    /// Why it is made.
-    pub kind: AttemptKind,
-    /// `true` if no further one is allowed, so that nothing has to be kept for it.
-    pub last: bool,
-    /// `true` if the head is kept all the same, for a classifier.
-    pub keeps_head: bool,
-    /// The call's deadline.
-    pub deadline: Option<Deadline>,
-}
-
-/// The additions of a layer to a request. On most calls it is nothing, and then the request is not touched.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Added<'a> {
-    /// An idempotency key.
-    pub key: bool,
-    /// A deadline that the request does not carry yet.
-    pub deadline: Option<Deadline>,
-    /// This layer's marker.
-    pub marker: Option<&'a NestedMarker>,
-    /// `true` if it has fields that its protocol sets itself, which are to go.
-    pub strip: bool,
 }

@@ -10,8 +10,9 @@ use tokio::time::Instant;
 use super::settings::Settings;
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
+use crate::call::protocol::Protocol;
 use crate::call::random::{CallRandom, Seed};
-use crate::protocol::{NestedMarker, Protocol, RetrySafety, Wishes};
+use crate::call::wishes::{NestedMarker, RetrySafety, Wishes};
 
 /// The context of a call, known from its start.
 #[derive(Debug, Clone, Default)]

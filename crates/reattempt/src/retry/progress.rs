@@ -20,9 +20,9 @@ use crate::call::clock;
 use crate::call::errors::chain;
 use crate::call::observe::Event;
 use crate::call::options::CallOptions;
+use crate::call::protocol::Protocol;
 use crate::call::random::CallRandom;
 use crate::call::report::{AttemptOutcome, AttemptReport, Report};
-use crate::protocol::Protocol;
 
 /// A call of which an attempt has failed.
 pub(crate) struct Progress<D> {

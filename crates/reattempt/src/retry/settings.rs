@@ -3,15 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "http")]
 use http::HeaderMap;
-use reattempt_core::{Budget, Limits, Schedule, Verdict};
+#[cfg(feature = "http")]
+use reattempt_core::Verdict;
+use reattempt_core::{Budget, Limits, Schedule};
 
+#[cfg(feature = "http")]
 use crate::call::finish::Client;
 use crate::call::hook::BeforeAttempt;
 use crate::call::observe::Observer;
+#[cfg(feature = "http")]
 use crate::call::options::CallOptions;
+use crate::call::protocol::Protocol;
 use crate::call::random::Seed;
-use crate::protocol::Protocol;
 
 /// The settings of a policy.
 pub(crate) struct Settings<K: Protocol, D, B> {
@@ -75,6 +80,7 @@ impl<K: Protocol, D, B> Settings<K, D, B> {
     }
 }
 
+#[cfg(feature = "http")]
 impl<K: Protocol, D: Schedule, B: Budget> Client for Settings<K, D, B> {
     fn budget(&self) -> &dyn Budget {
         &self.budget

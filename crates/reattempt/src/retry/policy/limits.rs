@@ -5,7 +5,7 @@ use std::time::Duration;
 use reattempt_core::Schedule;
 
 use super::RetryPolicy;
-use crate::protocol::Protocol;
+use crate::call::protocol::Protocol;
 
 /// Limits on attempts and time.
 impl<K, D, B, M> RetryPolicy<K, D, B, M>

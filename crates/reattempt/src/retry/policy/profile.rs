@@ -6,7 +6,7 @@ use reattempt_control::RetryBudget;
 use reattempt_core::{Limits, Schedule, SharedSchedule};
 
 use super::RetryPolicy;
-use crate::protocol::Protocol;
+use crate::call::protocol::Protocol;
 
 /// The retries of some library or service, as one value: a schedule, its limits, and a
 /// budget where that is part of it. Never what may be retried.
