@@ -31,7 +31,10 @@ pub(crate) const LAYERS: &[&[&str]] = &[
     &["call"],
     &["protocol"],
     &["retry", "policy", "hedge", "pace", "guard", "operation"],
-    &["body", "budget", "classify", "error", "observe", "order", "profile", "report", "schedule"],
+    &[
+        "body", "budget", "classify", "error", "observe", "order", "profile", "report", "schedule",
+        "standard",
+    ],
     &["grpc", "configured", "service_config", "metrics", "trailers_only"],
 ];
 
