@@ -170,10 +170,10 @@ async fn post_is_retried_without_redirects_only() {
     let answer = following.clone().oneshot(with_body(Method::POST, &server, "once")).await;
     assert_eq!(answer.unwrap().status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(server.bodies(), ["once"]);
-    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::NotRepeatable);
+    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::EarlierHop);
     let (_socket, url) = no_listener();
     following.oneshot(Request::new(Method::POST, url)).await.unwrap_err();
-    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::NotRepeatable);
+    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::EarlierHop);
 
     let straight = builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let straight = Retry::new(quick().protocol(|http| http.redirects_below(false)), straight)

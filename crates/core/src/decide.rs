@@ -74,6 +74,10 @@ pub enum StopReason {
     AttemptsExhausted,
     /// The request may have been processed and must not be repeated.
     NotRepeatable,
+    /// Nothing was processed where the attempt failed, but an earlier hop of a redirect may have processed the request.
+    ///
+    /// It is retried if the client states that no redirect was followed: `redirects_below(false)`.
+    EarlierHop,
     /// The request's body was not kept, so it cannot be sent again: it is too large, or keeping is off.
     BodyNotKept,
     /// The schedule has no further delay.
@@ -111,6 +115,9 @@ impl fmt::Display for StopReason {
             StopReason::Permanent => "the failure is permanent",
             StopReason::AttemptsExhausted => "all allowed attempts have been made",
             StopReason::NotRepeatable => "the request must not be repeated",
+            StopReason::EarlierHop => {
+                "an earlier hop may have processed the request (redirects_below(false) rules it out)"
+            }
             StopReason::BodyNotKept => "the request body was not kept",
             StopReason::ScheduleEnded => "the schedule has ended",
             StopReason::ServerSaidStop => "the server asked not to be called again",
@@ -231,7 +238,7 @@ fn permitted(limits: &Limits, failed: &Failed<'_>) -> Result<Failure, StopReason
     if failed.attempts >= limits.max_attempts {
         Err(StopReason::AttemptsExhausted)
     } else if !harmless {
-        Err(StopReason::NotRepeatable)
+        Err(if failure.is_after_hop() { StopReason::EarlierHop } else { StopReason::NotRepeatable })
     } else if !failed.at_hand {
         Err(StopReason::BodyNotKept)
     } else if failed.classification.hint == ServerHint::Stop {

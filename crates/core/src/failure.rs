@@ -9,6 +9,7 @@ use core::fmt;
 pub struct Failure {
     kind: FailureKind,
     code: Option<u16>,
+    after_hop: bool,
 }
 
 /// The kinds of retryable failure.
@@ -32,12 +33,23 @@ pub enum FailureKind {
 impl Failure {
     /// Creates a failure of this kind without a code.
     pub const fn new(kind: FailureKind) -> Self {
-        Self { kind, code: None }
+        Self { kind, code: None, after_hop: false }
     }
 
     /// Sets the protocol's code: an HTTP status or a gRPC code.
     pub const fn with_code(self, code: u16) -> Self {
-        Self { kind: self.kind, code: Some(code) }
+        Self { code: Some(code), ..self }
+    }
+
+    /// Marks a failure at the last of several hops. A failure that proves that nothing was processed there proves nothing
+    /// about the hops before it.
+    pub const fn after_hop(self) -> Self {
+        Self { after_hop: true, ..self }
+    }
+
+    /// Returns `true` if an earlier hop may have processed the request.
+    pub const fn is_after_hop(&self) -> bool {
+        self.after_hop
     }
 
     /// Returns the kind of failure.

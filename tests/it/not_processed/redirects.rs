@@ -136,7 +136,7 @@ async fn post_is_sent_once_if_next_hop_sends_429() {
             let server = Server::http1([see_other(path), too_many()]).await;
             let post = request("POST", &server.url("/form"), body);
             let reason = ended(quick(), below.clone(), post).await;
-            assert_eq!((posts(&server), reason), (1, StopReason::NotRepeatable), "{path} {body}");
+            assert_eq!((posts(&server), reason), (1, StopReason::EarlierHop), "{path} {body}");
         }
     }
 }
@@ -149,7 +149,7 @@ async fn post_is_sent_once_if_next_hop_is_refused() {
         let server = Server::http1([see_other(&nowhere), see_other(&nowhere)]).await;
         let post = request("POST", &server.url("/form"), "pay");
         let reason = ended(quick(), below, post).await;
-        assert_eq!((posts(&server), reason), (1, StopReason::NotRepeatable));
+        assert_eq!((posts(&server), reason), (1, StopReason::EarlierHop));
     }
 }
 
@@ -242,6 +242,6 @@ async fn streamed_post_is_sent_once() {
     let mut post = request("POST", &server.url("/form"), "");
     let frames = ["p", "ay"].map(|piece| Ok(Frame::data(Bytes::from(piece))));
     *post.body_mut() = BodyExt::boxed(StreamBody::new(stream::iter(frames)));
-    assert_eq!(ended(quick(), own_follower(), post).await, StopReason::NotRepeatable);
+    assert_eq!(ended(quick(), own_follower(), post).await, StopReason::EarlierHop);
     assert_eq!(posts(&server), 1);
 }

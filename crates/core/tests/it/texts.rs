@@ -11,6 +11,10 @@ fn stop_reasons() {
         (StopReason::Permanent, "the failure is permanent"),
         (StopReason::AttemptsExhausted, "all allowed attempts have been made"),
         (StopReason::NotRepeatable, "the request must not be repeated"),
+        (
+            StopReason::EarlierHop,
+            "an earlier hop may have processed the request (redirects_below(false) rules it out)",
+        ),
         (StopReason::BodyNotKept, "the request body was not kept"),
         (StopReason::ScheduleEnded, "the schedule has ended"),
         (StopReason::ServerSaidStop, "the server asked not to be called again"),

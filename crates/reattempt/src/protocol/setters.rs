@@ -255,7 +255,8 @@ impl Http {
     ///
     /// The server that answers with a redirect has processed the request, and a later hop may then be
     /// refused. So behind a service that follows redirects nothing proves that a request was not
-    /// processed, and a request that must not be repeated is not retried.
+    /// processed, and a request that must not be repeated is not retried. The stop reason is then
+    /// [`EarlierHop`](crate::StopReason::EarlierHop).
     ///
     /// The signs are:
     ///

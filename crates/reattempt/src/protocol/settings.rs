@@ -356,7 +356,7 @@ impl Judged {
     ) -> Classification {
         match self.classification.verdict {
             Verdict::Unprocessed(failure) if !self.overridden && redirects(&failure) => {
-                Verdict::Transient(failure).with_hint(self.classification.hint)
+                Verdict::Transient(failure.after_hop()).with_hint(self.classification.hint)
             }
             _ => self.classification,
         }

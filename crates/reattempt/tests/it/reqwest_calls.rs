@@ -155,7 +155,7 @@ async fn a_post_is_not_repeated_when_the_page_it_was_redirected_to_is_refused() 
     let response = client.oneshot(request("POST", &server.url("/form"))).await.unwrap();
     assert_eq!((response.status().as_u16(), response.url().path()), (429, "/form"));
     assert_eq!(server.seen(), ["POST /form", "GET /form"]);
-    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::NotRepeatable);
+    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::EarlierHop);
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn a_post_is_not_repeated_when_the_host_it_was_redirected_to_is_not_there(
     let error = client.oneshot(request("POST", &server.url("/form"))).await.unwrap_err();
     assert!(error.is_connect(), "{error:?}");
     assert_eq!(server.seen(), ["POST /form"]);
-    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::NotRepeatable);
+    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::EarlierHop);
 }
 
 #[tokio::test]
