@@ -40,8 +40,8 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 /// A call that is dropped while it waits gives its turn back. Under an open load of twice what a service
 /// can take, the service is sent about what it can take (`lab responsive --turns`).
 ///
-/// How much of that it serves depends on how it counts. Measured in the laboratory, in the second minute of an
-/// open load:
+/// The share that it serves depends on its way of counting. The laboratory measured these in the second minute of
+/// an open load:
 ///
 /// | the service refuses | capacity | load | served |
 /// |---|---|---|---|
@@ -65,9 +65,9 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 /// | a success: 1xx to 3xx, or a response whose status is yet to come | a step towards down; after several refusals, down |
 /// | everything else: 503 and UNAVAILABLE, other 5xx, 408, 425, lost connections, timeouts; 404 and whatever else no retry mends | nothing |
 ///
-/// 503 and UNAVAILABLE are left out because they tell of an outage at least as often as of too much
-/// load, and an outage is not mended by slowness, which would outlive it for hours. For a service
-/// that throttles by 503, see the example.
+/// 503 and UNAVAILABLE are left out, because they are signs of an outage at least as often as of too much load. Slower
+/// calls do not mend an outage, and the long interval would outlive it by hundreds of calls. For a service that
+/// throttles by 503, see the example.
 ///
 /// ```
 /// use http::StatusCode;
