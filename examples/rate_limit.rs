@@ -3,7 +3,7 @@
 //! `cargo run --example rate_limit`
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use hyper_util::rt::TokioExecutor;
 use reattempt::guard::{GuardLayer, Limit, RateLimit, Refused};
 use reattempt::{Deadline, Report, RetryLayer, RetryPolicy};
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 use tower::{BoxError, ServiceBuilder};
 
 #[tokio::main]
