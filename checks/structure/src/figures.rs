@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use crate::api;
-use crate::graph::graphs;
+use crate::graph::{graphs, layer};
 use crate::imports::references;
 use crate::modules::Modules;
-use crate::rules::{LAYERED, LAYERS};
+use crate::rules::LAYERED;
 use crate::source::Sources;
 use crate::text::{is_bad_opening, openings};
 
@@ -17,7 +17,7 @@ pub(crate) fn figures(sources: &Sources, crates: &[(String, Modules)]) -> String
         let references = references(modules);
         let graphs = graphs(&references);
         let children = modules.0.keys().filter(|path| path.len() == 1).count();
-        let layered = LAYERED.contains(&folder.as_str());
+        let layered = folder == LAYERED;
         let (mut imports, mut upward, mut cyclic) = (0, String::new(), 0);
         if let Some(graph) = graphs.get(&vec![]) {
             imports = graph.edges.len();
@@ -66,10 +66,6 @@ fn root_names(modules: &Modules) -> Vec<String> {
         .collect();
     names.dedup();
     names
-}
-
-fn layer(module: &str) -> usize {
-    LAYERS.iter().position(|layer| layer.contains(&module)).unwrap_or(0)
 }
 
 /// Counts the integration tests of a package, by the files that cargo finds.

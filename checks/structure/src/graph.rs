@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::imports::Reference;
 use crate::report::{Rule, Violation};
+use crate::rules::{FORBIDDEN, LAYERS};
 
 /// The name of the node that stands for what the root of the crate itself defines.
 const ROOT: &str = "crate root";
@@ -33,6 +34,11 @@ pub(crate) fn graphs(references: &[Reference]) -> BTreeMap<Vec<String>, Graph> {
     graphs
 }
 
+/// Returns the layer of a module of `reattempt`, from the ground up.
+pub(crate) fn layer(module: &str) -> usize {
+    LAYERS.iter().position(|layer| layer.contains(&module)).unwrap_or(0)
+}
+
 impl Graph {
     /// Returns the shortest way between two modules, both included.
     fn way<'a>(&'a self, from: &'a str, to: &str) -> Option<Vec<&'a str>> {
@@ -60,6 +66,25 @@ impl Graph {
     pub(crate) fn in_cycles(&self) -> BTreeSet<&str> {
         let cyclic = self.edges.keys().filter(|(from, to)| self.way(to, from).is_some());
         cyclic.flat_map(|(from, to)| [from.as_str(), to]).collect()
+    }
+
+    /// Returns one violation for each import of a module above, and for each one that is forbidden.
+    pub(crate) fn misplaced(&self) -> Vec<Violation> {
+        let misplaced = self.edges.iter().filter_map(|((from, to), reference)| {
+            let forbidden = FORBIDDEN.iter().find(|it| (it.0, it.1) == (from, to));
+            let why = match forbidden {
+                Some((_, _, reason)) => *reason,
+                None if layer(to) > layer(from) => "it stands above",
+                None => return None,
+            };
+            Some(Violation {
+                rule: Rule::Layer,
+                file: reference.file.clone(),
+                line: reference.line,
+                what: format!("`{}`: `{from}` imports `{to}`: {why}", reference.path),
+            })
+        });
+        misplaced.collect()
     }
 
     /// Returns one violation for each import that lies on a cycle.

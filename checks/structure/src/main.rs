@@ -58,6 +58,8 @@ fn run() -> Result<(), String> {
     }
     let mut violations = text::violations(&sources);
     violations.extend(crates.iter().flat_map(|(_, modules)| cycles(modules)));
+    let layered = crates.iter().filter(|(folder, _)| folder == rules::LAYERED);
+    violations.extend(layered.flat_map(|(_, modules)| misplaced(modules)));
     let mut known = report::parse_known(&read_or_empty(&root.join(KNOWN))?)?;
     if update {
         let first = !root.join(KNOWN).exists();
@@ -89,6 +91,12 @@ fn crates(sources: &mut Sources) -> Result<Vec<(String, Modules)>, String> {
 fn cycles(modules: &Modules) -> Vec<Violation> {
     let graphs = graph::graphs(&imports::references(modules));
     graphs.values().flat_map(graph::Graph::violations).collect()
+}
+
+/// Finds the imports that the layers of a crate forbid.
+fn misplaced(modules: &Modules) -> Vec<Violation> {
+    let graphs = graph::graphs(&imports::references(modules));
+    graphs.get(&vec![]).map(graph::Graph::misplaced).unwrap_or_default()
 }
 
 /// Compares the public API of a crate with its list, or writes the list.

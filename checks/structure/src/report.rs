@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rule {
     Cycle,
+    Layer,
     Grpc,
     Opening,
     Copy,
@@ -15,12 +16,20 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    const ALL: [Rule; 6] =
-        [Rule::Cycle, Rule::Grpc, Rule::Opening, Rule::Copy, Rule::TestName, Rule::FileLength];
+    const ALL: [Rule; 7] = [
+        Rule::Cycle,
+        Rule::Layer,
+        Rule::Grpc,
+        Rule::Opening,
+        Rule::Copy,
+        Rule::TestName,
+        Rule::FileLength,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             Rule::Cycle => "cycle",
+            Rule::Layer => "layer",
             Rule::Grpc => "grpc",
             Rule::Opening => "opening",
             Rule::Copy => "copy",
@@ -32,6 +41,7 @@ impl Rule {
     fn remedy(self) -> &'static str {
         match self {
             Rule::Cycle => "move what both need into a module below them",
+            Rule::Layer => "move what both need into a module below, such as `call`",
             Rule::Grpc => {
                 "move it to crates/reattempt/src/grpc; generic code knows a trait or a value"
             }

@@ -26,11 +26,13 @@ pub(crate) const GRPC_ALLOWED: &[(&str, &str)] = &[
     ("crates/reattempt/src/order.rs", "the page on the order of layers, gRPC's among them"),
 ];
 
-/// The layers inside `reattempt`, from the ground up; an unlisted module belongs to the ground.
+/// The layers inside `reattempt`, from the ground up; no module imports one above it. An unlisted module
+/// belongs to the ground.
 pub(crate) const LAYERS: &[&[&str]] = &[
     &["call"],
     &["protocol"],
-    &["retry", "policy", "hedge", "pace", "guard", "operation"],
+    &["policy"],
+    &["retry", "hedge", "pace", "guard", "operation"],
     &[
         "body", "budget", "classify", "error", "observe", "order", "profile", "report", "schedule",
         "standard",
@@ -38,5 +40,11 @@ pub(crate) const LAYERS: &[&[&str]] = &[
     &["grpc", "configured", "service_config", "metrics", "trailers_only"],
 ];
 
-/// The crates that have these layers.
-pub(crate) const LAYERED: &[&str] = &["crates/reattempt", "crates/tower"];
+/// The crate that has these layers.
+pub(crate) const LAYERED: &str = "crates/reattempt";
+
+/// The imports from a module of that crate that no layer forbids, each pair with its reason.
+pub(crate) const FORBIDDEN: &[(&str, &str, &str)] = &[
+    ("operation", "protocol", "an operation has no request and no response"),
+    ("operation", "retry", "an operation needs no middleware"),
+];

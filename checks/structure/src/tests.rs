@@ -5,7 +5,7 @@ use crate::imports::references;
 use crate::modules::Modules;
 use crate::report::{Rule, compare, count, list, parse_known, shorter};
 use crate::source::{Sources, parse_all};
-use crate::{api, cycles, text};
+use crate::{api, cycles, misplaced, text};
 
 fn sources(files: &[(&str, &str)]) -> Sources {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
@@ -113,6 +113,21 @@ fn modules_in_files_of_both_forms_are_found() {
     assert_eq!(found[0].file, "src/a/x.rs");
     assert_eq!((found[1].file.as_str(), found[1].line, found.len()), ("src/a/y/z.rs", 1, 2));
     assert_eq!(graphs(&references(&modules))[&vec![]].edges.len(), 1);
+}
+
+#[test]
+fn import_of_a_module_above_is_found() {
+    let modules = modules(&[
+        ("src/lib.rs", "mod call; mod operation; mod policy; mod protocol; mod retry;"),
+        ("src/call.rs", "use crate::retry::R;"),
+        ("src/operation.rs", "use crate::{call::C, policy::P, protocol::Q};\nuse crate::retry::R;"),
+        ("src/policy.rs", "use crate::protocol::Q;"),
+        ("src/protocol.rs", ""),
+        ("src/retry.rs", "use crate::protocol::Q;"),
+    ]);
+    let found = misplaced(&modules);
+    let places: Vec<_> = found.iter().map(|it| (it.file.as_str(), it.line)).collect();
+    assert_eq!(places, [("src/call.rs", 1), ("src/operation.rs", 1), ("src/operation.rs", 2)]);
 }
 
 #[test]

@@ -73,6 +73,7 @@
 mod call;
 #[cfg(feature = "http")]
 mod error_mode;
+mod policy;
 #[cfg(feature = "reqwest")]
 mod reqwest_ext;
 #[cfg(feature = "http")]
@@ -119,6 +120,7 @@ pub use call::timed_out::TimedOut;
 #[cfg(feature = "grpc")]
 pub use grpc::protocol::Grpc;
 pub use operation::retrying::retry;
+pub use policy::RetryPolicy;
 #[cfg(feature = "http")]
 pub use protocol::settings::Http;
 pub use reattempt_control::RetryBudget;
@@ -129,7 +131,6 @@ pub use reattempt_replay::ReplayBody;
 pub use reqwest_ext::ReqwestExt;
 #[cfg(feature = "http")]
 pub use retry::layer::RetryLayer;
-pub use retry::policy::RetryPolicy;
 #[cfg(feature = "http")]
 pub use retry::service::Retry;
 #[cfg(feature = "http")]

@@ -46,7 +46,7 @@ use reattempt_core::{Failure, Jitter, Jittered, Schedule, ScheduleExt, SharedSch
 use reattempt_schedule_exponential::{Exponential, TruncatedExponential};
 use reattempt_schedule_fixed::Linear;
 
-pub use crate::retry::policy::Profile;
+pub use crate::policy::Profile;
 
 /// The defaults of [`RetryPolicy::http`](crate::RetryPolicy::http).
 ///

@@ -1,7 +1,8 @@
 //! The parts that every call has, whatever its protocol and layer: options, deadline, outcome, report, the
-//! errors of its limits, and the clock.
+//! errors of its limits, and the clock. A retried call has a context and a progress too.
 
 pub(crate) mod clock;
+pub(crate) mod context;
 pub(crate) mod deadline;
 pub(crate) mod errors;
 #[cfg(feature = "http")]
@@ -14,12 +15,15 @@ pub(crate) mod options;
 pub(crate) mod outcome;
 #[cfg(feature = "http")]
 pub(crate) mod pace_refused;
+pub(crate) mod progress;
 pub(crate) mod protocol;
 pub(crate) mod random;
 pub(crate) mod redact;
 pub(crate) mod report;
 #[cfg(feature = "http")]
 pub(crate) mod request_view;
+pub(crate) mod schedule;
+pub(crate) mod settings;
 #[cfg(feature = "http")]
 pub(crate) mod timed_out;
 pub(crate) mod wishes;

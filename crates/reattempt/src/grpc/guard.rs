@@ -21,8 +21,8 @@ use crate::guard::{
     Facts, GuardLayer, GuardOutcome, GuardProtocol, Guardable, GuardedBody, JudgeBody, Judged,
     OwnEnd, Pass, of_classification,
 };
+use crate::policy::RetryPolicy;
 use crate::protocol::{ClassifyOutcome, Protocol, SavedRequest};
-use crate::retry::policy::RetryPolicy;
 use crate::standard::{StandardGuards, StandardLayer};
 
 impl<G: Guard> GuardLayer<G, Grpc> {

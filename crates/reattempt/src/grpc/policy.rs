@@ -5,8 +5,8 @@ use reattempt_schedule_responsive::Responsive;
 use super::Grpc;
 use crate::hedge::{HedgeLayer, HedgePolicy};
 use crate::pace::PaceLayer;
+use crate::policy::RetryPolicy;
 use crate::retry::RetryLayer;
-use crate::retry::policy::RetryPolicy;
 
 impl RetryPolicy<Grpc> {
     /// Retries of gRPC calls, by the code of a trailers-only response.

@@ -4,7 +4,7 @@ use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, Schedule, Unlimited};
 
 use crate::call::protocol::{Operations, OwnError};
-use crate::retry::policy::{Profile, RetryPolicy};
+use crate::policy::{Profile, RetryPolicy};
 
 impl RetryPolicy<Operations> {
     /// Retries of any operation with [`retry`](crate::retry()) and [`retry_blocking`](super::retry_blocking).

@@ -10,7 +10,7 @@ use super::policy::IntoOperationPolicy;
 use super::tries::Tries;
 use crate::call::options::CallOptions;
 use crate::call::protocol::Operations;
-use crate::retry::policy::RetryPolicy;
+use crate::policy::RetryPolicy;
 
 /// Retries an asynchronous operation until it succeeds, or there is reason to stop.
 ///

@@ -10,11 +10,12 @@ use reattempt_core::{Budget, CallEnd, Classification, Permit, Schedule, SentAt, 
 use tokio::time::Instant;
 
 use super::{Operations, RetryError};
+use crate::call::context::CallContext;
 use crate::call::options::CallOptions;
+use crate::call::progress::{FailedAttempt, Progress};
 use crate::call::report::{Report, ReportSlot};
 use crate::call::wishes::Wishes;
-use crate::retry::policy::RetryPolicy;
-use crate::retry::{CallContext, FailedAttempt, Progress};
+use crate::policy::RetryPolicy;
 
 /// All operations of a policy are for the same: they share a bucket of the budget.
 const DESTINATION: &str = "";

@@ -4,8 +4,8 @@ use reattempt_core::Schedule;
 use tower_layer::Layer;
 
 use super::Retry;
+use crate::policy::RetryPolicy;
 use crate::protocol::Protocol;
-use crate::retry::policy::RetryPolicy;
 
 /// Wraps a client in retries. A wait needs a tokio runtime with its time driver on
 /// ([`RetryPolicy`]).

@@ -13,21 +13,16 @@
 
 #[cfg(feature = "http")]
 mod call;
-mod call_context;
 #[cfg(feature = "http")]
 mod future;
 #[cfg(feature = "http")]
 pub(crate) mod layer;
-pub(crate) mod policy;
 #[cfg(feature = "http")]
 mod preparation;
-mod progress;
-mod schedule;
 #[cfg(feature = "http")]
 mod send;
 #[cfg(feature = "http")]
 pub(crate) mod service;
-pub(crate) mod settings;
 #[cfg(feature = "http")]
 mod shared;
 
@@ -35,14 +30,12 @@ mod shared;
 pub use crate::call::hook::AttemptContext;
 #[cfg(feature = "http")]
 pub use crate::call::wishes::AttemptNumber;
-pub(crate) use call_context::CallContext;
+#[cfg(feature = "http")]
+pub use crate::policy::StockDelay;
 #[cfg(feature = "http")]
 pub use future::ResponseFuture;
 #[cfg(feature = "http")]
 pub(crate) use layer::RetryLayer;
-#[cfg(feature = "http")]
-pub use policy::StockDelay;
-pub(crate) use progress::{FailedAttempt, Progress, conclude};
 pub use reattempt_core::Limits;
 #[cfg(feature = "http")]
 pub(crate) use service::Retry;

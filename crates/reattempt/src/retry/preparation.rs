@@ -7,8 +7,8 @@ use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_service::Service;
 
-use super::progress::Granted;
 use crate::call::clock;
+use crate::call::progress::Granted;
 
 /// A hook at work on a head.
 pub(super) type HookFuture<H> = Pin<Box<dyn Future<Output = H> + Send>>;

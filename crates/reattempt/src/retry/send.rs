@@ -5,8 +5,8 @@ use tower_service::Service;
 
 use super::Retry;
 use crate::error_mode::ErrorMode;
+use crate::policy::RetryPolicy;
 use crate::protocol::{ClassifyOutcome, Origin, Protocol, Replay};
-use crate::retry::policy::RetryPolicy;
 use crate::send::send;
 
 impl<S, K, D, B, M> Retry<S, RetryPolicy<K, D, B, M>>

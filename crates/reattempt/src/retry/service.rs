@@ -8,14 +8,15 @@ use reattempt_core::{Budget, Schedule, SentAt};
 use tokio::time::Instant;
 use tower_service::Service;
 
+use super::ResponseFuture;
 use super::call::{Call, CallStart, Retrying};
 use super::shared::Shared;
-use super::{CallContext, ResponseFuture};
+use crate::call::context::CallContext;
 use crate::call::options::CallOptions;
+use crate::call::settings::Settings;
 use crate::error_mode::ErrorMode;
+use crate::policy::RetryPolicy;
 use crate::protocol::{Added, ClassifyOutcome, Origin, Protocol, Replay};
-use crate::retry::policy::RetryPolicy;
-use crate::retry::settings::Settings;
 
 /// A client whose calls are retried.
 ///

@@ -11,8 +11,8 @@ use tower_layer::Layer;
 use super::Standard;
 use crate::error_mode::BoxedError;
 use crate::guard::{GuardLayer, GuardProtocol, Guarded};
+use crate::policy::RetryPolicy;
 use crate::protocol::Http;
-use crate::retry::policy::RetryPolicy;
 use crate::retry::service::Retry;
 
 /// The guards of the standard stack.

@@ -10,7 +10,7 @@ use crate::call::observe::{Event, Observer};
 use crate::call::options::CallOptions;
 use crate::grpc::Grpc;
 use crate::hedge::HedgePolicy;
-use crate::retry::policy::RetryPolicy;
+use crate::policy::RetryPolicy;
 
 use super::{Hedges, Retries};
 

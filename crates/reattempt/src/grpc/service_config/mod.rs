@@ -28,6 +28,6 @@ pub use reattempt_grpc::{
 pub use service::Client;
 
 /// The policy of the calls that a config does not hedge.
-type Retries = crate::retry::policy::RetryPolicy<Grpc, Exponential, Throttle>;
+type Retries = crate::policy::RetryPolicy<Grpc, Exponential, Throttle>;
 /// The policy of the calls that a config hedges.
 type Hedges = HedgePolicy<Grpc, Throttle>;

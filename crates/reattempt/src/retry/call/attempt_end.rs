@@ -11,12 +11,12 @@ use crate::call::clock;
 use crate::call::deadline::PASSED;
 use crate::call::errors::chain;
 use crate::call::options::CallOptions;
+use crate::call::progress::Progress;
+use crate::call::progress::{FailedAttempt, Granted};
 use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, NestedMarker, Replay, Saved, not_sent};
-use crate::retry::Progress;
 use crate::retry::preparation::Bounds;
-use crate::retry::progress::{FailedAttempt, Granted};
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where

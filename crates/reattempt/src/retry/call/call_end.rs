@@ -8,12 +8,12 @@ use tower_service::Service;
 
 use super::{Call, Retrying, destination};
 use crate::call::finish::Finish;
+use crate::call::progress::Progress;
+use crate::call::progress::conclude;
 use crate::call::report::Report;
+use crate::call::settings::Settings;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, unanswered};
-use crate::retry::Progress;
-use crate::retry::progress::conclude;
-use crate::retry::settings::Settings;
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where

@@ -19,15 +19,16 @@ use tower_service::Service;
 
 use super::preparation::Preparation;
 use super::shared::Shared;
-use super::{CallContext, Progress};
+use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
 use crate::call::hook::AttemptContext;
 use crate::call::options::CallOptions;
+use crate::call::progress::Progress;
+use crate::call::settings::Settings;
 use crate::call::timed_out::RefusedResponse;
 use crate::error_mode::ErrorMode;
+use crate::policy::RetryPolicy;
 use crate::protocol::{Added, ClassifyOutcome, NestedMarker, Protocol, Replay};
-use crate::retry::policy::RetryPolicy;
-use crate::retry::settings::Settings;
 
 /// The state of a call.
 pub(super) struct Call<S, Req, K, D, B, M>

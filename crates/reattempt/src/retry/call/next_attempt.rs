@@ -12,10 +12,10 @@ use super::{Call, Onwards, Retrying};
 use crate::call::deadline::Deadline;
 use crate::call::hook::AttemptContext;
 use crate::call::options::CallOptions;
+use crate::call::progress::Progress;
 use crate::call::timed_out::TimeLimit;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AttemptKind, ClassifyOutcome, NextAttempt, Replay, Saved};
-use crate::retry::Progress;
 use crate::retry::preparation::{Arrived, Made};
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>

@@ -28,7 +28,7 @@ pub use profile::Profile;
 #[cfg(feature = "http")]
 pub use stock::StockDelay;
 
-use super::settings::{Chosen, Settings};
+use crate::call::settings::{Chosen, Settings};
 #[cfg(feature = "http")]
 use stock::StockCall;
 

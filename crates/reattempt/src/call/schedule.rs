@@ -7,7 +7,7 @@ use reattempt_core::{
 };
 use reattempt_schedule_exponential::ExponentialDelays;
 
-use super::CallContext;
+use super::context::CallContext;
 use crate::call::method::MethodOverrides;
 use crate::call::options::CallOptions;
 

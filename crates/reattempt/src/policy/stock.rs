@@ -22,11 +22,12 @@ use tower::BoxError;
 use tower::retry::Policy;
 
 use super::RetryPolicy;
+use crate::call::context::CallContext;
 use crate::call::errors::chain;
+use crate::call::progress::{FailedAttempt, Progress, conclude};
 use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
 use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, Saved, host, not_sent, sealed};
-use crate::retry::{CallContext, FailedAttempt, Progress, conclude};
 
 /// The state of one call, in the policy that the stock middleware has cloned for it.
 pub(crate) struct StockCall<D> {

@@ -13,7 +13,7 @@ use reattempt_core::{
 };
 use tokio::time::Instant;
 
-use super::CallContext;
+use super::context::CallContext;
 use super::schedule::{CallDelays, ChosenSchedule};
 use super::settings::Settings;
 use crate::call::clock;

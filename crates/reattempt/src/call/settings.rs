@@ -58,7 +58,7 @@ impl<K: Protocol, D: Schedule, B: Budget> Settings<K, D, B> {
 
 impl<K: Protocol, D, B> Settings<K, D, B> {
     /// Returns these settings around another schedule and budget.
-    pub(super) fn map<E, C>(self, change: impl FnOnce(D, B) -> (E, C)) -> Settings<K, E, C> {
+    pub(crate) fn map<E, C>(self, change: impl FnOnce(D, B) -> (E, C)) -> Settings<K, E, C> {
         let (schedule, budget) = change(self.schedule, self.budget);
         Settings {
             protocol: self.protocol,
