@@ -187,7 +187,7 @@ fn explore(breaker: &CircuitBreaker, depth: usize) -> (usize, HashSet<BreakerSta
 fn rate_form_keeps_its_rules() {
     let breaker = CircuitBreaker::rate().interval(SECOND * 4).bucket_period(SECOND * 2);
     let breaker = breaker.timeout(SECOND).max_timeout(SECOND * 2).spread(0).max_requests(2);
-    let (seen, states) = explore(&breaker.trip_at(0.5, 2, 2).unwrap(), 11);
+    let (seen, states) = explore(&breaker.min_calls(2).unwrap().consecutive_failures(2), 11);
     assert_eq!(states.len(), 4);
     assert!(seen > 3_000, "{seen} states");
 }

@@ -6,7 +6,7 @@ use reattempt_core::guard::{GuardKind, Reason, Refused};
 
 use super::changes::BreakerState;
 use super::counts::{Counts, Outcome, Window};
-use super::rules::{Rules, Trip};
+use super::rules::{Rate, Rules, Trip};
 
 /// The state of one destination's breaker.
 #[derive(Debug, Clone)]
@@ -176,7 +176,7 @@ impl Machine {
         };
         match rules.trip {
             Trip::Counts(_) => return Some(counts),
-            Trip::Rate { ratio, calls, consecutive } => {
+            Trip::Rate(Rate { ratio, calls, consecutive }) => {
                 let failures = u64::from(counts.total_failures);
                 let judged = failures + u64::from(counts.total_successes);
                 let run = consecutive > 0 && counts.consecutive_failures >= consecutive;

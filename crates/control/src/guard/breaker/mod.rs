@@ -252,7 +252,7 @@ impl Guard for CircuitBreaker {
         };
         let ready_to_trip = |counts: &Counts| match &rules.trip {
             Trip::Counts(ready_to_trip) => ready_to_trip(counts),
-            Trip::Rate { .. } => false,
+            Trip::Rate(_) => false,
         };
         let (circuit, changes) = (&ticket.tenant.circuit, &self.shared.changes);
         circuit.end(&rules, changes, ticket.pass, Ending { outcome, asked, now }, ready_to_trip);

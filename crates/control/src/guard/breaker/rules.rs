@@ -41,13 +41,23 @@ pub(crate) struct Rules {
 pub(crate) enum Trip {
     /// The user's own; the default of the counting form is more than 5 consecutive failures.
     Counts(ReadyToTrip),
-    Rate {
-        /// Millionths.
-        ratio: u64,
-        calls: u32,
-        /// Zero: off.
-        consecutive: u32,
-    },
+    Rate(Rate),
+}
+
+/// The rate rule.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rate {
+    /// Millionths.
+    pub(crate) ratio: u64,
+    pub(crate) calls: u32,
+    /// Zero: off.
+    pub(crate) consecutive: u32,
+}
+
+impl Default for Rate {
+    fn default() -> Self {
+        Self { ratio: 500_000, calls: 20, consecutive: 5 }
+    }
 }
 
 impl Rules {
@@ -87,7 +97,7 @@ impl Rules {
                 } else if asked(&self.is_successful, health, Health::Served) {
                     let slow = self.slow.is_some_and(|threshold| after > threshold);
                     if slow { Outcome::Failure } else { Outcome::Success }
-                } else if health == Health::Overloaded && matches!(self.trip, Trip::Rate { .. }) {
+                } else if health == Health::Overloaded && matches!(self.trip, Trip::Rate(_)) {
                     Outcome::Overload
                 } else {
                     Outcome::Failure
@@ -125,7 +135,7 @@ impl fmt::Debug for Trip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Counts(_) => f.write_str("Counts(..)"),
-            Self::Rate { ratio, calls, consecutive } => f
+            Self::Rate(Rate { ratio, calls, consecutive }) => f
                 .debug_struct("Rate")
                 .field("ratio", &(*ratio as f64 / 1e6))
                 .field("calls", calls)

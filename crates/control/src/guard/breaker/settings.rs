@@ -9,7 +9,7 @@ use std::time::Duration;
 use reattempt_core::ConfigError;
 use reattempt_core::guard::{GuardKind, Health, Reason, Refused};
 
-use super::rules::{Rules, Trip};
+use super::rules::{Rate, Rules, Trip};
 use super::{BreakerState, CircuitBreaker, Counts, StateChange};
 use crate::destination_table::{MAX_DESTINATIONS, MOST_DESTINATIONS};
 
@@ -33,7 +33,7 @@ impl CircuitBreaker {
             timeout: MINUTE / 2,
             max_timeout: 5 * MINUTE,
             spread: 10,
-            trip: Trip::Rate { ratio: 500_000, calls: 20, consecutive: 5 },
+            trip: Trip::Rate(Rate::default()),
             ..rules()
         })
     }
@@ -91,28 +91,52 @@ impl CircuitBreaker {
         self.set(|rules| rules.seed = seed)
     }
 
-    /// Sets the trip rule: a share of failures among at least `calls` calls, or `consecutive` failures (0: never).
+    /// Sets the share of failures at which the breaker opens. Default: 0.5, above every rate at which retries still help.
     ///
-    /// Default: `trip_at(0.5, 20, 5)`.
+    /// It is a part of the rate rule, which replaces the rule of [`counting`](Self::counting) or
+    /// [`ready_to_trip`](Self::ready_to_trip) if that was set before. resilience4j's word is `failureRateThreshold`.
+    ///
+    /// ```
+    /// # use reattempt_control::CircuitBreaker;
+    /// let breaker = CircuitBreaker::rate().failure_ratio(0.3)?.min_calls(50)?.consecutive_failures(10);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// Returns an error unless `ratio` is above 0 and at most 1 and `calls` is at least 1. With 0 calls, the first failure
-    /// would open the breaker.
-    pub fn trip_at(self, ratio: f64, calls: u32, consecutive: u32) -> Result<Self, ConfigError> {
+    /// Returns an error unless `ratio` is above 0 and at most 1.
+    pub fn failure_ratio(self, ratio: f64) -> Result<Self, ConfigError> {
         if !(ratio > 0.0 && ratio <= 1.0) {
-            return Err(ConfigError::new("ratio", ratio, "a number above 0 and at most 1"));
-        }
-        if calls == 0 {
-            return Err(ConfigError::new("calls", calls, "at least 1"));
+            return Err(ConfigError::new("failure_ratio", ratio, "a number above 0 and at most 1"));
         }
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "the ratio is above 0 and at most 1"
         )]
-        let ratio = ((ratio * 1e6).round() as u64).max(1);
-        Ok(self.set(|rules| rules.trip = Trip::Rate { ratio, calls, consecutive }))
+        let millionths = ((ratio * 1e6).round() as u64).max(1);
+        Ok(self.set_rate(|rate| rate.ratio = millionths))
+    }
+
+    /// Sets the calls that must have ended in the window before the [`failure_ratio`](Self::failure_ratio) counts.
+    ///
+    /// Default: 20. With fewer, one failure of a quiet client would open the breaker. Also a part of the rate rule.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for 0: the first failure would open the breaker.
+    pub fn min_calls(self, calls: u32) -> Result<Self, ConfigError> {
+        if calls == 0 {
+            return Err(ConfigError::new("min_calls", calls, "at least 1"));
+        }
+        Ok(self.set_rate(|rate| rate.calls = calls))
+    }
+
+    /// Sets after how many failures in a row the breaker opens, however few the calls are. 0: never.
+    ///
+    /// Default: 5, so that a server that is down is noticed after five calls. Also a part of the rate rule.
+    pub fn consecutive_failures(self, failures: u32) -> Self {
+        self.set_rate(|rate| rate.consecutive = failures)
     }
 
     /// Sets the trip rule to a predicate on the counts, called after each failure in the closed state.
@@ -158,6 +182,17 @@ impl CircuitBreaker {
     /// Keeps one state for all destinations. Use it for a client of one server.
     pub fn shared(self) -> Self {
         self.set(|rules| rules.max_destinations = None)
+    }
+
+    fn set_rate(&self, change: impl FnOnce(&mut Rate)) -> Self {
+        self.set(|rules| {
+            let mut rate = match rules.trip {
+                Trip::Rate(rate) => rate,
+                Trip::Counts(_) => Rate::default(),
+            };
+            change(&mut rate);
+            rules.trip = Trip::Rate(rate);
+        })
     }
 
     fn set(&self, change: impl FnOnce(&mut Rules)) -> Self {

@@ -29,7 +29,7 @@ fn a_lost_probe_does_not_wedge_it() {
 // G-3: the successes of an hour ago do not hide an outage.
 #[test]
 fn old_successes_do_not_hide_an_outage() {
-    let breaker = CircuitBreaker::rate().trip_at(0.5, 20, 0).unwrap();
+    let breaker = CircuitBreaker::rate().consecutive_failures(0);
     calls(&breaker, 100_000, Served, NOW);
     let later = NOW + SECOND * 61;
     calls(&breaker, 20, Failed, later);
@@ -156,11 +156,11 @@ fn destinations_stay_within_the_bound() {
 #[test]
 fn ratios_and_numbers_outside_their_range() {
     for ratio in [f64::NAN, f64::INFINITY, -0.1, 0.0, 1.01] {
-        let error = CircuitBreaker::rate().trip_at(ratio, 20, 5).unwrap_err();
-        assert_eq!(error.field(), "ratio");
+        let error = CircuitBreaker::rate().failure_ratio(ratio).unwrap_err();
+        assert_eq!(error.field(), "failure_ratio");
     }
-    let error = CircuitBreaker::rate().trip_at(0.5, 0, 5).unwrap_err();
-    assert_eq!(error.to_string(), "`calls` must be at least 1, but it is 0");
+    let error = CircuitBreaker::rate().min_calls(0).unwrap_err();
+    assert_eq!(error.to_string(), "`min_calls` must be at least 1, but it is 0");
     for most in [0, 65_537] {
         let error = CircuitBreaker::rate().max_destinations(most).unwrap_err();
         assert_eq!(error.field(), "max_destinations");
