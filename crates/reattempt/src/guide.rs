@@ -1,5 +1,7 @@
 //! Pages for each kind of client: the type to store, the bounds to write, testing, and turning retries off.
 //!
+//! The examples use `tower` with its feature `util`.
+//!
 //! | page | client | versions |
 //! |---|---|---|
 //! | [`hyper`] | hyper-util's legacy client | hyper 1, hyper-util 0.1 |
@@ -8,7 +10,7 @@
 //! | [`axum`] | the outbound calls of an axum service | axum 0.8 |
 //! | [`boxed`] | clients that are boxed, take one body type, or fail with a `BoxError` | tower 0.5 |
 //! | [`generic`] | functions over any client | tower 0.5 |
-//! | [`testing`] | a paused clock, and what is turned off by what | tokio 1 |
+//! | [`testing`] | tests under a paused clock; settings that turn retries off | tokio 1 |
 
 #[doc = include_str!("guide/axum.md")]
 pub mod axum {}

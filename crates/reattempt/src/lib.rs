@@ -4,23 +4,33 @@
 //! struggling server. A request that may have been processed is not repeated unless that is safe. `Retry-After` is
 //! obeyed, delays are jittered, and the caller gets the last real outcome with a report.
 //!
-//! ```
+//! ```no_run
+//! use bytes::Bytes;
+//! use http::Request;
 //! use http_body_util::Full;
 //! use hyper_util::client::legacy::Client;
 //! use hyper_util::rt::TokioExecutor;
-//! use reattempt::RetryLayer;
+//! use reattempt::{Report, RetryLayer};
 //! use tower::ServiceBuilder;
 //!
-//! # fn client() -> impl Sized {
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = ServiceBuilder::new()
 //!     .layer(RetryLayer::http())
 //!     .service(Client::builder(TokioExecutor::new()).build_http());
-//! # type Body = Full<bytes::Bytes>;
-//! # use bytes;
-//! # fn check<S: tower::Service<http::Request<Body>>>(service: S) -> S { service }
-//! # check(client)
+//!
+//! let request = Request::get("http://one.example/").body(Full::<Bytes>::default())?;
+//! let response = client.send(request).await?;
+//! if let Some(report) = Report::of(&response) {
+//!     println!("{report}"); // present only if at least one attempt failed
+//! }
+//! # Ok(())
 //! # }
 //! ```
+//!
+//! Beside `reattempt` the example needs `bytes`, `http`, `http-body-util`, `tower`, and `hyper-util` with the features
+//! `client-legacy`, `http1` and `tokio`. The other examples use the feature `util` of `tower`.
+//!
+//! **No attempt is timed out by default**: set the client's own timeout, or use [`standard`].
 //!
 //! | feature | effect | versions | default |
 //! |---|---|---|---|
@@ -42,10 +52,13 @@
 //! | the retry budget | [`RetryBudget`] |
 //! | the options of one call | [`CallOptions`] |
 //! | the place of the layer among others | [`order`] |
+//! | retries, guards and time limits in one layer | [`standard`] |
+//! | circuit breakers, rate limits and other limits for every attempt | [`guard`] |
 //! | slow calls sent once more | [`hedge`] |
-//! | all calls slowed to what a server takes | [`pace`] |
+//! | all calls slowed to the rate that a server accepts | [`pace`] |
 //! | gRPC: service configs, metrics, trailers | `grpc`, behind its feature |
 //! | any other operation | [`retry()`], [`operation`] |
+//! | the reason why a client does not compile | [`check`] |
 //!
 //! The root holds the names that a program needs to wrap a client. Every other item is in the module of its
 //! subject. Each item has one path.

@@ -1,38 +1,39 @@
 //! Where the retry layer goes among other layers, and which hidden retries lie below it.
 //!
 //! A layer outside of the retry layer sees a call once; a layer inside sees every attempt.
-//! `ServiceBuilder` lists them from the outside in.
+//! `ServiceBuilder` lists layers from the outside in. [`StandardLayer`](crate::standard::StandardLayer) is 2, 6, 8 and 13
+//! of this table in one layer.
 //!
 //! | order | layer | why there |
 //! |---|---|---|
 //! | 1, outermost | a trace or metric of the whole call | one span for each call |
 //! | 2 | an overall timeout, tower's `Timeout` | bounds all attempts together; drops them cleanly |
 //! | 3 | a limit on calls (`ConcurrencyLimit`, `LoadShed`) | a waiting retry keeps its place |
-//! | 4 | following redirects (tower-http's `FollowRedirect`) | each hop is a call of its own, and a POST is not repeated for what became of a later hop |
+//! | 4 | following redirects (tower-http's `FollowRedirect`) | each hop is a call of its own, and a POST is not repeated because a later hop failed |
 //! | 5 | a limit on the time between two frames of a response body | the body is the caller's once the retry layer has returned the response ([below](#servers-that-stall)) |
 //! | 6 | **the retry layer** | |
-//! | 7 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), or it takes the retry layer's place | a retry follows once all hedged attempts have failed, and a backoff is no slowness that is hedged |
-//! | 8 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead | they decide about every attempt. A refusal ends the call at once, unless the guard knows the wait and that fits; a hedge does not wait, and one that is refused leaves the attempts in flight running. Outside the retry layer a guard decides about calls, and counts no refusal further in |
-//! | 9 | pacing ([`PaceLayer`](crate::pace::PaceLayer)) | every attempt waits its turn, and holds meanwhile the place that limits and `Buffer` have given it; a breaker's refusal does not wait |
+//! | 7 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), beside the retry layer or in its place | a retry follows once all hedged attempts have failed, and a backoff is not taken for a slow call |
+//! | 8 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead | they decide about every attempt. A refusal ends the call, unless the guard knows the wait and the call has time for it. A hedge does not wait; if it is refused, the attempts in flight go on. Outside the retry layer, guards would decide about calls |
+//! | 9 | pacing ([`PaceLayer`](crate::pace::PaceLayer)) | every attempt waits for its turn. While it waits, it holds the place that limits and a `Buffer` inside have given it. An attempt that a breaker refuses does not wait |
 //! | 10 | `Buffer` | its clones share one worker; its error is a `BoxError`: use [`RetryPolicy::boxed_errors`](crate::RetryPolicy::boxed_errors) |
 //! | 11 | a limit on what the server gets (`RateLimit`, `ConcurrencyLimit`) | retries count |
 //! | 12 | authentication, signatures, a trace of each attempt | made afresh for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
-//! | 13 | a timeout of each attempt | inside guards, which see the timeout; outside of them it looks like an abandoned attempt, and a breaker never opens. Without guards [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) does as well |
+//! | 13 | a timeout of each attempt | inside guards, so that a breaker counts the timeout; outside of them the attempt would look abandoned, and the breaker would never open. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
 //! | 14 | load balancing, reconnecting | every attempt gets a fresh pick |
 //! | innermost | the client | |
 //!
 //! A limit of concurrency outside the retry layer holds its permit while a call waits to be retried;
-//! inside, the permit is free during the wait. A tonic interceptor cannot repeat a call: it sits
-//! inside, on the channel that the retry layer wraps.
+//! inside, the permit is free during the wait. A tonic interceptor cannot retry a call, because it does not make it:
+//! put it inside, on the channel that the retry layer wraps.
 //!
 //! # Services that count for each clone
 //!
-//! The layer sends a first attempt by the instance that was readied, and all retries of a call by one
-//! spare instance, which the clones of the client share and the next call's retries go on with. A service
-//! below whose clones share their state (a `Buffer`, a pool, tonic's `Channel`) is not affected. A round
-//! robin that counts for each clone picks endpoints 0, 0 and 1: its first retry goes where the first
-//! attempt went. With [`RetryPolicy::clone_per_call`](crate::RetryPolicy::clone_per_call) it picks 0, 1 and
-//! 2, at the price of a clone for each call.
+//! The layer sends a first attempt by the instance that was readied. It sends all retries of a call by one spare
+//! instance, which all clones of the client share. If the clones of the service below share their state (a `Buffer`, a
+//! pool, tonic's `Channel`), this has no effect. A round robin that counts for each clone picks endpoints 0, 0 and 1: its
+//! first retry goes where the first attempt went. With
+//! [`RetryPolicy::clone_per_call`](crate::RetryPolicy::clone_per_call) it picks 0, 1 and 2, at the price of a clone for
+//! each call.
 //!
 //! Clients that are boxed, take one body type, or fail with a `BoxError` have [a page](crate::guide::boxed).
 //!
@@ -40,10 +41,10 @@
 //!
 //! The server that answers a POST with a redirect has processed it. If a service below the retry layer
 //! follows that redirect and a later hop is refused, a retry would repeat the POST. So behind such a
-//! service a request that must not be repeated is not retried. By what signs the layer knows one, and
-//! how to state it, is documented at [`redirects_below`](crate::Http::redirects_below). A POST
-//! with an empty body may leave no sign. Best follow redirects outside the retry layer. Inside it compiles for
-//! bodies that have a `Default`:
+//! service a request that must not be repeated is not retried. [`redirects_below`](crate::Http::redirects_below) lists
+//! the signs by which the layer finds such a service, and states that there is one or none. A POST with an empty body may
+//! leave no sign. It is best to follow redirects outside the retry layer. Inside, tower-http's layer needs a body with a
+//! `Default`:
 //!
 //! ```
 //! use bytes::Bytes;
@@ -70,8 +71,8 @@
 //! | gap | remedy |
 //! |---|---|
 //! | Over HTTP/2 the retry uses the same connection. If the connection has stalled, so does the retry. | Let the client test its connections: `http2_keep_alive_interval` and `http2_keep_alive_timeout` in hyper-util and reqwest, `http2_keep_alive_interval` and `keep_alive_timeout` in tonic. A connection that fails the test is closed, and its calls are retried on another. |
-//! | The limit ends with the response head. A body that stalls hangs its reader. | tower-http's `ResponseBodyTimeoutLayer` outside the retry layer limits the time without a frame; in reqwest, `read_timeout`. |
-//! | A connection that is never made counts as no answer in time. A POST is not retried then. | A `connect_timeout` that is shorter, in all three clients (hyper-util: `HttpConnector::set_connect_timeout`). Its error is proof that no request was sent. |
+//! | The limit ends with the response head. If the body stalls, its reader hangs. | tower-http's `ResponseBodyTimeoutLayer` outside the retry layer limits the time without a frame; in reqwest, `read_timeout`. |
+//! | If no connection is made in time, the layer cannot distinguish that from a slow server. A POST is not retried then. | Set a shorter `connect_timeout`, in all three clients (hyper-util: `HttpConnector::set_connect_timeout`). Its error is proof that no request was sent. |
 //!
 //! A body that stalls, under a limit of five seconds between two frames:
 //!
@@ -115,15 +116,13 @@
 //!   connections; `Client::builder(…).retry_canceled_requests(false)` turns it off.
 //! - **reqwest** does the same through hyper-util, and retries HTTP/2 requests that the server
 //!   refused unprocessed (REFUSED_STREAM, GOAWAY) up to twice;
-//!   `ClientBuilder::retry(reqwest::retry::never())` turns the latter off. It also follows redirects, so
-//!   by default nothing behind it proves that a POST was not processed, and a POST is not retried at
-//!   all. With `redirect::Policy::none()` on the client and
-//!   [`redirects_below(false)`](crate::Http::redirects_below) on the protocol it is, after 429
-//!   or a refused connection.
+//!   `ClientBuilder::retry(reqwest::retry::never())` turns the latter off. It also follows redirects. So by default
+//!   nothing proves that a POST was not processed, and only a POST that may be repeated is retried. Use
+//!   `redirect::Policy::none()` on the client and [`redirects_below(false)`](crate::Http::redirects_below) on the
+//!   protocol: then every POST is retried after 429 or a refused connection.
 //! - **tonic's `Channel`** retries nothing. It reconnects when it is next used, so a failed connection
-//!   shows as the error of one call.
-//! - **Another retry layer**, in a client library say, multiplies: three layers of four attempts are
-//!   64. [`RetryPolicy::nested`](crate::RetryPolicy::nested) on the layers of one process makes
-//!   them work together; across processes the attempt's number
-//!   ([`AttemptNumber`](crate::retry::AttemptNumber)) can be written into a header by a
-//!   [`before_attempt`](crate::RetryPolicy::before_attempt) hook.
+//!   is the error of one call.
+//! - **Another retry layer**, in a client library for instance, multiplies attempts: three layers of four attempts are
+//!   64. [`RetryPolicy::nested`](crate::RetryPolicy::nested) on the layers of one process makes them work together.
+//!   Between processes, a [`before_attempt`](crate::RetryPolicy::before_attempt) hook can write the attempt's number into
+//!   a header.

@@ -15,9 +15,9 @@ where
 
 /// Compiles only if `service` takes requests of type `Request`; does nothing.
 ///
-/// A layer around the client, or `.ready()` and `.oneshot(…)`, make the compiler say no more than "the method
-/// exists, but its trait bounds were not satisfied". This function makes it name the bound that does not hold,
-/// with the remedy. Remove the line once the program compiles.
+/// If a wrapped client does not fit its requests, the compiler reports only that "the method exists, but its trait
+/// bounds were not satisfied". With a call of this function it names the bound that does not hold, and the remedy.
+/// Remove the call once the program compiles.
 ///
 /// ```
 /// use bytes::Bytes;
