@@ -16,8 +16,8 @@ where
 {
     /// Sets the most attempts in all, the first included; 0 and 1 both mean never to retry. Default 3.
     ///
-    /// The default [`budget`](Self::budget) ends a run of failures without a success after three retries. A call
-    /// that is meant to bridge an outage needs another one, such as [`RetryBudget::percent`](crate::RetryBudget::percent).
+    /// The default [`budget`](Self::budget) grants at most three retries to a destination while no call succeeds. If calls
+    /// must outlast an outage, set another one, such as [`RetryBudget::percent`](crate::RetryBudget::percent).
     #[doc(alias("max_retries", "max_tries"))]
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| {
@@ -26,8 +26,7 @@ where
         })
     }
 
-    /// Turns retries off: by a configuration, or in a test. No other setting and no option of a call turns them
-    /// on again.
+    /// Turns retries off, for a configuration or a test. No other setting and no option of a call turns them on again.
     ///
     /// [`CallOptions::never_retry`](crate::CallOptions::never_retry) does so for one call or one handle.
     ///
@@ -45,14 +44,14 @@ where
         self.set(|settings| settings.never = true)
     }
 
-    /// Sets the most time from the start of a call to the start of its last attempt: a retry whose delay
-    /// would pass it is not made. `None` for no limit; default 30 s. It interrupts nothing. The call
-    /// starts when its future is first polled, as far as this is concerned.
+    /// Sets the most time from the start of a call to the start of its last attempt; `None` for no limit. Default 30 s.
     ///
-    /// One retry may be sent later: where the response before it has been thrown away and the inner
-    /// service, or a hook, then takes longer than the limit, there is nothing left to return but what
-    /// the retry brings. Policies with boxed errors end such a call with a
-    /// [`TimedOut`](crate::TimedOut).
+    /// A retry whose delay would end later is not made. The limit interrupts no attempt. The time starts when the call's
+    /// future is first polled.
+    ///
+    /// One retry may be sent later. Before a retry, the refused response is dropped; if the inner service or a hook then
+    /// takes longer than the limit, the call has no other outcome to return than the retry's. Policies with boxed errors
+    /// end such a call with a [`TimedOut`](crate::TimedOut).
     #[doc(alias = "total_timeout")]
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
@@ -62,8 +61,9 @@ where
         })
     }
 
-    /// Sets the longest delay that a server may ask for. If it asks for a longer one, the call ends. Default
-    /// 60 s, of which `max_elapsed` leaves 30 s unless it is raised.
+    /// Sets the longest delay that a server may ask for. If it asks for a longer one, the call is not
+    /// retried. Default 60 s; the default `max_elapsed` of 30 s decides first.
+    #[doc(alias("retry_after", "max_retry_after"))]
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.limits.max_server_delay = delay)
     }

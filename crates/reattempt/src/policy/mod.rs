@@ -34,24 +34,27 @@ use stock::StockCall;
 
 /// A policy that decides which calls are retried, when, and how often.
 ///
-/// **No attempt is timed out by default**: a server that hangs hangs the call. Set
+/// **No attempt is timed out by default**: if a server hangs, the call hangs. Set
 /// [`attempt_timeout`](Self::attempt_timeout) unless the inner service has a timeout of its own.
 ///
-/// **A wait needs a tokio runtime with its time driver on** (`enable_time` or `enable_all`). tokio panics
-/// where a runtime has none, and offers no way to find out. Without any runtime, calls work and are not
-/// retried after a delay ([`StopReason::NoTimer`](crate::StopReason::NoTimer)).
+/// **A wait needs a tokio runtime with its time driver on** (`enable_time` or `enable_all`). On a runtime without it tokio
+/// panics, and this crate cannot find out beforehand. Without any runtime, calls are sent and are not retried after a
+/// delay ([`StopReason::NoTimer`](crate::StopReason::NoTimer)).
 ///
-/// A clone shares the budget and the bound on kept bodies with its original; policies that are built
-/// separately share nothing.
+/// A clone shares the budget and the bound on kept bodies with its original. Policies that are built separately share
+/// nothing.
+///
+/// What is retried is a setting of the protocol: see [`Http`], and [`protocol`](Self::protocol) to change it.
 ///
 /// | setting | default | why |
 /// |---|---|---|
 /// | schedule | full jitter from 100 ms, doubling up to 5 s | spreads clients over the whole interval |
-/// | `max_attempts` | 3 | a third retry rarely succeeds where two have failed, and costs the server as much |
-/// | `max_elapsed` | 30 s | past that nobody waits for the answer |
+/// | `max_attempts` | 3 | a fourth attempt rarely succeeds where three failed, and costs the server as much |
+/// | `max_elapsed` | 30 s | most callers have given up by then |
 /// | `max_server_delay` | 60 s | a server that asks for more is better left alone |
-/// | budget | [`RetryBudget::cautious`] for each destination | retries cost nothing while they help, and an outage is sent at most three |
-/// | attempt timeout | none | it changes the error type, so it is asked for |
+/// | budget | [`RetryBudget::cautious`] for each destination | retries that succeed are free, and in an outage at most three are sent (ten after one lost connection) |
+/// | attempt timeout | none | it changes the call's error type |
+/// | `drain_time` | 50 ms | reading a short refused response to its end costs less than a new connection |
 ///
 /// ```
 /// use std::time::Duration;
@@ -79,7 +82,7 @@ where
 }
 
 impl<K: Protocol> RetryPolicy<K> {
-    /// Retries over a protocol with settings of its own. Several policies and layers may share them.
+    /// Creates a policy over a protocol with settings of its own, which several policies and layers may share.
     ///
     /// ```
     /// use http::StatusCode;
@@ -138,12 +141,12 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
         }
     }
 
-    /// The budget, to read its balance.
+    /// Returns the budget, to read its balance.
     pub fn budget_ref(&self) -> &B {
         &self.settings.budget
     }
 
-    /// The limits.
+    /// Returns the limits on attempts and time.
     pub fn limits(&self) -> &Limits {
         &self.settings.limits
     }
@@ -168,13 +171,20 @@ where
         self.set(|settings| settings.protocol = change(settings.protocol.clone()))
     }
 
-    /// The delays between attempts.
-    #[doc(alias("delay", "schedule"))]
+    /// Sets the delays between attempts. Default: full jitter from 100 ms, doubling up to 5 s.
+    ///
+    /// The [`schedule`](crate::schedule) module lists the schedules. The type of the schedule is part of the policy's type;
+    /// [`SharedSchedule`](crate::schedule::SharedSchedule) erases it.
+    #[doc(alias("delay", "schedule", "retry_delay"))]
     pub fn backoff<T: Schedule>(self, schedule: T) -> RetryPolicy<K, T, B, M> {
         RetryPolicy::of(self.into_settings().map(|_, budget| (schedule, budget)))
     }
 
-    /// The budget that stands in front of every retry.
+    /// Sets the budget, which must grant every retry. Default: [`RetryBudget::cautious`] for each destination over HTTP, and
+    /// none over gRPC.
+    ///
+    /// [`RetryBudget::unlimited`] grants every retry. Policies, layers and clients share a budget by its clones.
+    #[doc(alias("retry_budget", "token_bucket"))]
     pub fn budget<T: Budget>(self, budget: T) -> RetryPolicy<K, D, T, M> {
         let mut settings = self.into_settings();
         settings.counts_calls = budget.counts_calls();
@@ -182,7 +192,7 @@ where
         RetryPolicy::of(settings.map(|schedule, _| (schedule, budget)))
     }
 
-    /// Is told of every event of every call, after the observers added before it.
+    /// Adds an observer, which is notified of every event of every call after the observers added before it.
     pub fn observe_with<O: Observer + 'static>(self, observer: O) -> Self {
         self.set(|settings| {
             settings.observer = Some(match settings.observer.take() {
@@ -201,6 +211,7 @@ where
     /// use reattempt::RetryPolicy;
     /// let policy = RetryPolicy::http().observe(|destination, event| eprintln!("{destination}: {event}"));
     /// ```
+    #[doc(alias("on_retry", "notify", "on_event"))]
     pub fn observe<F>(self, observer: F) -> Self
     where
         F: Fn(&str, &Event<'_>) + Send + Sync + 'static,
@@ -208,8 +219,8 @@ where
         self.observe_with(observer)
     }
 
-    /// Makes every delay reproducible: the calls, in the order in which they are made, draw from
-    /// streams of their own. For tests and simulations.
+    /// Makes every delay reproducible, for tests and simulations. Each call draws from a stream of random numbers of its own,
+    /// in the order in which calls are made. Default: random numbers of the system.
     pub fn seed(self, seed: u64) -> Self {
         self.set(|settings| settings.seed = Some(Seed::new(seed)))
     }
@@ -220,26 +231,26 @@ where
         self.set(|settings| settings.drain_time = time)
     }
 
-    /// Works together with other retry layers on the same call, so that attempts do not multiply:
-    /// a layer that finds itself below one with this setting leaves all retries to it if it has the
-    /// setting too; if it has not, it tells when it gave up, and the outer one then stops as well.
+    /// Makes retry layers on the same call work together, so that attempts do not multiply. Default `false`.
     ///
-    /// Works through the request's extensions, so for `http::Request` only.
+    /// An outer layer with this setting marks each request in its extensions. An inner layer with the setting then leaves
+    /// all retries to the outer one. An inner layer without it retries, and records in the mark that it gave up; the outer
+    /// layer then stops too.
+    ///
+    /// Only `http::Request`s have such extensions. Requests of reqwest are not marked.
     pub fn nested(self, nested: bool) -> Self {
         self.set(|settings| settings.nested = nested)
     }
 
-    /// Clones the service for each call, as its first attempt is sent. Off by default.
+    /// Clones the service for each call when its first attempt is sent. Default `false`.
     ///
-    /// Off, a call that succeeds at once clones nothing. The first attempt is sent by the service that
-    /// was readied, and all retries by a spare instance that the clones of the client share: a round
-    /// robin that counts for each clone picks endpoints 0, 0 and 1. The next call's retries go on from
-    /// there.
+    /// With `false`, a call that succeeds at once clones nothing. The first attempt is sent by the service that was readied.
+    /// All retries are sent by a spare instance, which the clones of the client share. A round robin that counts for each
+    /// clone then picks endpoints 0, 0 and 1.
     ///
-    /// On, the retries of a call go on where its own first attempt was: the same round robin picks 0, 1
-    /// and 2. Set it for services that count, or choose, for each clone. Services whose clones share
-    /// their state do not need it: tower's `Buffer` with a `Balance` behind it, hyper-util's client,
-    /// reqwest, tonic's `Channel`.
+    /// With `true`, a clone of the service that sent the first attempt sends the retries: the same round robin picks 0, 1
+    /// and 2. Set it for services that count, or choose, for each clone. Services whose clones share their state do not
+    /// need it: tower's `Buffer` with a `Balance` behind it, hyper-util's client, reqwest, tonic's `Channel`.
     ///
     /// ```
     /// use reattempt::RetryPolicy;

@@ -1,4 +1,4 @@
-//! A schedule and its limits under one name, so that a policy takes them in one line.
+//! A schedule, its limits and its budget as one value, which a policy takes in one line.
 
 use std::time::Duration;
 
@@ -8,11 +8,10 @@ use reattempt_core::{Limits, Schedule, SharedSchedule};
 use super::RetryPolicy;
 use crate::call::protocol::Protocol;
 
-/// The retries of some library or service, as one value: a schedule, its limits, and a
-/// budget where that is part of it. Never what may be retried.
+/// The way in which a library or service retries, as one value: a schedule, its limits, and a budget if it has one. A
+/// profile never sets which outcomes are retried.
 ///
-/// The [`profile`](crate::profile) module has the well-known ones. One of your own, for all clients of a
-/// company perhaps, begins with [`new`](Self::new):
+/// The [`profile`](crate::profile) module has the well-known ones. A profile of your own begins with [`new`](Self::new):
 ///
 /// ```
 /// use std::time::Duration;
@@ -34,23 +33,22 @@ use crate::call::protocol::Protocol;
 pub struct Profile<S> {
     /// The delays between attempts.
     pub schedule: S,
-    /// The most attempts in all, the first included; `u32::MAX` where there is no limit.
+    /// The most attempts in all, the first included; `u32::MAX` for no limit.
     pub max_attempts: u32,
-    /// The most time from the start of a call to the start of its last attempt; `None` where there
-    /// is no limit.
+    /// The most time from the start of a call to the start of its last attempt; `None` for no limit.
     pub max_elapsed: Option<Duration>,
-    /// The budget that belongs to it; `None` leaves the policy its own. Clones of a profile share it.
+    /// The budget, which clones of a profile share. With `None` the policy keeps its own.
     pub budget: Option<RetryBudget>,
 }
 
 impl<S> Profile<S> {
-    /// This schedule with the default limits: 3 attempts, 30 s.
+    /// Creates a profile of this schedule with the default limits (3 attempts, 30 s) and no budget.
     pub fn new(schedule: S) -> Self {
         let Limits { max_attempts, max_elapsed, .. } = Limits::default();
         Self { schedule, max_attempts, max_elapsed, budget: None }
     }
 
-    /// Erases the type of its schedule: for profiles chosen at run time.
+    /// Erases the type of the schedule, for profiles that are chosen at run time.
     pub fn shared(self) -> Profile<SharedSchedule>
     where
         S: Schedule + Send + Sync + 'static,
@@ -59,7 +57,7 @@ impl<S> Profile<S> {
         self.map(SharedSchedule::new)
     }
 
-    /// Returns the profile with a schedule made from its own: capped, jittered, kept by a handle.
+    /// Returns the profile with another schedule, which `change` makes from its own: capped or jittered, for instance.
     pub fn map<T>(self, change: impl FnOnce(S) -> T) -> Profile<T> {
         Profile {
             schedule: change(self.schedule),
@@ -70,16 +68,16 @@ impl<S> Profile<S> {
     }
 }
 
-/// Policies with a [`RetryBudget`], as all are at first; give one of another kind after the profile.
+/// Profiles. They need a policy with a [`RetryBudget`], which every new policy has; set another kind of budget afterwards.
 impl<K, D, M> RetryPolicy<K, D, RetryBudget, M>
 where
     K: Protocol + Clone,
     D: Schedule + Clone,
 {
-    /// Sets the schedule, the limits and, if it has one, the budget of a profile.
+    /// Sets the schedule, the limits and the budget (if there is one) of a profile.
     ///
-    /// A limit or a budget that was set on the policy holds, whether it was set before or after. The schedule
-    /// becomes that of the profile.
+    /// Limits and a budget that were set on the policy have precedence, whether they were set before or after. The
+    /// schedule is always replaced.
     pub fn profile<S: Schedule>(self, profile: Profile<S>) -> RetryPolicy<K, S, RetryBudget, M> {
         let mut settings = self.into_settings().map(|_, budget| (profile.schedule, budget));
         if !settings.chosen.max_attempts {

@@ -14,7 +14,9 @@ use crate::error_mode::BoxedError;
 use crate::protocol::{CloneRequest, Http, Protocol};
 
 impl RetryPolicy {
-    /// Retries of HTTP requests, by status, method and server hint.
+    /// Creates the policy for HTTP requests, with every default in the table of [`RetryPolicy`]. [`Http`] decides by
+    /// status, method and server hint.
+    #[doc(alias("new", "builder"))]
     pub fn http() -> Self {
         Self::with(Http::new())
     }
@@ -28,10 +30,10 @@ impl Default for RetryPolicy {
 }
 
 impl<C: Send + Sync + 'static> RetryPolicy<CloneRequest<C>> {
-    /// Retries of any service whose requests are `Clone`, as `judge` says.
+    /// Creates the policy for any service whose requests are `Clone`, with the outcomes classified by `judge`.
     ///
-    /// Every request counts as repeatable: what must not be repeated, `judge` must not call
-    /// transient. `judge` returns a verdict, or a classification with a server hint.
+    /// Every request counts as repeatable. If a request must not be repeated, `judge` must not return a transient verdict
+    /// for it. `judge` returns a verdict, or a classification with a server hint.
     ///
     /// ```
     /// use std::error::Error;
@@ -63,36 +65,39 @@ where
     D: Schedule + Clone,
     B: Clone,
 {
-    /// The most time for each attempt, up to its response head.
+    /// Sets the most time for each attempt, up to its response head. Default: no limit.
     ///
-    /// An attempt that takes longer is dropped and counts as a timeout, retried where the request may
-    /// be repeated. The call's error becomes tower's `BoxError`, with a [`TimedOut`](crate::TimedOut)
-    /// inside when the last attempt timed out; a [`Deadline`](crate::Deadline) then interrupts too, also
-    /// with an error in place of a protocol's answer.
+    /// An attempt that takes longer is dropped. It counts as a timeout, and is retried if the request may be repeated. The
+    /// call's error becomes tower's `BoxError`, with a [`TimedOut`](crate::TimedOut) inside if the last attempt timed out.
+    /// A [`Deadline`](crate::Deadline) then interrupts an attempt too. It ends the call with an error, even if the protocol
+    /// has a response for that.
     ///
-    /// It does not cover a body that stalls after the head. Over HTTP/2 a retry uses the connection of the
-    /// attempt that timed out, which may have stalled. The page on the order of layers in the crate
-    /// `reattempt` names the remedies.
-    #[doc(alias = "timeout")]
+    /// A body that stalls after the head is not covered. Over HTTP/2 a retry uses the connection of the attempt that timed
+    /// out, which may have stalled. See [the remedies](crate::order#servers-that-stall). With guards, set the
+    /// [timeout of the guard layer](crate::guard::GuardLayer::attempt_timeout) instead.
+    #[doc(alias("timeout", "per_attempt_timeout", "per_try_timeout"))]
     pub fn attempt_timeout(self, timeout: Duration) -> RetryPolicy<K, D, B, BoxedError> {
         let mut settings = self.into_settings();
         settings.attempt_timeout = Some(timeout);
         RetryPolicy::of(settings)
     }
 
-    /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) interrupt
-    /// an attempt. A call whose deadline has passed already is not sent. A protocol with an answer for it does so anyway, with that answer in place of an error. Needed
-    /// for inner services whose error is a `BoxError` already.
+    /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) interrupt an attempt.
+    ///
+    /// A call whose deadline has passed already is not sent. Inner services whose error is a `BoxError` need this setting,
+    /// because that type is not an `Error`. gRPC keeps deadlines without it, by a response in place of an error.
     pub fn boxed_errors(self) -> RetryPolicy<K, D, B, BoxedError> {
         RetryPolicy::of(self.into_settings())
     }
 
-    /// Runs before each attempt, the first included, and may change its head: fresh tokens,
-    /// signatures, trace headers. A response with status 401 or 409 can be retried by giving that
-    /// status a verdict ([`Http::on_status`]) beside such a hook.
+    /// Sets a hook that runs before each attempt, the first included, and may change the head of its request: fresh tokens,
+    /// signatures, trace headers. Default: none; a second call replaces the hook.
     ///
-    /// An instance of the service is readied after the hook, so a hook may use the same limited client.
-    /// All attempts of the call are sent by the spare instance ([`clone_per_call`](Self::clone_per_call)).
+    /// To retry a response with status 401 or 409, give that status a transient verdict ([`Http::on_status`]), and change the
+    /// request in the hook.
+    ///
+    /// The service is readied after the hook, so the hook may call the same client even if that limits its calls. All
+    /// attempts of the call are sent by the spare instance ([`clone_per_call`](Self::clone_per_call)).
     ///
     /// # Cancel safety
     /// The hook's future is dropped with the call.
@@ -107,7 +112,7 @@ where
     ///     })
     /// });
     /// ```
-    #[doc(alias = "on_retry")]
+    #[doc(alias("on_retry", "on_attempt", "map_request"))]
     pub fn before_attempt<H>(self, hook: H) -> Self
     where
         H: for<'a> Fn(

@@ -33,8 +33,7 @@ use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, Saved, host, not_sen
 pub(crate) struct StockCall<D> {
     context: Option<CallContext>,
     number: u32,
-    /// A policy is shared between threads and need be `Sync` for that; the delays of a schedule are
-    /// not always.
+    /// Threads share a policy, so it must be `Sync`; the delays of a schedule need not be.
     progress: SyncWrapper<Option<Box<Progress<D>>>>,
     sent_at: SentAt,
     /// The permit of the call itself, from a budget that counts calls. A clone takes it, because the stock
@@ -71,13 +70,11 @@ impl<D> Clone for StockCall<D> {
     }
 }
 
-/// For the stock `tower::retry::RetryLayer`, whose requests must carry a
-/// [`ReplayBody`](crate::ReplayBody).
+/// The policy under the stock `tower::retry::RetryLayer`, whose requests must have a [`ReplayBody`](crate::ReplayBody).
 ///
-/// The stock middleware cannot do everything: refused responses are dropped rather than
-/// drained, nothing interrupts an attempt, hooks do not run, idempotency keys are not generated,
-/// retry layers do not find out about each other, and a call whose body was not kept is not looked
-/// at at all (no report, no event, no credit to the budget).
+/// [`RetryLayer`](crate::RetryLayer) can do more. Under the stock middleware refused responses are dropped instead of
+/// drained, no time limit interrupts an attempt, hooks do not run and idempotency keys are not generated. Nested retry
+/// layers do not find each other. A call whose body was not kept has no report and no event, and earns no credit.
 impl<B, D, T, Response, E> Policy<Request<ReplayBody<B>>, Response, E>
     for RetryPolicy<Http, D, T, OwnError>
 where

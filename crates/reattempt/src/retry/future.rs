@@ -20,13 +20,13 @@ use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 
 pin_project! {
-    /// A call that is retried.
+    /// The future of a call that is retried.
+    ///
+    /// If it is polled again after its end, it stays pending and does nothing.
     ///
     /// # Cancel safety
-    /// Dropping it cancels the attempt under way, the wait and the hook; tokens that were taken for
-    /// a retry not yet sent go back to the budget.
-    ///
-    /// Polled again after its end, it stays pending and does nothing.
+    /// Dropping it cancels the attempt under way, the wait and the hook. Tokens that were taken for
+    /// a retry not yet sent return to the budget.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, K, D, B, M>
     where

@@ -1,4 +1,4 @@
-//! The layer.
+//! The layer that wraps a client in retries.
 
 use reattempt_core::Schedule;
 use tower_layer::Layer;
@@ -7,12 +7,13 @@ use super::Retry;
 use crate::policy::RetryPolicy;
 use crate::protocol::Protocol;
 
-/// Wraps a client in retries. A wait needs a tokio runtime with its time driver on
-/// ([`RetryPolicy`]).
+/// A layer that wraps a client in retries.
 ///
-/// Every service it makes shares the policy's budget. It goes outside of anything that must happen
-/// once for each attempt (authentication, a timeout for each attempt, a breaker, load balancing) and
-/// inside of what must happen once for each call (a trace of the whole call, an overall limit).
+/// The services that it makes share the policy's budget. Put it outside of all that must happen once for each attempt:
+/// authentication, a timeout for each attempt, a breaker, load balancing. Put it inside of all that must happen once for
+/// each call: a trace of the whole call, an overall limit. See [`order`](crate::order).
+///
+/// A wait needs a tokio runtime with its time driver on ([`RetryPolicy`]).
 ///
 /// ```
 /// use reattempt::RetryLayer;
@@ -26,14 +27,14 @@ pub struct RetryLayer<P = RetryPolicy> {
 }
 
 impl RetryLayer {
-    /// Retries of HTTP requests with every default ([`RetryPolicy::http`]).
+    /// Creates a layer that retries HTTP requests with every default of [`RetryPolicy::http`].
     pub fn http() -> Self {
         Self::new(RetryPolicy::http())
     }
 }
 
 impl<P> RetryLayer<P> {
-    /// Retries as `policy` says.
+    /// Creates a layer that retries with this policy.
     pub fn new(policy: P) -> Self {
         Self { policy }
     }

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`ResponseFuture`] | the future of one call |
 //! | [`Limits`] | the limits of a policy, as [`RetryPolicy::limits`](crate::RetryPolicy::limits) returns them |
-//! | [`AttemptContext`] | what a `before_attempt` hook receives |
+//! | [`AttemptContext`] | the attempt that a `before_attempt` hook is about to change |
 //! | [`AttemptNumber`] | the number of an attempt, in the extensions of its request |
 //! | [`StockDelay`] | the delay between attempts under the stock `tower::retry::Retry` |
 

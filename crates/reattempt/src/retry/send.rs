@@ -15,18 +15,17 @@ where
     D: Schedule,
     B: Budget,
 {
-    /// Sends one request, by a clone of this handle: waits until the clone is ready, and calls it.
+    /// Sends one request by a clone of this handle: waits until the clone is ready, and calls it.
     ///
-    /// Nothing has to be `mut` or imported, and one handle serves any number of calls at once. Each call
-    /// starts from the handle's own state: what an inner service learns in a clone (a reserved place, a
-    /// connection that it holds itself) is lost to the next call. Clients share such state between their
-    /// clones; tower's `Buffer` makes any service do so.
+    /// One handle serves any number of calls at once, and need not be `mut`. Each call starts from the handle's own state.
+    /// State that an inner service keeps in a clone, such as a connection of its own, is lost to the next call. The usual
+    /// clients share their state between clones; tower's `Buffer` does so for any service.
     ///
     /// # Errors
-    /// The error of the call, or of an inner service that does not become ready.
+    /// Returns the error of the call, or of an inner service that does not become ready.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the call.
+    /// Dropping the future cancels the call. Tokens that were taken for a retry not yet sent return to the budget.
     ///
     /// ```no_run
     /// use bytes::Bytes;

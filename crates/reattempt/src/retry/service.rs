@@ -1,4 +1,4 @@
-//! The service.
+//! The service that the layer makes, and the plan of each of its calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,10 +18,11 @@ use crate::error_mode::ErrorMode;
 use crate::policy::RetryPolicy;
 use crate::protocol::{Added, ClassifyOutcome, Origin, Protocol, Replay};
 
-/// A client whose calls are retried.
+/// A client whose calls are retried, made by [`RetryLayer`](crate::RetryLayer).
 ///
-/// Response and error types are the inner service's own, unless the policy asks for interruption.
-/// A clone costs a clone of the inner service and shares everything else.
+/// Response and error types are the inner service's own. With [`attempt_timeout`](RetryPolicy::attempt_timeout) or
+/// [`boxed_errors`](RetryPolicy::boxed_errors) the error is tower's `BoxError`. A clone costs a clone of the inner service
+/// and shares everything else.
 pub struct Retry<S, P = RetryPolicy> {
     pub(crate) inner: S,
     pub(super) shared: Arc<Shared<S, P>>,
@@ -82,11 +83,10 @@ where
 
     /// Saves the request and sends the first attempt by the readied inner service.
     ///
-    /// With a [`before_attempt`](RetryPolicy::before_attempt) hook, and for a call that is not sent, what
-    /// the readied instance has reserved is released.
-    ///
-    /// A request is large, and a function that takes it by value copies it once more. So the plan is made by
-    /// reference, and the plain plan is carried out here.
+    /// The readied instance is replaced by a clone, which releases its reservation, in two cases: the policy has a
+    /// [`before_attempt`](RetryPolicy::before_attempt) hook, or the call is not sent.
+    // A request is large, and a function that takes it by value copies it once more. So the plan is made by
+    // reference, and the plain plan is carried out here.
     fn call(&mut self, request: Req) -> Self::Future {
         let settings = &*self.shared.policy.settings;
         let protocol = &settings.protocol;

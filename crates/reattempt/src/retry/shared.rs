@@ -5,11 +5,11 @@ use std::sync::{Mutex, PoisonError};
 /// The part of a [`Retry`](super::Retry) that its clones and the calls under way share.
 pub(super) struct Shared<S, P> {
     pub(super) policy: P,
-    /// The service of the first retry of a call is cloned from here, so that a call that needs none
-    /// clones nothing. It sends all retries of its call and is put here afterwards, so that the retries
-    /// of the next call go on from there. It was never readied without having sent an attempt since.
+    /// The spare instance. A call that needs no retry clones nothing. The first retry of a call clones the spare instance;
+    /// the clone sends all retries of the call and becomes the spare instance afterwards. A spare instance holds no
+    /// reservation: each one that was readied has sent an attempt since.
     ///
-    /// The lock is there because a service need not be `Sync`; only a clone is made under it.
+    /// A service need not be `Sync`, hence the lock. Only a clone is made under it.
     spare: Mutex<S>,
 }
 

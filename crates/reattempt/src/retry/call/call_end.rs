@@ -139,7 +139,7 @@ where
             client: Arc::<Settings<K, D, B>>::clone(settings),
             destination,
             options: self.context.options.clone(),
-            // Its failure has been told already if it was taken for one.
+            // A response that was classified as a failure is reported already.
             retryable: succeeded && self.context.keeps(&settings.limits),
             account,
             attempts: self.number,
