@@ -1,20 +1,20 @@
-//! The attempt that is to be made of a saved request, and the additions of a layer to a new one.
+//! The attempt that is made of a saved request, and the additions of a layer to a new request.
 
 use crate::call::deadline::Deadline;
 use crate::call::wishes::NestedMarker;
 
-/// Why there is an attempt beside the first.
+/// The reason for an attempt after the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptKind {
-    /// One before it has failed.
+    /// The attempt before it has failed.
     Retry,
-    /// The one before it was not processed at all, and it counts as the same.
+    /// The attempt before it was not processed at all. It has the same number.
     Replacement,
-    /// Those before it have not answered, or not well.
+    /// The attempts before it have not ended, or have failed.
     Hedge,
 }
 
-/// The attempt that is to be made of what was kept.
+/// The attempt that is made of a saved request.
 #[derive(Debug, Clone, Copy)]
 pub struct NextAttempt {
     /// Its number; a replacement has that of the attempt it replaces.
@@ -29,15 +29,15 @@ pub struct NextAttempt {
     pub deadline: Option<Deadline>,
 }
 
-/// The additions of a layer to a request. On most calls it is nothing, and then the request is not touched.
+/// The additions of a layer to a request. Most calls have none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Added<'a> {
     /// An idempotency key.
     pub key: bool,
-    /// A deadline that the request does not carry yet.
+    /// A deadline that the request does not contain yet.
     pub deadline: Option<Deadline>,
     /// This layer's marker.
     pub marker: Option<&'a NestedMarker>,
-    /// `true` if it has fields that its protocol sets itself, which are to go.
+    /// `true` if the request has fields that its protocol sets itself, which are removed.
     pub strip: bool,
 }

@@ -1,4 +1,4 @@
-//! Any `Clone` request of any service, judged by a function.
+//! The protocol for requests that are `Clone`: a function classifies the outcomes.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -15,7 +15,8 @@ use crate::call::report::Report;
 use crate::call::timed_out::{RefusedResponse, TimedOut};
 use crate::error_mode::OwnError;
 
-/// A service whose requests are simply cloned, with the function that judges its outcomes.
+/// The protocol for requests that are cloned for each attempt, with the function that classifies outcomes. Made by
+/// [`RetryPolicy::cloned`](crate::RetryPolicy::cloned).
 #[derive(Clone)]
 pub struct CloneRequest<C> {
     judge: C,
@@ -113,7 +114,7 @@ where
         _: Option<&impl Saved>,
     ) -> Classification {
         match outcome {
-            // Not an outcome of the service: a limit that this policy has set.
+            // A limit of this policy is no outcome of the service.
             Err(error) if error.is::<TimedOut>() => errors::verdict_of_error(error).into(),
             outcome => (self.judge)(outcome).into(),
         }

@@ -1,4 +1,4 @@
-//! The verdict on an error, whatever client it comes from.
+//! The verdict on an error of any client.
 
 use std::error::Error;
 
@@ -9,8 +9,8 @@ use crate::call::errors::causes;
 use crate::call::pace_refused::{PaceRefusal, PaceRefused};
 use crate::call::timed_out::{TimeLimit, TimedOut};
 
-/// Asks what HTTP makes of it, then looks for tower's and tokio's own timeouts, which HTTP does not
-/// know. What a layer on this side turned away was not sent. An error that nobody knows is not retried.
+/// Returns the verdict on an error: that of HTTP, or a timeout if the error is one of tower's, tokio's or this crate's. An
+/// attempt that a layer on this side turned away was not sent. An unknown error is not retried.
 pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
     if is_past_deadline(error) {
         return Verdict::Permanent;
@@ -21,7 +21,7 @@ pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
     if let Some(verdict) = reattempt_http::verdict_of_error(error) {
         return verdict;
     }
-    // A limit of a layer below: that an attempt took too long may be mended, that the call did not.
+    // A limit of a layer below. An attempt that took too long may succeed next time; a call that did is over.
     if let Some(own) = causes(error).find_map(|error| error.downcast_ref::<TimedOut>()) {
         return match own.limit() {
             TimeLimit::Attempt => Verdict::Transient(Failure::new(FailureKind::Timeout)),

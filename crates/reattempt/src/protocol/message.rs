@@ -45,7 +45,7 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    /// Keeps a request of this head, and makes the body of the first attempt, the first reader of `body`.
+    /// Keeps a request with this head, and returns the body of its first attempt: the first reader of `body`.
     #[inline]
     pub(crate) fn keep(
         head: SavedHead,
@@ -56,7 +56,7 @@ where
         body
     }
 
-    /// The next attempt. What is kept is left for one more, unless it is the last.
+    /// Returns the next attempt. Unless it is the last, the saved form is left for one more.
     pub(crate) fn again(
         kept: &mut Option<Self>,
         next: NextAttempt,
@@ -279,7 +279,7 @@ where
         SavedRequest::again(kept, next)
     }
 
-    /// The reader of an attempt that is over may have been polled once more.
+    /// Forgets that the body was polled: only the attempt before may have done so.
     fn refresh(&self, attempt: &mut Self::Attempt, _: Option<Deadline>) {
         attempt.body().forget_polls();
     }
@@ -322,8 +322,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
             (Some(follows), _) => follows,
             (None, Ok(response)) => redirects::followed_by_service_of(response.extensions()),
             (None, Err(error)) => {
-                // A body that was polled was sent. The connection that was not made after that was one
-                // to a later hop.
+                // A body that was polled was sent. So the connection that could not be made was one to a later hop.
                 let later =
                     failure.kind() == FailureKind::Connect && saved.is_some_and(Saved::was_polled);
                 later || redirects::followed_by_client_of(error)
@@ -346,7 +345,8 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
 }
 
 pin_project! {
-    /// Throws the rest of a refused response away; ready when that is done or has been given up.
+    /// The future that reads a refused response to its end. It ends earlier if the response is longer than
+    /// [`drain_limit`](Http::drain_limit).
     #[derive(Debug)]
     pub struct DrainBody<B> {
         #[pin]

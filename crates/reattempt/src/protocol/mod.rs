@@ -68,7 +68,7 @@ impl<Request> sealed::Sealed for SavedClone<Request> {}
 #[cfg(feature = "reqwest")]
 impl sealed::Sealed for SavedReqwest {}
 
-/// Carries requests of type `Request` over retries.
+/// A protocol that can send a request of type `Request` several times.
 #[diagnostic::on_unimplemented(
     message = "this retry policy cannot carry a request of type `{Request}`",
     note = "`RetryPolicy::http()` carries `http::Request<B>` where `B: http_body::Body<Data = Bytes> + Send`, and `reqwest::Request` with the feature `reqwest`; `RetryPolicy::grpc()` carries tonic's requests with the feature `tonic`; `RetryPolicy::cloned(…)` carries any `Clone` request"
@@ -81,25 +81,25 @@ pub trait Replay<Request>: Protocol {
     /// An attempt without its head.
     type Rest;
 
-    /// Returns `true` if a new request may be kept as it is, and its caller wants nothing special.
+    /// Returns `true` if a new request may be kept as it is, and its caller has set no option.
     #[doc(hidden)]
     fn wants_nothing(&self, request: &Request) -> bool;
 
-    /// Returns `true` if a new request is not to be retried and its caller wants nothing else.
+    /// Returns `true` if a new request is not to be retried and its caller has set no other option.
     #[doc(hidden)]
     fn only_forbids(&self, request: &Request) -> bool {
         let _ = request;
         false
     }
 
-    /// Reads what the caller asks for this call.
+    /// Reads the options of the call from its request.
     #[doc(hidden)]
     fn wishes(&self, request: &Request) -> Wishes {
         let _ = request;
         Wishes::default()
     }
 
-    /// Why a new request cannot be kept, if so.
+    /// Returns the reason for which a new request cannot be kept, if there is one.
     #[doc(hidden)]
     fn cannot_save(&self, request: &Request) -> Option<StopReason> {
         let _ = request;
@@ -120,11 +120,11 @@ pub trait Replay<Request>: Protocol {
         false
     }
 
-    /// Returns `true` if a kept request may be retried, and repeated: asked after the first failure.
+    /// Returns whether a kept request may be retried, and repeated. Called after the first failure.
     #[doc(hidden)]
     fn retry_safety(&self, kept: &Self::Saved) -> RetrySafety;
 
-    /// The path that names the method of a new request, where a protocol has such a thing.
+    /// Returns the path that names the method of a new request, if the protocol has methods.
     #[doc(hidden)]
     fn path<'a>(&self, request: &'a Request) -> &'a str {
         let _ = request;
@@ -135,11 +135,11 @@ pub trait Replay<Request>: Protocol {
     #[doc(hidden)]
     fn target<'a>(&self, request: &'a Request) -> Cow<'a, str>;
 
-    /// The only attempt of a request of which nothing is kept.
+    /// Returns the only attempt of a request of which nothing is kept.
     #[doc(hidden)]
     fn pass(&self, request: Request, added: Added<'_>) -> Self::Attempt;
 
-    /// The first attempt, and what is kept. That is large, so it goes straight to its place.
+    /// Returns the first attempt, and writes the saved form to `kept`. It is large, so it is not returned by value.
     #[doc(hidden)]
     fn keep(
         &self,
@@ -148,12 +148,11 @@ pub trait Replay<Request>: Protocol {
         kept: &mut Option<Self::Saved>,
     ) -> Self::Attempt;
 
-    /// The `next` attempt, after which what a further one needs is left. `None` if what was kept was
-    /// not at hand.
+    /// Returns the `next` attempt, and leaves in `kept` what a further one needs. `None` if the saved form is not at hand.
     #[doc(hidden)]
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt>;
 
-    /// Brings an attempt up to date that was made a while ago and is sent now.
+    /// Updates an attempt that was made some time ago and is sent now.
     #[doc(hidden)]
     fn refresh(&self, attempt: &mut Self::Attempt, deadline: Option<Deadline>) {
         let _ = (attempt, deadline);
@@ -192,23 +191,23 @@ pub trait Saved: sealed::Sealed {
         false
     }
 
-    /// Returns a view of the head, where it is one of HTTP.
+    /// Returns a view of the head, if the request is one of HTTP.
     fn view(&self) -> Option<RequestView<'_>> {
         None
     }
 
-    /// The earlier attempts are over: whatever of them still reads the kept body is stopped.
+    /// Stops the readers of earlier attempts, which are over.
     #[doc(hidden)]
     fn supersede(&self) {}
 
-    /// Watches whether the next attempt that is made of this can go on reading the body; `None` where
-    /// nothing cuts it off. To be asked before the attempt is made, for then its body is gone.
+    /// Returns a watch that shows if the next attempt can go on reading the body; `None` if nothing cuts it off. It must be
+    /// called before the attempt is made, because the attempt takes the body.
     #[doc(hidden)]
     fn watch_next(&self) -> Option<ReplayWatch> {
         None
     }
 
-    /// Watches the first attempt in this way, while this is [at hand](Saved::at_hand).
+    /// Returns such a watch for the first attempt, while the saved form is [at hand](Saved::at_hand).
     #[doc(hidden)]
     fn watch_first(&self) -> Option<ReplayWatch> {
         None
@@ -226,13 +225,13 @@ pub trait Origin<Attempt>: sealed::Sealed {
     type Request;
 }
 
-/// Judges outcomes whose response is a `Response`.
+/// A protocol that classifies outcomes with a response of type `Response`.
 #[diagnostic::on_unimplemented(
     message = "this retry policy cannot judge a response of type `{Response}`",
     note = "`RetryPolicy::http()` and `RetryPolicy::grpc()` judge `http::Response<B>` where `B: http_body::Body`"
 )]
 pub trait ClassifyOutcome<Response>: Protocol {
-    /// Throws a refused response away so that its connection can be used again.
+    /// The future that reads a refused response to its end, so that its connection can be used again.
     type Drain: Future<Output = ()>;
 
     /// The caller's response: for HTTP the response itself.
@@ -260,7 +259,7 @@ pub trait ClassifyOutcome<Response>: Protocol {
         refusal_in(outcome.err()?)
     }
 
-    /// Begins to throw `response` away, and returns what remains of it.
+    /// Begins to drain `response`, and returns its head if the protocol keeps it.
     #[doc(hidden)]
     fn drain(&self, response: Response) -> (Self::Drain, Option<RefusedResponse>);
 
@@ -268,8 +267,8 @@ pub trait ClassifyOutcome<Response>: Protocol {
     #[doc(hidden)]
     fn attach(&self, response: &mut Response, report: Report);
 
-    /// Returns `true` if the response commits the call while its end, which decides over the success, is still to
-    /// come; `succeeded` says what it was judged to be.
+    /// Returns `true` if the response ends the retries, but its end still decides over the success. `succeeded` is `true` if
+    /// the head was classified as a success.
     #[doc(hidden)]
     #[inline]
     fn is_open(&self, response: &Response, succeeded: bool) -> bool {
@@ -277,7 +276,7 @@ pub trait ClassifyOutcome<Response>: Protocol {
         false
     }
 
-    /// Makes the caller's response of one that is open or not, and that nothing watches.
+    /// Makes the caller's response of one whose end is not watched.
     #[doc(hidden)]
     fn answer(response: Response, open: bool) -> Self::Answer;
 
@@ -288,22 +287,22 @@ pub trait ClassifyOutcome<Response>: Protocol {
         Self::answer(response, true)
     }
 
-    /// Makes the caller's response of one that was dropped, if its head is all that matters of it.
+    /// Makes the caller's response of the head of a dropped one, if the protocol needs no more of it.
     #[doc(hidden)]
     fn refused(&self, head: &RefusedResponse) -> Option<Self::Answer> {
         let _ = head;
         None
     }
 
-    /// Returns `true` if an outcome may come of a timer, below or at the server, that keeps the call's own deadline.
+    /// Returns `true` if an outcome may come from a timer, below or at the server, that enforces the call's own deadline.
     #[doc(hidden)]
     fn is_timer(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
         let _ = outcome;
         false
     }
 
-    /// Returns `true` if an outcome is the call's own deadline: it comes of a timer, and it is time, or was when
-    /// `started` (rule TN-4). Whoever keeps the deadline first, the call ends alike.
+    /// Returns `true` if an outcome is the call's own deadline: it comes from a timer, and the deadline has passed or had
+    /// passed at `started`. The call then ends as if the timer of this layer had been first (TN-4).
     #[doc(hidden)]
     fn is_own_deadline(
         &self,
@@ -352,8 +351,8 @@ pub trait ClassifyOutcome<Response>: Protocol {
     }
 }
 
-/// Turns an error into the end of a call: the protocol's answer for it, where that is how a call ends, or the
-/// error in the protocol's words, where its type allows that.
+/// Turns an error into the end of a call: the protocol's response for it, if the mode has one, or else the error, with the
+/// protocol's own error in front if its type allows that.
 #[cold]
 pub(crate) fn unanswered<K, R, E, M>(
     error: M::Error,

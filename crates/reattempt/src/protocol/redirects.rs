@@ -1,14 +1,14 @@
-//! Signs that a service below follows redirects: what it fails with then is no proof that a request was
-//! not processed, for an earlier hop may have carried it out.
+//! Signs that a service below follows redirects. No failure then proves that a request was not processed, because an
+//! earlier hop may have processed it.
 
 use std::error::Error;
 
 use http::Extensions;
 
-/// Returns `true` if the response comes of tower-http's `FollowRedirect`, which reqwest is built on.
+/// Returns `true` if the response comes from tower-http's `FollowRedirect`, which reqwest uses.
 ///
-/// That layer leaves its `RequestUri` in each response, whether it has followed a redirect or not. A
-/// form that redirects to itself has the same URI at both hops, so the URI is no sign.
+/// That layer leaves its `RequestUri` in each response, even if it followed no redirect. Its value is not compared, because
+/// a form that redirects to itself has the same URI at both hops.
 pub(super) fn followed_by_service_of(extensions: &Extensions) -> bool {
     #[cfg(feature = "tower-http")]
     if extensions.get::<tower_http::follow_redirect::RequestUri>().is_some() {
@@ -22,7 +22,7 @@ pub(super) fn followed_by_service_of(extensions: &Extensions) -> bool {
     false
 }
 
-/// Returns `true` if the error comes of a reqwest client.
+/// Returns `true` if the error comes from a reqwest client.
 pub(super) fn followed_by_client_of(error: &(dyn Error + 'static)) -> bool {
     #[cfg(feature = "reqwest")]
     if crate::call::errors::causes(error).any(|error| error.is::<reqwest::Error>()) {

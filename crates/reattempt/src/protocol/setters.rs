@@ -9,31 +9,33 @@ use super::Http;
 /// Setters of every protocol whose calls are HTTP messages; `$http` returns the [`Http`] inside.
 macro_rules! message_setters {
     ($http:ident) => {
-        /// Sets how much of request bodies is kept, for one call and in all.
+        /// Sets how much of request bodies is kept, for each call and for all calls.
         ///
-        /// Default 64 KiB for one call (256 KiB for protocols of short messages) and 64 MiB in all. A body
-        /// that does not fit is sent once and not retried. Of a hedged call whose body outgrows the limit, the
-        /// attempt that has read most goes on alone (rule BUF-8).
+        /// Default: 64 KiB for each call (256 KiB for protocols of short messages) and 64 MiB for all. A body in memory is
+        /// kept by reference, whatever its size. A body that does not fit is sent once and not retried. If the body of a
+        /// hedged call outgrows the limit, the attempt that has read most goes on alone (BUF-8).
         #[must_use]
         pub fn replay(mut self, limits: reattempt_replay::ReplayLimits) -> Self {
             self.$http().replay = limits.by_destination();
             self
         }
 
-        /// Adds a classifier. It is called before the table, after those added before it. If it returns
-        /// `None`, the next in line classifies the outcome, so no default is lost.
+        /// Adds a classifier. It is called before the table, after the classifiers added before it. If it returns `None`,
+        /// the next in line classifies the outcome, so no default is lost.
         ///
-        /// The classifier returns a verdict, or a verdict with a server hint: a delay that this service names
-        /// in its own way, or [`Stop`](crate::classify::ServerHint::Stop). Such a hint replaces the delay in the
-        /// headers that [`Hints`](crate::classify::Hints) reads. A request for no retry counts from either.
+        /// The classifier returns a verdict, or a verdict with a server hint: a delay that the server gives in its own
+        /// way, or [`Stop`](crate::classify::ServerHint::Stop). Such a delay replaces the one in the headers that
+        /// [`Hints`](crate::classify::Hints) reads. A `Stop` counts from the classifier and from the headers.
         ///
-        /// It sees the response head or the error, and the request: see
-        /// [`Outcome::request`](crate::classify::Outcome::request). A call that succeeds builds nothing for that.
+        /// It sees the response head or the error, and [the request](crate::classify::Outcome::request), of which nothing is
+        /// copied.
         ///
-        /// A hedging layer calls a transient or unprocessed verdict non-fatal (rule HG-4). Only a response is
-        /// ever fatal to a hedged call: an error with a permanent verdict ends its own attempt. A pacing layer
-        /// lengthens its interval after a failure of the kind
-        /// [`Throttled`](crate::schedule::FailureKind::Throttled).
+        /// | layer | effect of the verdict |
+        /// |---|---|
+        /// | retries | as the [`Verdict`](crate::Verdict) states |
+        /// | hedging | a response with a transient or unprocessed verdict is not fatal to the call (HG-4); an error never is |
+        /// | pacing | a failure of the kind [`Throttled`](crate::schedule::FailureKind::Throttled) lengthens the interval |
+        /// | guards | see [`guard`](crate::guard) |
         ///
         /// ```
         /// use reattempt::{Http, RetryPolicy, Verdict};
@@ -51,7 +53,7 @@ macro_rules! message_setters {
         /// use reattempt::{Http, RetryPolicy, Verdict};
         /// use reattempt::classify::{Outcome, ServerHint};
         ///
-        /// // A search that is still being indexed answers 404, and names the seconds to wait.
+        /// // While a search is being indexed, the server responds 404 with the seconds to wait.
         /// let policy = RetryPolicy::with(Http::new().classify(|outcome: Outcome<'_>| {
         ///     let wait = outcome.headers()?.get("x-indexed-in")?.to_str().ok()?.parse().ok()?;
         ///     let search = outcome.status()? == 404 && outcome.request()?.path() == "/search";
@@ -59,7 +61,7 @@ macro_rules! message_setters {
         ///     search.then(|| Verdict::transient().with_hint(hint))
         /// }));
         /// ```
-        #[doc(alias("predicate", "retry_if"))]
+        #[doc(alias("predicate", "retry_if", "retry_on", "classifier"))]
         #[must_use]
         pub fn classify<C, V>(self, classifier: C) -> Self
         where
@@ -69,7 +71,7 @@ macro_rules! message_setters {
             self.classify_with(classifier)
         }
 
-        /// Adds a classifier that is a type of its own, like [`classify`](Self::classify).
+        /// Adds a classifier that is a type of its own, as [`classify`](Self::classify) adds a function.
         #[must_use]
         pub fn classify_with<C>(mut self, classifier: C) -> Self
         where
@@ -84,12 +86,11 @@ macro_rules! message_setters {
 
         /// Adds a rule that chooses options by the request: by its method, its path or a header.
         ///
-        /// It is called once for each call, before the first attempt, by retrying and by hedging layers. What
-        /// it returns has less precedence than the options of the handle, and these have less than those in the
-        /// request. What several rules set, the first has precedence for.
+        /// The retry layer or the hedging layer calls it once for each call, before the first attempt. The precedence is:
+        /// the options in the request, those of the handle, those of a rule. If several rules set an option, the first
+        /// rule has precedence.
         ///
-        /// The rule is given a view, not `http::request::Parts`. A request does not lend its parts: to make
-        /// them, each request would be taken apart, and reqwest's would be rebuilt.
+        /// The rule is given a view, not `http::request::Parts`: those would have to be made from each request.
         ///
         /// ```
         /// use reattempt::{CallOptions, Http, RetryPolicy};
@@ -121,13 +122,12 @@ macro_rules! message_setters {
             self
         }
 
-        /// Sets the key under which a request counts in budgets.
+        /// Sets the key of a request's destination, for budgets and guards.
         ///
-        /// The default is the host of its URI in lower case, with the port where it is not the scheme's own,
-        /// behind the scheme where that is not http (`https://one.example`). Where the URI has no host, that
-        /// of the `Host` field counts.
+        /// Default: the host of the URI in lower case, with the port unless it is the scheme's own. The scheme precedes it
+        /// unless it is http (`https://one.example`). If the URI has no host, the `Host` field is used.
         ///
-        /// Events and traces show it: it should contain neither user information nor a query.
+        /// Events and traces contain the key, so it should have neither user information nor a query.
         ///
         /// ```
         /// use reattempt::{Http, RetryPolicy};
@@ -144,10 +144,10 @@ macro_rules! message_setters {
             self
         }
 
-        /// Sets if an HTTP/2 stream that the server resets with REFUSED_STREAM proves that the request was
-        /// not processed. On by default, as RFC 9113 §8.7 has it.
+        /// Sets if a reset of an HTTP/2 stream with REFUSED_STREAM proves that the request was not processed. Default `true`
+        /// (RFC 9113 §8.7).
         ///
-        /// Some proxies reset a stream so after their backend has processed the request; haproxy 2.6 does.
+        /// Some proxies, such as haproxy 2.6, reset a stream with that code after their backend has processed the request.
         /// Behind such a proxy a POST without an idempotency key runs more than once. With `false` the reset
         /// counts as a lost connection: only requests that may be repeated are retried.
         ///
@@ -159,8 +159,8 @@ macro_rules! message_setters {
             self
         }
 
-        /// Sets how many bytes of a refused response are read so that its connection can be used again.
-        /// Beyond that the connection is closed. Default 16 KiB.
+        /// Sets how many bytes of a refused response are read, so that its connection can be used again. The connection of a
+        /// longer response is closed. Default 16 KiB: more than an error page has, and less than a new connection costs.
         #[must_use]
         pub fn drain_limit(mut self, bytes: u64) -> Self {
             self.$http().drain_limit = bytes;
@@ -172,7 +172,7 @@ macro_rules! message_setters {
 pub(crate) use message_setters;
 
 impl Http {
-    /// Creates the protocol with every default.
+    /// Creates the protocol with every default, which its setters document.
     pub fn new() -> Self {
         Self::default()
     }
@@ -188,7 +188,7 @@ impl Http {
 
     /// Gives one status a verdict of its own, in place of the table's.
     ///
-    /// The order of what decides over a response, in which the first that applies counts:
+    /// The first of these that applies decides about a response:
     ///
     /// 1. the classifiers of the call, then those of the protocol;
     /// 2. this verdict;
@@ -196,7 +196,7 @@ impl Http {
     /// 4. the table.
     ///
     /// So `on_status(StatusCode::TOO_MANY_REQUESTS, Verdict::Permanent)` ends the call even if the server asks
-    /// for a retry. A request for no retry is obeyed whatever the verdict is: each side can rule a retry out.
+    /// for a retry. If the server asks for no retry (`x-should-retry: false`), the call ends whatever the verdict is.
     /// [`Hints::should_retry`] turns both values off.
     ///
     /// ```
@@ -216,29 +216,27 @@ impl Http {
         self
     }
 
-    /// Sets if every request that must not be repeated (POST, PATCH, …) gets an `Idempotency-Key`, the same
-    /// on all attempts of a call, so that it may be repeated.
+    /// Sets if every request that must not be repeated (POST, PATCH, …) gets an `Idempotency-Key`, so that it may be
+    /// repeated. All attempts of a call have the same key. Default `false`, because the server must honour the key.
     ///
-    /// Off by default: the server must honour the key. Only retries generate keys; a hedge with the key of
-    /// an attempt under way would be refused.
+    /// Only the retry layer generates keys: a server would refuse a hedge with the key of an attempt under way. A call with
+    /// a key is retried for 24 hours at most, the time for which servers usually keep keys.
     ///
-    /// A server that is still at work on an earlier attempt may answer 409 to the next one, which ends the
-    /// call. That follows on an [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or a lost
-    /// connection. Where 409 has no other meaning,
-    /// `on_status(StatusCode::CONFLICT, Verdict::Transient(…))` makes the call wait for the outcome of the
-    /// first.
+    /// After an [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or a lost connection, the server may still process
+    /// the first attempt, and respond 409 to the next one. That ends the call. If 409 has no other meaning, set
+    /// `on_status(StatusCode::CONFLICT, Verdict::Transient(…))`: the call is then retried until the server responds with the
+    /// outcome of the first attempt.
     #[must_use]
     pub fn generate_idempotency_keys(mut self, generate: bool) -> Self {
         self.generate_keys = generate;
         self
     }
 
-    /// Sets if an `Idempotency-Key` that a request comes with makes it repeatable. On by default.
+    /// Sets if an `Idempotency-Key` that a request comes with makes it repeatable. Default `true`.
     ///
     /// A proxy forwards keys that its own callers have chosen. Use `false` there unless the servers behind it
-    /// honour keys: a server that ignores them carries out a repeated POST twice. A key that this layer
-    /// [generates](Self::generate_idempotency_keys) counts in any case. One that the request came with is left as
-    /// it is.
+    /// honour keys: a server that ignores them processes a repeated POST twice. Keys that this layer
+    /// [generates](Self::generate_idempotency_keys) are not affected. The key of a request is never changed.
     ///
     /// ```
     /// use reattempt::{Http, RetryPolicy};
@@ -251,9 +249,9 @@ impl Http {
         self
     }
 
-    /// Sets if the service below follows redirects by itself. By default it does if there is a sign of it.
+    /// Sets if the service below follows redirects by itself. By default the layer looks for signs of it.
     ///
-    /// The server that answers with a redirect has processed the request, and a later hop may then be
+    /// The server that responds with a redirect has processed the request, and a later hop may then be
     /// refused. So behind a service that follows redirects nothing proves that a request was not
     /// processed, and a request that must not be repeated is not retried. The stop reason is then
     /// [`EarlierHop`](crate::StopReason::EarlierHop).
@@ -268,7 +266,7 @@ impl Http {
     /// A request with an empty body has no sign of the last kind. If a service of your own follows
     /// redirects, use `true`. With a client that follows none, such as a reqwest client with
     /// `redirect::Policy::none()`, use `false`: a POST is then retried after 429 or a refused connection.
-    /// Best place tower-http's `FollowRedirect` outside the retry layer.
+    /// tower-http's `FollowRedirect` is best placed outside the retry layer.
     #[must_use]
     pub fn redirects_below(mut self, follows: bool) -> Self {
         self.redirects = Some(follows);

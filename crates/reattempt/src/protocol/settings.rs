@@ -1,4 +1,4 @@
-//! The HTTP protocol marker: what a policy may set about requests, bodies and statuses.
+//! The protocol of HTTP: its settings, and the classification of responses and errors.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -28,7 +28,42 @@ type Destination = Arc<dyn for<'a> Fn(&'a Uri) -> Cow<'a, str> + Send + Sync>;
 
 type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + Send + Sync>;
 
-/// HTTP: statuses, `Retry-After`, methods and replayable bodies.
+/// The protocol of HTTP with its settings: which outcomes are retried, which delays are obeyed, how much of bodies is kept.
+///
+/// | outcome | request that may be repeated | any other request |
+/// |---|---|---|
+/// | 1xx, 2xx, 3xx | success | success |
+/// | 425, 429 | retried | retried |
+/// | 408, 500, 502, 503, 504, a 5xx that no RFC defines | retried | returned |
+/// | every other 4xx and 5xx | returned | returned |
+/// | proof that nothing was processed: no connection, `REFUSED_STREAM`, `GOAWAY` for the stream | retried | retried |
+/// | connection lost after sending, no response in time, a response that is not HTTP | retried | returned |
+/// | certificate refused, bad URI, the caller's own body failed | returned | returned |
+///
+/// GET, HEAD, OPTIONS, TRACE, PUT and DELETE may be repeated, and requests with an `Idempotency-Key`. So may a request that
+/// its caller marks by [`CallOptions::repeatable`](crate::CallOptions::repeatable). Behind a service that
+/// [follows redirects](Http::redirects_below) (reqwest, by default) no other request is retried.
+///
+/// | setting | default |
+/// |---|---|
+/// | [`on_status`](Http::on_status), [`classify`](Http::classify) | the table above |
+/// | [`hints`](Http::hints) | `Retry-After` in all its forms, `x-should-retry`; no resets of rate limits |
+/// | [`replay`](Http::replay) | 64 KiB of a streamed body for each call, all of a body in memory, 64 MiB for all calls |
+/// | [`drain_limit`](Http::drain_limit) | 16 KiB |
+/// | [`destination`](Http::destination) | scheme, host and port |
+/// | [`generate_idempotency_keys`](Http::generate_idempotency_keys) | `false` |
+/// | [`trust_idempotency_keys`](Http::trust_idempotency_keys) | `true` |
+/// | [`refused_stream_is_proof`](Http::refused_stream_is_proof) | `true` |
+/// | [`redirects_below`](Http::redirects_below) | by the signs of it |
+/// | [`options_for`](Http::options_for) | no rule |
+///
+/// ```
+/// use http::StatusCode;
+/// use reattempt::{Http, RetryPolicy, Verdict};
+///
+/// let http = Http::new().on_status(StatusCode::NOT_IMPLEMENTED, Verdict::transient()).generate_idempotency_keys(true);
+/// let policy = RetryPolicy::with(http);
+/// ```
 #[derive(Clone)]
 pub struct Http {
     pub(crate) replay: ReplayLimits,
@@ -38,7 +73,7 @@ pub struct Http {
     /// `true` if a key that a request comes with makes it repeatable.
     pub(crate) trust_keys: bool,
     pub(crate) destination: Option<Destination>,
-    /// `true` if the client below follows redirects by itself; `None` for what is usual with it.
+    /// `true` if the client below follows redirects by itself; `None` if the signs of it decide.
     pub(crate) redirects: Option<bool>,
     /// A reset with REFUSED_STREAM proves that the request was not processed.
     pub(crate) refused_stream_is_proof: bool,
@@ -84,12 +119,12 @@ impl Http {
         self.statuses.push((status, verdict));
     }
 
-    /// Asks `next` what the classifiers so far leave open.
+    /// Adds a classifier after those so far.
     pub(crate) fn add_classifier(&mut self, next: SharedClassifier) {
         self.classifier = Some(chained(self.classifier.take(), next));
     }
 
-    /// Asks `next` for what the rules so far leave open.
+    /// Adds a rule after those so far.
     pub(crate) fn add_options_for(&mut self, next: OptionsFor) {
         self.options_for = Some(match self.options_for.take() {
             None => next,
@@ -144,7 +179,7 @@ impl Http {
         }
     }
 
-    /// The classification of a response.
+    /// Returns the classification of a response.
     #[inline]
     pub(crate) fn judge_response(
         &self,
@@ -160,7 +195,7 @@ impl Http {
         self.judge_closely(status, headers, options, saved.and_then(Saved::view))
     }
 
-    /// Classifies a response that is not just a success by the table.
+    /// Classifies a response that is not simply a success by the table.
     fn judge_closely(
         &self,
         status: StatusCode,
@@ -189,7 +224,7 @@ impl Http {
         Judged { classification, overridden }
     }
 
-    /// The classification of an error.
+    /// Returns the classification of an error.
     pub(crate) fn judge_error(
         &self,
         error: &(dyn Error + 'static),
@@ -202,12 +237,12 @@ impl Http {
         Judged { classification: custom.unwrap_or_else(of_table), overridden: custom.is_some() }
     }
 
-    /// Returns `true` unless this error is a proof that the policy does not take for one.
+    /// Returns `true` unless this error is a proof that the settings do not accept.
     pub(crate) fn believes(&self, error: &(dyn Error + 'static)) -> bool {
         self.refused_stream_is_proof || reset_reason(error) != Some(REFUSED_STREAM)
     }
 
-    /// The table's verdict, without the proof that this policy does not take for one.
+    /// Returns the table's verdict, without a proof that the settings do not accept.
     pub(crate) fn unless_disbelieved(
         &self,
         verdict: Verdict,
@@ -219,7 +254,7 @@ impl Http {
         }
     }
 
-    /// Asks the classifiers, the call's own first.
+    /// Returns the verdict of the classifiers, the call's own first.
     #[inline]
     pub(crate) fn custom(
         &self,
@@ -231,7 +266,7 @@ impl Http {
         of_call.or_else(|| self.classifier.as_ref()?.classify(outcome))
     }
 
-    /// The budget's key of a request for `uri`.
+    /// Returns the destination of a request for `uri`.
     pub(crate) fn destination_of<'a>(
         &self,
         uri: &'a Uri,
@@ -246,7 +281,7 @@ impl Http {
         }
     }
 
-    /// The budget's key of a request of which this was kept.
+    /// Returns the destination of a saved request.
     pub(crate) fn destination_of_saved<'a>(&self, head: &'a SavedHead) -> Cow<'a, str> {
         match &self.destination {
             Some(destination) => {
@@ -262,9 +297,8 @@ impl Http {
     }
 }
 
-/// The destination by default: who the target names, or else the `Host` field. It begins with the scheme
-/// where that is not http, for the two are not the same server. `origin` is scheme and authority in one text,
-/// if there is one.
+/// Returns the default destination: the authority of the target, or else the `Host` field. It begins with the scheme
+/// unless that is http, because https may be another server. `origin` is scheme and authority in one text, if there is one.
 fn destination<'a>(
     scheme: Option<&str>,
     authority: Option<&'a str>,
@@ -284,8 +318,8 @@ fn destination<'a>(
     }
 }
 
-/// Host in lower case, and the port where it is not the scheme's own: no user, no password. Borrowed if the
-/// authority is that already.
+/// Returns the host in lower case, with the port unless it is the scheme's own, without user and password. Borrowed if the
+/// authority has that form already.
 fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
     // Most are a name in lower case and nothing else. No early end, so that many bytes are compared at once.
     let is_special = |byte| matches!(byte, b':' | b'@'..=b'Z');
@@ -316,7 +350,7 @@ fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
     normal.into()
 }
 
-/// A verdict that names the status it was given for, unless it names another code.
+/// Returns the verdict with the status as its code, unless it has a code.
 fn with_status(verdict: Verdict, status: StatusCode) -> Verdict {
     let named = |failure: Failure| match failure.code() {
         Some(_) => failure,
@@ -331,7 +365,7 @@ fn with_status(verdict: Verdict, status: StatusCode) -> Verdict {
 
 impl RetrySafety {
     fn of_message(method: &Method, upgrades: bool, repeatable: impl FnOnce() -> bool) -> Self {
-        // An idempotent method needs no key; what else is repeatable is so by its key alone.
+        // An idempotent method needs no key. Any other request is repeatable by its key alone.
         let idempotent = method.is_idempotent();
         let keyed = !idempotent && repeatable();
         let carry = method != Method::CONNECT && !upgrades;
@@ -346,9 +380,9 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    /// The classification where the client below may have followed a redirect without a trace: then a
-    /// request that must not be repeated may have been carried out however its attempt ended, and
-    /// nothing that the table knows proves that it was not processed.
+    /// Returns the classification if the client below may have followed a redirect without a trace.
+    ///
+    /// An earlier hop may then have processed the request, so no proof of the table counts.
     #[inline]
     pub(crate) fn behind_redirects(
         self,

@@ -1,4 +1,4 @@
-//! Classifiers written for tower-http, taken as they are.
+//! Classifiers that were written for tower-http.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use tower_http::classify::{ClassifiedResponse, ClassifyResponse};
 
 use super::Outcome;
 
-/// Asks a [`ClassifyResponse`] of tower-http about responses: what it calls a failure is retried, as
-/// the table says or, where the table would not, if the request may be repeated.
+/// A classifier made of a [`ClassifyResponse`] of tower-http.
 ///
-/// Everything else is left to the table: what it calls a success, what it cannot judge before the
-/// end of the response, and errors. The headers
-/// are copied for each response it is asked about.
+/// A response that it calls a failure is retried by the table. If the table would not retry it, it is retried if the
+/// request may be repeated. The table classifies everything else: successes, errors, and responses that
+/// `ClassifyResponse` would judge at their ends. The headers of each response are copied for the call of
+/// `ClassifyResponse`.
 ///
 /// ```
 /// use reattempt::{Http, RetryPolicy};
@@ -28,7 +28,7 @@ use super::Outcome;
 pub struct TowerHttpClassifier<C>(C);
 
 impl<C> TowerHttpClassifier<C> {
-    /// Takes a classifier of tower-http.
+    /// Creates a classifier of one of tower-http.
     pub fn new(classifier: C) -> Self {
         Self(classifier)
     }
@@ -46,7 +46,7 @@ impl<C: ClassifyResponse + Clone> TowerHttpClassifier<C> {
                 }
                 worth_a_retry => worth_a_retry,
             }),
-            // It may look at one part of the table only: 429 is no failure to one for 5xx.
+            // The table decides, because the classifier may know only a part of it: one for 5xx calls 429 no failure.
             ClassifiedResponse::Ready(Ok(())) => None,
             ClassifiedResponse::RequiresEos(_) => None,
         }
