@@ -5,21 +5,20 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A moment no clock of this process can be before: the budgets' time counts from it.
+/// The moment from which the budgets' time counts. No clock of this process is before it.
 ///
-/// A month before the first use rather than the first use itself, since a paused clock may have
-/// been stopped a little earlier.
+/// It is a month before the first use, because a paused clock may have been stopped a little earlier.
 static EPOCH: LazyLock<Instant> = LazyLock::new(|| {
     let now = Instant::now();
     now.checked_sub(Duration::from_secs(30 * 24 * 3600)).unwrap_or(now)
 });
 
-/// The monotonic time that budgets see.
+/// Returns the monotonic time that budgets are given.
 pub(crate) fn since_epoch(now: Instant) -> Duration {
     now.saturating_duration_since(*EPOCH)
 }
 
-/// `now + wait`, or some thirty years ahead where that cannot be expressed.
+/// Returns `now + wait`, or some thirty years ahead if that cannot be expressed.
 pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
     now.checked_add(wait.min(FAR)).unwrap_or(now)

@@ -13,11 +13,17 @@ pub(crate) const PASSED: &str = "the deadline of the call has passed";
 
 /// The moment by which a call must be over.
 ///
-/// Put it into the extensions of a request, or into [`CallOptions`](crate::CallOptions): a retry
-/// whose delay would pass it is not made. A policy that
-/// [interrupts](crate::RetryPolicy::attempt_timeout) ends the call there, and so does one whose protocol
-/// has an answer for it. Every attempt finds the deadline in its extensions. A server
-/// [propagates](Self::propagate) the deadline of a call to the calls it makes for it.
+/// Put it into the extensions of a request, or into [`CallOptions`](crate::CallOptions). A retry whose delay would pass it
+/// is not made.
+///
+/// | policy | at the deadline |
+/// |---|---|
+/// | with [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or [`boxed_errors`](crate::RetryPolicy::boxed_errors) | the call ends with a [`TimedOut`](crate::TimedOut); during the wait before a retry, with the last error if there is one |
+/// | gRPC | the call ends with DEADLINE_EXCEEDED |
+/// | any other | the attempt under way goes on |
+///
+/// Every attempt has the deadline in its extensions. A server [propagates](Self::propagate) the deadline of its own caller
+/// to its outbound calls.
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,17 +38,17 @@ pub(crate) const PASSED: &str = "the deadline of the call has passed";
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// The deadline this long from now, by tokio's clock; at most some thirty years.
+    /// Creates a deadline that is this long from now by tokio's clock, and at most some thirty years.
+    #[doc(alias("new", "from_now", "in"))]
     pub fn after(timeout: Duration) -> Self {
         Self(clock::later(Instant::now(), timeout))
     }
 
-    /// Hands an inbound call's deadline on to an outbound one, if it has any: from extensions to
-    /// extensions. Of a deadline that is there already and this one the earlier stays.
+    /// Copies the deadline of an inbound request, if there is one, to the extensions of an outbound request. If that has a
+    /// deadline already, the earlier one stays.
     ///
-    /// It is carried by the requests alone, and not by the task: so it follows a handler that spawns or
-    /// sends from another task, it costs nothing where nobody asks for it, and what a handler starts in
-    /// passing, to go on after its caller has the answer, is not cut short unless it says so.
+    /// Requests carry the deadline, not tasks. So a handler may send from another task. Calls that go on after the
+    /// caller has its response have no deadline unless the handler propagates it.
     ///
     /// ```
     /// use http::Request;
@@ -53,7 +59,7 @@ impl Deadline {
     /// # }
     /// ```
     ///
-    /// For a client whose requests have no extensions (reqwest's): put the inbound one into
+    /// The requests of reqwest have no public extensions: give the deadline to
     /// [`CallOptions::deadline`](crate::CallOptions::deadline) of a handle.
     #[cfg(feature = "http")]
     pub fn propagate(inbound: &Extensions, outbound: &mut Extensions) {
@@ -63,7 +69,7 @@ impl Deadline {
         }
     }
 
-    /// The time left; zero once it has passed.
+    /// Returns the time left; zero if the deadline has passed.
     pub fn remaining(&self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }

@@ -1,4 +1,4 @@
-//! An error and its causes: to look through, and as one line of text.
+//! An error and its causes, as an iterator and as one line of text.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use super::redact::redacted;
 /// tower's type of boxed errors.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The error and its causes, from the outside in.
+/// Returns the error and its causes, from the outside in.
 pub(crate) fn causes<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {

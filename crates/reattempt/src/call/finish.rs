@@ -1,4 +1,4 @@
-//! The end of a call whose answer has begun: only its body tells if the call has succeeded.
+//! The end of a call whose response has begun: only the end of its body decides if the call has succeeded.
 //!
 //! A protocol whose responses can fail after their heads puts a [`Finish`] into the body that its callers
 //! read, and calls one of its methods when the body has ended.
@@ -16,7 +16,7 @@ use super::clock;
 use super::observe::{Event, Observer};
 use super::options::CallOptions;
 
-/// The end of a call that is still to come: it is tied to the body of the answer.
+/// The accounting that is due at the end of a call. The body of the response holds it.
 pub struct Finish {
     pub(crate) client: Arc<dyn Client>,
     /// The key of the budget. The head of the request, which may have credentials, is not kept for it.
@@ -29,11 +29,11 @@ pub struct Finish {
     /// The number of its last attempt.
     pub(crate) attempts: u32,
     pub(crate) deadline: Option<Instant>,
-    /// Made when the answer is first not there at once, if there is a deadline.
+    /// The timer of the deadline, made when the body is first not ready at once.
     pub(crate) sleep: Option<Pin<Box<Sleep>>>,
 }
 
-/// The parts of a policy that the end of a call needs, whatever types the policy has.
+/// The parts of a policy that the end of a call needs, without the policy's types.
 pub(crate) trait Client: Send + Sync {
     /// Returns the budget that stands in front of the client's retries.
     fn budget(&self) -> &dyn Budget;

@@ -7,7 +7,7 @@ use reattempt_core::Failure;
 #[cfg(feature = "http")]
 use crate::call::timed_out::RefusedResponse;
 
-/// The attempt that is about to be made.
+/// The attempt that is about to be made, as a [`before_attempt`](crate::RetryPolicy::before_attempt) hook receives it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AttemptContext {
@@ -15,7 +15,7 @@ pub struct AttemptContext {
     pub number: u32,
     /// The failure of the attempt before it; `None` for the first.
     pub cause: Option<Failure>,
-    /// The head of the response that was refused last, if there was one: a challenge, say.
+    /// The head of the response that was refused last, if there was one. It may contain a challenge, for instance.
     #[cfg(feature = "http")]
     pub refused: Option<RefusedResponse>,
 }

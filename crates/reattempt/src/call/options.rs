@@ -19,7 +19,7 @@ use super::report::ReportSlot;
 pub(crate) type SharedClassifier = Arc<dyn for<'a> Classifier<Outcome<'a>> + Send + Sync>;
 
 #[cfg(feature = "http")]
-/// Asks `first`, and `next` about what that leaves open.
+/// Returns a classifier that calls `first`, and `next` if that returns `None`.
 pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -> SharedClassifier {
     match first {
         None => next,
@@ -29,12 +29,12 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
     }
 }
 
-/// Overrides for one call.
+/// Options of one call, which override the policy's settings.
 ///
-/// Put it into the extensions of an `http::Request`, or give it to all calls of one handle with
-/// [`Retry::with_options`](crate::Retry::with_options) (the way for reqwest, whose requests have no
-/// public extensions). What the request leaves open the handle says, and what that leaves open the
-/// policy; but a call that either of them forbids to retry is not retried.
+/// Put them into the extensions of an `http::Request`, or give them to all calls of one handle with
+/// [`Retry::with_options`](crate::Retry::with_options). For reqwest use the handle, because its requests have no public
+/// extensions. Options of the request have precedence over those of the handle, and these over the policy. But if either
+/// the request or the handle forbids retries, the call is not retried.
 ///
 /// ```
 /// use std::time::Duration;
@@ -70,59 +70,61 @@ struct Settings {
 }
 
 impl CallOptions {
-    /// Nothing overridden.
+    /// Creates options that override nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Turns retries off for this call; nothing of it is kept.
+    /// Turns retries off for this call. Its body is not kept.
+    ///
     /// [`RetryPolicy::never_retry`](crate::RetryPolicy::never_retry) does so for all calls.
     #[doc(alias("disabled", "no_retry", "off"))]
     pub fn never_retry(self) -> Self {
         self.set(|settings| settings.never = true)
     }
 
-    /// Sets whether the request may be processed twice. `true` makes a POST as retryable as a PUT;
-    /// `false` keeps any method from being repeated after it may have been carried out.
-    #[doc(alias = "idempotent")]
+    /// Sets if the request may be processed twice. With `true` a POST is retried like a PUT. With `false` no request is
+    /// repeated after the server may have processed it. Default: by method and `Idempotency-Key`.
+    #[doc(alias("idempotent", "safe", "retryable"))]
     pub fn repeatable(self, repeatable: bool) -> Self {
         self.set(|settings| settings.repeatable = Some(repeatable))
     }
 
-    /// The most attempts in all, the first included; 0 acts as 1.
+    /// Sets the most attempts in all, the first included; 0 acts as 1. Default: the policy's.
     #[doc(alias("max_retries", "max_tries"))]
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| settings.max_attempts = Some(attempts))
     }
 
-    /// The most time from the start of the call to the start of its last attempt; `None` for no
-    /// limit.
+    /// Sets the most time from the start of the call to the start of its last attempt; `None` for no limit. Default: the
+    /// policy's.
     #[doc(alias = "total_timeout")]
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
         self.set(|settings| settings.max_elapsed = Some(elapsed))
     }
 
-    /// The longest delay that the server may ask for.
+    /// Sets the longest delay that the server may ask for. Default: the policy's.
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.max_server_delay = Some(delay))
     }
 
-    /// The most time for each attempt. Only policies that interrupt
-    /// ([`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or
-    /// [`boxed_errors`](crate::RetryPolicy::boxed_errors)) can act on it.
+    /// Sets the most time for each attempt, up to its response head. Default: the policy's.
+    ///
+    /// It has an effect only under policies that interrupt an attempt: those with
+    /// [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or [`boxed_errors`](crate::RetryPolicy::boxed_errors).
     #[doc(alias = "timeout")]
     pub fn attempt_timeout(self, timeout: Duration) -> Self {
         self.set(|settings| settings.attempt_timeout = Some(timeout))
     }
 
-    /// The moment by which the call must be over. The earlier of this one and a [`Deadline`] in the
-    /// request's extensions counts.
+    /// Sets the moment by which the call must be over. If the request has a [`Deadline`] in its extensions too, the earlier
+    /// one counts.
     pub fn deadline(self, deadline: Deadline) -> Self {
         self.set(|settings| settings.deadline = Some(deadline))
     }
 
-    /// The schedule of this call's delays.
+    /// Sets the delays of this call. Default: the policy's.
     pub fn backoff(self, schedule: SharedSchedule) -> Self {
         self.set(|settings| settings.schedule = Some(schedule))
     }
@@ -133,8 +135,10 @@ impl CallOptions {
         self.classify(move |outcome| (outcome.status() == Some(status)).then_some(verdict))
     }
 
-    /// Adds a classifier that is called before the policy's own, after those added to the call before it.
-    /// `None` leaves the outcome to the next. See [`Http::classify`](crate::Http::classify) for hints.
+    /// Adds a classifier. It is called before those of the policy, after those added to these options before it.
+    ///
+    /// If it returns `None`, the next one classifies the outcome. It may return a hint, as in
+    /// [`Http::classify`](crate::Http::classify).
     #[cfg(feature = "http")]
     pub fn classify<C, V>(self, classifier: C) -> Self
     where
@@ -146,7 +150,7 @@ impl CallOptions {
         })
     }
 
-    /// Where to put the report when the call ends.
+    /// Sets the slot that receives the report when the call ends, with a response or an error.
     pub fn report_to(self, slot: &ReportSlot) -> Self {
         let slot = slot.clone();
         self.set(|settings| settings.slot = Some(slot))
@@ -160,7 +164,7 @@ impl CallOptions {
 
 /// The part that the engine reads.
 impl CallOptions {
-    /// These options, and what they leave open as `handle` has it.
+    /// Returns these options, completed by those of the handle.
     pub(crate) fn or(self, handle: &Self) -> Self {
         let own = match (self.own, &handle.own) {
             (Some(own), Some(handle)) => Some(Arc::new(own.or(handle))),
@@ -174,7 +178,7 @@ impl CallOptions {
         Self { method: Some(method), ..self }
     }
 
-    /// Returns `true` if they say that the call is never to be retried and nothing else that matters then.
+    /// Returns `true` if they forbid retries and set nothing else that has an effect then.
     #[inline]
     pub(crate) fn only_forbids(&self) -> bool {
         self.method.is_none()
@@ -227,7 +231,7 @@ impl CallOptions {
 }
 
 impl Settings {
-    /// These, and what they leave open as `handle` has it.
+    /// Returns these settings, completed by those of the handle.
     fn or(&self, handle: &Self) -> Self {
         #[cfg(feature = "http")]
         let classifier = match (&self.classifier, &handle.classifier) {

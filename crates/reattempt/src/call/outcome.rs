@@ -11,8 +11,7 @@ use super::request_view::RequestView;
 
 /// The end of an attempt, as a classifier sees it: the head of a response, or an error.
 ///
-/// Its debug output contains only the names of the headers. It contains URLs of errors without user
-/// information and query.
+/// Its debug output contains only the names of the headers, and the URLs in errors without user information and query.
 ///
 /// A classifier is tested without a server:
 ///
@@ -86,12 +85,11 @@ impl<'a> Outcome<'a> {
         errors::causes(self.error()?).find_map(|error| error.downcast_ref())
     }
 
-    /// Returns the request as its caller made it, with a generated idempotency key. It does not show what a
-    /// `before_attempt` hook changed.
+    /// Returns the request as its caller made it, with a generated idempotency key. Changes by a `before_attempt` hook are
+    /// not included.
     ///
-    /// `None` if the request was not saved. A call that cannot be retried is not, and neither is one that is
-    /// only paced. Trailers are classified without it, too, because its head may contain credentials and is not
-    /// kept so long.
+    /// `None` if the request was not saved: the call cannot be retried, or is only paced. Trailers are also classified
+    /// without the request, because its head may contain credentials and is not kept so long.
     pub fn request(&self) -> Option<RequestView<'a>> {
         self.request
     }

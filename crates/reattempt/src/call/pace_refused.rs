@@ -4,22 +4,21 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-/// A call that a [`PaceLayer`](crate::pace::PaceLayer) turned away; nothing of it was sent.
+/// The error of a call that a [`PaceLayer`](crate::pace::PaceLayer) turned away. Nothing of it was sent.
 ///
-/// It is found inside the boxed error of a layer with
-/// [`boxed_errors`](crate::pace::PaceLayer::boxed_errors), and in the extensions of the answer that a protocol
-/// gives in its place. A retry layer outside sends such a call again, unless its deadline ended it.
+/// It is in the `BoxError` of a layer with [`boxed_errors`](crate::pace::PaceLayer::boxed_errors), or in the extensions of
+/// the response that the protocol returns instead. A retry layer outside retries the call, unless its deadline ended it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaceRefused {
     pub(crate) reason: PaceRefusal,
     pub(crate) wait: Duration,
 }
 
-/// Why a call was not admitted.
+/// The reason for which a call was not admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PaceRefusal {
-    /// As many calls wait as may.
+    /// The queue has as many calls as it may.
     QueueFull,
     /// The wait for its turn would be longer than a call may wait.
     WaitTooLong,
@@ -28,12 +27,12 @@ pub enum PaceRefusal {
 }
 
 impl PaceRefused {
-    /// Returns why.
+    /// Returns the reason.
     pub fn reason(&self) -> PaceRefusal {
         self.reason
     }
 
-    /// Returns how long it would have had to wait, by the interval at that moment.
+    /// Returns the time for which the call would have waited, by the interval at that moment.
     pub fn wait(&self) -> Duration {
         self.wait
     }

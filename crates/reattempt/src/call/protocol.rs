@@ -1,4 +1,4 @@
-//! The contract of a protocol, as far as every way to retry has it in common.
+//! The contract of a protocol that all ways to retry have in common.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -103,7 +103,7 @@ pub(crate) mod sealed {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnError;
 
-/// Operations that are no requests of a service: [`retry`](crate::retry()).
+/// The protocol of operations that are no requests of a service: those of [`retry`](crate::retry()).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Operations;
 

@@ -33,9 +33,9 @@ fn stream(seed: u64, call: u64) -> u64 {
     seed.wrapping_add(call.wrapping_mul(STEP))
 }
 
-/// One call's random numbers: a stream of its own, seeded when it is first asked for one.
+/// The random numbers of one call: a stream that is seeded at the first draw.
 ///
-/// Simulations that drive the engine themselves draw from it what calls through a layer would draw.
+/// A simulation that drives the engine itself draws the same numbers from it as calls through a layer.
 ///
 /// ```
 /// use reattempt::schedule::{CallRandom, Random};

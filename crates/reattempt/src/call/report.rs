@@ -8,15 +8,15 @@ use reattempt_core::{Failure, StopReason};
 
 /// The report of one call, attempt by attempt.
 ///
-/// A response contains it in its extensions if an attempt failed before, or if it is itself a failure that
-/// might have been retried. For errors, and for calls whose response type has no extensions, put a [`ReportSlot`] into the call's [options](crate::CallOptions), or set an
-/// [observer](crate::observe::Observer).
+/// A response has it in its extensions if an attempt before it failed, or if the response is a failure that might have
+/// been retried. For errors, and for responses without extensions, put a [`ReportSlot`] into the call's
+/// [options](crate::CallOptions), or set an [observer](crate::observe::Observer).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     pub(crate) attempts: Vec<AttemptReport>,
     pub(crate) omitted: u32,
     pub(crate) stop: StopReason,
-    /// Of the protocol's codes, by number.
+    /// The names of the protocol's codes, by number.
     pub(crate) code_names: &'static [&'static str],
 }
 
@@ -28,8 +28,8 @@ pub struct AttemptReport {
     pub number: u32,
     /// `true` if it replaced an attempt with the same number that was not processed.
     pub replacement: bool,
-    /// The time of its end, counted from the moment the call was first found to need time: from its first
-    /// poll, for all that waits for a server.
+    /// The time from the start of the call to the end of the attempt. A call starts when its future is first polled and is
+    /// not ready.
     pub ended: Duration,
     /// The outcome of the attempt.
     pub outcome: AttemptOutcome,
@@ -72,7 +72,7 @@ impl Report {
         response.extensions().get()
     }
 
-    /// Returns the attempts in order. Of more than 64 it has the first and the last 32.
+    /// Returns the attempts in order. If there were more than 64, these are the first 32 and the last 32.
     pub fn attempts(&self) -> &[AttemptReport] {
         &self.attempts
     }

@@ -1,13 +1,11 @@
-//! A look at a request, whatever type it has, for classifiers and for rules that choose options.
+//! A view of a request of any type, for classifiers and for rules that choose options.
 
 use std::fmt;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use reattempt_replay::SavedHead;
 
-/// A view of a request's head: of one that is about to be sent, or of the saved form of one that was.
-///
-/// Nothing is copied or rebuilt for it.
+/// A view of the head of a request that is about to be sent, or of a saved request. Nothing is copied for it.
 ///
 /// ```
 /// use http::Request;
@@ -34,8 +32,7 @@ impl<'a> RequestView<'a> {
         self.0.scheme()
     }
 
-    /// Returns the authority of the target, if it has one: the host, and beside it user information and port
-    /// if they are there.
+    /// Returns the authority of the target, if it has one: the host, with user information and port if there are any.
     pub fn authority(&self) -> Option<&'a str> {
         self.0.authority()
     }

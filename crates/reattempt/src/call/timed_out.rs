@@ -9,11 +9,20 @@ use http::{HeaderMap, StatusCode};
 use crate::call::errors::BoxError;
 use crate::call::redact::Names;
 
-/// A time limit ended an attempt that was under way.
+/// The error of a call that a time limit ended.
 ///
-/// Found inside the boxed error of a policy with an
-/// [attempt timeout](crate::RetryPolicy::attempt_timeout); it names the limit and holds the head of
-/// the last refused response, if there was one. Its body is gone.
+/// It is in the `BoxError` of policies with an [attempt timeout](crate::RetryPolicy::attempt_timeout) or with
+/// [boxed errors](crate::RetryPolicy::boxed_errors). It names the limit, and has the head of the last refused response, if
+/// there was one; the body of that response is gone.
+///
+/// ```
+/// use reattempt::TimedOut;
+/// use tower::BoxError;
+///
+/// fn is_timeout(error: &BoxError) -> bool {
+///     error.is::<TimedOut>()
+/// }
+/// ```
 #[derive(Debug)]
 pub struct TimedOut {
     pub(crate) limit: TimeLimit,
@@ -22,7 +31,7 @@ pub struct TimedOut {
     pub(crate) source: Option<BoxError>,
 }
 
-/// The limit that was hit.
+/// The time limit that ended a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TimeLimit {
@@ -30,13 +39,13 @@ pub enum TimeLimit {
     Attempt,
     /// The call's deadline.
     Deadline,
-    /// The limit on elapsed time, which passed before the service was ready for another attempt.
+    /// The limit on elapsed time. It passed before the service was ready for another attempt.
     Elapsed,
 }
 
-/// The head of a response that was thrown away for a retry.
+/// The head of a response that was dropped for a retry.
 ///
-/// Its debug output has the names of the headers only, for their values may be credentials.
+/// Its debug output has only the names of the headers, because their values may be credentials.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RefusedResponse {
@@ -47,18 +56,17 @@ pub struct RefusedResponse {
 }
 
 impl TimedOut {
-    /// Which limit was hit.
+    /// Returns the limit that ended the call.
     pub fn limit(&self) -> TimeLimit {
         self.limit
     }
 
-    /// Returns how long the attempt had been under way; for a limit that passed while no attempt was, how
-    /// long the call had been.
+    /// Returns the time since the attempt under way began. If none was under way, it is the time since the call began.
     pub fn after(&self) -> Duration {
         self.after
     }
 
-    /// The last response of this call that was refused, if any attempt got one.
+    /// Returns the last response of this call that was refused, if there was one.
     pub fn refused(&self) -> Option<&RefusedResponse> {
         self.refused.as_ref()
     }
@@ -88,7 +96,7 @@ impl fmt::Display for TimedOut {
 }
 
 impl Error for TimedOut {
-    /// Returns the protocol's own error for it, where there is one.
+    /// Returns the protocol's own error for it, if there is one.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|source| source as &(dyn Error + 'static))
     }

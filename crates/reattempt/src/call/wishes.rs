@@ -1,4 +1,4 @@
-//! The wishes that a new request brings with it: overrides, a deadline, the mark of an outer layer.
+//! The wishes of a new request: overrides, a deadline, the mark of an outer layer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ pub struct Wishes {
     pub of_rule: Option<CallOptions>,
     /// The call's deadline.
     pub deadline: Option<Deadline>,
-    /// The deadline that the request carries to the server.
+    /// The deadline that the request's headers give to the server.
     pub told: Option<Deadline>,
     /// An outer retry layer's marker.
     pub outer: Option<NestedMarker>,
@@ -53,8 +53,9 @@ pub struct RetrySafety {
     pub keyed: bool,
 }
 
-/// The number of the attempt that carries it, in the extensions of every attempt from the second on
-/// (not reqwest's, whose extensions are private).
+/// The number of an attempt, in the extensions of its request from the second attempt on.
+///
+/// Requests of reqwest do not have it, because their extensions are private.
 ///
 /// ```
 /// # use reattempt::retry::AttemptNumber;
@@ -65,11 +66,11 @@ pub struct RetrySafety {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AttemptNumber(pub u32);
 
-/// In the extensions of a hedge: a guard further in is not to let it wait.
+/// A mark in the extensions of a hedge: guards inside must not make it wait.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Impatient;
 
-/// In the extensions of a request: an outer layer retries it already.
+/// A mark in the extensions of a request: an outer layer retries it already.
 #[derive(Debug, Clone, Default)]
 pub struct NestedMarker(Arc<AtomicBool>);
 

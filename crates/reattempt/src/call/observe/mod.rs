@@ -18,7 +18,7 @@ pub use self::tracing::TracingObserver;
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// An attempt failed, for now or for good.
+    /// An attempt failed. Its outcome states if a retry may mend that.
     AttemptFailed {
         /// The attempt's number, from 1.
         attempt: u32,
@@ -32,8 +32,7 @@ pub enum Event<'a> {
         /// The delay before it.
         after: Duration,
     },
-    /// The attempt that failed was not processed at all, and is replaced at once by one that counts as
-    /// the same.
+    /// The attempt that failed was not processed at all. It is replaced at once by another with the same number.
     WillReplace {
         /// Its number.
         attempt: u32,
@@ -45,7 +44,7 @@ pub enum Event<'a> {
         /// The reason for which there is no further attempt.
         reason: StopReason,
     },
-    /// The call succeeded: its caller has an answer. Its body may still break off.
+    /// The call succeeded: its caller has the head of a response. The body may still break off.
     Succeeded {
         /// The attempts made.
         attempts: u32,
@@ -57,7 +56,7 @@ pub enum Event<'a> {
         /// The refusal.
         refused: &'a Refused,
     },
-    /// The answer that a call had succeeded with ended in a failure: too late for a retry.
+    /// The response of a call that had succeeded ended in a failure, too late for a retry.
     BrokeOff {
         /// The attempts made.
         attempts: u32,
@@ -68,8 +67,8 @@ pub enum Event<'a> {
 
 /// An observer, notified of every event of every call.
 ///
-/// It is called on the task that polls the call, without a lock; it must not block. Every
-/// `Fn(&str, &Event)` is one.
+/// It is called on the task that polls the call, without a lock, and must not block. Every `Fn(&str, &Event)` is an
+/// observer.
 ///
 /// ```
 /// use reattempt::RetryPolicy;
@@ -82,7 +81,8 @@ pub enum Event<'a> {
 /// });
 /// ```
 pub trait Observer: Send + Sync {
-    /// Records an event of a call to `destination`, which is the key of the budget: by default host and port.
+    /// Records an event of a call to `destination`, the key of budgets and guards: by default host and port, with the scheme
+    /// unless that is http. It is empty if the request names no host, as over a tonic `Channel`.
     fn on_event(&self, destination: &str, event: &Event<'_>);
 }
 

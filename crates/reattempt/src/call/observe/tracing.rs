@@ -30,7 +30,7 @@ impl Observer for TracingObserver {
             Event::BrokeOff { attempts, code } => {
                 debug!(target: "reattempt", destination, attempts, code, "the answer broke off");
             }
-            // That a failure is permanent is the answer itself, not a trouble of retrying.
+            // A permanent failure is the response itself. It is no fault of the retries.
             Event::GaveUp { attempts, reason: reason @ reattempt_core::StopReason::Permanent } => {
                 debug!(target: "reattempt", destination, attempts, %reason, "gave up");
             }
