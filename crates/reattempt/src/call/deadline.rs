@@ -19,7 +19,7 @@ pub(crate) const PASSED: &str = "the deadline of the call has passed";
 /// | policy | at the deadline |
 /// |---|---|
 /// | with [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or [`boxed_errors`](crate::RetryPolicy::boxed_errors) | the call ends with a [`TimedOut`](crate::TimedOut); during the wait before a retry, with the last error if there is one |
-/// | gRPC | the call ends with DEADLINE_EXCEEDED |
+/// | whose protocol has a response for it | the call ends with that response |
 /// | any other | the attempt under way goes on |
 ///
 /// Every attempt has the deadline in its extensions. A server [propagates](Self::propagate) the deadline of its own caller

@@ -180,8 +180,8 @@ where
         RetryPolicy::of(self.into_settings().map(|_, budget| (schedule, budget)))
     }
 
-    /// Sets the budget, which must grant every retry. Default: [`RetryBudget::cautious`] for each destination over HTTP, and
-    /// none over gRPC.
+    /// Sets the budget, which must grant every retry. Default: [`RetryBudget::cautious`] for each destination, unless the
+    /// protocol has a default of its own.
     ///
     /// [`RetryBudget::unlimited`] grants every retry. Policies, layers and clients share a budget by its clones.
     #[doc(alias("retry_budget", "token_bucket"))]

@@ -85,7 +85,8 @@ where
     /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) interrupt an attempt.
     ///
     /// A call whose deadline has passed already is not sent. Inner services whose error is a `BoxError` need this setting,
-    /// because that type is not an `Error`. gRPC keeps deadlines without it, by a response in place of an error.
+    /// because that type is not an `Error`. Without it, only a protocol that has a response for a passed deadline ends
+    /// the call there.
     pub fn boxed_errors(self) -> RetryPolicy<K, D, B, BoxedError> {
         RetryPolicy::of(self.into_settings())
     }

@@ -37,6 +37,7 @@ use crate::error_mode::ErrorMode;
 
 mod attempt;
 mod cloned;
+mod destination;
 mod errors;
 pub(crate) mod message;
 mod redirects;

@@ -12,6 +12,7 @@ use reattempt_core::{Classification, Failure, Verdict};
 use reattempt_http::{Hints, is_head_repeatable, is_repeatable, reset_reason, verdict_of_status};
 use reattempt_replay::{ReplayLimits, SavedHead};
 
+use super::destination::default_destination;
 use super::{Outcome, Protocol, RetrySafety, Saved, errors};
 use crate::call::options::CallOptions;
 use crate::call::options::{SharedClassifier, chained};
@@ -276,7 +277,7 @@ impl Http {
             Some(destination) => destination(uri),
             None => {
                 let authority = uri.authority().map(Authority::as_str);
-                destination(uri.scheme_str(), authority, || None, host)
+                default_destination(uri.scheme_str(), authority, || None, host)
             }
         }
     }
@@ -287,7 +288,7 @@ impl Http {
             Some(destination) => {
                 head.uri().map_or("".into(), |uri| destination(&uri).into_owned().into())
             }
-            None => destination(
+            None => default_destination(
                 head.scheme(),
                 head.authority(),
                 || head.origin(),
@@ -295,59 +296,6 @@ impl Http {
             ),
         }
     }
-}
-
-/// Returns the default destination: the authority of the target, or else the `Host` field. It begins with the scheme
-/// unless that is http, because https may be another server. `origin` is scheme and authority in one text, if there is one.
-fn destination<'a>(
-    scheme: Option<&str>,
-    authority: Option<&'a str>,
-    origin: impl FnOnce() -> Option<&'a str>,
-    host: impl FnOnce() -> Option<&'a [u8]>,
-) -> Cow<'a, str> {
-    match (scheme, authority) {
-        (None | Some("" | "http"), Some(authority)) => normal(authority, scheme),
-        (Some(scheme), Some(authority)) => match (normal(authority, Some(scheme)), origin()) {
-            (Cow::Borrowed(_), Some(origin)) => origin.into(),
-            (normal, _) => format!("{scheme}://{normal}").into(),
-        },
-        (_, None) => match host().and_then(|host| Authority::try_from(host).ok()) {
-            Some(authority) => normal(authority.as_str(), scheme).into_owned().into(),
-            None => "".into(),
-        },
-    }
-}
-
-/// Returns the host in lower case, with the port unless it is the scheme's own, without user and password. Borrowed if the
-/// authority has that form already.
-fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
-    // Most are a name in lower case and nothing else. No early end, so that many bytes are compared at once.
-    let is_special = |byte| matches!(byte, b':' | b'@'..=b'Z');
-    if !authority.bytes().fold(false, |found, byte| found | is_special(byte)) {
-        return authority.into();
-    }
-    let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
-    let (host, port) = match address.rsplit_once(':') {
-        // The last colon of an IPv6 address without a port is within its brackets.
-        Some((host, port)) if !address.ends_with(']') => (host, Some(port)),
-        _ => (address, None),
-    };
-    let own = match scheme {
-        Some("http") => Some(80),
-        Some("https") => Some(443),
-        _ => None,
-    };
-    let number = port.and_then(|port| port.parse::<u16>().ok()).filter(|port| Some(*port) != own);
-    let plain_port = port.is_none_or(|port| number.is_some() && !port.starts_with(['0', '+']));
-    if plain_port && !authority.bytes().any(|byte| byte == b'@' || byte.is_ascii_uppercase()) {
-        return authority.into();
-    }
-    let mut normal = host.to_ascii_lowercase();
-    if let Some(port) = number {
-        normal.push(':');
-        normal.push_str(&port.to_string());
-    }
-    normal.into()
 }
 
 /// Returns the verdict with the status as its code, unless it has a code.

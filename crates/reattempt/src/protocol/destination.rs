@@ -1,0 +1,58 @@
+//! The default destination of a request: the key by which budgets and guards keep servers apart.
+
+use std::borrow::Cow;
+
+use http::uri::Authority;
+
+/// Returns the default destination: the authority of the target, or else the `Host` field. It begins with the scheme
+/// unless that is http, because https may be another server. `origin` is scheme and authority in one text, if there is one.
+pub(super) fn default_destination<'a>(
+    scheme: Option<&str>,
+    authority: Option<&'a str>,
+    origin: impl FnOnce() -> Option<&'a str>,
+    host: impl FnOnce() -> Option<&'a [u8]>,
+) -> Cow<'a, str> {
+    match (scheme, authority) {
+        (None | Some("" | "http"), Some(authority)) => normal(authority, scheme),
+        (Some(scheme), Some(authority)) => match (normal(authority, Some(scheme)), origin()) {
+            (Cow::Borrowed(_), Some(origin)) => origin.into(),
+            (normal, _) => format!("{scheme}://{normal}").into(),
+        },
+        (_, None) => match host().and_then(|host| Authority::try_from(host).ok()) {
+            Some(authority) => normal(authority.as_str(), scheme).into_owned().into(),
+            None => "".into(),
+        },
+    }
+}
+
+/// Returns the host in lower case, with the port unless it is the scheme's own, without user and password. Borrowed if the
+/// authority has that form already.
+fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
+    // Most are a name in lower case and nothing else. No early end, so that many bytes are compared at once.
+    let is_special = |byte| matches!(byte, b':' | b'@'..=b'Z');
+    if !authority.bytes().fold(false, |found, byte| found | is_special(byte)) {
+        return authority.into();
+    }
+    let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
+    let (host, port) = match address.rsplit_once(':') {
+        // The last colon of an IPv6 address without a port is within its brackets.
+        Some((host, port)) if !address.ends_with(']') => (host, Some(port)),
+        _ => (address, None),
+    };
+    let own = match scheme {
+        Some("http") => Some(80),
+        Some("https") => Some(443),
+        _ => None,
+    };
+    let number = port.and_then(|port| port.parse::<u16>().ok()).filter(|port| Some(*port) != own);
+    let plain_port = port.is_none_or(|port| number.is_some() && !port.starts_with(['0', '+']));
+    if plain_port && !authority.bytes().any(|byte| byte == b'@' || byte.is_ascii_uppercase()) {
+        return authority.into();
+    }
+    let mut normal = host.to_ascii_lowercase();
+    if let Some(port) = number {
+        normal.push(':');
+        normal.push_str(&port.to_string());
+    }
+    normal.into()
+}
