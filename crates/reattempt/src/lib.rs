@@ -55,6 +55,7 @@
 //! | retries, guards and time limits in one layer | [`standard`] |
 //! | circuit breakers, rate limits and other limits for every attempt | [`guard`] |
 //! | slow calls sent once more | [`hedge`] |
+//! | a response in place of a call that has failed for good | [`fallback`] |
 //! | all calls slowed to the rate that a server accepts | [`pace`] |
 //! | gRPC: service configs, metrics, trailers | `grpc`, behind its feature |
 //! | any other operation | [`retry()`], [`operation`] |
@@ -97,6 +98,8 @@ pub mod body;
 pub mod budget;
 pub mod classify;
 pub mod error;
+#[cfg(feature = "http")]
+pub mod fallback;
 #[cfg(feature = "grpc")]
 pub mod grpc;
 #[cfg(feature = "http")]

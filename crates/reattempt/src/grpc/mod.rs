@@ -17,6 +17,7 @@ mod body;
 mod channel;
 mod deadline;
 mod errors;
+mod fallback;
 mod finish;
 mod guard;
 mod hedge;

@@ -101,6 +101,8 @@ mod reqwest;
 mod service;
 mod shared;
 
+#[cfg(feature = "reqwest")]
+pub(crate) use self::reqwest::with_url;
 pub use body::{GuardedBody, JudgeBody};
 pub use future::ResponseFuture;
 pub use health::Judged;

@@ -52,12 +52,18 @@ impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
         pass: Option<Pass<G, Self>>,
     ) -> Self::Guarded<G> {
         let Some(pass) = pass else { return response };
-        let url = response.url().clone();
-        let (mut head, body) = http::Response::<Body>::from(response).into_parts();
-        if let Ok(with_url) = Builder::new().url(url).body(()) {
-            head.extensions.extend(with_url.into_parts().0.extensions);
-        }
+        let (head, body) = with_url(response).into_parts();
         let body = Body::wrap(GuardedBody::new(body, Some(pass)));
         http::Response::from_parts(head, body).into()
     }
+}
+
+/// Returns a response of the `http` crate that becomes one of reqwest with the same URL.
+pub(crate) fn with_url(response: Response) -> http::Response<Body> {
+    let url = response.url().clone();
+    let mut response = http::Response::<Body>::from(response);
+    if let Ok(with_url) = Builder::new().url(url).body(()) {
+        response.extensions_mut().extend(with_url.into_parts().0.extensions);
+    }
+    response
 }

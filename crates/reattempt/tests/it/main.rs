@@ -9,6 +9,7 @@
 )]
 
 mod calls;
+mod fallback;
 #[cfg(feature = "tonic")]
 mod grpc;
 #[cfg(feature = "tonic")]

@@ -56,6 +56,8 @@ pub enum Event<'a> {
         /// The refusal.
         refused: &'a Refused,
     },
+    /// The outcome of a call that had failed for good was replaced by a fallback.
+    FellBack,
     /// The response of a call that had succeeded ended in a failure, too late for a retry.
     BrokeOff {
         /// The attempts made.
@@ -107,6 +109,7 @@ impl fmt::Display for Event<'_> {
             Event::GaveUp { attempts, reason } => {
                 write!(f, "gave up after {attempts} attempts: {reason}")
             }
+            Event::FellBack => f.write_str("a fallback was used"),
             Event::Waiting => f.write_str("an attempt waits for a guard"),
             Event::Refused { refused } => write!(f, "{refused}"),
             Event::Succeeded { attempts } => write!(f, "succeeded on attempt {attempts}"),

@@ -21,6 +21,7 @@ impl Observer for TracingObserver {
             Event::WillReplace { attempt } => {
                 debug!(target: "reattempt", destination, attempt, "will replace the attempt");
             }
+            Event::FellBack => debug!(target: "reattempt", destination, "a fallback was used"),
             Event::Waiting => {
                 debug!(target: "reattempt", destination, "an attempt waits for a guard")
             }

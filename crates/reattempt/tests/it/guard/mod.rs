@@ -8,7 +8,7 @@ mod ending;
 mod grpc;
 mod limits;
 mod standard;
-mod support;
+pub(crate) mod support;
 mod waiting;
 mod with_hedges;
 mod with_retries;

@@ -1,0 +1,196 @@
+//! The future of a call whose failure may be replaced.
+
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::Extensions;
+use pin_project_lite::pin_project;
+use tokio::time::{Sleep, sleep_until};
+use tower::BoxError;
+use tower_service::Service;
+
+use super::service::Shared;
+use super::{Failed, FellBack, Replaceable, Replacement, Source};
+use crate::call::clock;
+use crate::call::deadline::Deadline;
+use crate::call::observe::Event;
+use crate::call::options::CallOptions;
+use crate::call::report::Report;
+use crate::error_mode::BoxedError;
+use crate::guard::GuardOutcome;
+use crate::protocol::is_refused_here;
+
+pin_project! {
+    /// A call whose failure may be replaced.
+    ///
+    /// A backup is asked within the call's deadline: when that passes, the call's own outcome stands.
+    ///
+    /// # Cancel safety
+    /// Dropping it cancels the call, or the backup's call. A call that is dropped has no fallback.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ResponseFuture<S, Req, F, K>
+    where
+        S: Service<Req>,
+        F: Source<Req, S::Response>,
+        K: Replaceable<Req, S::Response>,
+    {
+        // Absent once the call has ended.
+        #[pin]
+        call: Option<S::Future>,
+        waiting: Waiting<Req, S::Response, F, K>,
+        asking: Option<Asking<S::Response, <K as Replaceable<Req, S::Response>>::Body>>,
+    }
+}
+
+/// What is kept of a call until it ends.
+pub(super) struct Waiting<Req, R, F: Source<Req, R>, K> {
+    pub(super) shared: Arc<Shared<F, K>>,
+    pub(super) kept: Option<F::Kept>,
+    pub(super) options: Option<CallOptions>,
+    pub(super) deadline: Option<Deadline>,
+    pub(super) repeatable: bool,
+    /// Present only if an observer is set.
+    pub(super) destination: Option<Box<str>>,
+}
+
+/// A call that has failed while a backup is asked.
+struct Asking<R, B> {
+    backup: Pin<Box<dyn Future<Output = Option<R>> + Send>>,
+    failed: Failed,
+    body: Option<B>,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S, Req, F, K> ResponseFuture<S, Req, F, K>
+where
+    S: Service<Req>,
+    F: Source<Req, S::Response>,
+    K: Replaceable<Req, S::Response>,
+{
+    pub(super) fn new(call: S::Future, waiting: Waiting<Req, S::Response, F, K>) -> Self {
+        Self { call: Some(call), waiting, asking: None }
+    }
+}
+
+impl<S, Req, F, K> Future for ResponseFuture<S, Req, F, K>
+where
+    S: Service<Req>,
+    S::Error: Into<BoxError>,
+    F: Source<Req, S::Response>,
+    K: GuardOutcome<S::Response, S::Error, BoxedError> + Replaceable<Req, S::Response>,
+{
+    type Output = Result<<K as Replaceable<Req, S::Response>>::Replaced, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let waiting = &mut *this.waiting;
+        if let Some(call) = this.call.as_mut().as_pin_mut() {
+            let result = ready!(call.poll(cx)).map_err(Into::into);
+            this.call.set(None);
+            let outcome = result.as_ref().map_err(|error| &**error as _);
+            let Some(unprocessed) = waiting.shared.fails(outcome, waiting.options.as_ref()) else {
+                return Poll::Ready(result.map(|response| {
+                    let (head, body) = K::split(response);
+                    K::sent(head, body)
+                }));
+            };
+            let proof = unprocessed && waiting.believes(outcome.err());
+            let (failed, body) = match result.map(K::split) {
+                Ok((head, body)) => (Failed(Ok(head)), Some(body)),
+                Err(error) => (Failed(Err(error)), None),
+            };
+            let Some(kept) = waiting.kept.take() else { return Poll::Pending };
+            let sendable = waiting.repeatable || proof;
+            match waiting.shared.source.replace(kept, &failed, sendable) {
+                Replacement::None => {
+                    return Poll::Ready(stands::<Req, S::Response, K>(failed, body));
+                }
+                Replacement::Made(response) => {
+                    let (mut head, data) = response.into_parts();
+                    waiting.mark(&mut head.extensions, failed);
+                    return Poll::Ready(Ok(K::made(head, data)));
+                }
+                Replacement::Asked(backup) => {
+                    *this.asking = Some(Asking { backup, failed, body, sleep: None });
+                }
+            }
+        }
+        let Some(asking) = this.asking else { return Poll::Pending };
+        let response = match asking.backup.as_mut().poll(cx) {
+            Poll::Ready(response) => response,
+            Poll::Pending => {
+                ready!(asking.poll_deadline(waiting.deadline, cx));
+                None
+            }
+        };
+        let Some(Asking { failed, body, .. }) = this.asking.take() else { return Poll::Pending };
+        let options = waiting.options.as_ref();
+        let well = |response: &_| waiting.shared.fails(Ok(response), options).is_none();
+        let Some(response) = response.filter(well) else {
+            return Poll::Ready(stands::<Req, S::Response, K>(failed, body));
+        };
+        let (mut head, body) = K::split(response);
+        waiting.mark(&mut head.extensions, failed);
+        Poll::Ready(Ok(K::sent(head, body)))
+    }
+}
+
+impl<Req, R, F: Source<Req, R>, K: Replaceable<Req, R>> Waiting<Req, R, F, K> {
+    /// Returns `true` if the protocol takes an outcome for a proof that the request was not processed.
+    fn believes(&self, error: Option<&(dyn Error + 'static)>) -> bool {
+        let protocol = &self.shared.protocol;
+        error.is_none_or(|error| is_refused_here(error) || protocol.errors_prove())
+    }
+
+    /// Marks a response that replaces a failed outcome, and notifies the observer.
+    fn mark(&self, extensions: &mut Extensions, failed: Failed) {
+        if let (Some(observer), Some(destination)) = (&self.shared.observer, &self.destination) {
+            observer.on_event(destination, &Event::FellBack);
+        }
+        if let (Some(report), None) = (failed.report(), extensions.get::<Report>()) {
+            extensions.insert(report.clone());
+        }
+        extensions.insert(FellBack(Arc::new(failed)));
+    }
+}
+
+impl<R, B> Asking<R, B> {
+    /// Ready when the deadline of the call has passed.
+    fn poll_deadline(&mut self, deadline: Option<Deadline>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(deadline) = deadline.filter(|_| clock::has_timer()) else { return Poll::Pending };
+        let due = || Box::pin(sleep_until(deadline.instant()));
+        self.sleep.get_or_insert_with(due).as_mut().poll(cx)
+    }
+}
+
+/// Returns the call's own outcome.
+fn stands<Req, R, K>(failed: Failed, body: Option<K::Body>) -> Result<K::Replaced, BoxError>
+where
+    K: Replaceable<Req, R>,
+{
+    match (failed.0, body) {
+        (Ok(head), Some(body)) => Ok(K::sent(head, body)),
+        (Ok(head), None) => Ok(K::made(head, Bytes::new())),
+        (Err(error), _) => Err(error),
+    }
+}
+
+impl<S, Req, F, K> fmt::Debug for ResponseFuture<S, Req, F, K>
+where
+    S: Service<Req>,
+    F: Source<Req, S::Response>,
+    K: Replaceable<Req, S::Response>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match (&self.call, &self.asking) {
+            (Some(_), _) => "calling",
+            (None, Some(_)) => "asking the backup",
+            (None, None) => "over",
+        };
+        f.debug_struct("ResponseFuture").field("state", &state).finish_non_exhaustive()
+    }
+}

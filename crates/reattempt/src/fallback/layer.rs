@@ -1,0 +1,131 @@
+//! The layer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Response;
+use tower_layer::Layer;
+
+use super::service::Shared;
+use super::{Backup, Failed, Fallback};
+use crate::call::observe::{Event, Observer};
+use crate::guard::GuardProtocol;
+use crate::protocol::Http;
+
+/// A layer that replaces the outcome of a call that has failed for good.
+///
+/// It goes outside of every other layer. The caller finds a [`FellBack`](super::FellBack) in the extensions of a replaced
+/// response, with the call's own outcome in it. Errors are boxed: an error means that there was no fallback.
+///
+/// ```
+/// use bytes::Bytes;
+/// use http::Response;
+/// use reattempt::RetryLayer;
+/// use reattempt::fallback::FallbackLayer;
+/// use tower::ServiceBuilder;
+///
+/// let no_offers = |_: &_| Some(Response::new(Bytes::from_static(b"[]")));
+/// let builder = ServiceBuilder::new()
+///     .layer(FallbackLayer::http(no_offers))
+///     .layer(RetryLayer::http());
+/// ```
+pub struct FallbackLayer<F, K = Http> {
+    pub(crate) shared: Shared<F, K>,
+}
+
+impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F> {
+    /// Replaces failed HTTP calls by a function of the failure. With `None` the call's own outcome stands.
+    pub fn http(make: F) -> Self {
+        Self::with(Http::new(), make)
+    }
+}
+
+impl<S> FallbackLayer<Backup<S>> {
+    /// Sends requests whose calls have failed to another service.
+    ///
+    /// Its response has the type of the client's own, so it has the same layers around it. Each request is cloned
+    /// before it is sent. If the backup fails too, the call's own outcome stands. Of a request that must not be
+    /// processed twice the client has to be certain: it is sent here only after a response that proves that it was not
+    /// processed (429, 425), or a refusal on this side. With [`redirects_below(false)`](Http::redirects_below) a
+    /// connection that was never made proves it as well.
+    ///
+    /// ```
+    /// use http_body_util::Full;
+    /// use hyper_util::client::legacy::Client;
+    /// use hyper_util::rt::TokioExecutor;
+    /// use reattempt::RetryLayer;
+    /// use reattempt::fallback::FallbackLayer;
+    /// use tower::ServiceBuilder;
+    ///
+    /// let client = Client::builder(TokioExecutor::new()).build_http();
+    /// let mirror = ServiceBuilder::new()
+    ///     .map_request(|mut request: http::Request<Full<bytes::Bytes>>| {
+    ///         *request.uri_mut() = http::Uri::from_static("http://mirror.example/");
+    ///         request
+    ///     })
+    ///     .layer(RetryLayer::http())
+    ///     .service(client.clone());
+    /// let client = ServiceBuilder::new()
+    ///     .layer(FallbackLayer::backup(mirror))
+    ///     .layer(RetryLayer::http())
+    ///     .service(client);
+    /// # reattempt::check::<http::Request<Full<bytes::Bytes>>, _>(&client);
+    /// ```
+    pub fn backup(service: S) -> Self {
+        Self::with(Http::new(), Backup::new(service))
+    }
+}
+
+impl<F, K: GuardProtocol> FallbackLayer<F, K> {
+    /// Replaces failed calls over a protocol with settings of its own: its classification. `source` is a function of the
+    /// [`Failed`] outcome, or a [`Backup`].
+    pub fn with(protocol: K, source: F) -> Self {
+        let source = Arc::new(source);
+        Self { shared: Shared { protocol, source, on_permanent: false, observer: None } }
+    }
+
+    /// Sets whether permanent failures are replaced too: a 404, for instance. Default `false`, because they are the
+    /// caller's own.
+    pub fn on_permanent(mut self, on: bool) -> Self {
+        self.shared.on_permanent = on;
+        self
+    }
+
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type of its own.
+    pub fn observe<O>(self, observer: O) -> Self
+    where
+        O: Fn(&str, &Event<'_>) + Send + Sync + 'static,
+    {
+        self.observe_with(observer)
+    }
+
+    /// Notifies an [`Observer`](crate::observe::Observer) of each replaced outcome.
+    pub fn observe_with(mut self, observer: impl Observer + 'static) -> Self {
+        self.shared.observer = Some(Arc::new(observer));
+        self
+    }
+}
+
+impl<S, F, K: Clone> Layer<S> for FallbackLayer<F, K> {
+    type Service = Fallback<S, F, K>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Fallback::new(Arc::new(self.shared.clone()), inner)
+    }
+}
+
+impl<F, K: Clone> Clone for FallbackLayer<F, K> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+impl<F, K: fmt::Debug> fmt::Debug for FallbackLayer<F, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FallbackLayer")
+            .field("protocol", &self.shared.protocol)
+            .field("on_permanent", &self.shared.on_permanent)
+            .finish_non_exhaustive()
+    }
+}

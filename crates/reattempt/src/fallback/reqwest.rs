@@ -1,0 +1,36 @@
+//! Fallbacks around `reqwest::Client`.
+
+use bytes::Bytes;
+use http::response::Parts;
+use reqwest::{Body, Request, Response};
+
+use super::Replaceable;
+use crate::call::options::CallOptions;
+use crate::guard::with_url;
+use crate::protocol::Http;
+
+impl Replaceable<Request, Response> for Http {
+    type Body = Body;
+    type Replaced = Response;
+
+    fn is_repeatable(&self, request: &Request, options: Option<&CallOptions>) -> bool {
+        let by_head = || self.safety_of_head(request.method(), request.headers()).repeatable;
+        options.and_then(CallOptions::get_repeatable).unwrap_or_else(by_head)
+    }
+
+    fn errors_prove(&self) -> bool {
+        self.redirects == Some(false)
+    }
+
+    fn split(response: Response) -> (Parts, Body) {
+        with_url(response).into_parts()
+    }
+
+    fn sent(head: Parts, body: Body) -> Response {
+        http::Response::from_parts(head, body).into()
+    }
+
+    fn made(head: Parts, data: Bytes) -> Response {
+        http::Response::from_parts(head, data).into()
+    }
+}

@@ -1,0 +1,148 @@
+//! The service.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use reattempt_core::Verdict;
+use reattempt_core::guard::Health;
+use tower::BoxError;
+use tower_service::Service;
+
+use super::future::{ResponseFuture, Waiting};
+use super::{Replaceable, Source};
+use crate::call::observe::Observer;
+use crate::call::options::CallOptions;
+use crate::error_mode::BoxedError;
+use crate::guard::{GuardOutcome, Guardable};
+use crate::protocol::Http;
+use crate::send::send;
+
+/// A client whose failed calls are replaced, made by [`FallbackLayer`](super::FallbackLayer).
+#[derive(Clone)]
+pub struct Fallback<S, F, K = Http> {
+    inner: S,
+    shared: Arc<Shared<F, K>>,
+}
+
+/// The part that clones and the calls under way share.
+pub(crate) struct Shared<F, K> {
+    pub(crate) protocol: K,
+    pub(crate) source: Arc<F>,
+    pub(crate) on_permanent: bool,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+}
+
+impl<F, K> Shared<F, K> {
+    /// Returns `None` if an outcome stands, and else whether it proves that the request was not processed.
+    pub(super) fn fails<R, E>(
+        &self,
+        outcome: Result<&R, &(dyn Error + 'static)>,
+        options: Option<&CallOptions>,
+    ) -> Option<bool>
+    where
+        K: GuardOutcome<R, E, BoxedError>,
+        E: Into<BoxError>,
+    {
+        if self.protocol.is_refused(outcome) {
+            return Some(true);
+        }
+        let (classification, judged) = self.protocol.health(outcome, options);
+        let unprocessed = matches!(classification.verdict, Verdict::Unprocessed(_));
+        match judged.health {
+            _ if classification.verdict == Verdict::Success => None,
+            Health::Ignored => None,
+            Health::Served if !self.on_permanent => None,
+            _ => Some(unprocessed),
+        }
+    }
+}
+
+impl<F, K: Clone> Clone for Shared<F, K> {
+    fn clone(&self) -> Self {
+        Self {
+            protocol: self.protocol.clone(),
+            source: Arc::clone(&self.source),
+            on_permanent: self.on_permanent,
+            observer: self.observer.clone(),
+        }
+    }
+}
+
+impl<S, F, K> Fallback<S, F, K> {
+    pub(super) fn new(shared: Arc<Shared<F, K>>, inner: S) -> Self {
+        Self { inner, shared }
+    }
+
+    /// Returns the inner service.
+    pub fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// Returns the inner service.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+
+    /// Sends one request, by a clone of this handle; see [`Retry::send`](crate::Retry::send).
+    ///
+    /// # Errors
+    /// The error of a call for which there is no fallback, or of an inner service that does not become ready.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the call, or the backup's call.
+    pub fn send<Req>(
+        &self,
+        request: Req,
+    ) -> impl Future<Output = Result<K::Replaced, BoxError>> + use<S, Req, F, K>
+    where
+        S: Service<Req> + Clone,
+        S::Error: Into<BoxError>,
+        F: Source<Req, S::Response>,
+        K: Guardable<Req>
+            + GuardOutcome<S::Response, S::Error, BoxedError>
+            + Replaceable<Req, S::Response>,
+    {
+        send(Self { inner: self.inner.clone(), shared: Arc::clone(&self.shared) }, request)
+    }
+}
+
+impl<S, Req, F, K> Service<Req> for Fallback<S, F, K>
+where
+    S: Service<Req>,
+    S::Error: Into<BoxError>,
+    F: Source<Req, S::Response>,
+    K: Guardable<Req>
+        + GuardOutcome<S::Response, S::Error, BoxedError>
+        + Replaceable<Req, S::Response>,
+{
+    type Response = <K as Replaceable<Req, S::Response>>::Replaced;
+    type Error = BoxError;
+    type Future = ResponseFuture<S, Req, F, K>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Req) -> Self::Future {
+        let shared = Arc::clone(&self.shared);
+        let deadline = shared.protocol.deadline(&request);
+        let facts = shared.protocol.facts(&request);
+        let destination = shared.observer.is_some().then(|| facts.destination.into());
+        let options = facts.options;
+        let repeatable = shared.protocol.is_repeatable(&request, options.as_ref());
+        let kept = Some(shared.source.keep(&request));
+        let waiting = Waiting { shared, kept, options, deadline, repeatable, destination };
+        ResponseFuture::new(self.inner.call(request), waiting)
+    }
+}
+
+impl<S: fmt::Debug, F, K: fmt::Debug> fmt::Debug for Fallback<S, F, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fallback")
+            .field("inner", &self.inner)
+            .field("protocol", &self.shared.protocol)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,104 @@
+//! The sources of responses: a function of the failure, or another service.
+
+use std::fmt;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use http::Response;
+use tower::BoxError;
+use tower_service::Service;
+
+use super::Failed;
+use crate::send::send;
+
+/// A source of responses in place of failed ones: a function of the [`Failed`] outcome, or a [`Backup`]. Sealed.
+pub trait Source<Request, R>: sealed::Sealed {
+    /// The part of the request that is kept for the case of a failure.
+    type Kept;
+
+    /// Keeps what is needed of a request.
+    #[doc(hidden)]
+    fn keep(&self, request: &Request) -> Self::Kept;
+
+    /// Returns the replacement. `sendable` is `true` if the request may be sent to another server.
+    #[doc(hidden)]
+    fn replace(&self, kept: Self::Kept, failed: &Failed, sendable: bool) -> Replacement<R>;
+}
+
+mod sealed {
+    #[expect(unnameable_types, reason = "no other crate implements `Source`")]
+    pub trait Sealed {}
+}
+
+/// The replacement of a failed response.
+pub enum Replacement<R> {
+    /// There is none: the call's own outcome stands.
+    None,
+    /// A response in memory.
+    Made(Response<Bytes>),
+    /// A response that another service may send.
+    Asked(Pin<Box<dyn Future<Output = Option<R>> + Send>>),
+}
+
+impl<R> fmt::Debug for Replacement<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "None",
+            Self::Made(_) => "Made",
+            Self::Asked(_) => "Asked",
+        })
+    }
+}
+
+impl<F: Fn(&Failed) -> Option<Response<Bytes>>> sealed::Sealed for F {}
+
+impl<F, Request, R> Source<Request, R> for F
+where
+    F: Fn(&Failed) -> Option<Response<Bytes>>,
+{
+    type Kept = ();
+
+    fn keep(&self, _: &Request) {}
+
+    fn replace(&self, (): (), failed: &Failed, _: bool) -> Replacement<R> {
+        self(failed).map_or(Replacement::None, Replacement::Made)
+    }
+}
+
+/// Another service as the fallback, with the same types of request and response.
+///
+/// Each request is cloned before it is sent. A request that must not be processed twice is sent here only if the server has
+/// certainly not processed it.
+#[derive(Debug, Clone)]
+pub struct Backup<S>(S);
+
+impl<S> Backup<S> {
+    /// Uses `service` as the fallback.
+    pub fn new(service: S) -> Self {
+        Self(service)
+    }
+}
+
+impl<S> sealed::Sealed for Backup<S> {}
+
+impl<S, Request, R> Source<Request, R> for Backup<S>
+where
+    S: Service<Request, Response = R> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    Request: Clone + Send + 'static,
+{
+    type Kept = Request;
+
+    fn keep(&self, request: &Request) -> Request {
+        request.clone()
+    }
+
+    fn replace(&self, request: Request, _: &Failed, sendable: bool) -> Replacement<R> {
+        if !sendable {
+            return Replacement::None;
+        }
+        let call = send(self.0.clone(), request);
+        Replacement::Asked(Box::pin(async { call.await.ok() }))
+    }
+}

@@ -1,0 +1,86 @@
+//! Fallbacks of gRPC calls: a message in memory, or another channel.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::header::CONTENT_TYPE;
+use http::response::Parts;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use http_body::Body;
+use reattempt_grpc::{Code, GRPC_STATUS};
+
+use super::Grpc;
+use crate::call::options::CallOptions;
+use crate::fallback::{Backup, Failed, FallbackBody, FallbackLayer, Replaceable};
+
+impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F, Grpc> {
+    /// Replaces failed gRPC calls by a function of the failure, whose response contains one encoded message.
+    ///
+    /// With a `grpc-status` among its headers it is a status without a message. A call whose response has begun is not
+    /// replaced, however it ends.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use http::Response;
+    /// use reattempt::RetryLayer;
+    /// use reattempt::fallback::FallbackLayer;
+    /// use tower::ServiceBuilder;
+    ///
+    /// // An empty message: every field has its default.
+    /// let nothing = |_: &_| Some(Response::new(Bytes::new()));
+    /// let builder = ServiceBuilder::new()
+    ///     .layer(FallbackLayer::grpc(nothing))
+    ///     .layer(RetryLayer::grpc());
+    /// ```
+    pub fn grpc(make: F) -> Self {
+        Self::with(Grpc::new(), make)
+    }
+}
+
+impl<S> FallbackLayer<Backup<S>, Grpc> {
+    /// Sends gRPC requests whose calls have failed to another service; see [`backup`](FallbackLayer::backup). A method may be
+    /// processed twice only if [`CallOptions::repeatable`] permits it.
+    pub fn grpc_backup(service: S) -> Self {
+        Self::with(Grpc::new(), Backup::new(service))
+    }
+}
+
+impl<A, B: Body<Data = Bytes>> Replaceable<Request<A>, Response<B>> for Grpc {
+    type Body = B;
+    type Replaced = Response<FallbackBody<B>>;
+
+    fn is_repeatable(&self, _: &Request<A>, options: Option<&CallOptions>) -> bool {
+        options.and_then(CallOptions::get_repeatable).unwrap_or(false)
+    }
+
+    fn errors_prove(&self) -> bool {
+        true
+    }
+
+    fn split(response: Response<B>) -> (Parts, B) {
+        response.into_parts()
+    }
+
+    fn sent(head: Parts, body: B) -> Self::Replaced {
+        Response::from_parts(head, FallbackBody::of_service(body))
+    }
+
+    fn made(mut head: Parts, message: Bytes) -> Self::Replaced {
+        head.headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/grpc"));
+        let body = match head.headers.contains_key(GRPC_STATUS) {
+            true => FallbackBody::default(),
+            false => {
+                let status = HeaderMap::from_iter([(GRPC_STATUS, Code::Ok.number().into())]);
+                FallbackBody::in_memory(framed(&message), Some(status))
+            }
+        };
+        Response::from_parts(head, body)
+    }
+}
+
+/// Returns a message, not compressed, after its length.
+fn framed(message: &Bytes) -> Bytes {
+    let mut frame = BytesMut::with_capacity(5 + message.len());
+    frame.put_u8(0);
+    frame.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
+    frame.extend_from_slice(message);
+    frame.freeze()
+}

@@ -1,0 +1,247 @@
+//! Fallbacks: which outcomes they replace, and what the caller sees of the outcome.
+
+use std::io::ErrorKind;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use reattempt::fallback::{Failed, FallbackBody, FallbackLayer, FellBack};
+use reattempt::guard::{GuardLayer, Refused};
+use reattempt::{Deadline, Http, Report, RetryLayer, RetryPolicy};
+use tokio::time::Instant;
+use tower::{BoxError, Layer, ServiceBuilder};
+
+use crate::calls::support::{
+    Act, AnswerBody, Body, Broken, Log, ONE, Server, With, answer, get, ms, policy, post, request,
+    tokens,
+};
+use crate::guard::support::{Recorder, refused};
+
+type Answer = Response<FallbackBody<AnswerBody>>;
+
+fn spare(_: &Failed) -> Option<Response<Bytes>> {
+    Some(Response::new(Bytes::from_static(b"spare")))
+}
+
+async fn call(server: Server, request: Request<Body>) -> Result<Answer, BoxError> {
+    let retries = RetryLayer::new(policy());
+    ServiceBuilder::new()
+        .layer(FallbackLayer::http(spare))
+        .layer(retries)
+        .service(server)
+        .send(request)
+        .await
+}
+
+fn failed(answer: &Answer) -> Option<&Failed> {
+    answer.extensions().get::<FellBack>().map(FellBack::failed)
+}
+
+async fn text(answer: Answer) -> Bytes {
+    answer.into_body().collect().await.unwrap().to_bytes()
+}
+
+#[tokio::test(start_paused = true)]
+async fn fallback_replaces_failures_alone() {
+    for (status, replaced) in [
+        (200, false),
+        (304, false),
+        (404, false),
+        (409, false),
+        (408, true),
+        (429, true),
+        (500, true),
+        (501, true),
+        (503, true),
+    ] {
+        let answer = call(Server::statuses([status]), get()).await.unwrap();
+        assert_eq!(failed(&answer).is_some(), replaced, "{status}");
+        assert_eq!(answer.status().as_u16(), if replaced { 200 } else { status });
+    }
+    let answer = call(Server::by(|_, _| ErrorKind::ConnectionReset.into()), get()).await.unwrap();
+    assert!(failed(&answer).unwrap().outcome().unwrap_err().is::<Broken>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn fallback_contains_the_own_outcome() {
+    let server = Server::by(|_, _| Act::from(503).header("x-reason", "load"));
+    let answer = call(server.clone(), get()).await.unwrap();
+    assert_eq!(server.count(), 3, "after all retries");
+    let head = failed(&answer).unwrap().outcome().unwrap();
+    assert_eq!((head.status.as_u16(), &head.headers["x-reason"]), (503, &"load".parse().unwrap()));
+    assert_eq!(answer.extensions().get::<Report>().unwrap().attempts().len(), 3);
+    assert_eq!(text(answer).await, "spare");
+}
+
+#[tokio::test(start_paused = true)]
+async fn declined_fallback_leaves_the_outcome() {
+    let layer = FallbackLayer::http(|failed: &Failed| {
+        assert_eq!(failed.to_string(), "500 Internal Server Error");
+        None
+    });
+    let server = Server::by(|_, _| Act::Answer(answer(500, "own words")));
+    let answer = layer.layer(RetryLayer::new(policy()).layer(server)).send(get()).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(failed(&answer).is_none());
+    assert_eq!(text(answer).await, "own words");
+}
+
+#[tokio::test(start_paused = true)]
+async fn permanent_failures_only_if_asked() {
+    let log = Log::default();
+    let layer = FallbackLayer::http(spare).on_permanent(true).observe_with(log.clone());
+    let client = layer.layer(RetryLayer::new(policy()).layer(Server::statuses([404, 200])));
+    assert!(failed(&client.send(get()).await.unwrap()).is_some());
+    assert!(failed(&client.send(get()).await.unwrap()).is_none());
+    assert_eq!(log.lines(), ["one.example: a fallback was used"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fallback_earns_no_budget_credit() {
+    let budget = tokens(2.0);
+    let retries = RetryPolicy::http().budget(budget.clone()).into_layer();
+    let client = FallbackLayer::http(spare).layer(retries.layer(Server::statuses([503])));
+    for _ in 0..3 {
+        assert!(failed(&client.send(get()).await.unwrap()).is_some());
+    }
+    assert!(budget.balance("one.example") < 1.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_of_guards_are_replaced() {
+    let recorder = Recorder::default();
+    recorder.refuse(refused());
+    let client = ServiceBuilder::new()
+        .layer(FallbackLayer::http(spare))
+        .layer(RetryLayer::new(policy().boxed_errors()))
+        .layer(GuardLayer::http(recorder))
+        .service(Server::statuses([200]));
+    let answer = client.send(post()).await.unwrap();
+    let mark = answer.extensions().get::<FellBack>().unwrap();
+    assert!(mark.failed().outcome().unwrap_err().is::<Refused>());
+}
+
+/// A client of a server that answers 503, and a backup that does as its script says.
+fn with_backup(
+    http: Http,
+    first: u16,
+    backup: &Server,
+) -> impl AsyncFn(Request<Body>) -> Answer + use<> {
+    let retries = RetryLayer::new(policy().max_attempts(1));
+    let client =
+        FallbackLayer::with(http, reattempt::fallback::Backup::new(retries.layer(backup.clone())))
+            .layer(retries.layer(Server::statuses([first])));
+    async move |request| client.send(request).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn backup_answers_repeatable_requests() {
+    let backup = Server::by(|_, _| Act::Answer(answer(200, "backup")));
+    let send = with_backup(Http::new(), 503, &backup);
+    let answer = send(request("PUT", ONE, "hello")).await;
+    assert_eq!(failed(&answer).unwrap().outcome().unwrap().status, 503);
+    assert_eq!(text(answer).await, "backup");
+    assert_eq!(backup.seen()[0].body.as_deref(), Some(&b"hello"[..]));
+    // The server may have processed it.
+    assert_eq!(send(post()).await.status(), 503);
+    assert_eq!(backup.count(), 1);
+    // The server has certainly not processed it.
+    let send = with_backup(Http::new(), 429, &backup);
+    assert_eq!(send(post()).await.status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn backup_gets_a_post_that_was_not_sent() {
+    let backup = Server::statuses([200]);
+    let recorder = Recorder::default();
+    recorder.refuse(refused());
+    let retries = RetryLayer::new(policy().boxed_errors());
+    let guards = GuardLayer::http(recorder);
+    let client = FallbackLayer::backup(
+        retries.layer(GuardLayer::http(Recorder::default()).layer(backup.clone())),
+    )
+    .layer(retries.layer(guards.layer(Server::statuses([200]))));
+    assert_eq!(client.send(post()).await.unwrap().status(), 200);
+    assert_eq!(backup.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_backup_leaves_the_outcome() {
+    for backup in [Server::statuses([500]), Server::by(|_, _| ErrorKind::BrokenPipe.into())] {
+        let answer = with_backup(Http::new(), 503, &backup)(get()).await;
+        assert_eq!(answer.status(), 503);
+        assert!(failed(&answer).is_none());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn backup_ends_at_the_deadline() {
+    let backup = Server::by(|_, _| Act::Hang);
+    let began = Instant::now();
+    let request = get().with(Deadline::after(ms(250)));
+    assert_eq!(with_backup(Http::new(), 503, &backup)(request).await.status(), 503);
+    assert_eq!((began.elapsed(), backup.cancelled()), (ms(250), 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_call_has_no_fallback() {
+    let backup = Server::statuses([200]);
+    let retries = RetryLayer::new(policy());
+    let server = Server::by(|_, _| Act::Hang);
+    let client = FallbackLayer::backup(retries.layer(backup.clone())).layer(retries.layer(server));
+    assert!(tokio::time::timeout(ms(10), client.send(get())).await.is_err());
+    assert_eq!(backup.count(), 0);
+}
+
+#[cfg(feature = "reqwest")]
+#[tokio::test(start_paused = true)]
+async fn reqwest_fallback_keeps_the_url() {
+    use std::convert::Infallible;
+
+    use reqwest::ResponseBuilderExt;
+
+    for (status, expected) in [(503, "spare"), (404, "own")] {
+        let client = tower::service_fn(move |request: reqwest::Request| async move {
+            let builder = Response::builder().status(status).url(request.url().clone());
+            Ok::<_, Infallible>(reqwest::Response::from(builder.body("own").unwrap()))
+        });
+        let client = FallbackLayer::http(spare).layer(RetryLayer::new(policy()).layer(client));
+        let request =
+            reqwest::Request::new(http::Method::GET, format!("{ONE}path").parse().unwrap());
+        let response = client.send(request).await.unwrap();
+        if status == 404 {
+            assert_eq!(response.url().path(), "/path");
+        }
+        assert_eq!(response.text().await.unwrap(), expected);
+    }
+}
+
+#[cfg(feature = "tonic")]
+#[tokio::test(start_paused = true)]
+async fn grpc_fallback_is_a_message() {
+    use crate::grpc::support::{Server, ends_with, trailers_only};
+    use reattempt_grpc::Code;
+
+    let request = || {
+        let body = tonic::body::Body::empty();
+        Request::post("http://one.example/service/method").body(body).unwrap()
+    };
+    let layer = FallbackLayer::grpc(spare);
+    let client = layer.layer(RetryLayer::grpc().layer(Server::at_once(|number| match number {
+        1..=3 => trailers_only(Code::Unavailable),
+        4 => trailers_only(Code::NotFound),
+        _ => ends_with(Code::Ok),
+    })));
+    let response = client.send(request()).await.unwrap();
+    let own = response.extensions().get::<FellBack>().unwrap().failed().outcome().unwrap();
+    assert_eq!(own.headers["grpc-status"], "14");
+    let body = response.into_body().collect().await.unwrap();
+    assert_eq!(body.trailers().unwrap()["grpc-status"], "0");
+    assert_eq!(body.to_bytes(), &b"\0\0\0\0\x05spare"[..]);
+    for code in [Some("5"), None] {
+        let response = client.send(request()).await.unwrap();
+        assert!(response.extensions().get::<FellBack>().is_none());
+        let status = response.headers().get("grpc-status").map(|code| code.to_str().unwrap());
+        assert_eq!(status, code);
+    }
+}
