@@ -46,7 +46,7 @@ pin_project! {
     }
 }
 
-/// What is kept of a call until it ends.
+/// The part of a call that is needed when it ends.
 pub(super) struct Waiting<Req, R, F: Source<Req, R>, K> {
     pub(super) shared: Arc<Shared<F, K>>,
     pub(super) kept: Option<F::Kept>,
