@@ -1,4 +1,4 @@
-//! Classification: what an outcome means, and what the server asks for beside it.
+//! Classification: the verdict on an outcome, and the delay or stop that the server asks for.
 //!
 //! [`Http::classify`](crate::Http::classify) takes a function from an [`Outcome`] to a
 //! [`Verdict`](crate::Verdict); [`CallOptions::classify`](crate::CallOptions::classify) does so for one call.

@@ -19,14 +19,15 @@ use crate::call::timed_out::TimedOut;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BoxedError;
 
-/// The inner service's own error type. The protocol answers a call whose deadline passes, or whose
-/// connection is lost. The default of protocols that have such an answer.
+/// The inner service's own error type. If the deadline of a call passes or its connection is lost, the protocol returns a
+/// response. It is the default of protocols that have such responses.
 ///
-/// A time limit for each attempt does not interrupt here: that takes [`BoxedError`].
+/// A time limit for each attempt does not interrupt under this mode; that needs [`BoxedError`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Answered;
 
-/// The way in which a policy deals with errors of type `E`: [`OwnError`], [`BoxedError`] or [`Answered`]. Sealed.
+/// A mode that decides the error type of calls whose inner service fails with an `E`: [`OwnError`], [`BoxedError`] or
+/// [`Answered`]. Sealed.
 #[diagnostic::on_unimplemented(
     message = "a retry policy that keeps the inner service's error type needs `{E}: std::error::Error`",
     note = "for an inner service whose error is a `BoxError` (behind tower's Timeout or Buffer), call `.boxed_errors()` on the policy"

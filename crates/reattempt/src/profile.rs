@@ -1,7 +1,7 @@
 //! Profiles: the delays and limits of well-known libraries and services, each under one name.
 //!
-//! A profile sets when a policy retries and how often. A limit or a budget that is set on the policy, before
-//! or after, has precedence. What is safe to repeat is not part of a profile. A budget is only where the table
+//! A profile sets the delays and the limits of a policy. A limit or a budget that is set on the policy, before
+//! or after, has precedence. A profile never sets which requests are safe to repeat. It has a budget only if the table
 //! names one.
 //!
 //! ```
@@ -32,12 +32,12 @@
 //! | [`google`] | 1 s doubling to 16 s, each with up to 1 s more | 6 | |
 //! | [`twitter_streaming`] | at once, then by the kind of failure | | |
 //!
-//! An empty place means no limit, as in the source. The budget ends such calls all the same: with the
-//! default one, a run of retries without a success between them ends after three, unless their delays reach
-//! ten minutes. Where the delays alone are to hold a client back, set [`RetryBudget::unlimited`].
+//! An empty place means no limit, as in the source. The policy's budget still ends such calls: the default one grants three
+//! retries while no call succeeds, unless their delays reach ten minutes. If only the delays are to slow a client down, set
+//! [`RetryBudget::unlimited`].
 //!
-//! Profiles without jitter are as their sources have them. Many clients that fail at one moment then
-//! come back at one moment; [`ScheduleExt::jittered`] keeps them apart.
+//! Some sources have no jitter, and neither have their profiles. Many clients that fail at one moment then return at one
+//! moment; [`ScheduleExt::jittered`] separates them.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ pub fn cenkalti() -> Profile<Exponential> {
     unlimited(symmetric(500, 1.5, 60_000), Some(Duration::from_secs(15 * 60)))
 }
 
-/// [`cenkalti`] for somebody who waits for the answer: the same with 2 s of elapsed time.
+/// [`cenkalti`] with 2 s of elapsed time, for a caller that waits for the response.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -95,10 +95,10 @@ pub fn cenkalti_short() -> Profile<Exponential> {
 /// |---|---|---|---|---|---|
 /// | 50 ms | 2 | 150 ms | ± 50 % | no limit | 250 ms |
 ///
-/// A call of 30 ms that fails for good is retried once or, seven times in eight, twice, seldom three
-/// times, and ends after 100 to 280 ms. The estimates that these settings were published with, 3–4
-/// retries and 250–380 ms, do not hold here: they count attempts, of a library that looks at the time
-/// only after it has waited. Here a delay that would pass the limit is not waited for at all.
+/// A call of 30 ms that always fails is retried twice (seven calls in eight), else once, seldom three times. It ends after
+/// 100 to 280 ms. These settings were published with the estimates 3–4 retries and 250–380 ms. They do not hold here: they
+/// count attempts, and that library reads the time only after it has waited. Here a delay that would pass the limit is not
+/// waited for at all.
 pub fn cenkalti_quick() -> Profile<Exponential> {
     unlimited(symmetric(50, 2.0, 150), Some(Duration::from_millis(250)))
 }
@@ -109,9 +109,9 @@ pub fn cenkalti_quick() -> Profile<Exponential> {
 /// |---|---|---|---|---|---|
 /// | 100 ms | 1.5 | 500 ms | ± 50 % | no limit | 1 s |
 ///
-/// A call of 100 ms that fails for good is retried three times, one in twenty four times, seldom
-/// twice, and ends after 0.6 to 1.1 s. Of the published estimates, at most 5 retries and 1–1.5 s, the
-/// time does not hold here, for the reason given at [`cenkalti_quick`].
+/// A call of 100 ms that always fails is retried three times (one call in twenty: four times), seldom twice. It ends after
+/// 0.6 to 1.1 s. The published estimates are at most 5 retries and 1–1.5 s. The time does not hold here, for the reason
+/// given at [`cenkalti_quick`].
 pub fn cenkalti_medium() -> Profile<Exponential> {
     unlimited(symmetric(100, 1.5, 500), Some(Duration::from_secs(1)))
 }
@@ -122,14 +122,14 @@ pub fn cenkalti_medium() -> Profile<Exponential> {
 /// |---|---|---|---|---|---|
 /// | 100 ms | 2 | 3 s | ± 50 % | no limit | 10 s |
 ///
-/// A call of 300 ms that fails for good is retried six times, or one in five seven times, seldom five
-/// or eight, and ends after 5.5 to 10.3 s. The published estimates, 8–9 retries and 10–14 s, do not
-/// hold here, for the reason given at [`cenkalti_quick`].
+/// A call of 300 ms that always fails is retried six times (one call in five: seven times), seldom five or eight times. It
+/// ends after 5.5 to 10.3 s. The published estimates, 8–9 retries and 10–14 s, do not hold here, for the reason given at
+/// [`cenkalti_quick`].
 pub fn cenkalti_slow() -> Profile<Exponential> {
     unlimited(symmetric(100, 2.0, 3000), Some(Duration::from_secs(10)))
 }
 
-/// The linear one of go-backoff.
+/// The linear delays of the Go library go-backoff.
 ///
 /// | base | step | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -138,7 +138,7 @@ pub fn go_backoff_linear() -> Profile<Linear> {
     unlimited(network_errors(), None)
 }
 
-/// The exponential one of go-backoff.
+/// The exponential delays of go-backoff.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -147,7 +147,7 @@ pub fn go_backoff_exponential() -> Profile<Exponential> {
     unlimited(http_errors(), None)
 }
 
-/// The exponential one of go-backoff that grows without end.
+/// The exponential delays of go-backoff without a cap.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -156,7 +156,7 @@ pub fn go_backoff_uncapped() -> Profile<Exponential> {
     unlimited(rate_limited(), None)
 }
 
-/// The one with full jitter of go-backoff.
+/// The delays of go-backoff with full jitter.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -174,8 +174,8 @@ pub fn retryablehttp() -> Profile<Exponential> {
     limited(Exponential::no_jitter(secs(1)).max_delay(secs(30)), 5)
 }
 
-/// retryablehttp's linear form with jitter: `n + 1` times a draw from the shortest wait to the
-/// longest, where `n` is the number of the retry, from 0.
+/// The linear delays of go-retryablehttp with jitter: `n + 1` times a draw from the shortest wait to the longest, where `n`
+/// is the number of the retry from 0.
 ///
 /// | shortest | longest | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -188,8 +188,8 @@ pub fn retryablehttp() -> Profile<Exponential> {
 /// | 3 | 3 | 90 |
 /// | 4 | 4 | 120 |
 ///
-/// It is a [`Linear`] schedule by the middle of the range, with [`Jitter::symmetric`] of as much as
-/// reaches its ends; in this way it can be written for other waits.
+/// It is a [`Linear`] schedule of the middle of the range, with a [`Jitter::symmetric`] that reaches both ends. Other ranges
+/// can be written in the same way.
 pub fn retryablehttp_linear() -> Profile<Jittered<Linear>> {
     // 15.5 s, give or take 14.5 s.
     let jitter = Jitter::symmetric(14.5 / 15.5).unwrap_or(Jitter::full());
@@ -202,22 +202,22 @@ pub fn retryablehttp_linear() -> Profile<Jittered<Linear>> {
 /// |---|---|---|---|---|---|---|
 /// | 1 s | 2 | 20 s | full | 3 | no limit | [`RetryBudget::aws_quota`] |
 ///
-/// Each profile that is made here has a quota of its own; policies that are built from clones of one
-/// share it.
+/// Each call of this function makes a profile with a quota of its own. Policies that are built from clones of one profile
+/// share its quota.
 pub fn aws() -> Profile<Exponential> {
     let mut profile = limited(full_jitter(1000, 20_000), 3);
     profile.budget = Some(RetryBudget::aws_quota());
     profile
 }
 
-/// Stripe's advice to its clients.
+/// The delays that Stripe advises its clients to use.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
 /// | 500 ms | 2 | 4 s | full | 3 | no limit |
 ///
-/// Its API takes an `Idempotency-Key` with each POST, without which none is repeated:
-/// [`generate_idempotency_keys`](crate::Http::generate_idempotency_keys).
+/// A POST is repeated only if it has an `Idempotency-Key`, which Stripe's API accepts:
+/// [`generate_idempotency_keys`](crate::Http::generate_idempotency_keys) adds one.
 pub fn stripe() -> Profile<Exponential> {
     limited(full_jitter(500, 4000), 3)
 }
@@ -237,21 +237,21 @@ pub fn google() -> Profile<TruncatedExponential> {
     limited(TruncatedExponential::default(), 6)
 }
 
-/// The rules of Twitter's streaming API for connecting again.
+/// The rules by which clients of Twitter's streaming API connect again.
 ///
-/// The first time at once, whatever failed; then
+/// The first retry is sent at once, whatever failed. Then:
 ///
 /// | failure | base | growth | cap |
 /// |---|---|---|---|
-/// | no answer: the network | 250 ms | by 250 ms | 16 s |
+/// | no response: the network | 250 ms | by 250 ms | 16 s |
 /// | an HTTP status | 5 s | doubling | 320 s |
 /// | HTTP 420 | 60 s | doubling | none |
 ///
 /// Each kind keeps a count of its own. No limit on attempts or elapsed time, and no jitter.
 ///
-/// In a policy, all counts start again with each call; that is enough to get a connection. What
-/// befalls the stream behind it no layer sees, so its owner keeps the schedule in a
-/// [`Reconnecting`](crate::schedule::Reconnecting), and resets it when the stream has proved to work.
+/// In a policy, all counts start again with each call. That is enough to make a connection. No layer sees the end of the
+/// stream itself, so the owner of the stream keeps the schedule in a [`Reconnecting`](crate::schedule::Reconnecting), and
+/// resets it with each message.
 ///
 /// ```
 /// use reattempt::{Verdict, profile, retry};
@@ -278,8 +278,7 @@ pub fn google() -> Profile<TruncatedExponential> {
 /// # Ok::<_, std::io::Error>(())
 /// ```
 ///
-/// Behind an HTTP client the layer's policy has the schedule, and that 420 is retryable is for the
-/// policy to say:
+/// Around an HTTP client, the policy of the retry layer has the schedule, and a verdict that makes 420 retryable:
 ///
 /// ```
 /// use http::StatusCode;
@@ -291,7 +290,7 @@ pub fn google() -> Profile<TruncatedExponential> {
 /// let calm = Verdict::Unprocessed(Failure::new(FailureKind::Throttled));
 /// let http = Http::new().on_status(StatusCode::from_u16(420)?, calm);
 /// let policy = RetryPolicy::with(http).profile(profile).budget(RetryBudget::unlimited());
-/// // With each message that comes:
+/// // For each message of the stream:
 /// reconnecting.reset();
 /// # Ok::<_, http::status::InvalidStatusCode>(())
 /// ```
@@ -302,7 +301,7 @@ pub fn twitter_streaming() -> Profile<SharedSchedule> {
     unlimited(SharedSchedule::new(by_failure.immediate_first()), None)
 }
 
-/// Every profile by the name of its constructor, for tools that let a person choose one.
+/// Returns every profile with the name of its constructor, for tools that let a person choose one.
 pub fn all() -> [(&'static str, Profile<SharedSchedule>); 16] {
     [
         ("standard", standard().shared()),

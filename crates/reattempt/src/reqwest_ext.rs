@@ -5,13 +5,13 @@ use tower_service::Service;
 
 use crate::send::send;
 
-/// Sends what a reqwest request builder has built by a wrapped client. Sealed.
+/// An extension of reqwest's request builder that sends the request by a wrapped client. Sealed.
 pub trait ReqwestExt: sealed::Sealed {
-    /// Builds the request and sends it by a clone of `client`, which may be any layered
-    /// `reqwest::Client`. The client that the builder came from sends nothing.
+    /// Builds the request and sends it by a clone of `client`, which is a `reqwest::Client` in any layers. The client that
+    /// made the builder sends nothing.
     ///
     /// # Errors
-    /// An error in what was built (a bad URL, say), or the error of the call.
+    /// Returns the error of the builder (for a bad URL, for instance), or the error of the call.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call.

@@ -1,20 +1,47 @@
-//! Schedules: how long to wait before each retry.
+//! Schedules: the delays before retries.
 //!
 //! | schedule | delays |
 //! |---|---|
 //! | [`Exponential`] | growing by a factor up to a cap, with no, full, equal or symmetric jitter |
 //! | [`Decorrelated`] | drawn between the base and three times the last one |
 //! | [`TruncatedExponential`] | whole powers of two with random milliseconds, then an end |
-//! | [`Constant`], [`Linear`], [`List`] | what their names say |
+//! | [`Constant`], [`Linear`], [`List`] | always the same; growing by a step; a list of durations |
 //! | [`Responsive`] | one interval for all calls, up with refusals and down with successes |
-//! | [`Iterated`] | any factory of iterators of durations: other crates' schedules |
-//! | [`Reconnecting`] | those of any schedule, in one run from call to call |
-//! | [`SharedSchedule`] | any of them, the type erased |
+//! | [`Iterated`] | those of any factory of iterators of durations, such as other crates' schedules |
+//! | [`Reconnecting`] | those of any schedule, continued from call to call until a reset |
+//! | [`SharedSchedule`] | those of any schedule, with its type erased |
 //!
-//! [`ScheduleExt`] takes, caps, floors, joins and jitters them, and gives each kind of failure its
-//! own. A schedule of your own needs the traits [`Schedule`] and [`Delays`] and nothing else. It receives the
-//! [`Failure`] before each retry, whose [`FailureKind`] it may act on, and a [`Random`] to draw jitter from.
-//! [`CallRandom`] is the one that a call through a layer has.
+//! [`ScheduleExt`] limits, caps, floors, joins and jitters schedules, and sets one for each kind of failure. Two traits make
+//! a schedule of your own: [`Schedule`] has the settings, and [`Delays`] has the state of one call. Before each retry the
+//! latter receives the [`Failure`], whose [`FailureKind`] it may act on, and a [`Random`] to draw jitter from. Calls through a
+//! layer use [`CallRandom`].
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use reattempt::RetryPolicy;
+//! use reattempt::schedule::{Delays, NextRetry, Random, Schedule};
+//!
+//! /// 100 ms, 400 ms, 900 ms, …
+//! #[derive(Clone)]
+//! struct Squares;
+//!
+//! struct SquareDelays(u32);
+//!
+//! impl Schedule for Squares {
+//!     type Delays = SquareDelays;
+//!     fn delays(&self) -> SquareDelays { SquareDelays(0) }
+//! }
+//!
+//! impl Delays for SquareDelays {
+//!     fn next_delay(&mut self, _: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
+//!         self.0 = self.0.saturating_add(1);
+//!         Some(Duration::from_millis(100).saturating_mul(self.0.saturating_mul(self.0)))
+//!     }
+//! }
+//!
+//! let policy = RetryPolicy::http().backoff(Squares);
+//! ```
 
 pub use crate::call::random::CallRandom;
 pub use reattempt_core::{

@@ -18,10 +18,10 @@ where
 {
     /// Runs the operation on this thread, which sleeps between attempts.
     ///
-    /// Not to be called on a thread that drives asynchronous tasks: they would all wait.
+    /// Do not call it on a thread that drives asynchronous tasks, because they would all wait.
     ///
     /// # Errors
-    /// A [`RetryError`] with the operation's last error, and why no further attempt was made.
+    /// Returns a [`RetryError`] with the operation's last error and the reason for the end.
     pub fn call<T>(self) -> Result<T, RetryError<E>>
     where
         F: FnMut() -> Result<T, E>,
@@ -30,10 +30,10 @@ where
         self.call_with(thread::sleep)
     }
 
-    /// Calls the operation with another way to sleep: for tests, and for threads of another kind.
+    /// Runs the operation and calls `sleep` between attempts, for tests or for another kind of thread.
     ///
     /// # Errors
-    /// A [`RetryError`] with the operation's last error, and why no further attempt was made.
+    /// Returns a [`RetryError`] with the operation's last error and the reason for the end.
     pub fn call_with<T>(self, mut sleep: impl FnMut(Duration)) -> Result<T, RetryError<E>>
     where
         F: FnMut() -> Result<T, E>,

@@ -9,11 +9,11 @@ use reattempt_core::StopReason;
 use crate::call::redact::Redacted;
 use crate::call::report::Report;
 
-/// The operation's last error, why there was no further attempt, and what happened on the way.
+/// The error of a retried operation: its last error, the reason for the end, and the report of all attempts.
 ///
-/// Displays the reason, the attempts and the time; the last error is its
-/// [`source`](std::error::Error::source), where it is an [`Error`] itself. The debug output shows the last
-/// error as well, without the user information and the query of any URL in it.
+/// It displays the reason, the number of attempts and the time. The last error is its
+/// [`source`](std::error::Error::source) if it is an [`Error`]. The debug output contains the last
+/// error too, without the user information and the query of any URL in it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RetryError<E> {
     error: E,
@@ -32,28 +32,29 @@ impl<E> RetryError<E> {
         Self { error, summary: Box::new(Summary { report, elapsed }) }
     }
 
-    /// The error of the last attempt.
+    /// Returns the error of the last attempt.
     pub fn error(&self) -> &E {
         &self.error
     }
 
-    /// The error of the last attempt.
+    /// Returns the error of the last attempt by value.
+    #[doc(alias = "into_inner")]
     pub fn into_error(self) -> E {
         self.error
     }
 
-    /// Why no further attempt was made.
+    /// Returns the reason for which no further attempt was made.
     pub fn stop_reason(&self) -> StopReason {
         self.summary.report.stop_reason()
     }
 
-    /// The attempts made.
+    /// Returns the number of attempts that were made.
     pub fn attempts(&self) -> u32 {
         self.summary.report.retries().saturating_add(1)
     }
 
-    /// The time from the first attempt, or from the moment it first had to wait for something, to
-    /// the end of the last.
+    /// Returns the time from the start of the call to the end of its last attempt. A call starts when its first attempt is
+    /// first not ready.
     pub fn elapsed(&self) -> Duration {
         self.summary.elapsed
     }

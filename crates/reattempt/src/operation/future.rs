@@ -15,13 +15,12 @@ use super::{RetryError, Retrying};
 use tokio::task::coop::poll_proceed;
 
 pin_project! {
-    /// The future of a retried operation: what [`retry`](crate::retry) is awaited as.
+    /// The future of a retried operation, which awaiting [`retry`](crate::retry()) creates.
+    ///
+    /// If it is polled again after its end, it stays pending and does nothing, like every future of this crate.
     ///
     /// # Cancel safety
-    /// Dropping it drops the attempt under way or the wait, and gives an unspent token of the budget
-    /// back.
-    ///
-    /// Polled again after its end, it stays pending and does nothing, like every future of this crate.
+    /// Dropping it drops the attempt under way or the wait, and returns an unspent token to the budget.
     #[must_use = "futures do nothing unless polled"]
     pub struct RetryingFuture<F, Fut, D: Schedule, B, J, N> {
         // None once it has ended.
@@ -88,7 +87,7 @@ where
                 tries.takes_time();
                 return Poll::Pending;
             };
-            // Gone before anything else happens: what it holds may be what the next one needs.
+            // Dropped before anything else happens, because the next attempt may need what it holds.
             this.attempt.set(None);
             match tries.settle(result) {
                 ControlFlow::Break(result) => {

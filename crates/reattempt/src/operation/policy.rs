@@ -7,10 +7,11 @@ use crate::call::protocol::{Operations, OwnError};
 use crate::policy::{Profile, RetryPolicy};
 
 impl RetryPolicy<Operations> {
-    /// Retries of any operation with [`retry`](crate::retry()) and [`retry_blocking`](super::retry_blocking).
+    /// Creates the policy for [`retry`](crate::retry()) and
+    /// [`retry_blocking`](crate::operation::retry_blocking), with every default in the table of [`RetryPolicy`]. Calls share
+    /// one budget.
     ///
-    /// Attempts are not timed out by the policy, and a `before_attempt` hook is not run: the
-    /// operation itself can do both.
+    /// The policy does not time attempts out, and has no hook: the operation itself can do both.
     ///
     /// ```
     /// use reattempt::{RetryPolicy, retry};
@@ -28,15 +29,15 @@ impl RetryPolicy<Operations> {
     }
 }
 
-/// A value that operations can be retried by: a [`RetryPolicy::operations`], a reference to one, a
-/// [`Profile`], or any schedule.
+/// A value that [`retry`](crate::retry()) accepts: a [`RetryPolicy::operations`], a reference to one, a [`Profile`], or any
+/// schedule.
 pub trait IntoOperationPolicy {
-    /// Where the delays come from.
+    /// The schedule of the delays.
     type Schedule: Schedule;
-    /// The budget in front of every retry.
+    /// The budget, which must grant every retry.
     type Budget: Budget;
 
-    /// The policy.
+    /// Returns the policy.
     fn into_operation_policy(self) -> RetryPolicy<Operations, Self::Schedule, Self::Budget>;
 }
 

@@ -12,21 +12,23 @@ use crate::call::options::CallOptions;
 use crate::call::protocol::Operations;
 use crate::policy::RetryPolicy;
 
-/// Retries an asynchronous operation until it succeeds, or there is reason to stop.
+/// Retries an asynchronous operation until it succeeds, or until there is a reason to stop.
 ///
-/// `policy` is a [`RetryPolicy::operations`], a [`Profile`](crate::profile::Profile), which brings its own limits, or just a
-/// schedule, which then goes with the default limits of a policy (three attempts, 30 s); neither of
-/// these two has a budget unless the profile names one. `operation` is called once for each
-/// attempt; every error counts as worth a retry unless [`when`](Retrying::when) or
-/// [`classify`](Retrying::classify) says otherwise, and every operation as one that may be repeated: an
-/// operation that must not run twice is not to be given here.
+/// | `policy` | limits | budget |
+/// |---|---|---|
+/// | [`RetryPolicy::operations`](crate::RetryPolicy::operations) | the policy's | the policy's |
+/// | a [`Profile`](crate::profile::Profile) | the profile's | the profile's, if it has one |
+/// | a schedule | 3 attempts, 30 s | none |
+///
+/// `operation` is called once for each attempt, and must be safe to repeat. Every error is retried, unless
+/// [`when`](Retrying::when) or [`classify`](Retrying::classify) returns otherwise. No attempt is timed out. The waits need a
+/// tokio runtime with its time driver on.
 ///
 /// # Errors
-/// A [`RetryError`](super::RetryError) with the operation's last error, and why no further attempt was made.
+/// Returns a [`RetryError`](super::RetryError) with the operation's last error and the reason for the end.
 ///
 /// # Cancel safety
-/// Dropping the future drops the attempt under way or the wait, and gives an unspent token of the
-/// budget back.
+/// Dropping the future drops the attempt under way or the wait, and returns an unspent token to the budget.
 ///
 /// ```
 /// use std::time::Duration;
@@ -75,7 +77,7 @@ where
     Retrying::new(policy, operation)
 }
 
-/// An operation that is to be retried: awaited, or [called](Retrying::call) if it blocks.
+/// An operation with its settings. Await it, or [call](Retrying::call) it if it blocks.
 #[must_use = "nothing happens before it is awaited or called"]
 pub struct Retrying<F, E, D: Schedule, B, J = fn(&E) -> Classification, N = fn(&E, Duration)> {
     operation: F,
@@ -103,10 +105,10 @@ impl<F, E, D: Schedule, B> Retrying<F, E, D, B> {
 }
 
 impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
-    /// Which errors are worth a retry; any other is permanent and ends the call. All by default.
+    /// Sets the condition for a retry: an error for which it returns `false` ends the call. Default: every error is retried.
     ///
-    /// Replaces a [`classify`](Self::classify) given before.
-    #[doc(alias = "retry_if")]
+    /// It replaces a [`classify`](Self::classify) that was set before.
+    #[doc(alias("retry_if", "filter", "retryable"))]
     pub fn when<W>(
         self,
         worth_it: W,
@@ -120,10 +122,11 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
         })
     }
 
-    /// Classifies errors where the kind matters: for a schedule for each kind of failure, or to
-    /// a budget that charges more for some. An error that is no failure in either way is permanent.
+    /// Classifies errors. Use it if the kind of failure matters, for a schedule for each kind or for a budget that charges
+    /// more for some. It replaces a [`when`](Self::when) that was set before.
     ///
-    /// The closure returns a verdict, or a verdict with the delay that the error names:
+    /// The closure returns a verdict, or a verdict with the delay that the error asks for. A verdict of success or of a
+    /// permanent failure ends the call with the error.
     ///
     /// ```
     /// use std::time::Duration;
@@ -158,7 +161,7 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
         }
     }
 
-    /// Is called with the error and the delay before each retry.
+    /// Sets a closure that is called before each retry, with the error and the delay.
     #[doc(alias = "on_retry")]
     pub fn notify<W>(self, notify: W) -> Retrying<F, E, D, B, J, W>
     where
@@ -174,8 +177,8 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
         }
     }
 
-    /// Sets what this call overrides of the policy: limits, deadline, schedule, where its report goes. A
-    /// deadline keeps a retry from being begun after it, and interrupts nothing.
+    /// Sets the options of this call, which override the policy: limits, deadline, schedule, the slot of its report. A
+    /// deadline prevents later retries, and interrupts no attempt.
     pub fn with_options(self, options: CallOptions) -> Self {
         Self { options: Some(options), ..self }
     }

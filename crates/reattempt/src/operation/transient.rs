@@ -1,11 +1,10 @@
-//! Which errors of sockets and databases pass by themselves.
+//! The errors of sockets and databases that another attempt may not meet again.
 
 use std::io::{Error, ErrorKind};
 
-/// Returns `true` if an I/O error tells of a connection that was refused, lost or too slow: another attempt
-/// may do better.
+/// Returns `true` if an I/O error means that a connection was refused, lost or too slow: another attempt may succeed.
 ///
-/// An error that the file system, the user's rights or malformed data caused is not.
+/// Errors of the file system, of permissions or of malformed data return `false`.
 ///
 /// ```
 /// use std::io::{Error, ErrorKind};
@@ -31,13 +30,16 @@ pub fn is_transient_io_error(error: &Error) -> bool {
     )
 }
 
-/// Returns `true` if a database's SQLSTATE tells of a failure that another attempt may mend: a connection lost
-/// or refused (class 08), a transaction rolled back for a deadlock or for its isolation (class 40), a
-/// server that is starting or going down (57P).
+/// Returns `true` if another attempt may succeed after this SQLSTATE of a database.
 ///
-/// Within these, a protocol violation (08P01), a violated constraint (40002) and a dropped database
-/// (57P04) would only fail again. Where the outcome of a transaction is unknown (08007, 40003) it may
-/// have been committed: repeat only what may be carried out twice.
+/// | class | failure | except |
+/// |---|---|---|
+/// | 08 | the connection was lost or refused | 08P01, a protocol violation |
+/// | 40 | the transaction was rolled back for a deadlock or for its isolation | 40002, a violated constraint |
+/// | 57P | the server is starting or going down | 57P04, a dropped database |
+///
+/// After 08007 and 40003 the outcome of the transaction is unknown. It may have been committed, so repeat it only if it may
+/// run twice.
 ///
 /// ```
 /// use reattempt::operation::is_transient_sqlstate;

@@ -1,7 +1,6 @@
-//! The course of one operation's attempts, whoever carries them out.
+//! The attempts of one operation, for the asynchronous and the blocking form.
 //!
-//! Input: how each attempt ended. Output: what the call ends with, or how long to
-//! wait for the next attempt.
+//! Input: the result of each attempt. Output: the result of the call, or the time to wait for the next attempt.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -20,7 +19,7 @@ use crate::policy::RetryPolicy;
 /// All operations of a policy are for the same: they share a bucket of the budget.
 const DESTINATION: &str = "";
 
-/// A call whose attempts are made elsewhere.
+/// The state of a call whose attempts its driver makes.
 pub(super) struct Tries<D: Schedule, B, J, N> {
     policy: RetryPolicy<Operations, D, B>,
     judge: J,
@@ -85,7 +84,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         self.sent_at = self.context.on_send(&self.policy.settings.schedule);
     }
 
-    /// An attempt has ended: what the call ends with, or how long to wait for the next one.
+    /// Records the end of an attempt. Returns the result of the call, or the time to wait for the next attempt.
     pub(super) fn settle<T, E>(
         &mut self,
         result: Result<T, E>,
@@ -177,7 +176,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         account.unwrap_or_default().settle(end, DESTINATION, &self.policy.settings.budget);
     }
 
-    /// Tells the observer how the call ended, and what happened on the way.
+    /// Notifies the observer of the end of the call, and returns the report.
     fn report(&mut self, stop: StopReason) -> Report {
         let (policy, context) = (&self.policy, &self.context);
         let mut progress = match self.progress.take() {
