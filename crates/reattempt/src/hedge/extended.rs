@@ -1,4 +1,4 @@
-//! Responses that can carry a report.
+//! The responses that can contain a report.
 
 use crate::protocol::sealed::Sealed;
 
@@ -8,7 +8,7 @@ use crate::protocol::sealed::Sealed;
     note = "hedging is for clients that answer with `http::Response`, or with `reqwest::Response` with the feature `reqwest`"
 )]
 pub trait Extended: Sealed {
-    /// Its extensions.
+    /// Returns the extensions.
     #[doc(hidden)]
     fn extensions_mut(&mut self) -> &mut http::Extensions;
 }

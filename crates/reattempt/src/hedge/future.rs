@@ -16,14 +16,13 @@ use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 
 pin_project! {
-    /// A call that is hedged.
+    /// The future of a call that is hedged.
     ///
-    /// It contains the first attempt. A timer is made when that is first found not to be ready, and the rest
-    /// when a hedge is sent.
+    /// It contains the first attempt. If that is not ready at its first poll, the future makes a timer; if a hedge is sent,
+    /// it makes the rest.
     ///
     /// # Cancel safety
-    /// Dropping it cancels all attempts and the wait; a token that was taken for a hedge not yet sent
-    /// goes back to the budget.
+    /// Dropping it cancels all attempts and the wait. A token that was taken for a hedge not yet sent returns to the budget.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, K, B, M>
     where

@@ -1,12 +1,12 @@
-//! Which requests may run side by side, as far as the protocol can tell.
+//! The requests that may run side by side, by protocol.
 
 use http::{HeaderMap, Method};
 
 use crate::protocol::{Http, Protocol};
 
-/// A protocol that tells which requests of type `Request` may be hedged.
+/// A protocol that decides which requests of type `Request` may be hedged.
 pub trait Hedgeable<Request>: Protocol {
-    /// Returns `true` if this one may; `idempotent` says that being idempotent is enough.
+    /// Returns `true` if this request may be hedged. With `idempotent`, an idempotent method is enough.
     #[doc(hidden)]
     fn may_hedge(&self, request: &Request, idempotent: bool) -> bool;
 }
@@ -24,9 +24,9 @@ impl Hedgeable<reqwest::Request> for Http {
     }
 }
 
-/// The safe methods of RFC 9110 §9.2.1, and the idempotent ones (§9.2.2) where that is enough. A
-/// connection that is to be upgraded is a conversation, and not begun twice. An idempotency key makes
-/// nothing safe here: while the first request with it is under way, servers refuse a second one.
+/// Returns `true` for the safe methods of RFC 9110 §9.2.1, and with `idempotent` for the methods of §9.2.2. A request for an
+/// upgrade is not hedged, because it would begin a conversation twice. An idempotency key makes no request hedgeable: while
+/// the first request with it is under way, servers refuse a second one.
 fn by_method(method: &Method, headers: &HeaderMap, idempotent: bool) -> bool {
     let allowed = method.is_safe() || (idempotent && method.is_idempotent());
     allowed && !headers.contains_key(http::header::UPGRADE)

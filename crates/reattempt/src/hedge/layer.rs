@@ -1,41 +1,39 @@
-//! The layer.
+//! The layer that hedges the calls of a client.
 
 use tower_layer::Layer;
 
 use super::{Hedge, HedgePolicy};
 use crate::protocol::Protocol;
 
-/// Wraps a client in hedging: a call that takes long is sent again, and the first response that is not
-/// worth another attempt wins.
+/// A layer that hedges the calls of a client: a slow call is sent again, and the first response that needs no other attempt
+/// wins.
 ///
 /// # Hazards
 ///
 /// - **Hedging multiplies load**, and most of all when a server is slow because it is overloaded. Keep
-///   the budget, and prefer the running quantile to a fixed delay: a delay that was the 95th percentile
-///   in spring is the median in an outage.
-/// - **Requests are carried out more than once, at the same time.** Over HTTP only GET, HEAD, OPTIONS
+///   the budget, and prefer the running quantile to a fixed delay. A fixed delay that only one call in twenty exceeds today
+///   is exceeded by half of them in an outage.
+/// - **The server processes a request more than once, at the same time.** Over HTTP only GET, HEAD, OPTIONS
 ///   and TRACE are hedged, unless [`idempotent_methods`](HedgePolicy::idempotent_methods) or
-///   [`CallOptions::repeatable`](crate::CallOptions::repeatable) says otherwise. **A protocol that
-///   cannot tell its methods apart hedges all of them** (rule HG-14): put this layer only in front of methods
-///   that may run more than once.
-/// - A loser is cancelled, not undone: the server may carry it out to its end.
+///   [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows others. **A protocol that cannot distinguish safe
+///   methods hedges all of them**: use this layer only for methods that may run more than once (HG-14).
+/// - A loser is cancelled, not undone: the server may process it to its end.
 ///
 /// # Order of layers
 ///
-/// Inside of what happens once for each call (a trace, an overall timeout), outside of what must happen
-/// once for each attempt (authentication, a breaker, load balancing, which is what sends a hedge
-/// to another server than the attempt before it).
+/// Put the layer inside of all that happens once for each call: a trace, an overall timeout. Put it outside of all that must
+/// happen once for each attempt: authentication, a breaker, load balancing. Only a load balancer inside sends a hedge to
+/// another server than the first attempt.
 ///
-/// Beside a [`RetryLayer`](crate::RetryLayer), hedging usually goes **inside**: each attempt that is
-/// retried is then a set of hedged ones, the retry comes when the whole set has failed, and the delay of
-/// the back-off is no slowness to be hedged against. The other way round every hedge is a call with
-/// retries of its own, and a back-off of the first attempt starts a hedge. Either way the attempts multiply: two in
-/// each are four. Use one of the two where a protocol's rules have no retry on top of hedging (rules CALL-1,
-/// HG-9). [`CallOptions`](crate::CallOptions) in a request speak to both.
+/// Beside a [`RetryLayer`](crate::RetryLayer), hedging usually goes **inside**. Each attempt of the retry layer is then a set
+/// of hedged attempts, a retry follows if the whole set has failed, and a backoff is not taken for a slow call. **Outside**,
+/// every hedge would be a call with retries of its own, and a backoff of the first call would start a hedge. In both orders
+/// attempts multiply: two in each layer are four. If a protocol's rules forbid retries on top of hedging, use one layer
+/// (CALL-1, HG-9). Both layers read the [`CallOptions`](crate::CallOptions) of a request.
 ///
-/// One budget for both stands in the retry policy as it is, and in the hedge policy as
-/// [`SpendOnly`](crate::budget::SpendOnly): else a success would be credited by both, and a failure
-/// charged. Of a set of hedged attempts inside it is then told what the retry layer sees: one outcome.
+/// To share a budget, give it to the retry policy, and [`SpendOnly`](crate::budget::SpendOnly) of it to the hedge policy.
+/// Otherwise both layers would record the same outcomes. The budget then records one outcome for each set of hedged
+/// attempts.
 ///
 /// ```
 /// use reattempt::{RetryBudget, RetryPolicy};
@@ -58,7 +56,7 @@ use crate::protocol::Protocol;
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Infallible> {
-/// // A server whose first answer takes a minute.
+/// // A server whose first response takes a minute.
 /// let server = service_fn(|request: Request<ReplayBody<String>>| async move {
 ///     if request.extensions().get::<AttemptNumber>().is_none() {
 ///         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -82,14 +80,14 @@ pub struct HedgeLayer<P = HedgePolicy> {
 }
 
 impl HedgeLayer {
-    /// Hedging of HTTP requests with every default ([`HedgePolicy::http`]).
+    /// Creates a layer that hedges HTTP requests with every default of [`HedgePolicy::http`].
     pub fn http() -> Self {
         Self::new(HedgePolicy::http())
     }
 }
 
 impl<P> HedgeLayer<P> {
-    /// Hedges as `policy` says.
+    /// Creates a layer that hedges with this policy.
     pub fn new(policy: P) -> Self {
         Self { policy }
     }

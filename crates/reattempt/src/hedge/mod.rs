@@ -3,7 +3,7 @@
 //! **It multiplies load.** Each hedge is one more request to a server that may be slow because of its load.
 //! The budget must grant each hedge, and a delay that follows the running quantile bounds their number.
 //! **The server may process a request several times at once.** So over HTTP only safe methods are hedged
-//! unless the caller allows others. A protocol that cannot tell its methods apart hedges all.
+//! unless the caller allows others. A protocol that cannot distinguish safe methods hedges all.
 //!
 //! The outcome of the winning attempt is passed on unchanged.
 //!

@@ -20,36 +20,37 @@ const DEFAULT_CAP: u32 = 5;
 
 /// A policy that decides which calls are hedged, when, and how often.
 ///
-/// **Hedging multiplies load and carries requests out more than once**: see the hazards of
+/// **Hedging multiplies load, and the server processes requests more than once**: see the hazards of
 /// [`HedgeLayer`](crate::hedge::HedgeLayer).
 ///
-/// The first attempt goes at once; while it has not answered, another goes each `delay`, up to
-/// `max_attempts` in all. The first response that is not worth another attempt wins: a 200 does, and so
-/// does a 404. A 503 does not win. A failure that another attempt may mend brings the next one forward to
-/// that very moment. Only a response ends the call while others are in flight: an error ends its own
-/// attempt (a failure of the request's own body ends the call). When all have failed the caller gets what
-/// came last. The losers are dropped before the winner is handed out.
+/// The first attempt is sent at once. While no response has come, another is sent each `delay`, up to `max_attempts` in all.
 ///
-/// A server that asks for a wait (HTTP's `Retry-After`, say) puts the next attempt off for
-/// that long; one that asks for no retry stops all further ones, and those under way go on.
+/// | an attempt ends with | what follows |
+/// |---|---|
+/// | a response that no other attempt would mend: 200, and also 404 | it wins; the other attempts are dropped before the caller gets it |
+/// | a failure that another attempt may mend: 503, a lost connection | the next attempt is sent at once |
+/// | such a response with a delay, as `Retry-After` gives it | the next attempt is sent after that delay |
+/// | such a response that asks for no retry | no further attempt is sent; those under way go on |
+/// | any other error | its own attempt is over; those under way go on |
+/// | a failure of the request's own body | the call ends |
 ///
-/// A refused response is thrown away before anything is waited for, because the next attempt may need the
-/// place that it holds. The budget is asked before that, so a hedge that it refuses leaves the caller
-/// that response.
+/// If all attempts fail, the caller gets the last outcome.
 ///
-/// Waiting needs a tokio runtime with its time driver on. Where there is no runtime calls work and are
-/// not hedged.
+/// A refused response is dropped before the next attempt is prepared, because that may need its connection. The budget is
+/// asked before, so if it refuses the hedge, the caller gets that response.
 ///
-/// A clone shares the budget and the latencies observed with its original; policies that are built
-/// separately share nothing.
+/// A wait needs a tokio runtime with its time driver on. Without any runtime, calls are sent and are not hedged.
+///
+/// A clone shares the budget and the observed latencies with its original. Policies that are built separately share nothing.
 ///
 /// | setting | default | why |
 /// |---|---|---|
 /// | delay | the 95th percentile of observed latencies | at most one call in twenty is slow enough to be hedged |
-/// | `max_attempts` | 2 | so that this is all the load that slowness adds |
-/// | `max_elapsed` | 30 s | past that nobody waits for the answer |
+/// | `max_attempts` | 2 | slow calls then add at most 5 % of load |
+/// | `attempts_cap` | 5 | it bounds the numbers of calls and of service configs |
+/// | `max_elapsed` | 30 s | most callers have given up by then |
 /// | `max_server_delay` | 60 s | a server that asks for more is better left alone |
-/// | budget | [`RetryBudget::cautious`] for each destination | errors bring hedges forward, and the quantile does not bound those |
+/// | budget | [`RetryBudget::cautious`] for each destination | it bounds the hedges that follow errors; the quantile does not |
 ///
 /// ```
 /// use std::time::Duration;
@@ -87,14 +88,14 @@ pub(super) enum HedgeDelay {
 }
 
 impl HedgePolicy {
-    /// Hedging of HTTP requests with a safe method.
+    /// Creates the policy that hedges HTTP requests with a safe method, with every default in the table of [`HedgePolicy`].
     pub fn http() -> Self {
         Self::with(Http::new())
     }
 }
 
 impl<K: Protocol> HedgePolicy<K> {
-    /// Hedging over a protocol with settings of its own. Several policies and layers may share them.
+    /// Creates a policy over a protocol with settings of its own, which several policies and layers may share.
     pub fn with(protocol: K) -> Self {
         Self::of(Settings {
             protocol,
@@ -120,12 +121,12 @@ impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
         Self { settings: Arc::new(settings), mode: PhantomData }
     }
 
-    /// The budget, to read its balance.
+    /// Returns the budget, to read its balance.
     pub fn budget_ref(&self) -> &B {
         &self.settings.budget
     }
 
-    /// The delay before the next hedge, as it is now; `None` while too little is known of latencies.
+    /// Returns the present delay before a hedge; `None` while too few latencies were observed.
     pub fn current_delay(&self) -> Option<Duration> {
         match &self.settings.delay {
             HedgeDelay::Fixed(delay) => Some(*delay),
@@ -167,14 +168,14 @@ where
         self.set(|settings| settings.protocol = change(settings.protocol.clone()))
     }
 
-    /// The most attempts in all, the first included; 0 and 1 both mean never to hedge. Default 2. What is
-    /// above the [cap](Self::attempts_cap), 5 by default, acts as the cap (rule CALL-8).
+    /// Sets the most attempts in all, the first included; 0 and 1 both mean never to hedge. Default 2. A number above the
+    /// [cap](Self::attempts_cap) acts as the cap (CALL-8).
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| settings.limits.max_attempts = attempts)
     }
 
-    /// Sets the cap on attempts, to which the policy's own number, a call's and a service config's are
-    /// lowered. Default 5 (rule CALL-8).
+    /// Sets the cap on attempts. Higher numbers of the policy, of a call or of a service config are lowered to it. Default 5
+    /// (CALL-8).
     ///
     /// Each attempt may run beside all others: a cap of 10 allows ten times the load.
     ///
@@ -186,74 +187,72 @@ where
         self.set(|settings| settings.cap = attempts)
     }
 
-    /// The time from one attempt to the next, always the same. Zero sends all at once (rule HG-2):
-    /// `max_attempts` times the load.
+    /// Sets a fixed time from one attempt to the next, in place of the quantile. Zero sends all attempts at once:
+    /// `max_attempts` times the load (HG-2).
     pub fn delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.delay = HedgeDelay::Fixed(delay))
     }
 
-    /// Makes the delay the running quantile of how long first attempts take: 0.95 hedges those that
-    /// are slower than 95 of 100. Slowness then adds at most 1 − q to the load for each hedge a call
-    /// may have (with two attempts: 5 %).
+    /// Makes the delay the running quantile of the durations of first attempts. Default 0.95: a first attempt is hedged if it
+    /// is slower than 95 of 100. Slow calls then add at most 1 − q to the load for each hedge of a call (5 % with two
+    /// attempts).
     ///
-    /// Nothing is hedged before there are samples enough: 100, or as many as it takes for ten to lie
-    /// beyond the quantile (0.95: 200; 0.99: 1000). The estimate is at most 6.25 % above the true
-    /// quantile of the samples, never below it, and the timer that waits for it counts in whole
-    /// milliseconds. Older samples count for less: half after ten times as many as it took. It is one
-    /// for all calls of the policy: give calls of a different kind a policy of their own.
+    /// No call is hedged before there are enough samples: 100, or as many as it takes for ten to be beyond the quantile (200
+    /// for 0.95, 1000 for 0.99). The estimate is at most 6.25 % above the true quantile of the samples, and never below it.
+    /// The timer counts in whole milliseconds. All weights are halved after each 2000 samples (0.95; 10,000
+    /// for 0.99). All calls of the policy share the samples: give calls of a different kind a policy of their own.
     ///
-    /// Every first attempt that outlasts the delay is counted, whatever becomes of it; one that fails
-    /// sooner is not. Hedges that answer a failure rather than slowness are not bounded by the
-    /// quantile, only by the budget.
+    /// A first attempt that is slower than the delay is always counted. One that fails sooner is not. Hedges that follow a
+    /// failure are bounded by the budget alone.
     ///
     /// # Errors
-    /// Unless `quantile` is from 0.5 to 0.9999.
+    /// Returns an error unless `quantile` is from 0.5 to 0.9999.
     pub fn delay_quantile(self, quantile: f64) -> Result<Self, ConfigError> {
         let latencies = Arc::new(Latencies::new(quantile)?);
         Ok(self.set(|settings| settings.delay = HedgeDelay::Quantile(latencies)))
     }
 
-    /// The time from the start of a call after which no further attempt is sent; `None` for no limit.
-    /// Default 30 s. It interrupts nothing, but it also ends the wait for a service that does not
-    /// become ready for a hedge. With the inner service's own errors one such wait has no end: that of a
-    /// call whose only response was refused and is gone, for it has nothing else to end with.
+    /// Sets the time from the start of a call after which no further attempt is sent; `None` for no limit. Default 30 s.
+    ///
+    /// The limit interrupts no attempt. It ends the wait for a service that does not become ready for a hedge, with one
+    /// exception: the error is the inner service's own, and the only response of the call was refused and is gone. Such a call
+    /// has no other outcome, so it waits on.
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
         self.set(|settings| settings.limits.max_elapsed = elapsed)
     }
 
-    /// The longest delay a server may ask for by `Retry-After`; asked for more, no further attempt is
-    /// made. Default 60 s. An exact delay, which is no minimum, has no such limit (rule PB-4).
+    /// Sets the longest delay that a server may ask for by `Retry-After`. If it asks for a longer one, no further attempt is
+    /// sent. Default 60 s. An exact delay, which is no minimum, has no such limit (PB-4).
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.limits.max_server_delay = delay)
     }
 
-    /// The budget that stands in front of every hedge. A hedge that it refuses is not sent; those in
-    /// flight go on, and the call has no further one (rule HG-8).
+    /// Sets the budget, which must grant every hedge. Default: [`RetryBudget::cautious`] for each destination.
     ///
-    /// A call that is hedged for taking long asks it as for a failure of the kind
-    /// [`Timeout`](crate::schedule::FailureKind::Timeout). One that a retry layer has as well goes in here
-    /// as [`SpendOnly`](crate::budget::SpendOnly).
+    /// If it refuses a hedge, the attempts in flight go on and the call sends no other (HG-8). The hedge of a slow call is
+    /// asked for with a failure of the kind [`Timeout`](crate::schedule::FailureKind::Timeout). If a retry layer has the same
+    /// budget, give [`SpendOnly`](crate::budget::SpendOnly) of it here.
     pub fn budget<T: Budget>(self, budget: T) -> HedgePolicy<K, T, M> {
         let Settings { protocol, limits, cap, delay, idempotent, observer, .. } =
             self.into_settings();
         HedgePolicy::of(Settings { protocol, budget, limits, cap, delay, idempotent, observer })
     }
 
-    /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) end the
-    /// whole call with a [`TimedOut`](crate::TimedOut) (rule HG-11). A call whose deadline has passed
-    /// already is not sent. Without it a deadline only keeps further attempts from being sent, because the error
-    /// type is the inner service's own; a protocol with an answer for it ends the call with that. Needed for inner services whose error is a `BoxError`
-    /// already.
+    /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) end the whole call with a
+    /// [`TimedOut`](crate::TimedOut) (HG-11).
+    ///
+    /// A call whose deadline has passed already is not sent. Without this setting a deadline prevents further attempts, and
+    /// ends the call only if the protocol has a response for that. Inner services whose error is a `BoxError` need it.
     pub fn boxed_errors(self) -> HedgePolicy<K, B, BoxedError> {
         HedgePolicy::of(self.into_settings())
     }
 
-    /// Is told of every event of every call that may be hedged, after the observers added before it;
-    /// of none while the quantile is not known yet, for then calls only pass through.
+    /// Adds an observer, which is notified of every event of every call that may be hedged, after the observers added before
+    /// it. While the quantile is not known yet, no call is hedged and there are no events.
     ///
-    /// Here [`WillRetry`](Event::WillRetry) tells of a hedge that is being sent, with the time since
-    /// the attempt before it was.
+    /// Here [`WillRetry`](Event::WillRetry) means that a hedge is being sent. It has the time since the attempt before it was
+    /// sent.
     pub fn observe_with<O: Observer + 'static>(self, observer: O) -> Self {
         self.set(|settings| {
             settings.observer = Some(match settings.observer.take() {
@@ -287,10 +286,10 @@ where
 
 /// Settings of HTTP.
 impl<B: Clone, M> HedgePolicy<Http, B, M> {
-    /// Sets whether PUT and DELETE are hedged as well. Off by default: what is right to repeat one after
-    /// the other may still clash when it runs side by side.
+    /// Sets if PUT and DELETE are hedged as well. Default `false`: requests that are safe one after the other may still
+    /// conflict side by side.
     ///
-    /// An `Idempotency-Key` is not enough: servers refuse a second request with a key while the first
+    /// An `Idempotency-Key` does not make a request hedgeable: servers refuse a second request with a key while the first
     /// is under way.
     pub fn idempotent_methods(self, hedged: bool) -> Self {
         self.set(|settings| settings.idempotent = hedged)

@@ -16,7 +16,7 @@ where
     /// Sends one request, by a clone of this handle; see [`Retry::send`](crate::Retry::send).
     ///
     /// # Errors
-    /// The error of the call, or of an inner service that does not become ready.
+    /// Returns the error of the call, or of an inner service that does not become ready.
     ///
     /// # Cancel safety
     /// Dropping the future cancels every attempt under way.

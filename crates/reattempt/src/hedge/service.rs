@@ -1,4 +1,4 @@
-//! The service.
+//! The service that the layer makes, and the beginning of each of its calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::call::timed_out::TimeLimit;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Origin, Replay};
 
-/// A client whose calls are hedged.
+/// A client whose calls are hedged, made by [`HedgeLayer`](crate::hedge::HedgeLayer).
 ///
 /// Response and error types are the inner service's own, unless the policy has boxed errors.
 /// A clone costs a clone of the inner service and shares everything else. Each hedge is sent by a
