@@ -35,7 +35,7 @@ pub(crate) const LAYERS: &[&[&str]] = &[
     &["retry", "hedge", "pace", "guard", "operation"],
     &[
         "body", "budget", "classify", "error", "observe", "order", "profile", "report", "schedule",
-        "standard",
+        "fallback", "standard",
     ],
     &["grpc", "configured", "service_config", "metrics", "trailers_only"],
 ];

@@ -13,7 +13,7 @@ use tokio::time::{Sleep, sleep_until};
 use tower::BoxError;
 use tower_service::Service;
 
-use super::service::Shared;
+use super::shared::Shared;
 use super::{Failed, FellBack, Replaceable, Replacement, Source};
 use crate::call::clock;
 use crate::call::deadline::Deadline;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::Response;
 use tower_layer::Layer;
 
-use super::service::Shared;
+use super::shared::Shared;
 use super::{Backup, Failed, Fallback};
 use crate::call::observe::{Event, Observer};
 use crate::guard::GuardProtocol;

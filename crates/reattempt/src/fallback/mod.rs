@@ -32,7 +32,7 @@
 //! | a success, a redirect | no |
 //! | 5xx, 408, 429, a lost connection, a time limit | yes |
 //! | a refusal of a guard | yes |
-//! | any other 4xx, a permanent gRPC code | only with [`on_permanent`](FallbackLayer::on_permanent) |
+//! | any other 4xx | only with [`on_permanent`](FallbackLayer::on_permanent) |
 //! | an error of the caller's own request body | no |
 //! | a call that its caller drops | no |
 //!
@@ -52,6 +52,7 @@ mod protocol;
 #[cfg(feature = "reqwest")]
 mod reqwest;
 mod service;
+mod shared;
 mod source;
 
 pub use body::FallbackBody;

@@ -1,19 +1,15 @@
 //! The service.
 
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use reattempt_core::Verdict;
-use reattempt_core::guard::Health;
 use tower::BoxError;
 use tower_service::Service;
 
 use super::future::{ResponseFuture, Waiting};
+use super::shared::Shared;
 use super::{Replaceable, Source};
-use crate::call::observe::Observer;
-use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
 use crate::guard::{GuardOutcome, Guardable};
 use crate::protocol::Http;
@@ -24,50 +20,6 @@ use crate::send::send;
 pub struct Fallback<S, F, K = Http> {
     inner: S,
     shared: Arc<Shared<F, K>>,
-}
-
-/// The part that clones and the calls under way share.
-pub(crate) struct Shared<F, K> {
-    pub(crate) protocol: K,
-    pub(crate) source: Arc<F>,
-    pub(crate) on_permanent: bool,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
-}
-
-impl<F, K> Shared<F, K> {
-    /// Returns `None` if an outcome stands, and else whether it proves that the request was not processed.
-    pub(super) fn fails<R, E>(
-        &self,
-        outcome: Result<&R, &(dyn Error + 'static)>,
-        options: Option<&CallOptions>,
-    ) -> Option<bool>
-    where
-        K: GuardOutcome<R, E, BoxedError>,
-        E: Into<BoxError>,
-    {
-        if self.protocol.is_refused(outcome) {
-            return Some(true);
-        }
-        let (classification, judged) = self.protocol.health(outcome, options);
-        let unprocessed = matches!(classification.verdict, Verdict::Unprocessed(_));
-        match judged.health {
-            _ if classification.verdict == Verdict::Success => None,
-            Health::Ignored => None,
-            Health::Served if !self.on_permanent => None,
-            _ => Some(unprocessed),
-        }
-    }
-}
-
-impl<F, K: Clone> Clone for Shared<F, K> {
-    fn clone(&self) -> Self {
-        Self {
-            protocol: self.protocol.clone(),
-            source: Arc::clone(&self.source),
-            on_permanent: self.on_permanent,
-            observer: self.observer.clone(),
-        }
-    }
 }
 
 impl<S, F, K> Fallback<S, F, K> {
