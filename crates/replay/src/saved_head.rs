@@ -6,6 +6,7 @@
 
 mod buffer;
 mod pairs;
+mod shapes;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -17,7 +18,7 @@ use std::str::from_utf8;
 
 use bytes::Bytes;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, header};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 
 use buffer::Buffer;
 use pairs::Pairs;
@@ -186,21 +187,49 @@ impl SavedHead {
     fn parse_headers(
         &self,
         buffer: &Bytes,
+        pairs: Pairs<'_>,
+        headers: &mut HeaderMap,
+    ) -> Option<()> {
+        let mark = shapes::mark(pairs.clone());
+        if let Some(mut blank) = shapes::blank(mark)
+            && self.fill(buffer, pairs.clone(), &mut blank).is_some()
+        {
+            *headers = blank;
+            return Some(());
+        }
+        self.append_all(buffer, pairs, headers)?;
+        shapes::learn(mark, headers);
+        Some(())
+    }
+
+    /// Sets the values of a map that has the names of this head. Returns `None` if it has others.
+    #[inline]
+    fn fill(&self, buffer: &Bytes, mut pairs: Pairs<'_>, blank: &mut HeaderMap) -> Option<()> {
+        let mut shared = self.shared();
+        let mut places = blank.iter_mut();
+        while let Some((name, value)) = pairs.next() {
+            let (held, place) = places.next()?;
+            if held.as_str().as_bytes() != name {
+                return None;
+            }
+            *place = restored(buffer, &pairs, value, &mut shared)?;
+        }
+        places.next().is_none().then_some(())
+    }
+
+    #[inline(never)]
+    fn append_all(
+        &self,
+        buffer: &Bytes,
         mut pairs: Pairs<'_>,
         headers: &mut HeaderMap,
     ) -> Option<()> {
         headers.try_reserve(self.names.into()).ok()?;
         let mut shared = self.shared();
         while let Some((name, value)) = pairs.next() {
-            let name = parse_name(name)?;
-            let value = match value {
-                Some(value) => {
-                    let end = buffer.len() - pairs.0.len();
-                    HeaderValue::from_maybe_shared(buffer.slice(end - value.len()..end)).ok()?
-                }
-                None => shared.next()?.clone(),
-            };
-            headers.try_append(name, value).ok()?;
+            // `from_bytes` refuses a quotation mark, which HTTP/2 clients may send.
+            let name = HeaderName::from_lowercase(name).ok()?;
+            headers.try_append(name, restored(buffer, &pairs, value, &mut shared)?).ok()?;
         }
         Some(())
     }
@@ -220,31 +249,18 @@ impl SavedHead {
     }
 }
 
-// Names that nearly every traced request has, and the `http` crate does not.
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// The name of a header. To parse one costs most of what it costs to make a header again, so the
-/// usual ones are looked for first.
-fn parse_name(name: &[u8]) -> Option<HeaderName> {
-    Some(match name {
-        b"accept" => header::ACCEPT,
-        b"accept-encoding" => header::ACCEPT_ENCODING,
-        b"accept-language" => header::ACCEPT_LANGUAGE,
-        b"authorization" => header::AUTHORIZATION,
-        b"content-length" => header::CONTENT_LENGTH,
-        b"content-type" => header::CONTENT_TYPE,
-        b"cookie" => header::COOKIE,
-        b"host" => header::HOST,
-        b"te" => header::TE,
-        b"traceparent" => TRACEPARENT,
-        b"tracestate" => TRACESTATE,
-        b"user-agent" => header::USER_AGENT,
-        b"x-request-id" => X_REQUEST_ID,
-        // `from_bytes` refuses a quotation mark, which HTTP/2 clients may send.
-        other => HeaderName::from_lowercase(other).ok()?,
-    })
+/// Returns the value before the `rest` of this buffer, of which it is a part, or the next of the values that are
+/// not in the buffer.
+#[inline]
+fn restored<'a>(
+    buffer: &Bytes,
+    rest: &Pairs<'_>,
+    value: Option<&[u8]>,
+    shared: &mut impl Iterator<Item = &'a HeaderValue>,
+) -> Option<HeaderValue> {
+    let Some(value) = value else { return shared.next().cloned() };
+    let end = buffer.len() - rest.0.len();
+    HeaderValue::from_maybe_shared(buffer.slice(end - value.len()..end)).ok()
 }
 
 /// The authority of a target, unless it is missing.

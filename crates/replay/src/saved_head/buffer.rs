@@ -35,11 +35,12 @@ impl Buffer {
         shared
     }
 
-    /// Returns the buffer to be shared, and leaves an empty one.
+    /// Returns the buffer to be shared, and leaves an empty one. A buffer of one's own is copied: the copy is as
+    /// long as the head, and the buffer is the thread's spare one again.
     pub(super) fn take(&mut self) -> Bytes {
-        match self {
-            Buffer::Own(own) => mem::take(own).into(),
-            Buffer::Shared(shared) => mem::take(shared),
+        match mem::replace(self, Buffer::Own(Vec::new())) {
+            Buffer::Own(ref own) => Bytes::copy_from_slice(own),
+            Buffer::Shared(ref mut shared) => mem::take(shared),
         }
     }
 }

@@ -8,6 +8,7 @@ const SHARED: u64 = u32::MAX as u64;
 
 /// The strings of each pair in a buffer; the second is missing where it is not in the buffer. What it
 /// holds is the rest of the buffer.
+#[derive(Clone)]
 pub(super) struct Pairs<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Pairs<'a> {
