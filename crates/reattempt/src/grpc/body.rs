@@ -1,4 +1,4 @@
-//! The body of a gRPC response: the inner one, watched until its trailers have come.
+//! The body of a gRPC response, which reads the status in its trailers.
 
 use std::fmt;
 use std::pin::Pin;
@@ -16,37 +16,44 @@ use crate::call::finish::Finish;
 use crate::call::timed_out::RefusedResponse;
 
 pin_project! {
-    /// The body of a response that a gRPC policy hands out.
+    /// The body of a response under a gRPC policy.
     ///
-    /// It is the inner service's own, frame by frame, and lies in the response itself: nothing is boxed
-    /// for it. On the way by it reads the final status: only that tells whether the call has succeeded,
-    /// which is what its budget is credited for, once (rule THR-4); a failure at this point is too late
-    /// for a retry, but counts against the budget if its code is one that is retried. A body that is
-    /// dropped before its end counts for nothing.
+    /// It returns the frames of the inner service's own body, which is not boxed. The status in the trailers decides if
+    /// the call has succeeded:
     ///
-    /// A call's deadline ends it: with trailers that say DEADLINE_EXCEEDED, and the inner body is
-    /// dropped, which cancels the stream. A `grpc-status-details-bin` that is not base64 is left out of
-    /// the trailers, for clients of tonic panic over one (rule TN-7).
+    /// | end of the body | the budget |
+    /// |---|---|
+    /// | OK | is credited with a success, once (THR-4) |
+    /// | a code that is retried | records a failure; it is too late for a retry |
+    /// | dropped before its end | records nothing |
     ///
-    /// Its errors are the inner body's, boxed. A connection that is lost is a `tonic::Status` of
-    /// UNAVAILABLE with that error behind it, and a stream that was reset one of the code of its reason.
+    /// When the call's deadline passes, the body ends with trailers of DEADLINE_EXCEEDED. The inner body is dropped, which
+    /// cancels the stream. A `grpc-status-details-bin` that is not base64 is left out of the trailers, because tonic's clients
+    /// panic over one (TN-7).
+    ///
+    /// # Errors
+    /// The errors are the inner body's, boxed. For a lost connection the error is a `tonic::Status` of UNAVAILABLE with the
+    /// inner error as its source. For a stream that was reset it is a status with the code of the reason.
+    ///
+    /// # Cancel safety
+    /// Dropping the body before its end cancels the stream.
     pub struct GrpcBody<B> {
-        // None where a deadline has ended it, or where there never was one.
+        // None if a deadline has ended it, or if there never was one.
         #[pin]
         inner: Option<B>,
-        // None once the end is known, or where nobody wants to know it.
+        // None once the end is known, or if nothing depends on it.
         finish: Option<Finish>,
     }
 }
 
 impl<B> GrpcBody<B> {
-    /// A body whose end is told, if anybody wants to know.
+    /// Creates a body that reports its end to `finish`, if there is one.
     #[inline]
     pub(super) fn new(inner: B, finish: Option<Finish>) -> Self {
         Self { inner: Some(inner), finish }
     }
 
-    /// The answer of a server of which only the head is left. That has the status.
+    /// Returns the response of a server of which only the head is left. The head has the status.
     pub(super) fn of_head(head: &RefusedResponse) -> Response<Self> {
         let mut response = Response::new(Self { inner: None, finish: None });
         *response.version_mut() = http::Version::HTTP_2;
@@ -56,7 +63,7 @@ impl<B> GrpcBody<B> {
         response
     }
 
-    /// An answer that no server gave: a status and nothing else, and the mark of what it stands for.
+    /// Returns a response that no server sent: a status, and the mark of the outcome that it stands for.
     pub(crate) fn answering(code: Code, text: &str, mark: Unanswered) -> Response<Self> {
         let mut response = Response::new(Self { inner: None, finish: None });
         *response.version_mut() = http::Version::HTTP_2;
@@ -66,14 +73,14 @@ impl<B> GrpcBody<B> {
     }
 }
 
-/// A body without messages and trailers: tonic's interceptors make one for a call that they refuse.
+/// A body without messages and trailers. tonic's interceptors make one for a call that they refuse.
 impl<B> Default for GrpcBody<B> {
     fn default() -> Self {
         Self { inner: None, finish: None }
     }
 }
 
-/// A status as a response head or trailers have it.
+/// Returns a status in the form of a response head or trailers.
 fn status_of(code: Code, text: &str) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(3);
     headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -81,7 +88,7 @@ fn status_of(code: Code, text: &str) -> HeaderMap {
     headers
 }
 
-/// Writes a status; the text as the protocol has it, percent-encoded.
+/// Writes a status, with its text percent-encoded.
 pub(super) fn set_status(headers: &mut HeaderMap, code: Code, text: &str) {
     headers.insert(GRPC_STATUS, code.number().into());
     let mut encoded = String::with_capacity(text.len());
@@ -96,7 +103,7 @@ pub(super) fn set_status(headers: &mut HeaderMap, code: Code, text: &str) {
     }
 }
 
-/// The trailers of a body that the deadline has ended.
+/// Returns the trailers of a body that the deadline has ended.
 fn late_trailers() -> HeaderMap {
     let mut trailers = HeaderMap::with_capacity(2);
     set_status(&mut trailers, Code::DeadlineExceeded, PASSED);
@@ -163,7 +170,7 @@ where
         }
     }
 
-    /// Not before the status has been read, so that nobody stops reading without it.
+    /// `false` until the status has been read, so that no reader stops without it.
     fn is_end_stream(&self) -> bool {
         self.finish.is_none() && self.inner.as_ref().is_none_or(Body::is_end_stream)
     }
@@ -182,8 +189,7 @@ impl<B: fmt::Debug> fmt::Debug for GrpcBody<B> {
     }
 }
 
-/// Makes a status presentable: of a response that is no gRPC at all (rule OUT-1), or whose status a client
-/// could not read.
+/// Adds a status to a response that is not gRPC (OUT-1), and mends one that a client could not read.
 pub(super) fn presentable(status: StatusCode, headers: &mut HeaderMap) {
     if !headers.contains_key(GRPC_STATUS) {
         let Some(code) = reattempt_grpc::code_of_head(status, headers) else { return };

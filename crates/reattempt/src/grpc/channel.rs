@@ -1,4 +1,4 @@
-//! tonic's requests: one boxed body for each attempt, for that is the type its channel takes.
+//! tonic's requests: one boxed body for each attempt, because tonic's channel takes that type.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ impl Replay<Request<Body>> for Grpc {
     type Saved = SavedRequest<Body>;
     type Rest = Body;
 
-    /// Generated clients put the method among the extensions, which means nothing here.
+    /// Generated clients put the method among the extensions, which has no effect here.
     #[inline]
     fn wants_nothing(&self, request: &Request<Body>) -> bool {
         let extensions = request.extensions();
@@ -34,7 +34,7 @@ impl Replay<Request<Body>> for Grpc {
         !wishes && !timeout && !previous && self.timeout.is_none()
     }
 
-    /// The smallest of what the caller, the request and the policy say (rule DL-1).
+    /// The deadline is the earliest of the caller's, the request's and the policy's (DL-1).
     fn wishes(&self, request: &Request<Body>) -> Wishes {
         let own = self.http.wishes_of(request);
         let (timeout, strip) = own_fields(request.headers());
@@ -45,7 +45,7 @@ impl Replay<Request<Body>> for Grpc {
         Wishes { deadline, told, strip, ..own }
     }
 
-    /// Which methods may be repeated, only their callers can say.
+    /// Only the caller knows the methods that may be repeated.
     fn retry_safety(&self, _: &SavedRequest<Body>) -> RetrySafety {
         RetrySafety { carry: true, repeatable: false, keyed: false }
     }

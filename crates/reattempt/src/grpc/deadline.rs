@@ -1,4 +1,4 @@
-//! The field `grpc-timeout`: read from inbound requests, and written into each attempt.
+//! The field `grpc-timeout`, which is read from inbound requests and written into each attempt.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -7,8 +7,8 @@ use crate::call::deadline::Deadline;
 pub(super) const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 impl Deadline {
-    /// Reads an inbound `grpc-timeout` field, counted from now; `None` when there is none that can
-    /// be read.
+    /// Reads the deadline from the `grpc-timeout` field of an inbound request. The time counts from now. `None` if there is
+    /// no such field, or if it cannot be read.
     ///
     /// ```
     /// use std::time::Duration;
@@ -24,8 +24,10 @@ impl Deadline {
         reattempt_grpc::parse_grpc_timeout(value.as_bytes()).map(Self::after)
     }
 
-    /// Writes what is left into `grpc-timeout`, replacing what is there: in the finest unit whose
-    /// figure fits the field's eight digits, rounded down, but at least one nanosecond.
+    /// Writes the time that is left into the field `grpc-timeout`, and replaces a value that is there.
+    ///
+    /// The unit is the finest whose figure has at most eight digits. The figure is rounded down, but to one nanosecond at
+    /// least.
     pub fn write_to(&self, headers: &mut HeaderMap) {
         let left = self.remaining();
         let units = [

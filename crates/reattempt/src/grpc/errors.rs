@@ -1,5 +1,5 @@
-//! The classification of an error under gRPC: by where it came from, never by the status that a client would
-//! make of it (rule TN-10).
+//! The classification of an error under gRPC. It depends on the origin of the error, never on the status that a client
+//! would make of it (TN-10).
 
 use std::error::Error;
 
@@ -17,21 +17,21 @@ use crate::protocol::verdict_of_error;
 
 /// The meaning of an outcome that no server has sent.
 ///
-/// It is also the mark of an answer that a layer gives in place of one, among the response's extensions: a
-/// layer around it judges the answer like the error that it stands for, not like a server's own.
+/// It is also a mark in the extensions of a response that a layer returns in place of an error. A layer around it classifies
+/// the response like that error, not like a server's own response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unanswered {
-    /// The code by which the list of a service config is asked; none where no list decides.
+    /// The code that is looked up in the list of a service config; `None` if no list decides.
     code: Option<Code>,
-    /// The verdict where there is no such list.
+    /// The verdict without such a list.
     verdict: Verdict,
 }
 
 impl Unanswered {
-    /// The call's own deadline has passed, which ends the call (rule DL-4).
+    /// The call's own deadline has passed, which ends the call (DL-4).
     pub(crate) const LATE: Self = Self { code: None, verdict: Verdict::Permanent };
 
-    /// Nothing was sent, for there is no service config.
+    /// Nothing was sent, because there is no service config.
     pub(crate) const NOT_SENT: Self = Self {
         code: Some(Code::Unavailable),
         verdict: Verdict::Unprocessed(
@@ -39,8 +39,7 @@ impl Unanswered {
         ),
     };
 
-    /// Nothing was sent, for a limit of the caller's own turned the call away. No service config's list
-    /// is about such limits.
+    /// Nothing was sent, because a limit of the caller's own turned the call away. No list of a service config applies.
     pub(crate) const TURNED_AWAY: Self = Self {
         code: None,
         verdict: Verdict::Unprocessed(
@@ -56,7 +55,7 @@ impl Unanswered {
         ),
     };
 
-    /// Nothing was sent, for a guard refused the call. No service config's list is about guards.
+    /// Nothing was sent, because a guard refused the call. No list of a service config applies.
     pub(crate) const REFUSED: Self = Self {
         code: None,
         verdict: Verdict::Unprocessed(
@@ -64,13 +63,14 @@ impl Unanswered {
         ),
     };
 
-    /// The meaning of an error.
+    /// Returns the meaning of an error.
     ///
-    /// A connection that was not made, or that left the request undone, is UNAVAILABLE and known not to
-    /// have been sent: right to retry for every method. One that was lost is UNAVAILABLE too (rule OUT-2),
-    /// and retried where the method may be repeated. A stream that the server reset has the code that
-    /// gRPC's mapping gives its reason. A time limit below, such as that of tonic's `Endpoint::timeout`, is
-    /// DEADLINE_EXCEEDED (rule TN-4).
+    /// | error | code | retried |
+    /// |---|---|---|
+    /// | no connection was made, or the request was not passed to it | UNAVAILABLE | for every method |
+    /// | the connection was lost | UNAVAILABLE (OUT-2) | if the call may be repeated |
+    /// | the server reset the stream | gRPC's code for the reason | by the code |
+    /// | a time limit below, such as tonic's `Endpoint::timeout` | DEADLINE_EXCEEDED (TN-4) | if the call may be repeated |
     fn of(error: &(dyn Error + 'static)) -> Self {
         let limit = time_limit(error).map(TimedOut::limit);
         if matches!(limit, Some(TimeLimit::Deadline | TimeLimit::Elapsed)) {
@@ -79,7 +79,7 @@ impl Unanswered {
         let code = code_of_error(error);
         let named = |failure: Failure| failure.with_code(code.number());
         let verdict = if own_status(error).is_some() {
-            // A status that the service below made itself: an interceptor's, say.
+            // A status that the service below made itself, such as an interceptor's.
             reattempt_grpc::verdict_of_code(code)
         } else {
             match verdict_of_error(error) {
@@ -94,10 +94,10 @@ impl Unanswered {
         Self { code: Some(code), verdict }
     }
 
-    /// The classification of such an outcome.
+    /// Returns the classification of such an outcome.
     ///
-    /// Where a service config speaks of the method, its list decides over the code; but without any policy
-    /// a connection that was not made is retried all the same.
+    /// If a service config has a policy for the method, its list decides. Without a policy, a connection that was not made is
+    /// retried all the same.
     pub(super) fn classification(self, method: Option<&dyn MethodOverrides>) -> Classification {
         let unsent =
             self.verdict.failure().is_some_and(|failure| failure.kind() == FailureKind::Connect);
@@ -110,7 +110,7 @@ impl Unanswered {
     }
 }
 
-/// The classification of an error.
+/// Returns the classification of an error.
 pub(super) fn judge_error(
     error: &(dyn Error + 'static),
     method: Option<&dyn MethodOverrides>,
@@ -118,7 +118,7 @@ pub(super) fn judge_error(
     Unanswered::of(error).classification(method)
 }
 
-/// The verdict on a stream that the server reset: it may have acted on it before.
+/// Returns the verdict on a stream that the server reset. The server may have processed the request before.
 fn of_reset(code: Code) -> Verdict {
     match reattempt_grpc::verdict_of_code(code) {
         Verdict::Unprocessed(failure) => Verdict::Transient(failure),
@@ -126,8 +126,8 @@ fn of_reset(code: Code) -> Verdict {
     }
 }
 
-/// Returns the code of an attempt, a call or an answer that ended with this error: for its classification, for
-/// its caller and for what is measured.
+/// Returns the code of an attempt, a call or a response that ended with this error, for its classification, its caller and
+/// its metrics.
 pub(crate) fn code_of_error(error: &(dyn Error + 'static)) -> Code {
     match own_status(error).or_else(|| code_of_transport(error)) {
         Some(code) => code,
@@ -137,8 +137,7 @@ pub(crate) fn code_of_error(error: &(dyn Error + 'static)) -> Code {
     }
 }
 
-/// The code of an error that is neither a status nor the caller's own: of a connection, or of a time limit
-/// below.
+/// Returns the code of a connection's error or of a time limit below.
 fn code_of_transport(error: &(dyn Error + 'static)) -> Option<Code> {
     if let Some(reason) = reattempt_http::reset_reason(error) {
         return Some(Code::from_reset(reason));
@@ -151,11 +150,10 @@ fn code_of_transport(error: &(dyn Error + 'static)) -> Option<Code> {
     }
 }
 
-/// Returns what the caller gets for this error where a client would make another status of it: the code,
-/// the text, and the mark for the answer.
+/// Returns the code, the text and the mark of the response for this error, if a client would make another status of it.
 ///
-/// Other errors stay as they are: a status, a time limit of a layer of ours, which has one behind it, a
-/// connection that was not made, of which tonic knows what it is, and what is of an unknown type.
+/// `None` for other errors: a status; a time limit of this crate, whose source is a status; a connection that was not made,
+/// which tonic recognises; an error of an unknown type.
 pub(super) fn in_terms_of_grpc(
     error: &(dyn Error + 'static),
 ) -> Option<(Code, Box<str>, Unanswered)> {
@@ -168,7 +166,7 @@ pub(super) fn in_terms_of_grpc(
     Some((code, chain(below.next().unwrap_or(error)), Unanswered::of(error)))
 }
 
-/// The error with a status of this code in front of it, if a client would make another of it.
+/// Returns the error with a status of this code in front of it, if a client would make another status of it.
 #[cfg(feature = "tonic")]
 pub(super) fn explained(error: BoxError) -> BoxError {
     let Some((code, text, _)) = in_terms_of_grpc(&*error) else { return error };
@@ -186,12 +184,12 @@ pub(super) fn explained(error: BoxError) -> BoxError {
     error
 }
 
-/// A time limit of a layer of ours.
+/// Returns the time limit of a layer of this crate, if the error is one.
 fn time_limit<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a TimedOut> {
     causes(error).find_map(|error| error.downcast_ref())
 }
 
-/// The code of a status that was not made of another error.
+/// Returns the code of a status that was not made of another error.
 #[cfg(feature = "tonic")]
 fn own_status(error: &(dyn Error + 'static)) -> Option<Code> {
     let status = causes(error).find_map(|error| error.downcast_ref::<tonic::Status>())?;
@@ -225,8 +223,8 @@ fn is_connecting(_: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Returns `true` if it comes of a timer that runs by the call's own `grpc-timeout`: the channel's (rule TN-4), or
-/// the server's, which has cancelled the stream.
+/// Returns `true` if the error comes from a timer that enforces the call's own `grpc-timeout`: the channel's (TN-4), or the
+/// server's, which has cancelled the stream.
 pub(super) fn is_timer(error: &(dyn Error + 'static)) -> bool {
     let reset = reattempt_http::reset_reason(error).map(Code::from_reset);
     reset == Some(Code::Cancelled) || is_local_timeout(error)

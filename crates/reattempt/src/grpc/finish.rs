@@ -1,4 +1,4 @@
-//! The end of a gRPC call whose answer has begun: its trailers, or what came in their place.
+//! The end of a gRPC call whose response has begun: trailers, an error or a deadline.
 
 use std::error::Error;
 
@@ -9,12 +9,12 @@ use super::errors::code_of_error;
 use crate::call::finish::Finish;
 
 impl Finish {
-    /// The deadline has ended the answer. No server has responded, so the budget learns nothing.
+    /// Records that the deadline has ended the response. No server has sent a status, so the budget records nothing.
     pub(super) fn late(self) {
         self.tell(Code::DeadlineExceeded.number());
     }
 
-    /// The answer has ended with these trailers.
+    /// Records that the response has ended with these trailers.
     #[inline]
     pub(super) fn ended(self, trailers: &HeaderMap) {
         match trailers.get(GRPC_STATUS) {
@@ -27,7 +27,7 @@ impl Finish {
         }
     }
 
-    /// The answer has broken off with this error.
+    /// Records that the response has broken off with this error.
     pub(super) fn failed(self, error: &(dyn Error + 'static)) {
         self.broken_by(code_of_error(error), false);
     }

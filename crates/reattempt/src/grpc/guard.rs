@@ -1,4 +1,4 @@
-//! Guards around gRPC clients: calls are judged at their trailers, and a refusal is an answer.
+//! Guards around gRPC clients. Calls are judged at their trailers, and a refused call gets a response.
 
 use std::error::Error;
 
@@ -26,11 +26,13 @@ use crate::protocol::{ClassifyOutcome, Protocol, SavedRequest};
 use crate::standard::{StandardGuards, StandardLayer};
 
 impl<G: Guard> GuardLayer<G, Grpc> {
-    /// Guards gRPC calls with every default of [`Grpc`].
+    /// Creates a layer that guards gRPC calls with every default of [`Grpc`].
     ///
-    /// A refusal is answered UNAVAILABLE, or RESOURCE_EXHAUSTED if the limit is the caller's own. The
-    /// [`Refused`](crate::guard::Refused) is in the answer's extensions, and its field `reattempt-refused` names the
-    /// guard. A call is judged at its trailers; one whose answer is not read is neutral.
+    /// The caller of a refused call gets UNAVAILABLE, or RESOURCE_EXHAUSTED if the limit is the caller's own. The response
+    /// has the [`Refused`](crate::guard::Refused) in its extensions, and the field `reattempt-refused` names the guard. A call
+    /// is judged at its trailers. If its response is not read to the end, it does not count.
+    ///
+    /// Requests over a tonic `Channel` name no host, so all calls through one layer share a state.
     ///
     /// | code | health |
     /// |---|---|

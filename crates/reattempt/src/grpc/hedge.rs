@@ -12,11 +12,10 @@ use crate::hedge::{HedgePolicy, Hedgeable};
 use crate::protocol::Outcome;
 
 impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
-    /// The codes with which an attempt may fail without ending the call (rules HG-4, HG-5), in place
-    /// of the default's three; with none, every error ends it.
+    /// Sets the codes with which an attempt may fail without ending the call (HG-4, HG-5). With no code, every error ends it.
+    /// Default: UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED.
     ///
-    /// A classifier that was added before is asked first. An attempt that failed without any response
-    /// counts as UNAVAILABLE.
+    /// Classifiers that were added before have precedence. An attempt that failed without any response counts as UNAVAILABLE.
     pub fn non_fatal_codes(self, codes: CodeSet) -> Self {
         self.set(|settings| {
             settings
@@ -27,8 +26,7 @@ impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
     }
 }
 
-/// The verdict where `codes` are all that is not fatal; `None` for a success, and for an error whose
-/// kind the table knows better.
+/// Returns the verdict if only `codes` are not fatal; `None` for a success, and for an error that the table classifies.
 fn verdict(codes: CodeSet, outcome: Outcome<'_>) -> Option<Verdict> {
     let (Some(status), Some(headers)) = (outcome.status(), outcome.headers()) else {
         return (!codes.contains(Code::Unavailable)).then_some(Verdict::Permanent);
@@ -48,7 +46,7 @@ impl From<&HedgingPolicy> for HedgePolicy<Grpc> {
     }
 }
 
-/// Only the caller knows which methods are safe, and says so by putting the layer in (rule HG-14).
+/// Every request may be hedged: only the caller knows the safe methods, and adds the layer for those (HG-14).
 impl<Request> Hedgeable<Request> for Grpc {
     fn may_hedge(&self, _: &Request, _: bool) -> bool {
         true

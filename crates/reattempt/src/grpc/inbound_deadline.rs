@@ -11,14 +11,18 @@ use tower_service::Service;
 
 use crate::call::deadline::Deadline;
 
-/// For servers: reads the `grpc-timeout` of each request when it comes, and puts the [`Deadline`] into
-/// its extensions, from which a handler [propagates it](Deadline::propagate) to its own outbound calls, in one
-/// line.
+/// A layer for servers that reads the `grpc-timeout` of each inbound request and puts the [`Deadline`] into its extensions.
 ///
-/// Works with any server that is a tower `Service` of `http::Request`s: on axum's `Router::layer`, where
-/// a handler takes the inbound `http::Extensions` as an argument, and on tonic's
-/// `Server::builder().layer(…)`, where they are `request.extensions()`. The time counts from here on: put
-/// it outermost. A request without the field, or with one that cannot be read, has no deadline.
+/// A handler [propagates](Deadline::propagate) the deadline to its outbound calls. The layer fits every server that is a tower
+/// `Service` of `http::Request`s:
+///
+/// | server | place of the layer | inbound extensions in a handler |
+/// |---|---|---|
+/// | axum | `Router::layer` | an argument of the type `http::Extensions` |
+/// | tonic | `Server::builder().layer(…)` | `request.extensions()` |
+///
+/// Put it outermost, because the time counts from there. A request without the field, or with one that cannot be read, has
+/// no deadline.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -32,7 +36,7 @@ use crate::call::deadline::Deadline;
 /// let handler = service_fn(|inbound: Request<()>| async move {
 ///     let mut outbound = Request::new(());
 ///     Deadline::propagate(inbound.extensions(), outbound.extensions_mut());
-///     // … send it with a retrying client, whose attempts are told what is left.
+///     // … send it with a retrying client. Each attempt has the time that is left.
 ///     Ok::<_, Infallible>(Response::new(outbound.extensions().get::<Deadline>().is_some()))
 /// });
 /// let server = InboundDeadlineLayer.layer(handler);

@@ -1,8 +1,8 @@
-//! Errors that a server sends as headers and then trailers, which commits the call before its status is known.
+//! Retries of errors that a server sends as headers and then trailers. Without this module, such headers end the retries
+//! before the status is known.
 //!
 //! [`PeekTrailersLayer`] waits for the first frame of each response. If that frame is trailers with a status,
-//! they become part of the head, and the retry layer classifies them (rule ST-5). Every other response is
-//! passed on unchanged.
+//! they become part of the head, and the retry layer classifies them (ST-5). Every other response is passed on unchanged.
 
 use std::fmt;
 use std::pin::Pin;
@@ -21,19 +21,17 @@ use tower_service::Service;
 
 use crate::call::clock;
 
-/// Looks at the first frame of each gRPC response, and makes trailers that come first part of its head.
+/// A layer that reads the first frame of each gRPC response. If that frame is trailers, it adds them to the head.
 ///
-/// Some servers (those on Go's `net/http`, connect-go among them) answer an error by headers, then
-/// trailers. By the letter that commits the call, and it is not retried. Put this layer **inside** of a
-/// [`RetryLayer`](crate::RetryLayer) or a [`HedgeLayer`](crate::hedge::HedgeLayer), where only such servers
-/// are called.
+/// Some servers (those on Go's `net/http`, such as connect-go) send an error as headers, then trailers. By gRPC's rules such
+/// headers end the retries. Put this layer **inside** of a [`RetryLayer`](crate::RetryLayer) or a
+/// [`HedgeLayer`](crate::hedge::HedgeLayer) if the client calls only such servers.
 ///
 /// # Cost
-/// A response whose head has no `grpc-status` is **held back until its first frame is there, or until
-/// `within` has passed**, whichever is sooner; then it goes on as it came, no frame lost. For a call whose
-/// server sends headers first and then waits for the client (bidirectional streams), each response is
-/// late by that time: keep it short, or keep such calls away from the layer. A timer is made only where
-/// the frame does not come with the head.
+/// A response without a `grpc-status` in its head is **held back until its first frame has come, or until `within` has
+/// passed**. No frame is lost. Some servers send headers first and then wait for the client (bidirectional streams). Each
+/// such response is late by `within`: keep that short, or send such calls by another client. A timer is made only if the
+/// frame does not come with the head.
 ///
 /// # At run time
 /// [`set_enabled`](Self::set_enabled) turns the layer off and on while calls are under way.
@@ -61,15 +59,14 @@ pub struct PeekTrailersLayer {
 }
 
 impl PeekTrailersLayer {
-    /// Holds a response back for at most `within`.
+    /// Creates a layer that holds a response back for at most `within`.
     pub fn new(within: Duration) -> Self {
         Self { within, disabled: Arc::default() }
     }
 
-    /// Turns the layer on or off. It is on at first.
+    /// Turns the layer on or off, for all its clones and their services. It is on at first.
     ///
-    /// That goes for all clones of the layer and for every service that one of them has made. It begins with
-    /// the next call. A call that is under way goes on as it began.
+    /// The change begins with the next call. A call that is under way goes on as it began.
     ///
     /// ```
     /// use std::time::Duration;
@@ -77,7 +74,7 @@ impl PeekTrailersLayer {
     ///
     /// let peeking = PeekTrailersLayer::new(Duration::from_millis(50));
     /// let switch = peeking.clone();
-    /// // A new version of the server keeps to the letter.
+    /// // A new version of the server sends errors in the headers.
     /// switch.set_enabled(false);
     /// assert!(!peeking.is_enabled());
     /// ```
@@ -176,7 +173,7 @@ where
 impl<F, B> Projection<'_, F, B> {
     /// Returns `true` if the response has been held back long enough.
     fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
-        // Where nothing can wait, nothing is held back.
+        // Without a runtime nothing can wait, so nothing is held back.
         let within = self.within.filter(|within| !within.is_zero() && clock::has_timer());
         let Some(within) = within else { return true };
         if self.sleep.is_none() {
@@ -186,11 +183,11 @@ impl<F, B> Projection<'_, F, B> {
     }
 }
 
-/// The fields that may stand beside a status.
+/// The fields that may accompany a status.
 const OF_A_STATUS: [HeaderName; 3] =
     [GRPC_MESSAGE, GRPC_STATUS_DETAILS_BIN, GRPC_RETRY_PUSHBACK_MS];
 
-/// The response with what was read of it.
+/// Returns the response with the frame that was read.
 fn peeked<B: Body>(
     response: Response<B>,
     first: First<B::Data, B::Error>,

@@ -1,4 +1,4 @@
-//! The gRPC protocol marker.
+//! The protocol of gRPC: its settings, and the classification of responses and errors.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -31,10 +31,23 @@ use crate::protocol::{
     ClassifyOutcome, DrainBody, Http, Outcome, Protocol, Saved, is_refused_here, refusal_in, sealed,
 };
 
-/// gRPC: the status of a trailers-only response, pushback, deadlines and replayable bodies.
+/// The protocol of gRPC with its settings: which codes are retried, which delays are obeyed, how much of requests is kept.
 ///
-/// A response whose status is among its headers is judged; any other commits the call (rule COM-1), and
-/// its [body](GrpcBody) reads the status when that comes.
+/// If the headers of a response have a status, the response is classified. Any other response ends the retries (COM-1), and
+/// its [body](GrpcBody) reads the status in the trailers. [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) lists what is
+/// retried.
+///
+/// | setting | default |
+/// |---|---|
+/// | [`on_code`](Grpc::on_code), [`classify`](Grpc::classify) | the table of [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) |
+/// | [`transparent_retries`](Grpc::transparent_retries) | `true` |
+/// | [`retry_info`](Grpc::retry_info) | `false` |
+/// | [`timeout`](Grpc::timeout) | none |
+/// | [`replay`](Grpc::replay) | 256 KiB for each call, 64 MiB for all calls |
+/// | [`destination`](Grpc::destination) | scheme, host and port; empty over tonic's `Channel`, whose requests have no host |
+///
+/// One channel is for one service, so one state for all its calls is usually right. If several channels share a budget or a
+/// guard, set [`destination`](Grpc::destination) for each.
 #[derive(Debug, Clone)]
 pub struct Grpc {
     pub(crate) http: Http,
@@ -54,8 +67,8 @@ impl Default for Grpc {
 }
 
 impl Grpc {
-    /// Gives the answers with this code a verdict of their own. A status that no document defines is none
-    /// of them, whatever code its caller gets (rule RET-5).
+    /// Gives responses with this code a verdict of their own. A status that no document defines is not among them, whatever
+    /// code its caller gets (RET-5).
     pub(crate) fn set_code(&mut self, code: Code, verdict: Verdict) {
         self.http.add_classifier(Arc::new(move |outcome: Outcome<'_>| {
             let listed = listed_code_of_head(outcome.status()?, outcome.headers()?);
@@ -63,15 +76,15 @@ impl Grpc {
         }));
     }
 
-    /// Returns `true` if this head commits its call and nobody else is to be asked about it: most do.
+    /// Returns `true` if this head ends the retries and no classifier must be called for it, as most do.
     #[inline]
     fn commits<B>(&self, response: &Response<B>) -> bool {
         let head = response.headers();
         self.http.has_no_classifier() && code_of_head(response.status(), head).is_none()
     }
 
-    /// The classification of a response head or of trailers, which look the same; `None` where the head
-    /// commits the call.
+    /// Returns the classification of a response head or of trailers, which have the same form; `None` if the head ends the
+    /// retries.
     fn judge_status(
         &self,
         status: StatusCode,
@@ -96,7 +109,7 @@ impl Grpc {
         })
     }
 
-    /// Returns the hint of the server: by pushback, which wins, or by a `RetryInfo` (rule RI-4).
+    /// Returns the hint of the server: its pushback, or else its `RetryInfo` (RI-4).
     pub(super) fn hint(&self, headers: &HeaderMap) -> ServerHint {
         match pushback(headers) {
             ServerHint::None if self.retry_info => {
@@ -122,12 +135,12 @@ impl Protocol for Grpc {
         Exponential::symmetric(base, 0.2).unwrap_or_else(|_| Exponential::full_jitter(base))
     }
 
-    /// None: gRPC's throttle is the service config's.
+    /// None, because gRPC's throttle belongs to the service config.
     fn default_budget() -> RetryBudget {
         RetryBudget::unlimited()
     }
 
-    /// By this the caller of a tonic client gets DEADLINE_EXCEEDED.
+    /// A status, by which the caller of a tonic client gets DEADLINE_EXCEEDED.
     #[cfg(feature = "tonic")]
     fn source_of_time_limit() -> Option<BoxError> {
         Some(Box::new(tonic::Status::deadline_exceeded("a time limit of the call has passed")))
@@ -178,7 +191,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         match outcome {
             Ok(response) if options.is_none() && self.commits(response) => Verdict::Success.into(),
             Ok(response) => match response.extensions().get::<Unanswered>() {
-                // Whoever classifies answers has none before it.
+                // A layer on this side made the response. Classifiers are for responses of servers.
                 Some(unanswered) => {
                     unanswered.classification(options.and_then(CallOptions::method))
                 }
@@ -211,7 +224,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         response.extensions_mut().insert(report);
     }
 
-    /// A head that is judged a success commits the call unless it has a status.
+    /// A head that is classified as a success ends the retries, but not the call, unless it has a status.
     #[inline]
     fn is_open(&self, response: &Response<B>, succeeded: bool) -> bool {
         let headers = response.headers();
@@ -252,7 +265,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         }
     }
 
-    /// A limit of the caller's own, and marked as one.
+    /// RESOURCE_EXHAUSTED, or DEADLINE_EXCEEDED for a deadline, with the mark of a limit of the caller's own.
     fn not_admitted(&self, refused: PaceRefused) -> Option<Self::Answer> {
         let (code, mark) = match refused.reason() {
             PaceRefusal::DeadlineTooSoon => (Code::DeadlineExceeded, Unanswered::LATE),
@@ -274,7 +287,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         Some(with_report(answer, report()))
     }
 
-    /// A server that keeps the deadline answers CANCELLED, if it is tonic's, or resets the stream so.
+    /// A server that enforces the deadline responds CANCELLED (tonic's server), or resets the stream with that code.
     fn is_timer(&self, outcome: Result<&Response<B>, &(dyn Error + 'static)>) -> bool {
         match outcome {
             Ok(response) => {
@@ -288,14 +301,14 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         response.extensions().get::<Unanswered>().is_none()
     }
 
-    /// UNAVAILABLE for a lost connection, and what else an error comes to.
+    /// UNAVAILABLE for a lost connection, or the code of another error.
     fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
         let (code, text, mark) = errors::in_terms_of_grpc(error)?;
         Some(with_report(GrpcBody::answering(code, &text, mark), report))
     }
 }
 
-/// The answer with the report of its call, if there is one.
+/// Returns the response with the report of its call, if there is one.
 fn with_report<B>(
     mut answer: Response<GrpcBody<B>>,
     report: Option<Report>,

@@ -9,7 +9,7 @@ use super::Grpc;
 use crate::protocol::{Http, message_setters};
 
 impl Grpc {
-    /// Creates the protocol with every default: up to 256 KiB of each request are kept.
+    /// Creates the protocol with every default in the table of [`Grpc`].
     pub fn new() -> Self {
         Self::default()
     }
@@ -23,7 +23,7 @@ impl Grpc {
     /// use reattempt::grpc::GrpcCode;
     /// use reattempt::schedule::{Failure, FailureKind};
     ///
-    /// // Optimistic transactions that may simply be tried again.
+    /// // A server with optimistic transactions responds ABORTED before anything is changed.
     /// let failure = Failure::new(FailureKind::Server).with_code(GrpcCode::Aborted.number());
     /// let grpc = Grpc::new().on_code(GrpcCode::Aborted, Verdict::Unprocessed(failure));
     /// let policy = RetryPolicy::with(grpc);
@@ -34,35 +34,34 @@ impl Grpc {
         self
     }
 
-    /// Sets if an attempt that the server's application never saw is replaced at once (rules TR-1 to TR-9).
-    /// On by default.
+    /// Sets if an attempt that the server's application never saw is replaced at once. Default `true` (TR-1 to TR-9).
     ///
-    /// Such an attempt was refused by REFUSED_STREAM or GOAWAY, or was never handed to its connection; each
-    /// kind is replaced once for a call. A replacement is no retry: it counts for no limit, costs the budget
-    /// nothing, and is also sent where [`max_attempts`](crate::RetryPolicy::max_attempts) is 1.
+    /// Such an attempt was refused by REFUSED_STREAM or GOAWAY, or was never passed to its connection. Each of the two kinds
+    /// is replaced once for a call. A replacement is no retry: it counts for no limit, costs the budget nothing, and is also
+    /// sent if [`max_attempts`](crate::RetryPolicy::max_attempts) is 1. If no replacement is left, the attempt is retried like
+    /// any other refusal.
     ///
-    /// These are the two switches of rule TR-8: `max_attempts(1)` turns the retries off, this the
-    /// replacements. [`CallOptions::never_retry`](crate::CallOptions::never_retry) turns off both for a call.
-    /// Replaced or not, such an attempt is also one that is retried like any other refusal.
+    /// `max_attempts(1)` turns the retries off, and this setting the replacements (TR-8).
+    /// [`CallOptions::never_retry`](crate::CallOptions::never_retry) turns off both for a call.
+    #[doc(alias("replacement", "transparent_retry"))]
     #[must_use]
     pub fn transparent_retries(mut self, replaced: bool) -> Self {
         self.replaces = replaced;
         self
     }
 
-    /// Sets if a `google.rpc.RetryInfo` among the details of a status is read (rule RI-4). Off by default.
+    /// Sets if a `google.rpc.RetryInfo` among the details of a status is read. Default `false` (RI-4).
     ///
-    /// The delay in it is a minimum for a failure that is retried anyway, or for the next hedge: the
-    /// schedule's counts where it is longer. Pushback wins over it, and
-    /// [`max_server_delay`](crate::RetryPolicy::max_server_delay) bounds it.
+    /// Its delay is a minimum for a failure that is retried anyway, or for the next hedge. If the schedule's delay is longer,
+    /// that is used. Pushback has precedence over it, and [`max_server_delay`](crate::RetryPolicy::max_server_delay) bounds it.
     #[must_use]
     pub fn retry_info(mut self, read: bool) -> Self {
         self.retry_info = read;
         self
     }
 
-    /// Sets the most time for a whole call, with all its attempts, its waits and the reading of its answer,
-    /// where neither the call nor its caller sets less (rule DL-1). None by default.
+    /// Sets the most time for a whole call: all attempts, all waits and the reading of the response. A shorter deadline of
+    /// the call has precedence (DL-1). Default: none.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);

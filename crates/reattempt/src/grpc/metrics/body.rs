@@ -1,4 +1,4 @@
-//! The two bodies of an attempt or a call, each as it was, and looked at on its way.
+//! The bodies of a request and a response that are measured. Their frames are unchanged.
 
 use std::fmt;
 use std::pin::Pin;
@@ -14,9 +14,9 @@ use super::span::Span;
 use crate::grpc::errors::code_of_error;
 
 pin_project! {
-    /// The body of a response that is measured: the inner one, frame by frame, of which the status is read.
+    /// The body of a response that is measured. It returns the frames of the inner body, and reads the status.
     ///
-    /// Its errors are the inner body's, boxed. Dropped before its end, it was cancelled.
+    /// Its errors are the inner body's, boxed. If it is dropped before its end, the call is measured as cancelled.
     pub struct MeasuredBody<B> {
         // First, for what lies within it ends before what lies around it.
         #[pin]
@@ -70,7 +70,7 @@ where
         Poll::Ready(frame)
     }
 
-    /// Not before the status has been read, so that nobody stops reading without it.
+    /// `false` until the status has been read, so that no reader stops without it.
     fn is_end_stream(&self) -> bool {
         self.span.is_none() && self.inner.is_end_stream()
     }

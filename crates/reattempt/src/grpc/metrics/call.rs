@@ -1,7 +1,6 @@
-//! One call as both sides of the engine know it: its labels, and what is counted of its attempts.
+//! One call, as both measurements share it: its labels, and the counts of its attempts.
 //!
-//! Input: the beginning and the end of each attempt, on whatever task they happen. Output:
-//! the numbers that are recorded as the call ends.
+//! Input: the beginning and the end of each attempt, on any task. Output: the numbers that are recorded when the call ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,9 +20,9 @@ pub(super) struct Call {
     pub(super) instruments: Arc<Instruments>,
     /// Method and target.
     pub(super) labels: [KeyValue; 2],
-    /// As the caller has set it. The request's own field counts from here, not from some later moment.
+    /// The caller's deadline. The time in the request's own field counts from here, not from a later moment.
     pub(super) deadline: Option<Deadline>,
-    /// The call as the metrics layer around this one sees it.
+    /// The call of the metrics layer around this one.
     outer: Option<Arc<Call>>,
     tally: Mutex<Tally>,
 }
@@ -35,13 +34,13 @@ struct Tally {
     hedges: u64,
     /// The attempts under way.
     active: u32,
-    /// Since when there is none, and how the last one ended.
+    /// The moment since which there is none, and the code of the last one.
     idle: Option<(Instant, Code)>,
     /// The time without an attempt before.
     delay: Duration,
 }
 
-/// Notes on an attempt what kind it is, if anybody measures its call.
+/// Writes the kind of an attempt into its extensions, if its call is measured.
 pub(crate) fn mark(extensions: &mut Extensions, kind: AttemptKind) {
     if extensions.get::<Arc<Call>>().is_some() {
         extensions.insert(kind);
@@ -49,7 +48,7 @@ pub(crate) fn mark(extensions: &mut Extensions, kind: AttemptKind) {
 }
 
 impl Call {
-    /// A new call.
+    /// Creates a new call.
     pub(super) fn new<B>(instruments: &Arc<Instruments>, request: &Request<B>) -> Self {
         let extensions = request.extensions();
         let method = match extensions.get::<GrpcMethod<'static>>() {
@@ -74,7 +73,7 @@ impl Call {
         }
     }
 
-    /// The call that `attempt` belongs to; one of its own if nobody has left word of it.
+    /// Returns the call that `attempt` belongs to, or a new call if its extensions have none.
     pub(super) fn of<B>(instruments: &Arc<Instruments>, attempt: &Request<B>) -> Arc<Self> {
         let mut call = attempt.extensions().get::<Arc<Self>>();
         while let Some(other) = call.filter(|call| !Arc::ptr_eq(&call.instruments, instruments)) {
@@ -83,13 +82,13 @@ impl Call {
         call.map_or_else(|| Arc::new(Self::new(instruments, attempt)), Arc::clone)
     }
 
-    /// The labels of what has ended.
+    /// Returns the labels of a call or an attempt that has ended.
     pub(super) fn labels_with(&self, code: Code) -> [KeyValue; 3] {
         let [method, target] = self.labels.clone();
         [method, target, KeyValue::new("grpc.status", code.name())]
     }
 
-    /// An attempt begins; the first is of no kind.
+    /// Records that an attempt begins. The first has no kind.
     pub(super) fn attempt_begins(&self, kind: Option<AttemptKind>, now: Instant) {
         self.instruments.attempts_started.add(1, &self.labels);
         self.tally(|tally| {
@@ -106,7 +105,7 @@ impl Call {
         });
     }
 
-    /// An attempt has ended so.
+    /// Records that an attempt has ended with this code.
     pub(super) fn attempt_ends(&self, code: Code, now: Instant) {
         self.tally(|tally| {
             tally.active = tally.active.saturating_sub(1);
@@ -116,7 +115,7 @@ impl Call {
         });
     }
 
-    /// The call has ended so.
+    /// Records that the call has ended.
     pub(super) fn ends(&self, code: Code, now: Instant) {
         let instruments = &*self.instruments;
         self.tally(|tally| {

@@ -1,6 +1,6 @@
 //! The bytes of messages in a body of gRPC: the body without the five bytes before each message.
 
-/// Counts them, wherever the body is cut into frames.
+/// A counter of the bytes of messages, independent of the body's frames.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Messages {
     /// The messages seen so far.

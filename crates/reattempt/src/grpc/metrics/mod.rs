@@ -1,8 +1,8 @@
 //! Metrics of gRPC calls and of their attempts.
 //!
-//! [`GrpcMetrics`] makes two layers, one above the retry layer for calls and one below it for attempts. They
-//! record the instruments that gRPC has named for this (A66, A96; rules OBS-2, OBS-4). An extension of the request
-//! joins the two. [`RetryMetric`] names the instruments that must be switched on.
+//! [`GrpcMetrics`] makes two layers: one outside the retry layer for calls, and one inside it for attempts. They record
+//! gRPC's own instruments (its proposals A66 and A96; OBS-2, OBS-4). An extension of the request joins the two.
+//! [`RetryMetric`] lists the instruments that are off by default.
 
 mod body;
 mod call;
@@ -27,7 +27,7 @@ pub(crate) use call::mark;
 pub use instruments::RetryMetric;
 pub use service::{GrpcMetricsLayer, Measured, ResponseFuture};
 
-/// Measures the calls of a gRPC channel and each of their attempts, by OpenTelemetry.
+/// The metrics of a gRPC channel's calls and of their attempts, as OpenTelemetry instruments.
 ///
 /// | instrument | unit | labels | measured |
 /// |---|---|---|---|
@@ -38,30 +38,33 @@ pub use service::{GrpcMetricsLayer, Measured, ResponseFuture};
 /// | `grpc.client.call.duration` | `s` | method, target, status | as the call ends |
 /// | those of [`RetryMetric`] | | method, target | as the call ends, if [switched on](Self::enable) |
 ///
-/// All but the first are histograms, whose bounds gRPC has set (rule OBS-3). The labels are:
+/// All but the first are histograms with gRPC's own bounds (OBS-3). The labels are:
 ///
-/// - **`grpc.method`**: "package.Service/Method" where a generated client has put it among the request's
-///   extensions; "other" for every other request, unless [`generic_methods`](Self::generic_methods) lets
-///   its name through.
-/// - **`grpc.target`**: as it was given to [`new`](Self::new).
-/// - **`grpc.status`**: the name of the code, "OK" or "DEADLINE_EXCEEDED". It is the one in the trailers, or
-///   in the head of a response that is nothing else. A response that is not gRPC has the code of its HTTP
-///   status (rule OUT-1), one without any status is UNKNOWN (ST-3), a stream that was reset has the code
-///   of the reset, a time limit that ran out below DEADLINE_EXCEEDED, and any other lost or failed
-///   connection UNAVAILABLE, whatever a client makes of the error later. What is dropped before its end
-///   is CANCELLED, and so are hedges that have lost (OBS-6); if the call's deadline has passed by then, it is DEADLINE_EXCEEDED.
+/// - **`grpc.method`**: "package.Service/Method" if a generated client has put it among the request's extensions. It is
+///   "other" for every other request, unless [`generic_methods`](Self::generic_methods) lists its name.
+/// - **`grpc.target`**: the argument of [`new`](Self::new).
+/// - **`grpc.status`**: the name of the code, such as "OK" or "DEADLINE_EXCEEDED".
 ///
-/// An attempt begins when its service is called and ends when its status is known, so with a streamed answer
-/// at the end of its body. Sizes are those of the messages as they are sent, compressed if they are, without
-/// the five bytes before each and without anything of the transport. Time is tokio's.
+/// | end of a call or an attempt | `grpc.status` |
+/// |---|---|
+/// | a status in the trailers, or in the head of a response without a body | that status |
+/// | a response that is not gRPC | the code for its HTTP status (OUT-1) |
+/// | a response without any status | UNKNOWN (ST-3) |
+/// | the stream was reset | the code for the reason |
+/// | a time limit below passed | DEADLINE_EXCEEDED |
+/// | any other lost or failed connection | UNAVAILABLE |
+/// | dropped before its end; a hedge that lost (OBS-6) | CANCELLED, or DEADLINE_EXCEEDED if the call's deadline has passed |
 ///
-/// The instruments belong to a meter of the name `reattempt`. Nothing falls back on a global provider;
-/// `opentelemetry::global::meter_provider()` can be given here like any other.
+/// An attempt begins when its service is called, and ends when its status is known: for a streamed response at the end of
+/// the body. Sizes are those of the messages as they are sent, compressed or not. The five bytes before each message do not
+/// count. Time is tokio's.
+///
+/// The instruments belong to a meter with the name `reattempt`. No global provider is used unless you give
+/// `opentelemetry::global::meter_provider()`.
 ///
 /// # Cost
-/// A call that is measured allocates its labels, a place to count and an extension of its request; each
-/// attempt a count of what it sends and a box around its body. A client without metrics pays nothing,
-/// with the feature or without.
+/// A measured call allocates its labels, a counter and an extension of its request. Each attempt allocates a counter of the
+/// bytes that it sends and a box around its body. A client without metrics pays nothing, even with the feature on.
 ///
 /// ```
 /// use opentelemetry_sdk::metrics::SdkMeterProvider;
@@ -88,32 +91,32 @@ pub struct GrpcMetrics<M = OwnError> {
 }
 
 impl GrpcMetrics {
-    /// The stable instruments, made by `provider`, for a channel to `target`.
+    /// Creates the stable instruments by `provider`, for a channel to `target`.
     ///
-    /// The target is the URI that the channel was made for, with its scheme: "dns:///stock.example:443". It is
-    /// a label as it stands, so keep addresses that come and go out of it.
+    /// The target is the URI of the channel with its scheme: "dns:///stock.example:443". It becomes a label unchanged, so use
+    /// no addresses that come and go.
     pub fn new(provider: &dyn MeterProvider, target: impl Into<Arc<str>>) -> Self {
         let instruments = Arc::new(Instruments::new(provider, target.into()));
         Self { instruments, mode: PhantomData }
     }
 
-    /// For services whose error is a `BoxError`, as behind tower's `Timeout` or `Buffer`; and around policies
-    /// with [`boxed_errors`](crate::RetryPolicy::boxed_errors).
+    /// Measures services whose error is a `BoxError`: behind tower's `Timeout` or `Buffer`, or around policies with
+    /// [`boxed_errors`](crate::RetryPolicy::boxed_errors).
     pub fn boxed_errors(self) -> GrpcMetrics<BoxedError> {
         GrpcMetrics { instruments: self.instruments, mode: PhantomData }
     }
 }
 
 impl<M> GrpcMetrics<M> {
-    /// Switches on the metrics of retries, which gRPC still calls experimental. Default: none.
+    /// Turns metrics of retries on, which gRPC calls experimental. Default: none.
     pub fn enable(mut self, metrics: impl IntoIterator<Item = RetryMetric>) -> Self {
         let instruments = Arc::make_mut(&mut self.instruments);
         metrics.into_iter().for_each(|metric| instruments.enable(metric));
         self
     }
 
-    /// The methods ("package.Service/Method") that are recorded by their names though no generated client
-    /// has named them. Default: none, for whoever makes up such names would make a time series of each.
+    /// Sets the methods ("package.Service/Method") that are recorded by name even if no generated client has named them.
+    /// Default: none, because each name in a request would make a time series.
     pub fn generic_methods(
         mut self,
         recorded: impl Fn(&str) -> bool + Send + Sync + 'static,
@@ -122,12 +125,11 @@ impl<M> GrpcMetrics<M> {
         self
     }
 
-    /// Puts `layer` between a measurement of calls, outside, and one of attempts, inside.
+    /// Returns `layer` with a measurement of calls outside and a measurement of attempts inside.
     ///
-    /// The layer is what makes attempts of calls: a [`RetryLayer`](crate::RetryLayer), a
-    /// [`HedgeLayer`](crate::hedge::HedgeLayer), a [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer), or a
-    /// `ServiceBuilder` with more than one of them. Metrics go around metrics: each of two providers gets
-    /// its own measurements.
+    /// `layer` is a [`RetryLayer`](crate::RetryLayer), a [`HedgeLayer`](crate::hedge::HedgeLayer), a
+    /// [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer), or a `ServiceBuilder` with several of them.
+    /// Metrics may go around metrics: then each of two providers gets its own measurements.
     pub fn around<L>(&self, layer: L) -> Stack<Stack<GrpcMetricsLayer<M>, L>, GrpcMetricsLayer<M>> {
         let attempts = GrpcMetricsLayer::of_attempts(self.clone());
         Stack::new(Stack::new(attempts, layer), GrpcMetricsLayer::of_calls(self.clone()))

@@ -1,4 +1,4 @@
-//! The layer on either side of the engine, its service and its future.
+//! The layer outside and inside the retry layer, its service and its future.
 
 use std::fmt;
 use std::pin::Pin;
@@ -16,13 +16,13 @@ use super::{GrpcMetrics, MeasuredBody};
 use crate::error_mode::{ErrorMode, OwnError};
 use crate::grpc::errors::code_of_error;
 
-/// Measures calls, or attempts; two of them are what [`GrpcMetrics::around`] makes.
+/// A layer that measures calls, or attempts. [`GrpcMetrics::around`] makes one of each.
 pub struct GrpcMetricsLayer<M = OwnError> {
     metrics: GrpcMetrics<M>,
     side: Side,
 }
 
-/// On which side of what makes attempts of calls.
+/// The subject of a measurement.
 #[derive(Debug, Clone, Copy)]
 enum Side {
     Calls,
@@ -54,12 +54,12 @@ pub struct Measured<S, M = OwnError> {
 }
 
 impl<S, M> Measured<S, M> {
-    /// The inner service.
+    /// Returns the inner service.
     pub fn get_ref(&self) -> &S {
         &self.inner
     }
 
-    /// The inner service.
+    /// Returns the inner service.
     pub fn into_inner(self) -> S {
         self.inner
     }

@@ -1,7 +1,7 @@
-//! The measurements of a call, or of an attempt, from its beginning to its end.
+//! The measurement of a call or of an attempt, from its beginning to its end.
 //!
-//! Input: what it sends and receives, and its status when that is known. Output: one
-//! measurement by each instrument, whatever ends it: it is made when the span is dropped.
+//! Input: the bytes that it sends and receives, and its status. Output: one measurement by each instrument, made when the
+//! span is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,7 +35,7 @@ enum Of {
 }
 
 impl Span {
-    /// A call begins, and leaves word of itself in `request`.
+    /// Begins a call, and puts it into the extensions of `request`.
     pub(super) fn call(instruments: &Arc<Instruments>, request: &mut Request<Body>) -> Self {
         let started = Instant::now();
         let call = Arc::new(Call::new(instruments, request));
@@ -43,7 +43,7 @@ impl Span {
         Self { started, deadline: call.deadline, call, of: Of::Call, code: None }
     }
 
-    /// An attempt begins, and what it sends is counted.
+    /// Begins an attempt, whose sent bytes are counted.
     pub(super) fn attempt(
         instruments: &Arc<Instruments>,
         attempt: Request<Body>,
@@ -61,14 +61,14 @@ impl Span {
         (Self { call, started, deadline, of, code: None }, attempt)
     }
 
-    /// These bytes of the answer have come.
+    /// Records bytes of the response.
     pub(super) fn receives(&mut self, data: &[u8]) {
         if let Of::Attempt { received, .. } = &mut self.of {
             received.read(data);
         }
     }
 
-    /// It has ended so.
+    /// Records the code at the end.
     pub(super) fn end(mut self, code: Code) {
         self.code = Some(code);
     }

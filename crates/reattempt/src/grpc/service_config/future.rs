@@ -22,10 +22,11 @@ type Retried<S, Req> = RetryFuture<S, Req, Grpc, Exponential, Throttle, Answered
 type Hedged<S, Req> = HedgeFuture<S, Req, Grpc, Throttle, Answered>;
 
 pin_project! {
-    /// A call that is retried or hedged as a service config says.
+    /// The future of a call that is retried or hedged by a service config.
     ///
     /// # Cancel safety
-    /// As that of [`RetryFuture`] and [`HedgeFuture`].
+    /// Dropping it cancels all attempts and the wait. A token that was taken for an attempt not yet sent returns to the
+    /// throttle.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req>
     where
@@ -50,7 +51,7 @@ pin_project! {
     {
         Retried { #[pin] future: Retried<S, Req> },
         Hedged { #[pin] future: Hedged<S, Req> },
-        // None once it has been said.
+        // None once the response has been returned.
         Refused { none: Option<NoServiceConfig> },
     }
 }

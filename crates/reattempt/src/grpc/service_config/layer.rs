@@ -1,4 +1,4 @@
-//! The layer.
+//! The layer that applies a service config.
 
 use std::sync::Arc;
 
@@ -14,35 +14,28 @@ use crate::policy::RetryPolicy;
 
 use super::{Hedges, Retries};
 
-/// The most attempts of a call unless the client sets another cap (rule CALL-8).
+/// The most attempts of a call unless the client sets another cap (CALL-8).
 const DEFAULT_CAP: u32 = 5;
 
-/// Retries and hedges the calls of a gRPC channel as a service config says, each by its method.
+/// A layer that retries and hedges the calls of a gRPC channel by the entries of a service config.
 ///
-/// For each call it asks the handle what the config that is in force says of "/service/method", and
-/// keeps to that until the call is over (rules SC-1, CALL-6):
+/// The layer looks up the method of each call in the config that is in force. The entry holds until the call is over (SC-1,
+/// CALL-6).
 ///
-/// - **`retryPolicy`**: the attempts, the back-off with ± 20 % and the codes are the config's. What
-///   it lists is retried for every call of the method: the owner of the service has said so.
-/// - **`hedgingPolicy`**: its attempts, delay and codes, without retries on top (rules CALL-1, HG-9).
-/// - **`timeout`**: the smaller of it and the caller's deadline counts (rule DL-1).
-/// - **neither policy, or no entry**: the call is not retried. What no server has seen is, all the
-///   same: the transparent retries (rule CALL-2), and a connection that was not made, by the defaults
-///   of [`RetryPolicy::grpc`]. So an empty config retries less than that policy alone, which retries
-///   UNAVAILABLE too; its page has both side by side.
-/// - **`retryThrottling`**: the handle's one throttle stands before all retries and hedges; every call
-///   that ends with OK earns its part (rules THR-1, THR-4).
+/// | in the config | effect on a call |
+/// |---|---|
+/// | `retryPolicy` | the config sets the attempts, the backoff (± 20 %) and the codes. Every call of the method is retried after these codes, because the owner of the service lists them |
+/// | `hedgingPolicy` | the config sets the attempts, the delay and the codes. There are no retries on top (CALL-1, HG-9) |
+/// | neither policy, or no entry | the call is not retried, but for two cases: the transparent retries (CALL-2), and a connection that was not made. So an empty config retries less than [`RetryPolicy::grpc`], whose page compares the two |
+/// | `timeout` | the earlier of it and the caller's deadline counts (DL-1) |
+/// | `retryThrottling` | one throttle of the handle must grant all retries and hedges. Every call that ends with OK adds tokens (THR-1, THR-4) |
+/// | `waitForReady`, `maxRequestMessageBytes`, `maxResponseMessageBytes` | none: the channel and the generated client have such settings. [`ServiceConfig::unapplied`](crate::grpc::service_config::ServiceConfig::unapplied) lists those that a config sets |
+/// | load balancing | none: it belongs below this layer |
 ///
-/// `waitForReady`, `maxRequestMessageBytes` and `maxResponseMessageBytes` are not acted on here: they
-/// are the channel's and the generated client's to keep, and stand in
-/// [`MethodConfig`](crate::grpc::service_config::MethodConfig) for whoever sets those up.
-/// [`ServiceConfig::unapplied`](crate::grpc::service_config::ServiceConfig::unapplied) lists each of them that a
-/// config sets. Load balancing goes below.
+/// While a handle has no config at all, every call gets UNAVAILABLE (SC-6).
 ///
-/// As long as a handle has no config at all, every call is answered UNAVAILABLE (rule SC-6).
-///
-/// A request may still carry [`CallOptions`](crate::CallOptions); what they say goes before the config,
-/// which is more than rule CALL-3 leaves to a client.
+/// The [`CallOptions`](crate::CallOptions) of a request have precedence over the config. That is more than rule CALL-3
+/// allows a client.
 ///
 /// ```
 /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigHandle, ServiceConfigLayer};
@@ -66,7 +59,7 @@ const DEFAULT_CAP: u32 = 5;
 /// let handle = ServiceConfigHandle::new(config);
 /// let builder = ServiceBuilder::new().layer(ServiceConfigLayer::new(handle.clone()));
 ///
-/// // Later, while calls are under way:
+/// // Later, while calls are under way. After a mistake in the new config the old one stays in force.
 /// handle.update(ServiceConfig::parse("{}"))?;
 /// # Ok::<(), reattempt::grpc::service_config::ServiceConfigErrors>(())
 /// ```
@@ -81,15 +74,15 @@ pub struct ServiceConfigLayer {
 }
 
 impl ServiceConfigLayer {
-    /// Applies the config of `handle`; a [`ServiceConfig`](crate::grpc::service_config::ServiceConfig) alone is one
-    /// that is never replaced.
+    /// Creates a layer that applies the config of `handle`, or a
+    /// [`ServiceConfig`](crate::grpc::service_config::ServiceConfig) that is never replaced.
     ///
-    /// One handle belongs to one channel, for its throttle does.
+    /// Use one handle for one channel, because the handle has the throttle.
     pub fn new(handle: impl Into<ServiceConfigHandle>) -> Self {
         Self::with(handle, Grpc::new())
     }
 
-    /// Applies the config of `handle` over a protocol with settings of its own: classifiers, the limit on
+    /// Creates a layer that applies the config of `handle` over a protocol with settings of its own: classifiers, the limit on
     /// kept bodies, transparent retries. They hold for retried and for hedged calls.
     pub fn with(handle: impl Into<ServiceConfigHandle>, grpc: Grpc) -> Self {
         let handle = handle.into();
@@ -104,21 +97,21 @@ impl ServiceConfigLayer {
         }
     }
 
-    /// The most attempts of any call, to which the config's are lowered (rule CALL-8). Default 5, for retried
-    /// and for hedged calls.
+    /// Sets the most attempts of a call. Higher numbers of the config are lowered to it. Default 5, for retried and for hedged
+    /// calls (CALL-8).
     ///
-    /// 0 and 1 turn the config's retries and hedges off. They leave the transparent retries, which
-    /// [`transparent_retries`](Grpc::transparent_retries) turns off (rule TR-8), and the retries of connections
-    /// that were not made to methods without a policy. [`never_retry`](Self::never_retry) turns off everything.
+    /// 0 and 1 turn the config's retries and hedges off. Two kinds of retry remain: the transparent retries, which
+    /// [`transparent_retries`](Grpc::transparent_retries) turns off (TR-8), and the retries of connections that were not made,
+    /// for methods without a policy. [`never_retry`](Self::never_retry) turns off all retries.
     pub fn max_attempts(self, attempts: u32) -> Self {
         let cap = attempts.max(DEFAULT_CAP);
         Self { most_attempts: attempts, ..self }.hedges(|hedges| hedges.attempts_cap(cap))
     }
 
-    /// Turns everything off: each call is sent once, whatever the config, its method or the call's own options
-    /// say. Nothing of a request is kept.
+    /// Turns all retries and hedges off. Each call is sent once, whatever the config and the call's own options are. Nothing of
+    /// a request is kept.
     ///
-    /// The config's timeouts still count, and so does the answer to a call without any config.
+    /// The config's timeouts still hold. While there is no config, calls still get UNAVAILABLE.
     ///
     /// ```
     /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
@@ -129,12 +122,11 @@ impl ServiceConfigLayer {
         Self { never: true, ..self }
     }
 
-    /// Changes the settings of the protocol for retried and for hedged calls alike: classifiers, rules that
-    /// choose options, the limits on kept bodies, transparent retries. The two share the bound on all kept
-    /// bodies.
+    /// Changes the settings of the protocol for retried and for hedged calls: classifiers, rules that choose options, the
+    /// limits on kept bodies, transparent retries. Both kinds of call share the bound on all kept bodies.
     ///
-    /// Call it before [`retries`](Self::retries) and [`hedges`](Self::hedges): what one of these changes about the
-    /// protocol is replaced.
+    /// Call it before [`retries`](Self::retries) and [`hedges`](Self::hedges), because it replaces their changes of the
+    /// protocol.
     ///
     /// ```
     /// use reattempt::body::ReplayLimits;
@@ -162,13 +154,13 @@ impl ServiceConfigLayer {
         })
     }
 
-    /// Adds a closure as an observer.
+    /// Adds a closure as an observer. Over a tonic `Channel` its first argument is empty, because the requests name no host.
     ///
     /// ```
     /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
     ///
     /// let layer = ServiceConfigLayer::new(ServiceConfig::default())
-    ///     .observe(|server, event| eprintln!("{server}: {event}"));
+    ///     .observe(|_, event| eprintln!("stock.example: {event}"));
     /// ```
     pub fn observe<F>(self, observer: F) -> Self
     where
@@ -177,10 +169,10 @@ impl ServiceConfigLayer {
         self.observe_with(observer)
     }
 
-    /// Changes what the config does not speak of in how calls are retried: schedule, hooks, drain time.
+    /// Changes the settings of retries that a config does not have: hooks, drain time, observers.
     ///
-    /// The policy's own schedule and attempts hold for connections that were not made to
-    /// methods without a policy.
+    /// The schedule and the attempts of this policy apply only to connections that were not made, for methods without a
+    /// policy in the config.
     ///
     /// ```
     /// use std::time::Duration;
@@ -193,12 +185,12 @@ impl ServiceConfigLayer {
         Self { retries: change(self.retries), ..self }
     }
 
-    /// Changes how calls are hedged, where the config does not say.
+    /// Changes the settings of hedging that a config does not have.
     pub fn hedges(self, change: impl FnOnce(Hedges) -> Hedges) -> Self {
         Self { hedges: change(self.hedges), ..self }
     }
 
-    /// The handle.
+    /// Returns the handle of the config.
     pub fn handle(&self) -> &ServiceConfigHandle {
         &self.handle
     }

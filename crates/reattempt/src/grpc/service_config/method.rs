@@ -22,7 +22,7 @@ fn hedging(config: &MethodConfig) -> Option<&HedgingPolicy> {
     }
 }
 
-/// Returns the codes that are worth another attempt; none without a policy (rule CALL-1).
+/// Returns the codes after which another attempt is made; none without a policy (CALL-1).
 fn codes(config: &MethodConfig) -> CodeSet {
     let retryable = retries(config).map(RetryPolicy::retryable_codes);
     let codes = retryable.or_else(|| hedging(config).map(HedgingPolicy::non_fatal_codes));
@@ -46,7 +46,7 @@ impl MethodOverrides for MethodConfig {
     /// Follows rules BK-1, BK-2 and BK-4.
     fn delays(&self) -> Option<ExponentialDelays> {
         retries(self).map(|policy| {
-            // Neither is refused: the one is within its bounds, and of the other the config saw to it.
+            // Neither value is refused: 0.2 is within its bounds, and the config has checked the multiplier.
             let schedule = Exponential::symmetric(policy.initial_backoff(), 0.2)
                 .and_then(|schedule| schedule.factor(policy.backoff_multiplier()));
             schedule.unwrap_or_default().max_delay(policy.max_backoff()).delays()
@@ -57,8 +57,8 @@ impl MethodOverrides for MethodConfig {
         hedging(self).map(HedgingPolicy::hedging_delay)
     }
 
-    /// A code that the owner of the service lists is worth repeating for every method of the entry. A number
-    /// that no list can name is in no list (rule RET-5).
+    /// A code that the owner of the service lists is retried for every method of the entry. A number that no list can name is
+    /// in no list (RET-5).
     fn verdict(&self, code: Option<u16>) -> Verdict {
         match code.map(|number| Code::from_number(number.into())) {
             Some(Code::Ok) => Verdict::Success,

@@ -1,11 +1,18 @@
-//! Service configs: retries, hedging, deadlines and throttling for each method of a service, as its owner
-//! publishes them in JSON.
+//! Service configs in JSON, by which the owner of a service sets retries, hedging, deadlines and throttling of each method.
 //!
-//! [`ServiceConfigLayer`] applies a config to the calls of a channel: it looks the method of each call up in
-//! the config that is in force, and hands the call to a retrying or a hedging client.
+//! [`ServiceConfigLayer`] applies a config to the calls of a channel. It looks up the method of each call in the config
+//! that is in force, and sends the call by a retrying or a hedging client.
 //!
-//! The policies here are the entries of a document. Layers are made with [`crate::RetryPolicy`] or
-//! [`crate::hedge::HedgePolicy`]. Codes are [`GrpcCode`](crate::grpc::GrpcCode)s.
+//! | item | content |
+//! |---|---|
+//! | [`ServiceConfigLayer`], [`Client`] | the layer, and the client to store: `Client<Channel>` |
+//! | [`ServiceConfig`] | a config: parsed from JSON, or loaded from a file |
+//! | [`ServiceConfigHandle`] | the config in force, which can be replaced while calls are under way |
+//! | [`ServiceConfigErrors`] | all mistakes of a document |
+//!
+//! The retry and hedging policies of this module are entries of the document. They are not
+//! [`RetryPolicy`](crate::RetryPolicy) and [`HedgePolicy`], which make layers. Codes are
+//! [`GrpcCode`](crate::grpc::GrpcCode)s.
 
 use reattempt_schedule_exponential::Exponential;
 

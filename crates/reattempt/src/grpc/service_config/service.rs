@@ -1,4 +1,4 @@
-//! The service.
+//! The client that the layer makes, which chooses retries or hedging for each call.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -20,7 +20,7 @@ use crate::hedge::{HedgeShared, begin};
 use crate::protocol::{Origin, Replay};
 use crate::retry::Retry;
 
-/// A gRPC client whose calls are retried or hedged as a service config says; made by
+/// A gRPC client whose calls are retried or hedged by a service config, made by
 /// [`ServiceConfigLayer`](super::ServiceConfigLayer).
 ///
 /// The error type is the inner service's own. A clone costs a clone of the inner service and shares
@@ -32,7 +32,7 @@ pub struct Client<S> {
     options: Option<CallOptions>,
 }
 
-/// The entry of a method that no entry of the config is for.
+/// The entry of a method that has none in the config.
 static NO_ENTRY: LazyLock<Arc<MethodConfig>> = LazyLock::new(Arc::default);
 
 struct Shared<S> {
@@ -57,10 +57,10 @@ impl<S: Clone> Client<S> {
         Self { retry, shared: Arc::new(shared), options: None }
     }
 
-    /// A handle to the same client whose calls all have these options, but for what a request sets
-    /// itself. They go before what the config says.
+    /// Returns a handle to this client whose calls all have these options. The options of a request have precedence over them,
+    /// and they have precedence over the config.
     pub fn with_options(&self, options: CallOptions) -> Self {
-        // Where the layer never retries, no handle does.
+        // If the layer never retries, no handle does.
         let never = self.options.as_ref().is_some_and(CallOptions::never);
         let options = if never { options.never_retry() } else { options };
         Self { options: Some(options), ..self.clone() }
@@ -68,17 +68,17 @@ impl<S: Clone> Client<S> {
 }
 
 impl<S> Client<S> {
-    /// The handle of the config.
+    /// Returns the handle of the config.
     pub fn handle(&self) -> &ServiceConfigHandle {
         &self.shared.handle
     }
 
-    /// The inner service.
+    /// Returns the inner service.
     pub fn get_ref(&self) -> &S {
         self.retry.get_ref()
     }
 
-    /// The inner service.
+    /// Returns the inner service.
     pub fn into_inner(self) -> S {
         self.retry.into_inner()
     }
@@ -100,7 +100,7 @@ where
         self.retry.inner.poll_ready(cx)
     }
 
-    /// Sends the first attempt by the readied inner service, as the config in force has it.
+    /// Sends the first attempt by the readied inner service, by the config in force.
     fn call(&mut self, request: Req) -> Self::Future {
         let shared = &*self.shared;
         let protocol = &self.retry.policy().settings.protocol;
@@ -111,8 +111,8 @@ where
                 return ResponseFuture::refused(none);
             }
         };
-        // Where the client has switched hedging off, the calls are those of a method that is retried and
-        // has one attempt: what no server has seen is replaced all the same.
+        // If the client has turned hedging off, a call is like one of a method that is retried and has one attempt: an
+        // attempt that no server has seen is replaced all the same.
         let hedged = config.hedging_delay().is_some() && shared.most_attempts > 1;
         let method = Method { overrides: config, most_attempts: shared.most_attempts };
         let options = self.options.clone().unwrap_or_default().with_method(method);
