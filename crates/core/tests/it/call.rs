@@ -437,3 +437,90 @@ fn refused_retry_keeps_its_permit() {
     assert_eq!(bucket.tokens(), 10);
     assert!(!call.end().has_paid());
 }
+
+/// A success is its own end, whatever the driver takes it for.
+#[test]
+fn success_and_permanent_end_the_call() {
+    for (verdict, reason) in
+        [(Verdict::Success, StopReason::Succeeded), (Verdict::Permanent, StopReason::Permanent)]
+    {
+        let attempt = FailedAttempt::new(verdict, "x", Duration::ZERO);
+        let bucket = Bucket::of(10);
+        let mut call = Call::new(&Counting);
+        assert_eq!(decide(&mut call, &terms(), &attempt, &bucket), Decision::Return(reason));
+        assert!(bucket.log().is_empty());
+    }
+}
+
+#[test]
+fn revoked_retry_returns_its_permit() {
+    let bucket = Bucket::of(10);
+    let mut call = Call::new(&Counting);
+    assert_eq!(decide(&mut call, &terms(), &failed(), &bucket), AGAIN);
+    assert_eq!(bucket.tokens(), 9);
+    call.revoke();
+    assert_eq!(bucket.tokens(), 10);
+}
+
+#[test]
+fn revoked_resend_is_an_attempt_like_any() {
+    let bucket = Bucket::of(10);
+    let undone = FailedAttempt { undone: Some(Undone::Refused), ..failed() };
+    let mut call = Call::new(&Counting);
+    assert_eq!(decide(&mut call, &terms(), &undone, &bucket), Decision::Resend);
+    call.revoke();
+    assert!(!call.resends());
+    call.on_send();
+    assert_eq!(call.attempt(), 2);
+}
+
+#[test]
+fn call_prints_where_it_stands() {
+    let mut call = Call::new(&Counting);
+    decide(&mut call, &terms(), &failed(), &Bucket::of(10));
+    call.on_send();
+    let expected = "Call { attempt: 2, last_delay: Some(1s), resends: false, .. }";
+    assert_eq!(format!("{call:?}"), expected);
+}
+
+/// A delay equal to the server's is the schedule's own, so the text names the schedule's interval.
+#[test]
+fn shared_delay_equal_to_the_hint_is_named() {
+    struct Shared;
+    impl Schedule for Shared {
+        type Delays = Self;
+        fn delays(&self) -> Self {
+            Self
+        }
+    }
+    impl Delays for Shared {
+        fn next_delay(&mut self, _: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
+            Some(SECOND * 40)
+        }
+        fn is_shared(&self) -> bool {
+            true
+        }
+    }
+    for (asked, reason) in [(40, StopReason::IntervalTooLong), (41, StopReason::ElapsedExhausted)] {
+        let hint = ServerHint::AtLeast(SECOND * asked);
+        let classification = Verdict::Transient(FAILURE).with_hint(hint);
+        let attempt = FailedAttempt { classification, ..failed() };
+        let mut call = Call::new(&Shared);
+        let decision = call.failed(&terms(), &attempt, &Shared, &Bucket::of(10), &mut Zero);
+        assert_eq!(decision, Decision::Return(reason), "{asked} s");
+    }
+}
+
+/// Proof that the last hop processed nothing proves nothing about the hops before it.
+#[test]
+fn failure_after_a_hop_is_named() {
+    let hop = FAILURE.after_hop();
+    assert!(hop.is_after_hop() && !FAILURE.is_after_hop());
+    let terms = Terms { repeatable: false, ..terms() };
+    for (failure, reason) in [(hop, StopReason::EarlierHop), (FAILURE, StopReason::NotRepeatable)] {
+        let attempt = FailedAttempt::new(Verdict::Transient(failure), "x", Duration::ZERO);
+        let mut call = Call::new(&Counting);
+        let decision = decide(&mut call, &terms, &attempt, &Bucket::of(10));
+        assert_eq!(decision, Decision::Return(reason));
+    }
+}

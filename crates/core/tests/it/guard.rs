@@ -202,3 +202,22 @@ fn refusal_is_small_and_has_a_text() {
     let shed = Refused::new(GuardKind::Throttle, Reason::Shed);
     assert_eq!(shed.to_string(), "not sent: the throttle sheds part of the calls");
 }
+
+#[test]
+fn shared_guard_is_asked_in_advance() {
+    struct Shut;
+    impl Guard for Shut {
+        type Ticket = ();
+        fn admit(&self, _: &Arrival<'_>) -> Admit<()> {
+            Admit::Refused(OPEN)
+        }
+        fn end(&self, (): (), _: &End, _: Duration) -> Option<()> {
+            None
+        }
+        fn check(&self, _: &Arrival<'_>) -> Result<(), Refused> {
+            Err(OPEN)
+        }
+    }
+    assert_eq!(Arc::new(Shut).check(&arrival()), Err(OPEN));
+    assert_eq!(Some(Shut).check(&arrival()), Err(OPEN));
+}

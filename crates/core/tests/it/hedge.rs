@@ -66,6 +66,24 @@ fn hedge_that_ended_is_paid_once() {
 }
 
 #[test]
+fn fatal_response_ends_every_call() {
+    assert_eq!(HedgeEvent::Fatal.ends(), Some(StopReason::Permanent));
+    assert_eq!(HedgeEvent::Succeeded.ends(), Some(StopReason::Succeeded));
+    assert_eq!(HedgeEvent::Errored.ends(), None);
+}
+
+#[test]
+fn hedged_call_counts_its_attempts() {
+    let terms = HedgeTerms::new(Limits::default(), Duration::from_millis(100));
+    let mut call = HedgeCall::new(&terms);
+    assert_eq!((call.sent(), call.in_flight()), (1, 1));
+    call.next(&terms, HedgeEvent::Sent, Duration::from_millis(100), &mut Zero);
+    assert_eq!((call.sent(), call.in_flight()), (2, 2));
+    call.next(&terms, HedgeEvent::Failed(ServerHint::None), Duration::from_millis(150), &mut Zero);
+    assert_eq!((call.sent(), call.in_flight()), (2, 1));
+}
+
+#[test]
 fn only_a_response_is_fatal() {
     let failed = Verdict::Transient(FAILURE).with_hint(ServerHint::Stop);
     let of = |verdict: Verdict, responded| HedgeEvent::of(&verdict.into(), responded);

@@ -163,3 +163,21 @@ fn pair_records_each_failure_once() {
         }
     }
 }
+
+/// A budget that does not tell them apart takes a permanent failure for a success.
+#[test]
+fn permanent_failure_is_a_success_by_default() {
+    #[derive(Default)]
+    struct Successes(std::sync::Mutex<Vec<(String, u32)>>);
+    impl Budget for Successes {
+        fn acquire(&self, _: &str, _: &reattempt_core::Failure, _: Duration) -> Option<Permit> {
+            None
+        }
+        fn on_success(&self, destination: &str, retries: u32) {
+            self.0.lock().unwrap().push((destination.to_owned(), retries));
+        }
+    }
+    let budget = Successes::default();
+    budget.on_permanent_failure("x", ServerHint::None, 3);
+    assert_eq!(*budget.0.lock().unwrap(), [("x".to_owned(), 3)]);
+}
