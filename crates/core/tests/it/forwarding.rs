@@ -267,3 +267,9 @@ fn defaults_are_never_wrong() {
     assert!([spends.is_full(), spends.is_noop()] == [true; 2] && !spends.counts_calls());
     assert!(spends.acquire("a", &FAILURE, SECOND).is_none());
 }
+
+#[test]
+fn erased_schedule_prints_its_name() {
+    let erased = SharedSchedule::new(Recorder::default());
+    assert_eq!(format!("{erased:?}"), "SharedSchedule { .. }");
+}
