@@ -524,3 +524,45 @@ fn failure_after_a_hop_is_named() {
         assert_eq!(decision, Decision::Return(reason));
     }
 }
+
+// G-7
+#[test]
+fn refused_call_of_one_attempt_ends() {
+    let mut call = Call::new(&Counting);
+    let decision = decide(&mut call, &Terms::new(limits(1)), &refused(SECOND), &Bucket::of(10));
+    assert_eq!(decision, Decision::Return(StopReason::Refused));
+}
+
+/// The permit of a call is held to its end, by an account of one attempt as by one of hedges.
+#[test]
+fn account_holds_the_permit_of_its_call() {
+    let budget = Arc::new(Returned::default());
+    let mut account = Account::default();
+    account.on_start(Permit::new(budget.clone(), 1));
+    assert_eq!(budget.count(), 0);
+    drop(account);
+    assert_eq!(budget.count(), 1);
+
+    let mut hedges = reattempt_core::HedgePermits::default();
+    hedges.on_start(Permit::new(budget.clone(), 1));
+    let account = hedges.end(1);
+    assert_eq!(budget.count(), 1);
+    drop(account);
+    assert_eq!(budget.count(), 2);
+}
+
+/// Returned the permits that were returned.
+#[derive(Default)]
+struct Returned(AtomicU32);
+
+impl Returned {
+    fn count(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl PermitIssuer for Returned {
+    fn give_back(&self, cost: u32) {
+        self.0.fetch_add(cost, Ordering::Relaxed);
+    }
+}

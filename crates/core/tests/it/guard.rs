@@ -221,3 +221,32 @@ fn shared_guard_is_asked_in_advance() {
     assert_eq!(Arc::new(Shut).check(&arrival()), Err(OPEN));
     assert_eq!(Some(Shut).check(&arrival()), Err(OPEN));
 }
+
+#[test]
+fn pair_refuses_in_advance_as_either_does() {
+    struct Says(Result<(), Refused>);
+    impl Guard for Says {
+        type Ticket = ();
+        fn admit(&self, _: &Arrival<'_>) -> Admit<()> {
+            self.0.map_or_else(Admit::Refused, Admit::Admitted)
+        }
+        fn end(&self, (): (), _: &End, _: Duration) -> Option<()> {
+            None
+        }
+        fn check(&self, _: &Arrival<'_>) -> Result<(), Refused> {
+            self.0
+        }
+    }
+    let check = |first, second| (Says(first), Says(second)).check(&arrival());
+    assert_eq!(check(Ok(()), Ok(())), Ok(()));
+    assert_eq!(check(Err(OPEN), Err(FULL)), Err(OPEN));
+    assert_eq!(check(Ok(()), Err(FULL)), Err(FULL));
+    assert_eq!(Some(Says(Err(FULL))).renew(Some(()), &arrival()), Err(FULL));
+}
+
+#[test]
+fn arrival_has_what_it_was_given() {
+    let arrival = Arrival::new("x", NOW).latest(NOW * 2).impatient();
+    assert_eq!((arrival.destination, arrival.now), ("x", NOW));
+    assert_eq!((arrival.latest, arrival.patient), (Some(NOW * 2), false));
+}

@@ -66,6 +66,27 @@ fn hedge_that_ended_is_paid_once() {
 }
 
 #[test]
+fn only_the_winning_hedge_succeeded() {
+    let end = |winner| {
+        let bucket = Bucket::of(10);
+        let mut permits = hedges(&bucket, 2);
+        permits.on_end(2);
+        permits.on_end(3);
+        permits.end(winner).settle(CallEnd::Succeeded, "x", &bucket);
+        bucket.log().iter().filter(|event| *event == "on_retry_end 1 true").count()
+    };
+    assert_eq!([1, 2, 3].map(end), [0, 0, 1], "of those that ended last");
+}
+
+#[test]
+fn permits_print_their_numbers() {
+    let bucket = Bucket::of(10);
+    let mut permits = hedges(&bucket, 2);
+    permits.on_end(2);
+    assert_eq!(format!("{permits:?}"), "HedgePermits { in_flight: 1, retries: 1, .. }");
+}
+
+#[test]
 fn fatal_response_ends_every_call() {
     assert_eq!(HedgeEvent::Fatal.ends(), Some(StopReason::Permanent));
     assert_eq!(HedgeEvent::Succeeded.ends(), Some(StopReason::Succeeded));

@@ -181,3 +181,9 @@ fn permanent_failure_is_a_success_by_default() {
     budget.on_permanent_failure("x", ServerHint::None, 3);
     assert_eq!(*budget.0.lock().unwrap(), [("x".to_owned(), 3)]);
 }
+
+#[test]
+fn spend_only_keeps_destinations_as_inner() {
+    assert!(SpendOnly(Bucket::of(1)).is_keyed());
+    assert!(!SpendOnly(Unlimited).is_keyed());
+}
