@@ -4,8 +4,8 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
 use reattempt_core::{
-    Budget, Delays, Failure, FailureKind, Jitter, NextRetry, Permit, Random, Schedule, ScheduleExt,
-    SentAt, ServerHint, SharedSchedule, SpendOnly, Unlimited,
+    Budget, Classifier, Delays, Failure, FailureKind, Jitter, NextRetry, Permit, Random, Schedule,
+    ScheduleExt, SentAt, ServerHint, SharedSchedule, SpendOnly, Unlimited, Verdict,
 };
 
 const FAILURE: Failure = Failure::new(FailureKind::Server);
@@ -272,4 +272,11 @@ fn defaults_are_never_wrong() {
 fn erased_schedule_prints_its_name() {
     let erased = SharedSchedule::new(Recorder::default());
     assert_eq!(format!("{erased:?}"), "SharedSchedule { .. }");
+}
+
+#[test]
+fn closure_classifies_what_it_knows() {
+    let conflict = |status: u16| (status == 409).then_some(Verdict::Transient(FAILURE));
+    assert_eq!(conflict.classify(409), Some(Verdict::Transient(FAILURE).into()));
+    assert_eq!(conflict.classify(503), None);
 }
