@@ -55,6 +55,16 @@ impl ReplayLimits {
         Self { memory, ..self }
     }
 
+    /// Returns the most bytes that are kept of one streamed body.
+    pub fn per_call_limit(&self) -> usize {
+        self.per_call
+    }
+
+    /// Returns the limit for all bodies that are kept at one time.
+    pub fn memory_ref(&self) -> &ReplayMemory {
+        &self.memory
+    }
+
     /// Gives each destination a share of the [memory](Self::memory), for these limits and all others that use it.
     ///
     /// Take the limits of each call from [`for_call`](Self::for_call) then. Once a quarter of the memory is in use,

@@ -59,7 +59,9 @@ pub(super) fn attempts(ended: &Ended) -> Vec<Attempt> {
 fn outcome(outcome: &AttemptOutcome, ended: &Ended) -> String {
     match (outcome, &ended.answer) {
         (AttemptOutcome::Succeeded, Ok((status, _)))
-        | (AttemptOutcome::FailedForGood { error: None }, Ok((status, _))) => status.to_string(),
+        | (AttemptOutcome::PermanentFailure { error: None, .. }, Ok((status, _))) => {
+            status.to_string()
+        }
         _ => outcome.to_string(),
     }
 }

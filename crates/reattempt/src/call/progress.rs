@@ -55,6 +55,9 @@ pub(crate) struct FailedAttempt {
     pub(crate) error: Option<Box<str>>,
 }
 
+/// The outcome of the last attempt, for the report: the code of its response, if that has one, or its error.
+pub(crate) type LastOutcome<'a> = Result<Option<u16>, &'a (dyn Error + 'static)>;
+
 /// A retry that has been decided upon.
 pub(crate) struct Granted {
     /// The moment of the decision.
@@ -248,12 +251,15 @@ impl<D: Delays> Progress<D> {
         settings: &Settings<K, T, B>,
         number: u32,
         stop: StopReason,
-        error: Option<&(dyn Error + 'static)>,
+        last: LastOutcome<'_>,
     ) {
         if !self.noted && number > 0 && stop != StopReason::NotReady {
-            let outcome = match (stop, error) {
+            let outcome = match (stop, last) {
                 (StopReason::Succeeded, _) => AttemptOutcome::Succeeded,
-                (_, error) => AttemptOutcome::FailedForGood { error: error.map(chain) },
+                (_, Ok(code)) => AttemptOutcome::PermanentFailure { code, error: None },
+                (_, Err(error)) => {
+                    AttemptOutcome::PermanentFailure { code: None, error: Some(chain(error)) }
+                }
             };
             let ended = Instant::now().saturating_duration_since(self.started);
             self.record(ended, (number, self.call.resends()), outcome);
@@ -273,7 +279,7 @@ impl<D: Delays> Progress<D> {
     }
 
     /// Takes the report of the call, which has ended.
-    pub(crate) fn report<K: Protocol>(&mut self, stop: StopReason) -> Report {
+    pub(crate) fn report<K: Protocol>(&mut self, protocol: &K, stop: StopReason) -> Report {
         // A delay that was chosen but never waited for belongs to no attempt.
         if let Some(last) = self.attempts.last_mut()
             && stop == StopReason::BodyNotKept
@@ -285,6 +291,7 @@ impl<D: Delays> Progress<D> {
             omitted: self.omitted,
             stop,
             code_names: K::CODE_NAMES,
+            body_limits: protocol.body_limits().filter(|_| stop == StopReason::BodyNotKept),
         }
     }
 }
@@ -297,7 +304,7 @@ pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B>(
     (number, stop): (u32, StopReason),
     progress: Option<&mut Progress<T::Delays>>,
     destination: impl FnOnce() -> Cow<'a, str>,
-    error: Option<&(dyn Error + 'static)>,
+    last: LastOutcome<'_>,
 ) -> Option<Report> {
     let slot = context.options.as_ref().and_then(CallOptions::slot);
     let failed_before = progress.is_some();
@@ -314,8 +321,8 @@ pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B>(
         let started = context.started.unwrap_or_else(Instant::now);
         new.insert(Progress::new(settings, context, started, destination()))
     });
-    progress.conclude(settings, number, stop, error);
-    let report = progress.report::<K>(stop);
+    progress.conclude(settings, number, stop, last);
+    let report = progress.report(&settings.protocol, stop);
     match slot {
         Some(slot) if failed_before => {
             slot.put(report.clone());

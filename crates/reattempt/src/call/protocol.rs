@@ -30,6 +30,12 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     const CODE_NAMES: &'static [&'static str] = &[];
 
+    /// Returns the most bytes that are kept of one streamed request body, and of all bodies. Reports print them.
+    #[doc(hidden)]
+    fn body_limits(&self) -> Option<(usize, usize)> {
+        None
+    }
+
     /// Returns the delays of a policy that sets none.
     #[doc(hidden)]
     fn default_backoff() -> Exponential {

@@ -18,6 +18,8 @@ pub struct Report {
     pub(crate) stop: StopReason,
     /// The names of the protocol's codes, by number.
     pub(crate) code_names: &'static [&'static str],
+    /// The most bytes kept of one streamed body and of all bodies, if the body was not kept.
+    pub(crate) body_limits: Option<(usize, usize)>,
 }
 
 /// One attempt of a [`Report`].
@@ -51,7 +53,9 @@ pub enum AttemptOutcome {
         error: Option<Box<str>>,
     },
     /// The attempt failed in a way that a retry would not mend.
-    FailedForGood {
+    PermanentFailure {
+        /// The protocol's code, if the head of the response has one: the status of HTTP.
+        code: Option<u16>,
         /// The error with its causes, if there was no response.
         error: Option<Box<str>>,
     },
@@ -122,7 +126,14 @@ impl fmt::Display for Report {
         if self.omitted > 0 {
             writeln!(f, "({} attempts in the middle are left out)", self.omitted)?;
         }
-        write!(f, "stopped: {}", self.stop)
+        write!(f, "stopped: {}", self.stop)?;
+        match self.body_limits {
+            Some((one, all)) => write!(
+                f,
+                " (ReplayLimits::per_call is {one} bytes, ReplayLimits::memory {all} bytes)"
+            ),
+            None => Ok(()),
+        }
     }
 }
 
@@ -137,18 +148,23 @@ fn three_digits(time: Duration) -> Duration {
 impl AttemptOutcome {
     /// Writes the outcome, its code by name if it has one among these.
     fn write(&self, f: &mut fmt::Formatter<'_>, code_names: &[&str]) -> fmt::Result {
+        let name = |code: u16| code_names.get(usize::from(code));
         let error = match self {
             AttemptOutcome::Succeeded => return f.write_str("succeeded"),
             AttemptOutcome::Failed { failure, error } => {
-                let code = failure.code().map(usize::from);
-                match code.and_then(|code| code_names.get(code)) {
+                match failure.code().and_then(name) {
                     Some(name) => write!(f, "{} ({name})", failure.kind())?,
                     None => write!(f, "{failure}")?,
                 }
                 error
             }
-            AttemptOutcome::FailedForGood { error } => {
-                f.write_str("failed for good")?;
+            AttemptOutcome::PermanentFailure { code, error } => {
+                f.write_str("permanent failure")?;
+                match (code.and_then(name), code) {
+                    (Some(name), _) => write!(f, " ({name})")?,
+                    (None, Some(code)) => write!(f, " ({code})")?,
+                    (None, None) => {}
+                }
                 error
             }
         };

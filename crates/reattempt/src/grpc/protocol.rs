@@ -128,6 +128,10 @@ impl Protocol for Grpc {
 
     const CODE_NAMES: &'static [&'static str] = &Code::NAMES;
 
+    fn body_limits(&self) -> Option<(usize, usize)> {
+        self.http.body_limits()
+    }
+
     /// ±20 % around 100 ms, doubling up to 5 s.
     fn default_backoff() -> Exponential {
         let base = Duration::from_millis(100);
@@ -214,6 +218,10 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
                 }
             }
         }
+    }
+
+    fn code(response: &Response<B>) -> Option<u16> {
+        code_of_head(response.status(), response.headers()).map(Code::number)
     }
 
     fn drain(&self, response: Response<B>) -> (DrainBody<B>, Option<RefusedResponse>) {

@@ -186,8 +186,8 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
                 Progress::new(&policy.settings, context, started, DESTINATION.into())
             }
         };
-        progress.conclude(&policy.settings, self.number, stop, None);
-        progress.report::<Operations>(stop)
+        progress.conclude(&policy.settings, self.number, stop, Ok(None));
+        progress.report(&Operations, stop)
     }
 
     fn slot(&self) -> Option<ReportSlot> {

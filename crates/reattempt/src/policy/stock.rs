@@ -251,7 +251,10 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         account.on_start(call.take_counted());
         account.settle(end, destination, &settings.budget);
         let mut progress = call.progress.get_mut().take();
-        let error = result.as_ref().err().map(|error| error as &(dyn Error + 'static));
+        let last = match &*result {
+            Ok(response) => Ok(<Http as ClassifyOutcome<Response>>::code(response)),
+            Err(error) => Err(error as &(dyn Error + 'static)),
+        };
         let end = (call.number, stop);
         let report = conclude(
             &self.settings,
@@ -259,7 +262,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
             end,
             progress.as_deref_mut(),
             || destination.into(),
-            error,
+            last,
         );
         if let (Ok(response), Some(report)) = (result, report) {
             settings.protocol.attach(response, report);

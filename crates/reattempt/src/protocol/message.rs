@@ -335,6 +335,10 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
         response
     }
 
+    fn code(response: &Response<B>) -> Option<u16> {
+        Some(response.status().as_u16())
+    }
+
     fn drain(&self, response: Response<B>) -> (DrainBody<B>, Option<RefusedResponse>) {
         DrainBody::new(response, self.drain_limit)
     }

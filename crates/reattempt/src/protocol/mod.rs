@@ -260,6 +260,13 @@ pub trait ClassifyOutcome<Response>: Protocol {
         refusal_in(outcome.err()?)
     }
 
+    /// Returns the code of a response, if its head has one: for HTTP the status.
+    #[doc(hidden)]
+    fn code(response: &Response) -> Option<u16> {
+        let _ = response;
+        None
+    }
+
     /// Begins to drain `response`, and returns its head if the protocol keeps it.
     #[doc(hidden)]
     fn drain(&self, response: Response) -> (Self::Drain, Option<RefusedResponse>);

@@ -250,6 +250,10 @@ impl ClassifyOutcome<Response> for Http {
         response
     }
 
+    fn code(response: &Response) -> Option<u16> {
+        Some(response.status().as_u16())
+    }
+
     fn drain(&self, response: Response) -> (DrainBody<Body>, Option<RefusedResponse>) {
         DrainBody::new(http::Response::from(response), self.drain_limit)
     }

@@ -112,6 +112,10 @@ impl Protocol for Http {
     fn is_plain(&self) -> bool {
         !self.generate_keys && self.options_for.is_none()
     }
+
+    fn body_limits(&self) -> Option<(usize, usize)> {
+        Some((self.replay.per_call_limit(), self.replay.memory_ref().limit()))
+    }
 }
 
 impl Http {

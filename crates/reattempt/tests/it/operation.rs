@@ -90,7 +90,7 @@ async fn a_permanent_error_ends_it() {
     assert_eq!(error.stop_reason(), StopReason::Permanent);
     assert_eq!(error.attempts(), 2);
     let outcome = &error.report().attempts()[1].outcome;
-    assert!(matches!(outcome, AttemptOutcome::FailedForGood { .. }), "{outcome:?}");
+    assert!(matches!(outcome, AttemptOutcome::PermanentFailure { .. }), "{outcome:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -189,10 +189,13 @@ where
         if sorted.event == HedgeEvent::Succeeded {
             return;
         }
-        let error = result.as_ref().err().map(|error| chain(M::view(error)));
+        let (code, error) = match result {
+            Ok(response) => (K::code(response), None),
+            Err(error) => (None, Some(chain(M::view(error)))),
+        };
         let outcome = match sorted.failure {
             Some(failure) => AttemptOutcome::Failed { failure, error },
-            None => AttemptOutcome::FailedForGood { error },
+            None => AttemptOutcome::PermanentFailure { code, error },
         };
         let event = Event::AttemptFailed { attempt: number, outcome: &outcome };
         self.with_destination(|destination| observer.on_event(destination, &event));

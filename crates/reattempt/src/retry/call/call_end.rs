@@ -1,6 +1,5 @@
 //! The end of a call: budget, schedule, observer and report slot are notified.
 
-use std::error::Error;
 use std::sync::Arc;
 
 use reattempt_core::{Account, Budget, CallEnd, Schedule, ServerHint, StopReason};
@@ -8,8 +7,7 @@ use tower_service::Service;
 
 use super::{Call, Retrying, destination};
 use crate::call::finish::Finish;
-use crate::call::progress::Progress;
-use crate::call::progress::conclude;
+use crate::call::progress::{LastOutcome, Progress, conclude};
 use crate::call::report::Report;
 use crate::call::settings::Settings;
 use crate::error_mode::ErrorMode;
@@ -89,7 +87,8 @@ where
         if silent && self.retrying.is_none() {
             return None;
         }
-        let report = self.conclude(result.as_ref().err().map(M::view), stop)?;
+        let last = result.as_ref().map(K::code).map_err(M::view);
+        let report = self.conclude(last, stop)?;
         match result {
             Err(_) => Some(report),
             Ok(response) => {
@@ -107,7 +106,7 @@ where
         stop: StopReason,
     ) -> Option<Result<K::Answer, M::Error>> {
         let shared = Arc::clone(&self.shared);
-        let report = || self.conclude(None, stop);
+        let report = || self.conclude(Ok(None), stop);
         let answer = shared.policy.settings.protocol.too_late(text, report)?;
         self.clear();
         Some(Ok(answer))
@@ -193,11 +192,7 @@ where
     }
 
     /// Reports the end of the call. Returns the report for the response.
-    pub(super) fn conclude(
-        &mut self,
-        error: Option<&(dyn Error + 'static)>,
-        stop: StopReason,
-    ) -> Option<Report> {
+    pub(super) fn conclude(&mut self, last: LastOutcome<'_>, stop: StopReason) -> Option<Report> {
         let policy = &self.shared.policy;
         // A layer that never meant to retry has given nothing up.
         if let (Some(outer), true) = (&self.context.outer, gave_up(stop) && self.carried) {
@@ -208,7 +203,7 @@ where
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
         let progress = retrying.and_then(|retrying| retrying.progress.as_mut());
         let end = (self.number, stop);
-        conclude(&policy.settings, &self.context, end, progress, destination, error)
+        conclude(&policy.settings, &self.context, end, progress, destination, last)
     }
 }
 

@@ -77,13 +77,16 @@ async fn all_attempts_made() {
 async fn a_permanent_failure() {
     assert_eq!(
         of_status(404, policy(), get()).await,
-        ["one.example: attempt 1: failed for good".to_owned(), gave_up("the failure is permanent")]
+        [
+            "one.example: attempt 1: permanent failure (404)".to_owned(),
+            gave_up("the failure is permanent")
+        ]
     );
     let server = Server::by(|_, _| InvalidData.into());
     assert_eq!(
         events(policy(), &server, get()).await,
         [
-            "one.example: attempt 1: failed for good: arrival 1 broke: invalid data".to_owned(),
+            "one.example: attempt 1: permanent failure: arrival 1 broke: invalid data".to_owned(),
             gave_up("the failure is permanent")
         ]
     );
@@ -96,7 +99,7 @@ async fn a_permanent_failure_after_a_retry() {
         [
             FAILED,
             "one.example: attempt 2 in 100ms",
-            "one.example: attempt 2: failed for good",
+            "one.example: attempt 2: permanent failure (404)",
             "one.example: gave up after 2 attempts: the failure is permanent",
         ]
     );
@@ -220,7 +223,7 @@ async fn a_deadline_that_interrupts() {
     assert_eq!(
         log.lines(),
         [
-            "one.example: attempt 1: failed for good: the deadline passed after 70ms".to_owned(),
+            "one.example: attempt 1: permanent failure: the deadline passed after 70ms".to_owned(),
             gave_up("the next delay would pass the deadline"),
         ]
     );

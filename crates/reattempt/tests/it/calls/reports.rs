@@ -5,10 +5,11 @@ use std::io::ErrorKind::ConnectionReset;
 use reattempt::report::{AttemptOutcome, ReportSlot};
 use reattempt::{Report, RetryLayer};
 use reattempt_core::StopReason;
+use reattempt_replay::{ReplayLimits, ReplayMemory};
 use tower::{Layer, ServiceExt};
 
 use crate::calls::support::{
-    Act, Server, With, get, ms, options, policy, report_of, server_failure,
+    Act, ONE, Server, With, get, ms, options, policy, report_of, request, server_failure,
 };
 
 #[tokio::test(start_paused = true)]
@@ -77,7 +78,27 @@ async fn a_permanent_failure_fills_the_slot() {
     let request = get().with(options().report_to(&slot));
     RetryLayer::new(policy()).layer(server).oneshot(request).await.unwrap();
     let text = slot.take().unwrap().to_string();
-    assert_eq!(text, "attempt 1 at 0ns: failed for good\nstopped: the failure is permanent");
+    assert_eq!(
+        text,
+        "attempt 1 at 0ns: permanent failure (404)\nstopped: the failure is permanent"
+    );
+}
+
+// trap 04
+#[tokio::test(start_paused = true)]
+async fn unkept_body_names_limits_in_report() {
+    let server = Server::statuses([503]);
+    let limits = ReplayLimits::default().per_call(0).memory(ReplayMemory::new(1000));
+    let slot = ReportSlot::default();
+    let policy = policy().protocol(|http| http.replay(limits));
+    let request = request("PUT", ONE, "text").with(options().report_to(&slot));
+    RetryLayer::new(policy).layer(server).oneshot(request).await.unwrap();
+    assert_eq!(
+        slot.take().unwrap().to_string(),
+        "attempt 1 at 0ns: server (503)\n\
+         stopped: the request body was not kept \
+         (ReplayLimits::per_call is 0 bytes, ReplayLimits::memory 1000 bytes)"
+    );
 }
 
 #[tokio::test(start_paused = true)]

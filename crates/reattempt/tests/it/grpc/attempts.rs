@@ -59,6 +59,16 @@ async fn report_names_the_codes() {
     assert_eq!(text.matches("server (UNAVAILABLE), next in 0ns").count(), 2, "{text}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn report_names_permanent_code() {
+    let server = Server::at_once(|_| trailers_only(Code::NotFound));
+    let slot = ReportSlot::default();
+    let client = RetryLayer::new(policy(0)).layer(server);
+    client.with_options(CallOptions::new().report_to(&slot)).oneshot(call()).await.unwrap();
+    let text = slot.take().unwrap().to_string();
+    assert!(text.starts_with("attempt 1 at 0ns: permanent failure (NOT_FOUND)\n"), "{text}");
+}
+
 // CALL-4
 #[tokio::test(start_paused = true)]
 async fn call_4_every_attempt_is_sent_by_a_fresh_pick() {
