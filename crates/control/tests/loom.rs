@@ -109,7 +109,7 @@ fn a_token_given_back_can_be_taken_again() {
 }
 
 #[test]
-fn no_credit_is_lost_and_none_goes_past_the_capacity() {
+fn no_credit_is_lost_or_past_capacity() {
     loom::model(|| {
         let (bucket, not_full) = bucket(1, 0, 0);
         let threads: Vec<_> = (0..2)
@@ -163,7 +163,7 @@ fn nobody_is_refused_what_time_has_added() {
 }
 
 #[test]
-fn time_that_passes_while_the_bucket_is_full_adds_nothing() {
+fn time_at_full_bucket_adds_nothing() {
     loom::model(|| {
         let (bucket, _) = bucket(1, 1, 1);
         let later = Duration::from_secs(3600);
@@ -175,7 +175,7 @@ fn time_that_passes_while_the_bucket_is_full_adds_nothing() {
 }
 
 #[test]
-fn takers_with_different_clocks_share_what_the_latest_allows() {
+fn takers_with_two_clocks_share_the_latest() {
     loom::model(|| {
         let (bucket, _) = bucket(3, 0, 1);
         let late = Duration::from_secs(2);
@@ -209,7 +209,7 @@ fn a_refill_a_credit_and_a_take_add_up() {
 }
 
 #[test]
-fn a_bucket_is_retired_or_taken_from_and_never_both() {
+fn bucket_is_retired_or_taken_from() {
     loom::model(|| {
         let (bucket, not_full) = bucket(1, 1, 0);
         let taking = Arc::clone(&bucket);
@@ -222,7 +222,7 @@ fn a_bucket_is_retired_or_taken_from_and_never_both() {
 }
 
 #[test]
-fn a_retired_bucket_is_left_alone_by_late_permits_and_credits() {
+fn late_permits_spare_retired_bucket() {
     loom::model(|| {
         // The permit of its only token is out, and time has filled it up again.
         let (bucket, not_full) = bucket(1, 0, 1);
@@ -240,7 +240,7 @@ fn a_retired_bucket_is_left_alone_by_late_permits_and_credits() {
 }
 
 #[test]
-fn the_count_is_not_zero_once_a_token_is_seen_to_be_gone() {
+fn count_is_not_zero_once_token_is_gone() {
     loom::model(|| {
         let (bucket, not_full) = bucket(1, 1, 0);
         let seen = Arc::clone(&bucket);
@@ -255,7 +255,7 @@ fn the_count_is_not_zero_once_a_token_is_seen_to_be_gone() {
 }
 
 #[test]
-fn the_count_is_zero_only_once_the_bucket_is_seen_to_be_full() {
+fn count_is_zero_only_once_bucket_is_full() {
     loom::model(|| {
         let (bucket, not_full) = bucket(1, 0, 0);
         bucket.credit();
@@ -273,7 +273,7 @@ fn the_count_is_zero_only_once_the_bucket_is_seen_to_be_full() {
 }
 
 #[test]
-fn time_that_a_settlement_has_credited_is_not_credited_again() {
+fn settled_time_is_credited_once() {
     loom::model(|| {
         let (bucket, not_full) = bucket(1, 0, 1);
         let later = Duration::from_secs(1);
@@ -290,7 +290,7 @@ fn time_that_a_settlement_has_credited_is_not_credited_again() {
 }
 
 #[test]
-fn a_settlement_a_credit_and_another_settlement_fill_the_bucket_once() {
+fn settlements_and_credit_fill_bucket_once() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
@@ -323,7 +323,7 @@ fn bucket_is_not_settled_once_it_is_retired() {
 }
 
 #[test]
-fn a_bucket_that_is_not_counted_loses_no_token() {
+fn uncounted_bucket_loses_no_token() {
     loom::model(|| {
         let bucket = bucket_uncounted(2, 2, 0);
         let other = taker(&bucket, START);
@@ -337,7 +337,7 @@ fn a_bucket_that_is_not_counted_loses_no_token() {
 }
 
 #[test]
-fn a_bucket_that_is_not_counted_is_retired_or_taken_from_and_never_both() {
+fn uncounted_bucket_is_retired_or_taken() {
     loom::model(|| {
         let bucket = bucket_uncounted(1, 1, 0);
         let taking = Arc::clone(&bucket);
@@ -369,7 +369,7 @@ fn dear_take_and_cheap_one_never_overdraw() {
 }
 
 #[test]
-fn what_a_success_gives_back_is_neither_lost_nor_more_than_there_is_room_for() {
+fn success_gives_back_what_has_room() {
     loom::model(|| {
         let (bucket, not_full) = bucket(12, 2, 0);
         let succeeding = Arc::clone(&bucket);
@@ -386,7 +386,7 @@ fn what_a_success_gives_back_is_neither_lost_nor_more_than_there_is_room_for() {
 }
 
 #[test]
-fn a_success_that_fills_the_bucket_and_a_dear_take_do_not_lose_each_other() {
+fn filling_success_and_dear_take_both_count() {
     loom::model(|| {
         let (bucket, not_full) = bucket(10, 5, 0);
         let succeeding = Arc::clone(&bucket);

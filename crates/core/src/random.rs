@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn each_nanosecond_has_its_share_of_the_numbers_however_long_the_durations() {
+    fn each_nanosecond_has_its_share() {
         // On either side of a second, and of where 64 bits of nanoseconds are no longer enough.
         let border = Duration::from_secs(NARROW_SECONDS);
         for low in [Duration::ZERO, Duration::from_secs(1), border] {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_choice_nothing_is_drawn() {
+    fn no_choice_draws_nothing() {
         struct Forbidden;
         impl Random for Forbidden {
             fn next_u64(&mut self) -> u64 {

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_defined_code_comes_back_from_its_number_and_its_text() {
+    fn code_round_trips_by_number_and_text() {
         for (number, (code, name)) in NAMES.iter().enumerate() {
             assert_eq!(usize::from(code.number()), number);
             assert_eq!(Code::from_bytes(number.to_string().as_bytes()), *code);

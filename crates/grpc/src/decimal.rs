@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_any_size_end_soon_and_saturate() {
+    fn huge_numbers_end_soon_and_saturate() {
         let most = Some((u64::MAX, true));
         assert_eq!(thousandths("1e999999999"), most);
         assert_eq!(thousandths("1e99999999999999999999999999"), most);

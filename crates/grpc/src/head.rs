@@ -122,7 +122,7 @@ mod tests {
 
     // OUT-1
     #[test]
-    fn out_1_a_response_that_is_not_grpc_is_mapped() {
+    fn response_that_is_not_grpc_is_mapped() {
         let rows = [
             (400, Code::Internal),
             (401, Code::Unauthenticated),
@@ -173,7 +173,7 @@ mod tests {
 
     // trap 24
     #[test]
-    fn what_a_proxy_answers_is_no_proof_that_nothing_was_done() {
+    fn proxy_answer_proves_nothing() {
         let verdict = |status, headers: &HeaderMap| {
             verdict_of_head(StatusCode::from_u16(status).unwrap(), headers)
         };
@@ -190,7 +190,7 @@ mod tests {
 
     // PB-2, PB-3, PB-9, PB-10, trap 29
     #[test]
-    fn pushback_that_is_negative_or_unreadable_means_stop() {
+    fn negative_or_unreadable_pushback_stops() {
         let after = |milliseconds| ServerHint::Exactly(Duration::from_millis(milliseconds));
         let rows: [(&[&[u8]], ServerHint); 14] = [
             (&[], ServerHint::None),

@@ -20,7 +20,7 @@ fn spawn<T: 'static>(
 
 // THR-3
 #[test]
-fn no_debit_is_lost_and_one_thread_sees_the_half() {
+fn no_debit_is_lost_and_one_sees_the_half() {
     loom::model(|| {
         let throttle = Throttle::new(settings(4.0, 1.0));
         let other = spawn(&throttle, Throttle::failed);
@@ -33,7 +33,7 @@ fn no_debit_is_lost_and_one_thread_sees_the_half() {
 
 // THR-4
 #[test]
-fn no_credit_is_lost_and_none_goes_past_the_most() {
+fn no_credit_is_lost_or_past_the_most() {
     loom::model(|| {
         let throttle = Throttle::new(settings(2.0, 0.75));
         throttle.failed();
@@ -81,7 +81,7 @@ fn new_settings_lose_no_debit_and_no_credit() {
 
 // SC-6
 #[test]
-fn tokens_are_never_seen_under_settings_that_are_not_theirs() {
+fn tokens_are_seen_under_own_settings_only() {
     loom::model(|| {
         let throttle = Throttle::new(settings(4.0, 1.0));
         let swapping = spawn(&throttle, |throttle| {

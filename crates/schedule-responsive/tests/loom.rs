@@ -62,7 +62,7 @@ fn moves(pace: &Responsive) -> (u64, u64) {
 }
 
 #[test]
-fn refusals_of_calls_sent_at_one_moment_move_it_once() {
+fn simultaneous_refusals_move_it_once() {
     loom::model(|| {
         let pace = pace(5, 1);
         let (one, another) = (pace.on_send(), pace.on_send());
@@ -74,7 +74,7 @@ fn refusals_of_calls_sent_at_one_moment_move_it_once() {
 }
 
 #[test]
-fn a_call_that_was_sent_after_a_move_was_over_has_seen_the_interval_it_led_to() {
+fn call_sent_after_a_move_has_seen_it() {
     loom::model(|| {
         let pace = pace(5, 1);
         let other = spawn(&pace, pace.on_send(), refuse);
@@ -90,7 +90,7 @@ fn a_call_that_was_sent_after_a_move_was_over_has_seen_the_interval_it_led_to() 
 }
 
 #[test]
-fn no_success_of_a_run_is_lost_and_the_run_moves_it_once() {
+fn no_success_is_lost_and_run_moves_once() {
     loom::model(|| {
         let pace = pace(3, 3);
         let admissions = [pace.on_send(), pace.on_send(), pace.on_send()];
@@ -104,7 +104,7 @@ fn no_success_of_a_run_is_lost_and_the_run_moves_it_once() {
 }
 
 #[test]
-fn two_successes_that_both_end_a_run_move_it_once() {
+fn two_run_ending_successes_move_once() {
     loom::model(|| {
         let pace = pace(1, 3);
         let (one, another) = (pace.on_send(), pace.on_send());
@@ -130,7 +130,7 @@ fn move_up_and_move_down_both_take_effect() {
 }
 
 #[test]
-fn at_the_bottom_a_move_up_follows_a_move_down_or_the_other_way_round() {
+fn moves_at_bottom_follow_each_other() {
     loom::model(|| {
         let pace = pace(1, 1);
         let (one, another) = (pace.on_send(), pace.on_send());
@@ -143,7 +143,7 @@ fn at_the_bottom_a_move_up_follows_a_move_down_or_the_other_way_round() {
 }
 
 #[test]
-fn a_refusal_among_successes_begins_the_run_anew_or_ends_it() {
+fn refusal_among_successes_restarts_run() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {

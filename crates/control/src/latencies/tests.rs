@@ -26,7 +26,7 @@ fn each_latency_lies_in_its_bucket() {
 }
 
 #[test]
-fn the_estimate_is_at_most_a_sixteenth_above_the_quantile_and_never_below() {
+fn estimate_is_at_most_a_sixteenth_above() {
     for (seed, percent) in [(1, 50_u8), (2, 90), (3, 95), (4, 99)] {
         let latencies = Latencies::new(f64::from(percent) / 100.0).unwrap();
         let mut random = SmallRng::seed_from_u64(seed);

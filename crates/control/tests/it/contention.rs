@@ -115,7 +115,7 @@ fn a_full_bucket_is_never_more_than_full() {
 }
 
 #[test]
-fn buckets_that_come_and_go_under_contention_make_no_tokens() {
+fn short_lived_buckets_make_no_tokens() {
     // Two places for a hundred destinations, each with one token and no way to earn another. Every
     // bucket that has been used stays, so at most three tokens exist: two places and the others'.
     let budget =
@@ -146,7 +146,7 @@ fn buckets_that_come_and_go_under_contention_make_no_tokens() {
 }
 
 #[test]
-fn a_take_that_races_with_the_end_of_its_bucket_makes_no_token() {
+fn take_racing_bucket_end_makes_no_token() {
     // One place, and a full bucket in it. One thread takes from it while another one's newcomer
     // drives it out: whoever is first, two tokens exist, one in the place and one of the others'.
     for _ in 0..2000 {

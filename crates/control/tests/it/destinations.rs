@@ -18,7 +18,7 @@ fn spend(budget: &RetryBudget, destination: &str) -> PaidRetry {
 }
 
 #[test]
-fn a_destination_that_left_the_table_and_came_back_is_credited() {
+fn destination_back_in_table_is_credited() {
     let budget = budget(1.0, 1);
     drop(spend(&budget, "a"));
     for name in ["b", "a", "b", "a"] {
@@ -33,7 +33,7 @@ fn a_destination_that_left_the_table_and_came_back_is_credited() {
 }
 
 #[test]
-fn what_it_has_paid_comes_back_to_one_that_left_the_table_and_came_back() {
+fn destination_back_in_table_gets_paid_back() {
     let quota = RetryBudget::aws_quota().capacity(10.0).unwrap().max_destinations(1).unwrap();
     for name in ["a", "b", "a", "b"] {
         let retry = spend(&quota, name);
@@ -44,7 +44,7 @@ fn what_it_has_paid_comes_back_to_one_that_left_the_table_and_came_back() {
 }
 
 #[test]
-fn each_of_a_thousand_destinations_is_credited_for_itself() {
+fn thousand_destinations_credited_apart() {
     let budget = budget(2.0, 1000);
     let names: Vec<String> = (0..1000).map(|number| format!("host-{number}")).collect();
     names.iter().for_each(|name| drop(spend(&budget, name)));

@@ -141,7 +141,7 @@ fn tokens(millionths: u64) -> f64 {
 }
 
 #[test]
-fn two_million_refills_later_the_bucket_still_counts() {
+fn bucket_counts_after_two_million_refills() {
     // More than the count of refills beside the balance can hold.
     let budget = RetryBudget::rate(1.0, 1.0).unwrap().shared();
     let failure = Failure::new(FailureKind::Network);
@@ -215,7 +215,7 @@ proptest! {
     }
 
     #[test]
-    fn many_short_stretches_of_time_are_worth_one_long_one(
+    fn short_stretches_add_up_to_one_long(
         refill in 1..=1_000_000_000_000_u64,
         ends in proptest::collection::vec(0..10_000_000_u64, 1..50),
     ) {

@@ -29,7 +29,7 @@ fn drain(budget: &RetryBudget, destination: &str, failure: &Failure) -> u32 {
 }
 
 #[test]
-fn five_hundred_tokens_are_a_hundred_retries_or_fifty_after_timeouts() {
+fn quota_pays_100_retries_or_50_timeouts() {
     let kinds = [
         (FailureKind::Connect, 100),
         (FailureKind::Network, 100),
@@ -49,7 +49,7 @@ fn five_hundred_tokens_are_a_hundred_retries_or_fifty_after_timeouts() {
 }
 
 #[test]
-fn a_retry_that_is_too_dear_is_refused_and_takes_nothing() {
+fn too_dear_retry_is_refused_and_takes_none() {
     let quota = RetryBudget::aws_quota().capacity(12.0).unwrap();
     assert_eq!(acquire(&quota, &BUSY).unwrap().spend().cost(), 5);
     assert!(acquire(&quota, &TIMEOUT).is_none());
@@ -60,7 +60,7 @@ fn a_retry_that_is_too_dear_is_refused_and_takes_nothing() {
 }
 
 #[test]
-fn a_success_gives_back_what_was_paid_and_one_at_once_gives_one() {
+fn success_returns_payment_or_gives_one() {
     for quota in [RetryBudget::aws_quota(), RetryBudget::aws_quota().shared()] {
         let [first, dear, last] =
             [BUSY, TIMEOUT, BUSY].map(|failure| acquire(&quota, &failure).unwrap().spend());
@@ -84,7 +84,7 @@ fn a_success_gives_back_what_was_paid_and_one_at_once_gives_one() {
 }
 
 #[test]
-fn nothing_comes_by_time_and_five_successes_pay_for_a_retry() {
+fn time_gives_nothing_five_successes_pay() {
     let quota = RetryBudget::aws_quota();
     drain(&quota, "a", &BUSY);
     let late = Duration::from_secs(3600 * 24 * 365);
@@ -98,7 +98,7 @@ fn nothing_comes_by_time_and_five_successes_pay_for_a_retry() {
 }
 
 #[test]
-fn a_ratio_budget_gives_the_ratio_whatever_was_paid() {
+fn ratio_budget_credits_ratio_only() {
     let budget = RetryBudget::ratio(0.1).unwrap();
     drain(&budget, "a", &TIMEOUT);
     budget.on_success("a", 7);
@@ -148,7 +148,7 @@ fn what_it_says_of_itself() {
 
 // trap 10
 #[test]
-fn clones_share_one_quota_and_separate_builds_never() {
+fn clones_share_one_quota() {
     let quota = RetryBudget::aws_quota();
     let (clone, other) = (quota.clone(), RetryBudget::aws_quota());
     assert_eq!(drain(&clone, "a", &BUSY), 100);
@@ -157,7 +157,7 @@ fn clones_share_one_quota_and_separate_builds_never() {
 
 // trap 11
 #[test]
-fn permit_that_is_dropped_unspent_gives_all_of_it_back() {
+fn dropped_unspent_permit_returns_all() {
     let quota = RetryBudget::aws_quota().capacity(10.0).unwrap();
     for failure in [BUSY, TIMEOUT] {
         let permit = acquire(&quota, &failure).unwrap();
@@ -169,7 +169,7 @@ fn permit_that_is_dropped_unspent_gives_all_of_it_back() {
 
 // trap 13
 #[test]
-fn two_hundred_threads_with_dear_and_cheap_retries_do_not_overdraw() {
+fn two_hundred_threads_do_not_overdraw() {
     for quota in [RetryBudget::aws_quota(), RetryBudget::aws_quota().shared()] {
         let start = Barrier::new(200);
         let paid: u32 = thread::scope(|scope| {
@@ -194,7 +194,7 @@ fn two_hundred_threads_with_dear_and_cheap_retries_do_not_overdraw() {
 
 // trap 13
 #[test]
-fn every_token_is_accounted_for_under_contention() {
+fn contention_accounts_for_every_token() {
     // As much as is paid comes back, so the capacity is never reached and nothing is cut off at it.
     let build = || RetryBudget::aws_quota().capacity(100_000.0).unwrap();
     for quota in [build(), build().shared()] {
@@ -259,7 +259,7 @@ fn total_outage_adds_next_to_no_load() {
 
 // trap 15
 #[test]
-fn each_destination_has_a_quota_of_its_own_and_what_is_not_full_stays() {
+fn destinations_have_quotas_of_their_own() {
     let quota = RetryBudget::aws_quota().max_destinations(1).unwrap();
     assert_eq!(drain(&quota, "bad", &BUSY), 100);
     for name in 0..100 {

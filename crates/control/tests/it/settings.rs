@@ -162,7 +162,7 @@ fn the_defaults_are_those_of_the_table() {
 }
 
 #[test]
-fn the_last_of_shared_and_max_destinations_holds() {
+fn last_of_shared_and_max_destinations_wins() {
     let budget = RetryBudget::percent(10).max_destinations(2).unwrap().shared();
     retry(&budget, "a", Duration::ZERO, 4);
     assert_eq!((budget.balance("b"), budget.destinations().len()), (6.0, 0));
@@ -192,7 +192,7 @@ fn a_rate_budget_earns_by_time_alone() {
 }
 
 #[test]
-fn a_ratio_budget_is_full_only_when_every_bucket_is() {
+fn ratio_budget_full_if_every_bucket_is() {
     let budget = RetryBudget::ratio(1.0).unwrap();
     assert!(budget.is_full());
     retry(&budget, "a", Duration::ZERO, 1);
@@ -206,7 +206,7 @@ fn a_ratio_budget_is_full_only_when_every_bucket_is() {
 }
 
 #[test]
-fn an_unlimited_budget_grants_and_counts_nothing() {
+fn unlimited_budget_grants_and_counts_none() {
     let budget = RetryBudget::unlimited();
     assert_eq!(retry(&budget, "a", Duration::ZERO, 10_000), 10_000);
     budget.on_success("a", 0);
@@ -216,7 +216,7 @@ fn an_unlimited_budget_grants_and_counts_nothing() {
 }
 
 #[test]
-fn at_night_the_emptiest_buckets_are_listed_first() {
+fn debug_lists_emptiest_buckets_first() {
     let budget = RetryBudget::percent(10).max_destinations(20).unwrap();
     retry(&budget, "pay.example:443", Duration::ZERO, 3);
     retry(&budget, "api.example:443", Duration::ZERO, 20);

@@ -34,7 +34,7 @@ fn without_trickle(ratio: f64, capacity: f64) -> RetryBudget {
 
 // trap 10
 #[test]
-fn clones_share_one_bucket_and_separate_builds_never() {
+fn clones_share_one_bucket_builds_do_not() {
     for budget in [without_trickle(0.1, 3.0), without_trickle(0.1, 3.0).shared()] {
         let clone = budget.clone();
         drop(acquire(&budget, "a", START).unwrap().spend());
@@ -54,7 +54,7 @@ fn clones_share_one_bucket_and_separate_builds_never() {
 
 // trap 10
 #[test]
-fn setter_makes_a_budget_of_its_own_and_leaves_clones_as_they_are() {
+fn setter_leaves_clones_unchanged() {
     let first = without_trickle(0.1, 3.0).shared();
     let clone = first.clone();
     assert_eq!(drain(&first, "a", START, 2), 2);
@@ -66,7 +66,7 @@ fn setter_makes_a_budget_of_its_own_and_leaves_clones_as_they_are() {
 
 // trap 11
 #[test]
-fn permit_that_is_dropped_unspent_gives_its_token_back() {
+fn dropped_unspent_permit_returns_token() {
     for budget in [without_trickle(0.1, 1.0), without_trickle(0.1, 1.0).shared()] {
         for _ in 0..5 {
             let permit = acquire(&budget, "a", START).unwrap();
@@ -83,7 +83,7 @@ fn permit_that_is_dropped_unspent_gives_its_token_back() {
 
 // trap 11
 #[test]
-fn token_given_back_to_a_full_bucket_does_not_raise_it_above_its_capacity() {
+fn full_bucket_takes_no_returned_token() {
     let budget = without_trickle(0.3, 2.0);
     for successes in [3, 100] {
         let permit = acquire(&budget, "a", START).unwrap();
@@ -188,7 +188,7 @@ fn bucket_that_is_not_full_is_not_dropped() {
 
 // trap 15
 #[test]
-fn bucket_that_is_full_makes_room_for_a_newcomer() {
+fn full_bucket_makes_room_for_newcomer() {
     let budget = RetryBudget::percent(10).max_destinations(2).unwrap();
     drain(&budget, "a", START, 1);
     drain(&budget, "b", START, 10);
@@ -202,7 +202,7 @@ fn bucket_that_is_full_makes_room_for_a_newcomer() {
 
 // trap 15
 #[test]
-fn permit_that_outlives_its_bucket_makes_no_token() {
+fn permit_past_its_bucket_makes_no_token() {
     let budget = RetryBudget::percent(10).max_destinations(1).unwrap();
     let permits: Vec<_> = (0..10).map(|_| acquire(&budget, "a", START).unwrap()).collect();
     // A thousand seconds later time has filled the bucket, and a newcomer takes its place.
@@ -258,7 +258,7 @@ fn success_alone_takes_no_place_in_table() {
 
 // trap 15
 #[test]
-fn success_is_credited_whatever_other_destinations_there_are() {
+fn success_is_credited_beside_any_others() {
     // Many more than there are slots to count them in, so that some are counted together.
     let budget = without_trickle(0.5, 2.0);
     let names: Vec<_> = (0..1000).map(|name| format!("host-{name}")).collect();
@@ -278,7 +278,7 @@ fn success_is_credited_whatever_other_destinations_there_are() {
 
 // trap 15
 #[test]
-fn success_of_one_without_a_place_is_credited_to_all_such() {
+fn placeless_success_is_credited_to_all() {
     for name in 0..16 {
         let budget = without_trickle(0.5, 2.0).max_destinations(1).unwrap();
         drain(&budget, "first", START, 1);
@@ -295,7 +295,7 @@ fn success_of_one_without_a_place_is_credited_to_all_such() {
 
 // trap 15
 #[test]
-fn destination_never_called_again_does_not_keep_the_budget_from_being_full() {
+fn unused_destination_lets_budget_be_full() {
     let a_token_in_ten_seconds = || RetryBudget::percent(10).min_per_second(0.1).unwrap();
     let budget = a_token_in_ten_seconds();
     let retry_elsewhere = |second| drop(acquire(&budget, "busy", Duration::from_secs(second)));
@@ -363,7 +363,7 @@ fn far_end_of_time_does_not_overflow() {
 
 // trap 21
 #[test]
-fn stretch_of_time_whose_tokens_wrap_to_zero_fills_the_bucket() {
+fn wrapping_stretch_of_time_fills_bucket() {
     // 2^24 millionths a second for 2^40 seconds.
     let budget = RetryBudget::rate(16.777_216, 5.0).unwrap();
     assert_eq!(drain(&budget, "a", START, 100), 5);

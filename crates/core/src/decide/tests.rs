@@ -7,7 +7,7 @@ use super::scene::{Bucket, FAILURE, Scene, TICK, ms, refusals, secs};
 use crate::{Limits, NextRetry, SentAt, ServerHint, StopReason, Verdict};
 
 #[test]
-fn an_untroubled_scene_is_a_retry_after_what_the_schedule_says() {
+fn plain_scene_retries_after_schedule() {
     let scene = Scene::new();
     assert_eq!(scene.outcome(), Ok(secs(1)));
     assert_eq!(scene.bucket.tokens(), 9);
@@ -16,14 +16,14 @@ fn an_untroubled_scene_is_a_retry_after_what_the_schedule_says() {
 }
 
 #[test]
-fn each_single_reason_stops_a_call_that_nothing_else_stops() {
+fn each_single_reason_stops_a_call() {
     for (reason, scene) in refusals() {
         assert_eq!(scene.outcome(), Err(reason));
     }
 }
 
 #[test]
-fn success_and_permanent_failure_end_a_call_whatever_else_is_true() {
+fn success_and_permanent_end_any_call() {
     for (verdict, reason) in
         [(Verdict::Success, StopReason::Succeeded), (Verdict::Permanent, StopReason::Permanent)]
     {
@@ -87,7 +87,7 @@ fn the_schedule_is_told_all_that_is_known() {
 }
 
 #[test]
-fn a_server_delay_replaces_the_schedules_and_the_schedule_counts_the_retry() {
+fn server_delay_replaces_counted_delay() {
     // The server's figure, the random draw, and the delay that comes of them; the schedule says 1 s.
     for (asked, draw, after) in [
         (secs(10), 0, secs(10)),
@@ -102,7 +102,7 @@ fn a_server_delay_replaces_the_schedules_and_the_schedule_counts_the_retry() {
 }
 
 #[test]
-fn an_exact_delay_is_neither_jittered_nor_bounded_by_the_limit_on_server_delays() {
+fn exact_delay_is_neither_jittered_nor_cut() {
     let exactly = |delay| {
         Scene::new().with(|scene| {
             scene.draw = u64::MAX;
@@ -122,7 +122,7 @@ fn an_exact_delay_is_neither_jittered_nor_bounded_by_the_limit_on_server_delays(
 
 // RI-4
 #[test]
-fn ri_4_a_least_delay_counts_where_it_is_longer_than_the_schedules() {
+fn least_delay_counts_where_longer() {
     let at_least = |asked, scheduled| {
         Scene::new().with(|scene| {
             scene.draw = u64::MAX;
@@ -209,7 +209,7 @@ fn trap_17_a_cut_server_delay_stays_spread() {
 
 /// A delay that all calls share has a stop reason of its own; a server's figure has not.
 #[test]
-fn shared_interval_past_elapsed_has_its_reason() {
+fn shared_interval_past_elapsed_has_reason() {
     let shared = Scene::new().with(|s| {
         s.shared = true;
         s.scheduled = Some(secs(31));
@@ -224,7 +224,7 @@ fn shared_interval_past_elapsed_has_its_reason() {
 
 // trap 22
 #[test]
-fn trap_22_the_longest_durations_neither_overflow_nor_wrap() {
+fn longest_durations_do_not_overflow() {
     let most = Duration::MAX;
     let scene = Scene::new().with(|s| {
         s.scheduled = Some(most);
@@ -246,7 +246,7 @@ fn trap_22_the_longest_durations_neither_overflow_nor_wrap() {
 }
 
 #[test]
-fn what_was_surely_not_processed_is_repeated_even_if_unrepeatable() {
+fn unprocessed_is_repeated_if_unrepeatable() {
     let unprocessed = |scene: Scene| {
         scene.with(|s| {
             s.failed.repeatable = false;

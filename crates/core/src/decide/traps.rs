@@ -7,7 +7,7 @@ use crate::{ServerHint, StopReason, Verdict};
 
 // trap 16
 #[test]
-fn trap_16_a_call_refused_for_another_reason_has_not_asked_the_budget() {
+fn refused_call_has_not_asked_budget() {
     for (reason, scene) in refusals() {
         let level = scene.bucket.tokens();
         assert_eq!(scene.outcome(), Err(reason));
@@ -19,7 +19,7 @@ fn trap_16_a_call_refused_for_another_reason_has_not_asked_the_budget() {
 
 // trap 16
 #[test]
-fn trap_16_the_decision_to_wait_already_holds_the_token() {
+fn decision_to_wait_holds_the_token() {
     let scene = Scene::new().with(|s| s.bucket = Bucket::of(1));
     let (after, permit) = scene.decide().decision.unwrap();
     assert_eq!((after, scene.bucket.tokens()), (secs(1), 0));
@@ -32,7 +32,7 @@ fn trap_16_the_decision_to_wait_already_holds_the_token() {
 
 // trap 18
 #[test]
-fn trap_18_jitter_never_returns_sooner_than_the_server_asked() {
+fn jitter_is_never_sooner_than_server_asked() {
     let hints = [TICK, TICK * 9, ms(1), ms(250), ms(999), ms(1500), secs(20)];
     for asked in hints {
         for draw in [0, 1, 1 << 32, u64::MAX / 2, u64::MAX] {
@@ -46,7 +46,7 @@ fn trap_18_jitter_never_returns_sooner_than_the_server_asked() {
 
 // trap 18
 #[test]
-fn trap_18_hints_below_a_second_are_not_cut_to_zero() {
+fn hint_below_a_second_is_not_cut_to_zero() {
     for asked in [TICK, ms(1), ms(250), ms(999)] {
         assert_eq!(Scene::new().asking(asked).outcome(), Ok(asked));
     }
@@ -55,7 +55,7 @@ fn trap_18_hints_below_a_second_are_not_cut_to_zero() {
 
 // trap 20
 #[test]
-fn trap_20_never_past_the_deadline_or_the_elapsed_limit_and_never_a_clipped_delay() {
+fn delay_past_limits_stops_and_is_not_cut() {
     let delays = [Duration::ZERO, ms(1), secs(5), secs(20)];
     let times = [Duration::ZERO, ms(1), secs(5), secs(10), secs(25), secs(30), secs(31)];
     for (delay, from_server) in delays.map(|delay| [(delay, false), (delay, true)]).concat() {
@@ -80,7 +80,7 @@ fn trap_20_never_past_the_deadline_or_the_elapsed_limit_and_never_a_clipped_dela
 
 // trap 20
 #[test]
-fn trap_20_a_hint_beyond_the_limit_stops_its_call_and_no_later_one() {
+fn hint_beyond_limit_stops_its_call_alone() {
     let scene = Scene::new().with(|s| s.bucket = Bucket::of(1));
     for _ in 0..100 {
         let too_long = scene.clone().asking(secs(31));
@@ -93,7 +93,7 @@ fn trap_20_a_hint_beyond_the_limit_stops_its_call_and_no_later_one() {
 
 // trap 24
 #[test]
-fn trap_24_no_hint_makes_an_unrepeatable_request_repeatable() {
+fn hint_makes_no_request_repeatable() {
     for hint in [
         ServerHint::None,
         ServerHint::After(Duration::ZERO),
@@ -111,7 +111,7 @@ fn trap_24_no_hint_makes_an_unrepeatable_request_repeatable() {
 
 // trap 24
 #[test]
-fn trap_24_no_hint_makes_a_permanent_failure_transient() {
+fn hint_never_makes_permanent_transient() {
     let scene = Scene::new().asking(ms(1));
     let scene = scene.with(|s| s.failed.classification.verdict = Verdict::Permanent);
     assert_eq!(scene.outcome(), Err(StopReason::Permanent));
@@ -119,7 +119,7 @@ fn trap_24_no_hint_makes_a_permanent_failure_transient() {
 
 // trap 26
 #[test]
-fn trap_26_every_check_is_made_before_the_first_retry_and_before_all_others() {
+fn every_check_precedes_the_first_retry() {
     for attempts in [1, 2, 7] {
         for verdict in [Verdict::Transient(FAILURE), Verdict::Unprocessed(FAILURE)] {
             for (reason, scene) in refusals() {

@@ -71,7 +71,7 @@ fn hg_2_without_delay_next_is_always_due() {
 
 // HG-4
 #[test]
-fn hg_4_a_failure_brings_the_next_forward_and_the_later_ones_follow_it() {
+fn failure_brings_next_and_later_forward() {
     let mut run = Run::new(terms(4));
     assert_eq!(run.at(30, FAILED), Ok(Some(30)));
     assert_eq!(run.at(31, HedgeEvent::Sent), Ok(Some(131)));
@@ -80,7 +80,7 @@ fn hg_4_a_failure_brings_the_next_forward_and_the_later_ones_follow_it() {
 
 // HG-6
 #[test]
-fn hg_6_after_stop_those_in_flight_go_on_and_their_end_is_the_calls() {
+fn stop_leaves_those_in_flight_to_decide() {
     let mut run = Run::new(terms(4));
     assert_eq!(run.at(100, HedgeEvent::Sent), Ok(Some(200)));
     assert_eq!(run.at(120, STOP), Ok(None));
@@ -101,7 +101,7 @@ fn hg_7_pushback_sets_time_of_next() {
 
 // HG-7
 #[test]
-fn hg_7_a_pushback_is_not_shortened_by_a_plain_failure_but_by_a_later_one() {
+fn pushback_is_shortened_by_later_one_only() {
     let mut run = Run::new(terms(5));
     assert_eq!(run.at(100, HedgeEvent::Sent), Ok(Some(200)));
     assert_eq!(run.at(200, HedgeEvent::Sent), Ok(Some(300)));
@@ -118,7 +118,7 @@ fn at_least(wait: u64) -> HedgeEvent {
 
 // trap 18
 #[test]
-fn at_least_is_shortened_by_none_and_cut_at_the_end() {
+fn at_least_is_not_shortened_but_cut_at_end() {
     let mut run = Run::new(terms(5));
     assert_eq!(run.at(100, HedgeEvent::Sent), Ok(Some(200)));
     assert_eq!(run.at(110, at_least(500)), Ok(Some(660)));
@@ -175,7 +175,7 @@ fn hg_9_when_all_have_failed_the_call_has() {
 
 // HG-11
 #[test]
-fn hg_11_none_is_due_at_the_deadline_or_after_it() {
+fn none_is_due_at_or_after_deadline() {
     let mut run = Run::new(terms(5));
     run.terms.deadline = Some(ms(250));
     assert_eq!(run.at(100, HedgeEvent::Sent), Ok(Some(200)));
@@ -186,7 +186,7 @@ fn hg_11_none_is_due_at_the_deadline_or_after_it() {
 }
 
 #[test]
-fn one_that_waits_to_be_sent_is_given_up_in_time() {
+fn waiting_attempt_is_given_up_in_time() {
     let mut run = Run::new(terms(5));
     run.terms.limits.max_elapsed = Some(ms(300));
     assert_eq!(run.at(50, FAILED), Ok(Some(50)));
@@ -196,7 +196,7 @@ fn one_that_waits_to_be_sent_is_given_up_in_time() {
 
 // BUF-8
 #[test]
-fn buf_8_an_attempt_without_its_body_is_no_outcome_and_no_other_follows() {
+fn attempt_without_body_is_no_outcome() {
     let mut run = Run::new(terms(5));
     assert_eq!(run.at(100, HedgeEvent::Sent), Ok(Some(200)));
     assert_eq!(run.at(120, HedgeEvent::BodyLost), Ok(None));

@@ -170,7 +170,7 @@ fn jittered_draws_from_range_of_its_form() {
 }
 
 #[test]
-fn jittered_means_over_a_hundred_thousand_draws() {
+fn jittered_means_of_many_draws() {
     let interval = secs(1);
     for (jitter, mean) in
         [(Jitter::full(), 0.5), (Jitter::equal(), 0.75), (Jitter::symmetric(0.3).unwrap(), 1.0)]
@@ -183,7 +183,7 @@ fn jittered_means_over_a_hundred_thousand_draws() {
 
 // trap 17
 #[test]
-fn trap_17_a_cap_before_the_jitter_does_not_bunch_and_one_after_it_does() {
+fn cap_before_jitter_does_not_bunch() {
     let on_cap = |delays: Vec<Duration>| delays.iter().filter(|delay| **delay == secs(5)).count();
     let before = Recorder::default().capped(secs(5)).jittered(Jitter::full());
     assert_eq!(on_cap(first(10_000, &before, &mut Weyl(1))), 0);
@@ -193,7 +193,7 @@ fn trap_17_a_cap_before_the_jitter_does_not_bunch_and_one_after_it_does() {
 
 // trap 22
 #[test]
-fn trap_22_jitter_of_the_longest_durations_stays_in_its_range() {
+fn jitter_of_longest_durations_is_in_range() {
     for interval in [Duration::ZERO, Duration::from_nanos(1), Duration::from_nanos(u64::MAX)]
         .into_iter()
         .chain([Duration::MAX - Duration::from_nanos(1), Duration::MAX])
@@ -212,7 +212,7 @@ fn trap_22_jitter_of_the_longest_durations_stays_in_its_range() {
 }
 
 #[test]
-fn a_randomisation_out_of_range_is_refused_by_name() {
+fn bad_randomisation_is_refused_by_name() {
     for (randomisation, text) in [(-0.1, "-0.1"), (1.5, "1.5"), (f64::NAN, "NaN")] {
         assert_eq!(
             Jitter::symmetric(randomisation).unwrap_err().to_string(),
@@ -224,7 +224,7 @@ fn a_randomisation_out_of_range_is_refused_by_name() {
 /// State shared by many calls works through every adapter, the erased type and the pointer included.
 // trap 10
 #[test]
-fn trap_10_every_adapter_passes_admissions_and_outcomes_on() {
+fn adapters_pass_admissions_and_outcomes() {
     let inner = Recorder { sent_at: SentAt(42), ..Recorder::default() };
     let other = Recorder::default();
     let failure = Failure::new(FailureKind::Throttled).with_code(429);

@@ -130,7 +130,7 @@ fn the_last_one_added_is_asked_first() {
 }
 
 #[test]
-fn each_sees_the_delay_that_was_used_after_its_own_last_failure() {
+fn each_sees_delay_after_its_last_failure() {
     let (network, rest) = (Recorder::new(secs(10)), Recorder::new(secs(1)));
     let schedule =
         rest.clone().for_failures(|failure: &Failure| failure.code().is_none(), network.clone());
@@ -161,7 +161,7 @@ fn end_of_one_is_end_for_its_failures_only() {
 }
 
 #[test]
-fn a_failure_is_told_to_its_own_and_a_success_to_both() {
+fn failure_goes_to_its_own_success_to_both() {
     let (network, rest) = (Recorder::new(secs(10)), Recorder::new(secs(1)));
     let network = Recorder { sent_at: SentAt(5), ..network };
     let schedule = rest.clone().for_failures(|f: &Failure| f.code().is_none(), network.clone());
@@ -199,7 +199,7 @@ fn the_furthest_retry_does_not_overflow() {
 }
 
 #[test]
-fn what_it_says_of_itself_leaves_the_closure_out() {
+fn debug_leaves_closure_out() {
     #[derive(Debug, Clone, Copy)]
     struct Named;
     impl Schedule for Named {

@@ -9,7 +9,7 @@ use reattempt_core::{Budget, Permit, ServerHint, SpendOnly, Unlimited};
 const NOW: Duration = Duration::ZERO;
 
 #[test]
-fn a_dropped_permit_gives_back_and_a_spent_one_does_not() {
+fn dropped_permit_gives_back_spent_does_not() {
     let bucket = Bucket::of(10);
     let acquire = || bucket.acquire("a", &FAILURE, Duration::ZERO).unwrap();
 

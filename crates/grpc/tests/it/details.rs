@@ -80,7 +80,7 @@ fn ri_1_delay_is_found_among_details() {
 
 // RI-4
 #[test]
-fn ri_4_a_message_that_ends_in_the_middle_is_no_message() {
+fn truncated_message_is_no_message() {
     let whole = status(&[info(1, 0)]);
     for end in 0..whole.len() {
         assert_eq!(asked(&whole[..end]), None, "{end}");
@@ -93,7 +93,7 @@ fn ri_4_a_message_that_ends_in_the_middle_is_no_message() {
 
 // RI-4
 #[test]
-fn ri_4_fields_of_other_types_are_passed_over() {
+fn fields_of_other_types_are_skipped() {
     let fixed = [vec![0x21], vec![1; 8], vec![0x2d], vec![1; 4]].concat();
     let whole = [fixed, status(&[info(1, 0)])].concat();
     assert_eq!(asked(&whole), Some(Duration::from_secs(1)));

@@ -82,7 +82,7 @@ fn entry_that_wins_wins_whole() {
 
 // SC-2
 #[test]
-fn entry_without_names_applies_to_nothing_but_is_read() {
+fn entry_without_names_is_read_unapplied() {
     for names in ["", r#""name": [],"#, r#""name": null,"#] {
         let text = format!(r#"{{"methodConfig": [{{{names} "timeout": "1s"}}]}}"#);
         let config = ServiceConfig::parse(&text).unwrap();
@@ -100,7 +100,7 @@ fn entry_without_names_applies_to_nothing_but_is_read() {
 
 // SC-3
 #[test]
-fn spellings_of_the_default_entry_and_of_a_whole_service() {
+fn default_and_service_entries_are_spelled() {
     let whole = [
         "{}",
         r#"{"service": ""}"#,
@@ -193,7 +193,7 @@ fn one_bad_field_makes_whole_config_invalid() {
 
 // SC-5
 #[test]
-fn unknown_fields_are_ignored_whatever_they_hold() {
+fn unknown_fields_are_ignored() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let text = format!(
         r#"{{
@@ -266,7 +266,7 @@ fn empty_text_is_invalid() {
 
 // SC-8
 #[test]
-fn key_that_comes_twice_is_refused_at_every_level() {
+fn duplicate_key_is_refused_at_every_level() {
     let text = r#"{
         "methodConfig": [{
             "name": [{"service": "s", "service": "s"}], "timeout": null, "timeout": "1s",
@@ -357,7 +357,7 @@ fn all_that_is_wrong_is_told_at_once() {
 }
 
 #[test]
-fn an_error_shows_the_beginning_of_the_value_on_one_line() {
+fn error_shows_start_of_value_on_one_line() {
     let text = format!("{{\"methodConfig\": {{\n\t\"é\": \"{}\"}}}}", "x".repeat(1000));
     let shown = format!("{{  \"é\": \"{}…", "x".repeat(55));
     assert_eq!(errors(&text), [format!("methodConfig must be a list, but it is {shown}")]);

@@ -135,7 +135,7 @@ fn negative_timeout_is_refused() {
 
 // SC-13
 #[test]
-fn limits_on_messages_are_unsigned_and_may_be_0() {
+fn message_limits_are_unsigned_and_may_be_0() {
     let read = |text: &str| {
         let request = method(STRICT, "maxRequestMessageBytes", text)?;
         let response = method(STRICT, "maxResponseMessageBytes", text)?;
@@ -160,7 +160,7 @@ fn limits_on_messages_are_unsigned_and_may_be_0() {
 
 // CALL-1, SC-14
 #[test]
-fn both_policies_are_an_error_and_neither_is_none() {
+fn both_policies_are_an_error_none_is_not() {
     let (retry, hedging) = (policy(&RETRY, "", ""), policy(&HEDGING, "", ""));
     let both =
         format!(r#"{{"methodConfig": [{{"hedgingPolicy": {hedging}, "retryPolicy": {retry}}}]}}"#);
@@ -207,7 +207,7 @@ fn max_attempts_is_a_whole_number_above_1() {
 
 // CALL-8
 #[test]
-fn any_large_number_of_attempts_is_taken_for_the_cap_to_lower() {
+fn many_attempts_are_left_to_the_cap() {
     for text in ["4294967296", "1e30", "1e999999999999", &"9".repeat(1000)] {
         assert_eq!(retry(STRICT, "maxAttempts", text).unwrap().max_attempts(), u32::MAX);
     }
@@ -280,7 +280,7 @@ fn codes_are_names_in_any_case_or_numbers() {
 
 // SC-18
 #[test]
-fn codes_are_required_and_a_list_that_is_not_empty() {
+fn empty_or_missing_codes_are_refused() {
     let path = "methodConfig[0].retryPolicy.retryableStatusCodes";
     let field = "retryableStatusCodes";
     for reader in [STRICT, LENIENT] {
@@ -343,7 +343,7 @@ fn code_may_be_listed_twice() {
 
 // BK-5, SC-21
 #[test]
-fn first_backoff_may_be_above_the_cap_and_waits_may_shrink() {
+fn first_backoff_may_exceed_the_cap() {
     let read = retry(STRICT, "initialBackoff", r#""9s""#).unwrap();
     assert!(read.initial_backoff() > read.max_backoff());
     assert!(retry(STRICT, "backoffMultiplier", "0.001").is_ok());
@@ -385,7 +385,7 @@ fn negative_delay_and_bad_codes_are_refused() {
 
 // THR-9, SC-22
 #[test]
-fn bounds_of_the_throttle_and_its_three_decimals() {
+fn throttle_has_bounds_and_three_decimals() {
     let max = |text: &str| Ok(throttling(STRICT, "maxTokens", text)?.max_tokens_thousandths());
     let rows = [
         ("1000", 1_000_000),
@@ -429,7 +429,7 @@ fn bounds_of_the_throttle_and_its_three_decimals() {
 
 // SC-23
 #[test]
-fn what_is_required_of_the_throttle_is_missed_by_name() {
+fn missing_throttle_field_is_named() {
     let errors = ServiceConfig::parse(r#"{"retryThrottling": {}}"#).unwrap_err();
     assert_eq!(
         errors.to_string(),
@@ -445,7 +445,7 @@ fn what_is_required_of_the_throttle_is_missed_by_name() {
 
 // THR-9
 #[test]
-fn same_bounds_hold_for_settings_made_in_code() {
+fn settings_in_code_have_same_bounds() {
     let read = |max, ratio| {
         Throttling::new(max, ratio)
             .map(|read| (read.max_tokens_thousandths(), read.token_ratio_thousandths()))
@@ -513,7 +513,7 @@ fn what_no_reader_takes_for_a_duration() {
 
 // DL-6
 #[test]
-fn timeout_for_each_attempt_does_not_stand_in_for_codes() {
+fn attempt_timeout_does_not_replace_codes() {
     let text = r#"{"methodConfig": [{"retryPolicy": {
         "maxAttempts": 2, "initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 1,
         "perAttemptRecvTimeout": "1s", "retryableStatusCodes": []

@@ -35,7 +35,7 @@ const WHY: &str = "methodConfig[1].waitForReady must be true or false, but it is
 
 // SC-6
 #[test]
-fn invalid_config_leaves_the_last_valid_one_in_force() {
+fn invalid_config_keeps_the_last_valid_one() {
     let handle = ServiceConfigHandle::new(ServiceConfig::parse(&within(1)).unwrap());
     update(&handle, &within(2));
     for text in [BAD, "", "[]", "null"] {
@@ -49,7 +49,7 @@ fn invalid_config_leaves_the_last_valid_one_in_force() {
 
 // SC-6
 #[test]
-fn invalid_config_leaves_the_outcome_that_none_is_supplied() {
+fn invalid_config_keeps_none_supplied() {
     let handle = ServiceConfigHandle::new(ServiceConfig::parse(&within(1)).unwrap());
     refused(&handle, BAD);
     assert_eq!(seconds(&handle), Some(1), "none was supplied, and the default stays");
@@ -63,7 +63,7 @@ fn invalid_config_leaves_the_outcome_that_none_is_supplied() {
 
 // SC-6
 #[test]
-fn default_does_not_stand_in_for_an_invalid_config() {
+fn default_does_not_replace_invalid_config() {
     let handle = ServiceConfigHandle::unresolved(ServiceConfig::parse(&within(1)).unwrap());
     let none: NoServiceConfig = handle.for_method("/s/m").unwrap_err();
     assert_eq!(none.to_string(), "no service config has been chosen yet");
@@ -91,7 +91,7 @@ fn default_does_not_stand_in_for_an_invalid_config() {
 
 // SC-6
 #[test]
-fn empty_config_is_a_choice_and_not_the_absence_of_one() {
+fn empty_config_is_a_choice() {
     let handle = ServiceConfigHandle::new(ServiceConfig::parse(&within(1)).unwrap());
     update(&handle, "{}");
     assert_eq!(seconds(&handle), None);
@@ -139,7 +139,7 @@ fn new_config_is_no_free_refill() {
 
 // THR-1
 #[test]
-fn there_is_no_throttle_before_there_is_a_config() {
+fn no_throttle_before_a_config() {
     let default = ServiceConfig::parse(&throttled(10, 0.5)).unwrap();
     let handle = ServiceConfigHandle::unresolved(default);
     assert_eq!(handle.throttle().tokens_thousandths(), None);
@@ -172,7 +172,7 @@ fn every_thread_sees_one_config_or_other() {
 }
 
 #[test]
-fn it_can_be_shared_and_shows_what_is_in_force() {
+fn handle_is_shared_and_shows_config() {
     fn shared<T: Send + Sync + Clone + 'static>(_: &T) {}
     let handle = ServiceConfigHandle::from(ServiceConfig::default());
     shared(&handle);

@@ -80,7 +80,7 @@ fn odd_texts_have_a_defined_end() {
 }
 
 #[test]
-fn a_text_cut_or_changed_at_any_place_has_a_defined_end() {
+fn cut_or_changed_text_has_defined_end() {
     for (at, _) in FULL.char_indices() {
         look(&FULL[..at]);
         for other in ["\"", "{", "0", "é"] {
@@ -295,7 +295,7 @@ proptest! {
 
     // SC-23
     #[test]
-    fn every_error_of_a_document_is_told_once_and_with_its_path(chance in vec(any::<u8>(), 256)) {
+    fn each_error_is_told_once_with_its_path(chance in vec(any::<u8>(), 256)) {
         let mut broken = Broken::default();
         let text = broken.document(&mut chance.into_iter());
         let errors = ServiceConfig::parse(&text).err();

@@ -25,7 +25,7 @@ fn drain_to(throttle: &Throttle, tokens: u32) {
 
 // THR-1
 #[test]
-fn clones_share_one_bucket_and_builds_do_not() {
+fn clones_share_one_bucket_builds_do_not() {
     let throttle = throttle(4.0, 1.0);
     let (clone, other) = (throttle.clone(), self::throttle(4.0, 1.0));
     throttle.failed();
@@ -35,7 +35,7 @@ fn clones_share_one_bucket_and_builds_do_not() {
 
 // THR-1
 #[test]
-fn as_a_budget_it_has_one_bucket_for_all_destinations() {
+fn budget_has_one_bucket_for_all() {
     let throttle = throttle(2.0, 1.0);
     throttle.on_failure("a.example", &FAILURE, Duration::ZERO);
     assert!(throttle.acquire("b.example", &FAILURE, Duration::ZERO).is_none());
@@ -43,7 +43,7 @@ fn as_a_budget_it_has_one_bucket_for_all_destinations() {
 
 // THR-2
 #[test]
-fn it_starts_full_and_stays_within_its_bounds() {
+fn throttle_starts_full_and_stays_bounded() {
     let throttle = throttle(2.5, 0.7);
     assert_eq!(throttle.tokens_thousandths(), Some(2_500));
     throttle.succeeded();
@@ -72,7 +72,7 @@ fn failure_takes_one_token() {
 
 // THR-4
 #[test]
-fn success_adds_the_ratio_and_no_more_than_is_missing() {
+fn success_adds_ratio_up_to_what_is_missing() {
     let throttle = throttle(10.0, 0.1);
     drain_to(&throttle, 8_000);
     throttle.succeeded();
@@ -87,7 +87,7 @@ fn success_adds_the_ratio_and_no_more_than_is_missing() {
 
 // THR-5
 #[test]
-fn half_of_the_tokens_throttles_and_a_thousandth_more_does_not() {
+fn half_throttles_and_a_bit_more_does_not() {
     let throttle = throttle(4.0, 0.001);
     assert!(throttle.failed(), "3 of 4");
     assert!(!throttle.is_throttled());
@@ -106,7 +106,7 @@ fn half_of_the_tokens_throttles_and_a_thousandth_more_does_not() {
 
 // THR-6
 #[test]
-fn while_throttled_every_retry_is_refused_and_nothing_is_taken() {
+fn throttled_retries_are_refused_for_free() {
     let throttle = throttle(2.0, 1.0);
     drain_to(&throttle, 1_000);
     for _ in 0..3 {
@@ -117,7 +117,7 @@ fn while_throttled_every_retry_is_refused_and_nothing_is_taken() {
 
 // trap 11
 #[test]
-fn permit_costs_nothing_and_gives_nothing_back() {
+fn permit_costs_and_returns_nothing() {
     let throttle = throttle(10.0, 0.1);
     throttle.failed();
     drop(throttle.acquire("", &FAILURE, Duration::ZERO).unwrap());
@@ -127,7 +127,7 @@ fn permit_costs_nothing_and_gives_nothing_back() {
 
 // THR-10
 #[test]
-fn thousand_credits_of_a_tenth_are_a_hundred_tokens() {
+fn thousand_tenths_are_a_hundred_tokens() {
     let throttle = throttle(1000.0, 0.1);
     drain_to(&throttle, 0);
     (0..1000).for_each(|_| throttle.succeeded());
@@ -149,7 +149,7 @@ fn without_settings_nothing_is_throttled() {
 }
 
 #[test]
-fn it_is_full_only_while_a_success_would_change_nothing() {
+fn throttle_is_full_if_success_adds_nothing() {
     let throttle = throttle(2.0, 0.5);
     assert!(throttle.is_full());
     throttle.failed();
@@ -177,7 +177,7 @@ fn same_settings_keep_the_bucket_as_it_is() {
 
 // SC-6
 #[test]
-fn other_settings_keep_the_level_and_handles_go_over_at_once() {
+fn new_settings_keep_level_of_all_handles() {
     let throttle = throttle(10.0, 0.1);
     let handle = throttle.clone();
     drain_to(&throttle, 3_000);
@@ -207,7 +207,7 @@ fn throttling_is_switched_off_and_on() {
 }
 
 #[test]
-fn it_is_shared_between_threads_and_shows_what_is_left() {
+fn throttle_is_shared_and_shows_its_level() {
     fn shared<T: Send + Sync + Clone + 'static>(_: &T) {}
     let throttle = throttle(10.0, 0.1);
     shared(&throttle);
@@ -262,7 +262,7 @@ fn after_failure(throttle: &Arc<Throttle>, attempts: u32, hint: ServerHint) -> O
 
 // RET-1
 #[test]
-fn last_attempt_and_a_pushback_that_says_stop_cost_a_token_each() {
+fn last_attempt_and_stop_cost_a_token_each() {
     let throttle = Arc::new(throttle(8.0, 0.1));
     let last = Limits::default().max_attempts;
     assert_eq!(after_failure(&throttle, 1, ServerHint::None), None);

@@ -66,7 +66,7 @@ fn io_error_on_connection_is_lost() {
 }
 
 #[test]
-fn what_an_io_error_wraps_is_seen_although_its_source_passes_it_over() {
+fn error_inside_io_error_is_seen() {
     let inner = std::io::Error::from(ErrorKind::ConnectionReset);
     let outer = std::io::Error::other(Wrapper(std::io::Error::other(inner)));
     assert_eq!(verdict_of_error(&outer), Some(LOST));
@@ -80,7 +80,7 @@ fn the_inner_of_two_io_errors_wins() {
 }
 
 #[test]
-fn a_resolver_error_has_no_kind_of_its_own_and_still_counts_as_no_connection() {
+fn resolver_error_counts_as_no_connection() {
     let uncategorized = std::io::Error::from_raw_os_error(i32::MAX);
     assert_eq!(verdict_of_error(&uncategorized), None, "nothing is known of a bare one");
     assert_eq!(walk(&uncategorized, Place::Connecting), Some(NOT_CONNECTED));

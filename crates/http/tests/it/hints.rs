@@ -76,7 +76,7 @@ fn retry_after_in_seconds() {
 
 // trap 19
 #[test]
-fn any_number_of_digits_saturates_and_only_digits_are_a_number() {
+fn digits_saturate_and_others_are_no_number() {
     for (value, expected) in [
         // an epoch time read as seconds: decades, for the limits to refuse
         ("1790000000", seconds(1_790_000_000)),
@@ -104,7 +104,7 @@ fn any_number_of_digits_saturates_and_only_digits_are_a_number() {
 
 // trap 18
 #[test]
-fn hints_below_a_second_are_not_cut_to_nothing() {
+fn hints_below_a_second_are_not_cut() {
     for name in ["retry-after-ms", "x-ms-retry-after-ms"] {
         for (value, expected) in [
             ("0", millis(0)),
@@ -134,7 +134,7 @@ fn hints_below_a_second_are_not_cut_to_nothing() {
 }
 
 #[test]
-fn retry_after_as_a_date_is_measured_against_the_answers_own_date() {
+fn retry_after_date_counts_from_date_field() {
     for date in DATE_FORMS {
         for (own, expected) in [
             ("Sun, 06 Nov 1994 08:49:07 GMT", seconds(30)),
@@ -149,7 +149,7 @@ fn retry_after_as_a_date_is_measured_against_the_answers_own_date() {
 }
 
 #[test]
-fn retry_after_as_a_date_is_measured_against_the_clock_when_there_is_no_readable_date() {
+fn retry_after_date_falls_back_to_the_clock() {
     for date in DATE_FORMS {
         for own in [None, Some(""), Some("yesterday"), Some("784111777")] {
             let mut headers = headers(&[("retry-after", date), ("retry-after", date)]);
@@ -186,7 +186,7 @@ fn the_clock_is_not_read_without_need() {
 }
 
 #[test]
-fn the_most_precise_of_several_waits_counts_and_garbage_is_passed_over() {
+fn most_precise_wait_wins_over_garbage() {
     for (fields, expected) in [
         (&[("retry-after", "2"), ("retry-after-ms", "1250")][..], millis(1250)),
         (&[("retry-after", "2"), ("x-ms-retry-after-ms", "1250")], millis(1250)),
@@ -274,7 +274,7 @@ fn should_retry() {
 }
 
 #[test]
-fn should_retry_turns_failing_statuses_only_and_never_into_a_safe_repeat() {
+fn should_retry_turns_failing_statuses_only() {
     let yes = read(Hints::default(), &[("x-should-retry", "true"), ("retry-after", "3")]);
     let silent = read(Hints::default(), &[]);
 
@@ -301,7 +301,7 @@ fn should_retry_turns_failing_statuses_only_and_never_into_a_safe_repeat() {
 }
 
 #[test]
-fn a_rate_limits_reset_counts_only_when_asked_for_and_nothing_is_left() {
+fn rate_limit_reset_counts_only_on_request() {
     let own = ("date", DATE_FORMS[0]);
     for (fields, expected) in [
         (&[("ratelimit", r#""default";r=0;t=30"#)][..], seconds(30)),
@@ -374,7 +374,7 @@ fn a_rate_limits_reset_counts_only_when_asked_for_and_nothing_is_left() {
 }
 
 #[test]
-fn each_kind_of_hint_can_be_turned_off_alone() {
+fn each_hint_can_be_turned_off_alone() {
     let all = [("x-should-retry", "true"), ("retry-after-ms", "5"), ("retry-after", "9")];
     assert_eq!(read(Hints::default(), &all).hint, millis(5));
     assert_eq!(read(Hints::default().retry_after_ms(false), &all).hint, seconds(9));
@@ -441,7 +441,7 @@ proptest! {
     }
 
     #[test]
-    fn every_number_of_seconds_is_read_as_it_stands(value in any::<u64>()) {
+    fn every_number_of_seconds_is_read(value in any::<u64>()) {
         let text = value.to_string();
         prop_assert_eq!(read(Hints::default(), &[("retry-after", &text)]).hint, seconds(value));
         prop_assert_eq!(read(Hints::default(), &[("retry-after-ms", &text)]).hint, millis(value));

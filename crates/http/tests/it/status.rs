@@ -27,7 +27,7 @@ fn verdict(code: u16) -> Verdict {
 }
 
 #[test]
-fn each_status_for_repeatable_and_other_requests() {
+fn each_status_by_repeatability() {
     // status, a repeatable request, one that is not, kind of failure
     let table: &[(u16, Outcome, Outcome, Option<FailureKind>)] = &[
         (100, Success, Success, None),
@@ -101,7 +101,7 @@ fn each_status_for_repeatable_and_other_requests() {
 }
 
 #[test]
-fn every_code_there_is_has_an_outcome_of_its_class() {
+fn every_code_has_outcome_of_its_class() {
     for code in 100..=999 {
         let verdict = verdict(code);
         match code {
@@ -116,7 +116,7 @@ fn every_code_there_is_has_an_outcome_of_its_class() {
 /// beside it is the proxy's own invention.
 // trap 24
 #[test]
-fn trap_24_a_503_is_no_proof_that_nothing_was_done_whatever_it_says_of_coming_back() {
+fn status_503_is_no_proof_of_no_work() {
     let mut headers = http::HeaderMap::new();
     headers.insert("retry-after", "1".parse().unwrap());
     headers.insert("x-should-retry", "true".parse().unwrap());

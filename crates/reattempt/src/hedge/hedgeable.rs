@@ -38,7 +38,7 @@ mod tests {
 
     // HG-14
     #[test]
-    fn hg_14_safe_methods_by_default_and_idempotent_ones_on_request() {
+    fn safe_methods_hedge_idempotent_on_request() {
         let none = HeaderMap::new();
         let rows = [
             ("GET", true, true),
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_is_to_be_upgraded_is_not_begun_twice() {
+    fn upgrade_is_not_begun_twice() {
         let upgrade = HeaderMap::from_iter([(
             http::header::UPGRADE,
             http::HeaderValue::from_static("websocket"),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_alone_makes_nothing_safe_to_run_side_by_side() {
+    fn key_alone_is_not_hedgeable() {
         let keyed = HeaderMap::from_iter([(
             reattempt_http::IDEMPOTENCY_KEY,
             http::HeaderValue::from_static("\"one\""),

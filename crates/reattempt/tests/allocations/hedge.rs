@@ -87,7 +87,7 @@ fn get() -> Request<Full<Bytes>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_answers_before_the_delay_allocates_what_is_kept_and_nothing_else() {
+async fn quick_call_allocates_only_what_is_kept() {
     for polls in [0, 3] {
         let server = Server { polls, clones: &CLONES };
         let mut retried = Retry::new(RetryPolicy::http(), server.clone());

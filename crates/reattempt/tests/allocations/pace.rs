@@ -36,7 +36,7 @@ impl Service<Request<Full<Bytes>>> for Server {
 }
 
 #[test]
-fn a_call_that_need_not_wait_allocates_nothing() {
+fn call_without_wait_allocates_nothing() {
     let mut client = PaceLayer::http(Responsive::new()).layer(Server);
     let mut cx = Context::from_waker(Waker::noop());
     for _ in 0..3 {

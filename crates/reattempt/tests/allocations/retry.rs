@@ -101,7 +101,7 @@ fn of_head<B>(request: Request<B>) -> usize {
 }
 
 #[test]
-fn a_call_that_succeeds_at_once_costs_the_kept_head_and_one_body() {
+fn success_at_once_costs_head_and_body() {
     let mut bare = Instant;
     let mut plain = Retry::new(RetryPolicy::http().max_elapsed(None), Instant);
     let mut usual = Retry::new(RetryPolicy::http(), Instant);

@@ -351,7 +351,7 @@ const REFUSED: Act = Act::Reset(Reason::REFUSED_STREAM);
 
 // TR-2, TR-4
 #[tokio::test]
-async fn tr_2_tr_4_a_refused_stream_is_replaced_at_once_and_counts_for_nothing() {
+async fn refused_stream_is_replaced_for_free() {
     let server = Server::start([REFUSED, Act::Answer(Code::Ok)]).await;
     let throttle = throttle();
     let (ended, report) = run(&server, policy().budget(throttle.clone()), call()).await;
@@ -446,7 +446,7 @@ async fn tr_5_not_after_the_commit() {
 
 // TR-2, TN-12
 #[tokio::test]
-async fn tr_2_tn_12_a_goaway_that_leaves_the_stream_out_is_replaced() {
+async fn goaway_without_the_stream_is_replaced() {
     let server = Server::with(Some(Goaway::Below), u32::MAX, [Act::Answer(Code::Ok)]).await;
     let (ended, report) = run(&server, policy().max_attempts(1), call()).await;
     assert_eq!((ended, server.previous()), (OK, numbers(&[0])));
@@ -465,7 +465,7 @@ async fn tr_7_goaway_above_stream_leaves_it_alive() {
 /// when the connection is cut.
 // TR-1, TR-9
 #[tokio::test]
-async fn tr_1_tr_9_what_was_never_dispatched_is_replaced() {
+async fn undispatched_is_replaced() {
     let server = Server::with(None, 1, [Act::Cut, Act::Answer(Code::Ok)]).await;
     let channel = server.channel();
     let slot = ReportSlot::default();
@@ -499,7 +499,7 @@ async fn tr_1_tr_9_what_was_never_dispatched_is_replaced() {
 
 // TR-1, trap 31
 #[tokio::test]
-async fn trap_31_a_server_that_is_not_there_is_tried_again_by_the_schedule_only() {
+async fn absent_server_is_retried_on_schedule() {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = socket.local_addr().unwrap();
@@ -520,7 +520,7 @@ async fn trap_31_a_server_that_is_not_there_is_tried_again_by_the_schedule_only(
 
 // OUT-2
 #[tokio::test]
-async fn out_2_a_lost_connection_is_unavailable_and_may_have_been_served() {
+async fn lost_connection_is_unavailable() {
     for (call, streams) in [(call(), 1), (repeatable(), 2)] {
         let server = Server::start([Act::Cut, Act::Answer(Code::Ok)]).await;
         server.go_on.notify_one();
@@ -567,7 +567,7 @@ async fn out_2_two_layers_send_a_lost_call_once() {
 
 // RET-5, TN-10
 #[tokio::test]
-async fn ret_5_a_reset_before_any_header_has_the_code_of_its_reason() {
+async fn reset_before_header_has_code_of_reason() {
     let rows = [
         (Reason::NO_ERROR, 1),
         (Reason::INTERNAL_ERROR, 1),
@@ -589,7 +589,7 @@ async fn ret_5_a_reset_before_any_header_has_the_code_of_its_reason() {
 
 // ST-1
 #[tokio::test]
-async fn st_1_trailers_only_in_one_block_or_with_an_empty_frame() {
+async fn trailers_only_in_one_block_or_two() {
     for act in [Act::PeekTrailers(Code::Unavailable), Act::EmptyData(Code::Unavailable)] {
         let server = Server::start([act, Act::Answer(Code::Ok)]).await;
         let (ended, _) = run(&server, policy(), call()).await;
@@ -620,7 +620,7 @@ async fn st_5_unless_they_are_looked_at() {
 
 // ST-3, TN-9
 #[tokio::test]
-async fn st_3_tn_9_an_end_without_a_status_earns_nothing() {
+async fn end_without_status_earns_nothing() {
     let acts =
         [Act::NoStatus, Act::HeadersReset(Reason::NO_ERROR), Act::HeadersReset(Reason::CANCEL)];
     for act in acts {

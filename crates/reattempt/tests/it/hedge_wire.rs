@@ -60,7 +60,7 @@ const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n";
 
 // HG-3
 #[tokio::test]
-async fn hg_3_the_losers_connection_is_closed_and_the_winners_body_streams_on() {
+async fn losers_connection_closes_winner_streams() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let request = Request::new(Method::GET, url.parse().unwrap());
@@ -89,7 +89,7 @@ async fn hg_3_the_losers_connection_is_closed_and_the_winners_body_streams_on() 
 
 // HG-10
 #[tokio::test]
-async fn hg_10_every_attempt_sends_the_body_and_a_refusal_does_not_win() {
+async fn every_attempt_sends_body_refusal_loses() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let mut request = Request::new(Method::POST, url.parse().unwrap());

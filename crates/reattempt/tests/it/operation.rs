@@ -51,7 +51,7 @@ async fn a_success_is_handed_on_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_begun_anew_after_each_delay_and_each_error_is_told() {
+async fn each_delay_and_error_precede_a_new_try() {
     let started = Instant::now();
     let mut told = Vec::new();
     let schedule = Linear::new(SECOND);
@@ -64,7 +64,7 @@ async fn it_is_begun_anew_after_each_delay_and_each_error_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_error_the_reason_the_attempts_and_the_time_come_back() {
+async fn error_has_reason_attempts_and_time() {
     let error = retry(Constant::new(SECOND), script([Err("one"), Err("two"), Err("three")]))
         .await
         .unwrap_err();
@@ -206,7 +206,7 @@ async fn attempt_is_gone_before_wait_begins() {
 }
 
 #[test]
-fn where_nothing_can_wait_the_last_error_comes_back() {
+fn last_error_returns_where_nothing_waits() {
     let mut call = task::spawn(retry(Constant::new(SECOND), script([Err("down")])).into_future());
     let error = assert_ready!(call.poll()).unwrap_err();
     assert_eq!((*error.error(), error.stop_reason()), ("down", StopReason::NoTimer));
@@ -220,7 +220,7 @@ fn without_a_delay_no_runtime_is_needed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_always_fails_at_once_lets_others_have_their_turn() {
+async fn operation_failing_at_once_yields() {
     let policy = RetryPolicy::operations()
         .backoff(Constant::immediate())
         .max_attempts(u32::MAX)
@@ -341,7 +341,7 @@ async fn a_seed_makes_the_delays_reproducible() {
 }
 
 #[test]
-fn a_blocking_operation_sleeps_on_its_thread_and_needs_no_runtime() {
+fn blocking_operation_needs_no_runtime() {
     let mut slept = Vec::new();
     let mut calls = 0;
     const HOUR: Duration = Duration::from_secs(3600);
@@ -362,7 +362,7 @@ fn a_blocking_operation_sleeps_on_its_thread_and_needs_no_runtime() {
 }
 
 #[test]
-fn a_blocking_operation_without_delays_does_not_sleep() {
+fn blocking_without_delay_does_not_sleep() {
     let results = RefCell::new(vec![Ok(3), Err("two"), Err("one")]);
     let operation = || results.borrow_mut().pop().unwrap();
     let value = retry_blocking(Constant::immediate(), operation)
@@ -382,7 +382,7 @@ fn what_can_be_sent_and_shared_is() {
 }
 
 #[test]
-fn transient_errors_of_databases_are_told_from_the_others() {
+fn transient_sqlstates_are_recognised() {
     for state in ["08006", "08001", "40001", "40P01", "57P01", "57P03"] {
         assert!(is_transient_sqlstate(state), "{state}");
     }
@@ -394,7 +394,7 @@ fn transient_errors_of_databases_are_told_from_the_others() {
 }
 
 #[test]
-fn transient_errors_of_sockets_are_told_from_the_others() {
+fn transient_io_errors_are_recognised() {
     for kind in [ErrorKind::ConnectionRefused, ErrorKind::TimedOut, ErrorKind::UnexpectedEof] {
         assert!(is_transient_io_error(&kind.into()), "{kind}");
     }

@@ -147,7 +147,7 @@ fn request(method: &str, url: &str) -> Request {
 /// A form that answers its POST with a redirect to itself, and is then too busy to show the result:
 /// the URL of the refusal is that of the request, and still the POST was carried out.
 #[tokio::test]
-async fn a_post_is_not_repeated_when_the_page_it_was_redirected_to_is_refused() {
+async fn redirected_refused_post_is_not_repeated() {
     let server =
         Server::start([see_other("/form"), answer("429 Too Many"), answer("200 OK")]).await;
     let slot = ReportSlot::default();
@@ -159,7 +159,7 @@ async fn a_post_is_not_repeated_when_the_page_it_was_redirected_to_is_refused() 
 }
 
 #[tokio::test]
-async fn a_post_is_not_repeated_when_the_host_it_was_redirected_to_is_not_there() {
+async fn redirected_unsent_post_is_not_repeated() {
     let (_socket, nobody) = nobody();
     let server = Server::start([see_other(&nobody)]).await;
     let slot = ReportSlot::default();
@@ -171,7 +171,7 @@ async fn a_post_is_not_repeated_when_the_host_it_was_redirected_to_is_not_there(
 }
 
 #[tokio::test]
-async fn what_may_be_repeated_is_repeated_behind_a_redirect_too() {
+async fn redirected_get_is_repeated() {
     let (_socket, nobody) = nobody();
     let server = Server::start([see_other(&nobody)]).await;
     following().oneshot(request("GET", &server.url("/page"))).await.unwrap_err();
@@ -186,7 +186,7 @@ async fn what_may_be_repeated_is_repeated_behind_a_redirect_too() {
 }
 
 #[tokio::test]
-async fn without_redirects_below_a_refused_post_is_repeated_and_a_redirect_handed_back() {
+async fn post_without_redirects_is_repeated() {
     let server = Server::start([answer("429 Too Many"), see_other("/form")]).await;
     let response = straight().oneshot(request("POST", &server.url("/form"))).await.unwrap();
     assert_eq!(response.status(), 303);
@@ -201,7 +201,7 @@ async fn without_redirects_below_a_refused_post_is_repeated_and_a_redirect_hande
 }
 
 #[tokio::test]
-async fn a_verdict_of_the_callers_own_stands_behind_redirects_too() {
+async fn own_verdict_holds_behind_redirects() {
     let refused = Verdict::Unprocessed(Failure::new(FailureKind::Server));
     let policy =
         policy().protocol(|http| http.on_status(http::StatusCode::SERVICE_UNAVAILABLE, refused));
@@ -225,7 +225,7 @@ fn put(bytes: usize) -> Request {
 
 // trap 32
 #[tokio::test]
-async fn trap_32_bodies_of_bytes_count_against_the_bound() {
+async fn bodies_of_bytes_count_against_bound() {
     let memory = ReplayMemory::new(60_000);
     let limits = ReplayLimits::default().per_call(10_000).memory(memory.clone());
     let policy = policy().protocol(|http| http.replay(limits));
@@ -289,7 +289,7 @@ async fn bytes_over_the_cap_are_sent_again() {
 }
 
 #[tokio::test]
-async fn a_destination_is_host_and_port_and_has_no_password() {
+async fn destination_is_host_and_port_only() {
     let rows = [
         ("http://bob:secret@ONE.example:80/path", "one.example"),
         ("https://bob:secret@one.example:443/", "https://one.example"),

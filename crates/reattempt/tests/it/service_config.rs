@@ -225,7 +225,7 @@ async fn ends(client: &Client<Server>, code: Code, stop: StopReason) {
 
 // SC-1
 #[tokio::test(start_paused = true)]
-async fn sc_1_each_call_is_retried_as_its_method_is_configured() {
+async fn each_method_is_retried_by_its_config() {
     let entry = |name: &str, attempts, codes| {
         format!(r#"{{"name": [{name}], {}}}"#, retries(attempts, "0.01s", codes))
     };
@@ -256,7 +256,7 @@ async fn sc_1_each_call_is_retried_as_its_method_is_configured() {
 
 // CALL-1, TR-1
 #[tokio::test(start_paused = true)]
-async fn call_1_without_a_policy_nothing_is_retried_that_a_server_has_seen() {
+async fn seen_calls_do_not_retry_without_policy() {
     for text in ["{}", r#"{"methodConfig": [{"name": [{}], "timeout": "20s"}]}"#] {
         for step in [UNAVAILABLE, Step::Only(Code::ResourceExhausted, None), pushed_back("0")] {
             let server = Server::of([step, OK]);
@@ -279,7 +279,7 @@ async fn call_1_without_a_policy_nothing_is_retried_that_a_server_has_seen() {
 
 // TR-1
 #[tokio::test(start_paused = true)]
-async fn tr_1_a_connection_that_is_not_made_is_unavailable_to_a_policy() {
+async fn unmade_connection_is_unavailable() {
     for step in [Step::NoConnection, Step::Lost] {
         let server = Server::of([step, step, OK]);
         ends(&client(&retried(4, "0.01s", "[14]"), &server), Code::Ok, StopReason::Succeeded).await;
@@ -293,7 +293,7 @@ async fn tr_1_a_connection_that_is_not_made_is_unavailable_to_a_policy() {
 
 // BK-1, BK-2, BK-3
 #[tokio::test(start_paused = true)]
-async fn bk_1_bk_2_bk_3_the_delays_are_the_configs_give_or_take_a_fifth() {
+async fn delays_are_the_configs_within_a_fifth() {
     let text = retried(5, "1s", "[14]").replace("10s", "3s");
     let mut shortest = [u128::MAX; 4];
     let mut longest = [0; 4];
@@ -327,7 +327,7 @@ async fn pb_5_after_pushback_backoff_begins_anew() {
 
 // CALL-6
 #[tokio::test(start_paused = true)]
-async fn call_6_a_call_under_way_goes_on_by_the_config_that_it_began_with() {
+async fn call_under_way_keeps_its_config() {
     let server = Server::of([UNAVAILABLE]);
     let handle = ServiceConfigHandle::new(parse(&retried(4, "1s", "[14]")));
     let client = ServiceConfigLayer::new(handle.clone()).layer(server.clone());
@@ -359,7 +359,7 @@ async fn call_8_clients_cap_lowers_attempts() {
 
 // DL-1
 #[tokio::test(start_paused = true)]
-async fn dl_1_the_smaller_of_the_configs_timeout_and_the_callers_counts() {
+async fn smaller_timeout_counts() {
     let text = r#"{"methodConfig": [{"name": [{}], "timeout": "2s"}]}"#;
     for (own, ends_at, told) in
         [(None, 2000, "2000000u"), (Some("9S"), 2000, "2000000u"), (Some("1S"), 1000, "1S")]
@@ -385,7 +385,7 @@ async fn dl_1_the_smaller_of_the_configs_timeout_and_the_callers_counts() {
 
 // SC-12
 #[tokio::test(start_paused = true)]
-async fn sc_12_a_timeout_of_0_is_over_before_it_begins() {
+async fn timeout_of_0_ends_call_at_once() {
     let server = Server::of([OK]);
     let text = r#"{"methodConfig": [{"name": [{}], "timeout": "0s"}]}"#;
     let (code, _) = end_of(&client(text, &server), call()).await;
@@ -394,7 +394,7 @@ async fn sc_12_a_timeout_of_0_is_over_before_it_begins() {
 
 // THR-1, THR-4
 #[tokio::test(start_paused = true)]
-async fn thr_1_thr_4_all_methods_draw_on_one_bucket_and_fill_it() {
+async fn methods_share_and_fill_one_bucket() {
     let text = throttled(&retried(2, "0.01s", "[14]"), 4.0, 0.5);
     let scripts = [("/a/Fails", vec![UNAVAILABLE]), ("/b/Works", vec![OK])];
     let server = Server::new(scripts);
@@ -414,7 +414,7 @@ async fn thr_1_thr_4_all_methods_draw_on_one_bucket_and_fill_it() {
 
 // THR-4
 #[tokio::test(start_paused = true)]
-async fn thr_4_a_success_earns_when_its_trailers_have_come_whatever_its_method() {
+async fn success_earns_when_trailers_have_come() {
     let text = throttled("{}", 4.0, 0.5);
     let server = Server::new([("/a/A", vec![OK]), ("/a/B", vec![Step::Answer(Code::Internal)])]);
     let client = client(&text, &server);
@@ -430,7 +430,7 @@ async fn thr_4_a_success_earns_when_its_trailers_have_come_whatever_its_method()
 
 // THR-3
 #[tokio::test(start_paused = true)]
-async fn thr_3_what_no_policy_lists_costs_nothing_and_what_it_lists_costs_a_token_when_committed() {
+async fn only_listed_codes_cost_a_token() {
     // (the config, how the call ends, what is left of four tokens)
     let policy = retried(2, "0.01s", "[14]");
     let rows = [
@@ -466,7 +466,7 @@ async fn thr_1_new_config_keeps_bucket_of_calls() {
 
 // HG-1
 #[tokio::test(start_paused = true)]
-async fn hg_1_a_hedged_method_sends_attempts_by_the_configs_delay() {
+async fn hedged_method_follows_config_delay() {
     let server = Server::of([Step::Hang, Step::Hang, OK]);
     let client = client(&hedged(4, "0.25s", "[]"), &server);
     let answer = client.oneshot(call()).await.unwrap();
@@ -478,7 +478,7 @@ async fn hg_1_a_hedged_method_sends_attempts_by_the_configs_delay() {
 
 // HG-4, HG-5
 #[tokio::test(start_paused = true)]
-async fn hg_4_hg_5_the_configs_codes_leave_the_others_running() {
+async fn config_codes_leave_others_running() {
     // (how the first attempt fails, when the attempts are sent)
     let rows = [(ABORTED, vec![0, 0]), (UNAVAILABLE, vec![0]), (Step::Lost, vec![0])];
     for (step, times) in rows {
@@ -491,7 +491,7 @@ async fn hg_4_hg_5_the_configs_codes_leave_the_others_running() {
 
 // CALL-8, HG-2
 #[tokio::test(start_paused = true)]
-async fn hg_2_call_8_all_at_once_and_no_more_than_the_cap() {
+async fn delay_of_0_sends_all_up_to_cap() {
     for (cap, count) in [(5, 5), (2, 2), (1, 1)] {
         let server = Server::of([Step::Hang]);
         let layer = ServiceConfigLayer::new(parse(&hedged(9, "0s", "[]"))).max_attempts(cap);
@@ -503,7 +503,7 @@ async fn hg_2_call_8_all_at_once_and_no_more_than_the_cap() {
 
 // HG-8, HG-11
 #[tokio::test(start_paused = true)]
-async fn hg_8_hg_11_hedges_draw_on_the_same_bucket_and_end_with_the_timeout() {
+async fn hedges_share_bucket_and_timeout() {
     let text = throttled(&hedged(5, "0.1s", "[14]"), 4.0, 0.5);
     let text = text.replacen(r#""name""#, r#""timeout": "2s", "name""#, 1);
     let server = Server::of([UNAVAILABLE, UNAVAILABLE, Step::Hang]);
@@ -521,7 +521,7 @@ async fn hg_8_hg_11_hedges_draw_on_the_same_bucket_and_end_with_the_timeout() {
 
 // SC-6
 #[tokio::test(start_paused = true)]
-async fn sc_6_as_long_as_nothing_has_been_chosen_calls_are_unavailable() {
+async fn calls_are_unavailable_before_a_config() {
     let server = Server::of([OK]);
     let handle = ServiceConfigHandle::unresolved(ServiceConfig::default());
     let client = ServiceConfigLayer::new(handle.clone()).layer(server.clone());
@@ -572,7 +572,7 @@ async fn late_call_releases_its_place() {
 
 // CALL-3
 #[tokio::test(start_paused = true)]
-async fn call_3_what_the_caller_says_goes_before_the_config() {
+async fn caller_precedes_config() {
     let config = retried(4, "0.01s", "[14]");
     let with = |options: CallOptions| {
         let mut call = call();

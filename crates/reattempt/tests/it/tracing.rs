@@ -81,7 +81,7 @@ async fn a_retry_is_told_at_debug() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn giving_up_is_a_warning_and_a_permanent_answer_is_not() {
+async fn giving_up_warns_permanent_does_not() {
     let last = |log: Vec<String>| log.last().cloned().unwrap();
     assert_eq!(
         last(log_of("POST", &[503]).await),

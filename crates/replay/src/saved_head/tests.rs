@@ -96,7 +96,7 @@ fn a_method_of_its_own_comes_back() {
 }
 
 #[test]
-fn a_sensitive_value_is_shared_in_its_place_and_not_copied() {
+fn sensitive_value_is_shared_in_place() {
     let mut request = request();
     let mut secret = HeaderValue::from_static("the secret");
     secret.set_sensitive(true);

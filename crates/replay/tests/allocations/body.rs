@@ -30,7 +30,7 @@ where
 }
 
 #[test]
-fn one_allocation_for_a_body_of_one_frame_and_none_where_nothing_is_shared() {
+fn one_frame_costs_one_allocation_if_shared() {
     let limits = ReplayLimits::default();
     let data = Bytes::from_static(b"hello");
     assert_eq!(allocations_of(|| send(Full::new(data.clone()), &limits)), 1);

@@ -65,7 +65,7 @@ fn two_readers_take_turns_and_both_see_all() {
 
 // trap 03
 #[test]
-fn size_hint_is_what_is_still_to_come_for_each_reader() {
+fn size_hint_is_each_readers_rest() {
     for tells_end in [true, false] {
         let script = Script::new(&THREE).0.exact().tells_end(tells_end);
         let mut first = Box::pin(ReplayBody::in_memory(script, &unlimited()));
@@ -89,7 +89,7 @@ fn size_hint_is_what_is_still_to_come_for_each_reader() {
 
 // trap 03
 #[test]
-fn exact_hint_does_not_end_a_body_that_has_trailers() {
+fn exact_hint_does_not_hide_trailers() {
     let steps = [Step::Data(b"all"), Step::Trailers("c0ffee")];
     let mut first = Box::pin(ReplayBody::new(Script::new(&steps).0.exact(), &unlimited()));
     let mut second = clone(&first);
@@ -117,7 +117,7 @@ fn a_hint_that_lies_saturates() {
 
 // trap 04
 #[test]
-fn body_over_the_cap_is_sent_once_and_is_no_error() {
+fn body_over_cap_is_sent_once_without_error() {
     static LARGE: [u8; 60] = [7; 60];
     let steps = [Step::Data(&LARGE), Step::Data(&LARGE), Step::Data(b"tail"), Step::Trailers("t")];
     let memory = ReplayMemory::new(1000);
@@ -158,7 +158,7 @@ fn unlimited_cap_does_not_overflow() {
 
 // trap 05
 #[test]
-fn empty_chunks_trailers_alone_and_errors_come_as_they_came() {
+fn odd_frames_and_errors_pass_unchanged() {
     let cases: [&[Step]; 6] = [
         &[Step::Data(b""), Step::Data(b"x"), Step::Data(b""), Step::Data(b"")],
         &[Step::Trailers("alone")],
@@ -260,7 +260,7 @@ impl Body for Endless {
 }
 
 #[test]
-fn frames_are_freed_when_the_kept_reader_is_dropped_and_none_are_kept_after() {
+fn dropped_kept_reader_frees_frames() {
     let memory = ReplayMemory::new(1000);
     let mut first = reader(&THREE, &ReplayLimits::default().memory(memory.clone()));
     let kept = clone(&first);
@@ -276,7 +276,7 @@ fn frames_are_freed_when_the_kept_reader_is_dropped_and_none_are_kept_after() {
 }
 
 #[test]
-fn only_what_the_slowest_reader_has_passed_is_freed() {
+fn passed_frames_of_slowest_are_freed() {
     let memory = ReplayMemory::new(1000);
     let mut fast = reader(&THREE, &ReplayLimits::default().memory(memory.clone()));
     let mut middle = clone(&fast);
@@ -292,7 +292,7 @@ fn only_what_the_slowest_reader_has_passed_is_freed() {
 }
 
 #[test]
-fn a_body_at_its_end_stays_replayable_for_ever() {
+fn ended_body_stays_replayable() {
     let body = ReplayBody::new(Empty::<Bytes>::new(), &ReplayLimits::default());
     let mut copy = Box::pin(body.try_clone().unwrap());
     assert!(copy.is_end_stream());
@@ -302,7 +302,7 @@ fn a_body_at_its_end_stays_replayable_for_ever() {
 }
 
 #[test]
-fn cancelled_readers_end_with_an_error_and_hold_nothing() {
+fn cancelled_readers_fail_and_hold_nothing() {
     let memory = ReplayMemory::new(1000);
     let mut old = reader(&THREE, &ReplayLimits::default().memory(memory.clone()));
     let kept = clone(&old);
@@ -334,7 +334,7 @@ fn the_errors_read_well() {
 }
 
 #[test]
-fn debug_says_what_it_is_and_needs_nothing_of_the_body() {
+fn debug_needs_nothing_of_the_body() {
     let mut body = reader(&THREE, &unlimited());
     next(&mut body);
     let rest = SizeHint::default();
@@ -352,7 +352,7 @@ fn debug_says_what_it_is_and_needs_nothing_of_the_body() {
 }
 
 #[test]
-fn it_is_send_and_sync_for_any_body_that_is_send() {
+fn send_body_makes_send_and_sync_replay() {
     fn send_sync<T: Send + Sync>() {}
     send_sync::<ReplayBody<Script>>();
     send_sync::<ReplayBody<Pin<Box<dyn Body<Data = Bytes, Error = Boom> + Send>>>>();

@@ -41,7 +41,7 @@ fn body_past_the_limit_is_given_up() {
 
 // trap 07
 #[test]
-fn body_that_announces_too_much_is_not_even_begun() {
+fn announced_excess_is_not_begun() {
     let (script, control) = Script::new(&[Step::Data(b"12345678901")]);
     assert_eq!(ready(script.exact(), 10), Poll::Ready(false));
     assert_eq!(control.polls.load(Ordering::SeqCst), 0);

@@ -40,7 +40,7 @@ impl Body for Panics {
 }
 
 #[test]
-fn a_panic_over_what_was_said_ahead_looks_like_no_end() {
+fn panic_beyond_the_hint_looks_like_no_end() {
     // Two frames are read ahead, and it is asked whether they were all when the second is told.
     let body = Panics { late: true, polls: 2 };
     let mut first = Box::pin(ReplayBody::in_memory(body, &ReplayLimits::default()));
@@ -62,7 +62,7 @@ fn a_panic_over_what_was_said_ahead_looks_like_no_end() {
 }
 
 #[test]
-fn a_panic_of_the_body_ends_the_reader_ahead_and_every_reader_behind() {
+fn panic_ends_every_reader_at_its_place() {
     type Panicking = Pin<Box<ReplayBody<Panics>>>;
     let poll = |reader: &mut Panicking| {
         reader.as_mut().poll_frame(&mut Context::from_waker(Waker::noop()))
@@ -91,7 +91,7 @@ fn a_panic_of_the_body_ends_the_reader_ahead_and_every_reader_behind() {
 }
 
 #[test]
-fn a_reader_that_caught_up_and_asked_for_nothing_finds_the_next_frame() {
+fn caught_up_reader_finds_next_frame() {
     let steps = vec![Step::Data(b"data"); 10];
     let memory = ReplayMemory::new(1024);
     let mut ahead = reader(&steps, &ReplayLimits::default().memory(memory.clone()));
@@ -113,7 +113,7 @@ fn a_reader_that_caught_up_and_asked_for_nothing_finds_the_next_frame() {
 }
 
 #[test]
-fn what_was_freed_one_by_one_is_not_given_back_again_when_a_reader_leaves() {
+fn leaving_reader_frees_nothing_twice() {
     let steps = vec![Step::Data(b"ten bytes."); 40];
     let memory = ReplayMemory::new(40 * 32);
     let limits = ReplayLimits::default().memory(memory.clone());
@@ -142,7 +142,7 @@ fn what_was_freed_one_by_one_is_not_given_back_again_when_a_reader_leaves() {
 }
 
 #[test]
-fn frames_of_every_kind_come_again_in_order_while_a_clone_stays() {
+fn all_kinds_of_frames_replay_in_order() {
     let steps = [
         Step::Data(b"one"),
         Step::Trailers("early"),
@@ -160,7 +160,7 @@ fn frames_of_every_kind_come_again_in_order_while_a_clone_stays() {
 }
 
 #[test]
-fn a_reader_in_the_midst_of_kept_frames_is_cancelled_at_once() {
+fn reader_amid_kept_frames_is_cancelled() {
     let steps = vec![Step::Data(b"data"); 10];
     let mut first = reader(&steps, &unlimited());
     let kept = clone(&first);
@@ -218,7 +218,7 @@ fn share_comes_back_with_what_was_kept() {
 
 /// Without destinations the whole bound is there for all.
 #[test]
-fn bound_without_destinations_is_used_in_full() {
+fn bound_without_destinations_is_used_full() {
     let memory = ReplayMemory::new(400);
     let limits = ReplayLimits::default().memory(memory.clone());
     let charges: Vec<_> = (0..5).map(|_| limits.charge(100)).collect();

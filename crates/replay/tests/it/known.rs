@@ -31,7 +31,7 @@ fn exact(steps: &[Step], memory: &ReplayMemory) -> (Reader, Arc<Control>) {
 }
 
 #[test]
-fn a_reader_is_small_for_it_is_moved_with_its_request() {
+fn reader_is_small() {
     type Streamed = StreamBody<Pin<Box<dyn Send>>>;
     // A client moves its request more than twenty times.
     assert_eq!(size_of::<ReplayBody<Full<Bytes>>>(), size_of::<Full<Bytes>>() + 24);
@@ -40,7 +40,7 @@ fn a_reader_is_small_for_it_is_moved_with_its_request() {
 }
 
 #[test]
-fn one_buffer_is_charged_once_while_a_reader_is_set_aside() {
+fn set_aside_reader_is_charged_once() {
     let memory = ReplayMemory::new(100);
     let limits = ReplayLimits::default().memory(memory.clone());
     let mut first = Box::pin(ReplayBody::new(full(&"x".repeat(40).leak()[..]), &limits));
@@ -70,7 +70,7 @@ fn one_buffer_is_charged_once_while_a_reader_is_set_aside() {
 }
 
 #[test]
-fn a_second_clone_of_one_reader_is_charged_if_there_is_room() {
+fn second_clone_is_charged_if_room() {
     for (limit, used) in [(80, [40, 80, 40]), (40, [40, 40, 0])] {
         let memory = ReplayMemory::new(limit);
         let limits = ReplayLimits::default().memory(memory.clone());
@@ -88,7 +88,7 @@ fn a_second_clone_of_one_reader_is_charged_if_there_is_room() {
 }
 
 #[test]
-fn one_buffer_that_finds_no_room_is_sent_once_and_can_be_sent_again_while_unread() {
+fn roomless_buffer_replays_while_unread() {
     let memory = ReplayMemory::new(40);
     let limits = ReplayLimits::default().memory(memory.clone());
     let other = ReplayBody::new(full("takes 32"), &limits);
@@ -104,7 +104,7 @@ fn one_buffer_that_finds_no_room_is_sent_once_and_can_be_sent_again_while_unread
 }
 
 #[test]
-fn one_buffer_over_the_cap_can_be_sent_again_while_unread() {
+fn buffer_over_cap_replays_while_unread() {
     let limits = ReplayLimits::default().per_call(32);
     let body = full("this is longer than thirty-two bytes");
     let first = ReplayBody::new(body, &limits);
@@ -116,7 +116,7 @@ fn one_buffer_over_the_cap_can_be_sent_again_while_unread() {
 
 // trap 41
 #[test]
-fn body_of_unknown_type_is_unpolled_when_new() {
+fn unknown_body_is_unpolled_when_new() {
     let polls = |control: &Control| control.polls.load(Ordering::SeqCst);
     for exact in [false, true] {
         for make in [ReplayBody::<Script>::new, ReplayBody::<Script>::read_ahead] {
@@ -205,7 +205,7 @@ fn untold(steps: &[Step], tells_end: bool, memory: &ReplayMemory) -> (Moved, Arc
 type Moved = Pin<Box<ReplayBody<Pin<Box<Script>>>>>;
 
 #[test]
-fn one_frame_is_known_in_full_whatever_was_told_of_its_length() {
+fn one_frame_is_known_whatever_its_hint() {
     let memory = ReplayMemory::new(1000);
     for (tells_end, polls) in [(true, 1), (false, 2)] {
         let (mut first, control) = untold(&[Step::Data(&[7; 40])], tells_end, &memory);
@@ -227,7 +227,7 @@ fn one_frame_is_known_in_full_whatever_was_told_of_its_length() {
 }
 
 #[test]
-fn a_body_that_is_asked_whatever_it_told_is_asked_for_two_frames_at_most() {
+fn eager_polls_stop_after_two_frames() {
     let memory = ReplayMemory::new(1000);
     let rows: [(&[Step], usize, usize); 5] = [
         (&[Step::Data(b"a"), Step::Data(b"b"), Step::Data(b"c")], 2, 4),
@@ -337,7 +337,7 @@ fn a_length_that_is_a_lie_changes_nothing() {
 }
 
 #[test]
-fn a_body_that_was_not_ready_ahead_wakes_the_reader_that_asks() {
+fn body_not_ready_ahead_wakes_its_reader() {
     let (mut body, control) = exact(&[Step::Wait, Step::Data(b"late")], &ReplayMemory::new(1000));
     let flag = Flag::new();
     assert!(poll(&mut body, &flag.waker()).is_pending());

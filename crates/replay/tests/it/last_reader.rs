@@ -44,7 +44,7 @@ fn next(reader: &mut Reader) -> Seen {
 }
 
 #[test]
-fn readers_that_follow_each_other_closely_free_what_both_have_passed() {
+fn close_readers_free_what_both_passed() {
     let steps = many();
     let memory = ReplayMemory::new(usize::MAX);
     let mut ahead = reader(&steps, &keeping(&memory));
@@ -70,7 +70,7 @@ fn readers_that_follow_each_other_closely_free_what_both_have_passed() {
 }
 
 #[test]
-fn the_last_reader_gives_back_each_frame_as_it_goes() {
+fn last_reader_frees_each_frame_as_it_goes() {
     let steps = many();
     let memory = ReplayMemory::new(usize::MAX);
     let mut first = reader(&steps, &keeping(&memory));
@@ -105,7 +105,7 @@ fn the_last_reader_gives_back_each_frame_as_it_goes() {
 }
 
 #[test]
-fn a_body_past_the_cap_still_wakes_fails_and_ends_as_it_should() {
+fn body_past_cap_wakes_fails_and_ends() {
     let steps = [
         Step::Data(&[1; 50]),
         Step::Data(&[2; 51]),
@@ -139,7 +139,7 @@ fn a_body_past_the_cap_still_wakes_fails_and_ends_as_it_should() {
 }
 
 #[test]
-fn a_cancelled_reader_takes_nothing_from_the_one_that_goes_on() {
+fn cancelled_reader_takes_nothing_along() {
     let steps = [Step::Data(b"one"), Step::Data(b"two"), Step::Data(b"three")];
     let mut old = reader(&steps, &unlimited());
     let mut new = clone(&old);
@@ -169,7 +169,7 @@ impl Body for Panics {
 }
 
 #[test]
-fn a_body_that_has_panicked_is_not_asked_again_whoever_has_it() {
+fn panicked_body_is_not_polled_again() {
     let last = ReplayBody::new(Panics::default(), &ReplayLimits::default());
     let once = ReplayBody::passthrough(Panics::default());
     for mut body in [Box::pin(last), Box::pin(once)] {

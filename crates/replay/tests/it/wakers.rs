@@ -21,7 +21,7 @@ fn gated() -> (Reader, Arc<Control>) {
 
 // trap 02
 #[test]
-fn reader_dropped_while_it_waits_wakes_the_others() {
+fn dropped_waiting_reader_wakes_others() {
     let (mut first, control) = gated();
     let mut second = clone(&first);
     let (wakes_first, wakes_second) = (Flag::new(), Flag::new());
@@ -38,7 +38,7 @@ fn reader_dropped_while_it_waits_wakes_the_others() {
 
 // trap 02
 #[test]
-fn reader_that_is_woken_and_never_polls_again_starves_nobody() {
+fn idle_woken_reader_starves_nobody() {
     let (mut first, control) = gated();
     let mut second = clone(&first);
     let (wakes_first, wakes_second) = (Flag::new(), Flag::new());
@@ -52,7 +52,7 @@ fn reader_that_is_woken_and_never_polls_again_starves_nobody() {
 }
 
 #[test]
-fn a_frame_that_one_reader_fetches_wakes_the_one_that_waits_for_it() {
+fn fetched_frame_wakes_waiting_reader() {
     let (mut first, control) = gated();
     let mut second = clone(&first);
     let (wakes_first, wakes_second) = (Flag::new(), Flag::new());
@@ -65,7 +65,7 @@ fn a_frame_that_one_reader_fetches_wakes_the_one_that_waits_for_it() {
 }
 
 #[test]
-fn the_reader_that_waited_alone_is_still_woken_when_a_second_one_takes_its_place() {
+fn lone_waiter_is_woken_after_second_comes() {
     let (mut first, control) = gated();
     let mut second = clone(&first);
     let wakes = Flag::new();
@@ -98,7 +98,7 @@ fn cancelled_readers_are_woken_to_see_it() {
 }
 
 #[test]
-fn a_body_that_wakes_itself_wakes_all_who_wait() {
+fn self_waking_body_wakes_all_waiters() {
     let steps = [Step::Yield, Step::Yield, Step::Data(b"one")];
     let mut first = reader(&steps, &unlimited());
     let mut second = clone(&first);
@@ -111,7 +111,7 @@ fn a_body_that_wakes_itself_wakes_all_who_wait() {
 }
 
 #[test]
-fn a_task_that_moves_is_woken_at_its_new_place() {
+fn moved_task_is_woken_at_new_place() {
     let (mut first, control) = gated();
     let mut second = clone(&first);
     let (old, new) = (Flag::new(), Flag::new());

@@ -31,7 +31,7 @@ fn read(reader: &mut Reader, frames: usize) {
 
 // BUF-8
 #[test]
-fn on_overflow_all_but_the_reader_of_most_are_told_at_once() {
+fn overflow_reports_all_but_the_leader() {
     for ahead in 0..3 {
         for limits in [three(), unlimited().memory(ReplayMemory::new(96))] {
             let kept = reader(&[TEN; 6], &limits);
@@ -65,7 +65,7 @@ fn on_overflow_all_but_the_reader_of_most_are_told_at_once() {
 }
 
 #[test]
-fn a_reader_that_was_dropped_is_told_of_like_any_other() {
+fn dropped_reader_is_reported() {
     let mut ahead = reader(&[TEN; 6], &three());
     let behind = clone(&ahead);
     let _kept = clone(&ahead);
@@ -79,7 +79,7 @@ fn a_reader_that_was_dropped_is_told_of_like_any_other() {
 }
 
 #[test]
-fn a_reader_that_takes_over_cuts_off_those_there_are() {
+fn reader_taking_over_cuts_off_others() {
     let kept = reader(&[TEN; 6], &three());
     let former = clone(&kept);
     let (watch_kept, watch_former) = (kept.watch(), former.watch());
@@ -95,7 +95,7 @@ fn a_reader_that_takes_over_cuts_off_those_there_are() {
 }
 
 #[test]
-fn the_first_reader_is_watched_from_any_other_after_it_has_gone_to_whoever_reads_it() {
+fn first_reader_is_watched_from_any_other() {
     for first_reads_on in [true, false] {
         let mut first = reader(&[TEN; 6], &three());
         let mut second = clone(&first);
@@ -128,7 +128,7 @@ fn watch_keeps_neither_frames_nor_body() {
 }
 
 #[test]
-fn what_fits_or_is_not_shared_never_cuts_off() {
+fn fitting_or_unshared_body_is_never_cut() {
     let mut first = reader(&[TEN; 3], &three());
     let mut second = clone(&first);
     let watches = [first.watch(), second.watch()];

@@ -156,7 +156,7 @@ async fn unknown_length_stays_unknown() {
 
 // trap 03
 #[tokio::test]
-async fn request_trailers_are_sent_on_each_attempt() {
+async fn trailers_are_sent_on_each_attempt() {
     for (version, exact) in
         [(Version::HTTP_11, false), (Version::HTTP_2, false), (Version::HTTP_2, true)]
     {
@@ -170,7 +170,7 @@ async fn request_trailers_are_sent_on_each_attempt() {
 }
 
 #[tokio::test]
-async fn whole_and_empty_bodies_are_framed_alike_on_each_attempt() {
+async fn framing_is_alike_on_each_attempt() {
     for version in [Version::HTTP_11, Version::HTTP_2] {
         let came = Harness::new(version).await.three_attempts(Full::<Bytes>::from("whole")).await;
         assert_eq!((came.length.unwrap(), came.body), ("5".parse().unwrap(), "whole".into()));
@@ -181,7 +181,7 @@ async fn whole_and_empty_bodies_are_framed_alike_on_each_attempt() {
 
 // trap 02
 #[tokio::test]
-async fn second_attempt_starts_while_the_first_still_uploads() {
+async fn second_attempt_overlaps_first_upload() {
     let steps =
         [Step::Data(b"one "), Step::Wait, Step::Data(b"two "), Step::Wait, Step::Data(b"!")];
     let (script, control) = Script::new(&steps);
@@ -199,7 +199,7 @@ async fn second_attempt_starts_while_the_first_still_uploads() {
 }
 
 #[tokio::test]
-async fn an_upload_that_was_superseded_is_broken_off_and_the_new_attempt_is_whole() {
+async fn superseded_upload_breaks_off() {
     let steps = [Step::Data(b"one "), Step::Wait, Step::Data(b"two")];
     let (script, control) = Script::new(&steps);
     let mut harness = Harness::new(Version::HTTP_2).await;

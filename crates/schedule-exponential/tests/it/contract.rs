@@ -124,7 +124,7 @@ fn succeed(schedule: &impl Schedule, random: &mut dyn Random) {
 }
 
 #[test]
-fn responsive_alone_reaches_the_reference_figure_and_comes_down_again() {
+fn responsive_reaches_reference_and_returns() {
     let schedule = Responsive::new(Jitter::none());
     let mut delays = schedule.delays();
     let random = &mut Always(0);
@@ -148,7 +148,7 @@ fn responsive_alone_reaches_the_reference_figure_and_comes_down_again() {
 }
 
 #[test]
-fn responsive_takes_twenty_refusals_at_one_moment_for_one_piece_of_news() {
+fn responsive_takes_twenty_refusals_as_one() {
     let schedule = Responsive::new(Jitter::none());
     let random = &mut Always(0);
     let mut refused =
@@ -180,7 +180,7 @@ fn responsive_takes_twenty_refusals_at_one_moment_for_one_piece_of_news() {
 }
 
 #[test]
-fn responsive_moves_with_failures_that_no_retry_follows_and_by_no_others_than_throttled_ones() {
+fn responsive_moves_with_throttled_only() {
     let schedule = Responsive::new(Jitter::none());
     let random = &mut Always(0);
     schedule.on_failure(schedule.on_send(), &THROTTLED, random);
@@ -191,7 +191,7 @@ fn responsive_moves_with_failures_that_no_retry_follows_and_by_no_others_than_th
 }
 
 #[test]
-fn responsive_draws_both_ways_from_the_random_numbers_of_the_call() {
+fn responsive_draws_from_the_calls_random() {
     let moved = |draw| {
         let mut schedule = Responsive::new(Jitter::symmetric(0.2).unwrap());
         schedule.initial = ms(100);
@@ -211,7 +211,7 @@ fn responsive_draws_both_ways_from_the_random_numbers_of_the_call() {
 }
 
 #[test]
-fn responsive_works_within_adapters_and_with_its_type_erased() {
+fn responsive_works_adapted_and_erased() {
     let schedule = Responsive::new(Jitter::symmetric(0.3).unwrap());
     let adapted = SharedSchedule::new(schedule.clone().immediate_first().take(9).capped(secs(1)));
     let mut delays = adapted.delays();
@@ -299,7 +299,7 @@ impl Delays for Reconnect {
 }
 
 #[test]
-fn each_kind_of_failure_keeps_its_own_count_across_calls_until_a_success() {
+fn each_failure_counts_until_success() {
     let network = Failure::new(FailureKind::Network);
     let http = Failure::new(FailureKind::Server).with_code(503);
     let throttled = Failure::new(FailureKind::Throttled).with_code(420);

@@ -44,7 +44,7 @@ fn for_each_interval(check: impl Fn(usize, f64)) {
 }
 
 #[test]
-fn full_jitter_has_half_the_interval_for_its_mean() -> Result<(), ConfigError> {
+fn full_jitter_mean_is_half_the_interval() -> Result<(), ConfigError> {
     let fast = Exponential::full_jitter(ms(100)).max_delay(ms(1000));
     // The same delays by another path: no fast one for so long a cap, and a fraction for a factor.
     let slow = Exponential::full_jitter(ms(100)).max_delay(Duration::MAX);
@@ -56,21 +56,21 @@ fn full_jitter_has_half_the_interval_for_its_mean() -> Result<(), ConfigError> {
 }
 
 #[test]
-fn equal_jitter_has_three_quarters_of_the_interval_for_its_mean() -> Result<(), ConfigError> {
+fn equal_jitter_mean_is_three_quarters() -> Result<(), ConfigError> {
     let schedule = Exponential::equal_jitter(ms(100)).max_delay(ms(1000));
     for_each_interval(|number, t| assert_uniform(&draws(&schedule, number), t / 2.0, t));
     Ok(())
 }
 
 #[test]
-fn symmetric_jitter_has_the_interval_for_its_mean() -> Result<(), ConfigError> {
+fn symmetric_jitter_mean_is_the_interval() -> Result<(), ConfigError> {
     let schedule = Exponential::symmetric(ms(100), 0.3)?.max_delay(ms(1000));
     for_each_interval(|number, t| assert_uniform(&draws(&schedule, number), 0.7 * t, 1.3 * t));
     Ok(())
 }
 
 #[test]
-fn symmetric_jitter_within_the_cap_is_cut_before_the_draw() -> Result<(), ConfigError> {
+fn capped_symmetric_is_cut_before_draw() -> Result<(), ConfigError> {
     let schedule = Exponential::symmetric(ms(100), 0.3)?.max_delay(ms(1000)).clamp_jitter();
     for_each_interval(|number, t| {
         assert_uniform(&draws(&schedule, number), 0.7 * t, (1.3 * t).min(1.0));
@@ -79,7 +79,7 @@ fn symmetric_jitter_within_the_cap_is_cut_before_the_draw() -> Result<(), Config
 }
 
 #[test]
-fn the_truncated_form_adds_half_a_second_on_average() {
+fn truncated_adds_half_a_second_on_average() {
     let schedule = TruncatedExponential::default();
     for (number, seconds) in [(0, 1.0), (4, 16.0)] {
         assert_uniform(&draws(&schedule, number), seconds, seconds + 1.0);
@@ -88,8 +88,7 @@ fn the_truncated_form_adds_half_a_second_on_average() {
 
 /// Where each draw falls in its own range, which the delay before decides.
 #[test]
-fn decorrelated_jitter_is_even_between_the_base_and_three_times_the_delay_before()
--> Result<(), ConfigError> {
+fn decorrelated_is_even_up_to_three_times() -> Result<(), ConfigError> {
     let schedule = Exponential::decorrelated(ms(100)).max_delay(ms(2000));
     let mut random = Seeded::new(7);
     let mut call = FailingCall::new(&schedule);

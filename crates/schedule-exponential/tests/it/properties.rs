@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn a_factor_above_one_never_shrinks_and_one_below_never_grows(
+    fn delays_are_monotonic_by_factor(
         (base, cap) in bases_and_caps(),
         factor in factors(),
     ) {
@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn symmetric_delays_stay_within_their_part_of_the_interval(
+    fn symmetric_delays_stay_in_their_part(
         (base, cap) in bases_and_caps(),
         factor in factors(),
         randomisation in 0.0..=1.0_f64,
@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn decorrelated_delays_stay_between_the_base_and_the_cap(
+    fn decorrelated_stays_between_base_and_cap(
         (base, cap) in bases_and_caps(),
         retries in retries(),
         seed: u64,

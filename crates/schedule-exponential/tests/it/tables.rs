@@ -17,7 +17,7 @@ fn it_doubles_up_to_the_cap_and_stays_there() -> Result<(), ConfigError> {
 }
 
 #[test]
-fn k_uncapped_delays_add_up_to_the_base_times_two_to_the_k_less_one() {
+fn uncapped_delays_sum_to_power_of_two() {
     for base in [Duration::from_nanos(1), ms(100), Duration::new(3, 141_592_653)] {
         let schedule = Exponential::no_jitter(base).no_max_delay();
         for k in 0..=60 {
@@ -54,7 +54,7 @@ fn bounds_of_each_form() -> Result<(), ConfigError> {
 
 // BK-4, BK-5
 #[test]
-fn what_is_cut_starts_at_the_cap_and_shrinks_from_the_base() -> Result<(), ConfigError> {
+fn capped_base_starts_at_cap() -> Result<(), ConfigError> {
     let cut = |factor| {
         Ok::<_, ConfigError>(Exponential::no_jitter(ms(400)).factor(factor)?.max_delay(ms(250)))
     };
@@ -97,7 +97,7 @@ fn the_nine_ranges_of_cenkalti() -> Result<(), ConfigError> {
 }
 
 #[test]
-fn google_waits_five_times_and_31_seconds_besides_the_random_parts() {
+fn google_waits_five_times_31_seconds() {
     let schedule = TruncatedExponential::default();
     assert_eq!(first(9, &schedule, &mut Always(0)), [1, 2, 4, 8, 16].map(secs));
     let most = [1, 2, 4, 8, 16].map(|n| secs(n) + ms(1000));
@@ -125,7 +125,7 @@ fn other_factors() -> Result<(), ConfigError> {
 }
 
 #[test]
-fn a_schedule_without_a_cap_of_its_own_has_five_seconds_or_its_base() {
+fn default_cap_is_five_seconds_or_base() {
     assert_eq!(first(9, &Exponential::no_jitter(ms(100)), &mut Always(0))[8], secs(5));
     assert_eq!(first(3, &Exponential::no_jitter(secs(60)), &mut Always(0)), [secs(60); 3]);
     let decorrelated = Exponential::decorrelated(secs(60));
@@ -133,7 +133,7 @@ fn a_schedule_without_a_cap_of_its_own_has_five_seconds_or_its_base() {
 }
 
 #[test]
-fn the_default_is_full_jitter_from_100_ms_to_5_s() {
+fn default_is_full_jitter_100_ms_to_5_s() {
     let default = Exponential::default();
     assert_eq!(default, Exponential::full_jitter(ms(100)).max_delay(secs(5)));
     assert_eq!(

@@ -17,7 +17,7 @@ fn every_jitter(base: Duration) -> Result<[Exponential; 3], ConfigError> {
 
 // trap 10
 #[test]
-fn calls_of_one_schedule_share_no_delay_state() -> Result<(), ConfigError> {
+fn calls_of_one_schedule_share_no_state() -> Result<(), ConfigError> {
     for schedule in [
         Exponential::no_jitter(ms(100)),
         Exponential::full_jitter(ms(100)),
@@ -38,7 +38,7 @@ fn calls_of_one_schedule_share_no_delay_state() -> Result<(), ConfigError> {
 
 // trap 10
 #[test]
-fn interleaved_decorrelated_calls_keep_their_own_previous_delay() -> Result<(), ConfigError> {
+fn interleaved_calls_keep_own_last_delay() -> Result<(), ConfigError> {
     let schedule = Exponential::decorrelated(ms(100)).max_delay(secs(60));
     let mut long = FailingCall::new(&schedule);
     for _ in 0..5 {

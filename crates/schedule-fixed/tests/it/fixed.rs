@@ -18,7 +18,7 @@ fn constant_is_the_same_for_ever() {
 }
 
 #[test]
-fn linear_grows_by_its_base_unless_told_otherwise() -> Result<(), ConfigError> {
+fn linear_grows_by_its_base_by_default() -> Result<(), ConfigError> {
     let schedule = Linear::new(ms(250));
     assert_eq!(first(4, &schedule), [250, 500, 750, 1000].map(ms));
     assert_eq!(first(4, &schedule.step(ms(10))), [250, 260, 270, 280].map(ms));
@@ -69,7 +69,7 @@ fn debug_output_reads_well() -> Result<(), ConfigError> {
 
 // trap 22
 #[test]
-fn linear_saturates_where_a_product_or_a_sum_would_overflow() {
+fn linear_saturates_instead_of_overflow() {
     for (base, step) in [
         (Duration::MAX, Duration::MAX),
         (Duration::MAX, Duration::from_nanos(1)),

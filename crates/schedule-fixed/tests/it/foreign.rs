@@ -35,7 +35,7 @@ fn tokio_retry() {
 }
 
 #[test]
-fn they_combine_with_ours_and_erase_like_ours() {
+fn foreign_schedules_combine_and_erase() {
     let backon = ExponentialBuilder::new().with_min_delay(secs(1)).with_max_times(2);
     let schedule = Iterated::new(move || backon.build())
         .then(Iterated::new(|| FixedInterval::from_millis(7)))

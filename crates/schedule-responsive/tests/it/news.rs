@@ -10,7 +10,7 @@ fn admissions(pace: &Responsive, count: usize) -> Vec<reattempt_core::SentAt> {
 }
 
 #[test]
-fn twenty_calls_refused_at_one_moment_move_it_once() {
+fn twenty_refusals_at_once_move_it_once() {
     let pace = of_the_check();
     for expected in [ms(1), ms(1) * 3 / 2, ms(1) * 9 / 4] {
         for sent_at in admissions(&pace, 20) {
@@ -22,7 +22,7 @@ fn twenty_calls_refused_at_one_moment_move_it_once() {
 }
 
 #[test]
-fn twenty_calls_accepted_at_one_moment_move_it_once() {
+fn twenty_acceptances_at_once_move_it_once() {
     let pace = of_the_check();
     for _ in 0..10 {
         refuse(&pace, &mut Never);
@@ -41,7 +41,7 @@ fn twenty_calls_accepted_at_one_moment_move_it_once() {
 }
 
 #[test]
-fn a_move_makes_old_news_of_its_own_direction_only() {
+fn move_outdates_news_of_own_direction_only() {
     let pace = of_the_check();
     for _ in 0..10 {
         refuse(&pace, &mut Never);

@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn a_refusal_never_shortens_the_interval_without_randomisation(
+    fn plain_refusal_never_shortens_interval(
         (pace, _, max) in settings(),
         refusals in 1..60_usize,
     ) {

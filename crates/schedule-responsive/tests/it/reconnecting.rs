@@ -78,7 +78,7 @@ fn call<S: Schedule>(schedule: &S, failure: Failure, times: u32) -> Vec<u64> {
 }
 
 #[test]
-fn a_run_goes_on_from_call_to_call_until_the_reset() {
+fn run_continues_over_calls_until_reset() {
     let handle = Reconnecting::new(Seconds::default().immediate_first());
     assert_eq!(call(&handle, LOST, 3), [0, 1, 2]);
     assert_eq!(call(&handle, LOST, 2), [3, 4]);
@@ -135,7 +135,7 @@ fn the_delay_before_is_that_of_the_run() {
 }
 
 #[test]
-fn clones_share_the_run_and_separate_handles_never() {
+fn clones_share_the_run_handles_do_not() {
     let first = Reconnecting::new(SharedSchedule::new(Seconds::default()));
     let (clone, other) = (first.clone(), Reconnecting::new(Seconds::default()));
     assert_eq!(call(&first, LOST, 2), [1, 2]);
@@ -162,7 +162,7 @@ fn no_failure_is_lost_between_threads() {
 }
 
 #[test]
-fn what_is_inside_goes_on_hearing_of_attempts() {
+fn inner_schedule_still_sees_attempts() {
     let inside = Seconds::default();
     let handle = Reconnecting::new(inside.clone());
     assert_eq!(handle.on_send(), SentAt(9));

@@ -10,7 +10,7 @@ use reattempt_schedule_responsive::Responsive;
 use reattempt_testing::{Always, Never, Seeded, ms, secs};
 
 #[test]
-fn the_fifteenth_failure_in_a_row_gives_291_929_ms() {
+fn fifteenth_failure_gives_291_929_ms() {
     let pace = of_the_check();
     let intervals: Vec<_> = (0..15).map(|_| refuse(&pace, &mut Never)).collect();
     assert_eq!(intervals[0], ms(1));
@@ -33,7 +33,7 @@ fn against_60_ms(pace: &Responsive, calls: usize) -> Vec<Duration> {
 }
 
 #[test]
-fn it_settles_around_60_ms_from_below_and_from_above() {
+fn interval_settles_around_60_ms() {
     let from_below = of_the_check();
     let from_above = of_the_check();
     while refuse(&from_above, &mut Never) < secs(1) {}
@@ -72,7 +72,7 @@ fn the_defaults_are_those_of_the_reference() {
 }
 
 #[test]
-fn randomised_by_a_fifth_two_seconds_become_1_6_to_2_4() -> Result<(), ConfigError> {
+fn randomised_two_seconds_are_1_6_to_2_4() -> Result<(), ConfigError> {
     let moved = |random: &mut dyn reattempt_core::Random| {
         let pace = Responsive::new().initial(secs(1))?.up(2.0)?.randomisation(0.2)?;
         refuse(&pace, random);
@@ -121,7 +121,7 @@ fn without_randomisation_nothing_is_drawn() -> Result<(), ConfigError> {
 }
 
 #[test]
-fn a_run_of_successes_shortens_the_interval_and_below_initial_it_is_0() {
+fn successes_shorten_interval_down_to_0() {
     let pace = of_the_check();
     for _ in 0..15 {
         refuse(&pace, &mut Never);
@@ -157,7 +157,7 @@ fn a_run_of_successes_shortens_the_interval_and_below_initial_it_is_0() {
 }
 
 #[test]
-fn by_the_defaults_one_caller_comes_down_from_15_min_in_25_hours() -> Result<(), ConfigError> {
+fn default_descent_from_15_min_takes_25_h() -> Result<(), ConfigError> {
     let pace = Responsive::new().randomisation(0.0)?;
     while refuse(&pace, &mut Never) < secs(900) {}
     let mut slept = Duration::ZERO;
@@ -191,7 +191,7 @@ fn only_throttled_failures_count() {
 }
 
 #[test]
-fn a_retry_waits_for_the_interval_and_never_less_than_the_initial_one() {
+fn retry_waits_at_least_initial_interval() {
     let pace = of_the_check();
     let mut delays = pace.delays();
     let other = Failure::new(FailureKind::Network);
@@ -228,7 +228,7 @@ fn a_snapshot_has_every_figure() {
 }
 
 #[test]
-fn it_works_within_adapters_and_with_its_type_erased() {
+fn interval_works_adapted_and_erased() {
     let pace = of_the_check();
     let adapted = SharedSchedule::new(pace.clone().immediate_first().take(9).capped(secs(1)));
     assert!(!adapted.is_stateless());

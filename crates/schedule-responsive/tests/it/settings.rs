@@ -67,7 +67,7 @@ fn the_ends_of_what_is_allowed_are_allowed() {
 }
 
 #[test]
-fn the_longest_run_that_can_be_asked_for_is_counted() {
+fn longest_run_is_counted() {
     let pace = Responsive::new().randomisation(0.0).unwrap().threshold(8_388_607).unwrap();
     refuse(&pace, &mut Never);
     refuse(&pace, &mut Never);
@@ -81,7 +81,7 @@ fn the_longest_run_that_can_be_asked_for_is_counted() {
 
 // trap 10
 #[test]
-fn clones_share_one_interval_and_separate_builds_do_not() {
+fn clones_share_interval_builds_do_not() {
     let pace = Responsive::new();
     let clone = pace.clone();
     refuse(&clone, &mut Never);

@@ -53,7 +53,7 @@ fn no_count_is_lost_and_the_bounds_hold() -> Result<(), ConfigError> {
 }
 
 #[test]
-fn every_move_up_takes_effect_and_refusals_of_one_moment_are_one() {
+fn every_move_up_counts_once_per_moment() {
     // Round after round, every thread has a call refused that was sent before any of the round's
     // refusals came: the interval must go up once each round.
     const ROUNDS: u64 = 12;
@@ -76,7 +76,7 @@ fn every_move_up_takes_effect_and_refusals_of_one_moment_are_one() {
 }
 
 #[test]
-fn every_success_counts_in_a_run_and_a_run_moves_it_once() -> Result<(), ConfigError> {
+fn every_success_counts_run_moves_once() -> Result<(), ConfigError> {
     // As many successes as the threshold is, from all threads at once, and one move.
     let threshold = u32::try_from(THREADS * CALLS).expect("few");
     let pace = of_the_check().threshold(threshold)?;

@@ -24,7 +24,7 @@ async fn no_such_name() {
 
 // trap 24
 #[tokio::test]
-async fn reset_before_the_request_was_read_is_no_proof() {
+async fn reset_before_request_is_read_is_no_proof() {
     let server = serve(async |connection| {
         connection.peek(&mut [0]).await.unwrap();
         reset(connection);
@@ -61,7 +61,7 @@ async fn incomplete_message_is_no_proof() {
 }
 
 #[tokio::test]
-async fn a_request_that_its_dead_connection_did_not_take() {
+async fn request_not_taken_by_dead_connection() {
     let server = serve(async |mut connection| connection.shutdown().await.unwrap());
     let io = TokioIo::new(TcpStream::connect(server.await).await.unwrap());
     let (mut sender, connection) = conn::http1::handshake::<_, Body>(io).await.unwrap();
@@ -78,7 +78,7 @@ async fn a_request_that_its_dead_connection_did_not_take() {
 
 /// The connection is closed while it lies idle, and its end is seen with the request in the queue.
 #[tokio::test]
-async fn a_request_that_meets_a_connection_closed_while_idle() {
+async fn request_meets_connection_closed_idle() {
     let (client, server) = tokio::io::duplex(64);
     let io = TokioIo::new(client);
     let (mut sender, connection) = conn::http1::handshake::<_, Body>(io).await.unwrap();
@@ -91,7 +91,7 @@ async fn a_request_that_meets_a_connection_closed_while_idle() {
 
 // trap 24
 #[tokio::test]
-async fn reused_connection_that_closes_is_no_proof() {
+async fn closing_reused_connection_is_no_proof() {
     let server = serve(async |mut connection| {
         read_head(&mut connection).await;
         connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();

@@ -74,7 +74,7 @@ async fn goaway_that_includes_stream_is_no_proof() {
 /// A frame of data for stream 0 breaks the connection's rules: our own side answers with GOAWAY.
 // trap 24
 #[tokio::test]
-async fn goaway_that_our_own_side_raised_is_no_proof() {
+async fn own_goaway_is_no_proof() {
     let server = serve(async |mut connection| {
         read_http2_headers(&mut connection).await;
         write_frame(&mut connection, DATA, 0, 0, b"?").await;
@@ -89,7 +89,7 @@ async fn goaway_that_our_own_side_raised_is_no_proof() {
 /// A head without a status breaks the stream's rules: our own side answers with RST_STREAM.
 // trap 24
 #[tokio::test]
-async fn reset_that_our_own_side_raised_is_no_proof() {
+async fn own_reset_is_no_proof() {
     let server = serve(async |mut connection| {
         read_http2_headers(&mut connection).await;
         let (end_of_headers, literal) = (4, b"\x00\x01a\x01b");
@@ -131,7 +131,7 @@ async fn no_answer_to_a_keep_alive_ping() {
 }
 
 #[tokio::test]
-async fn a_request_that_its_dead_connection_did_not_take() {
+async fn request_not_taken_by_dead_connection() {
     let server = serve(async |mut connection| {
         read_http2_headers(&mut connection).await;
         reset(connection);

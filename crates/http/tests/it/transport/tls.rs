@@ -27,7 +27,7 @@ fn client() -> Client<HttpsConnector<HttpConnector>, Body> {
 
 // trap 24
 #[tokio::test]
-async fn certificate_that_is_refused_stays_refused() {
+async fn refused_certificate_stays_refused() {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

@@ -41,7 +41,7 @@ mod tests {
 
     // OBS-2
     #[test]
-    fn obs_2_only_messages_are_counted_however_the_body_is_cut() {
+    fn only_messages_count_however_cut() {
         let long = [7; 300];
         let body = [&[0, 0, 0, 0, 3][..], b"one", &[1, 0, 0, 0, 0], &[0, 0, 0, 1, 44], &long];
         let body = body.concat();
@@ -54,7 +54,7 @@ mod tests {
 
     // OBS-2
     #[test]
-    fn obs_2_what_was_there_of_a_message_that_breaks_off_counts() {
+    fn start_of_broken_message_counts() {
         let mut messages = Messages::default();
         messages.read(&[1, 255, 255, 255, 255, 1, 2, 3]);
         assert_eq!(messages.bytes, 3);

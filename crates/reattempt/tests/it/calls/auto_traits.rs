@@ -86,7 +86,7 @@ fn what_users_hold_is_send_and_sync() {
 }
 
 #[test]
-fn a_client_of_a_service_that_is_only_send_can_be_sent() {
+fn client_of_send_only_service_is_send() {
     send::<Retry<SendOnly>>();
     send::<Future<OwnError>>();
     send::<Future<BoxedError>>();

@@ -23,7 +23,7 @@ fn streamed<B>(body: B) -> Request<B> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streamed_body_is_sent_whole_on_every_attempt() {
+async fn streamed_body_is_whole_on_every_attempt() {
     let server = Server::statuses([503, 503, 200]);
     let body = of_frames::<io::Error>([Ok("one "), Ok(""), Ok("two "), Ok("three")]);
     RetryLayer::new(policy()).layer(server.clone()).oneshot(streamed(body)).await.unwrap();
@@ -63,7 +63,7 @@ async fn length_of_body_is_known_on_every_attempt() {
 
 // trap 04
 #[tokio::test(start_paused = true)]
-async fn trap_04_a_body_over_the_cap_is_sent_once_and_its_outcome_handed_back() {
+async fn body_over_cap_is_sent_once() {
     let server = Server::statuses([503]);
     let limits = ReplayLimits::default().per_call(40);
     let client =
@@ -79,7 +79,7 @@ async fn trap_04_a_body_over_the_cap_is_sent_once_and_its_outcome_handed_back() 
 
 // trap 04
 #[tokio::test(start_paused = true)]
-async fn trap_04_where_no_body_is_kept_requests_without_one_are_retried() {
+async fn bodiless_retries_where_no_body_is_kept() {
     let server = Server::statuses([503]);
     let limits = ReplayLimits::default().per_call(0);
     let client =
@@ -91,7 +91,7 @@ async fn trap_04_where_no_body_is_kept_requests_without_one_are_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_over_the_cap_of_which_nothing_was_read_yet_is_retried() {
+async fn unread_body_over_cap_is_retried() {
     let bodies = Mutex::new(Vec::new());
     let inner = service_fn(|request: Request<ReplayBody<Body>>| async {
         bodies.lock().unwrap().push(request.into_body());
@@ -107,7 +107,7 @@ async fn a_body_over_the_cap_of_which_nothing_was_read_yet_is_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_before_any_byte_was_read_duplicates_nothing() {
+async fn retry_before_first_byte_duplicates_none() {
     let server = Server::statuses([200]);
     let refused = Arc::new(Mutex::new(0));
     let count = Arc::clone(&refused);
@@ -133,7 +133,7 @@ async fn a_retry_before_any_byte_was_read_duplicates_nothing() {
 
 // trap 02
 #[tokio::test(start_paused = true)]
-async fn trap_02_an_early_answer_cancels_the_upload_and_the_retry_sends_all() {
+async fn early_answer_cancels_upload_for_retry() {
     let (send, mut receive) = tokio::sync::mpsc::unbounded_channel::<&'static str>();
     let frames = futures_util::stream::poll_fn(move |cx| {
         receive.poll_recv(cx).map(|data| {
@@ -182,7 +182,7 @@ async fn error_of_callers_body_is_not_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_of_the_callers_body_on_a_retry_ends_the_call_too() {
+async fn body_error_on_retry_ends_call() {
     let read = Arc::new(Mutex::new(0));
     let noted = Arc::clone(&read);
     let inner = service_fn(move |request: Request<ReplayBody<_>>| {

@@ -11,7 +11,7 @@ use tower::{BoxError, Layer, ServiceBuilder, ServiceExt};
 use crate::calls::support::{Act, Answer, Broken, Server, get, ms, policy, post, report_of};
 
 #[tokio::test(start_paused = true)]
-async fn behind_a_timeout_whose_elapsed_counts_as_one() {
+async fn timeout_of_tower_counts_as_timeout() {
     let server = Server::by(|arrival, _| if arrival == 1 { Act::Hang } else { 200.into() });
     let client = ServiceBuilder::new()
         .layer(RetryLayer::new(policy().boxed_errors()))
@@ -50,7 +50,7 @@ async fn behind_a_buffer() {
 
 // trap 09
 #[tokio::test(start_paused = true)]
-async fn trap_09_a_buffer_of_one_place_serves_many_calls_that_wait() {
+async fn buffer_of_one_serves_many_waiting_calls() {
     // Each call in backoff would hold the only place, were readiness taken before the wait.
     let server = Server::statuses([503]);
     let inner = ServiceBuilder::new().buffer(1).service(server.clone());

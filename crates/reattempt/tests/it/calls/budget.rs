@@ -37,7 +37,7 @@ async fn retry_takes_token_and_success_adds_tenth() {
 
 // trap 14
 #[tokio::test(start_paused = true)]
-async fn trap_14_failures_add_nothing_and_permanent_ones_do() {
+async fn permanent_failures_alone_are_credited() {
     let server = Server::by(|arrival, _| match arrival {
         1..=3 => 503.into(),
         4 => 404.into(),
@@ -97,7 +97,7 @@ async fn error_of_any_verdict_earns_no_credit() {
 
 // trap 15
 #[tokio::test(start_paused = true)]
-async fn trap_15_one_destination_does_not_starve_another() {
+async fn one_destination_does_not_starve_another() {
     let server = Server::statuses([503]);
     let client = RetryLayer::new(policy().budget(tokens(3.0))).layer(server.clone());
     for _ in 0..10 {
@@ -122,7 +122,7 @@ async fn the_key_of_the_budget_can_be_chosen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_without_an_authority_counts_for_its_host_header() {
+async fn host_header_is_destination_without_uri() {
     let server = Server::statuses([503]);
     let budget = tokens(10.0);
     let client = RetryLayer::new(policy().budget(budget.clone())).layer(server);
@@ -134,7 +134,7 @@ async fn a_request_without_an_authority_counts_for_its_host_header() {
 
 // trap 16
 #[tokio::test(start_paused = true)]
-async fn trap_16_with_no_token_left_the_outcome_is_handed_back_at_once() {
+async fn empty_budget_returns_outcome_at_once() {
     let server = Server::by(|_, _| Act::Answer(answer(503, "the last word")));
     let client = RetryLayer::new(policy().budget(tokens(1.0))).layer(server.clone());
     client.clone().oneshot(get()).await.unwrap();
@@ -158,7 +158,7 @@ async fn trap_16_error_is_handed_back_at_once_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_refused_for_another_reason_takes_no_token() {
+async fn call_refused_otherwise_takes_no_token() {
     let server = Server::by(|_, _| Act::from(503).header("retry-after", "3600"));
     let budget = tokens(10.0);
     let client = RetryLayer::new(policy().budget(budget.clone())).layer(server);
@@ -169,7 +169,7 @@ async fn a_call_that_is_refused_for_another_reason_takes_no_token() {
 
 // trap 13
 #[tokio::test(start_paused = true)]
-async fn trap_13_two_hundred_calls_at_once_spend_exactly_what_there_is() {
+async fn two_hundred_calls_spend_what_there_is() {
     let server = Server::statuses([503]);
     let budget = tokens(10.0);
     let client = RetryLayer::new(policy().budget(budget.clone())).layer(server.clone());
@@ -222,7 +222,7 @@ async fn without_a_budget_every_retry_is_granted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_host_has_one_bucket_however_it_is_written() {
+async fn one_host_has_one_bucket() {
     let server = Server::statuses([503]);
     let budget = tokens(10.0);
     let client = RetryLayer::new(policy().budget(budget.clone())).layer(server);
@@ -236,7 +236,7 @@ async fn one_host_has_one_bucket_however_it_is_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_success_is_credited_though_its_call_was_never_to_be_retried() {
+async fn success_of_unretryable_call_is_credited() {
     let server = Server::statuses([503, 503, 503, 200]);
     let budget = tokens(10.0);
     let client = RetryLayer::new(policy().budget(budget.clone())).layer(server);

@@ -23,7 +23,7 @@ fn balance(budget: &RetryBudget) -> f64 {
 
 // trap 11
 #[tokio::test(start_paused = true)]
-async fn trap_11_a_call_dropped_in_the_wait_gives_its_token_back() {
+async fn drop_in_wait_gives_token_back() {
     let server = Server::statuses([503]);
     let budget = tokens(10.0);
     let client = RetryLayer::new(policy().budget(budget.clone())).layer(server.clone());
@@ -40,7 +40,7 @@ async fn trap_11_a_call_dropped_in_the_wait_gives_its_token_back() {
 
 // trap 11
 #[tokio::test(start_paused = true)]
-async fn trap_11_a_token_is_kept_once_the_retry_was_sent() {
+async fn sent_retry_keeps_token() {
     let server = Server::by(|arrival, _| if arrival == 1 { 503.into() } else { Act::Hang });
     let budget = tokens(10.0);
     let client = RetryLayer::new(policy().budget(budget.clone())).layer(server.clone());
@@ -55,7 +55,7 @@ async fn trap_11_a_token_is_kept_once_the_retry_was_sent() {
 
 // trap 11
 #[tokio::test(start_paused = true)]
-async fn trap_11_a_call_dropped_while_its_hook_runs_gives_its_token_back() {
+async fn drop_in_hook_gives_token_back() {
     let server = Server::statuses([503]);
     let budget = tokens(10.0);
     let hooks = Arc::new(AtomicUsize::new(0));
@@ -112,7 +112,7 @@ fn once(server: &Server, fails: bool) -> Once {
 
 // trap 11
 #[tokio::test(start_paused = true)]
-async fn trap_11_a_call_dropped_while_it_waits_for_readiness_gives_its_token_back() {
+async fn drop_in_readiness_gives_token_back() {
     let server = Server::statuses([503]);
     let budget = tokens(10.0);
     let client = RetryLayer::new(policy().budget(budget.clone())).layer(once(&server, false));
@@ -127,7 +127,7 @@ async fn trap_11_a_call_dropped_while_it_waits_for_readiness_gives_its_token_bac
 
 // trap 11
 #[tokio::test(start_paused = true)]
-async fn trap_11_a_call_whose_service_fails_to_become_ready_gives_its_token_back_at_once() {
+async fn readiness_error_gives_token_back() {
     for act in [|| Act::from(503), || Act::Fail(ConnectionReset)] {
         let server = Server::by(move |_, _| act());
         let budget = tokens(10.0);
@@ -142,7 +142,7 @@ async fn trap_11_a_call_whose_service_fails_to_become_ready_gives_its_token_back
 
 // trap 11
 #[tokio::test(start_paused = true)]
-async fn trap_11_a_call_that_waited_too_long_for_readiness_gives_its_token_back_at_once() {
+async fn late_readiness_gives_token_back() {
     let server = Server::by(|_, _| ConnectionReset.into());
     let budget = tokens(10.0);
     let policy = policy().budget(budget.clone()).max_elapsed(ms(500));
@@ -200,7 +200,7 @@ async fn dropped_after(polls: usize) -> bool {
 
 // trap 11
 #[tokio::test(start_paused = true)]
-async fn trap_11_a_call_dropped_at_any_moment_leaves_nothing_behind() {
+async fn drop_at_any_moment_leaves_nothing() {
     let mut polls = 0;
     while !dropped_after(polls).await {
         polls += 1;

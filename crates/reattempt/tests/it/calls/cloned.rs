@@ -52,7 +52,7 @@ async fn a_plain_request_is_cloned_and_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_outcome_is_handed_back_and_limits_hold() {
+async fn limits_hold_and_last_outcome_is_returned() {
     let inner = service_fn(|_: u32| async { Ok::<_, io::Error>("busy".to_owned()) });
     let slot = ReportSlot::default();
     let budget = tokens(3.0);

@@ -12,7 +12,7 @@ use crate::calls::support::{Act, Server, With, endless, get, ms, options, policy
 
 // trap 20
 #[tokio::test(start_paused = true)]
-async fn trap_20_a_retry_whose_delay_would_pass_the_deadline_is_not_begun() {
+async fn retry_past_deadline_is_not_begun() {
     let server = Server::statuses([503]);
     let client = RetryLayer::new(policy()).layer(server.clone());
     let mut call = task::spawn(client.oneshot(get().with(Deadline::after(ms(99)))));
@@ -23,7 +23,7 @@ async fn trap_20_a_retry_whose_delay_would_pass_the_deadline_is_not_begun() {
 
 // trap 20
 #[tokio::test(start_paused = true)]
-async fn trap_20_a_retry_at_the_deadline_itself_is_too_late() {
+async fn retry_at_deadline_is_too_late() {
     let server = Server::statuses([503]);
     let client = RetryLayer::new(policy().max_attempts(9)).layer(server.clone());
     client.oneshot(get().with(Deadline::after(ms(200)))).await.unwrap();
@@ -32,7 +32,7 @@ async fn trap_20_a_retry_at_the_deadline_itself_is_too_late() {
 
 // trap 20
 #[tokio::test(start_paused = true)]
-async fn trap_20_a_hint_longer_than_the_limit_ends_the_call_and_says_so_but_no_other_call() {
+async fn hint_past_limit_ends_this_call_alone() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(503).header("retry-after", "40"),
         2 => 503.into(),
@@ -48,7 +48,7 @@ async fn trap_20_a_hint_longer_than_the_limit_ends_the_call_and_says_so_but_no_o
 
 // trap 20
 #[tokio::test(start_paused = true)]
-async fn trap_20_draining_a_refused_response_does_not_pass_the_deadline() {
+async fn draining_does_not_pass_deadline() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::Answer(http::Response::builder().status(503).body(endless(ms(1))).unwrap()),
         _ => 200.into(),
@@ -73,7 +73,7 @@ async fn the_earlier_of_two_deadlines_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_attempt_finds_the_deadline_in_its_extensions() {
+async fn every_attempt_carries_deadline() {
     let server = Server::statuses([503, 200]);
     let deadline = Deadline::after(ms(5000));
     let client = RetryLayer::new(policy()).layer(server.clone());
@@ -84,7 +84,7 @@ async fn every_attempt_finds_the_deadline_in_its_extensions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_interrupts_where_errors_are_boxed() {
+async fn deadline_interrupts_boxed_errors() {
     let server = Server::by(|_, _| Act::Hang);
     let client = RetryLayer::new(policy().boxed_errors()).layer(server.clone());
     let began = Instant::now();
@@ -96,7 +96,7 @@ async fn a_deadline_interrupts_where_errors_are_boxed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_interrupts_a_later_attempt_and_the_refused_response_is_told() {
+async fn deadline_interrupts_later_attempt() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(503).header("x-why", "busy"),
         _ => Act::Hang,
@@ -124,7 +124,7 @@ async fn a_deadline_goes_before_a_longer_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_interrupts_nothing_where_the_error_is_the_inner_ones() {
+async fn deadline_does_not_interrupt_own_error() {
     let server = Server::by(|_, _| Act::from(200).later(ms(500)));
     let client = RetryLayer::new(policy()).layer(server.clone());
     let response = client.oneshot(get().with(Deadline::after(ms(70)))).await.unwrap();
@@ -145,7 +145,7 @@ async fn a_deadline_interrupts_a_hook_that_hangs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_deadline_of_the_options_is_handed_on_to_every_attempt() {
+async fn options_deadline_reaches_every_attempt() {
     let server = Server::statuses([503, 200]);
     let deadline = Deadline::after(ms(5000));
     let client = RetryLayer::new(policy()).layer(server.clone());

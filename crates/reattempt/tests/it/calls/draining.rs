@@ -45,7 +45,7 @@ async fn trap_07_a_refused_response_is_drained() {
 
 // trap 07
 #[tokio::test(start_paused = true)]
-async fn trap_07_a_body_that_trickles_for_ever_is_given_up() {
+async fn trickling_body_is_given_up() {
     let (server, watch) = refusing(endless(ms(10)));
     let response = RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
     assert_eq!(response.status(), 200);
@@ -56,7 +56,7 @@ async fn trap_07_a_body_that_trickles_for_ever_is_given_up() {
 
 // trap 07
 #[tokio::test(start_paused = true)]
-async fn trap_07_draining_without_a_delay_ends_after_a_short_while_too() {
+async fn draining_without_delay_ends_soon() {
     let (server, _) = refusing(endless(ms(10)));
     let policy = policy().backoff(Constant::immediate());
     RetryLayer::new(policy).layer(server.clone()).oneshot(get()).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_refused_body_that_fails_does_no_harm() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_response_that_is_handed_back_is_untouched() {
+async fn returned_response_is_untouched() {
     for status in [200, 404, 503] {
         let (body, watch) = watched(of_frames::<io::Error>([Ok("a"), Ok("b")]));
         let body = std::sync::Mutex::new(Some(body.boxed()));
@@ -124,7 +124,7 @@ async fn the_response_that_is_handed_back_is_untouched() {
 
 // trap 08
 #[tokio::test(start_paused = true)]
-async fn trap_08_a_success_whose_body_fails_later_is_not_retried() {
+async fn success_whose_body_fails_is_not_retried() {
     let server = Server::by(|_, _| Act::Answer(Response::new(failing())));
     let client = RetryLayer::new(policy()).layer(server.clone());
     let response = client.clone().oneshot(get()).await.unwrap();

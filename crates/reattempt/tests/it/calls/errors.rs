@@ -18,7 +18,7 @@ use crate::calls::support::{
 
 // trap 30
 #[tokio::test(start_paused = true)]
-async fn trap_30_the_error_is_of_the_inner_type_and_the_last_one() {
+async fn last_error_keeps_inner_type() {
     let server = Server::by(|_, _| ConnectionReset.into());
     let result: Result<Answer, Broken> =
         RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await;
@@ -30,7 +30,7 @@ async fn trap_30_the_error_is_of_the_inner_type_and_the_last_one() {
 
 // trap 30
 #[tokio::test(start_paused = true)]
-async fn trap_30_a_response_after_errors_and_an_error_after_responses() {
+async fn last_of_errors_and_responses_returns() {
     let server = Server::by(|arrival, _| match arrival {
         3 => Act::Answer(answer(500, "the real thing")),
         _ => ConnectionReset.into(),
@@ -53,7 +53,7 @@ async fn error_that_nobody_knows_is_not_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_proves_nothing_was_sent_is_retried_for_every_method() {
+async fn unsent_is_retried_for_every_method() {
     let server = Server::by(|_, _| ConnectionRefused.into());
     // Of a body that was read, the proof would not hold.
     let post = request("POST", ONE, "");
@@ -62,7 +62,7 @@ async fn an_error_that_proves_nothing_was_sent_is_retried_for_every_method() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_connection_is_retried_for_what_may_be_repeated_only() {
+async fn lost_connection_retries_repeatable_only() {
     let server = Server::by(|_, _| ConnectionReset.into());
     let client = RetryLayer::new(policy()).layer(server.clone());
     client.clone().oneshot(post()).await.unwrap_err();
@@ -72,7 +72,7 @@ async fn a_lost_connection_is_retried_for_what_may_be_repeated_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_succeeds_or_is_final_at_once_carries_no_report() {
+async fn first_success_or_final_has_no_report() {
     for status in [200, 204, 302, 400, 404, 501] {
         let server = Server::statuses([status]);
         let response =

@@ -78,7 +78,7 @@ fn server() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_schedule_hears_of_every_attempt_and_its_end() {
+async fn schedule_sees_every_attempt_and_its_end() {
     let diary = Diary::default();
     let client = RetryLayer::new(policy().backoff(diary.clone())).layer(server());
     client.oneshot(get()).await.unwrap();
@@ -86,7 +86,7 @@ async fn a_schedule_hears_of_every_attempt_and_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_schedule_of_a_call_hears_it_in_place_of_the_policys() {
+async fn own_schedule_sees_calls_not_the_policys() {
     let (of_policy, of_call) = (Diary::default(), Diary::default());
     let client = RetryLayer::new(policy().backoff(of_policy.clone())).layer(server());
     let request = get().with(options().backoff(SharedSchedule::new(of_call.clone())));
@@ -96,7 +96,7 @@ async fn the_schedule_of_a_call_hears_it_in_place_of_the_policys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_schedule_hears_of_calls_that_are_not_retried() {
+async fn schedule_sees_calls_that_are_not_retried() {
     let diary = Diary::default();
     let policy = policy().backoff(diary.clone());
     let client = RetryLayer::new(policy.clone()).layer(Server::statuses([200]));
@@ -146,7 +146,7 @@ impl Budget for Diary {
 }
 
 #[tokio::test(start_paused = true)]
-async fn budget_is_given_each_failure_and_each_end() {
+async fn budget_gets_each_failure_and_end() {
     let diary = Diary::default();
     let client = RetryLayer::new(policy().budget(diary.clone())).layer(server());
     client.clone().oneshot(get()).await.unwrap();
@@ -167,7 +167,7 @@ async fn budget_is_given_each_failure_and_each_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_hears_of_failures_that_are_not_retried() {
+async fn budget_gets_failures_never_retried() {
     let diary = Diary::default();
     let client = RetryLayer::new(policy().budget(diary.clone())).layer(Server::statuses([503]));
     client.clone().oneshot(post()).await.unwrap();

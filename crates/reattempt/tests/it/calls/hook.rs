@@ -13,7 +13,7 @@ use tower::{Layer, ServiceExt};
 use crate::calls::support::{Act, Server, With, get, ms, options, policy, put, transient};
 
 #[tokio::test(start_paused = true)]
-async fn it_runs_before_every_attempt_and_sees_number_and_cause() {
+async fn hook_sees_number_and_cause() {
     let server = Server::by(|arrival, _| match arrival {
         1 => 503.into(),
         2 => Act::Fail(std::io::ErrorKind::ConnectionReset),
@@ -35,7 +35,7 @@ async fn it_runs_before_every_attempt_and_sees_number_and_cause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn its_changes_reach_the_server_and_are_made_afresh_each_time() {
+async fn hook_changes_are_made_afresh() {
     let server = Server::statuses([503, 503, 200]);
     let policy = policy().before_attempt(|head: &mut Parts, attempt: AttemptContext| {
         Box::pin(async move {
@@ -51,7 +51,7 @@ async fn its_changes_reach_the_server_and_are_made_afresh_each_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_sent_before_it_is_done_and_it_begins_after_the_delay() {
+async fn hook_runs_after_delay_and_before_sending() {
     let server = Server::statuses([503, 200]);
     let policy = policy()
         .before_attempt(|_: &mut Parts, _| Box::pin(async { tokio::time::sleep(ms(30)).await }));
@@ -99,7 +99,7 @@ async fn a_401_alone_is_not_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_runs_for_calls_that_are_not_retried_too() {
+async fn hook_runs_for_unretried_calls() {
     let server = Server::statuses([200]);
     let policy = policy().before_attempt(|head: &mut Parts, _| {
         Box::pin(async { drop(head.headers.insert("authorization", "me".parse().unwrap())) })
@@ -112,7 +112,7 @@ async fn it_runs_for_calls_that_are_not_retried_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_sees_the_head_of_the_response_that_was_refused() {
+async fn hook_sees_head_of_refused_response() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(401).header("www-authenticate", "Digest nonce=7"),
         _ => 200.into(),

@@ -13,7 +13,7 @@ use crate::calls::support::{Server, With, get, ms, policy, post, put, report_of}
 const KEY: &str = "idempotency-key";
 
 #[tokio::test(start_paused = true)]
-async fn one_key_for_each_call_and_the_same_on_all_its_attempts() {
+async fn all_attempts_of_a_call_share_one_key() {
     let server = Server::statuses([503]);
     let client = RetryLayer::new(policy().protocol(|http| http.generate_idempotency_keys(true)))
         .layer(server.clone());
@@ -42,7 +42,7 @@ async fn a_key_that_is_there_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn none_is_given_to_requests_that_need_none_and_none_unasked() {
+async fn no_key_if_unneeded_or_unasked() {
     let server = Server::statuses([200]);
     let client = RetryLayer::new(policy().protocol(|http| http.generate_idempotency_keys(true)))
         .layer(server.clone());
@@ -63,7 +63,7 @@ fn patient() -> RetryPolicy<reattempt::Http, Constant> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_lives_by_its_key_ends_with_the_keys_life() {
+async fn keyed_call_ends_with_the_keys_life() {
     let server = Server::statuses([503]);
     let client = RetryLayer::new(patient()).layer(server.clone());
     let response = client.oneshot(post().header(KEY, "\"mine\"")).await.unwrap();
@@ -81,7 +81,7 @@ async fn a_generated_key_lives_no_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_needs_no_key_is_not_bound_by_its_life() {
+async fn call_without_key_outlives_key_life() {
     let server = Server::by(|arrival, _| if arrival <= 30 { 503.into() } else { 200.into() });
     let client = RetryLayer::new(patient()).layer(server.clone());
     let response = client.oneshot(put().header(KEY, "\"mine\"")).await.unwrap();

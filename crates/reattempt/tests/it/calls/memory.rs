@@ -21,7 +21,7 @@ fn hundred() -> http::Request<crate::calls::support::Body> {
 
 // trap 32
 #[tokio::test(start_paused = true)]
-async fn trap_32_past_the_bound_calls_are_sent_but_not_kept() {
+async fn calls_past_bound_are_sent_unkept() {
     let memory = ReplayMemory::new(500);
     let server = Server::statuses([503]);
     let policy =
@@ -52,7 +52,7 @@ async fn trap_32_past_the_bound_calls_are_sent_but_not_kept() {
 
 // trap 32
 #[tokio::test(start_paused = true)]
-async fn trap_32_a_thousand_calls_in_backoff_hold_no_more_than_the_bound() {
+async fn thousand_calls_in_backoff_obey_bound() {
     let memory = ReplayMemory::new(5_000);
     let most = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let (seen, watched) = (memory.clone(), std::sync::Arc::clone(&most));
@@ -76,7 +76,7 @@ async fn trap_32_a_thousand_calls_in_backoff_hold_no_more_than_the_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_default_bound_is_shared_by_the_clones_of_a_layer_alone() {
+async fn default_bound_is_shared_by_clones_only() {
     let layer = RetryLayer::new(
         policy()
             .protocol(|http| http.replay(ReplayLimits::default().memory(ReplayMemory::new(100)))),

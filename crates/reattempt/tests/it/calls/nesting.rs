@@ -16,7 +16,7 @@ fn four(nested: bool) -> RetryLayer<Policy> {
 
 // trap 28
 #[tokio::test(start_paused = true)]
-async fn trap_28_three_nested_layers_of_four_attempts_make_four_in_all() {
+async fn three_layers_of_four_make_four_attempts() {
     let server = Server::statuses([503]);
     let client = four(true).layer(four(true).layer(four(true).layer(server.clone())));
     let response = client.oneshot(get()).await.unwrap();
@@ -36,7 +36,7 @@ async fn trap_28_errors_nest_as_responses_do() {
 
 // trap 28
 #[tokio::test(start_paused = true)]
-async fn trap_28_without_the_setting_attempts_multiply() {
+async fn attempts_multiply_without_the_setting() {
     // What the setting is there for.
     let server = Server::statuses([503]);
     let client = four(false).layer(four(false).layer(four(false).layer(server.clone())));
@@ -46,7 +46,7 @@ async fn trap_28_without_the_setting_attempts_multiply() {
 
 // trap 28
 #[tokio::test(start_paused = true)]
-async fn trap_28_an_inner_layer_that_gave_up_stops_the_outer_one() {
+async fn inner_layer_giving_up_stops_outer() {
     let server = Server::statuses([503]);
     let client = four(true).layer(four(false).layer(server.clone()));
     let response = client.oneshot(get()).await.unwrap();
@@ -57,7 +57,7 @@ async fn trap_28_an_inner_layer_that_gave_up_stops_the_outer_one() {
 
 // trap 28
 #[tokio::test(start_paused = true)]
-async fn trap_28_the_news_of_giving_up_passes_through_a_layer_between() {
+async fn giving_up_passes_layer_between() {
     for between in [true, false] {
         let server = Server::statuses([503]);
         let client = four(true).layer(four(between).layer(four(false).layer(server.clone())));
@@ -69,7 +69,7 @@ async fn trap_28_the_news_of_giving_up_passes_through_a_layer_between() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_inner_layer_whose_retries_succeed_is_no_reason_to_stop() {
+async fn inner_success_does_not_stop_outer() {
     let server = Server::statuses([503, 200]);
     let client = four(true).layer(four(false).layer(server.clone()));
     assert_eq!(client.oneshot(get()).await.unwrap().status(), 200);
@@ -78,7 +78,7 @@ async fn an_inner_layer_whose_retries_succeed_is_no_reason_to_stop() {
 
 // trap 28
 #[tokio::test(start_paused = true)]
-async fn trap_28_an_inner_layer_that_never_retries_has_given_nothing_up() {
+async fn unretrying_inner_layer_stops_no_outer() {
     let server = Server::statuses([503]);
     let never = RetryLayer::new(policy().max_attempts(1));
     four(true).layer(never.layer(server.clone())).oneshot(get()).await.unwrap();
@@ -87,7 +87,7 @@ async fn trap_28_an_inner_layer_that_never_retries_has_given_nothing_up() {
 
 // trap 28
 #[tokio::test(start_paused = true)]
-async fn trap_28_an_inner_handle_that_never_retries_has_given_nothing_up() {
+async fn unretrying_inner_handle_stops_no_outer() {
     let server = Server::statuses([503]);
     let never = four(false).layer(server.clone()).with_options(CallOptions::new().never_retry());
     four(true).layer(never).oneshot(get()).await.unwrap();
@@ -95,7 +95,7 @@ async fn trap_28_an_inner_handle_that_never_retries_has_given_nothing_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_call_of_a_nested_client_stands_for_itself() {
+async fn nested_calls_stand_for_themselves() {
     let server = Server::statuses([503, 503, 503, 503, 503, 200]);
     let client = four(true).layer(four(false).layer(server.clone()));
     client.clone().oneshot(get()).await.unwrap();
@@ -106,7 +106,7 @@ async fn each_call_of_a_nested_client_stands_for_itself() {
 
 // trap 26
 #[tokio::test(start_paused = true)]
-async fn trap_26_nesting_is_looked_at_before_the_first_retry() {
+async fn nesting_is_checked_before_first_retry() {
     let server = Server::statuses([503]);
     // The inner layer, asked directly, would wait for a tenth of a second.
     let outer = RetryLayer::new(policy().nested(true).max_elapsed(ms(50)));
@@ -117,7 +117,7 @@ async fn trap_26_nesting_is_looked_at_before_the_first_retry() {
 
 // trap 26
 #[tokio::test(start_paused = true)]
-async fn trap_26_a_call_that_must_never_be_retried_is_not_even_once() {
+async fn forbidden_call_is_never_retried() {
     let server = Server::statuses([503]);
     let client = RetryLayer::new(policy()).layer(server.clone());
     client.clone().oneshot(get().with(options().never_retry())).await.unwrap();
@@ -128,7 +128,7 @@ async fn trap_26_a_call_that_must_never_be_retried_is_not_even_once() {
 
 // trap 28
 #[tokio::test(start_paused = true)]
-async fn trap_28_the_number_of_an_attempt_is_seen_from_the_second_on() {
+async fn attempt_number_is_seen_from_second_on() {
     let server = Server::statuses([503]);
     RetryLayer::new(policy().max_attempts(4)).layer(server.clone()).oneshot(get()).await.unwrap();
     let numbers: Vec<_> = server.seen().iter().map(|seen| seen.number()).collect();

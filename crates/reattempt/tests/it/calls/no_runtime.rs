@@ -22,7 +22,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
 
 // trap 23
 #[test]
-fn trap_23_a_call_that_succeeds_needs_no_runtime() {
+fn success_needs_no_runtime() {
     let server = Server::statuses([200]);
     let client = RetryLayer::http().layer(server.clone());
     for request in [get(), put(), post()] {
@@ -42,7 +42,7 @@ fn trap_23_nor_where_time_limits_are_set() {
 
 // trap 23
 #[test]
-fn trap_23_an_attempt_that_is_not_ready_at_once_needs_none_either() {
+fn pending_attempt_needs_no_runtime() {
     let server = Server::by(|_, _| Act::Hang);
     let client = RetryLayer::new(policy().attempt_timeout(ms(10))).layer(server);
     let mut call = pin!(client.oneshot(get()));
@@ -53,7 +53,7 @@ fn trap_23_an_attempt_that_is_not_ready_at_once_needs_none_either() {
 
 // trap 23
 #[test]
-fn trap_23_a_call_that_would_have_to_wait_gets_its_outcome_instead() {
+fn call_that_would_wait_gets_its_outcome() {
     let server = Server::by(|_, _| Act::Answer(answer(503, "busy")));
     let client = RetryLayer::new(policy()).layer(server.clone());
     let response: Answer = now(client.clone().oneshot(get())).unwrap();
@@ -64,7 +64,7 @@ fn trap_23_a_call_that_would_have_to_wait_gets_its_outcome_instead() {
 
 // trap 23
 #[test]
-fn trap_23_retries_without_a_delay_need_no_runtime() {
+fn retries_without_delay_need_no_runtime() {
     let server = Server::statuses([503, 503, 200]);
     let client = RetryLayer::new(policy().backoff(Constant::immediate())).layer(server.clone());
     assert_eq!(now(client.oneshot(put())).unwrap().status(), 200);
@@ -73,7 +73,7 @@ fn trap_23_retries_without_a_delay_need_no_runtime() {
 
 // trap 23
 #[test]
-fn trap_23_what_cannot_be_drained_at_once_is_dropped_where_nothing_can_wait() {
+fn undrained_is_dropped_without_runtime() {
     struct Stalled;
     impl http_body::Body for Stalled {
         type Data = bytes::Bytes;

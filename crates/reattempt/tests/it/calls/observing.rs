@@ -230,7 +230,7 @@ async fn a_deadline_that_interrupts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_not_retried_is_told_of_with_its_destination() {
+async fn unretried_call_is_told_with_destination() {
     assert_eq!(
         of_status(200, policy(), get().with(options().never_retry())).await,
         ["one.example: succeeded on attempt 1"]

@@ -97,7 +97,7 @@ async fn classifier_that_is_asked_before_policys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_classifier_of_the_call_sees_errors_and_leaves_the_rest() {
+async fn call_classifier_sees_errors() {
     let server = Server::by(|_, _| ConnectionReset.into());
     let client = RetryLayer::new(policy()).layer(server.clone());
     let mine = options().classify(|outcome: Outcome<'_>| {
@@ -113,7 +113,7 @@ async fn a_classifier_of_the_call_sees_errors_and_leaves_the_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handle_gives_its_options_to_all_its_calls() {
+async fn handle_gives_options_to_all_calls() {
     let server = Server::statuses([503]);
     let client = RetryLayer::new(policy()).layer(server.clone());
     let patient = client.with_options(options().max_attempts(5));
@@ -126,7 +126,7 @@ async fn a_handle_gives_its_options_to_all_its_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn options_of_the_request_go_before_those_of_the_handle_one_by_one() {
+async fn request_options_precede_those_of_handle() {
     let server = Server::statuses([503]);
     let of_handle = options().max_attempts(5).backoff(SharedSchedule::new(Constant::new(ms(7))));
     let client = RetryLayer::new(policy()).layer(server.clone()).with_options(of_handle);
@@ -135,7 +135,7 @@ async fn options_of_the_request_go_before_those_of_the_handle_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_handle_forbids_no_request_allows_by_setting_something_else() {
+async fn request_cannot_allow_what_handle_forbids() {
     let server = Server::statuses([503]);
     let slot = ReportSlot::default();
     let never = options().never_retry().report_to(&slot);
@@ -146,7 +146,7 @@ async fn what_a_handle_forbids_no_request_allows_by_setting_something_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn classifiers_of_the_request_are_asked_before_those_of_the_handle() {
+async fn request_classifiers_precede_the_handles() {
     let verdict = |status: u16, verdict| {
         options().classify(move |outcome: Outcome<'_>| {
             (outcome.status().map(|own| own.as_u16()) == Some(status)).then_some(verdict)
@@ -187,7 +187,7 @@ fn options_are_shown_to_people() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_limit_on_elapsed_time_and_a_longer_server_delay() {
+async fn elapsed_unlimited_with_longer_hint() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(503).header("retry-after", "90"),
         _ => 200.into(),
@@ -199,7 +199,7 @@ async fn no_limit_on_elapsed_time_and_a_longer_server_delay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_and_classifiers_that_keep_one_another() {
+async fn status_and_classifiers_coexist() {
     let server = Server::by(|arrival, _| match arrival {
         1 => 404.into(),
         2 => 409.into(),

@@ -57,7 +57,7 @@ async fn a_delay_of_zero_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_of_the_attempt_itself_is_no_part_of_the_delay() {
+async fn attempt_time_is_no_part_of_delay() {
     let server = Server::by(|_, _| Act::from(503).later(ms(250)));
     let client = RetryLayer::new(policy()).layer(server.clone());
     client.oneshot(get()).await.unwrap();
@@ -93,7 +93,7 @@ async fn a_schedule_that_ends_ends_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retry_after_is_obeyed_and_lengthened_by_a_tenth_at_most() {
+async fn retry_after_is_jittered_up_to_a_tenth() {
     for seed in 0..50 {
         let server = asking("retry-after", "7");
         let client = RetryLayer::new(policy().seed(seed)).layer(server.clone());
@@ -106,7 +106,7 @@ async fn retry_after_is_obeyed_and_lengthened_by_a_tenth_at_most() {
 
 // trap 18
 #[tokio::test(start_paused = true)]
-async fn trap_18_no_jitter_makes_a_client_come_sooner_than_the_server_asked() {
+async fn jitter_is_never_sooner_than_server_asked() {
     let seconds: Vec<_> = {
         let mut seconds = Vec::new();
         for seed in 0..200 {
@@ -144,7 +144,7 @@ async fn a_hint_that_is_not_read_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_schedule_counts_a_retry_whose_delay_the_server_gave() {
+async fn schedule_counts_server_delayed_retry() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(503).header("retry-after-ms", "1"),
         _ => 503.into(),
@@ -189,7 +189,7 @@ async fn elapsed_time_counts_from_first_poll() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_that_just_fits_the_elapsed_time_is_waited() {
+async fn delay_that_fits_elapsed_is_waited() {
     let server = Server::statuses([503]);
     let client =
         RetryLayer::new(policy().max_elapsed(ms(100)).max_attempts(9)).layer(server.clone());
@@ -198,7 +198,7 @@ async fn a_delay_that_just_fits_the_elapsed_time_is_waited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_limit_on_elapsed_time_there_is_none() {
+async fn elapsed_none_means_no_limit() {
     let server = Server::statuses([503]);
     let schedule = Constant::new(ms(3_600_000));
     let client =
@@ -208,7 +208,7 @@ async fn without_a_limit_on_elapsed_time_there_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_for_too_much_is_left_alone_at_once() {
+async fn server_delay_past_limit_ends_call() {
     let server = asking("retry-after", "61");
     let client = RetryLayer::new(policy().max_elapsed(None)).layer(server.clone());
     let mut call = task::spawn(client.oneshot(get()));
@@ -227,7 +227,7 @@ async fn the_cap_on_server_delays_can_be_raised() {
 
 // trap 19
 #[tokio::test(start_paused = true)]
-async fn trap_19_a_wait_of_billions_of_seconds_ends_the_call_at_once() {
+async fn wait_of_billions_of_seconds_ends_call() {
     for value in ["99999999999999999999999999", "18446744073709551615", "1700000000"] {
         let server = asking("retry-after", value);
         let limits = policy().max_elapsed(None).max_server_delay(std::time::Duration::MAX);
@@ -254,7 +254,7 @@ async fn a_server_that_says_stop_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_retry_is_asked_again_about_what_the_table_refuses() {
+async fn should_retry_overrules_the_table() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(404).header("x-should-retry", "true"),
         _ => 200.into(),
@@ -264,7 +264,7 @@ async fn a_server_that_says_retry_is_asked_again_about_what_the_table_refuses() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_seed_makes_delays_reproducible_and_calls_differ() {
+async fn seed_reproduces_delays_and_calls_differ() {
     let mut runs = Vec::new();
     for _ in 0..2 {
         let server = Server::statuses([503]);

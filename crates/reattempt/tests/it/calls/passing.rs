@@ -8,7 +8,7 @@ use tower::{Layer, ServiceExt};
 use crate::calls::support::{Body, Server, With, get, policy, request, tokens};
 
 #[tokio::test(start_paused = true)]
-async fn connect_and_upgrades_are_sent_once_as_they_are() {
+async fn connect_and_upgrades_are_sent_once() {
     let connect: Request<Body> = request("CONNECT", "one.example:443", "");
     let upgrade = get().header("upgrade", "websocket").header("connection", "upgrade");
     for request in [connect, upgrade] {
@@ -93,7 +93,7 @@ async fn every_header_comes_again_as_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_with_as_many_headers_as_there_can_be_is_retried() {
+async fn request_of_most_headers_is_retried() {
     let server = Server::statuses([503, 200]);
     let mut request: Request<Body> = request("PUT", "http://one.example/", "hello");
     for _ in 0..30_000 {

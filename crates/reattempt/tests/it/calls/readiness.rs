@@ -36,7 +36,7 @@ fn mocked(status: u16) -> Mocked {
 
 // trap 09
 #[tokio::test(start_paused = true)]
-async fn trap_09_the_instance_that_was_readied_is_the_one_that_is_called() {
+async fn readied_instance_is_called() {
     // The server panics if it is not, and counts what was readied in vain.
     let server = Server::statuses([200]);
     let mut client = RetryLayer::new(policy()).layer(server.clone());
@@ -71,7 +71,7 @@ async fn hook_instance_is_readied_after_it() {
 
 // trap 09
 #[tokio::test(start_paused = true)]
-async fn trap_09_readiness_is_not_reserved_during_the_wait() {
+async fn wait_reserves_no_readiness() {
     let (service, mut handle) = mock::pair::<Attempt, Mocked>();
     handle.allow(2);
     let mut client = RetryLayer::new(policy().boxed_errors()).layer(service.clone());
@@ -146,7 +146,7 @@ fn not_ready() -> Poll<Result<(), Broken>> {
 
 // trap 09
 #[tokio::test(start_paused = true)]
-async fn trap_09_a_readiness_error_after_an_error_gives_the_error_of_the_attempt() {
+async fn readiness_error_yields_attempts_error() {
     let server = Server::by(|_, _| ConnectionReset.into());
     let budget = tokens(10.0);
     let client = RetryLayer::new(policy().budget(budget.clone())).layer(gated(&server, not_ready));
@@ -160,7 +160,7 @@ async fn trap_09_a_readiness_error_after_an_error_gives_the_error_of_the_attempt
 
 // trap 09
 #[tokio::test(start_paused = true)]
-async fn trap_09_a_readiness_error_after_a_refusal_is_the_error_with_the_status_in_the_report() {
+async fn readiness_error_after_refusal_has_report() {
     let server = Server::statuses([503]);
     let client = RetryLayer::new(policy()).layer(gated(&server, not_ready));
     let slot = ReportSlot::default();
@@ -174,7 +174,7 @@ async fn trap_09_a_readiness_error_after_a_refusal_is_the_error_with_the_status_
 
 // trap 09
 #[tokio::test(start_paused = true)]
-async fn trap_09_waiting_for_readiness_ends_with_the_elapsed_time_where_an_error_is_left() {
+async fn readiness_wait_ends_with_elapsed_time() {
     let server = Server::by(|_, _| ConnectionReset.into());
     let client =
         RetryLayer::new(policy().max_elapsed(ms(700))).layer(gated(&server, || Poll::Pending));
@@ -186,7 +186,7 @@ async fn trap_09_waiting_for_readiness_ends_with_the_elapsed_time_where_an_error
 
 // trap 09
 #[tokio::test(start_paused = true)]
-async fn trap_09_waiting_for_readiness_ends_with_the_deadline() {
+async fn readiness_wait_ends_with_deadline() {
     let server = Server::by(|_, _| ConnectionReset.into());
     let client = RetryLayer::new(policy()).layer(gated(&server, || Poll::Pending));
     let began = Instant::now();
@@ -198,7 +198,7 @@ async fn trap_09_waiting_for_readiness_ends_with_the_deadline() {
 
 // trap 09
 #[tokio::test(start_paused = true)]
-async fn trap_09_boxed_errors_say_which_limit_ended_the_wait_for_readiness() {
+async fn boxed_error_names_limit_of_readiness() {
     let cases = [(None, 700, TimeLimit::Elapsed), (Some(300), 300, TimeLimit::Deadline)];
     for (deadline, ends, limit) in cases {
         let server = Server::statuses([503]);
@@ -223,7 +223,7 @@ async fn trap_09_boxed_errors_say_which_limit_ended_the_wait_for_readiness() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_no_outcome_is_left_and_no_error_can_say_so_readiness_is_waited_for() {
+async fn readiness_is_awaited_without_outcome() {
     let server = Server::statuses([503, 200]);
     let open = Arc::new(Mutex::new(false));
     let seen = Arc::clone(&open);
@@ -240,7 +240,7 @@ async fn where_no_outcome_is_left_and_no_error_can_say_so_readiness_is_waited_fo
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_becomes_ready_in_time_is_called() {
+async fn service_ready_in_time_is_called() {
     let server =
         Server::by(|arrival, _| if arrival == 1 { ConnectionReset.into() } else { 200.into() });
     let open = Arc::new(Mutex::new(false));
@@ -260,7 +260,7 @@ async fn a_service_that_becomes_ready_in_time_is_called() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clients_own_readiness_is_that_of_the_inner_service() {
+async fn client_readiness_is_inner_readiness() {
     let (service, mut handle) = mock::pair::<Attempt, Mocked>();
     handle.allow(0);
     let mut client = RetryLayer::new(policy().boxed_errors()).layer(service);

@@ -13,7 +13,7 @@ use crate::calls::support::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn it_holds_attempts_delays_causes_and_the_reason() {
+async fn report_holds_attempts_delays_and_reason() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(503).later(ms(10)),
         2 => Act::Fail(ConnectionReset).later(ms(10)),
@@ -120,7 +120,7 @@ async fn refused_retry_has_no_delay_in_report() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_call_keeps_the_first_and_the_last_of_its_attempts() {
+async fn long_call_keeps_first_and_last_attempts() {
     let server = Server::statuses([503]);
     let policy = policy().max_attempts(500).max_elapsed(None).budget(reattempt_core::Unlimited);
     let response = RetryLayer::new(policy).layer(server.clone()).oneshot(get()).await.unwrap();

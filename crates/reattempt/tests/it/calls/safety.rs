@@ -23,7 +23,7 @@ fn keyed() -> Request<Body> {
 
 // trap 24
 #[tokio::test(start_paused = true)]
-async fn trap_24_a_post_is_not_repeated_after_a_503_with_retry_after() {
+async fn post_is_not_repeated_after_503() {
     let made_up: fn() -> Act = || Act::from(503).header("retry-after", "1");
     assert_eq!(attempts(policy(), post(), made_up).await, 1);
     assert_eq!(attempts(policy(), request("PATCH", ONE, "x"), made_up).await, 1);
@@ -43,7 +43,7 @@ async fn trap_24_no_hint_makes_a_post_repeatable() {
 
 // trap 24
 #[tokio::test(start_paused = true)]
-async fn trap_24_a_post_that_was_refused_before_any_work_is_repeated() {
+async fn post_refused_before_work_is_repeated() {
     assert_eq!(attempts(policy(), post(), || 429.into()).await, 3);
     assert_eq!(attempts(policy(), post(), || 425.into()).await, 3);
     assert_eq!(attempts(policy(), post(), || Act::from(429).header("retry-after", "1")).await, 3);
@@ -58,7 +58,7 @@ async fn trap_24_a_lost_connection_is_no_proof() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_idempotent_method_is_repeated_and_no_other() {
+async fn idempotent_methods_alone_are_repeated() {
     for (method, expected) in [
         ("GET", 3),
         ("HEAD", 3),
@@ -113,7 +113,7 @@ async fn trap_25_second_classifier_keeps_first() {
 
 // trap 25
 #[tokio::test(start_paused = true)]
-async fn trap_25_the_hints_are_kept_with_a_custom_classifier() {
+async fn hints_hold_beside_custom_classifier() {
     let policy = policy().protocol(|http| {
         http.classify(|outcome: Outcome<'_>| {
             (outcome.status()? == StatusCode::CONFLICT).then(|| transient(409))
@@ -144,7 +144,7 @@ async fn a_status_can_be_given_a_verdict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permanent_verdict_of_the_users_is_not_overruled_by_the_server() {
+async fn own_permanent_verdict_beats_the_server() {
     let policy =
         policy().protocol(|http| http.on_status(StatusCode::BAD_GATEWAY, Verdict::Permanent));
     let insisting: fn() -> Act = || Act::from(502).header("x-should-retry", "true");

@@ -10,7 +10,7 @@ use crate::calls::support::{Server, get, ms, policy, tokens};
 
 // trap 10
 #[tokio::test(start_paused = true)]
-async fn trap_10_concurrent_calls_have_their_own_delays_and_attempts() {
+async fn concurrent_calls_have_own_delays() {
     let server = Server::statuses([503]);
     let schedule = Linear::new(ms(100));
     let client = RetryLayer::new(policy().backoff(schedule)).layer(server.clone());
@@ -39,7 +39,7 @@ async fn trap_10_concurrent_calls_have_their_own_delays_and_attempts() {
 
 // trap 10
 #[tokio::test(start_paused = true)]
-async fn trap_10_clones_of_a_layer_a_policy_and_a_client_share_one_budget() {
+async fn clones_of_everything_share_one_budget() {
     let server = Server::statuses([503]);
     let policy = policy().budget(tokens(4.0));
     let layer = RetryLayer::new(policy.clone());
@@ -54,7 +54,7 @@ async fn trap_10_clones_of_a_layer_a_policy_and_a_client_share_one_budget() {
 
 // trap 10
 #[tokio::test(start_paused = true)]
-async fn trap_10_layers_that_are_built_separately_share_nothing() {
+async fn separate_layers_share_nothing() {
     let server = Server::statuses([503]);
     for _ in 0..20 {
         RetryLayer::http().layer(server.clone()).oneshot(get()).await.unwrap();

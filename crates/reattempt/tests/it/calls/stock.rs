@@ -24,7 +24,7 @@ fn replayable(request: Request<Body>) -> Request<ReplayBody<Body>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_retried_on_schedule_with_the_whole_body() {
+async fn failure_is_retried_with_whole_body() {
     let server = Server::statuses([503, 503, 200]);
     let client = StockLayer::new(policy()).layer(server.clone());
     let response = client.oneshot(replayable(put())).await.unwrap();
@@ -55,7 +55,7 @@ async fn three_attempts_and_the_last_real_outcome() {
 
 // trap 24
 #[tokio::test(start_paused = true)]
-async fn trap_24_a_post_is_repeated_only_where_that_is_safe() {
+async fn post_is_repeated_only_if_safe() {
     let server = Server::statuses([503]);
     StockLayer::new(policy()).layer(server.clone()).oneshot(replayable(post())).await.unwrap();
     assert_eq!(server.count(), 1);
@@ -100,7 +100,7 @@ async fn budget_is_shared_and_success_credited() {
 
 // trap 11
 #[tokio::test(start_paused = true)]
-async fn trap_11_a_call_dropped_in_the_wait_gives_its_token_back_and_one_that_was_sent_does_not() {
+async fn drop_gives_token_back_until_sent() {
     let server = Server::by(|arrival, _| if arrival == 1 { 503.into() } else { Act::Hang });
     let budget = tokens(10.0);
     let client = StockLayer::new(policy().budget(budget.clone())).layer(server.clone());
@@ -153,7 +153,7 @@ where
 
 // trap 10
 #[tokio::test(start_paused = true)]
-async fn trap_10_one_client_used_call_after_call_starts_afresh_each_time() {
+async fn each_call_of_a_client_starts_afresh() {
     let server = Server::statuses([503]);
     let mut client = StockLayer::new(policy().budget(tokens(100.0))).layer(server.clone());
     for calls in 1..=4 {
@@ -189,7 +189,7 @@ async fn options_observers_and_slots_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_success_at_once_has_no_report_but_an_event_and_a_filled_slot() {
+async fn success_at_once_has_event_and_slot() {
     let log = Log::default();
     let slot = ReportSlot::default();
     let client = StockLayer::new(policy().observe_with(log.clone())).layer(Server::statuses([200]));
@@ -224,7 +224,7 @@ async fn connect_and_upgrades_pass() {
 
 // trap 23
 #[test]
-fn trap_23_without_a_runtime_the_outcome_is_handed_back() {
+fn no_runtime_returns_outcome() {
     let server = Server::statuses([503]);
     let client = StockLayer::new(policy()).layer(server.clone());
     let mut call = task::spawn(client.oneshot(replayable(get())));

@@ -13,7 +13,7 @@ use tower::{Layer, ServiceExt};
 use crate::calls::support::{Act, Broken, Server, With, get, ms, options, policy, post, report_of};
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_hangs_is_dropped_and_a_get_retried() {
+async fn hanging_attempt_is_dropped_and_retried() {
     let server = Server::by(|arrival, _| if arrival == 1 { Act::Hang } else { 200.into() });
     let client = RetryLayer::new(policy().attempt_timeout(ms(50))).layer(server.clone());
     let mut call = task::spawn(client.oneshot(get()));
@@ -51,7 +51,7 @@ async fn a_post_that_hangs_is_not_retried() {
 
 // trap 30
 #[tokio::test(start_paused = true)]
-async fn trap_30_the_error_of_a_timeout_names_the_limit_and_holds_the_refused_head() {
+async fn timeout_error_names_limit_and_head() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(500).header("x-why", "first"),
         2 => Act::from(503).header("x-why", "second"),
@@ -71,7 +71,7 @@ async fn trap_30_the_error_of_a_timeout_names_the_limit_and_holds_the_refused_he
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_refused_head_is_the_last_there_was_whatever_came_after_it() {
+async fn refused_head_is_the_last_there_was() {
     let server = Server::by(|arrival, _| match arrival {
         1 => 503.into(),
         2 => ConnectionReset.into(),
@@ -105,7 +105,7 @@ async fn all_attempts_may_time_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_timeout_of_the_options_goes_before_that_of_the_policy() {
+async fn options_timeout_precedes_policys() {
     for (of_policy, of_call) in [(50, 20), (20, 50)] {
         let server = Server::by(|_, _| Act::Hang);
         let client = RetryLayer::new(policy().attempt_timeout(ms(of_policy))).layer(server.clone());
@@ -116,7 +116,7 @@ async fn the_timeout_of_the_options_goes_before_that_of_the_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_timeout_of_the_options_needs_no_timeout_of_the_policy() {
+async fn options_timeout_needs_no_policy_timeout() {
     let server = Server::by(|_, _| Act::Hang);
     let client = RetryLayer::new(policy().boxed_errors()).layer(server.clone());
     let request = post().with(options().attempt_timeout(ms(20)));
@@ -124,7 +124,7 @@ async fn the_timeout_of_the_options_needs_no_timeout_of_the_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_timeout_of_the_options_interrupts_nothing_where_the_error_is_the_inner_ones() {
+async fn options_timeout_spares_own_error() {
     let server = Server::by(|_, _| Act::from(200).later(ms(500)));
     let client = RetryLayer::new(policy()).layer(server.clone());
     let request = get().with(options().attempt_timeout(ms(20)));
@@ -141,7 +141,7 @@ async fn the_inner_error_is_found_in_the_box() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_cannot_be_retried_is_timed_out_all_the_same() {
+async fn unretryable_call_is_timed_out_too() {
     let server = Server::by(|_, _| Act::Hang);
     let client = RetryLayer::new(policy().attempt_timeout(ms(50))).layer(server.clone());
     let error = client.oneshot(get().with(options().never_retry())).await.unwrap_err();
@@ -150,7 +150,7 @@ async fn a_call_that_cannot_be_retried_is_timed_out_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_of_a_retry_layer_below_is_one_to_the_layer_above() {
+async fn timeout_of_layer_below_is_a_timeout() {
     let server = Server::by(|arrival, _| if arrival == 1 { Act::Hang } else { 200.into() });
     let inner = RetryLayer::new(policy().max_attempts(1).attempt_timeout(ms(50)));
     let outer = RetryLayer::new(policy().boxed_errors());

@@ -194,7 +194,7 @@ fn quick() -> RetryPolicy<Grpc, Constant> {
 
 // TN-7
 #[tokio::test(start_paused = true)]
-async fn under_retries_the_last_answer_is_the_callers_and_all_before_it_were_refusals() {
+async fn callers_answer_is_last_others_refused() {
     for seed in 0..4000 {
         let server = server(seed);
         let head = outcome(RetryLayer::new(quick()).layer(server.clone()), seed).await;
@@ -212,7 +212,7 @@ async fn under_retries_the_last_answer_is_the_callers_and_all_before_it_were_ref
 }
 
 #[tokio::test(start_paused = true)]
-async fn under_every_layer_a_call_ends_after_no_more_attempts_than_it_may_have() {
+async fn every_layer_bounds_the_attempts() {
     let config = r#"{"methodConfig": [{"name": [{}], POLICY}],
         "retryThrottling": {"maxTokens": 1000, "tokenRatio": 1}}"#;
     let retried = r#""retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.005s",

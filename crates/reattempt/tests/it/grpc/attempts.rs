@@ -71,7 +71,7 @@ async fn report_names_permanent_code() {
 
 // CALL-4
 #[tokio::test(start_paused = true)]
-async fn call_4_every_attempt_is_sent_by_a_fresh_pick() {
+async fn every_attempt_is_sent_by_fresh_pick() {
     let balanced = || Balanced { picks: Arc::default(), picked: None, called: Arc::default() };
     let service = balanced();
     RetryLayer::new(policy(0)).layer(service.clone()).oneshot(call()).await.unwrap();
@@ -98,7 +98,7 @@ async fn end_of(
 
 // PB-6
 #[tokio::test(start_paused = true)]
-async fn pb_6_pushback_beats_neither_attempts_nor_deadline_nor_commit_nor_throttle() {
+async fn pushback_beats_no_other_limit() {
     let pushed = || with(trailers_only(Code::Unavailable), "grpc-retry-pushback-ms", "10");
     let open = || policy(0).max_attempts(4).budget(Throttle::new(None));
     assert_eq!(end_of(pushed, open(), call()).await, (4, StopReason::AttemptsExhausted));
@@ -119,7 +119,7 @@ async fn pb_6_pushback_beats_neither_attempts_nor_deadline_nor_commit_nor_thrott
 /// that follow them are looked at.
 // PB-1
 #[tokio::test(start_paused = true)]
-async fn pb_1_pushback_is_read_from_trailers_and_not_from_the_headers_before_them() {
+async fn pushback_is_read_from_trailers() {
     for value in ["-1", "700"] {
         let server = || {
             Server::at_once(move |number| match number {
@@ -187,7 +187,7 @@ async fn tn_3_each_attempt_has_extensions_of_call() {
 /// failed, and not the end of the call.
 // DL-5, DL-6
 #[tokio::test(start_paused = true)]
-async fn dl_5_dl_6_an_attempt_takes_as_long_as_it_likes_unless_the_client_limits_it() {
+async fn attempt_is_limited_by_client_only() {
     const DAYS: u64 = 10 * 24 * 3_600_000;
     let slow =
         || Server::by(|number| (if number == 1 { DAYS } else { 0 }, Ok(ends_with(Code::Ok))));

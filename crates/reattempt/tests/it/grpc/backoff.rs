@@ -45,7 +45,7 @@ async fn bk_4_sc_21_first_delay_is_capped_as_well() {
 /// From the first delay as it was configured, not as it was capped.
 // BK-5
 #[tokio::test(start_paused = true)]
-async fn bk_5_with_a_multiplier_below_1_delays_shrink() {
+async fn multiplier_below_1_shrinks_delays() {
     for _ in 0..50 {
         are_about(&delays("4s", "10s", "0.5").await, [4000, 2000, 1000, 500]);
     }
@@ -53,7 +53,7 @@ async fn bk_5_with_a_multiplier_below_1_delays_shrink() {
 
 // BK-6
 #[tokio::test(start_paused = true)]
-async fn bk_6_no_multiplier_and_no_duration_overflows() {
+async fn multiplier_and_duration_do_not_overflow() {
     for _ in 0..50 {
         are_about(&delays("1s", "3s", "1e300").await, [1000, 3000, 3000, 3000]);
         are_about(&delays("0.000000001s", "3s", "1.7e308").await, [0, 3000, 3000, 3000]);

@@ -37,7 +37,7 @@ async fn st_2_every_frame_comes_as_it_was_sent() {
 
 // ST-3
 #[tokio::test(start_paused = true)]
-async fn st_3_an_answer_without_any_status_is_unknown_to_the_budget() {
+async fn missing_status_is_unknown_to_budget() {
     for steps in [|| vec![Step::Data("a")], || vec![Step::Trailers(HeaderMap::new())], Vec::new] {
         let throttle = throttle();
         let failure = reattempt_core::Failure::new(reattempt_core::FailureKind::Server);
@@ -53,7 +53,7 @@ async fn st_3_an_answer_without_any_status_is_unknown_to_the_budget() {
 
 // COM-1
 #[tokio::test(start_paused = true)]
-async fn com_1_what_fails_after_the_headers_goes_to_the_caller() {
+async fn failure_after_headers_goes_to_caller() {
     let ended: [(fn() -> Answer, _); 3] = [
         (|| ends_with(Code::Unavailable), Some(Code::Unavailable)),
         (|| streaming([Step::Trailers(status(Code::Unavailable))]), Some(Code::Unavailable)),
@@ -70,7 +70,7 @@ async fn com_1_what_fails_after_the_headers_goes_to_the_caller() {
 
 // COM-7
 #[tokio::test(start_paused = true)]
-async fn com_7_the_caller_sees_the_frames_of_one_attempt_only() {
+async fn caller_sees_frames_of_one_attempt() {
     let server = Server::at_once(|number| match number {
         1 => with(trailers_only(Code::Unavailable), "x-first", "1"),
         _ => ends_with(Code::Ok),
@@ -81,7 +81,7 @@ async fn com_7_the_caller_sees_the_frames_of_one_attempt_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_of_the_body_is_the_callers_own_with_its_causes() {
+async fn body_error_is_own_with_its_causes() {
     let client = RetryLayer::grpc()
         .layer(Server::at_once(|_| streaming([Step::Fail(lost("the cable").into())])));
     let mut body = client.oneshot(call()).await.unwrap().into_body();
@@ -95,7 +95,7 @@ async fn an_error_of_the_body_is_the_callers_own_with_its_causes() {
 /// tonic panics over such a field, in the head and in trailers.
 // TN-7
 #[tokio::test(start_paused = true)]
-async fn tn_7_details_that_are_not_base64_do_not_reach_the_client() {
+async fn details_not_in_base64_are_dropped() {
     for (value, stays) in [("CAUaAA", true), ("CAUaAA==", true), ("", true), ("not base64!", false)]
     {
         let in_trailers = move |_| {

@@ -24,7 +24,7 @@ async fn cost(
 
 // THR-4
 #[tokio::test(start_paused = true)]
-async fn thr_4_only_status_ok_is_credited_and_once_for_a_call() {
+async fn only_status_ok_is_credited_once() {
     assert_eq!(cost(|_| ends_with(Code::Ok)).await, 100);
     assert_eq!(cost(|_| trailers_only(Code::Ok)).await, 100, "an answer that is its head");
     assert_eq!(cost(|_| trailers_only(Code::NotFound)).await, 0);
@@ -34,7 +34,7 @@ async fn thr_4_only_status_ok_is_credited_and_once_for_a_call() {
 
 // THR-4
 #[tokio::test(start_paused = true)]
-async fn thr_4_it_is_credited_when_the_status_is_read_and_not_before() {
+async fn status_is_credited_when_it_is_read() {
     let throttle = throttle();
     let client = RetryLayer::new(policy(0).budget(throttle.clone()));
     let client = client.layer(Server::at_once(|_| ends_with(Code::Ok)));
@@ -49,7 +49,7 @@ async fn thr_4_it_is_credited_when_the_status_is_read_and_not_before() {
 
 // THR-4
 #[tokio::test(start_paused = true)]
-async fn thr_4_a_call_that_is_not_to_be_retried_is_credited_as_well() {
+async fn call_not_to_be_retried_is_credited() {
     for (attempts, options) in [(1, CallOptions::new()), (3, CallOptions::new().never_retry())] {
         let throttle = throttle();
         let client = RetryLayer::new(policy(0).max_attempts(attempts).budget(throttle.clone()));
@@ -62,7 +62,7 @@ async fn thr_4_a_call_that_is_not_to_be_retried_is_credited_as_well() {
 
 // THR-3
 #[tokio::test(start_paused = true)]
-async fn thr_3_each_failure_with_a_listed_code_costs_a_token_and_no_other() {
+async fn failure_of_listed_code_costs_a_token() {
     assert_eq!(cost(|_| trailers_only(Code::Unavailable)).await, -2000);
     let once = |number| trailers_only([Code::ResourceExhausted, Code::Ok][number - 1]);
     assert_eq!(cost(once).await, -900);
@@ -73,7 +73,7 @@ async fn thr_3_each_failure_with_a_listed_code_costs_a_token_and_no_other() {
 
 // CALL-7, RET-1
 #[tokio::test(start_paused = true)]
-async fn ret_1_the_failure_of_the_last_attempt_costs_a_token() {
+async fn failure_of_last_attempt_costs_a_token() {
     let server = Server::at_once(|_| trailers_only(Code::Unavailable));
     let throttle = throttle();
     let client = RetryLayer::new(policy(0).max_attempts(3).budget(throttle.clone()));
@@ -92,7 +92,7 @@ async fn thr_3_failure_after_commit_costs_one_too() {
 
 // PB-11
 #[tokio::test(start_paused = true)]
-async fn pb_11_pushback_after_the_commit_is_not_looked_at() {
+async fn pushback_after_commit_is_ignored() {
     let answer = |code| {
         let mut trailers = status(code);
         trailers.extend(field("grpc-retry-pushback-ms", "-1"));
@@ -105,7 +105,7 @@ async fn pb_11_pushback_after_the_commit_is_not_looked_at() {
 
 // PB-8
 #[tokio::test(start_paused = true)]
-async fn pb_8_a_pushback_that_says_stop_costs_a_token_whatever_the_code() {
+async fn stopping_pushback_costs_token() {
     for code in [Code::NotFound, Code::Internal, Code::Unavailable] {
         let stop = move |_| with(trailers_only(code), "grpc-retry-pushback-ms", "-1");
         assert_eq!(cost(stop).await, -1000, "{code}");
@@ -124,7 +124,7 @@ async fn pb_8_also_when_the_bucket_is_full() {
 
 // PB-7
 #[tokio::test(start_paused = true)]
-async fn pb_7_a_wait_beside_a_code_that_is_not_listed_retries_nothing() {
+async fn wait_with_unlisted_code_retries_nothing() {
     let server =
         Server::at_once(|_| with(trailers_only(Code::NotFound), "grpc-retry-pushback-ms", "0"));
     let throttle = throttle();
@@ -136,7 +136,7 @@ async fn pb_7_a_wait_beside_a_code_that_is_not_listed_retries_nothing() {
 /// Steps 1 and 2 of the decision: where nothing is to be retried no failure costs anything.
 // CALL-1
 #[tokio::test(start_paused = true)]
-async fn call_1_without_retries_no_failure_costs_a_token() {
+async fn without_retries_no_failure_costs_a_token() {
     for answer in [
         || trailers_only(Code::Unavailable),
         || with(trailers_only(Code::Unavailable), "grpc-retry-pushback-ms", "-1"),
@@ -156,7 +156,7 @@ async fn call_1_without_retries_no_failure_costs_a_token() {
 
 // THR-5, THR-6, THR-7
 #[tokio::test(start_paused = true)]
-async fn thr_5_thr_6_thr_7_half_of_the_tokens_is_too_few_and_the_failure_comes_back() {
+async fn half_of_the_tokens_is_too_few() {
     let throttle = Throttle::new(Some(Throttling::new(4.0, 0.5).unwrap()));
     let server = Server::at_once(|_| trailers_only(Code::Unavailable));
     let client = RetryLayer::new(policy(0).max_attempts(5).budget(throttle.clone()));
@@ -170,7 +170,7 @@ async fn thr_5_thr_6_thr_7_half_of_the_tokens_is_too_few_and_the_failure_comes_b
 
 // THR-1
 #[tokio::test(start_paused = true)]
-async fn thr_1_all_clones_and_methods_share_the_bucket() {
+async fn clones_and_methods_share_the_bucket() {
     let throttle = throttle();
     let client = RetryLayer::new(policy(0).max_attempts(2).budget(throttle.clone()));
     let client = client.layer(Server::at_once(|_| trailers_only(Code::Unavailable)));
@@ -183,7 +183,7 @@ async fn thr_1_all_clones_and_methods_share_the_bucket() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_budget_hears_of_the_end_when_the_status_is_read() {
+async fn budget_gets_end_when_status_is_read() {
     let diary = Diary::default();
     let client = |answer: fn(usize) -> crate::grpc::support::Answer| {
         RetryLayer::new(policy(0).budget(diary.clone())).layer(Server::at_once(answer))

@@ -153,7 +153,7 @@ fn limits(per_call: usize) -> ReplayLimits {
 /// prefix, as it was framed.
 // BUF-3, BUF-4
 #[tokio::test(start_paused = true)]
-async fn buf_3_buf_4_frames_count_with_their_prefix_and_only_more_than_the_limit_is_too_much() {
+async fn frames_count_with_prefix_up_to_limit() {
     for (message, retried) in [(995, true), (996, false)] {
         let (mut scene, _) = Scene::new(policy(0), limits(1000));
         let mut first = scene.arrived();
@@ -166,7 +166,7 @@ async fn buf_3_buf_4_frames_count_with_their_prefix_and_only_more_than_the_limit
 
 // BUF-5
 #[tokio::test(start_paused = true)]
-async fn buf_5_256_kib_are_kept_unless_the_policy_says_otherwise() {
+async fn buffer_is_256_kib_by_default() {
     const PART: usize = 64 * 1024;
     for (last, retried) in [(PART, true), (PART + 1, false)] {
         let mut scene = Scene::of(|server| RetryLayer::new(policy(0)).layer(server));
@@ -183,7 +183,7 @@ async fn buf_5_256_kib_are_kept_unless_the_policy_says_otherwise() {
 /// The limits are the client's own, on its policy; a config that speaks of them is not listened to.
 // BUF-1
 #[tokio::test(start_paused = true)]
-async fn buf_1_the_limits_are_the_clients_and_never_the_configs() {
+async fn buffer_limits_are_never_the_configs() {
     let text = r#"{"methodConfig": [{"name": [{}],
         "retryPolicy": {
             "maxAttempts": 2, "initialBackoff": "0.000000001s", "maxBackoff": "0.000000001s",
@@ -210,7 +210,7 @@ async fn buf_1_the_limits_are_the_clients_and_never_the_configs() {
 /// Bytes past the cap go out after the replayed ones, on the attempt that is under way.
 // COM-2, BUF-6
 #[tokio::test(start_paused = true)]
-async fn com_2_buf_6_what_does_not_fit_waits_its_turn_and_ends_the_keeping() {
+async fn unfitting_frame_waits_and_ends_keeping() {
     let (mut scene, memory) = Scene::new(policy(0), limits(100));
     let mut first = scene.arrived();
     scene.say(40);
@@ -237,7 +237,7 @@ async fn com_2_buf_6_what_does_not_fit_waits_its_turn_and_ends_the_keeping() {
 /// then does so on the attempt that follows, which is made all the same, and is the last.
 // BUF-7, BUF-12
 #[tokio::test(start_paused = true)]
-async fn buf_7_buf_12_in_a_wait_nothing_is_read_and_the_scheduled_attempt_is_made() {
+async fn nothing_is_read_in_a_wait() {
     let (mut scene, memory) = Scene::new(policy(50), limits(100));
     let mut first = scene.arrived();
     scene.say(40);
@@ -262,7 +262,7 @@ async fn buf_7_buf_12_in_a_wait_nothing_is_read_and_the_scheduled_attempt_is_mad
 /// it is replayed.
 // COM-6, BUF-9
 #[tokio::test(start_paused = true)]
-async fn com_6_buf_9_the_commit_gives_back_what_was_kept() {
+async fn commit_gives_buffer_back() {
     for replayed_before in [true, false] {
         let (mut scene, memory) = Scene::new(policy(0), limits(10_000));
         let mut first = scene.arrived();
@@ -288,7 +288,7 @@ async fn com_6_buf_9_the_commit_gives_back_what_was_kept() {
 /// A decision not to retry, the deadline, and the caller's loss of interest.
 // COM-4, BUF-9
 #[tokio::test(start_paused = true)]
-async fn com_4_buf_9_every_end_of_a_call_gives_back_what_was_kept() {
+async fn every_end_of_call_gives_buffer_back() {
     for end in ["decision", "deadline", "cancel"] {
         let (mut scene, memory) = Scene::new(policy(0), limits(10_000));
         let mut attempt = scene.arrived();
@@ -319,7 +319,7 @@ async fn com_4_buf_9_every_end_of_a_call_gives_back_what_was_kept() {
 /// The last attempt needs nothing to be kept, unless it could still be replaced.
 // COM-5
 #[tokio::test(start_paused = true)]
-async fn com_5_the_last_attempt_keeps_nothing_where_it_cannot_be_replaced() {
+async fn last_attempt_keeps_nothing() {
     for (replaced, kept) in [(false, 0), (true, 1000)] {
         let policy = policy(0).max_attempts(2).protocol(|grpc| grpc.transparent_retries(replaced));
         let (mut scene, memory) = Scene::new(policy, limits(10_000));
@@ -337,7 +337,7 @@ async fn com_5_the_last_attempt_keeps_nothing_where_it_cannot_be_replaced() {
 /// All calls of a layer share one bound, and a call for which there is no room is sent, and not retried.
 // BUF-2, BUF-5
 #[tokio::test(start_paused = true)]
-async fn buf_2_buf_5_past_the_bound_of_all_calls_one_is_sent_and_not_kept() {
+async fn call_past_bound_is_sent_unkept() {
     let bound = ReplayLimits::default().memory(ReplayMemory::new(100));
     let layer = RetryLayer::new(policy(0).protocol(|grpc| grpc.replay(bound)));
     let [mut first, mut second] =

@@ -113,7 +113,7 @@ fn policy(delay: Duration) -> RetryPolicy<Grpc, Constant> {
 
 /// The server hears of a deadline by the field alone.
 #[tokio::test(start_paused = true)]
-async fn the_deadline_of_the_options_is_written_for_the_server() {
+async fn options_deadline_is_written_for_server() {
     let server = Server::of_codes([Code::Unavailable, Code::Ok]);
     let client = RetryLayer::new(policy(ms(100))).layer(server.clone());
     let options = CallOptions::new().deadline(Deadline::after(ms(500)));
@@ -126,7 +126,7 @@ async fn the_deadline_of_the_options_is_written_for_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_is_written_for_the_server_where_nothing_may_be_retried() {
+async fn deadline_is_written_without_retries() {
     let server = Server::of_codes([Code::Ok]);
     let single = RetryLayer::new(policy(ms(100)).max_attempts(1)).layer(server.clone());
     single.clone().oneshot(call_with(Deadline::after(ms(500)))).await.unwrap();
@@ -136,7 +136,7 @@ async fn a_deadline_is_written_for_the_server_where_nothing_may_be_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_of_the_callers_is_handed_on_whole_however_long_or_short() {
+async fn callers_timeout_is_handed_on_whole() {
     let rows = [("259200S", "259200S"), ("900u", "900000n"), ("1n", "1n"), ("2H", "7200000m")];
     for (first, second) in rows {
         let server = Server::of_codes([Code::Unavailable, Code::Ok]);
@@ -149,7 +149,7 @@ async fn a_timeout_of_the_callers_is_handed_on_whole_however_long_or_short() {
 
 // DL-1
 #[tokio::test(start_paused = true)]
-async fn dl_1_the_earlier_of_field_and_deadline_is_what_the_server_is_told() {
+async fn server_gets_earlier_deadline() {
     for (field, told) in [("2S", "500000u"), ("100m", "100m")] {
         let server = Server::of_codes([Code::Ok]);
         let mut call = call_within(field);
@@ -161,7 +161,7 @@ async fn dl_1_the_earlier_of_field_and_deadline_is_what_the_server_is_told() {
 
 // RET-3, DL-3
 #[tokio::test(start_paused = true)]
-async fn ret_3_dl_3_no_retry_is_begun_past_the_timeout_that_the_call_came_with() {
+async fn no_retry_past_timeout_of_call() {
     for (timeout, times) in [("50m", vec![0]), ("100m", vec![0]), ("150m", vec![0, 100])] {
         let server = Server::of_codes([Code::Unavailable]);
         let slot = ReportSlot::default();
@@ -178,7 +178,7 @@ async fn ret_3_dl_3_no_retry_is_begun_past_the_timeout_that_the_call_came_with()
 
 /// A deadline that a server has read from its own inbound call.
 #[tokio::test(start_paused = true)]
-async fn no_retry_is_begun_past_an_inbound_deadline_that_is_handed_on() {
+async fn no_retry_past_inbound_deadline() {
     let inbound = Deadline::from_headers(call_within("150m").headers()).unwrap();
     let server = Server::of_codes([Code::Unavailable]);
     let client = RetryLayer::new(policy(ms(100))).layer(server.clone());
@@ -198,7 +198,7 @@ async fn classifier_of_call_is_asked_before_table() {
 /// Pushback is no hint but a command: no jitter is added to it, and no cap cuts the call off.
 // PB-4
 #[tokio::test(start_paused = true)]
-async fn pb_4_pushback_is_waited_for_exactly_and_however_long() {
+async fn pushback_is_waited_for_exactly() {
     for (pushback, wait) in [("0", 0), ("10000", 10_000), ("600000", 600_000)] {
         let refused = with_pushback(trailers_only(Code::Unavailable), pushback);
         let server = Server::new([refused, trailers_only(Code::Ok)]);
@@ -209,7 +209,7 @@ async fn pb_4_pushback_is_waited_for_exactly_and_however_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_caller_of_a_call_that_timed_out_is_told_deadline_exceeded() {
+async fn timed_out_call_gets_deadline_exceeded() {
     let silent = service_fn(|_: Request<Body>| pending::<Result<Answer, tonic::Status>>());
     let timeout = policy(ms(100)).attempt_timeout(ms(50));
     let error = RetryLayer::new(timeout).layer(silent).oneshot(call()).await.unwrap_err();

@@ -67,7 +67,7 @@ async fn dl_1_the_smallest_of_all_counts() {
 
 // RET-6, DL-2
 #[tokio::test(start_paused = true)]
-async fn dl_2_ret_6_every_attempt_is_told_what_is_left() {
+async fn every_attempt_is_given_what_is_left() {
     let server = Server::by(|_| (50, Ok(trailers_only(Code::Unavailable))));
     let client = RetryLayer::new(policy(100)).layer(server.clone());
     client.oneshot(call_within("1S")).await.unwrap();
@@ -92,7 +92,7 @@ async fn dl_2_also_when_a_hook_has_taken_time() {
 
 // DL-3
 #[tokio::test(start_paused = true)]
-async fn dl_3_it_ends_an_attempt_that_is_under_way_which_is_dropped() {
+async fn deadline_drops_attempt_under_way() {
     struct Dropped(std::sync::Arc<std::sync::atomic::AtomicBool>);
     impl Drop for Dropped {
         fn drop(&mut self) {
@@ -121,7 +121,7 @@ async fn dl_3_it_ends_an_attempt_that_is_under_way_which_is_dropped() {
 
 // DL-3
 #[tokio::test(start_paused = true)]
-async fn dl_3_a_call_whose_deadline_has_passed_is_not_sent() {
+async fn call_past_its_deadline_is_not_sent() {
     let server = hangs();
     let slot = ReportSlot::default();
     let options = CallOptions::new().report_to(&slot);
@@ -136,7 +136,7 @@ async fn dl_3_a_call_whose_deadline_has_passed_is_not_sent() {
 
 // RET-3
 #[tokio::test(start_paused = true)]
-async fn ret_3_it_ends_the_wait_for_a_service_that_does_not_become_ready() {
+async fn deadline_ends_wait_for_readiness() {
     let server = Server::at_once(|_| trailers_only(Code::Unavailable));
     let client = RetryLayer::new(policy(100)).layer(OnlyOnce::new(server.clone()));
     let began = Instant::now();
@@ -180,7 +180,7 @@ impl Service<Request<Body>> for OnlyOnce {
 
 // RET-3, DL-8
 #[tokio::test(start_paused = true)]
-async fn ret_3_dl_8_a_pushback_past_the_deadline_ends_the_call() {
+async fn pushback_past_deadline_ends_call() {
     let server = Server::at_once(|_| {
         with(trailers_only(Code::Unavailable), "grpc-retry-pushback-ms", "2000")
     });
@@ -191,7 +191,7 @@ async fn ret_3_dl_8_a_pushback_past_the_deadline_ends_the_call() {
 
 // DL-8
 #[tokio::test(start_paused = true)]
-async fn dl_8_dropping_the_call_in_its_wait_sends_nothing_more() {
+async fn drop_in_wait_sends_nothing_more() {
     let server = Server::at_once(|_| trailers_only(Code::Unavailable));
     let client = RetryLayer::new(policy(100)).layer(server.clone());
     let cancelled = tokio::time::timeout(ms(50), client.oneshot(call())).await;
@@ -202,7 +202,7 @@ async fn dl_8_dropping_the_call_in_its_wait_sends_nothing_more() {
 
 // CALL-5, DL-3
 #[tokio::test(start_paused = true)]
-async fn call_5_dl_3_it_ends_an_answer_that_is_being_read() {
+async fn deadline_ends_answer_being_read() {
     for steps in [
         || vec![Step::Data("a"), Step::Wait(100), Step::Data("b"), Step::Hang],
         || {
@@ -229,7 +229,7 @@ async fn call_5_dl_3_it_ends_an_answer_that_is_being_read() {
 /// The field says when, whoever reads late: what has come by then is the caller's, no message after it.
 // DL-3
 #[tokio::test(start_paused = true)]
-async fn dl_3_a_message_that_is_read_after_the_deadline_is_not_handed_out() {
+async fn message_after_deadline_is_not_delivered() {
     let answer =
         |_| streaming([Step::Data("a"), Step::Data("b"), Step::Trailers(status(Code::Ok))]);
     let client = RetryLayer::grpc().layer(Server::at_once(answer));
@@ -255,7 +255,7 @@ async fn dl_3_a_status_that_came_in_time_stands() {
 
 // DL-4
 #[tokio::test(start_paused = true)]
-async fn dl_4_the_servers_own_deadline_exceeded_is_a_code_like_others() {
+async fn server_deadline_exceeded_is_plain_code() {
     let server = Server::at_once(|number| match number {
         1 => trailers_only(Code::DeadlineExceeded),
         _ => ends_with(Code::Ok),
@@ -270,7 +270,7 @@ async fn dl_4_the_servers_own_deadline_exceeded_is_a_code_like_others() {
 /// tonic's channel reads the same field, and may be a moment ahead.
 // TN-4
 #[tokio::test(start_paused = true)]
-async fn tn_4_a_timer_of_the_channel_for_the_same_deadline_is_the_deadline() {
+async fn channel_timer_at_deadline_is_deadline() {
     let server = Server::by(|_| (249, Err(lost(tonic::TimeoutExpired(())))));
     let client = RetryLayer::grpc().layer(server.clone());
     let reply = client.oneshot(call_within("250m")).await.unwrap();
@@ -279,7 +279,7 @@ async fn tn_4_a_timer_of_the_channel_for_the_same_deadline_is_the_deadline() {
 
 // TN-4
 #[tokio::test(start_paused = true)]
-async fn tn_4_a_timer_of_the_channel_before_that_is_a_failed_attempt() {
+async fn channel_timer_before_it_is_a_failure() {
     let server = Server::by(|number| match number {
         1 => (100, Err(lost(tonic::TimeoutExpired(())))),
         _ => (0, Ok(ends_with(Code::Ok))),
@@ -297,7 +297,7 @@ async fn tn_4_a_timer_of_the_channel_before_that_is_a_failed_attempt() {
 
 // DL-9
 #[tokio::test(start_paused = true)]
-async fn dl_9_a_field_that_cannot_be_read_is_no_deadline() {
+async fn unreadable_field_is_no_deadline() {
     for field in ["1", "S", "123456789S", "1s", "-1S", "1.5S", ""] {
         let server = Server::by(|_| (10_000, Ok(ends_with(Code::Ok))));
         let client = RetryLayer::grpc().layer(server.clone());
@@ -309,7 +309,7 @@ async fn dl_9_a_field_that_cannot_be_read_is_no_deadline() {
 /// Outside of any runtime a timer would panic.
 // trap 23
 #[test]
-fn trap_23_a_call_without_a_deadline_has_no_timer() {
+fn call_without_deadline_has_no_timer() {
     let server = Server::at_once(|_| ends_with(Code::Ok));
     let client = RetryLayer::new(RetryPolicy::grpc()).layer(server);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());

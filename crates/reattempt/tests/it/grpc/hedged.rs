@@ -30,7 +30,7 @@ async fn cost(policy: HedgePolicy<Grpc>, answer: fn() -> Answer) -> i64 {
 
 // THR-3, THR-4
 #[tokio::test(start_paused = true)]
-async fn thr_3_thr_4_the_winners_status_is_credited_or_costs_a_token() {
+async fn winners_status_is_credited_or_charged() {
     assert_eq!(cost(policy(), || ends_with(Code::Ok)).await, 100);
     assert_eq!(cost(policy(), || trailers_only(Code::Ok)).await, 100);
     assert_eq!(cost(policy(), || ends_with(Code::Unavailable)).await, -1000);
@@ -40,7 +40,7 @@ async fn thr_3_thr_4_the_winners_status_is_credited_or_costs_a_token() {
 /// Whatever keeps a call from being hedged, its success is one.
 // THR-4
 #[tokio::test(start_paused = true)]
-async fn thr_4_a_call_that_is_not_to_be_hedged_is_credited_as_well() {
+async fn call_not_to_be_hedged_is_credited() {
     for answer in [|| ends_with(Code::Ok), || trailers_only(Code::Ok)] {
         assert_eq!(cost(policy().max_attempts(1), answer).await, 100);
 
@@ -66,7 +66,7 @@ async fn thr_4_a_call_that_is_not_to_be_hedged_is_credited_as_well() {
 
 // CALL-5, HG-11
 #[tokio::test(start_paused = true)]
-async fn call_5_hg_11_the_deadline_ends_the_winners_answer_too() {
+async fn deadline_ends_winners_answer() {
     let server = Server::at_once(|_| streaming([Step::Data("a"), Step::Hang]));
     let began = Instant::now();
     let client = HedgeLayer::new(policy()).layer(server);

@@ -15,7 +15,7 @@ use crate::grpc::support::{Server, call, ends_with, ms, policy, trailers_only};
 
 // DL-2
 #[tokio::test(start_paused = true)]
-async fn dl_2_an_inbound_deadline_is_told_to_every_attempt_of_an_outbound_call() {
+async fn inbound_deadline_reaches_every_attempt() {
     let upstream = Server::at_once(|number| match number {
         1 => trailers_only(Code::Unavailable),
         _ => ends_with(Code::Ok),
@@ -46,7 +46,7 @@ async fn dl_2_an_inbound_deadline_is_told_to_every_attempt_of_an_outbound_call()
 
 // DL-1
 #[tokio::test(start_paused = true)]
-async fn dl_1_of_two_deadlines_the_earlier_is_handed_on_and_none_is_made_up() {
+async fn earlier_of_two_deadlines_is_handed_on() {
     let [early, late] = [ms(100), ms(200)].map(Deadline::after);
     let of = |deadlines: Option<Deadline>| {
         deadlines.into_iter().fold(Extensions::new(), |mut to, deadline| {

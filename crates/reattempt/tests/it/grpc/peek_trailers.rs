@@ -30,7 +30,7 @@ async fn attempts(answer: impl Fn() -> Answer + Send + Sync + 'static) -> (usize
 
 // ST-5
 #[tokio::test(start_paused = true)]
-async fn st_5_headers_and_then_trailers_are_trailers_only() {
+async fn headers_then_trailers_are_trailers_only() {
     let unavailable = || streaming([Step::Trailers(status(Code::Unavailable))]);
     assert_eq!(attempts(unavailable).await, (2, 0));
     let soon = || streaming([Step::Wait(40), Step::Trailers(status(Code::Unavailable))]);
@@ -65,7 +65,7 @@ async fn st_5_pushback_among_them_is_obeyed() {
 
 // trap 06
 #[tokio::test(start_paused = true)]
-async fn trap_6_no_frame_is_lost_and_no_head_is_held_back_longer() {
+async fn no_frame_is_lost_and_no_head_held_longer() {
     // The first message is there at once, late, or never within the time.
     for (first, begins) in [(0, 0), (40, 40), (60, 50), (5000, 50)] {
         let throttle = throttle();
@@ -90,7 +90,7 @@ async fn trap_6_no_frame_is_lost_and_no_head_is_held_back_longer() {
 
 // ST-5
 #[tokio::test(start_paused = true)]
-async fn st_5_a_body_that_ends_or_fails_first_does_so_for_the_reader() {
+async fn early_end_or_error_is_the_readers() {
     let server = Server::at_once(|_| streaming([]));
     let reply = PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
     assert!(reply.into_body().frame().await.is_none());
@@ -114,7 +114,7 @@ async fn st_5_head_with_status_is_not_held_back() {
 
 // ST-5
 #[tokio::test(start_paused = true)]
-async fn st_5_trailers_without_a_status_stay_trailers() {
+async fn trailers_without_status_stay_trailers() {
     let server = Server::at_once(|_| streaming([Step::Trailers(field("x-own", "1"))]));
     let reply = PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
     assert!(!reply.headers().contains_key("x-own"));
@@ -135,7 +135,7 @@ fn st_5_it_works_without_a_runtime() {
 
 // COM-3
 #[tokio::test(start_paused = true)]
-async fn com_3_a_true_trailers_only_answer_passes_through() {
+async fn true_trailers_only_passes_through() {
     let server = Server::at_once(|_| trailers_only(Code::Unavailable));
     let reply = PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
     assert_eq!(reply.headers()["grpc-status"], "14");

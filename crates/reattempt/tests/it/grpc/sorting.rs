@@ -31,7 +31,7 @@ async fn attempts(answer: impl Fn() -> Answer + Send + Sync + 'static) -> usize 
 
 // OUT-1, TN-8
 #[tokio::test(start_paused = true)]
-async fn out_1_what_is_not_grpc_has_the_code_of_its_http_status_and_does_not_commit() {
+async fn http_status_maps_and_does_not_commit() {
     let rows = [
         (400, Code::Internal, 1),
         (401, Code::Unauthenticated, 1),
@@ -76,7 +76,7 @@ async fn out_1_the_content_types_of_grpc() {
 
 // ST-1
 #[tokio::test(start_paused = true)]
-async fn st_1_a_status_among_the_headers_settles_it_whatever_the_body_says() {
+async fn status_among_headers_settles_it() {
     let rows: [fn() -> Answer; 3] = [
         || trailers_only(Code::Unavailable),
         // END_STREAM came in an empty frame of its own.
@@ -98,7 +98,7 @@ async fn st_1_a_status_among_the_headers_settles_it_whatever_the_body_says() {
 
 // ST-4
 #[tokio::test(start_paused = true)]
-async fn st_4_the_status_field_decides_and_not_the_details() {
+async fn status_field_decides_not_the_details() {
     // NOT_FOUND in the details.
     let details = |answer| with(answer, "grpc-status-details-bin", "CAU");
     assert_eq!(attempts(move || details(trailers_only(Code::Unavailable))).await, 2);
@@ -116,7 +116,7 @@ async fn ret_4_ok_is_never_retried() {
 /// is UNKNOWN.
 // RET-5
 #[tokio::test(start_paused = true)]
-async fn ret_5_a_status_out_of_range_matches_no_list_and_an_unreadable_one_is_unknown() {
+async fn status_out_of_range_is_on_no_list() {
     let rows = [("17", 1), ("300", 1), ("99999999999999999999", 1), ("-1", 2), ("", 2), ("x", 2)];
     for (value, expected) in rows {
         let unknown = Verdict::Unprocessed(Failure::new(FailureKind::Server));
@@ -137,7 +137,7 @@ async fn ret_5_a_status_out_of_range_matches_no_list_and_an_unreadable_one_is_un
 
 // OUT-3
 #[tokio::test(start_paused = true)]
-async fn out_3_a_status_that_the_service_below_made_itself_is_judged_as_such() {
+async fn status_made_by_service_below_is_judged() {
     for (status, attempts) in
         [(tonic::Status::unavailable("no"), 3), (tonic::Status::invalid_argument("no"), 1)]
     {
@@ -173,7 +173,7 @@ async fn waits(
 
 // RI-4
 #[tokio::test(start_paused = true)]
-async fn ri_4_a_retry_info_is_a_minimum_where_it_is_read_at_all() {
+async fn retry_info_is_a_minimum_where_read() {
     assert_eq!(waits(policy(100), || asks_for("1500")).await, [0, 100], "off by default");
     let read = || policy(100).protocol(|grpc| grpc.retry_info(true));
     let times = waits(read(), || asks_for("1500")).await;
@@ -187,7 +187,7 @@ async fn ri_4_a_retry_info_is_a_minimum_where_it_is_read_at_all() {
 
 // RI-4
 #[tokio::test(start_paused = true)]
-async fn ri_4_pushback_wins_and_presence_alone_retries_nothing() {
+async fn pushback_beats_retry_info() {
     let read = || policy(100).protocol(|grpc| grpc.retry_info(true));
     let both = || with(asks_for("1500"), "grpc-retry-pushback-ms", "20");
     assert_eq!(waits(read(), both).await, [0, 20]);
@@ -205,7 +205,7 @@ async fn ri_4_pushback_wins_and_presence_alone_retries_nothing() {
 
 // RPH-1, RPH-4
 #[tokio::test(start_paused = true)]
-async fn rph_1_rph_4_the_field_counts_the_attempts_before_whatever_the_caller_put_there() {
+async fn field_counts_attempts_before() {
     let server = Server::at_once(|number| match number {
         1 | 2 => trailers_only(Code::Unavailable),
         _ => ends_with(Code::Ok),
@@ -226,7 +226,7 @@ async fn rph_1_rph_4_the_field_counts_the_attempts_before_whatever_the_caller_pu
 
 /// Whatever the bytes, a call ends, and what tonic makes of its status does not panic.
 #[tokio::test(start_paused = true)]
-async fn any_head_at_all_leaves_the_call_with_a_defined_outcome() {
+async fn any_head_has_defined_outcome() {
     let names = [
         "grpc-status",
         "grpc-message",

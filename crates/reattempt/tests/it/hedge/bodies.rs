@@ -109,7 +109,7 @@ async fn two_in_flight(
 
 // BUF-11, HG-10
 #[tokio::test(start_paused = true)]
-async fn hg_10_what_is_written_goes_to_all_and_a_new_one_gets_what_was_sent_before() {
+async fn new_attempt_gets_what_was_sent_before() {
     let (mut client, mut handle) = client(policy());
     let (speak, body) = speaking();
     speak.send("one".into()).unwrap();
@@ -133,7 +133,7 @@ async fn hg_10_what_is_written_goes_to_all_and_a_new_one_gets_what_was_sent_befo
 
 // trap 27
 #[tokio::test(start_paused = true)]
-async fn trap_27_a_losers_reader_that_lingers_does_not_stall_the_winners_upload() {
+async fn losers_reader_does_not_stall_winner() {
     let (mut client, mut handle) = client(policy());
     let (speak, body) = speaking();
     speak.send("one".into()).unwrap();
@@ -155,7 +155,7 @@ async fn trap_27_a_losers_reader_that_lingers_does_not_stall_the_winners_upload(
 
 // trap 27
 #[tokio::test(start_paused = true)]
-async fn trap_27_the_winners_body_streams_on_while_the_losers_are_gone() {
+async fn winner_streams_on_without_losers() {
     let (mut client, mut handle) = client(policy());
     let (_speak, body) = speaking();
     let (mut call, first, second) = two_in_flight(&mut client, &mut handle, body).await;
@@ -178,7 +178,7 @@ async fn trap_27_the_winners_body_streams_on_while_the_losers_are_gone() {
 
 // BUF-8, HG-12
 #[tokio::test(start_paused = true)]
-async fn hg_12_buf_8_a_body_that_outgrows_what_is_kept_is_sent_once_and_not_hedged() {
+async fn outgrown_body_is_sent_once_unhedged() {
     let (mut client, mut handle) =
         client(policy().protocol(|http| http.replay(ReplayLimits::default().per_call(64))));
     let (speak, body) = speaking();
@@ -198,7 +198,7 @@ async fn hg_12_buf_8_a_body_that_outgrows_what_is_kept_is_sent_once_and_not_hedg
 
 // BUF-8, HG-12
 #[tokio::test(start_paused = true)]
-async fn hg_12_buf_8_the_attempt_that_has_read_most_goes_on_alone() {
+async fn attempt_that_read_most_goes_on_alone() {
     let (mut client, mut handle) = client(
         policy().max_attempts(5).protocol(|http| http.replay(ReplayLimits::default().per_call(64))),
     );
@@ -225,7 +225,7 @@ async fn hg_12_buf_8_the_attempt_that_has_read_most_goes_on_alone() {
 
 // BUF-8
 #[tokio::test(start_paused = true)]
-async fn buf_8_an_error_in_the_very_poll_that_cut_its_attempt_off_is_no_outcome() {
+async fn error_in_poll_of_cut_is_no_outcome() {
     // The client reads the body within its own future, and says no more of its error than that.
     let client = service_fn(|request: Request<Upload>| async move {
         let length = request.into_body().collect().await.map(|body| body.to_bytes().len());
@@ -254,7 +254,7 @@ async fn buf_8_an_error_in_the_very_poll_that_cut_its_attempt_off_is_no_outcome(
 
 // BUF-10, HG-12
 #[tokio::test(start_paused = true)]
-async fn hg_12_buf_10_a_real_failure_is_the_outcome_rather_than_waiting_for_one_that_was_cut_off() {
+async fn real_failure_beats_waiting_for_cut_off() {
     let (mut client, mut handle) =
         client(policy().protocol(|http| http.replay(ReplayLimits::default().per_call(64))));
     let (speak, body) = speaking();
@@ -267,7 +267,7 @@ async fn hg_12_buf_10_a_real_failure_is_the_outcome_rather_than_waiting_for_one_
 
 // BUF-10
 #[tokio::test(start_paused = true)]
-async fn buf_10_where_all_are_cut_off_one_is_left_to_bring_an_outcome() {
+async fn all_cut_off_leaves_one_for_an_outcome() {
     let (mut client, mut handle) = client(policy());
     let (_speak, body) = speaking();
     let (mut call, first, second) = two_in_flight(&mut client, &mut handle, body).await;
@@ -282,7 +282,7 @@ async fn buf_10_where_all_are_cut_off_one_is_left_to_bring_an_outcome() {
 
 // BUF-9, HG-12
 #[tokio::test(start_paused = true)]
-async fn hg_12_buf_9_what_was_kept_is_given_back_when_the_winner_is_out() {
+async fn winner_gives_buffer_back() {
     let memory = ReplayMemory::new(1 << 20);
     let limits = ReplayLimits::default().memory(memory.clone());
     let (mut client, mut handle) = client(policy().protocol(|http| http.replay(limits)));
@@ -299,7 +299,7 @@ async fn hg_12_buf_9_what_was_kept_is_given_back_when_the_winner_is_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_of_the_callers_that_fails_ends_the_call_whatever_else_is_in_flight() {
+async fn callers_body_error_ends_call() {
     // With two attempts allowed nothing is kept any more when the second is under way.
     for (most, in_flight) in [(3, 1), (3, 2), (2, 2)] {
         let (service, mut handle) = mock::pair::<Request<ReplayBody<_>>, Response<Spoken>>();

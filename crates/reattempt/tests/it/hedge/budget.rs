@@ -12,7 +12,7 @@ use crate::hedge::{policy, report};
 
 // THR-6, HG-8
 #[tokio::test(start_paused = true)]
-async fn hg_8_one_that_is_refused_is_not_sent_and_those_in_flight_go_on() {
+async fn refused_hedge_leaves_those_in_flight() {
     let server = Server::by(|_, _| Act::from(200).later(ms(700)));
     let policy = policy().budget(tokens(1.0));
     let client = HedgeLayer::new(policy.clone()).layer(server.clone());
@@ -23,7 +23,7 @@ async fn hg_8_one_that_is_refused_is_not_sent_and_those_in_flight_go_on() {
 
 // HG-8
 #[tokio::test(start_paused = true)]
-async fn hg_8_with_nothing_in_flight_the_failure_is_the_outcome() {
+async fn nothing_in_flight_makes_failure_outcome() {
     let server = Server::statuses([503]);
     let client = HedgeLayer::new(policy().budget(tokens(1.0))).layer(server.clone());
     let answer = client.oneshot(get()).await.unwrap();
@@ -32,7 +32,7 @@ async fn hg_8_with_nothing_in_flight_the_failure_is_the_outcome() {
 
 // trap 16
 #[tokio::test(start_paused = true)]
-async fn trap_16_it_is_asked_when_a_hedge_is_due_and_not_before() {
+async fn budget_is_asked_when_hedge_is_due() {
     let heard = Heard::default();
     let server = Server::by(|_, _| Act::from(200).later(ms(150)));
     let client = HedgeLayer::new(policy().budget(heard.clone())).layer(server.clone());
@@ -51,7 +51,7 @@ async fn trap_16_it_is_asked_when_a_hedge_is_due_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_calls_that_may_be_hedged_are_put_to_its_credit() {
+async fn only_hedgeable_calls_are_credited() {
     let heard = Heard::default();
     let server = Server::statuses([200]);
     let client = HedgeLayer::new(policy().budget(heard.clone())).layer(server);

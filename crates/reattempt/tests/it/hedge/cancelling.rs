@@ -93,7 +93,7 @@ fn taken(policy: &HedgePolicy) -> f64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_dropped_at_any_point_cancels_all_attempts_and_keeps_no_token() {
+async fn dropped_call_cancels_all_and_keeps_none() {
     let mut points = 0;
     for polls in 0.. {
         let slow = Slow::new(0);
@@ -124,7 +124,7 @@ async fn loop_for<F: Future>(polls: usize, call: &mut task::Spawn<F>) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_panics_takes_its_call_along_and_nothing_else() {
+async fn panicking_attempt_ends_its_call_alone() {
     for panics in [1, 2] {
         let slow = Slow::new(panics);
         let (client, policy) = hedged(&slow);

@@ -17,7 +17,7 @@ fn retries() -> RetryPolicy<reattempt::Http, Constant> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_outside_follows_when_the_whole_set_has_failed() {
+async fn outer_retry_follows_a_failed_set() {
     let server = Server::by(|arrival, _| match arrival {
         1..=2 => 503.into(),
         3 => Act::Hang,
@@ -33,7 +33,7 @@ async fn a_retry_outside_follows_when_the_whole_set_has_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hedge_outside_is_a_call_with_retries_of_its_own() {
+async fn outer_hedge_is_a_call_with_own_retries() {
     let server = Server::by(|arrival, head| {
         let number = head.extensions.get::<AttemptNumber>().map_or(1, |number| number.0);
         match (arrival, number) {
@@ -50,7 +50,7 @@ async fn a_hedge_outside_is_a_call_with_retries_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_attempt_of_every_set_has_the_whole_body() {
+async fn every_attempt_of_a_set_has_whole_body() {
     let server = Server::by(|arrival, _| match arrival {
         1..=3 => 503.into(),
         _ => 200.into(),
@@ -69,7 +69,7 @@ const ASKED: &str = "asked for server (503)";
 
 // THR-4
 #[tokio::test(start_paused = true)]
-async fn thr_4_a_budget_of_retries_and_the_hedges_within_hears_of_each_end_once() {
+async fn retry_budget_gets_each_end_once() {
     // A set of two that fails, and one of which the second is the answer.
     let server = Server::statuses([503, 503, 503, 200]);
     let heard = Heard::default();
@@ -86,7 +86,7 @@ async fn thr_4_a_budget_of_retries_and_the_hedges_within_hears_of_each_end_once(
 
 // THR-3
 #[tokio::test(start_paused = true)]
-async fn thr_3_a_budget_of_hedges_and_the_retries_within_hears_of_each_end_once() {
+async fn hedge_budget_gets_each_end_once() {
     // The first attempt hangs; the hedge fails, and then has the answer.
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::Hang,
@@ -104,7 +104,7 @@ async fn thr_3_a_budget_of_hedges_and_the_retries_within_hears_of_each_end_once(
 
 // HG-8
 #[tokio::test(start_paused = true)]
-async fn hg_8_a_shared_throttle_stops_retries_and_the_hedges_within() {
+async fn shared_throttle_stops_retries_and_hedges() {
     let throttle = Throttle::from(Throttling::new(4.0, 0.5).unwrap());
     let server = Server::statuses([503]);
     let policy = policy().max_attempts(2).budget(SpendOnly(throttle.clone()));

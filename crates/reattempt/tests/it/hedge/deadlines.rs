@@ -26,7 +26,7 @@ async fn hg_11_the_deadline_ends_the_whole_set() {
 
 // HG-11
 #[tokio::test(start_paused = true)]
-async fn hg_11_also_one_of_a_request_that_is_not_hedged() {
+async fn deadline_ends_unhedged_request_too() {
     let server = Server::by(|_, _| Act::Hang);
     let client = HedgeLayer::new(policy().boxed_errors()).layer(server.clone());
     let request = crate::hedge::support::post().with(options().deadline(Deadline::after(ms(150))));
@@ -37,7 +37,7 @@ async fn hg_11_also_one_of_a_request_that_is_not_hedged() {
 
 // HG-11
 #[tokio::test(start_paused = true)]
-async fn hg_11_it_names_the_answer_that_was_refused_before_it() {
+async fn deadline_names_answer_refused_before() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(503).later(ms(10)),
         _ => Act::Hang,
@@ -50,7 +50,7 @@ async fn hg_11_it_names_the_answer_that_was_refused_before_it() {
 
 // HG-11
 #[tokio::test(start_paused = true)]
-async fn hg_11_with_the_services_own_errors_it_only_keeps_further_ones_from_being_sent() {
+async fn own_errors_only_prevent_further_attempts() {
     let server = Server::by(|_, _| Act::from(200).later(ms(1000)));
     let client = HedgeLayer::new(policy()).layer(server.clone());
     client.oneshot(get().with(Deadline::after(ms(200)))).await.unwrap();
@@ -69,7 +69,7 @@ async fn every_attempt_carries_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_below_is_a_failure_that_another_attempt_may_mend() {
+async fn timeout_below_is_mended_by_next_attempt() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::Hang,
         _ => 200.into(),
@@ -83,7 +83,7 @@ async fn a_timeout_below_is_a_failure_that_another_attempt_may_mend() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_has_ended_says_nothing_more_though_it_is_polled_beyond_its_deadline() {
+async fn ended_call_is_silent_past_its_deadline() {
     let log = Log::default();
     let server = Server::statuses([200]);
     let policy = policy().observe_with(log.clone()).boxed_errors();

@@ -80,7 +80,7 @@ async fn attempts_of_a_call_have_the_cap_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clock_that_stands_still_sends_nothing_more() {
+async fn stopped_clock_sends_nothing_more() {
     let server = Server::by(|_, _| Act::Hang);
     let mut call = task::spawn(HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()));
     for _ in 0..1000 {
@@ -199,7 +199,7 @@ async fn upload_without_end_is_hedged_and_let_go() {
 
 /// A body of which one byte comes at a time, and which fails in the middle, is the same for each attempt.
 #[tokio::test(start_paused = true)]
-async fn upload_byte_by_byte_arrives_whole_each_time() {
+async fn bytewise_upload_arrives_whole() {
     let frames = || (0..300).map(|_| Ok::<_, Error>(Frame::data(Bytes::from_static(b"x"))));
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::Hang,

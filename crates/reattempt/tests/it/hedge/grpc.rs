@@ -116,7 +116,7 @@ async fn hg_3_headers_that_are_not_the_end_win() {
 
 // HG-4
 #[tokio::test(start_paused = true)]
-async fn hg_4_a_code_that_is_not_fatal_sends_the_next_at_once() {
+async fn non_fatal_code_sends_next_at_once() {
     for code in [Code::Unavailable, Code::ResourceExhausted, Code::DeadlineExceeded] {
         let server = Server::by(move |arrival| match arrival {
             1 => (30, trailers_only(code)),
@@ -143,7 +143,7 @@ async fn hg_5_any_other_code_ends_the_call() {
 
 // HG-5
 #[tokio::test(start_paused = true)]
-async fn hg_5_the_codes_can_be_chosen_and_without_any_every_error_is_fatal() {
+async fn codes_can_be_chosen_none_is_all_fatal() {
     let server = |code| Server::by(move |_| (30, trailers_only(code)));
     let chosen = policy().non_fatal_codes(CodeSet::from_iter([Code::Internal]));
     let rows = [(Code::Internal, 4), (Code::Unavailable, 1), (Code::Ok, 1)];
@@ -159,7 +159,7 @@ async fn hg_5_the_codes_can_be_chosen_and_without_any_every_error_is_fatal() {
 
 // HG-6, trap 29
 #[tokio::test(start_paused = true)]
-async fn hg_6_trap_29_a_pushback_that_says_stop_leaves_those_in_flight() {
+async fn stopping_pushback_leaves_those_in_flight() {
     for value in ["-1", "soon", ""] {
         let server = Server::by(move |arrival| match arrival {
             1 => (500, headers()),
@@ -273,7 +273,7 @@ async fn hg_8_a_throttled_channel_sends_no_hedges() {
 
 // PB-8
 #[tokio::test(start_paused = true)]
-async fn pb_8_a_pushback_that_says_stop_takes_a_token_whatever_the_code() {
+async fn stopping_pushback_costs_token() {
     let throttle = Throttle::new(Some(Throttling::new(10.0, 0.001).unwrap()));
     let server = Server::by(|_| (10, pushed_back(Code::Internal, "-1")));
     let client = HedgeLayer::new(policy().budget(throttle.clone())).layer(server.clone());
@@ -283,7 +283,7 @@ async fn pb_8_a_pushback_that_says_stop_takes_a_token_whatever_the_code() {
 
 // HG-11
 #[tokio::test(start_paused = true)]
-async fn hg_11_the_deadline_ends_the_whole_set_with_the_status_for_it() {
+async fn deadline_ends_set_with_its_status() {
     let server = Server::by(|_| (60_000, headers()));
     let client = HedgeLayer::new(policy().boxed_errors()).layer(server.clone());
     let error = client.oneshot(call().with(Deadline::after(ms(150)))).await.unwrap_err();
@@ -295,7 +295,7 @@ async fn hg_11_the_deadline_ends_the_whole_set_with_the_status_for_it() {
 
 // HG-11
 #[tokio::test(start_paused = true)]
-async fn hg_11_with_the_services_own_errors_it_is_answered() {
+async fn deadline_is_answered_with_own_errors() {
     let server = Server::by(|_| (60_000, headers()));
     let client = HedgeLayer::new(policy()).layer(server.clone());
     let answer = client.oneshot(call().with(Deadline::after(ms(150)))).await.unwrap();
@@ -304,7 +304,7 @@ async fn hg_11_with_the_services_own_errors_it_is_answered() {
 
 // THR-4
 #[tokio::test(start_paused = true)]
-async fn thr_4_a_winner_without_a_status_and_a_failure_earn_nothing() {
+async fn winner_without_status_earns_nothing() {
     let throttle = Throttle::new(Some(Throttling::new(10.0, 0.1).unwrap()));
     throttle.failed();
     let server = Server::by(|arrival| match arrival {
@@ -324,7 +324,7 @@ async fn thr_4_a_winner_without_a_status_and_a_failure_earn_nothing() {
 
 // THR-3
 #[tokio::test(start_paused = true)]
-async fn thr_3_a_head_that_was_taken_for_a_failure_is_not_charged_again_at_its_end() {
+async fn failed_head_is_not_charged_again_at_end() {
     let throttle = Throttle::new(Some(Throttling::new(10.0, 0.1).unwrap()));
     let server = Server::by(|_| (10, headers()));
     // A head without a status would commit the call, if nobody knew better; its end will tell UNKNOWN.
@@ -341,7 +341,7 @@ async fn thr_3_a_head_that_was_taken_for_a_failure_is_not_charged_again_at_its_e
 
 // DL-2
 #[tokio::test(start_paused = true)]
-async fn dl_2_every_attempt_is_told_the_time_that_is_left() {
+async fn every_attempt_gets_the_time_left() {
     let server = Server::by(|_| (150, headers()));
     let client = HedgeLayer::new(policy()).layer(server.clone());
     client.oneshot(call().header("grpc-timeout", "1S")).await.unwrap();
@@ -362,7 +362,7 @@ async fn rph_3_each_hedge_tells_its_index() {
 
 // HG-14
 #[tokio::test(start_paused = true)]
-async fn hg_14_putting_the_layer_in_is_the_opt_in_for_every_method() {
+async fn layer_opts_in_every_method() {
     let server = Server::by(|_| (1000, headers()));
     run(policy(), &server).await;
     assert_eq!(server.times(), [0, 100, 200, 300]);
@@ -370,7 +370,7 @@ async fn hg_14_putting_the_layer_in_is_the_opt_in_for_every_method() {
 
 // CALL-8
 #[tokio::test(start_paused = true)]
-async fn call_8_a_service_configs_policy_is_taken_over_and_its_attempts_are_capped() {
+async fn config_policy_is_used_and_capped() {
     let text = r#"{"methodConfig": [{"name": [{}], "hedgingPolicy": {
         "maxAttempts": 9, "hedgingDelay": "0.050s", "nonFatalStatusCodes": ["ABORTED"]}}]}"#;
     let config = ServiceConfig::parse(text).unwrap();

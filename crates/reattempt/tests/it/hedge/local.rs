@@ -199,7 +199,7 @@ async fn observer_is_told_of_a_refused_hedge() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn transient_verdict_on_an_error_hedges_at_once() {
+async fn transient_error_verdict_hedges_at_once() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::Fail(PermissionDenied),
         _ => 200.into(),

@@ -49,7 +49,7 @@ async fn why_a_call_has_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_call_that_may_not_be_hedged_nothing_is_heard() {
+async fn unhedgeable_call_is_not_observed() {
     let log = Log::default();
     let client = HedgeLayer::new(policy().observe_with(log.clone())).layer(Server::statuses([503]));
     client.oneshot(post()).await.unwrap();

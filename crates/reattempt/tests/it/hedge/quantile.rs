@@ -34,7 +34,7 @@ async fn calls(client: &Hedge<Server, Policy>, count: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_hedged_before_there_are_samples_enough() {
+async fn too_few_samples_hedge_nothing() {
     let server = varying(1);
     let client = HedgeLayer::new(policy(0.95)).layer(server.clone());
     calls(&client, 200).await;
@@ -44,7 +44,7 @@ async fn nothing_is_hedged_before_there_are_samples_enough() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nor_is_a_failure_before_that_followed_by_another_attempt() {
+async fn too_few_samples_hedge_no_failure() {
     let server = Server::statuses([503]);
     let client = HedgeLayer::http().layer(server.clone());
     assert_eq!(client.oneshot(get()).await.unwrap().status(), 503);
@@ -52,7 +52,7 @@ async fn nor_is_a_failure_before_that_followed_by_another_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slowness_adds_no_more_load_than_was_stated() {
+async fn slowness_adds_no_more_load_than_stated() {
     for (percent, least) in [(80_u8, 200), (95, 0), (99, 0)] {
         let server = varying(2);
         let policy = policy(f64::from(percent) / 100.0);
@@ -66,7 +66,7 @@ async fn slowness_adds_no_more_load_than_was_stated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn losers_count_so_that_the_delay_does_not_creep_down() {
+async fn losers_count_so_delay_does_not_creep() {
     // If only winners were counted, hedging would hide the slow tenth, and with it its own measure.
     let server = varying(3);
     let client = HedgeLayer::new(policy(0.85)).layer(server.clone());
@@ -101,7 +101,7 @@ async fn what_may_not_be_hedged_is_not_measured() {
 
 // trap 10
 #[tokio::test(start_paused = true)]
-async fn trap_10_clones_share_the_latencies_and_separate_builds_do_not() {
+async fn clones_share_latencies_builds_do_not() {
     let (one, other) = (policy(0.5), policy(0.5));
     let client = HedgeLayer::new(one.clone()).layer(Server::statuses([200]));
     calls(&client, 100).await;

@@ -28,7 +28,7 @@ fn mocked(status: u16) -> Mocked {
 
 // trap 09
 #[tokio::test(start_paused = true)]
-async fn trap_09_every_attempt_is_sent_by_an_instance_that_was_readied_for_it() {
+async fn every_attempt_uses_its_readied_instance() {
     // The server panics if it is not, and counts what was readied in vain.
     let server = Server::by(|_, _| Act::from(200).later(ms(1000)));
     let mut client = HedgeLayer::new(policy()).layer(server.clone());
@@ -41,7 +41,7 @@ async fn trap_09_every_attempt_is_sent_by_an_instance_that_was_readied_for_it() 
 
 // trap 09
 #[tokio::test(start_paused = true)]
-async fn trap_09_a_hedge_waits_for_readiness_while_the_first_goes_on() {
+async fn hedge_waits_for_readiness_beside_first() {
     let (service, mut handle) = mock::pair::<Attempt, Mocked>();
     handle.allow(1);
     let policy = policy().boxed_errors().budget(tokens(5.0));
@@ -61,7 +61,7 @@ async fn trap_09_a_hedge_waits_for_readiness_while_the_first_goes_on() {
 
 // trap 11
 #[tokio::test(start_paused = true)]
-async fn trap_11_a_token_for_a_hedge_that_was_not_sent_goes_back_when_the_call_is_dropped() {
+async fn unsent_hedge_returns_token_on_drop() {
     let (service, mut handle) = mock::pair::<Attempt, Mocked>();
     handle.allow(1);
     let policy = policy().boxed_errors().budget(tokens(5.0));
@@ -99,7 +99,7 @@ async fn it_goes_as_soon_as_there_is_a_place() {
 
 // trap 09
 #[tokio::test(start_paused = true)]
-async fn trap_09_a_service_that_never_gets_ready_is_not_waited_for_without_end() {
+async fn never_ready_service_is_not_awaited() {
     let (service, mut handle) = mock::pair::<Attempt, Mocked>();
     handle.allow(1);
     let policy = policy().boxed_errors().budget(tokens(5.0)).max_elapsed(ms(2000));

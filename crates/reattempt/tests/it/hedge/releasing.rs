@@ -133,7 +133,7 @@ async fn refused_response_frees_it_beside_another() {
 
 // trap 43
 #[tokio::test(start_paused = true)]
-async fn refused_response_frees_it_for_one_in_flight() {
+async fn refused_response_frees_place_in_flight() {
     // The place is taken within the attempt.
     let (server, places) = (refuses_first(), Arc::new(Semaphore::new(1)));
     let client = service_fn(move |request: Attempt| {
@@ -283,7 +283,7 @@ async fn limit_without_error_waits_for_service() {
 
 /// One in flight could be cut off from the body yet, and then the refusal is the outcome (BUF-8).
 #[tokio::test(start_paused = true)]
-async fn refused_response_stays_while_a_body_streams() {
+async fn refused_response_stays_while_streaming() {
     let (body, watch) = watched(crate::hedge::support::endless(ms(60_000)));
     let body = std::sync::Mutex::new(Some(body));
     let server = Server::by(move |arrival, _| match arrival {
@@ -304,7 +304,7 @@ async fn refused_response_stays_while_a_body_streams() {
 
 // trap 38
 #[tokio::test(start_paused = true)]
-async fn late_call_is_not_sent_and_frees_its_place() {
+async fn late_call_is_unsent_and_frees_its_place() {
     let late = || get().with(Deadline::after(ms(0)));
     for request in [
         late(),

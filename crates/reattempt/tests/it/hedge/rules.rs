@@ -16,7 +16,7 @@ use crate::hedge::{policy, report};
 
 // HG-1
 #[tokio::test(start_paused = true)]
-async fn hg_1_one_more_each_delay_while_there_is_no_answer() {
+async fn one_more_each_delay_without_answer() {
     let server = Server::by(|arrival, _| match arrival {
         3 => Act::from(200).later(ms(30)),
         _ => Act::Hang,
@@ -31,7 +31,7 @@ async fn hg_1_one_more_each_delay_while_there_is_no_answer() {
 
 // HG-1
 #[tokio::test(start_paused = true)]
-async fn hg_1_no_more_than_allowed_however_long_it_takes() {
+async fn attempts_never_exceed_the_cap() {
     let server = Server::by(|_, _| Act::from(200).later(ms(60_000)));
     let answer = HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
     assert_eq!((server.count(), report(&answer)), (3, Some((3, 1))));
@@ -39,7 +39,7 @@ async fn hg_1_no_more_than_allowed_however_long_it_takes() {
 
 // HG-1
 #[tokio::test(start_paused = true)]
-async fn hg_1_an_answer_before_the_delay_is_handed_on_untouched() {
+async fn answer_before_delay_is_untouched() {
     let server = Server::by(|_, _| Act::from(200).later(ms(99)));
     let answer = HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
     assert_eq!((server.count(), report(&answer)), (1, None));
@@ -58,7 +58,7 @@ async fn hg_2_without_a_delay_all_go_at_once() {
 
 // HG-3
 #[tokio::test(start_paused = true)]
-async fn hg_3_the_first_good_answer_wins_and_the_others_are_cancelled_before_it_is_out() {
+async fn first_good_answer_cancels_others() {
     let server = Server::by(|arrival, _| match arrival {
         2 => Act::from(200).later(ms(150)),
         _ => Act::from(204).later(ms(1000)),
@@ -75,7 +75,7 @@ async fn hg_3_the_first_good_answer_wins_and_the_others_are_cancelled_before_it_
 
 // trap 27
 #[tokio::test(start_paused = true)]
-async fn trap_27_a_fast_failure_does_not_beat_the_slow_good_answer() {
+async fn fast_failure_does_not_beat_good_answer() {
     for failure in [503, 429] {
         let server = Server::by(move |arrival, _| match arrival {
             1 => Act::from(200).later(ms(500)),
@@ -94,7 +94,7 @@ async fn trap_27_a_fast_failure_does_not_beat_the_slow_good_answer() {
 
 // HG-4
 #[tokio::test(start_paused = true)]
-async fn hg_4_a_failure_sends_the_next_at_once_and_the_later_ones_count_from_there() {
+async fn failure_sends_next_and_moves_later_ones() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(503).later(ms(30)),
         _ => Act::from(200).later(ms(300)),
@@ -120,7 +120,7 @@ async fn hg_4_each_failure_sends_one() {
 
 // HG-5
 #[tokio::test(start_paused = true)]
-async fn hg_5_a_fatal_answer_ends_the_call_and_cancels_the_others() {
+async fn fatal_answer_ends_call() {
     let server = Server::by(|arrival, _| match arrival {
         2 => 404.into(),
         _ => Act::from(200).later(ms(500)),
@@ -132,7 +132,7 @@ async fn hg_5_a_fatal_answer_ends_the_call_and_cancels_the_others() {
 
 // HG-6
 #[tokio::test(start_paused = true)]
-async fn hg_6_after_stop_there_are_no_new_ones_and_those_in_flight_go_on() {
+async fn stop_leaves_those_in_flight() {
     let stop = |status: u16| Act::from(status).header("x-should-retry", "false");
     let server = Server::by(move |arrival, _| match arrival {
         1 => Act::from(200).later(ms(700)),
@@ -152,7 +152,7 @@ async fn hg_6_after_stop_there_are_no_new_ones_and_those_in_flight_go_on() {
 
 // HG-7
 #[tokio::test(start_paused = true)]
-async fn hg_7_a_server_that_asks_for_a_wait_gets_it_and_never_less() {
+async fn asked_wait_is_never_shortened() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(503).header("retry-after", "2").later(ms(10)),
         2 => Act::Hang,
@@ -167,7 +167,7 @@ async fn hg_7_a_server_that_asks_for_a_wait_gets_it_and_never_less() {
 
 // HG-7, trap 18
 #[tokio::test(start_paused = true)]
-async fn hg_7_shorter_wait_of_another_shortens_none() {
+async fn shorter_wait_of_another_shortens_none() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(503).header("retry-after", "10").later(ms(150)),
         2 => Act::from(503).header("retry-after", "1").later(ms(60)),
@@ -204,7 +204,7 @@ async fn hg_7_a_wait_of_zero_is_no_wait() {
 
 // HG-4
 #[tokio::test(start_paused = true)]
-async fn hg_4_should_retry_true_makes_a_failure_mendable() {
+async fn should_retry_makes_failure_mendable() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(400).header("x-should-retry", "true"),
         _ => 200.into(),
@@ -215,7 +215,7 @@ async fn hg_4_should_retry_true_makes_a_failure_mendable() {
 
 // HG-7
 #[tokio::test(start_paused = true)]
-async fn hg_7_a_wait_that_is_too_long_means_no_further_one() {
+async fn too_long_wait_means_no_further_attempt() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(503).header("retry-after", "61"),
         _ => 200.into(),
@@ -227,7 +227,7 @@ async fn hg_7_a_wait_that_is_too_long_means_no_further_one() {
 
 // HG-9
 #[tokio::test(start_paused = true)]
-async fn hg_9_when_all_have_failed_the_last_to_come_is_the_outcome() {
+async fn last_failure_is_the_outcome_of_all() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(500).later(ms(350)),
         2 => Act::from(502).later(ms(290)),
@@ -251,7 +251,7 @@ async fn hg_9_when_all_have_failed_the_last_to_come_is_the_outcome() {
 
 // HG-13
 #[tokio::test(start_paused = true)]
-async fn hg_13_attempts_have_a_cap_and_a_quantile_its_range() {
+async fn attempts_have_cap_quantile_has_range() {
     let server = Server::by(|_, _| Act::from(200).later(ms(10_000)));
     for (asked, sent) in [(0, 1), (1, 1), (5, 5), (6, 5), (u32::MAX, 5)] {
         let before = server.count();
@@ -282,7 +282,7 @@ async fn hg_15_dropped_hedge_leaves_the_first() {
 
 // HG-10, trap 11
 #[tokio::test(start_paused = true)]
-async fn trap_11_dropping_the_call_cancels_every_attempt_and_the_wait() {
+async fn dropped_call_cancels_attempts_and_wait() {
     let server = Server::by(|_, _| Act::Hang);
     let mut call = task::spawn(HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()));
     assert_pending!(call.poll());
@@ -296,7 +296,7 @@ async fn trap_11_dropping_the_call_cancels_every_attempt_and_the_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_does_not_wait_for_a_hedge_that_would_come_too_late() {
+async fn late_hedge_is_not_waited_for() {
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(503).header("retry-after", "20").later(ms(10)),
         _ => 200.into(),
@@ -308,7 +308,7 @@ async fn a_call_does_not_wait_for_a_hedge_that_would_come_too_late() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_answers_at_one_moment_leave_the_earliest_attempt_the_winner() {
+async fn simultaneous_answers_let_earliest_win() {
     let server = Server::by(|arrival, _| {
         let wait = [300, 200, 100][arrival - 1];
         Act::Answer(answer(200, ["one", "two", "three"][arrival - 1])).later(ms(wait))

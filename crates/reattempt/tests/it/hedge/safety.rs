@@ -21,7 +21,7 @@ async fn attempts(
 
 // HG-14
 #[tokio::test(start_paused = true)]
-async fn hg_14_only_safe_methods_unless_the_caller_says_otherwise() {
+async fn safe_methods_only_by_default() {
     for method in ["GET", "HEAD", "OPTIONS", "TRACE"] {
         assert_eq!(attempts(policy(), request(method, ONE, "")).await, 3, "{method}");
     }
@@ -32,7 +32,7 @@ async fn hg_14_only_safe_methods_unless_the_caller_says_otherwise() {
 
 // HG-14
 #[tokio::test(start_paused = true)]
-async fn hg_14_idempotent_methods_by_opt_in_and_no_others() {
+async fn idempotent_methods_by_opt_in_only() {
     let policy = policy().idempotent_methods(true);
     for method in ["PUT", "DELETE"] {
         assert_eq!(attempts(policy.clone(), request(method, ONE, "x")).await, 3, "{method}");

@@ -115,14 +115,14 @@ async fn upload(stalls: bool, chunk: usize) -> (Ended, String, u32) {
 
 // BUF-8
 #[tokio::test]
-async fn buf_8_an_upload_that_stalls_behind_what_is_kept_is_cancelled_before_any_answer() {
+async fn stalled_upload_is_cancelled_by_cut() {
     let (cut_off, status, winner) = upload(true, UPLOAD.len() / 12).await;
     assert_eq!((cut_off, &*status, winner), (Ended::Reset(Some(Reason::CANCEL)), "0", 2));
 }
 
 // BUF-8
 #[tokio::test]
-async fn buf_8_a_reset_that_comes_of_the_cut_does_not_end_the_call() {
+async fn reset_by_the_cut_does_not_end_call() {
     let (cut_off, status, _) = upload(false, UPLOAD.len()).await;
     assert_eq!((matches!(cut_off, Ended::Reset(_)), &*status), (true, "0"));
 }

@@ -14,7 +14,7 @@ use crate::metrics::support::{
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_a_call_lasts_until_its_status_has_come_and_an_attempt_too() {
+async fn call_and_attempt_last_until_status() {
     let reader = Reader::new();
     let end = || [Step::Data("text"), Step::Wait(50), Step::Trailers(status(Code::Ok))];
     let server = Server::by(move |_| (200, Ok(streaming(end()))));
@@ -31,7 +31,7 @@ async fn obs_2_a_call_lasts_until_its_status_has_come_and_an_attempt_too() {
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_each_attempt_is_measured_and_the_call_once() {
+async fn each_attempt_is_measured_call_once() {
     let reader = Reader::new();
     let server = Server::by(|number| match number {
         1 => (10, Ok(trailers_only(Code::Unavailable))),
@@ -49,7 +49,7 @@ async fn obs_2_each_attempt_is_measured_and_the_call_once() {
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_a_call_that_was_never_sent_has_no_attempt() {
+async fn unsent_call_has_no_attempt() {
     let reader = Reader::new();
     let server = Server::at_once(|_| ends_with(Code::Ok));
     let layer = reader.metrics().around(RetryLayer::new(policy(1)));
@@ -82,7 +82,7 @@ async fn obs_6_hedges_that_lose_end_as_cancelled() {
 
 // OBS-2, OBS-6
 #[tokio::test(start_paused = true)]
-async fn obs_2_obs_6_calls_by_a_service_config_are_measured_whatever_it_says() {
+async fn calls_by_config_are_measured() {
     let config = |policy: &str| {
         let text = format!(r#"{{ "methodConfig": [{{ "name": [{{}}] {policy} }}] }}"#);
         ServiceConfigLayer::new(ServiceConfig::parse(&text).unwrap())
@@ -110,7 +110,7 @@ async fn obs_2_obs_6_calls_by_a_service_config_are_measured_whatever_it_says() {
 
 // ST-5, OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_st_5_trailers_that_are_made_part_of_the_head_end_the_attempt() {
+async fn trailers_made_head_end_the_attempt() {
     let script = |number| match number {
         1 => streaming([Step::Trailers(status(Code::Unavailable))]),
         _ => ends_with(Code::Ok),
@@ -135,7 +135,7 @@ async fn obs_2_st_5_trailers_that_are_made_part_of_the_head_end_the_attempt() {
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_two_providers_get_measurements_of_their_own() {
+async fn two_providers_measure_apart() {
     let (inner, outer) = (Reader::new(), Reader::new());
     let server = Server::at_once(|number| match number {
         1 => trailers_only(Code::Unavailable),

@@ -59,7 +59,7 @@ async fn obs_2_trailers_end_with_their_status() {
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_without_a_status_that_can_be_read_it_is_unknown() {
+async fn unreadable_status_is_unknown() {
     let silent = end_of(|| Ok(streaming([Step::Data("message")]))).await;
     let without = end_of(|| Ok(streaming([Step::Trailers(http::HeaderMap::new())]))).await;
     let garbage = crate::metrics::support::field("grpc-status", "seventeen");
@@ -69,7 +69,7 @@ async fn obs_2_without_a_status_that_can_be_read_it_is_unknown() {
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_an_answer_without_anything_is_read_to_its_end() {
+async fn empty_answer_is_read_to_its_end() {
     let reader = Reader::new();
     let empty = service_fn(async |_: http::Request<tonic::body::Body>| {
         Ok::<_, Lost>(http::Response::new(http_body_util::Empty::<bytes::Bytes>::new()))
@@ -84,7 +84,7 @@ async fn obs_2_an_answer_without_anything_is_read_to_its_end() {
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_what_is_not_grpc_has_the_code_of_its_http_status() {
+async fn http_status_is_mapped_to_code() {
     for (http, name) in [(503, "UNAVAILABLE"), (404, "UNIMPLEMENTED"), (302, "UNKNOWN")] {
         let end = end_of(move || {
             let mut answer = streaming([Step::Data("<html>")]);
@@ -97,7 +97,7 @@ async fn obs_2_what_is_not_grpc_has_the_code_of_its_http_status() {
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_a_reset_has_the_code_of_its_reason_wherever_it_comes() {
+async fn reset_has_code_of_its_reason() {
     for (reason, name) in [
         (h2::Reason::REFUSED_STREAM, "UNAVAILABLE"),
         (h2::Reason::CANCEL, "CANCELLED"),
@@ -114,7 +114,7 @@ async fn obs_2_a_reset_has_the_code_of_its_reason_wherever_it_comes() {
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_an_error_has_the_code_of_where_it_came_from() {
+async fn error_has_code_of_its_origin() {
     let gone = || io::Error::from(io::ErrorKind::ConnectionReset);
     assert_eq!(end_of(move || Err(lost(gone()))).await, "UNAVAILABLE");
     let broken = move || Ok(streaming([Step::Data("message"), Step::Fail(gone().into())]));
@@ -147,7 +147,7 @@ async fn obs_2_what_is_dropped_is_cancelled() {
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_a_deadline_ends_the_attempt_and_the_call_as_such() {
+async fn deadline_ends_attempt_and_call_as_such() {
     // The deadline of the caller, of its client's field, and of the policy; in the wait for the head and
     // in the answer.
     for wait in [100, 0] {
@@ -174,7 +174,7 @@ async fn obs_2_a_deadline_ends_the_attempt_and_the_call_as_such() {
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_what_is_dropped_before_its_deadline_is_cancelled() {
+async fn drop_before_deadline_is_cancelled() {
     let reader = Reader::new();
     let client = ServiceBuilder::new().layer(reader.metrics().around(one_attempt()));
     let mut client = client.service(Server::by(|_| (100, Ok(trailers_only(Code::Ok)))));
@@ -184,7 +184,7 @@ async fn obs_2_what_is_dropped_before_its_deadline_is_cancelled() {
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_time_limits_of_other_layers_are_deadlines_too() {
+async fn limits_of_other_layers_are_deadlines() {
     // One of tower's within the measured attempt, whose error is a `BoxError`.
     let reader = Reader::new();
     let metrics = reader.metrics().boxed_errors();
@@ -202,7 +202,7 @@ async fn obs_2_time_limits_of_other_layers_are_deadlines_too() {
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_an_attempt_that_its_own_time_limit_ends_is_cancelled() {
+async fn attempt_past_its_own_limit_is_cancelled() {
     let reader = Reader::new();
     let metrics = reader.metrics().boxed_errors();
     let policy = RetryPolicy::grpc().attempt_timeout(ms(10)).max_attempts(1);

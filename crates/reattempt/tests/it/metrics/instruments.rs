@@ -22,7 +22,7 @@ const SIZES: &str = "0 1024 2048 4096 16384 65536 262144 1048576 4194304 1677721
 
 // OBS-2, OBS-3, OBS-4
 #[tokio::test(start_paused = true)]
-async fn obs_2_obs_3_obs_4_names_units_and_bounds_are_those_of_grpc() {
+async fn names_units_and_bounds_are_grpcs() {
     let reader = Reader::new();
     let metrics = reader.metrics().enable(RetryMetric::ALL);
     // A retry, a transparent one, and a hedge.
@@ -102,7 +102,7 @@ async fn method_of(
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_only_methods_of_generated_clients_are_named_by_default() {
+async fn only_generated_methods_are_named() {
     let reader = Reader::new();
     let metrics = reader.metrics();
     assert_eq!(method_of(reader, metrics, true).await, "own.Service/Method");
@@ -113,7 +113,7 @@ async fn obs_2_only_methods_of_generated_clients_are_named_by_default() {
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_other_methods_are_named_if_they_are_let_through() {
+async fn allowed_other_methods_are_named() {
     for (allowed, shown) in [("service/method", "service/method"), ("service/another", "other")] {
         let reader = Reader::new();
         let metrics = reader.metrics().generic_methods(move |name| name == allowed);
@@ -126,7 +126,7 @@ async fn obs_2_other_methods_are_named_if_they_are_let_through() {
 
 // OBS-4
 #[tokio::test(start_paused = true)]
-async fn obs_4_nothing_of_retries_is_measured_unless_it_is_switched_on() {
+async fn retries_are_not_measured_by_default() {
     let server = || {
         Server::at_once(|number| match number {
             1 => trailers_only(Code::Unavailable),

@@ -51,14 +51,14 @@ fn unavailable() -> Result<Answer, Lost> {
 
 // OBS-4
 #[tokio::test(start_paused = true)]
-async fn obs_4_a_call_without_retries_tells_of_none_and_of_no_delay() {
+async fn call_without_retries_counts_none() {
     let told = call_under!(RetryLayer::new(policy(100)), |_| (50, ok()));
     assert_eq!(told, [(0, 0), (0, 0), (0, 0), (1, 0)]);
 }
 
 // OBS-4
 #[tokio::test(start_paused = true)]
-async fn obs_4_retries_are_counted_and_the_waits_before_them_added_up() {
+async fn retries_are_counted_and_waits_added() {
     let told = call_under!(RetryLayer::new(policy(100)), move |number| match number {
         1 | 2 => (50, unavailable()),
         _ => (50, ok()),
@@ -68,7 +68,7 @@ async fn obs_4_retries_are_counted_and_the_waits_before_them_added_up() {
 
 // OBS-4
 #[tokio::test(start_paused = true)]
-async fn obs_4_a_failure_after_the_last_retry_tells_the_same() {
+async fn failure_after_last_retry_counts_alike() {
     let told = call_under!(RetryLayer::new(policy(100).max_attempts(2)), |_| (50, unavailable()));
     assert_eq!(told, [(1, 1), (0, 0), (0, 0), (1, 100)]);
 }
@@ -108,7 +108,7 @@ async fn obs_4_a_hook_changes_nothing_of_that() {
 
 // OBS-4
 #[tokio::test(start_paused = true)]
-async fn obs_4_hedges_are_no_retries_and_what_runs_beside_them_is_no_delay() {
+async fn hedges_are_no_retries_and_no_delay() {
     let hedging = || HedgePolicy::grpc().delay(ms(10)).max_attempts(3);
     let told = call_under!(HedgeLayer::new(hedging()), |_| (50, ok()));
     assert_eq!(told, [(0, 0), (0, 0), (1, 2), (1, 0)]);
@@ -138,7 +138,7 @@ async fn obs_4_a_pushback_between_hedges_is_delay() {
 
 // OBS-4
 #[tokio::test(start_paused = true)]
-async fn obs_4_retries_within_hedges_and_hedges_within_retries_are_told_apart() {
+async fn nested_retries_and_hedges_count_apart() {
     let hedging = || HedgeLayer::new(HedgePolicy::grpc().delay(ms(20)).max_attempts(2));
     let retrying = || RetryLayer::new(policy(1));
     // The first attempt is retried at once, and both are hedged; the hedge wins.
@@ -161,7 +161,7 @@ async fn obs_4_retries_within_hedges_and_hedges_within_retries_are_told_apart() 
 
 // OBS-4
 #[tokio::test(start_paused = true)]
-async fn obs_4_what_is_done_with_the_last_answer_is_no_delay() {
+async fn last_answer_handling_is_no_delay() {
     let late = ServiceBuilder::new()
         .map_future(|answer| async move {
             let answer = answer.await;
@@ -175,7 +175,7 @@ async fn obs_4_what_is_done_with_the_last_answer_is_no_delay() {
 
 // OBS-4
 #[tokio::test(start_paused = true)]
-async fn obs_4_a_wait_that_is_cut_short_is_delay_as_far_as_it_went() {
+async fn wait_cut_short_counts_as_far_as_it_went() {
     let reader = Reader::new();
     let metrics = reader.metrics().enable(RetryMetric::ALL);
     let client = metrics.around(RetryLayer::new(policy(100)));

@@ -25,7 +25,7 @@ fn two_messages() -> Request<Body> {
 
 // OBS-2
 #[tokio::test(start_paused = true)]
-async fn obs_2_sizes_are_those_of_the_messages_of_each_attempt() {
+async fn sizes_are_of_each_attempts_messages() {
     let reader = Reader::new();
     let refused = Arc::<AtomicBool>::default();
     let server = service_fn(move |request: Request<Body>| {

@@ -9,7 +9,7 @@ use tower::{Layer, Service, ServiceExt};
 use super::support::{Server, answer, begin, call, ms, pace};
 
 #[tokio::test(start_paused = true)]
-async fn a_call_dropped_while_it_waits_was_never_sent_and_is_not_counted() {
+async fn call_dropped_in_wait_is_not_counted() {
     let server = Server::statuses([429, 200]);
     let pace = pace();
     let mut client = PaceLayer::http(pace.clone()).layer(server.watch());
@@ -33,7 +33,7 @@ async fn a_call_dropped_while_it_waits_was_never_sent_and_is_not_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_dropped_after_it_was_sent_moves_nothing() {
+async fn call_dropped_after_sending_moves_nothing() {
     let pace = pace();
     let server = tower::service_fn(|refused: http::Request<bool>| async move {
         tokio::time::sleep(ms(50)).await;

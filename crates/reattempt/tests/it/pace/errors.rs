@@ -16,7 +16,7 @@ async fn trap_30_error_is_inner_services_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_box_error_goes_through_the_boxed_choice_and_stays_what_it_is() {
+async fn box_error_stays_itself_in_boxed_mode() {
     let server = Server::<Answer, BoxError>::by(|_| Err(io::Error::other("lost").into()));
     let layer = PaceLayer::http(pace()).boxed_errors();
     let error = layer.layer(server).oneshot(request()).await.unwrap_err();
@@ -24,7 +24,7 @@ async fn a_box_error_goes_through_the_boxed_choice_and_stays_what_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn behind_a_timeout_and_a_buffer_the_interval_moves_as_well() {
+async fn interval_moves_behind_timeout_and_buffer() {
     let server = Server::statuses([429, 200]);
     let pace = pace();
     let inner = tower::ServiceBuilder::new()

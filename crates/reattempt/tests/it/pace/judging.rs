@@ -31,7 +31,7 @@ async fn moved(layer: PaceLayer, status: u16) -> (Duration, Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_the_statuses_only_429_is_throttled_and_only_success_is_success() {
+async fn status_429_alone_is_throttled() {
     let untouched = (ms(0), ms(400));
     let success = (ms(0), ms(200));
     for status in 200..600 {
@@ -73,7 +73,7 @@ fn grpc_answer(code: Option<u16>) -> Answer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_the_grpc_codes_only_resource_exhausted_is_throttled() {
+async fn resource_exhausted_alone_is_throttled() {
     for code in 0..=16 {
         let pace = pace();
         let server = Server::<Answer>::by(move |number| {
@@ -93,7 +93,7 @@ async fn of_the_grpc_codes_only_resource_exhausted_is_throttled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grpc_response_whose_status_is_yet_to_come_counts_as_a_success() {
+async fn open_grpc_response_counts_as_success() {
     let pace = pace();
     let server = Server::<Answer>::by(|number| Ok(grpc_answer((number <= 2).then_some(8))));
     let mut client = PaceLayer::grpc(pace.clone()).layer(server);
@@ -114,7 +114,7 @@ async fn a_grpc_code_can_be_made_to_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grpc_status_that_no_document_defines_is_not_the_code_that_its_caller_gets() {
+async fn undefined_grpc_status_is_not_throttled() {
     let pace = pace();
     let server = Server::<Answer>::by(|_| Ok(grpc_answer(Some(17))));
     let layer = PaceLayer::grpc(pace.clone())
@@ -124,7 +124,7 @@ async fn a_grpc_status_that_no_document_defines_is_not_the_code_that_its_caller_
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_move_nothing_unless_a_classifier_says_so() {
+async fn errors_move_nothing_unless_classified() {
     let kinds = [io::ErrorKind::ConnectionRefused, io::ErrorKind::TimedOut, io::ErrorKind::Other];
     for kind in kinds {
         let failing = || Server::<Answer, io::Error>::by(move |_| Err(kind.into()));

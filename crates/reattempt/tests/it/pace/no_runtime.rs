@@ -24,7 +24,7 @@ fn call(client: &mut Pace<Server>) -> Answer {
 
 // trap 23
 #[test]
-fn trap_23_with_an_interval_of_0_no_timer_is_touched() {
+fn interval_of_0_touches_no_timer() {
     let pace = pace();
     let mut client = PaceLayer::http(pace.clone()).layer(Server::statuses([200]));
     for _ in 0..5 {
@@ -35,7 +35,7 @@ fn trap_23_with_an_interval_of_0_no_timer_is_touched() {
 
 // trap 23
 #[test]
-fn trap_23_an_interval_is_not_waited_for_where_nothing_can_wait() {
+fn interval_is_skipped_if_nothing_can_wait() {
     let pace = pace();
     let mut client = PaceLayer::http(pace.clone()).layer(Server::statuses([429, 429, 200]));
     for _ in 0..4 {

@@ -31,7 +31,7 @@ async fn readiness_is_that_of_the_inner_service() {
 
 // trap 09
 #[tokio::test(start_paused = true)]
-async fn trap_09_the_instance_that_was_readied_is_called_after_the_wait() {
+async fn readied_instance_is_called_after_wait() {
     // The server panics when another instance of it is called.
     let server = Server::statuses([429, 429, 200]);
     let mut client = PaceLayer::http(pace()).layer(server.watch());
@@ -62,7 +62,7 @@ async fn only_call_that_waits_clones_service() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_place_in_a_limit_inside_is_held_while_the_call_waits() {
+async fn waiting_call_holds_place_in_inner_limit() {
     let server = Server::statuses([429, 200]);
     let limited = tower::limit::ConcurrencyLimit::new(server.watch(), 1);
     let mut client = PaceLayer::http(pace()).layer(limited);

@@ -158,7 +158,7 @@ async fn own_errors_make_a_full_queue_not_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_blocked_handle_is_ready_when_waiters_drop() {
+async fn blocked_handle_readies_as_waiters_drop() {
     let server = Server::statuses([429, 503]);
     let client = PaceLayer::http(pace()).max_waiting(1).layer(server.watch());
     call(&mut client.clone()).await.unwrap();

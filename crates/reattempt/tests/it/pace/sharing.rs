@@ -17,7 +17,7 @@ use super::support::{Server, answer, call, ms, pace, request};
 
 // trap 10
 #[tokio::test(start_paused = true)]
-async fn trap_10_clones_and_layers_share_the_pace_they_were_given() {
+async fn clones_and_layers_share_given_pace() {
     let refusing = Server::statuses([429]);
     let pace = pace();
     let layer = PaceLayer::http(pace.clone());
@@ -38,7 +38,7 @@ async fn trap_10_clones_and_layers_share_the_pace_they_were_given() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn twenty_calls_refused_at_one_moment_move_it_once() {
+async fn twenty_refusals_at_once_move_it_once() {
     // Answers when all twenty have come.
     let pace = pace();
     let all = Arc::new(Barrier::new(20));
@@ -62,7 +62,7 @@ async fn twenty_calls_refused_at_one_moment_move_it_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_waited_through_a_move_is_admitted_after_it() {
+async fn call_waiting_through_a_move_follows_it() {
     // Two calls wait from one moment on. The first to be refused moves the interval, and the turn of
     // the second. That one is sent after the move, so its refusal is news as well.
     let server = Server::statuses([429]);

@@ -26,7 +26,7 @@ async fn each_call_is_one_interval_after_the_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_takes_what_comes_slower_than_60_ms_is_called_about_as_often() {
+async fn rate_converges_to_what_service_takes() {
     let pace = Responsive::new().initial(ms(1)).unwrap().randomisation(0.0).unwrap();
     let pace = pace.down(0.6).unwrap().threshold(5).unwrap();
     let last = std::sync::Mutex::new(Instant::now());
@@ -74,7 +74,7 @@ async fn a_call_whose_turn_is_due_does_not_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_longest_interval_is_waited_for_and_not_shortened() {
+async fn longest_interval_is_waited_in_full() {
     let server = Server::statuses([429, 200]);
     let longest = std::time::Duration::from_secs(15 * 60);
     let pace = Responsive::new().initial(longest).unwrap();

@@ -29,7 +29,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn inside_of_a_retry_layer_every_attempt_is_paced() {
+async fn inner_pace_delays_every_attempt() {
     let server = Server::statuses([429, 429, 503, 200]);
     let pace = pace();
     let mut client = checked(
@@ -49,7 +49,7 @@ async fn inside_of_a_retry_layer_every_attempt_is_paced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_pace_as_schedule_and_layer_counts_each_outcome_once() {
+async fn shared_pace_counts_each_outcome_once() {
     let server = Server::statuses([429, 429, 200]);
     let pace = pace().threshold(3).unwrap();
     let mut client = checked(
@@ -78,7 +78,7 @@ async fn one_pace_as_schedule_and_layer_counts_each_outcome_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn as_a_schedule_alone_it_moves_with_every_attempt_of_every_call() {
+async fn schedule_alone_moves_with_every_attempt() {
     let server = Server::statuses([429, 429, 429, 429, 429, 200]);
     let pace = pace();
     let policy = policy().backoff(pace.clone()).max_attempts(3);
@@ -127,7 +127,7 @@ async fn retries_work_again_after_a_long_outage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_limits_of_a_retry_layer_see_the_delays_of_its_schedule() {
+async fn retry_limits_see_delays_of_schedule() {
     let server = Server::statuses([429]);
     let pace = pace();
     let policy = policy().backoff(pace.clone()).max_elapsed(ms(250));

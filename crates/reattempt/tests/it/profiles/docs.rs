@@ -82,7 +82,7 @@ fn check(name: &str, row: &[String], interval: impl Fn(i32) -> f64) {
 }
 
 #[test]
-fn the_exponential_ones_do_what_their_tables_say() {
+fn exponential_profiles_match_their_tables() {
     let mut checked = 0;
     for (name, _) in profile::all() {
         let Some(rows) = table(name, "| base | factor |") else { continue };

@@ -70,7 +70,7 @@ fn the_ends_of_the_envelopes() {
 }
 
 #[test]
-fn the_estimates_are_of_attempts_where_the_time_is_looked_at_too_late() {
+fn estimates_count_attempts_checked_late() {
     // Attempts from and to with their share in percent; time from and to in ms with theirs.
     let estimates = [
         ((3, 4, 100), (250, 380, 63)),

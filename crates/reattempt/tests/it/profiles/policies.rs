@@ -79,7 +79,7 @@ async fn the_layer_waits_as_the_profile_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_safe_to_repeat_is_never_part_of_it() {
+async fn profile_never_sets_what_is_repeatable() {
     for (name, profile) in profile::all() {
         let server = Server::saying([503; 3]);
         let policy = RetryPolicy::http().profile(profile);
@@ -89,7 +89,7 @@ async fn what_is_safe_to_repeat_is_never_part_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_quota_of_aws_gives_back_what_the_last_retry_paid() {
+async fn aws_quota_returns_what_last_retry_paid() {
     let policy = RetryPolicy::http().profile(profile::aws());
     let server = Server::saying([503, 503]);
     assert_eq!(call!(policy.clone(), Method::GET, server), 200);
@@ -101,7 +101,7 @@ async fn the_quota_of_aws_gives_back_what_the_last_retry_paid() {
 }
 
 #[test]
-fn what_is_set_after_it_holds_and_the_rest_stays() {
+fn settings_after_profile_hold() {
     let budget = RetryBudget::ratio(0.5).unwrap().capacity(77.0).unwrap();
     let policy = RetryPolicy::http().max_server_delay(secs(7)).budget(budget);
     let policy = policy.profile(profile::stripe());
@@ -137,7 +137,7 @@ fn it_goes_into_policies_of_every_protocol() {
 }
 
 #[test]
-fn each_profile_of_aws_has_a_quota_of_its_own_which_its_clones_share() {
+fn aws_profiles_have_quotas_clones_share() {
     let (one, other) = (profile::aws(), profile::aws());
     let budget = one.clone().budget.unwrap();
     let failure = Failure::new(FailureKind::Timeout);
@@ -148,7 +148,7 @@ fn each_profile_of_aws_has_a_quota_of_its_own_which_its_clones_share() {
 }
 
 #[test]
-fn one_of_your_own_begins_with_the_default_limits() {
+fn own_profile_begins_with_default_limits() {
     let mut profile = Profile::new(Exponential::equal_jitter(ms(50)));
     assert_eq!((profile.max_attempts, profile.max_elapsed), (3, Some(secs(30))));
     profile.max_attempts = 4;
@@ -158,7 +158,7 @@ fn one_of_your_own_begins_with_the_default_limits() {
 /// A stream's owner and its layer share one run: what the layer waited is not begun anew by the
 /// next call, until a message has come.
 #[tokio::test(start_paused = true)]
-async fn a_stream_goes_on_where_its_last_call_left_off() {
+async fn stream_continues_its_last_call() {
     let profile = profile::twitter_streaming().map(Reconnecting::new);
     let reconnecting = profile.schedule.clone();
     let calm = Verdict::Unprocessed(Failure::new(FailureKind::Throttled));

@@ -65,7 +65,7 @@ fn what_call_of_its_own_counts_ends_with_it() {
 }
 
 #[test]
-fn under_the_default_budget_a_run_of_quick_retries_ends() {
+fn default_budget_ends_quick_retries() {
     for profile in [profile::go_backoff_linear().shared(), profile::cenkalti().shared()] {
         let budget = RetryBudget::default();
         let ended = fail_for_good(&profile, Duration::ZERO, &budget, &mut Always(0));
@@ -75,7 +75,7 @@ fn under_the_default_budget_a_run_of_quick_retries_ends() {
 
 /// The owner of a stream reads it in an operation that is retried, and says when it works.
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_dropped_at_once_is_not_one_that_works() {
+async fn stream_dropped_at_once_does_not_work() {
     // What comes of each connection: none, or so many messages, and what ends it.
     let connections = [
         (None, LOST),

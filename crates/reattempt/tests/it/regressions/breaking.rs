@@ -44,7 +44,7 @@ impl Body for Panics {
 }
 
 #[tokio::test]
-async fn a_body_that_has_panicked_is_never_sent_with_a_hole() {
+async fn panicked_body_is_never_sent_with_hole() {
     let source = Panics::default();
     let mut first = ReplayBody::new(source.clone(), &ReplayLimits::default());
     let kept = first.try_clone().unwrap();
@@ -64,7 +64,7 @@ async fn a_body_that_has_panicked_is_never_sent_with_a_hole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_not_given_up_for_a_retry_whose_body_is_bound_to_fail() {
+async fn answer_is_kept_if_retry_body_must_fail() {
     let sent = AtomicUsize::new(0);
     let service = service_fn(|request: Request<ReplayBody<_>>| {
         sent.fetch_add(1, Ordering::Relaxed);
@@ -85,7 +85,7 @@ async fn an_answer_is_not_given_up_for_a_retry_whose_body_is_bound_to_fail() {
 }
 
 #[tokio::test]
-async fn retries_at_once_of_a_service_that_is_always_ready_let_others_have_their_turn() {
+async fn immediate_retries_yield_to_others() {
     let service = service_fn(|_: Request<ReplayBody<_>>| async {
         let answer = Response::builder().status(503).body(Empty::<Bytes>::new()).unwrap();
         Ok::<_, Infallible>(answer)

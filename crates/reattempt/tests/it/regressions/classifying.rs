@@ -12,7 +12,7 @@ fn no_timeouts(outcome: Outcome<'_>) -> Option<Verdict> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_policys_classifier_is_asked_about_timeouts_of_attempts() {
+async fn policy_classifier_sees_attempt_timeouts() {
     let server = Server::by(|_, _| Act::Hang);
     let policy = policy().attempt_timeout(ms(50)).protocol(|http| http.classify(no_timeouts));
     RetryLayer::new(policy).layer(server.clone()).oneshot(get()).await.unwrap_err();
@@ -20,7 +20,7 @@ async fn the_policys_classifier_is_asked_about_timeouts_of_attempts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_calls_classifier_is_asked_about_timeouts_of_attempts() {
+async fn call_classifier_sees_attempt_timeouts() {
     let server = Server::by(|_, _| Act::Hang);
     let client = RetryLayer::new(policy().attempt_timeout(ms(50))).layer(server.clone());
     client.oneshot(get().with(options().classify(no_timeouts))).await.unwrap_err();
@@ -30,7 +30,7 @@ async fn the_calls_classifier_is_asked_about_timeouts_of_attempts() {
 /// A classifier of one part of the table's statuses must not cost the other part its retries.
 #[cfg(feature = "tower-http")]
 #[tokio::test(start_paused = true)]
-async fn what_a_classifier_of_tower_http_calls_a_success_is_left_to_the_table() {
+async fn tower_http_success_is_left_to_the_table() {
     use reattempt::classify::TowerHttpClassifier;
     use tower_http::classify::StatusInRangeAsFailures;
 

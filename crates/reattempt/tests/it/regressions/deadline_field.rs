@@ -23,7 +23,7 @@ fn text(headers: &HeaderMap) -> &str {
 
 /// The protocol allows eight digits. What they can hold exactly comes back exactly.
 #[tokio::test(start_paused = true)]
-async fn it_is_written_in_the_finest_unit_that_fits_and_read_back_whole() {
+async fn finest_fitting_unit_is_written() {
     let rows = [
         (Duration::from_nanos(1), "1n"),
         (Duration::from_micros(900), "900000n"),
@@ -63,7 +63,7 @@ async fn what_does_not_fit_is_rounded_down() {
 
 /// A server may take zero for no limit, or for a field that it cannot read.
 #[tokio::test(start_paused = true)]
-async fn a_deadline_that_has_passed_is_written_as_the_shortest_time() {
+async fn passed_deadline_is_the_shortest_time() {
     let deadline = Deadline::after(Duration::from_millis(5));
     assert_eq!(text(&written(Deadline::after(Duration::ZERO))), "1n");
     advance(Duration::from_millis(5)).await;
@@ -82,7 +82,7 @@ async fn it_is_written_in_place_of_what_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_longest_field_there_can_be_is_thirty_years() {
+async fn longest_field_is_thirty_years() {
     let mut headers = HeaderMap::new();
     headers.insert("grpc-timeout", "99999999H".parse().unwrap());
     assert_eq!(Deadline::from_headers(&headers).unwrap().remaining(), THIRTY_YEARS);

@@ -63,7 +63,7 @@ async fn it_is_host_and_port_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_an_authority_it_is_what_the_host_field_says() {
+async fn host_field_names_destination() {
     let rows = [
         ("/", Some("one.example"), "one.example"),
         ("/", Some("one.example:8080"), "one.example:8080"),

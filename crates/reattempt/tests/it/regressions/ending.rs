@@ -22,7 +22,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_polled_after_its_end_sends_nothing() {
+async fn call_polled_after_end_sends_nothing() {
     for (request, attempts) in [(post(), 1), (get(), 3)] {
         let server = Server::statuses([503]);
         let client = RetryLayer::new(policy()).layer(server.clone());
@@ -36,7 +36,7 @@ async fn a_call_that_is_polled_after_its_end_sends_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_has_ended_holds_no_body_and_no_memory() {
+async fn ended_call_holds_no_body_and_no_memory() {
     // A refusal that is final, and a success after a retry: the body was kept in both.
     for statuses in [[404, 404], [503, 200]] {
         let memory = ReplayMemory::new(1000);

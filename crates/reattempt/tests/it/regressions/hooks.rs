@@ -14,7 +14,7 @@ use crate::regressions::support::{Server, With, get, ms, options, policy};
 
 /// Without a way to interrupt, a call that has an error to end with ends at its limit all the same.
 #[tokio::test(start_paused = true)]
-async fn a_retry_whose_hook_outlasts_the_limit_is_not_sent() {
+async fn retry_whose_hook_is_late_is_not_sent() {
     for by_deadline in [false, true] {
         let server = Server::by(|_, _| ConnectionReset.into());
         let policy = policy().before_attempt(|_: &mut Parts, attempt: AttemptContext| {
