@@ -166,7 +166,7 @@ fn pair_records_each_failure_once() {
 
 /// A budget that does not tell them apart takes a permanent failure for a success.
 #[test]
-fn permanent_failure_is_a_success_by_default() {
+fn permanent_failure_counts_as_success() {
     #[derive(Default)]
     struct Successes(std::sync::Mutex<Vec<(String, u32)>>);
     impl Budget for Successes {
