@@ -17,11 +17,12 @@ use crate::call::observe::{Event, Observer};
 use crate::error_mode::BoxedError;
 use crate::protocol::{CloneRequest, Http};
 
-/// A layer that asks a guard about every attempt.
+/// A layer by which a guard admits or refuses every attempt.
 ///
-/// Services that it makes share the guard, and so do the layer's clones. The layer's error is tower's `BoxError`, with a
-/// [`Refused`](super::Refused) in its chain, so a retry layer around it needs
-/// [`boxed_errors`](crate::RetryPolicy::boxed_errors). A protocol that has an answer for a refusal answers instead.
+/// The services that it makes share the guard, and so do the layer's clones. The error is tower's `BoxError`. For a refused
+/// attempt it has a [`Refused`](super::Refused) in its chain of sources. So a retry layer around it needs
+/// [`boxed_errors`](crate::RetryPolicy::boxed_errors). A protocol that has a response for a refusal keeps the inner service's
+/// error type, and returns that response.
 ///
 /// ```
 /// use reattempt::guard::{CircuitBreaker, GuardLayer};
@@ -42,15 +43,15 @@ where
 }
 
 impl<G: Guard> GuardLayer<G> {
-    /// Guards HTTP requests with every default of [`Http`].
+    /// Creates a layer that guards HTTP requests, reqwest's included, with every default of [`Http`].
     pub fn http(guard: G) -> Self {
         Self::with(Http::new(), guard)
     }
 }
 
 impl<G: Guard, K: GuardProtocol> GuardLayer<G, K> {
-    /// Guards calls over a protocol with settings of its own: its classification, and the key of a destination. Several
-    /// layers may share the protocol value.
+    /// Creates a layer that guards calls over a protocol with settings of its own: its classification, and the key of a
+    /// destination. Several layers may share the protocol value.
     ///
     /// ```
     /// use http::StatusCode;
@@ -67,8 +68,8 @@ impl<G: Guard, K: GuardProtocol> GuardLayer<G, K> {
 }
 
 impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
-    /// Guards the calls of any service, judged by `judge`. All calls share one state, because such requests have no
-    /// destination.
+    /// Creates a layer that guards the calls of any service, with the outcomes classified by `judge`. All calls share one
+    /// state, because such requests have no destination.
     ///
     /// A permanent verdict on a response counts as served, and one on an error as a failure.
     ///
@@ -119,8 +120,9 @@ impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
 
     /// Sets the most time for each attempt, up to the head of its response. Default: no limit.
     ///
-    /// The guards see the timeout, as [unavailable](super::Health::Unavailable). A limit outside of the layer would look to
-    /// them like an attempt that was abandoned. The caller gets a [`TimedOut`](crate::TimedOut), or the protocol's answer.
+    /// The guards count the timeout as [unavailable](super::Health::Unavailable). With a time limit outside of the layer, the
+    /// attempt would count as abandoned. The caller gets a [`TimedOut`](crate::TimedOut), or the protocol's response.
+    #[doc(alias = "timeout")]
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.shared.attempt_timeout = Some(timeout);
         self
@@ -153,7 +155,8 @@ impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
         self
     }
 
-    /// Makes the error tower's `BoxError`: for a protocol that answers, over a service whose error is one already.
+    /// Makes the error tower's `BoxError`. It is needed under a protocol that has a response for a refusal, if the error of
+    /// the inner service is a `BoxError`.
     pub fn boxed_errors(self) -> GuardLayer<G, K, BoxedError> {
         GuardLayer::shared(self.shared)
     }

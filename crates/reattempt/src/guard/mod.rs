@@ -19,22 +19,39 @@
 //! # reattempt::check::<http::Request<Full<bytes::Bytes>>, _>(&client);
 //! ```
 //!
+//! | guard | bounds | an attempt beyond the bound |
+//! |---|---|---|
+//! | [`CircuitBreaker`] | calls to a server that fails | is refused |
+//! | [`RateLimit`] | calls for each second | waits, or is refused |
+//! | [`Bulkhead`] | calls in flight | is refused, or waits in a queue |
+//! | [`AdaptiveLimit`] | calls in flight, by latency and overload ([`Aimd`], [`Vegas`], [`Gradient2`]) | is refused, or waits |
+//! | [`Throttle`] | calls to a server that refuses many | is refused with a probability |
+//! | [`SendRate`] | calls for each second, by what the server throttles | waits |
+//!
+//! Each guard keeps a state for each destination: scheme, host and port, unless [`Http::destination`](crate::Http::destination)
+//! sets another key. Clones of a guard share its state, so keep one to read it or to control it.
+//!
 //! # Several guards
 //!
 //! Several guards are a pair in one layer, `(breaker, (limit, bulkhead))`, in the order in which they decide. If the second
-//! refuses, the first is told that nothing was sent. After a wait all of them decide again: a queued call is not sent to a
+//! refuses, the first is notified that nothing was sent. After a wait all of them decide again: a queued call is not sent to a
 //! server whose breaker has opened meanwhile.
 //!
-//! # The parts of a refusal
+//! # Refusals
 //!
 //! Nothing was sent, and the server has not failed. So no budget, breaker or pace outside counts a refusal.
+//!
+//! If a refusal has a known wait, a retry layer outside waits that long and sends the attempt again. The wait must fit
+//! [`max_elapsed`](crate::RetryPolicy::max_elapsed) (30 s by default) and the deadline. **An open breaker has a known wait.**
+//! With the defaults, a call may therefore wait up to 30 s until the breaker admits a probe. If calls must fail fast, set a
+//! shorter `max_elapsed`.
 //!
 //! | client | the caller gets |
 //! |---|---|
 //! | HTTP, reqwest, any other | a boxed error with a [`Refused`] in its chain of sources |
 //! | a protocol that has an answer for it | that answer, with the [`Refused`] in its extensions |
 //!
-//! A call that may wait holds no readied instance of the inner service meanwhile: the service is readied after the wait.
+//! A call that waits holds no readied instance of the inner service: the service is readied after the wait.
 //!
 //! # What counts as a failure of the server
 //!
@@ -48,7 +65,7 @@
 //! | 429 | overloaded |
 //! | an error of the caller's own request body | ignored |
 //!
-//! HTTP responses are judged at their heads, calls that end with trailers at those. A call that is dropped before is
+//! An HTTP response is judged at its head, and a call that ends with trailers at its trailers. A call that is dropped before is
 //! [abandoned](End::Abandoned), unless its deadline has passed: then it is a timeout.
 //!
 //! # A guard of your own
@@ -61,7 +78,7 @@
 //!
 //! use reattempt::guard::{Admit, Arrival, BodyEnd, End, Guard, GuardKind, GuardLayer, Reason, Refused};
 //!
-//! /// At most so many responses that are not read to their ends.
+//! /// A bound on the responses that are not read to their ends.
 //! struct Unread {
 //!     most: usize,
 //!     open: AtomicUsize,

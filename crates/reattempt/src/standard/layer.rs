@@ -24,12 +24,30 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// |---|---|---|
 /// | total time of a call | 30 s | [`total_time`](Self::total_time) |
 /// | retries | every default of [`RetryPolicy`] | [`retry`](Self::retry) |
-/// | circuit breaker | [`CircuitBreaker::rate`] | [`guards`](Self::guards) |
-/// | calls in flight for each destination | 64 | [`guards`](Self::guards) |
+/// | circuit breaker | [`CircuitBreaker::rate`] | [`limits`](Self::limits), [`guards`](Self::guards) |
+/// | calls in flight for each destination | 64 | [`limits`](Self::limits), [`guards`](Self::guards) |
 /// | attempt timeout | 10 s | [`attempt_timeout`](Self::attempt_timeout) |
 ///
-/// The attempt timeout is inside the guards. Outside it would look like an attempt that was abandoned, and the breaker
+/// The attempt timeout is inside the guards. Outside of them a slow attempt would count as abandoned, and the breaker
 /// would never open.
+///
+/// A setter checks its value against the settings at that moment. For a total time of 10 s or less, set the attempt timeout
+/// first.
+///
+/// While the breaker is open, a call waits for it if the wait is shorter than the `max_elapsed` of the retries, 30 s by
+/// default (see [refusals](crate::guard#refusals)). To fail fast, replace the retries:
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt::RetryPolicy;
+/// use reattempt::standard::StandardLayer;
+///
+/// let layer = StandardLayer::http()
+///     .attempt_timeout(Duration::from_secs(2))?
+///     .total_time(Duration::from_secs(8))?
+///     .retry(RetryPolicy::http().max_elapsed(Duration::from_secs(4)).boxed_errors())?;
+/// # Ok::<_, reattempt::error::ConfigError>(())
+/// ```
 ///
 /// ```
 /// use http_body_util::Full;
@@ -99,7 +117,8 @@ where
     /// ```
     ///
     /// # Errors
-    /// The breaker's `interval` is below twice the `attempt_timeout`: it would forget attempts that are under way.
+    /// Returns an error if the breaker's `interval` is below twice the `attempt_timeout`: it would forget attempts that are
+    /// under way.
     pub fn limits(self, breaker: CircuitBreaker, bulkhead: Bulkhead) -> Result<Self, ConfigError> {
         let window = breaker.window();
         Self { window, ..self.guards((breaker, bulkhead)) }.checked()
@@ -123,8 +142,10 @@ where
     /// # Ok::<_, reattempt::error::ConfigError>(())
     /// ```
     ///
+    /// The policy needs [`boxed_errors`](RetryPolicy::boxed_errors) if it is one for HTTP.
+    ///
     /// # Errors
-    /// The policy has an attempt timeout of its own, which would stand outside the guards.
+    /// Returns an error if the policy has an attempt timeout of its own, which would stand outside the guards.
     pub fn retry<E: Schedule, C: Budget>(
         self,
         policy: RetryPolicy<K, E, C, M>,
@@ -134,7 +155,7 @@ where
         StandardLayer { policy, guards, total_time, window }.checked()
     }
 
-    /// Replaces all guards by another guard, or a pair of guards.
+    /// Replaces all guards by another guard, or a pair of guards. Their settings are not checked against the others.
     pub fn guards<H: Guard>(self, guards: H) -> StandardLayer<H, K, D, B, M> {
         let guards = self.guards.with_guard(guards);
         StandardLayer {
@@ -148,7 +169,8 @@ where
     /// Sets the most time for a call, all its attempts and waits included. Default 30 s.
     ///
     /// # Errors
-    /// `attempt_timeout` is not below it.
+    /// Returns an error unless `attempt_timeout` is below it. That is 10 s if it was not set.
+    #[doc(alias("timeout", "deadline"))]
     pub fn total_time(self, total_time: Duration) -> Result<Self, ConfigError> {
         Self { total_time, ..self }.checked()
     }
@@ -156,7 +178,7 @@ where
     /// Sets the most time for each attempt, up to the head of its response. Default 10 s.
     ///
     /// # Errors
-    /// It is not below `total_time`, or above half of the breaker's `interval`.
+    /// Returns an error unless it is below `total_time`, and at most half of the breaker's `interval`.
     pub fn attempt_timeout(self, timeout: Duration) -> Result<Self, ConfigError> {
         Self { guards: self.guards.attempt_timeout(timeout), ..self }.checked()
     }
