@@ -143,6 +143,25 @@ impl From<Verdict> for Classification {
 /// assert!(conflict.classify(409).is_some());
 /// assert!(conflict.classify(503).is_none(), "left to the table");
 /// ```
+///
+/// A type implements the trait for the outcome that it is given, by value or by reference:
+///
+/// ```
+/// use reattempt_core::{Classification, Classifier, ServerHint, Verdict};
+///
+/// enum Reply { Busy(core::time::Duration), Done }
+///
+/// struct Busy;
+///
+/// impl Classifier<&Reply> for Busy {
+///     fn classify(&self, reply: &Reply) -> Option<Classification> {
+///         match reply {
+///             Reply::Busy(wait) => Some(Verdict::throttled().with_hint(ServerHint::After(*wait))),
+///             Reply::Done => None,
+///         }
+///     }
+/// }
+/// ```
 pub trait Classifier<Outcome> {
     /// Returns the classification of `outcome`; `None` leaves it to the next classifier.
     fn classify(&self, outcome: Outcome) -> Option<Classification>;

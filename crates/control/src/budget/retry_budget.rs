@@ -62,8 +62,8 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt_control::RetryBudget;
-/// use reattempt_core::{Budget, Failure, FailureKind};
+/// # use reattempt_control::RetryBudget;
+/// # use reattempt_core::{Budget, Failure, FailureKind};
 ///
 /// let budget = RetryBudget::ratio(0.1)?.capacity(2.0)?.min_per_second(0.0)?;
 /// let (failure, now) = (Failure::new(FailureKind::Server), Duration::ZERO);
@@ -166,8 +166,8 @@ impl RetryBudget {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use reattempt_control::RetryBudget;
-    /// use reattempt_core::{Budget, Failure, FailureKind};
+    /// # use reattempt_control::RetryBudget;
+    /// # use reattempt_core::{Budget, Failure, FailureKind};
     ///
     /// let quota = RetryBudget::aws_quota();
     /// let timeout = Failure::new(FailureKind::Timeout);
@@ -227,8 +227,8 @@ impl RetryBudget {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use reattempt_control::RetryBudget;
-    /// use reattempt_core::{Budget, Failure, FailureKind};
+    /// # use reattempt_control::RetryBudget;
+    /// # use reattempt_core::{Budget, Failure, FailureKind};
     ///
     /// let budget = RetryBudget::cautious();
     /// let (busy, now) = (Failure::new(FailureKind::Server), Duration::ZERO);

@@ -77,8 +77,8 @@ pub use counts::Counts;
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt_control::{BreakerState, CircuitBreaker};
-/// use reattempt_core::guard::{Admit, Arrival, End, Guard, Health};
+/// # use reattempt_control::{BreakerState, CircuitBreaker};
+/// # use reattempt_core::guard::{Admit, Arrival, End, Guard, Health};
 ///
 /// let breaker = CircuitBreaker::rate();
 /// let now = Duration::from_secs(100);
