@@ -5,9 +5,10 @@ mod permit;
 mod spend_only;
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::{Failure, ServerHint};
+use crate::{Failure, ServerHint, Warning};
 
 pub use permit::{PaidRetry, Permit, PermitIssuer};
 pub use spend_only::SpendOnly;
@@ -115,6 +116,11 @@ pub trait Budget: Send + Sync + 'static {
     fn is_keyed(&self) -> bool {
         true
     }
+
+    /// Returns a warning for each setting outside of its recommended range. Default: none.
+    fn validate(&self) -> Vec<Warning> {
+        Vec::new()
+    }
 }
 
 impl<B: Budget + ?Sized> Budget for Arc<B> {
@@ -161,6 +167,10 @@ impl<B: Budget + ?Sized> Budget for Arc<B> {
 
     fn is_keyed(&self) -> bool {
         (**self).is_keyed()
+    }
+
+    fn validate(&self) -> Vec<Warning> {
+        (**self).validate()
     }
 }
 

@@ -3,9 +3,12 @@
 //! An adapter forwards every attempt sent, every success and every failure to its inner schedules. So a
 //! schedule that adapts to outcomes works inside an adapter as it does alone.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::{Delays, Failure, ForFailures, Jitter, NextRetry, Random, Schedule, SentAt};
+use crate::{
+    Delays, Failure, ForFailures, Jitter, Limits, NextRetry, Random, Schedule, SentAt, Warning,
+};
 
 /// The adapters of every [`Schedule`].
 ///
@@ -118,6 +121,10 @@ macro_rules! forward_events {
         #[inline]
         fn is_stateless(&self) -> bool {
             self.inner.is_stateless()
+        }
+
+        fn validate(&self, limits: &Limits) -> Vec<Warning> {
+            self.inner.validate(limits)
         }
     };
 }
@@ -324,6 +331,10 @@ impl<A: Schedule, B: Schedule> Schedule for Then<A, B> {
 
     fn is_stateless(&self) -> bool {
         self.first.is_stateless() && self.second.is_stateless()
+    }
+
+    fn validate(&self, limits: &Limits) -> Vec<Warning> {
+        [self.first.validate(limits), self.second.validate(limits)].concat()
     }
 }
 

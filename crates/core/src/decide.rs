@@ -1,10 +1,12 @@
 //! The decision after a failed attempt, to retry or to stop: one function over plain values.
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
 use crate::{
-    Budget, Classification, Delays, Failure, NextRetry, Permit, Random, SentAt, ServerHint, Verdict,
+    Budget, Classification, Delays, Failure, NextRetry, Permit, Random, Recommended, SentAt,
+    ServerHint, Verdict, Warning,
 };
 
 /// The limits of one call.
@@ -34,6 +36,19 @@ impl Default for Limits {
             max_elapsed: Some(Duration::from_secs(30)),
             max_server_delay: Duration::from_secs(60),
         }
+    }
+}
+
+impl Limits {
+    /// Returns a warning for each limit outside of its recommended range. One attempt is deliberate.
+    pub fn validate(&self) -> Vec<Warning> {
+        let attempts = f64::from(self.max_attempts.max(2));
+        let elapsed = self.max_elapsed;
+        let warnings = [
+            Recommended::ATTEMPTS.number("max_attempts", attempts),
+            elapsed.and_then(|elapsed| Recommended::DEADLINE.time("max_elapsed", elapsed)),
+        ];
+        warnings.into_iter().flatten().collect()
     }
 }
 

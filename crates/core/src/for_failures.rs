@@ -3,10 +3,11 @@
 //! Each schedule counts its own failures only, so failures of one kind do not lengthen the delays of
 //! another.
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use crate::{Delays, Failure, NextRetry, Random, Schedule, SentAt};
+use crate::{Delays, Failure, Limits, NextRetry, Random, Schedule, SentAt, Warning};
 
 /// One schedule for the failures that match and another for the rest; made by
 /// [`ScheduleExt::for_failures`](crate::ScheduleExt::for_failures).
@@ -86,6 +87,10 @@ where
 
     fn is_stateless(&self) -> bool {
         self.matching.is_stateless() && self.rest.is_stateless()
+    }
+
+    fn validate(&self, limits: &Limits) -> Vec<Warning> {
+        [self.matching.validate(limits), self.rest.validate(limits)].concat()
     }
 }
 

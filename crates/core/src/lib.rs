@@ -54,6 +54,7 @@ mod hedge;
 mod jitter;
 mod random;
 mod schedule;
+mod warning;
 
 pub use budget::{Budget, PaidRetry, Permit, PermitIssuer, SpendOnly, Unlimited};
 pub use call::{
@@ -71,3 +72,4 @@ pub use hedge::{HedgeCall, HedgeDecision, HedgeEvent, HedgePermits, HedgeTerms};
 pub use jitter::Jitter;
 pub use random::Random;
 pub use schedule::{Delays, NextRetry, Schedule, SentAt, SharedSchedule};
+pub use warning::{Recommended, Warning};

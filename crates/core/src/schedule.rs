@@ -2,10 +2,11 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use crate::{Failure, Random};
+use crate::{Failure, Limits, Random, Warning};
 
 /// A retry whose delay a schedule sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +81,12 @@ pub trait Schedule: Send + Sync + 'static {
     fn is_stateless(&self) -> bool {
         false
     }
+
+    /// Returns a warning for each setting outside of its recommended range, in calls with these limits. Default: none.
+    fn validate(&self, limits: &Limits) -> Vec<Warning> {
+        let _ = limits;
+        Vec::new()
+    }
 }
 
 /// The delays of one call, one after the other.
@@ -131,6 +138,10 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
     fn is_stateless(&self) -> bool {
         (**self).is_stateless()
     }
+
+    fn validate(&self, limits: &Limits) -> Vec<Warning> {
+        (**self).validate(limits)
+    }
 }
 
 /// A schedule with its type erased, for schedules that are chosen at run time or for a single request.
@@ -178,6 +189,10 @@ impl Schedule for SharedSchedule {
     fn is_stateless(&self) -> bool {
         self.0.is_stateless()
     }
+
+    fn validate(&self, limits: &Limits) -> Vec<Warning> {
+        self.0.validate(limits)
+    }
 }
 
 /// The object-safe form of [`Schedule`].
@@ -187,6 +202,7 @@ trait ErasedSchedule: Send + Sync {
     fn on_success(&self, sent_at: SentAt, random: &mut dyn Random);
     fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random);
     fn is_stateless(&self) -> bool;
+    fn validate(&self, limits: &Limits) -> Vec<Warning>;
 }
 
 struct Erased<S>(S);
@@ -214,5 +230,9 @@ where
 
     fn is_stateless(&self) -> bool {
         self.0.is_stateless()
+    }
+
+    fn validate(&self, limits: &Limits) -> Vec<Warning> {
+        self.0.validate(limits)
     }
 }

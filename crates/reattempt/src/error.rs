@@ -9,14 +9,14 @@
 //! | [`Answered`] | the inner service's; the protocol answers a call whose deadline has passed | the default of protocols with such an answer |
 //!
 //! [`TimeLimit`] and [`RefusedResponse`] are the parts of a `TimedOut`. [`ConfigError`] is the error of a setting
-//! whose value comes from outside the program.
+//! whose value comes from outside the program. A [`Warning`] names a setting outside of its [`Recommended`] range.
 
 pub use crate::call::protocol::OwnError;
 #[cfg(feature = "http")]
 pub use crate::call::timed_out::{RefusedResponse, TimeLimit};
 #[cfg(feature = "http")]
 pub use crate::error_mode::{Answered, BoxedError, ErrorMode};
-pub use reattempt_core::ConfigError;
+pub use reattempt_core::{ConfigError, Recommended, Warning};
 
 #[cfg(feature = "http")]
 #[doc(hidden)]

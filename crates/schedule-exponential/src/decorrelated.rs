@@ -1,8 +1,9 @@
 //! Decorrelated jitter: each delay is drawn from a range that depends on the delay before.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
-use reattempt_core::{Delays, NextRetry, Random, Schedule};
+use reattempt_core::{Delays, Limits, NextRetry, Random, Recommended, Schedule, Warning};
 
 /// Delays drawn from `base` to `min(cap, 3 · previous)`, by
 /// [`Exponential::decorrelated`](crate::Exponential::decorrelated).
@@ -57,6 +58,12 @@ impl Schedule for Decorrelated {
     #[inline]
     fn is_stateless(&self) -> bool {
         true
+    }
+
+    fn validate(&self, _: &Limits) -> Vec<Warning> {
+        let cap = self.cap.unwrap_or(Duration::MAX);
+        let base = Recommended::BASE.time("base", self.base);
+        base.into_iter().chain(Recommended::CAP.time("max_delay", cap)).collect()
     }
 }
 

@@ -1,9 +1,12 @@
 //! Exponential backoff. The interval grows step by step, and the jitter does not change it.
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use reattempt_core::{ConfigError, Delays, Jitter, NextRetry, Random, Schedule};
+use reattempt_core::{
+    ConfigError, Delays, Jitter, Limits, NextRetry, Random, Recommended, Schedule, Warning,
+};
 
 use crate::Decorrelated;
 use crate::growth::Growth;
@@ -171,6 +174,16 @@ impl Schedule for Exponential {
     #[inline]
     fn is_stateless(&self) -> bool {
         true
+    }
+
+    fn validate(&self, _: &Limits) -> Vec<Warning> {
+        let Growth { base, cap, factor, .. } = self.settings.growth;
+        let warnings = [
+            Recommended::BASE.time("base", base),
+            Recommended::FACTOR.number("factor", factor),
+            Recommended::CAP.time("max_delay", cap),
+        ];
+        warnings.into_iter().flatten().collect()
     }
 }
 

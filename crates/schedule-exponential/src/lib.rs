@@ -26,6 +26,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
 mod decorrelated;
 mod exponential;
 mod growth;

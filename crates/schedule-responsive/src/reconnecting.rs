@@ -4,11 +4,12 @@
 //! without a delay. Here all failures belong to one run, which only the stream's owner ends.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use reattempt_core::{Delays, Failure, NextRetry, Random, Schedule, SentAt};
+use reattempt_core::{Delays, Failure, Limits, NextRetry, Random, Schedule, SentAt, Warning};
 
 /// A schedule for a stream that is opened again whenever it breaks. Its delays continue from call to call until
 /// [`reset`](Self::reset).
@@ -127,11 +128,19 @@ where
     fn is_stateless(&self) -> bool {
         self.shared.schedule.is_stateless()
     }
+
+    fn validate(&self, limits: &Limits) -> Vec<Warning> {
+        self.shared.schedule.validate(limits)
+    }
 }
 
 impl<S: Schedule> Delays for Reconnecting<S> {
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
         self.run().next_delay(retry, random)
+    }
+
+    fn is_shared(&self) -> bool {
+        self.run().delays.is_shared()
     }
 }
 

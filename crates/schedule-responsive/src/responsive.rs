@@ -1,12 +1,13 @@
 //! The interval that all calls share, as a schedule and as turns, with its settings.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
 use reattempt_core::{
-    ConfigError, Delays, Failure, FailureKind, NextRetry, Random, Schedule, SentAt,
+    ConfigError, Delays, Failure, FailureKind, Limits, NextRetry, Random, Schedule, SentAt, Warning,
 };
 
 use crate::ResponsiveMetrics;
@@ -328,6 +329,14 @@ impl Schedule for Responsive {
             true => shared.pace.refused_in_turn(sent_at.0, &shared.rule_of_turns, random),
             false => shared.pace.refused(sent_at.0, &shared.rule, random),
         }
+    }
+
+    /// An interval above the limit on elapsed time ends every retry.
+    fn validate(&self, limits: &Limits) -> Vec<Warning> {
+        let max = Duration::from_nanos(self.shared.rule.max);
+        let is_above = limits.max_elapsed.is_some_and(|elapsed| max >= elapsed);
+        let warning = || Warning::new("max", format_args!("{max:?}"), "below `max_elapsed`");
+        is_above.then(warning).into_iter().collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reattempt_core::{Budget, Failure, FailureKind, Permit};
+use reattempt_core::{Budget, Failure, FailureKind, Permit, Warning};
 
 use super::cautious::Event;
 use super::retry_budget::{Buckets, RetryBudget};
@@ -71,6 +71,10 @@ impl Budget for RetryBudget {
     #[inline]
     fn is_keyed(&self) -> bool {
         self.state.settings.max_destinations.is_some()
+    }
+
+    fn validate(&self) -> Vec<Warning> {
+        self.state.settings.kind.validate().into_iter().collect()
     }
 }
 

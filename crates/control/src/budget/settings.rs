@@ -4,7 +4,7 @@
 
 use std::ops::RangeInclusive;
 
-use reattempt_core::ConfigError;
+use reattempt_core::{ConfigError, Recommended, Warning};
 
 use super::bucket::{MOST_TOKENS, Rule, TOKEN};
 use super::cautious::{self, Caution};
@@ -63,6 +63,21 @@ impl Quota {
 
     fn dearest(self) -> u32 {
         self.retry.max(self.after_timeout)
+    }
+}
+
+impl Kind {
+    /// Returns a warning if the share or the burst of retries is unusual. A quota has its own measure.
+    pub(crate) fn validate(&self) -> Option<Warning> {
+        match self {
+            Self::Tokens(rule) if rule.ratio == 0 => {
+                Recommended::burst("burst", tokens(rule.capacity), tokens(rule.refill))
+            }
+            Self::Tokens(Rule { ratio, .. }) | Self::Cautious(Caution { credit: ratio, .. }) => {
+                Recommended::BUDGET.number("ratio", tokens(*ratio))
+            }
+            Self::Unlimited | Self::Quota(..) => None,
+        }
     }
 }
 

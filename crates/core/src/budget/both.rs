@@ -1,9 +1,10 @@
 //! A pair of budgets, both of which must grant a retry.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Budget, Permit};
-use crate::{Failure, ServerHint};
+use crate::{Failure, ServerHint, Warning};
 
 /// A pair of budgets. A retry needs a permit of each, and every event is reported to both.
 ///
@@ -71,5 +72,9 @@ impl<A: Budget, B: Budget> Budget for (A, B) {
     #[inline]
     fn is_keyed(&self) -> bool {
         self.0.is_keyed() || self.1.is_keyed()
+    }
+
+    fn validate(&self) -> Vec<Warning> {
+        [self.0.validate(), self.1.validate()].concat()
     }
 }

@@ -1,9 +1,10 @@
 //! A budget for the second of two layers that share one.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Budget, Permit};
-use crate::Failure;
+use crate::{Failure, Warning};
 
 /// A budget that grants retries and records no outcomes.
 ///
@@ -37,5 +38,9 @@ impl<B: Budget> Budget for SpendOnly<B> {
 
     fn is_keyed(&self) -> bool {
         self.0.is_keyed()
+    }
+
+    fn validate(&self) -> Vec<Warning> {
+        self.0.validate()
     }
 }

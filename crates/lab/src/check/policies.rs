@@ -3,9 +3,10 @@
 use http::StatusCode;
 use reattempt::Verdict;
 use reattempt::classify::verdict_of_status;
+use reattempt::error::Recommended;
 use reattempt::schedule::{Failure, FailureKind};
 
-use super::ranges::{self, Recommended};
+use super::ranges;
 use super::{Description, Findings, words};
 use crate::plan::Course;
 use crate::policy::{self, Policy, Problem, Seen};
@@ -29,18 +30,20 @@ pub(super) fn check(text: &str, seed: u64) -> Findings {
 }
 
 fn warning(seen: &Seen) -> Option<Problem> {
-    let recommended: Recommended = match seen.key {
+    let number = |range: Recommended| range.number(seen.key, seen.value);
+    let time = |range| ranges::time(range, seen.value);
+    let warning = match seen.key {
         // A policy with a single attempt is deliberate.
-        "max_attempts" if seen.value <= 1.0 => return None,
-        "max_attempts" => ranges::ATTEMPTS,
-        "base" => ranges::BASE,
-        "cap" => ranges::CAP,
-        "max_elapsed" => ranges::DEADLINE,
-        "factor" => ranges::FACTOR,
-        "ratio" => ranges::BUDGET,
-        _ => return None,
+        "max_attempts" if seen.value <= 1.0 => None,
+        "max_attempts" => number(Recommended::ATTEMPTS),
+        "base" => time(Recommended::BASE),
+        "cap" => time(Recommended::CAP),
+        "max_elapsed" => time(Recommended::DEADLINE),
+        "factor" => number(Recommended::FACTOR),
+        "ratio" => number(Recommended::BUDGET),
+        _ => None,
     };
-    recommended.warning(seen.line, &*seen.path, seen.value)
+    ranges::at(seen.line, &*seen.path, warning)
 }
 
 /// Checks a burst, which is measured by the rate beside it.
@@ -48,7 +51,7 @@ fn burst(seen: &Seen, all: &[Seen]) -> Option<Problem> {
     let place = seen.path.strip_suffix("burst").filter(|_| seen.key == "burst")?;
     let beside = |other: &&Seen| other.path.strip_prefix(place) == Some("rate");
     let rate = all.iter().find(beside)?.value;
-    ranges::BURST.warning(seen.line, &*seen.path, seen.value / rate)
+    ranges::at(seen.line, &*seen.path, Recommended::burst(seen.key, seen.value, rate))
 }
 
 /// Returns a problem if the limits of a policy allow no retry.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use reattempt::error::Recommended;
 use reattempt::profile::Profile;
 use reattempt::retry::Limits;
 use reattempt::schedule::{Exponential, Failure, FailureKind, SharedSchedule};
@@ -57,7 +58,8 @@ pub(super) fn check(text: &str, lenient: bool, seed: u64) -> Findings {
     if let Some(throttling) = config.retry_throttling() {
         let ratio = thousandths(throttling.token_ratio_thousandths());
         let path = "retryThrottling.tokenRatio";
-        findings.warnings.extend(ranges::BUDGET.warning(None, path, ratio));
+        let warning = Recommended::BUDGET.number("", ratio);
+        findings.warnings.extend(ranges::at(None, path, warning));
         findings.says.push(throttled(throttling));
     }
     findings
@@ -93,8 +95,8 @@ fn in_words(name: &Value) -> String {
 
 fn warn(path: &str, method: &MethodConfig, course: Option<&Course>, warnings: &mut Vec<Problem>) {
     if let Some(timeout) = method.timeout {
-        let timeout = timeout.as_secs_f64();
-        warnings.extend(ranges::DEADLINE.warning(None, format!("{path}.timeout"), timeout));
+        let warning = ranges::time(Recommended::DEADLINE, timeout.as_secs_f64());
+        warnings.extend(ranges::at(None, format!("{path}.timeout"), warning));
     }
     let too_many = |at: &str, attempts: u32| {
         let reason =
@@ -115,15 +117,14 @@ fn warn(path: &str, method: &MethodConfig, course: Option<&Course>, warnings: &m
             let (base, cap) = (policy.initial_backoff(), policy.max_backoff());
             warnings.extend(too_many("retryPolicy.maxAttempts", policy.max_attempts()));
             let factor = policy.backoff_multiplier();
-            warnings.extend(
-                [
-                    ranges::BASE.warning(None, at("initialBackoff"), base.as_secs_f64()),
-                    ranges::CAP.warning(None, at("maxBackoff"), cap.as_secs_f64()),
-                    ranges::FACTOR.warning(None, at("backoffMultiplier"), factor),
-                ]
-                .into_iter()
-                .flatten(),
-            );
+            let time = |range, time: Duration| ranges::time(range, time.as_secs_f64());
+            for (field, warning) in [
+                ("initialBackoff", time(Recommended::BASE, base)),
+                ("maxBackoff", time(Recommended::CAP, cap)),
+                ("backoffMultiplier", Recommended::FACTOR.number("", factor)),
+            ] {
+                warnings.extend(ranges::at(None, at(field), warning));
+            }
             if base > cap {
                 let reason = "is above maxBackoff, which cuts it".to_owned();
                 warnings.push(Problem { line: None, path: at("initialBackoff"), reason });

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use reattempt_control::{Latencies, RetryBudget};
-use reattempt_core::{Budget, ConfigError, Limits, Verdict};
+use reattempt_core::{Budget, ConfigError, Limits, Verdict, Warning};
 
 use crate::call::finish::Client;
 use crate::call::observe::{Event, Observer};
@@ -124,6 +124,16 @@ impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
     /// Returns the budget, to read its balance.
     pub fn budget_ref(&self) -> &B {
         &self.settings.budget
+    }
+
+    /// Returns a warning for each setting outside of its recommended range: limits and budget.
+    ///
+    /// Such a setting is obeyed.
+    pub fn validate(&self) -> Vec<Warning>
+    where
+        B: Budget,
+    {
+        [self.settings.limits.validate(), self.settings.budget.validate()].concat()
     }
 
     /// Returns the present delay before a hedge; `None` while too few latencies were observed.

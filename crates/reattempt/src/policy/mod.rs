@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_control::RetryBudget;
-use reattempt_core::{Budget, Limits, Schedule};
+use reattempt_core::{Budget, Limits, Schedule, Warning};
 use reattempt_schedule_exponential::Exponential;
 
 use crate::call::observe::{Event, Observer};
@@ -149,6 +149,25 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
     /// Returns the limits on attempts and time.
     pub fn limits(&self) -> &Limits {
         &self.settings.limits
+    }
+
+    /// Returns a warning for each setting outside of its recommended range: limits, delays and budget.
+    ///
+    /// Such a setting is obeyed. `lab check` prints the same warnings for a file of policies.
+    ///
+    /// ```
+    /// use reattempt::RetryPolicy;
+    ///
+    /// assert!(RetryPolicy::http().validate().is_empty());
+    /// let warnings = RetryPolicy::http().max_attempts(50).validate();
+    /// assert_eq!(warnings[0].to_string(), "`max_attempts` is 50 (recommended: 2 to 10, usually 3 to 5)");
+    /// ```
+    pub fn validate(&self) -> Vec<Warning>
+    where
+        B: Budget,
+    {
+        let Settings { limits, schedule, budget, .. } = &*self.settings;
+        [limits.validate(), schedule.validate(limits), budget.validate()].concat()
     }
 }
 

@@ -30,3 +30,4 @@ mod reqwest_calls;
 mod service_config;
 #[cfg(feature = "tracing")]
 mod tracing;
+mod validate;

@@ -197,3 +197,11 @@ fn it_crosses_threads() {
     fn crosses<T: Send + Sync + Clone + 'static>() {}
     crosses::<Reconnecting<SharedSchedule>>();
 }
+
+/// A delay that all calls share stays one, so that the stop reason names the interval.
+#[test]
+fn shared_delays_stay_shared() {
+    let reconnecting = Reconnecting::new(reattempt_schedule_responsive::Responsive::new());
+    assert!(reconnecting.delays().is_shared());
+    assert!(!Reconnecting::new(Seconds::default()).delays().is_shared());
+}

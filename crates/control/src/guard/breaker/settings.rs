@@ -6,8 +6,8 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt_core::ConfigError;
 use reattempt_core::guard::{GuardKind, Health, Reason, Refused};
+use reattempt_core::{ConfigError, Recommended, Warning};
 
 use super::rules::{Rate, Rules, Trip};
 use super::{BreakerState, CircuitBreaker, Counts, StateChange};
@@ -195,11 +195,31 @@ impl CircuitBreaker {
         })
     }
 
+    /// Returns a warning for each setting outside of its recommended range. Only the rate form has a range for its
+    /// share and its window.
+    pub fn validate(&self) -> Vec<Warning> {
+        let rules = self.shared.rules.load();
+        let (ratio, window) = match rules.trip {
+            Trip::Counts(_) => (None, None),
+            Trip::Rate(rate) => (
+                Recommended::TRIP_RATIO.number("ratio", ratio_of(rate.ratio)),
+                Recommended::WINDOW.time("interval", rules.interval),
+            ),
+        };
+        let open = Recommended::OPEN_TIME.time("timeout", rules.timeout);
+        [ratio, window, open].into_iter().flatten().collect()
+    }
+
     fn set(&self, change: impl FnOnce(&mut Rules)) -> Self {
         let mut rules = Rules::clone(&self.shared.rules.load());
         change(&mut rules);
         Self::build(rules)
     }
+}
+
+/// Returns the share of so many millionths, at most a million.
+fn ratio_of(millionths: u64) -> f64 {
+    f64::from(u32::try_from(millionths).unwrap_or(u32::MAX)) / 1e6
 }
 
 /// The defaults of the counting form.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use reattempt_core::ConfigError;
 use reattempt_core::guard::GuardKind;
+use reattempt_core::{ConfigError, Recommended, Warning};
 
 use super::limiter::{Limiter, Rule};
 use super::{Limit, RateLimit, TOKEN, cost};
@@ -66,6 +66,15 @@ impl RateLimit {
     /// Keeps one state for all destinations. Use it for a quota of the whole client.
     pub fn shared(self) -> Self {
         self.set(|rules| rules.max_destinations = None)
+    }
+
+    /// Returns a warning if the burst is unusual for the rate. There is none for rates below one call a second.
+    pub fn validate(&self) -> Vec<Warning> {
+        let Rule { limit, burst, .. } = self.rules.load().rule;
+        let per_second = limit.tokens_per_second();
+        let burst = f64::from(u32::try_from(burst / TOKEN).unwrap_or(u32::MAX));
+        let warning = Recommended::burst("burst", burst, per_second);
+        warning.into_iter().filter(|_| per_second.is_finite() && per_second >= 1.0).collect()
     }
 
     fn set(&self, change: impl FnOnce(&mut Rules)) -> Self {

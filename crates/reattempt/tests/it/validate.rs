@@ -1,0 +1,101 @@
+//! Warnings for settings outside of their recommended ranges.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reattempt::budget::SpendOnly;
+use reattempt::error::Warning;
+use reattempt::guard::{CircuitBreaker, Limit, RateLimit};
+use reattempt::hedge::HedgePolicy;
+use reattempt::schedule::{Exponential, Reconnecting, Responsive, ScheduleExt, SharedSchedule};
+use reattempt::{RetryBudget, RetryPolicy};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn lines(warnings: &[Warning]) -> Vec<String> {
+    warnings.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn defaults_give_no_warning() {
+    assert_eq!(RetryPolicy::http().validate(), []);
+    assert_eq!(RetryPolicy::http().never_retry().validate(), []);
+    assert_eq!(HedgePolicy::http().validate(), []);
+    assert_eq!(CircuitBreaker::rate().validate(), []);
+    assert_eq!(CircuitBreaker::counting().validate(), []);
+    assert_eq!(RateLimit::new(Limit::per_second(10), 20).validate(), []);
+    for budget in [RetryBudget::percent(10), RetryBudget::aws_quota(), RetryBudget::unlimited()] {
+        assert_eq!(RetryPolicy::http().budget(budget).validate(), []);
+    }
+}
+
+#[test]
+fn retry_policy_lists_unusual_settings() {
+    let schedule = Exponential::from_millis(2).factor(4.0).unwrap().no_max_delay();
+    let policy = RetryPolicy::http()
+        .max_attempts(11)
+        .max_elapsed(Duration::from_millis(500))
+        .budget(RetryBudget::percent(60))
+        .backoff(schedule);
+    let expected = [
+        "`max_attempts` is 11 (recommended: 2 to 10, usually 3 to 5)",
+        "`max_elapsed` is 500ms (recommended: 1 s to 1 h, usually 5 s to 30 s)",
+        "`base` is 2ms (recommended: 10 ms to 1 s, usually 100 ms)",
+        "`factor` is 4 (recommended: 1.5 to 3, usually 2)",
+        "`max_delay` is 18446744073709551615.999999999s (recommended: 1 s to 60 s, usually 5 s)",
+        "`ratio` is 0.6 (recommended: 0.01 to 0.5, usually 0.1)",
+    ];
+    assert_eq!(lines(&policy.validate()), expected);
+}
+
+#[test]
+fn combined_schedules_are_validated() {
+    let odd = Exponential::from_millis(2000);
+    let fields = |policy: Vec<Warning>| -> Vec<_> { policy.iter().map(Warning::field).collect() };
+    let of =
+        |schedule| fields(RetryPolicy::http().backoff(SharedSchedule::new(schedule)).validate());
+    assert_eq!(of(SharedSchedule::new(odd.take(2).then(odd))), ["base", "base"]);
+    assert_eq!(
+        of(SharedSchedule::new(Arc::new(odd.for_failures(|_| true, odd)))),
+        ["base", "base"]
+    );
+    assert_eq!(
+        of(SharedSchedule::new(Reconnecting::new(Exponential::decorrelated(SECOND * 2)))),
+        ["base"]
+    );
+    assert_eq!(of(SharedSchedule::new(Responsive::new())), ["max"], "15 min is above 30 s");
+    assert_eq!(of(SharedSchedule::new(Responsive::new().max(SECOND * 10).unwrap())), [""; 0]);
+}
+
+#[test]
+fn hedge_policy_lists_unusual_settings() {
+    let budget = RetryBudget::rate(2.0, 20.0).unwrap();
+    let policy = HedgePolicy::http().max_elapsed(SECOND * 4000).budget(SpendOnly(budget));
+    let expected = [
+        "`max_elapsed` is 4000s (recommended: 1 s to 1 h, usually 5 s to 30 s)",
+        "`burst` is 10 times the rate (recommended: 1 to 5, usually 2)",
+    ];
+    assert_eq!(lines(&policy.validate()), expected);
+}
+
+#[test]
+fn guards_list_unusual_settings() {
+    let breaker = CircuitBreaker::rate()
+        .trip_at(0.2, 20, 5)
+        .unwrap()
+        .interval(SECOND * 20)
+        .timeout(SECOND * 5);
+    let expected = [
+        "`ratio` is 0.2 (recommended: 0.3 to 0.7, usually 0.5)",
+        "`interval` is 20s (recommended: 30 s to 5 min, usually 60 s)",
+        "`timeout` is 5s (recommended: 10 s to 2 min, usually 30 s)",
+    ];
+    assert_eq!(lines(&breaker.validate()), expected);
+    let limit = RateLimit::new(Limit::per_second(10), 5);
+    assert_eq!(
+        lines(&limit.validate()),
+        ["`burst` is 0.5 times the rate (recommended: 1 to 5, usually 2)"]
+    );
+    assert_eq!(RateLimit::new(Limit::INFINITE, 0).validate(), []);
+    assert_eq!(RateLimit::new(Limit::every(SECOND * 60), 1).validate(), []);
+}
