@@ -9,7 +9,7 @@
 //! | it waits, and is polled | [`Guard::resume`] |
 //! | it has waited for another guard | [`Guard::renew`] |
 //! | it has ended, or is not sent | [`Guard::end`] |
-//! | it is a hedge that is only planned | [`Guard::check`] |
+//! | it is only planned | [`Guard::check`] |
 //!
 //! A guard of your own needs `admit` and `end`:
 //!
@@ -59,7 +59,8 @@
 //!     wrapped; the wrapper ends the ticket as *over*.
 //! 11. [`Refused`] is recognised before any classifier. No outer breaker, limit, throttle or budget counts it.
 //! 12. Retry sends again only if [`Refused::wait`] fits deadline and elapsed time. A refused hedge is "not sent": hedges arrive
-//!     [impatient](Arrival::impatient), and [`check`](Guard::check) is asked before one is planned.
+//!     [impatient](Arrival::impatient), because no layer between knows the guards that [`check`](Guard::check) could be
+//!     asked of. The permit returns, and no observer is notified of an attempt.
 //! 13. Observers receive waiting and refused; state changes are the guard's own callbacks.
 
 mod arrival;
@@ -73,7 +74,7 @@ use core::time::Duration;
 
 pub use arrival::{Admit, Arrival, Resume};
 pub use chain::PairTicket;
-pub use end::{BodyEnd, End, Health};
+pub use end::{BodyEnd, End, Health, Quota};
 pub use refused::{GuardKind, Reason, Refused};
 
 /// Admission control for every attempt, the first included.

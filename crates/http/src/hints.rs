@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use http::header::{AsHeaderName, DATE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, StatusCode};
+use reattempt_core::guard::Quota;
 use reattempt_core::{Classification, Failure, FailureKind, ServerHint, Verdict};
 
 use number::{delta_seconds, milliseconds};
@@ -140,23 +141,47 @@ impl Hints {
         Hinted { hint, should_retry }
     }
 
+    /// Reads the quota that a response states, of any status. None is read unless [`rate_limit`](Self::rate_limit)
+    /// is set.
+    ///
+    /// Of several quotas the one counts that allows the fewest calls for each unit of time.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use http::HeaderMap;
+    /// # use reattempt_http::Hints;
+    ///
+    /// let mut headers = HeaderMap::new();
+    /// headers.insert("ratelimit", r#""burst";r=50;t=1, "daily";r=30;t=3600"#.parse()?);
+    /// let quota = Hints::none().rate_limit(true).quota(&headers, SystemTime::now).unwrap();
+    /// assert_eq!((quota.remaining, quota.reset), (30, Duration::from_secs(3600)));
+    /// # Ok::<(), http::header::InvalidHeaderValue>(())
+    /// ```
+    #[inline]
+    pub fn quota(
+        &self,
+        headers: &HeaderMap,
+        wall_clock: impl FnOnce() -> SystemTime,
+    ) -> Option<Quota> {
+        if !self.rate_limit {
+            return None;
+        }
+        rate_limit::quota(headers, until(headers, wall_clock))
+    }
+
     fn wait(
         &self,
         headers: &HeaderMap,
         wall_clock: impl FnOnce() -> SystemTime,
     ) -> Option<Duration> {
-        let now = LazyCell::new(|| {
-            headers.get(DATE).and_then(|date| http_date(date.as_bytes())).unwrap_or_else(wall_clock)
-        });
-        let until = |date: SystemTime| date.duration_since(*now).unwrap_or(Duration::ZERO);
-
+        let until = until(headers, wall_clock);
         let mut wait = None;
         if self.retry_after_ms {
             wait = RETRY_AFTER_MS.iter().find_map(|name| longest(headers, name, milliseconds));
         }
         if wait.is_none() && self.retry_after {
             wait = longest(headers, &RETRY_AFTER, |value| {
-                delta_seconds(value).or_else(|| http_date(value).map(until))
+                delta_seconds(value).or_else(|| http_date(value).map(&until))
             });
         }
         if wait.is_none() && self.rate_limit {
@@ -199,6 +224,17 @@ impl Hinted {
         };
         verdict.with_hint(self.hint)
     }
+}
+
+/// Returns the measure of how far off a date is by the clock of the server.
+fn until(
+    headers: &HeaderMap,
+    wall_clock: impl FnOnce() -> SystemTime,
+) -> impl Fn(SystemTime) -> Duration {
+    let now = LazyCell::new(|| {
+        headers.get(DATE).and_then(|date| http_date(date.as_bytes())).unwrap_or_else(wall_clock)
+    });
+    move |date| date.duration_since(*now).unwrap_or(Duration::ZERO)
 }
 
 /// The longest wait among the values of one header, leaving out those that `parse` cannot read.

@@ -14,6 +14,8 @@ pub enum End {
         health: Health,
         /// The delay that the server asked for.
         hint: ServerHint,
+        /// The quota that the response states, if it was read.
+        quota: Option<Quota>,
         /// The time since the attempt was sent.
         after: Duration,
     },
@@ -31,10 +33,19 @@ pub enum End {
 }
 
 impl End {
-    /// Creates the end of an attempt with an outcome and no hint of the server.
+    /// Creates the end of an attempt with an outcome, without a hint or a quota of the server.
     pub const fn judged(health: Health, after: Duration) -> Self {
-        Self::Judged { health, hint: ServerHint::None, after }
+        Self::Judged { health, hint: ServerHint::None, quota: None, after }
     }
+}
+
+/// The calls that a server still allows, as its response states them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Calls until the reset.
+    pub remaining: u32,
+    /// The time until there is a new quota.
+    pub reset: Duration,
 }
 
 /// The end of a response body.

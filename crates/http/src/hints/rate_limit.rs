@@ -1,9 +1,11 @@
-//! The headers of an exhausted rate limit, and the delay until there is quota again.
+//! The headers of a rate limit: the quota that is left, and the delay until there is quota again.
 
+use std::cmp::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::HeaderMap;
 use http::header::AGE;
+use reattempt_core::guard::Quota;
 
 use super::list::items;
 use super::longest;
@@ -18,43 +20,76 @@ const RESET: &str = "ratelimit-reset";
 const X_REMAINING: &str = "x-ratelimit-remaining";
 const X_RESET: &str = "x-ratelimit-reset";
 
+/// A quota: the calls that are left, and the time until it is full again.
+type Left = (u64, Duration);
+
 /// Returns the delay until there is quota again, if these headers show that none is left.
 /// `until` measures how far off a date is.
 pub(super) fn wait(
     headers: &HeaderMap,
     until: impl Fn(SystemTime) -> Duration,
 ) -> Option<Duration> {
-    // A cached response does not show the current quota.
-    if longest(headers, AGE, delta_seconds).is_some_and(|age| !age.is_zero()) {
+    if is_cached(headers) {
         return None;
     }
-    exhausted_for(headers)
-        .or_else(|| {
-            let reset = longest(headers, RESET, delta_seconds);
-            reset.filter(|_| is_exhausted(headers, REMAINING))
-        })
-        .or_else(|| {
-            let reset = longest(headers, X_RESET, delta_seconds);
-            reset.filter(|_| is_exhausted(headers, X_REMAINING)).map(|reset| {
-                match UNIX_EPOCH.checked_add(reset) {
-                    Some(date) if reset >= EPOCH_FROM => until(date),
-                    _ => reset,
-                }
-            })
-        })
+    let reset = |left: Left| (left.0 == 0).then_some(left.1);
+    list(headers)
+        .into_iter()
+        .filter_map(reset)
+        .max()
+        .or_else(|| pair(headers, REMAINING, RESET).and_then(reset))
+        .or_else(|| of_vendor(headers, until).and_then(reset))
 }
 
-/// Returns `true` if any value of this header is zero.
-fn is_exhausted(headers: &HeaderMap, remaining: &str) -> bool {
-    headers.get_all(remaining).iter().any(|value| digits(value.as_bytes().trim_ascii()) == Some(0))
+/// Returns the quota that is used up soonest.
+#[cold]
+pub(super) fn quota(headers: &HeaderMap, until: impl Fn(SystemTime) -> Duration) -> Option<Quota> {
+    if is_cached(headers) {
+        return None;
+    }
+    let (remaining, reset) = list(headers)
+        .into_iter()
+        .min_by(by_rate)
+        .or_else(|| pair(headers, REMAINING, RESET))
+        .or_else(|| of_vendor(headers, until))?;
+    Some(Quota { remaining: u32::try_from(remaining).unwrap_or(u32::MAX), reset })
 }
 
-/// The longest `t` of those members whose `r` is 0. All lines of the field are one list, and a list that is
-/// malformed is ignored as a whole (RFC 9651 §4.2). Of several parameters of one name the last counts.
-fn exhausted_for(headers: &HeaderMap) -> Option<Duration> {
-    let mut longest = None;
+/// Compares quotas by calls for each unit of time, and at the same rate the longer before the shorter.
+fn by_rate(one: &Left, other: &Left) -> Ordering {
+    let crossed =
+        |(calls, _): &Left, (_, time): &Left| u128::from(*calls).saturating_mul(time.as_nanos());
+    crossed(one, other).cmp(&crossed(other, one)).then(other.1.cmp(&one.1))
+}
+
+/// Returns `true` if the response does not show the current quota.
+fn is_cached(headers: &HeaderMap) -> bool {
+    longest(headers, AGE, delta_seconds).is_some_and(|age| !age.is_zero())
+}
+
+/// Returns the quota of two headers. Of several values the smallest rest and the longest time count.
+fn pair(headers: &HeaderMap, remaining: &str, reset: &str) -> Option<Left> {
+    let values = headers.get_all(remaining).iter();
+    let remaining = values.filter_map(|value| digits(value.as_bytes().trim_ascii())).min()?;
+    Some((remaining, longest(headers, reset, delta_seconds)?))
+}
+
+fn of_vendor(headers: &HeaderMap, until: impl Fn(SystemTime) -> Duration) -> Option<Left> {
+    let (remaining, reset) = pair(headers, X_REMAINING, X_RESET)?;
+    let reset = match UNIX_EPOCH.checked_add(reset) {
+        Some(date) if reset >= EPOCH_FROM => until(date),
+        _ => reset,
+    };
+    Some((remaining, reset))
+}
+
+/// Returns the members with `r` and `t`. All lines of the field are one list, and a list that is malformed is ignored
+/// as a whole (RFC 9651 §4.2). Of several parameters of one name the last counts.
+fn list(headers: &HeaderMap) -> Vec<Left> {
+    let mut quotas = Vec::new();
     for line in headers.get_all(RATE_LIMIT) {
-        for parameters in items(line.as_bytes())? {
+        let Some(members) = items(line.as_bytes()) else { return Vec::new() };
+        for parameters in members {
             let mut of_name = parameters.iter().rev();
             let remaining = of_name.clone().find(|(name, _)| *name == b"r");
             let reset = of_name.find(|(name, _)| *name == b"t");
@@ -62,12 +97,11 @@ fn exhausted_for(headers: &HeaderMap) -> Option<Duration> {
             let remaining = remaining.map(|(_, value)| *value);
             let reset = reset.map(|(_, value)| *value);
             if remaining == Some(None) || reset == Some(None) {
-                return None;
+                return Vec::new();
             }
-            if remaining.flatten() == Some(0) {
-                longest = longest.max(reset.flatten().map(Duration::from_secs));
-            }
+            let both = remaining.flatten().zip(reset.flatten());
+            quotas.extend(both.map(|(remaining, reset)| (remaining, Duration::from_secs(reset))));
         }
     }
-    longest
+    quotas
 }

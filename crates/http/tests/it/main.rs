@@ -10,6 +10,7 @@
 
 mod heads;
 mod hints;
+mod quota;
 mod status;
 #[cfg(feature = "hyper")]
 mod transport;

@@ -21,14 +21,14 @@ pub trait JudgeBody<E>: Protocol {
     #[doc(hidden)]
     fn of_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Judged {
         let _ = (trailers, options);
-        Judged { health: Health::Served, hint: ServerHint::None }
+        Judged::new(Health::Served, ServerHint::None)
     }
 
     /// Returns the health of a call whose response body failed.
     #[doc(hidden)]
     fn of_broken_body(&self, error: &E, options: Option<&CallOptions>) -> Judged {
         let _ = (error, options);
-        Judged { health: Health::Failed, hint: ServerHint::None }
+        Judged::new(Health::Failed, ServerHint::None)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use http::StatusCode;
-use reattempt_core::guard::Health;
+use reattempt_core::guard::{Health, Quota};
 use reattempt_core::{Classification, Failure, FailureKind, ServerHint, Verdict};
 
 /// The statuses of a server that does not take the work, or does not finish it in time.
@@ -14,11 +14,16 @@ pub(super) const UNAVAILABLE: &[u16] = &[408, 503, 504];
 pub struct Judged {
     pub(crate) health: Health,
     pub(crate) hint: ServerHint,
+    pub(crate) quota: Option<Quota>,
 }
 
 impl Judged {
     /// An attempt that took longer than it may.
-    pub(super) const TIMED_OUT: Self = Self { health: Health::Unavailable, hint: ServerHint::None };
+    pub(super) const TIMED_OUT: Self = Self::new(Health::Unavailable, ServerHint::None);
+
+    pub(super) const fn new(health: Health, hint: ServerHint) -> Self {
+        Self { health, hint, quota: None }
+    }
 }
 
 /// Returns the health that an outcome stands for. `permanent` decides about a response that no retry would better, because it
@@ -40,7 +45,7 @@ pub(crate) fn of_classification(
         // A refused certificate, or an error of an unknown type.
         (_, Err(_)) => Health::Failed,
     };
-    Judged { health, hint: classification.hint }
+    Judged::new(health, classification.hint)
 }
 
 fn of_failure(failure: &Failure, unavailable: &[u16]) -> Health {

@@ -68,6 +68,19 @@
 //! An HTTP response is judged at its head, and a call that ends with trailers at its trailers. A call that is dropped before is
 //! [abandoned](End::Abandoned), unless its deadline has passed: then it is a timeout.
 //!
+//! # The server's own limit
+//!
+//! A [`RateLimit`] follows the quota that responses state, in `RateLimit` or `x-ratelimit` fields, if the layer reads them:
+//!
+//! ```
+//! use reattempt::Http;
+//! use reattempt::classify::Hints;
+//! use reattempt::guard::{GuardLayer, Limit, RateLimit};
+//!
+//! let http = Http::new().hints(Hints::default().rate_limit(true));
+//! let layer = GuardLayer::with(http, RateLimit::new(Limit::per_second(100), 10));
+//! ```
+//!
 //! # A guard of your own
 //!
 //! The contract is in core, and needs no runtime. Two methods make a guard:
@@ -134,7 +147,8 @@ pub use reattempt_control::{
     Usage, Vegas,
 };
 pub use reattempt_core::guard::{
-    Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, PairTicket, Reason, Refused, Resume,
+    Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, PairTicket, Quota, Reason, Refused,
+    Resume,
 };
 pub use service::Guarded;
 pub use shared::now;

@@ -96,9 +96,9 @@ impl<G: Guard, K> Pass<G, K> {
         self.end(&End::Over(end), now());
     }
 
-    fn end_judged(&mut self, Judged { health, hint }: Judged, now: Duration) {
+    fn end_judged(&mut self, Judged { health, hint, quota }: Judged, now: Duration) {
         let after = now.saturating_sub(self.sent);
-        self.end(&End::Judged { health, hint, after }, now);
+        self.end(&End::Judged { health, hint, quota, after }, now);
     }
 
     /// Passes an end to the guard, and keeps the ticket that it returns.

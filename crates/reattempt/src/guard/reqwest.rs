@@ -38,7 +38,8 @@ impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
         let classification = self.judge(outcome, options, None::<&SavedClone<()>>);
         let permanent = outcome.map(|response| || health::of_status(response.status()));
         let judged = of_classification(&classification, UNAVAILABLE, permanent);
-        (classification, judged)
+        let quota = outcome.ok().and_then(|response| self.quota(response.headers()));
+        (classification, Judged { quota, ..judged })
     }
 
     fn own_end<G: Guard>(reason: OwnEnd) -> Result<Response, BoxError> {

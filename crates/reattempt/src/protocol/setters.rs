@@ -179,7 +179,8 @@ impl Http {
 
     message_setters!(itself);
 
-    /// Sets which server hints are read. The default is all but the resets of rate limits.
+    /// Sets which server hints are read. The default is all but the quotas of rate limits, which retries wait for and a
+    /// [`RateLimit`](crate::guard::RateLimit) follows.
     #[must_use]
     pub fn hints(mut self, hints: Hints) -> Self {
         self.hints = hints;

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use http::uri::Authority;
 use http::{HeaderMap, Method, StatusCode, Uri};
+use reattempt_core::guard::Quota;
 use reattempt_core::{Classification, Failure, Verdict};
 use reattempt_http::{Hints, is_head_repeatable, is_repeatable, reset_reason, verdict_of_status};
 use reattempt_replay::{ReplayLimits, SavedHead};
@@ -227,6 +228,12 @@ impl Http {
             false => hinted.judge(own.verdict, status),
         };
         Judged { classification, overridden }
+    }
+
+    /// Returns the quota that a response states, if the hints of rate limits are read.
+    #[inline]
+    pub(crate) fn quota(&self, headers: &HeaderMap) -> Option<Quota> {
+        self.hints.quota(headers, SystemTime::now)
     }
 
     /// Returns the classification of an error.

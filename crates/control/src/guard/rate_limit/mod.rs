@@ -20,7 +20,9 @@ use std::task::Waker;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused, Resume};
+use reattempt_core::guard::{
+    Admit, Arrival, End, Guard, GuardKind, Quota, Reason, Refused, Resume,
+};
 
 use super::keyed::Keyed;
 use super::time::nanos;
@@ -54,7 +56,7 @@ pub use reservation::Reservation;
 /// |---|---|
 /// | wait, the default | waits in line for at most 30 s, with at most 1024 others ([`queue`](Self::queue)) |
 /// | refuse ([`no_queue`](Self::no_queue)) | is refused, with the time after which there is one |
-/// | follow the server: the caller passes its fields to [`follow`](Self::follow) | as above, at a lower rate |
+/// | follow the server, whose fields the layer reads: see [`follow`](Self::follow) | as above, at a lower rate |
 ///
 /// - A call whose wait would pass its deadline is refused at once. With a burst of 0 every call is refused.
 /// - Waiting calls go in the order in which they came. A call that is not polled blocks no other.
@@ -157,8 +159,10 @@ impl RateLimit {
         self.change(destination, now, |tokens| tokens.set(tokens.limit, cost(burst)));
     }
 
-    /// Follows the `RateLimit` or `x-ratelimit` fields of a response: `remaining` calls until `reset` from `now`. The
-    /// caller reads the fields; no layer does.
+    /// Follows the `RateLimit` or `x-ratelimit` fields of a response: `remaining` calls until `reset` from `now`.
+    ///
+    /// A guard layer over HTTP does this for each response, if the hints of rate limits are read there:
+    /// `GuardLayer::with(Http::new().hints(Hints::default().rate_limit(true)), limit)`.
     ///
     /// If the remaining calls would be used up before the reset, the rate is lowered until then: one call may go at
     /// once, the others are spread over the time. With none remaining, no call goes. The rate is never raised. The
@@ -166,11 +170,18 @@ impl RateLimit {
     ///
     /// A reset of zero has no effect. A reset beyond [`longest_reset`](Self::longest_reset) counts as that.
     pub fn follow(&self, destination: &str, remaining: u32, reset: Duration, now: Duration) {
-        let reset = reset.min(self.rules.load().longest_reset);
-        self.change(destination, now, |tokens| {
+        let quota = Quota { remaining, reset };
+        let first = self.with(destination, now, |limiter| self.follow_at(limiter, quota, now));
+        first.flatten().into_iter().for_each(Waker::wake);
+    }
+
+    /// Follows a quota at one destination. Returns the waker of the first call that waits.
+    fn follow_at(&self, limiter: &Limiter, quota: Quota, now: Duration) -> Option<Option<Waker>> {
+        let reset = quota.reset.min(self.rules.load().longest_reset);
+        limiter.change(now, |tokens| {
             let until = tokens.now().saturating_add(nanos(reset));
-            tokens.follow(cost(remaining), until);
-        });
+            tokens.follow(cost(quota.remaining), until);
+        })
     }
 
     /// Adopts the settings of another limit, except `max_destinations`, and keeps the state.
@@ -236,8 +247,14 @@ impl Guard for RateLimit {
     }
 
     fn end(&self, ticket: RateTicket, end: &End, now: Duration) -> Option<RateTicket> {
-        if *end == End::Unsent {
-            ticket.limiter.unsent(&ticket.pass, now);
+        match *end {
+            End::Unsent => ticket.limiter.unsent(&ticket.pass, now),
+            // A limiter that has left the table since is not missed: the next response states the quota again.
+            End::Judged { quota: Some(quota), .. } => {
+                let first = self.follow_at(&ticket.limiter, quota, now);
+                first.flatten().into_iter().for_each(Waker::wake);
+            }
+            _ => {}
         }
         None
     }

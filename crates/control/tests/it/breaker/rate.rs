@@ -112,7 +112,11 @@ fn server_delay_lengthens_the_open_time() {
         let (hint, after) = (ServerHint::After(SECOND * asked), Duration::ZERO);
         let judged = End::judged(Failed, after);
         let End::Judged { health, .. } = judged else { unreachable!() };
-        breaker.end(admit(&breaker, NOW).unwrap(), &End::Judged { health, hint, after }, NOW);
+        breaker.end(
+            admit(&breaker, NOW).unwrap(),
+            &End::Judged { health, hint, quota: None, after },
+            NOW,
+        );
         assert_eq!(call(&breaker, Served, NOW).unwrap_err().wait(), Some(SECOND * open));
     }
 }

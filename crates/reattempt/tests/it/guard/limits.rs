@@ -1,13 +1,15 @@
 //! The limits of `reattempt-control` around a client, under a paused clock.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use reattempt::Deadline;
+use reattempt::classify::Hints;
 use reattempt::guard::{
     self, AdaptiveLimit, Bulkhead, GuardLayer, Limit, RateLimit, Reason, Refused, SendRate,
     Throttle,
 };
+use reattempt::{Deadline, Http};
 use tower::Layer;
 
 use super::support::attempt;
@@ -36,6 +38,77 @@ async fn rate_limit_sends_calls_in_turn() {
     let hasty = client.send(attempt(ONE).with(Deadline::after(ms(50)))).await.unwrap_err();
     assert_eq!(reason(&hasty), Reason::WaitTooLong);
     assert_eq!(server.count(), 3);
+}
+
+/// A server that allows 20 calls in each ten seconds of its clock, and states the rest of that in its responses.
+fn stating(
+    fields: impl Fn(u32, u64) -> Vec<(&'static str, String)> + Send + Sync + 'static,
+) -> Server {
+    let used = Mutex::new((0, 0));
+    Server::by(move |_, _| {
+        let now = guard::now();
+        let (window, reset) = (now.as_secs() / 10, 10 - now.as_secs() % 10);
+        let mut used = used.lock().unwrap();
+        if used.0 != window {
+            *used = (window, 0);
+        }
+        used.1 += 1;
+        let mut response = answer(if used.1 > 20 { 429 } else { 200 }, "");
+        for (name, value) in fields(20_u32.saturating_sub(used.1), reset) {
+            response.headers_mut().insert(name, value.parse().unwrap());
+        }
+        Act::Answer(response).later(ms(20))
+    })
+}
+
+/// Returns how many calls a server served and refused in a minute, of a client whose own limit is far above.
+async fn in_a_minute(server: Server, hints: Hints) -> (usize, usize) {
+    let limit = RateLimit::new(Limit::per_second(100), 10);
+    let http = Http::new().hints(hints);
+    let client = GuardLayer::with(http, limit.clone()).layer(server.clone());
+    let end = guard::now() + Duration::from_secs(60);
+    let mut served = 0;
+    while guard::now() < end {
+        let response = client.send(attempt(ONE)).await.unwrap();
+        served += usize::from(response.status() == 200);
+    }
+    assert_eq!(limit.limit(HOST), Limit::per_second(100), "the user's own rate stays");
+    (served, server.count() - served)
+}
+
+#[tokio::test(start_paused = true)]
+async fn rate_limit_follows_the_server() {
+    let read = Hints::default().rate_limit(true);
+    let families: [fn(u32, u64) -> Vec<(&'static str, String)>; 4] = [
+        |left, reset| {
+            vec![("ratelimit", format!("\"hour\";r=90000;t=3000, \"burst\";r={left};t={reset}"))]
+        },
+        |left, reset| {
+            vec![("ratelimit-remaining", left.to_string()), ("ratelimit-reset", reset.to_string())]
+        },
+        |left, reset| {
+            vec![
+                ("x-ratelimit-remaining", left.to_string()),
+                ("x-ratelimit-reset", reset.to_string()),
+            ]
+        },
+        |left, reset| {
+            let date = "Sun, 09 Sep 2001 01:46:40 GMT".to_owned();
+            let reset = (1_000_000_000 + reset).to_string();
+            vec![
+                ("x-ratelimit-remaining", left.to_string()),
+                ("x-ratelimit-reset", reset),
+                ("date", date),
+            ]
+        },
+    ];
+    for (number, fields) in families.into_iter().enumerate() {
+        let (served, refused) = in_a_minute(stating(fields), read).await;
+        // Six or seven windows, the first and the last perhaps in part.
+        assert!((100..=140).contains(&served) && refused <= 3, "{number}: {served}, {refused}");
+    }
+    let (served, refused) = in_a_minute(stating(families[1]), Hints::default()).await;
+    assert!(served <= 140 && refused > 1000, "not read: {served}, {refused}");
 }
 
 // G-10, G-11
