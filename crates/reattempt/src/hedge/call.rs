@@ -239,17 +239,24 @@ where
         let number = self.next_number();
         let alone = self.in_flight() == 0;
         let after = self.sent.replace(now).map(|sent| now.saturating_duration_since(sent));
-        let shared = Arc::clone(&self.shared);
         let running = self.running();
         running.failure = None;
         running.alone = alone;
         running.permits.on_send(number, readying.permit);
         running.push(number, service.call(attempt));
-        if let Some(observer) = &shared.policy.settings.observer {
-            let event = Event::WillRetry { attempt: number, after: after.unwrap_or_default() };
-            observer.on_event(&running.destination, &event);
-        }
+        running.unannounced = Some((number, after.unwrap_or_default()));
         Poll::Ready(Ok(()))
+    }
+
+    /// Notifies the observer of the last hedge, unless that was done. The hedge was polled before, so a guard has not
+    /// refused it.
+    fn announce(&mut self) {
+        let Some(running) = &mut self.running else { return };
+        let announced = running.unannounced.take();
+        let observer = &self.shared.policy.settings.observer;
+        if let Some(((attempt, after), observer)) = announced.zip(observer.as_ref()) {
+            observer.on_event(&running.destination, &Event::WillRetry { attempt, after });
+        }
     }
 
     /// Returns the next attempt with its permit, which the budget is asked for once; or why there is none.

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use reattempt_core::{Failure, HedgePermits, Permit, Resent};
 use reattempt_replay::ReplayWatch;
@@ -28,6 +29,8 @@ pub(super) struct Running<S, A, F, R> {
     pub(super) alone: bool,
     /// The failure that the next hedge answers; none if it answers slowness.
     pub(super) failure: Option<Failure>,
+    /// The hedge that was sent last, with the time since the attempt before, until the observer is notified of it.
+    pub(super) unannounced: Option<(u32, Duration)>,
     /// The attempts whose replacements are not sent yet.
     pub(super) replacing: Vec<Replacing<S, R>>,
     /// The kinds of attempt that were replaced.
@@ -71,6 +74,7 @@ impl<S, A, F, R> Running<S, A, F, R> {
             refused: None,
             alone: false,
             failure: None,
+            unannounced: None,
             replacing: Vec::new(),
             resent: Resent::default(),
             first_replaced: false,

@@ -59,6 +59,13 @@ where
         let cut_off = running.is_some_and(|running| running.is_cut_off(number, cx));
         let sorted = self.sort(&result, cut_off);
         let refused = sorted.event == HedgeEvent::Refused;
+        // A hedge that a guard refuses at its first poll was not sent; the guard's own observer is notified.
+        let protocol = &self.shared.policy.settings.protocol;
+        let by_guard = refused && protocol.refusal(outcome).is_some();
+        let not_sent = self.running.as_mut().is_some_and(|running| {
+            by_guard && running.unannounced.take_if(|(hedge, _)| *hedge == number).is_some()
+        });
+        self.announce();
         if let Some(running) = &mut self.running {
             match refused {
                 true => running.permits.on_refusal(number),
@@ -82,7 +89,9 @@ where
             stopwatch.answered();
         }
         self.record_failure(number, &sorted, self.responded(&result));
-        self.notify_failure(number, &sorted, &result);
+        if !not_sent {
+            self.notify_failure(number, &sorted, &result);
+        }
         let stop = match sorted.event.ends() {
             Some(stop) => Some(stop),
             None => self.take(sorted.event),

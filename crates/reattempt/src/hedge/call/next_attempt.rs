@@ -26,6 +26,7 @@ where
         &mut self,
         cx: &mut Context<'_>,
     ) -> ControlFlow<OverOf<S, Req, K, M>, Hedging> {
+        self.announce();
         let NotSent(reason, error) = match self.poll_due(cx) {
             Ok(Hedging::Sent) => {
                 // It is in flight, so the call goes on.

@@ -5,7 +5,7 @@ use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 
 use super::support::{Recorder, refused};
-use crate::calls::support::{Act, Body, Server, get, ms, tokens};
+use crate::calls::support::{Act, Body, Log, Server, get, ms, tokens};
 
 fn client(
     policy: HedgePolicy<reattempt::Http>,
@@ -36,6 +36,29 @@ async fn refused_hedge_was_not_sent() {
     assert_eq!(server.times(), [0]);
     assert_eq!(guard.log(), ["admitted", "refused", "Served"]);
     assert_eq!(budget.balance("one.example"), 10.0, "the permit came back");
+}
+
+/// No observer is notified of a hedge that a guard refuses, because no attempt was sent.
+// G-21
+#[tokio::test(start_paused = true)]
+async fn refused_hedge_is_no_attempt() {
+    for (max_attempts, refuses) in [(2, true), (3, true), (2, false)] {
+        let (server, guard, log) = (slow(), Recorder::default(), Log::default());
+        let policy = HedgePolicy::http().max_attempts(max_attempts).delay(ms(100));
+        let client = client(policy.observe_with(log.clone()), &guard, &server);
+        let call = tokio::spawn(client.oneshot(get()));
+        tokio::time::sleep(ms(50)).await;
+        if refuses {
+            guard.refuse(refused());
+        }
+        assert!(call.await.unwrap().is_ok());
+        let sent = "one.example: attempt 2 in 100ms";
+        let expected = match refuses {
+            true => vec!["one.example: succeeded on attempt 1"],
+            false => vec![sent, "one.example: succeeded on attempt 2"],
+        };
+        assert_eq!(log.lines(), expected);
+    }
 }
 
 // G-21
