@@ -52,6 +52,7 @@ mod for_failures;
 pub mod guard;
 mod hedge;
 mod jitter;
+mod limits;
 mod random;
 mod schedule;
 mod warning;
@@ -65,11 +66,12 @@ pub use combinators::{
     Capped, Floor, ImmediateFirst, Jittered, ScheduleExt, Take, Then, ThenDelays,
 };
 pub use config_error::ConfigError;
-pub use decide::{Limits, StopReason};
+pub use decide::StopReason;
 pub use failure::{Failure, FailureKind};
 pub use for_failures::{ForFailures, OnFailureDelays};
 pub use hedge::{HedgeCall, HedgeDecision, HedgeEvent, HedgePermits, HedgeTerms};
 pub use jitter::Jitter;
+pub use limits::Limits;
 pub use random::Random;
 pub use schedule::{Delays, NextRetry, Schedule, SentAt, SharedSchedule};
 pub use warning::{Recommended, Warning};

@@ -39,7 +39,7 @@ impl Recommended {
     /// A burst, in seconds of its rate.
     pub const BURST: Self = Self::new(1.0, 5.0, "1 to 5, usually 2");
     /// The share of failures that opens a breaker.
-    pub const TRIP_RATIO: Self = Self::new(0.3, 0.7, "0.3 to 0.7, usually 0.5");
+    pub const FAILURE_RATIO: Self = Self::new(0.3, 0.7, "0.3 to 0.7, usually 0.5");
     /// The time over which a breaker counts.
     pub const WINDOW: Self = Self::new(30.0, 300.0, "30 s to 5 min, usually 60 s");
     /// The open time of a breaker.

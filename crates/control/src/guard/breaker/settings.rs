@@ -202,7 +202,7 @@ impl CircuitBreaker {
         let (ratio, window) = match rules.trip {
             Trip::Counts(_) => (None, None),
             Trip::Rate(rate) => (
-                Recommended::TRIP_RATIO.number("ratio", ratio_of(rate.ratio)),
+                Recommended::FAILURE_RATIO.number("failure_ratio", ratio_of(rate.ratio)),
                 Recommended::WINDOW.time("interval", rules.interval),
             ),
         };

@@ -40,10 +40,11 @@ async fn rate_limit_sends_calls_in_turn() {
     assert_eq!(server.count(), 3);
 }
 
+/// The names and values of a response's fields.
+type Fields = Vec<(&'static str, String)>;
+
 /// A server that allows 20 calls in each ten seconds of its clock, and states the rest of that in its responses.
-fn stating(
-    fields: impl Fn(u32, u64) -> Vec<(&'static str, String)> + Send + Sync + 'static,
-) -> Server {
+fn stating(fields: impl Fn(u32, u64) -> Fields + Send + Sync + 'static) -> Server {
     let used = Mutex::new((0, 0));
     Server::by(move |_, _| {
         let now = guard::now();
@@ -79,7 +80,7 @@ async fn in_a_minute(server: Server, hints: Hints) -> (usize, usize) {
 #[tokio::test(start_paused = true)]
 async fn rate_limit_follows_the_server() {
     let read = Hints::default().rate_limit(true);
-    let families: [fn(u32, u64) -> Vec<(&'static str, String)>; 4] = [
+    let families: [fn(u32, u64) -> Fields; 4] = [
         |left, reset| {
             vec![("ratelimit", format!("\"hour\";r=90000;t=3000, \"burst\";r={left};t={reset}"))]
         },

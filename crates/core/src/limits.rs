@@ -1,0 +1,49 @@
+//! The limits of one call: attempts and time.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::{Recommended, Warning};
+
+/// The limits of one call.
+///
+/// ```
+/// use reattempt_core::Limits;
+/// let limits = Limits::default();
+/// assert_eq!(limits.max_attempts, 3);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The most attempts in all, the first included; 0 and 1 both turn retries off. Default 3: a fourth attempt
+    /// rarely succeeds where three failed.
+    pub max_attempts: u32,
+    /// The most time from the start of the call to the start of its last attempt; `None` for no limit. A
+    /// retry whose delay would end later is not made. Default 30 s: most callers have given up by then.
+    pub max_elapsed: Option<Duration>,
+    /// The longest delay that a server may ask for. If it asks for a longer one, the call is not retried.
+    /// Default 60 s. The default `max_elapsed` of 30 s decides first.
+    pub max_server_delay: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_attempts: 3,
+            max_elapsed: Some(Duration::from_secs(30)),
+            max_server_delay: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Limits {
+    /// Returns a warning for each limit outside of its recommended range. One attempt is deliberate.
+    pub fn validate(&self) -> Vec<Warning> {
+        let attempts = f64::from(self.max_attempts.max(2));
+        let elapsed = self.max_elapsed;
+        let warnings = [
+            Recommended::ATTEMPTS.number("max_attempts", attempts),
+            elapsed.and_then(|elapsed| Recommended::DEADLINE.time("max_elapsed", elapsed)),
+        ];
+        warnings.into_iter().flatten().collect()
+    }
+}
