@@ -6,12 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{Attribute, Fields, Generics, ImplItem, Item, Meta, TraitItem, Type, Visibility};
 
 use crate::modules::{Destination, Import, ModulePath, Modules, imports_of, is_public, name_of};
 use crate::source::attributes;
+use crate::tokens::{text, without_attributes, without_dollars};
 
 /// An item by the module that defines it and its name.
 type Key = (ModulePath, String);
@@ -152,7 +153,19 @@ impl Api<'_> {
             return;
         }
         let Some(shown) = own.cloned() else { return };
+        let mut made = vec![];
         for item in &block.items {
+            let ImplItem::Macro(call) = item else { continue };
+            match made_by(self.modules, &call.mac) {
+                Some(items) => made.extend(items),
+                None => {
+                    let path = &call.mac.path;
+                    self.lines
+                        .insert(format!("{shown}: {head} {{ macro {} }}", text(quote!(#path))));
+                }
+            }
+        }
+        for item in block.items.iter().chain(&made) {
             let (visibility, attributes, signature) = match item {
                 ImplItem::Fn(it) => (&it.vis, &it.attrs, it.sig.to_token_stream()),
                 ImplItem::Const(it) => {
@@ -167,6 +180,22 @@ impl Api<'_> {
             }
         }
     }
+}
+
+/// Returns the items that a macro of this crate makes in an `impl`, by its last rule.
+fn made_by(modules: &Modules, call: &syn::Macro) -> Option<Vec<ImplItem>> {
+    let name = call.path.get_ident()?;
+    let mut items = modules.0.values().flat_map(|module| &module.items);
+    let rules = items.find_map(|item| match item {
+        Item::Macro(found) if found.ident.as_ref() == Some(name) => Some(&found.mac.tokens),
+        _ => None,
+    })?;
+    let groups = rules.clone().into_iter().filter_map(|token| match token {
+        TokenTree::Group(group) => Some(group.stream()),
+        _ => None,
+    });
+    let body = without_dollars(groups.last()?);
+    Some(syn::parse2::<syn::ItemImpl>(quote!(impl Made { #body })).ok()?.items)
 }
 
 /// Lists an item's own line and its variants, fields or methods.
@@ -305,67 +334,4 @@ fn self_path(ty: &Type) -> Option<&syn::Path> {
 fn generics_with_bounds(generics: &Generics) -> Option<TokenStream> {
     let parameters = &generics.params;
     (!parameters.is_empty()).then(|| quote!(<#parameters>))
-}
-
-/// Drops attributes, doc comments among them.
-fn without_attributes(tokens: TokenStream) -> TokenStream {
-    let mut after_hash = false;
-    let kept = tokens.into_iter().filter(|token| {
-        let hash = matches!(token, TokenTree::Punct(punct) if punct.as_char() == '#');
-        let group = std::mem::replace(&mut after_hash, hash);
-        !(hash || group && matches!(token, TokenTree::Group(_)))
-    });
-    kept.collect()
-}
-
-/// Writes tokens the way rustfmt would, on one line.
-fn text(tokens: TokenStream) -> String {
-    let mut written = String::new();
-    write(tokens, &mut written);
-    let joined = [
-        " ::", ":: ", " <", "< ", " >", " ,", " ;", "( ", " )", "& ", " :", "? ", " ]", "[ ", "# ",
-    ];
-    for spaced in joined {
-        written = written.replace(spaced, spaced.trim());
-    }
-    written = written.replace(",>", ">").replace(",)", ")");
-    written.trim_end().trim_end_matches(',').to_owned()
-}
-
-/// Writes tokens with a space after each that does not belong to the next.
-fn write(tokens: TokenStream, text: &mut String) {
-    let mut callable = false;
-    for token in tokens {
-        match token {
-            TokenTree::Group(group) => {
-                let (open, close) = match group.delimiter() {
-                    Delimiter::Parenthesis => ("( ", ") "),
-                    Delimiter::Bracket => ("[ ", "] "),
-                    Delimiter::Brace => ("{ ", "} "),
-                    Delimiter::None => ("", ""),
-                };
-                if callable && group.delimiter() == Delimiter::Parenthesis {
-                    text.truncate(text.trim_end().len());
-                }
-                text.push_str(open);
-                write(group.stream(), text);
-                text.push_str(close);
-                callable = false;
-            }
-            TokenTree::Punct(punct) => {
-                text.push(punct.as_char());
-                if punct.spacing() == Spacing::Alone {
-                    text.push(' ');
-                }
-                callable = punct.as_char() == '>' && !text.ends_with("-> ");
-            }
-            other => {
-                let word = other.to_string();
-                callable = !["mut", "dyn", "for", "as", "in", "const"].contains(&word.as_str())
-                    && !text.ends_with('\'');
-                text.push_str(&word);
-                text.push(' ');
-            }
-        }
-    }
 }

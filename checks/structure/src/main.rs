@@ -19,6 +19,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 mod text;
+mod tokens;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

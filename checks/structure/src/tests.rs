@@ -116,6 +116,23 @@ fn modules_in_files_of_both_forms_are_found() {
 }
 
 #[test]
+fn methods_made_by_a_macro_are_listed() {
+    let modules = modules(&[
+        ("src/lib.rs", "mod setters; pub struct A;\nimpl A { setters!(inner); other!(); }"),
+        (
+            "src/setters.rs",
+            "macro_rules! setters { ($get:ident) => { pub fn set(self) -> Self { self.$get() } } }",
+        ),
+    ]);
+    let list = api::list(&modules, "krate");
+    let methods: Vec<_> = list.lines().filter(|line| line.contains("impl")).collect();
+    assert_eq!(
+        methods,
+        ["krate::A: impl A { fn set(self) -> Self }", "krate::A: impl A { macro other }"]
+    );
+}
+
+#[test]
 fn import_of_a_module_above_is_found() {
     let modules = modules(&[
         ("src/lib.rs", "mod call; mod operation; mod policy; mod protocol; mod retry;"),

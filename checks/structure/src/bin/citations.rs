@@ -134,6 +134,8 @@ fn citations(source: &str, ids: &BTreeSet<String>) -> Result<Vec<(String, String
             in_attribute = !line.ends_with(']');
         } else if let Some(comment) = line.strip_prefix("// ") {
             comments.push((number + 1, comment));
+        } else if line.strip_prefix("/// ").is_some_and(mentions_trap) {
+            comments.push((number + 1, line));
         } else if !line.starts_with("//") {
             let function = line.trim_start_matches("async ").strip_prefix("fn ");
             let name = function.and_then(|function| function.split(['(', '<']).next());
@@ -154,13 +156,22 @@ fn cited_in(comment: &str, ids: &BTreeSet<String>) -> Result<Vec<String>, String
     let begins = comment.split_once(['-', ' ']).is_some_and(|(section, number)| {
         sections.contains(section) && number.starts_with(|first: char| first.is_ascii_digit())
     });
-    if !begins {
+    if !begins && !mentions_trap(comment) {
         return Ok(vec![]);
     }
     match comment.split(", ").find(|id| !ids.contains(*id)) {
         Some(id) => Err(format!("`{id}` is no rule or trap; the form is `// HG-4, trap 07`")),
         None => Ok(comment.split(", ").map(str::to_owned).collect()),
     }
+}
+
+/// Returns `true` if a comment names a trap by its number, in whatever form.
+fn mentions_trap(comment: &str) -> bool {
+    let mut words = comment.split_whitespace().skip_while(|word| {
+        let word = word.trim_matches(|other: char| !other.is_alphanumeric());
+        !["trap", "traps"].contains(&word.to_lowercase().as_str())
+    });
+    words.nth(1).is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 /// Returns the docs with the tests written into them.
@@ -235,10 +246,18 @@ mod tests {
 
     #[test]
     fn unknown_id_is_an_error() {
-        for comment in ["HG-3", "HG-1 and more", "trap 1", "trap 01: text", "HG-1, SPEC"] {
+        for comment in [
+            "HG-3",
+            "HG-1 and more",
+            "trap 1",
+            "trap 01: text",
+            "HG-1, SPEC",
+            "Trap 01",
+            "see (trap 01).",
+        ] {
             assert!(cited_in(comment, &ids()).is_err(), "{comment}");
         }
-        for comment in ["UTF-8 is text", "trapped", "HG is a section", "see HG-1"] {
+        for comment in ["UTF-8 is text", "trapped", "a trap of 1", "HG is a section", "see HG-1"] {
             assert_eq!(cited_in(comment, &ids()), Ok(vec![]), "{comment}");
         }
     }

@@ -154,7 +154,8 @@ fn unsent_calls_were_never_there() {
     assert_eq!(breaker.counts(HOST).requests, 0);
 }
 
-// Trap 11, G-11: a probe that is dropped frees its place at once.
+/// A probe that is dropped frees its place at once (G-11).
+// trap 11
 #[test]
 fn a_dropped_probe_frees_its_place() {
     let later = NOW + SECOND * 30;

@@ -60,7 +60,8 @@ fn an_infinite_rate_follows_too() {
     assert_eq!(calls(&limit, 10..11), 100);
 }
 
-// Trap 19: an epoch time read as seconds stops calls for an hour, not for decades.
+/// An epoch time read as seconds stops calls for an hour, not for decades.
+// trap 19
 #[test]
 fn a_reset_in_decades_is_cut_short() {
     let limit = ten(5);

@@ -265,8 +265,8 @@ async fn attempts_have_cap_quantile_has_range() {
 }
 
 /// A balancer's drop is an error from below. It ends the call only with the last attempt in flight: no
-/// error can be told from a failure of this side's own (trap 36).
-// HG-15
+/// error can be told from a failure of this side's own.
+// HG-15, trap 36
 #[tokio::test(start_paused = true)]
 async fn hg_15_dropped_hedge_leaves_the_first() {
     let server = Server::by(|arrival, _| match arrival {
