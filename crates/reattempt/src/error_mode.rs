@@ -35,7 +35,7 @@ pub struct Answered;
 pub trait ErrorMode<E>: sealed::Sealed {
     /// The caller's error type.
     type Error;
-    /// The timer that interrupts an attempt; nothing where none does.
+    /// The timer that interrupts an attempt; `()` if none does.
     #[doc(hidden)]
     type Timer: Default;
     /// Proof that an attempt was interrupted.
@@ -90,14 +90,14 @@ pub trait ErrorMode<E>: sealed::Sealed {
     #[doc(hidden)]
     fn reset(timer: Pin<&mut Self::Timer>);
 
-    /// The caller's error for a call that was not admitted; none where the type has no room for it.
+    /// Returns the caller's error for a call that was not admitted; `None` if the type cannot contain it.
     #[doc(hidden)]
     fn refused(error: PaceRefused) -> Option<Self::Error> {
         let _ = error;
         None
     }
 
-    /// The caller's error for an interrupted attempt; none where the protocol has to answer.
+    /// Returns the caller's error for an interrupted attempt; `None` if the protocol has a response for it.
     #[doc(hidden)]
     fn timed_out(interrupt: Self::Interrupt, error: TimedOut) -> Option<Self::Error>;
 }

@@ -1,4 +1,4 @@
-//! Where the retry layer goes among other layers, and which hidden retries lie below it.
+//! The place of the retry layer among other layers, and the hidden retries below it.
 //!
 //! A layer outside of the retry layer sees a call once; a layer inside sees every attempt.
 //! `ServiceBuilder` lists layers from the outside in. [`StandardLayer`](crate::standard::StandardLayer) is 2, 6, 8 and 13

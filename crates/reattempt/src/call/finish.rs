@@ -70,8 +70,8 @@ impl Finish {
 
     /// Records a failure that comes too late for a retry, with the code that the observer is given.
     ///
-    /// If the failure is one that is retried, budgets count it (rule THR-3). What the server asks for beside
-    /// it is ignored (rule PB-11). Only what the server has `responded` earns credit.
+    /// If the failure is one that is retried, budgets count it (THR-3). What the server asks for beside
+    /// it is ignored (PB-11). Only what the server has `responded` earns credit.
     #[cold]
     pub(crate) fn broken(self, code: u16, trailers: &HeaderMap, responded: bool) {
         self.tell(code);

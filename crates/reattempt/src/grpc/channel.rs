@@ -38,7 +38,7 @@ impl Replay<Request<Body>> for Grpc {
     fn wishes(&self, request: &Request<Body>) -> Wishes {
         let own = self.http.wishes_of(request);
         let (timeout, strip) = own_fields(request.headers());
-        // Only the header is what the server knows of the deadline.
+        // The server receives only the header of the deadline.
         let told = timeout.then(|| Deadline::from_headers(request.headers())).flatten();
         let configured = self.timeout.map(Deadline::after);
         let deadline = own.deadline.into_iter().chain(told).chain(configured).min();
@@ -85,7 +85,7 @@ impl Replay<Request<Body>> for Grpc {
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Request<Body>> {
         let mut attempt = SavedRequest::again(kept, next)?;
         let headers = attempt.headers_mut();
-        // The number of those before it, of which one that was replaced is none (rules RPH-1, RPH-2).
+        // The number of those before it, of which one that was replaced is none (RPH-1, RPH-2).
         if next.number > 1 {
             headers.insert(PREVIOUS_ATTEMPTS, (next.number - 1).into());
         }
@@ -126,7 +126,7 @@ fn first(headers: &mut HeaderMap, added: Added<'_>) {
         deadline.write_to(headers);
     }
     if added.strip {
-        // Whoever put it there: no attempt came before this one (rule RPH-4).
+        // The caller may have set it, but no attempt came before this one (RPH-4).
         headers.remove(PREVIOUS_ATTEMPTS);
     }
 }

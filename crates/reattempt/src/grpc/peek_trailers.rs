@@ -196,7 +196,7 @@ fn peeked<B: Body>(
     let first = match first {
         First::Read(Some(Ok(frame))) => match frame.into_trailers() {
             Ok(trailers) if trailers.contains_key(GRPC_STATUS) => {
-                // What belongs to a status is not read from headers before it (rule PB-1).
+                // What belongs to a status is not read from headers before it (PB-1).
                 for name in OF_A_STATUS {
                     head.headers.remove(name);
                 }

@@ -53,7 +53,7 @@ impl<S, G, K, M> Guarded<S, G, K, M> {
     /// Sends one request, by a clone of this handle; see [`Retry::send`](crate::Retry::send).
     ///
     /// # Errors
-    /// The error of the call, or of an inner service that does not become ready.
+    /// Returns the error of the call, or of an inner service that does not become ready.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call and gives its place back.

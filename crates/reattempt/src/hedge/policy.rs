@@ -15,7 +15,7 @@ use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
 use crate::protocol::{Http, Protocol};
 
-/// The most attempts that a policy allows unless its cap is set (rule CALL-8).
+/// The most attempts that a policy allows unless its cap is set (CALL-8).
 const DEFAULT_CAP: u32 = 5;
 
 /// A policy that decides which calls are hedged, when, and how often.

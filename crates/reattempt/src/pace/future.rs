@@ -19,12 +19,11 @@ use crate::error_mode::ErrorMode;
 use crate::protocol::ClassifyOutcome;
 
 pin_project! {
-    /// A call that is paced.
+    /// The future of a call that is paced.
     ///
     /// # Cancel safety
-    /// Dropped while it waits, it gives its turn back to the calls behind it and lets go of the inner
-    /// service; nothing was sent or counted. Dropped afterwards, it cancels the call, whose outcome
-    /// nobody then knows: it moves nothing.
+    /// If it is dropped while it waits, its turn returns to the calls behind it and the inner service is released; nothing was
+    /// sent or counted. If it is dropped later, the call is cancelled and does not move the interval.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, K, M>
     where

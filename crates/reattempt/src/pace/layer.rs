@@ -1,4 +1,4 @@
-//! The layer, and what a user sets of it.
+//! The layer that paces the calls of a client, and its settings.
 
 use std::error::Error;
 use std::fmt;
@@ -17,31 +17,29 @@ use crate::call::random::Seed;
 use crate::error_mode::BoxedError;
 use crate::protocol::{CloneRequest, Http, Protocol};
 
-/// Paces the calls of a client: each is sent one interval after the one before it.
+/// A layer that paces the calls of a client: each is sent one interval after the call before it.
 ///
-/// All callers that share the pace share one order of turns, so the rate falls to 1/interval however
-/// many they are. While nothing is throttled the interval is 0, and a call costs a few counts: no timer
-/// is made and nothing is allocated. See [`Responsive`] for how the interval moves and for its settings;
-/// as turns, its `initial` is 10 µs unless it is set. The timer counts in whole milliseconds and rounds
-/// up; several turns that are due at once are taken at once.
+/// All callers that share the pace share one order of turns, so their number does not change the rate of 1/interval. While
+/// nothing is throttled the interval is 0, and a call costs a few counts: no timer is made and nothing is allocated.
+/// [`Responsive`] documents the moves of the interval and its settings; for turns, its `initial` is 10 µs unless it is set.
+/// The timer counts in whole milliseconds and rounds up. If several turns are due at once, they are taken at once.
 ///
 /// # The queue
 ///
-/// Calls are sent in the order in which they came. At most 1024 wait
-/// ([`max_waiting`](Self::max_waiting)), each at most 30 s ([`max_wait`](Self::max_wait)). What happens to
-/// one call more, or to one whose deadline is before its turn, depends on the types:
+/// Calls are sent in the order in which they came. At most 1024 wait ([`max_waiting`](Self::max_waiting)), each at most 30 s
+/// ([`max_wait`](Self::max_wait)). A call that cannot wait finds the queue full, or its turn due after its deadline:
 ///
-/// | errors | a call that cannot wait |
+/// | error mode | a call that cannot wait |
 /// |---|---|
 /// | boxed ([`boxed_errors`](Self::boxed_errors)) | ends at once with a [`PaceRefused`](crate::pace::PaceRefused) that names the reason |
-/// | answered by the protocol ([`Answered`](crate::error::Answered)) | is answered at once; the answer's extensions hold the [`PaceRefused`](crate::pace::PaceRefused) |
-/// | the inner service's own | cannot be turned away: services are not ready while the queue is full, and deadlines are not looked at. `LoadShed` outside makes that an error |
+/// | the protocol has a response for it ([`Answered`](crate::error::Answered)) | gets that response at once, with the [`PaceRefused`](crate::pace::PaceRefused) in its extensions |
+/// | the inner service's own | cannot be turned away. Services are not ready while the queue is full, and deadlines are ignored. tower's `LoadShed` outside turns that into an error |
 ///
-/// A call that is dropped while it waits gives its turn back. Under an open load of twice what a service
-/// can take, the service is sent about what it can take (`lab responsive --turns`).
+/// A call that is dropped while it waits gives its turn back. Under an open load of twice its capacity, a service receives
+/// about its capacity (`lab responsive --turns`).
 ///
-/// The share that it serves depends on its way of counting. The laboratory measured these in the second minute of
-/// an open load:
+/// The share of its capacity that a service then serves depends on its way of counting. The laboratory measured these shares
+/// in the second minute of an open load:
 ///
 /// | the service refuses | capacity | load | served |
 /// |---|---|---|---|
@@ -53,21 +51,21 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 /// | | 500/s | 1,000/s | 61 % |
 /// | | 5,000/s | 6,000/s | 31 % |
 ///
-/// So a service that demands an exact gap of a few milliseconds or less serves much less than it could.
+/// So a service that demands an exact gap of a few milliseconds or less serves much less than its capacity.
 ///
 /// # What moves the interval
 ///
-/// Outcomes are judged as a [`RetryLayer`](crate::RetryLayer) with the same protocol judges them:
+/// Outcomes are classified as by a [`RetryLayer`](crate::RetryLayer) with the same protocol:
 ///
-/// | outcome | what it does |
+/// | outcome | the interval |
 /// |---|---|
-/// | HTTP 429; what a classifier calls a [`Throttled`](crate::schedule::FailureKind::Throttled) failure | up |
-/// | a success: 1xx to 3xx, or a response whose status is yet to come | a step towards down; after several refusals, down |
-/// | everything else: 503 and UNAVAILABLE, other 5xx, 408, 425, lost connections, timeouts; 404 and whatever else no retry mends | nothing |
+/// | 429; a failure of the kind [`Throttled`](crate::schedule::FailureKind::Throttled) from a classifier | grows |
+/// | a success: 1xx to 3xx, or a response whose status is still to come | shrinks after ten of them, or at once after several refusals |
+/// | everything else: 503, UNAVAILABLE, other 5xx, 408, 425, lost connections, timeouts, permanent failures | stays |
 ///
-/// 503 and UNAVAILABLE are left out, because they are signs of an outage at least as often as of too much load. Slower
-/// calls do not mend an outage, and the long interval would outlive it by hundreds of calls. For a service that
-/// throttles by 503, see the example.
+/// 503 and UNAVAILABLE do not count, because they are signs of an outage at least as often as of too much load. Slower
+/// calls do not mend an outage, and the long interval would outlive it by hundreds of calls. This example is for a service
+/// that throttles by 503:
 ///
 /// ```
 /// use http::StatusCode;
@@ -82,15 +80,13 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 ///
 /// # Together with retries
 ///
-/// The layer goes **inside** a [`RetryLayer`](crate::RetryLayer), whose own schedule may be any:
-/// every attempt is then paced, and the delay before a retry comes on top. The wait is part of the
-/// attempt, so a limit on elapsed time does not see it coming; one that interrupts (an attempt
-/// timeout, a deadline with boxed errors or with an answer of the protocol) ends it like any attempt.
+/// Put the layer **inside** a [`RetryLayer`](crate::RetryLayer) with any schedule. Every attempt is then paced, and the delay
+/// before a retry is added. The wait is a part of the attempt. So the limit on elapsed time does not count it beforehand; an
+/// attempt timeout or a deadline that interrupts ends it like any attempt.
 ///
-/// A pace that is the *schedule* of the retry layer as well would hear of each outcome twice and make
-/// each retry wait twice. Where both are to follow one interval, put this layer **outside** and let
-/// it only wait ([`waits_only`](Self::waits_only)): it delays the first attempt, the schedule delays
-/// the retries, within the limits, and tells of every outcome once.
+/// If the same pace is the *schedule* of the retry layer, each outcome would be recorded twice, and each retry would wait
+/// twice. In that case put this layer **outside**, with [`waits_only`](Self::waits_only). It then delays the first attempt. The
+/// schedule delays the retries, within the limits, and records every outcome once.
 ///
 /// ```
 /// use reattempt::{RetryLayer, RetryPolicy};
@@ -108,10 +104,9 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 ///
 /// # While a call waits
 ///
-/// It holds the inner service that was made ready for it, and with it the place in a
-/// `ConcurrencyLimit` or a `Buffer` inside of this layer. A limit outside counts it as well, for it is
-/// under way. So the most calls under way bound how many wait. A call that is turned away lets go of the
-/// inner service at once.
+/// A waiting call holds the inner service that was readied for it, and so its place in a `ConcurrencyLimit` or a `Buffer`
+/// inside of this layer. A limit outside counts it too. So each limit on calls under way also bounds the calls that wait. A
+/// call that is turned away releases the inner service at once.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -137,7 +132,7 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 /// for _ in 0..3 {
 ///     client.ready().await?.call(Request::new(String::new())).await?;
 /// }
-/// // The first went at once, the second after 500 ms, the third after 750 ms.
+/// // The first call was sent at once, the second after 500 ms, the third 750 ms later.
 /// assert_eq!(began.elapsed(), Duration::from_millis(1250));
 /// assert_eq!(pace.interval(), Duration::from_millis(1125));
 /// assert_eq!(pace.metrics().times_slept, 2);
@@ -157,15 +152,15 @@ where
 const DEFAULT_BOUNDS: Bounds = Bounds { waiting: 1024, wait: Duration::from_secs(30) };
 
 impl PaceLayer {
-    /// Paces HTTP requests: throttled is 429.
+    /// Creates a layer that paces HTTP requests. A 429 lengthens the interval.
     pub fn http(pace: Responsive) -> Self {
         Self::with(pace, Http::new())
     }
 }
 
 impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
-    /// Paces the calls of any service, judged by `judge`: throttled is a failure of the kind
-    /// [`Throttled`](crate::schedule::FailureKind::Throttled).
+    /// Creates a layer that paces the calls of any service, with the outcomes classified by `judge`. A failure of the kind
+    /// [`Throttled`](crate::schedule::FailureKind::Throttled) lengthens the interval.
     ///
     /// ```
     /// use std::error::Error;
@@ -191,10 +186,9 @@ impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
 }
 
 impl<K: Protocol> PaceLayer<K> {
-    /// Paces calls over a protocol with settings of its own. Several layers may share them.
+    /// Creates a layer that paces calls over a protocol with settings of its own, which several layers may share.
     ///
-    /// Of the overrides for a single call ([`CallOptions`](crate::CallOptions)) only the deadline has an effect
-    /// on the pace.
+    /// Of the [`CallOptions`](crate::CallOptions) of a request, only the deadline has an effect on the pace.
     ///
     /// ```
     /// use reattempt::{Http, Verdict};
@@ -202,7 +196,7 @@ impl<K: Protocol> PaceLayer<K> {
     /// use reattempt::pace::PaceLayer;
     /// use reattempt::schedule::{Failure, FailureKind, Responsive};
     ///
-    /// // A table that is scaled up answers 400 with this header.
+    /// // A table that is being scaled up responds 400 with this header.
     /// let http = Http::new().classify(|outcome: Outcome<'_>| {
     ///     let exceeded = outcome.headers()?.get("x-error")? == "ThroughputExceeded";
     ///     exceeded.then_some(Verdict::Unprocessed(Failure::new(FailureKind::Throttled)))
@@ -235,27 +229,24 @@ impl<K: Protocol, M> PaceLayer<K, M> {
         self.set(|settings| settings.protocol = change(settings.protocol.clone()))
     }
 
-    /// Waits before each call and tells the pace of nothing but the wait: for a layer outside of a
-    /// retry layer whose schedule is the same pace, which then counts the attempts and tells of
-    /// their outcomes.
+    /// Makes the layer wait before each call and record no outcome. Use it outside of a retry layer whose schedule is the same
+    /// pace: that records the attempts and their outcomes.
     pub fn waits_only(self) -> Self {
         self.set(|settings| settings.tells = false)
     }
 
-    /// The most calls that may wait for their turns. Default 1024.
+    /// Sets the most calls that may wait for their turns. Default 1024: at 5,000 calls a second they wait a fifth of a second.
     ///
-    /// One call more is turned away with [`PaceRefused`](crate::pace::PaceRefused), where the error type has
-    /// room for that. Where it has none, services are not ready while so many calls wait; each handle
-    /// that was ready before may still add one.
+    /// One call more is turned away with a [`PaceRefused`](crate::pace::PaceRefused), if the error type can contain it.
+    /// Otherwise services are not ready while so many calls wait; each handle that was ready before may still add one.
     pub fn max_waiting(self, calls: usize) -> Self {
         self.bound(|bounds| bounds.waiting = calls)
     }
 
-    /// The longest that a call may wait for its turn. Default 30 s.
+    /// Sets the longest time for which a call may wait for its turn. Default 30 s, the default limit on elapsed time.
     ///
-    /// A call that would have to wait longer is turned away at once; one whose turn moves further
-    /// away, as soon as that is known. Where the error type has no room for that, services are not ready
-    /// while another call would have to wait longer.
+    /// A call that would wait longer is turned away at once. If the turn of a waiting call moves too far away, that call is
+    /// turned away then. If the error type cannot contain that, services are not ready while another call would wait longer.
     pub fn max_wait(self, wait: Duration) -> Self {
         self.bound(|bounds| bounds.wait = wait)
     }
@@ -268,15 +259,14 @@ impl<K: Protocol, M> PaceLayer<K, M> {
         })
     }
 
-    /// Makes every move of the interval reproducible: the calls, in the order in which they are
-    /// made, draw from streams of their own. For tests and simulations.
+    /// Makes every move of the interval reproducible, for tests and simulations. Each call draws from a stream of random
+    /// numbers of its own, in the order in which calls are made.
     pub fn seed(self, seed: u64) -> Self {
         self.set(|settings| settings.seed = Some(Seed::new(seed)))
     }
 
-    /// Makes the call's error tower's `BoxError`: needed where the inner service's error is one
-    /// already (behind tower's Timeout or Buffer), for a `BoxError` is itself no
-    /// [`Error`](std::error::Error).
+    /// Makes the call's error tower's `BoxError`. Inner services whose error is a `BoxError` (behind tower's `Timeout` or
+    /// `Buffer`) need it, because that type is not an [`Error`](std::error::Error).
     pub fn boxed_errors(self) -> PaceLayer<K, BoxedError> {
         PaceLayer::of(self.settings)
     }

@@ -85,7 +85,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a turn at once, if one is due and nobody waits.
+    /// Takes a turn at once, if one is due and no call waits.
     pub(super) fn try_turn(&self, pace: &Responsive, now: Duration) -> bool {
         let state = self.lock();
         state.waiting.is_empty() && pace.take_turn(now, 0).is_ok()
@@ -118,8 +118,7 @@ impl Queue {
 
     /// Returns `true` if another call may wait. If not, `waker` is woken when there is room for many.
     ///
-    /// Where nobody waits there is always room, so that somebody leaves the queue while others are
-    /// blocked.
+    /// If no call waits there is always room. So while handles are blocked, some call is in the queue and leaves it.
     pub(super) fn has_room(
         &self,
         pace: &Responsive,
@@ -203,7 +202,7 @@ impl Place {
 }
 
 impl Terms {
-    /// Why a turn that is due then is not worth waiting for.
+    /// Returns the refusal of a call whose turn would be due at `due`, if it may not wait so long.
     fn refused(&self, due: Duration, now: Duration) -> Option<PaceRefused> {
         let most = self.most?;
         let reason = if self.deadline.is_some_and(|deadline| due >= deadline) {

@@ -11,7 +11,7 @@ impl<S, K, M> Pace<S, K, M> {
     /// Sends one request, by a clone of this handle; see [`Retry::send`](crate::Retry::send).
     ///
     /// # Errors
-    /// The error of the call, or of an inner service that does not become ready.
+    /// Returns the error of the call, or of an inner service that does not become ready.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call and gives its turn back.

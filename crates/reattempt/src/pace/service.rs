@@ -1,4 +1,4 @@
-//! The service.
+//! The service that the layer makes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,13 +19,11 @@ use crate::protocol::{ClassifyOutcome, Http};
 
 /// A client whose calls are paced, made by [`PaceLayer`](crate::pace::PaceLayer).
 ///
-/// The error type is the inner service's own, unless errors are boxed. So is the response type, but a
-/// protocol that may answer in place of the server wraps the body. Clones share the pace and
-/// the queue; a clone costs a clone of the inner service. So does a call that has to wait, for it takes
-/// the readied instance with it.
+/// The error type is the inner service's own, unless errors are boxed. The response type is the inner service's own too, but
+/// a protocol with responses of its own wraps the body. Clones share the pace and the queue. A clone costs a clone of the
+/// inner service. So does a call that waits, because it keeps the readied instance.
 ///
-/// Waiting needs a tokio runtime with its time driver on. Where there is no runtime calls work and do
-/// not wait.
+/// A wait needs a tokio runtime with its time driver on. Without a runtime, calls are sent and do not wait.
 pub struct Pace<S, K = Http, M = OwnError> {
     inner: S,
     settings: Arc<Settings<K>>,
@@ -39,17 +37,17 @@ impl<S, K, M> Pace<S, K, M> {
         Self { inner, settings, blocked: None, mode: PhantomData }
     }
 
-    /// The pace, to read its interval and what it has counted.
+    /// Returns the pace, to read its interval and its counts.
     pub fn pace(&self) -> &Responsive {
         &self.settings.pace
     }
 
-    /// The inner service.
+    /// Returns the inner service.
     pub fn get_ref(&self) -> &S {
         &self.inner
     }
 
-    /// The inner service.
+    /// Returns the inner service.
     pub fn into_inner(self) -> S {
         self.inner
     }

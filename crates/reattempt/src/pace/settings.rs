@@ -1,4 +1,4 @@
-//! The steps of a call: it waits for its turn, it is noted when it is sent, and its outcome is judged.
+//! The steps of a paced call: it waits for its turn, it is sent, and its outcome is recorded.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl<K> Settings<K> {
 
     /// Asks for the turn of a call that waits, and enters it into the queue at first.
     ///
-    /// Where there is no runtime nothing can wait, and the call is admitted.
+    /// Without a runtime nothing can wait, so the call is admitted.
     pub(super) fn turn(
         &self,
         place: &mut Option<Place>,

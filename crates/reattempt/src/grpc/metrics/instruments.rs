@@ -1,4 +1,4 @@
-//! The instruments: their names, units and bounds, as gRPC has them (rules OBS-2, OBS-3, OBS-4).
+//! The instruments: their names, units and bounds, as gRPC has them (OBS-2, OBS-3, OBS-4).
 
 use std::sync::Arc;
 

@@ -26,7 +26,7 @@ use crate::retry::Retry;
 /// The error type is the inner service's own. A clone costs a clone of the inner service and shares
 /// everything else.
 pub struct Client<S> {
-    /// With the inner service, whoever is to send a call by it.
+    /// The client that sends retried calls. It has the inner service.
     retry: Retry<S, Retries>,
     shared: Arc<Shared<S>>,
     options: Option<CallOptions>,

@@ -170,7 +170,7 @@ where
         Some(if all_of_source { HedgeEvent::Fatal } else { HedgeEvent::BodyLost })
     }
 
-    /// Records a failure that is worth a retry, or a fatal response (rules THR-3, PB-8), with the
+    /// Records a failure that is worth a retry, or a fatal response (THR-3, PB-8), with the
     /// budget. An error without a failure changes nothing: no server has answered.
     fn record_failure(&mut self, number: u32, sorted: &Sorted, answered: bool) {
         let fatal = sorted.event == HedgeEvent::Fatal;

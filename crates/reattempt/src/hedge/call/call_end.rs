@@ -151,7 +151,7 @@ where
                 (None, None) => String::new(),
             },
             options: self.options.take(),
-            // Its failure has been told already if it was taken for one.
+            // A response that was classified as a failure is reported already.
             retryable: succeeded && self.terms.limits.max_attempts > 1,
             account,
             attempts,
