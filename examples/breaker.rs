@@ -1,4 +1,4 @@
-//! A circuit breaker inside a retry layer: a server that is down is left alone, and found well again by one probe.
+//! A circuit breaker inside a retry layer: a server that is down gets no more calls, until one probe succeeds.
 //!
 //! `cargo run --example breaker`
 

@@ -48,10 +48,10 @@ async fn main() -> Result<(), BoxError> {
     let request = http.get(format!("http://{}/", socket.local_addr()?)).build()?;
     let reported = client.with_options(CallOptions::new().report_to(&slot));
     let Err(error) = reported.send(request).await else {
-        return Err("somebody answered".into());
+        return Err("a server responded".into());
     };
     let report = slot.take().ok_or("a report of the error")?;
-    println!("Nobody listens: {error}\n{report}");
+    println!("No server: {error}\n{report}");
     assert!(error.is_connect() && report.stop_reason() == StopReason::AttemptsExhausted);
     Ok(())
 }

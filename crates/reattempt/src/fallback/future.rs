@@ -25,9 +25,9 @@ use crate::guard::GuardOutcome;
 use crate::protocol::is_refused_here;
 
 pin_project! {
-    /// A call whose failure may be replaced.
+    /// The future of a call whose failure may be replaced.
     ///
-    /// A backup is asked within the call's deadline: when that passes, the call's own outcome stands.
+    /// When the call's deadline passes during the call to a backup, the caller gets the call's own outcome.
     ///
     /// # Cancel safety
     /// Dropping it cancels the call, or the backup's call. A call that is dropped has no fallback.
@@ -140,7 +140,7 @@ where
 }
 
 impl<Req, R, F: Source<Req, R>, K: Replaceable<Req, R>> Waiting<Req, R, F, K> {
-    /// Returns `true` if the protocol takes an outcome for a proof that the request was not processed.
+    /// Returns `true` if the protocol accepts an outcome as proof that the request was not processed.
     fn believes(&self, error: Option<&(dyn Error + 'static)>) -> bool {
         let protocol = &self.shared.protocol;
         error.is_none_or(|error| is_refused_here(error) || protocol.errors_prove())

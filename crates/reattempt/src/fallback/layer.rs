@@ -1,4 +1,4 @@
-//! The layer.
+//! The layer that replaces failed outcomes, and its settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::protocol::Http;
 
 /// A layer that replaces the outcome of a call that has failed for good.
 ///
-/// It goes outside of every other layer. The caller finds a [`FellBack`](super::FellBack) in the extensions of a replaced
-/// response, with the call's own outcome in it. Errors are boxed: an error means that there was no fallback.
+/// Put it outside of every other layer. A replaced response has a [`FellBack`](super::FellBack) in its extensions, with the
+/// call's own outcome. The error is tower's `BoxError`, and means that there was no fallback.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -35,20 +35,22 @@ pub struct FallbackLayer<F, K = Http> {
 }
 
 impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F> {
-    /// Replaces failed HTTP calls by a function of the failure. With `None` the call's own outcome stands.
+    /// Creates a layer that replaces failed HTTP calls by a function of the failure. If it returns `None`, the caller gets the
+    /// call's own outcome.
     pub fn http(make: F) -> Self {
         Self::with(Http::new(), make)
     }
 }
 
 impl<S> FallbackLayer<Backup<S>> {
-    /// Sends requests whose calls have failed to another service.
+    /// Creates a layer that sends the requests of failed calls to another service, the backup.
     ///
-    /// Its response has the type of the client's own, so it has the same layers around it. Each request is cloned
-    /// before it is sent. If the backup fails too, the call's own outcome stands. Of a request that must not be
-    /// processed twice the client has to be certain: it is sent here only after a response that proves that it was not
-    /// processed (429, 425), or a refusal on this side. With [`redirects_below(false)`](Http::redirects_below) a
-    /// connection that was never made proves it as well.
+    /// The backup has the response type of the client, so put the same layers around it. Each request is cloned before it is
+    /// sent. If the backup fails too, the caller gets the call's own outcome.
+    ///
+    /// A request that must not be processed twice is sent to the backup only if it certainly was not processed: after a 429, a
+    /// 425 or a refusal on this side. With [`redirects_below(false)`](Http::redirects_below) a connection that was not made is
+    /// proof too.
     ///
     /// ```
     /// use http_body_util::Full;
@@ -78,15 +80,14 @@ impl<S> FallbackLayer<Backup<S>> {
 }
 
 impl<F, K: GuardProtocol> FallbackLayer<F, K> {
-    /// Replaces failed calls over a protocol with settings of its own: its classification. `source` is a function of the
-    /// [`Failed`] outcome, or a [`Backup`].
+    /// Creates a layer over a protocol with settings of its own, whose classification decides about failures. `source` is a
+    /// function of the [`Failed`] outcome, or a [`Backup`].
     pub fn with(protocol: K, source: F) -> Self {
         let source = Arc::new(source);
         Self { shared: Shared { protocol, source, on_permanent: false, observer: None } }
     }
 
-    /// Sets whether permanent failures are replaced too: a 404, for instance. Default `false`, because they are the
-    /// caller's own.
+    /// Sets if permanent failures are replaced too, such as a 404. Default `false`, because the caller has caused them.
     pub fn on_permanent(mut self, on: bool) -> Self {
         self.shared.on_permanent = on;
         self

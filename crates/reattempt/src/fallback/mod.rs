@@ -1,7 +1,7 @@
 //! Fallbacks: a response in place of a call that has failed for good.
 //!
-//! [`FallbackLayer`] goes **outside** of all other layers: it is asked once retries, hedges and guards have given up. So no
-//! budget, breaker or limit sees a fallback.
+//! Put [`FallbackLayer`] **outside** of all other layers: it acts once retries, hedges and guards have given up. So no
+//! budget, breaker or limit records a fallback.
 //!
 //! ```
 //! use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! The service.
+//! The service that the layer makes.
 
 use std::fmt;
 use std::sync::Arc;

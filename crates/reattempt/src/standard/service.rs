@@ -1,4 +1,4 @@
-//! The service.
+//! The service that the layer makes.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
