@@ -4,6 +4,7 @@ use std::io::Write;
 
 use clap::{Parser, Subcommand};
 
+use crate::breaker::Breaker;
 use crate::check::Check;
 use crate::common::Common;
 use crate::contention::Contention;
@@ -49,6 +50,11 @@ enum Command {
     /// Each try reads the row and then writes it (optimistic locking). The write is refused if another client has
     /// written since. The client then waits for a delay of the schedule and tries again, until it has written once.
     Contention(Contention),
+    /// A circuit breaker while failures follow a script: its states over time, and the calls refused
+    ///
+    /// A client calls at random times. The script sets the share of its calls that fails. Calls that the breaker
+    /// refuses are not sent.
+    Breaker(Breaker),
     /// A share of all requests fails: load and success, by retry budget
     ///
     /// The server has unlimited capacity and fails a random share of the requests. The table has its load and the calls
@@ -75,6 +81,7 @@ impl Cli {
             Command::Get(command) => command.run(&self.common, out),
             Command::Responsive(command) => command.run(&self.common, out),
             Command::Contention(command) => command.run(&self.common, out),
+            Command::Breaker(command) => command.run(&self.common, out),
             Command::Budgets(command) => command.run(&self.common, out),
             Command::Frontier(command) => command.run(&self.common, out),
             Command::Storm(command) => command.run(&self.common, out),

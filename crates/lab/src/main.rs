@@ -7,6 +7,8 @@
 
 #![forbid(unsafe_code)]
 
+mod breaker;
+mod chance;
 mod check;
 mod cli;
 mod common;
@@ -14,6 +16,7 @@ mod contention;
 mod error;
 mod events;
 mod get;
+mod guards;
 mod picture;
 mod plan;
 mod policy;
@@ -21,6 +24,7 @@ mod progress;
 mod responsive;
 mod storm;
 mod text;
+mod values;
 
 use std::io::Write;
 use std::process::ExitCode;

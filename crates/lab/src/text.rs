@@ -1,4 +1,4 @@
-//! The output of commands: tables, durations and JSON.
+//! The texts of commands: values of options, and the output as tables, durations and JSON.
 
 use std::io::Write;
 use std::time::Duration;

@@ -5,50 +5,67 @@ use reattempt::RetryBudget;
 use super::fields::Fields;
 
 /// Returns the budget and its description; `None` if the policy has none of its own, or a problem
-/// was reported.
-pub(super) fn of_fields(fields: &mut Fields<'_, '_>) -> Option<(RetryBudget, String)> {
+/// was reported. `profile` is the name of the policy's profile.
+pub(super) fn of_fields(
+    fields: &mut Fields<'_, '_>,
+    profile: Option<&str>,
+) -> Option<(RetryBudget, String)> {
     if let Some(mut inner) = fields.table("budget") {
-        let budget = of_table(&mut inner);
+        let budget = of_table(&mut inner, profile);
         inner.finish();
         return budget;
     }
-    let word = fields.word("budget", &["default", "ratio", "aws_quota", "none"])?;
+    let word = fields.word("budget", &["default", "cautious", "ratio", "aws_quota", "none"])?;
     Some(named(word))
 }
 
 fn named(word: &str) -> (RetryBudget, String) {
     match word {
         "none" => (RetryBudget::unlimited(), "no budget limits the retries".to_owned()),
-        "aws_quota" => (RetryBudget::aws_quota(), aws_quota()),
+        "aws_quota" => (RetryBudget::aws_quota(), aws_quota(500.0)),
         "ratio" => (RetryBudget::percent(10), ratio(0.1, 10.0, 0.01)),
-        _ => (RetryBudget::default(), cautious()),
+        "cautious" => (RetryBudget::cautious(), cautious(10.0)),
+        _ => (RetryBudget::default(), cautious(10.0)),
     }
 }
 
 /// Describes the budget that a profile has.
 pub(super) fn of_profile(name: &str) -> Option<String> {
     match name {
-        "aws" => Some(aws_quota()),
-        "standard" => Some(cautious()),
+        "aws" => Some(aws_quota(500.0)),
+        "standard" => Some(cautious(10.0)),
         _ => None,
     }
 }
 
 /// Describes the quota of AWS's clients.
-fn aws_quota() -> String {
-    "a retry takes 5 tokens of 500, after a timeout 10; a retried call that succeeds gives back what \
-     it paid, any other success 1"
-        .to_owned()
+fn aws_quota(capacity: f64) -> String {
+    format!(
+        "a retry takes 5 tokens of {capacity}, after a timeout 10; a retried call that succeeds gives back what \
+         it paid, any other success 1"
+    )
 }
 
 /// Describes the cautious budget.
-fn cautious() -> String {
-    "three retries without a success, and two more for each success; a retry takes one of 10 tokens, which \
-     its success gives back, and a success gives 0.2"
-        .to_owned()
+fn cautious(capacity: f64) -> String {
+    format!(
+        "three retries without a success, and two more for each success; a retry takes one of {capacity} tokens, \
+         which its success gives back, and a success gives 0.2"
+    )
 }
 
-fn of_table(fields: &mut Fields<'_, '_>) -> Option<(RetryBudget, String)> {
+/// Reads a rate budget if there is a rate, and a ratio budget if there is a ratio or a trickle. A capacity alone is
+/// that of the profile's budget, or of the default one.
+fn of_table(fields: &mut Fields<'_, '_>, profile: Option<&str>) -> Option<(RetryBudget, String)> {
+    let other = ["rate", "ratio", "min_per_second"];
+    if fields.has("capacity") && !other.iter().any(|key| fields.has(key)) {
+        let capacity = fields.number("capacity")?;
+        let (budget, words) = match profile {
+            Some("aws") => (RetryBudget::aws_quota(), aws_quota(capacity)),
+            _ => (RetryBudget::cautious(), cautious(capacity)),
+        };
+        return Some((fields.accepted(budget.capacity(capacity))?, words));
+    }
     if fields.has("rate") {
         let rate = fields.number("rate")?;
         let burst = fields.number("burst").unwrap_or((2.0 * rate).max(1.0));

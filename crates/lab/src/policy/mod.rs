@@ -6,6 +6,7 @@
 
 mod budget;
 mod fields;
+mod guard;
 mod problem;
 mod read;
 pub(crate) mod schedule;
@@ -22,6 +23,7 @@ use reattempt::schedule::SharedSchedule;
 use crate::error::LabError;
 
 pub(crate) use fields::Seen;
+pub(crate) use guard::{GuardWord, Kind as GuardKind};
 pub(crate) use problem::{Problem, Problems};
 pub(crate) use read::read;
 
@@ -63,16 +65,18 @@ pub(crate) fn load(path: &Path) -> Result<Vec<Policy>, LabError> {
 /// Parses a word: the name of a profile or of a kind of schedule, with changes.
 pub(crate) fn parse_word(word: &str) -> Result<Policy, String> {
     let text = word::table(word)?;
-    let only = |problems: Problems| {
-        let problems = problems.iter().map(|problem| {
-            let path = problem.path.strip_prefix(word::TABLE).unwrap_or(&problem.path);
-            let text = format!("{} {}", path.trim_start_matches('.'), problem.reason);
-            text.trim_start().to_owned()
-        });
-        problems.collect::<Vec<_>>().join("; ")
-    };
-    let policy = read(&text).map_err(only)?.pop().ok_or("it is empty")?;
+    let policy = read(&text).map_err(in_a_word)?.pop().ok_or("it is empty")?;
     Ok(Policy { name: word.to_owned(), ..policy })
+}
+
+/// Formats the problems of a word on one line.
+fn in_a_word(problems: Problems) -> String {
+    let problems = problems.iter().map(|problem| {
+        let path = problem.path.strip_prefix(word::TABLE).unwrap_or(&problem.path);
+        let text = format!("{} {}", path.trim_start_matches('.'), problem.reason);
+        text.trim_start().to_owned()
+    });
+    problems.collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the profile of this name; hyphens count as underscores.

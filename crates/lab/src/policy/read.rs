@@ -54,10 +54,10 @@ fn policy(text: &str, name: &str, table: &DeTable<'_>, problems: &mut Problems) 
     let mut fields = Fields::new(text, name.to_owned(), table, problems, &mut seen);
     let base = profile(&mut fields);
     let kind = fields.word("schedule", &schedule::KINDS);
-    let mut words = None;
+    let mut own = None;
     let mut profile = match (base, kind) {
-        (Some((base, budget)), kind) => {
-            words = budget;
+        (Some((base, name)), kind) => {
+            own = Some(name);
             match kind {
                 Some(kind) => schedule::of_kind(kind, &mut fields).map(|schedule| {
                     let mut profile = base;
@@ -80,7 +80,7 @@ fn policy(text: &str, name: &str, table: &DeTable<'_>, problems: &mut Problems) 
     let attempt_timeout = fields.duration("attempt_timeout");
     let (max_attempts, max_elapsed) =
         (fields.count("max_attempts"), fields.duration_or_none("max_elapsed"));
-    let budget = budget::of_fields(&mut fields);
+    let budget = budget::of_fields(&mut fields, own.as_deref());
     fields.finish();
 
     let profile = profile.as_mut()?;
@@ -94,9 +94,10 @@ fn policy(text: &str, name: &str, table: &DeTable<'_>, problems: &mut Problems) 
         Some(Limit::Unlimited) => profile.max_elapsed = None,
         None => {}
     }
-    if let Some((budget, own)) = budget {
+    let mut words = own.as_deref().and_then(budget::of_profile);
+    if let Some((budget, of_budget)) = budget {
         profile.budget = Some(budget);
-        words = Some(own);
+        words = Some(of_budget);
     }
     Some(Policy {
         name: name.to_owned(),
@@ -108,14 +109,13 @@ fn policy(text: &str, name: &str, table: &DeTable<'_>, problems: &mut Problems) 
     })
 }
 
-/// Returns the named profile, and a description of its budget.
-fn profile(fields: &mut Fields<'_, '_>) -> Option<(Profile<SharedSchedule>, Option<String>)> {
+/// Returns the named profile with its name.
+fn profile(fields: &mut Fields<'_, '_>) -> Option<(Profile<SharedSchedule>, String)> {
     let name = fields.text("profile")?;
     let profile = profile_named(name);
     if profile.is_none() {
         let reason = format!("must be one of {}, but it is {name:?}", profile_names());
         fields.problem("profile", reason);
     }
-    let words = budget::of_profile(name);
-    profile.map(|profile| (profile, words))
+    profile.map(|profile| (profile, name.to_owned()))
 }

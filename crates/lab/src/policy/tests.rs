@@ -99,6 +99,29 @@ fn limits_and_budgets_as_they_are_written() {
     assert_eq!(policy.limits().max_attempts, 5);
 }
 
+/// A capacity alone is that of the profile's own kind of budget.
+#[test]
+fn a_capacity_alone_keeps_the_budgets_kind() {
+    let budget = |word: &str| parse_word(word).unwrap().profile.budget.unwrap();
+    for (word, tokens, retries) in [
+        ("standard:budget=cautious", 10.0, 3),
+        ("standard:budget.capacity=2", 2.0, 2),
+        ("exponential:budget.capacity=20", 20.0, 3),
+        ("aws:budget.capacity=100", 100.0, 20),
+        ("standard:budget.ratio=0.1,budget.capacity=2", 2.0, 2),
+        ("standard:budget.min_per_second=0.01", 10.0, 10),
+    ] {
+        let budget = budget(word);
+        assert_eq!(budget.balance("a"), tokens, "{word}");
+        let failure = Failure::new(FailureKind::Server);
+        let take = || budget.acquire_after_failure("a", &failure, Duration::ZERO);
+        let sent = (0..100).filter(|_| take().map(|permit| permit.spend()).is_some()).count();
+        assert_eq!(sent, retries, "{word}");
+    }
+    let described = parse_word("standard:budget.capacity=2").unwrap().budget.unwrap();
+    assert!(described.contains("one of 2 tokens, which its success gives back"), "{described}");
+}
+
 /// All problems are reported, each with its line and its path.
 #[test]
 fn everything_that_is_wrong_is_said_at_once() {
@@ -149,7 +172,7 @@ delays = ["1s", 2]
             "p.toml:13: stock.budget.size is not known here".into(),
             "p.toml:17: billing.base belongs to a `schedule`, and here the profile's is used"
                 .into(),
-            r#"p.toml:18: billing.budget must be one of default, ratio, aws_quota, none, but it is "some""#
+            r#"p.toml:18: billing.budget must be one of default, cautious, ratio, aws_quota, none, but it is "some""#
                 .into(),
             r#"p.toml:22: list.delays must be a list of durations like ["100ms", "5s"], but it is a list"#
                 .into(),

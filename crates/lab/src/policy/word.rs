@@ -8,7 +8,7 @@ pub(super) const TABLE: &str = "policy";
 
 /// Returns the table, as TOML, that a word stands for.
 pub(super) fn table(word: &str) -> Result<String, String> {
-    let (name, rest) = word.split_once(':').unwrap_or((word, ""));
+    let (name, _) = split(word);
     let key = if schedule::KINDS.contains(&name) {
         "schedule"
     } else if profile_named(name).is_some() {
@@ -20,6 +20,17 @@ pub(super) fn table(word: &str) -> Result<String, String> {
             profile_names()
         ));
     };
+    Ok(table_of(key, word))
+}
+
+/// Returns the name of a word, and its changes.
+pub(super) fn split(word: &str) -> (&str, &str) {
+    word.split_once(':').unwrap_or((word, ""))
+}
+
+/// Returns the table of a word, whose name is the value of `key`.
+pub(super) fn table_of(key: &str, word: &str) -> String {
+    let (name, rest) = split(word);
     let mut table = format!("[{TABLE}]\n{key} = {}\n", quoted(name));
     let (mut delays, mut budget) = (Vec::new(), Vec::new());
     for part in rest.split(',').filter(|part| !part.is_empty()) {
@@ -37,7 +48,7 @@ pub(super) fn table(word: &str) -> Result<String, String> {
     if !budget.is_empty() {
         table += &format!("[{TABLE}.budget]\n{}\n", budget.join("\n"));
     }
-    Ok(table)
+    table
 }
 
 /// Returns numbers, true and false unchanged, and everything else as a string.

@@ -4,12 +4,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use reattempt::schedule::{
-    CallRandom, Failure, FailureKind, Random, Responsive as Pace, Schedule, SentAt,
-};
+use reattempt::schedule::{CallRandom, Failure, FailureKind, Responsive as Pace, Schedule, SentAt};
 
 use super::service::Service;
 use super::workers::Call;
+use crate::chance::gap;
 use crate::events::{EventQueue, nanoseconds};
 use crate::progress::Progress;
 
@@ -179,11 +178,4 @@ impl Turns<'_> {
     fn leaves(&self, coming: u64) -> u64 {
         self.stay.map_or(u64::MAX, |stay| coming.saturating_add(nanoseconds(stay)))
     }
-}
-
-/// Returns the time to the next call of a Poisson process with this rate.
-fn gap(rate: f64, random: &mut CallRandom) -> u64 {
-    // From 2⁻⁵³ to 1, both included.
-    let drawn = ((random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-    nanoseconds(crate::text::seconds(-drawn.ln() / rate))
 }

@@ -14,15 +14,16 @@ use clap::Args;
 use serde::Serialize;
 
 use super::curves::{Curves, SECOND};
+use super::parallel;
 use super::policy::{self, Choice, Policy};
 use super::server::{Fault, ServerSettings};
 use super::simulation::Scene;
 use super::tick::ticks;
-use super::{length, parallel, share};
 use crate::common::Common;
 use crate::error::{Found, LabError};
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
 use crate::text;
+use crate::values::{length, share};
 
 /// The options of `lab budgets`.
 #[derive(Debug, Args)]

@@ -6,13 +6,15 @@
 
 use std::time::Duration;
 
+use reattempt::guard::Refused;
 use reattempt::schedule::{CallRandom, Random, Schedule, SharedSchedule};
 use reattempt::{StopReason, Verdict};
 use reattempt_core::{Account, Call, Decision, FailedAttempt, Terms};
 
 use super::policy::{ClientBudget, Policy};
-use super::server::fraction;
 use super::tick::time;
+use crate::chance::fraction;
+use crate::guards::Guards;
 
 /// A client that calls at random times (a Poisson process), even while its earlier calls are in
 /// flight.
@@ -20,6 +22,7 @@ pub(super) struct Client {
     /// The seed of its policy.
     pub(super) seed: u64,
     pub(super) budget: ClientBudget,
+    pub(super) guards: Guards,
     /// The number of calls that the client has made.
     pub(super) calls: u32,
     arrivals: Arrivals,
@@ -32,6 +35,7 @@ impl Client {
         Self {
             seed: arrivals.seed,
             budget: policy.budget_of_client(),
+            guards: Guards::new(&policy.guards, arrivals.seed),
             calls: 0,
             arrivals,
             losses: None,
@@ -89,18 +93,23 @@ impl Retrying {
         Self { random, call: Call::new(&policy.schedule) }
     }
 
-    /// Records a failed attempt of a call that began at `started`. Returns the time until the next
-    /// attempt, or the reason why there is none.
+    /// Records a failed attempt of a call that began at `started`, or one that a guard refused. Returns the time until
+    /// the next attempt, or the reason why there is none.
     pub(super) fn failed(
         &mut self,
         policy: &Policy,
         budget: &ClientBudget,
-        verdict: Verdict,
+        ending: Result<Verdict, Refused>,
         (started, now): (u64, u64),
     ) -> Result<Duration, StopReason> {
         let terms = Terms::new(policy.limits);
+        // The verdict on a refusal has no meaning.
+        let verdict = ending.unwrap_or(Verdict::Permanent);
         let failed =
             FailedAttempt::new(verdict, DESTINATION, time(now)).elapsed(time(now - started));
+        // The layer sends the last attempt as it was kept, so one that a guard refuses is not at hand.
+        let replayable = self.call.attempt() < policy.limits.max_attempts;
+        let failed = FailedAttempt { refused: ending.err(), replayable, ..failed };
         match self.call.failed(&terms, &failed, &policy.schedule, budget, &mut self.random) {
             Decision::Return(reason) => Err(reason),
             Decision::Retry { after } => Ok(after),
@@ -112,6 +121,11 @@ impl Retrying {
     /// Records that the retry is sent.
     pub(super) fn on_send(&mut self) {
         self.call.on_send();
+    }
+
+    /// Returns the number of the attempt that was sent last.
+    pub(super) fn attempt(&self) -> u32 {
+        self.call.attempt()
     }
 
     /// Takes the account that the budget receives at the end of the call.

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use reattempt::StopReason;
 use serde::Serialize;
 
 use super::simulation::{Ended, Watch};
@@ -30,8 +31,10 @@ pub(super) struct Curves {
     pub(super) goodput: Vec<u64>,
     /// Calls that succeeded, by the second in which they began.
     pub(super) good: Vec<u64>,
-    /// Calls that ended without success, by the second of their end.
+    /// Calls that ended with a failure, by the second of their end.
     pub(super) lost: Vec<u64>,
+    /// Calls that ended because a guard refused to send them, by the second of their end.
+    pub(super) refused: Vec<u64>,
 }
 
 impl Watch for Curves {
@@ -45,12 +48,13 @@ impl Watch for Curves {
 
     fn ended(&mut self, end: &Ended) {
         match (end.failure, end.then) {
-            (None, _) => {
+            (None, Err(StopReason::Succeeded)) => {
                 count(&mut self.goodput, end.at);
                 count(&mut self.good, end.started);
             }
+            (None, Err(_)) => count(&mut self.refused, end.at),
             (Some(_), Err(_)) => count(&mut self.lost, end.at),
-            (Some(_), Ok(_)) => {}
+            (_, Ok(_)) => {}
         }
     }
 }
@@ -71,6 +75,8 @@ pub(super) struct Figures {
     pub(super) succeeded: u64,
     /// The share of the calls that did not succeed.
     pub(super) lost: f64,
+    /// The share of the calls that ended because a guard refused to send them; a part of `lost`.
+    pub(super) refused: f64,
     /// Attempts for each call.
     pub(super) amplification: f64,
     /// The most attempts in a second.
@@ -99,12 +105,15 @@ impl Curves {
             Some(last) if last + 1 == stretches => None,
             Some(last) => Some((last + 1) * stretch),
         };
-        let (calls, succeeded) = (self.calls.iter().sum(), self.good.iter().sum());
+        let all = |counts: &[u64]| counts.iter().sum::<u64>();
+        let (calls, succeeded) = (all(&self.calls), all(&self.good));
+        let share = |count: u64| if calls == 0 { 0.0 } else { count as f64 / calls as f64 };
         Figures {
             calls,
-            attempts: self.attempts.iter().sum(),
+            attempts: all(&self.attempts),
             succeeded,
-            lost: if calls == 0 { 0.0 } else { 1.0 - succeeded as f64 / calls as f64 },
+            lost: if calls == 0 { 0.0 } else { 1.0 - share(succeeded) },
+            refused: share(all(&self.refused)),
             amplification: self.amplification(0..self.attempts.len()),
             peak_load: self.attempts.iter().copied().max().unwrap_or(0),
             recovery_seconds,

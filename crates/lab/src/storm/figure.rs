@@ -19,16 +19,21 @@ pub(super) fn figure(courses: &[Course], normal_load: f64, outage: &Range<f64>) 
             let points = counts.map(|(at, count)| (f64::from(at), *count as f64 / normal_load));
             Series { name: name.to_owned(), color, shape: Shape::Line(points.collect()) }
         };
+        let refused = (curves.refused.iter().any(|count| *count > 0))
+            .then(|| series(3, "calls refused by a guard", &curves.refused));
         let outage = Shape::Band(vec![(outage.start, 0.0, top), (outage.end, 0.0, top)]);
         Panel {
             title: course.policy.clone(),
             x: Axis::from_zero("time, s"),
             y: Axis { at_least: Some((0.0, top)), ..Axis::from_zero("× the normal load") },
-            series: vec![
+            series: [
                 Series { name: "outage".to_owned(), color: 7, shape: outage },
                 series(1, "attempts sent", &curves.attempts),
                 series(0, "calls that succeed", &curves.goodput),
-            ],
+            ]
+            .into_iter()
+            .chain(refused)
+            .collect(),
         }
     };
     Figure {

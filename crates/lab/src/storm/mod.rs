@@ -27,18 +27,19 @@ use serde::Serialize;
 use crate::common::Common;
 use crate::error::{Found, LabError};
 use crate::text;
+use crate::values::{cost, length, load, positive, share};
 pub(crate) use budgets::Budgets;
 use curves::{Curves, Figures};
 pub(crate) use frontier::Frontier;
 use policy::{Choice, Policy};
-use settings::{length, positive, share};
 
 /// The options of `lab storm`.
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, after_long_help = policy::HELP)]
 pub(crate) struct Storm {
     /// The policies to compare: none, naive, unlimited, ours, for-rate, grpc-throttle, aws-quota, ratio, and
-    /// policies as for `lab plan`, such as standard:budget.capacity=2 [default: the first eight]
+    /// policies as for `lab plan`, such as standard:budget.capacity=2; guards follow a plus, such as ours+breaker
+    /// [default: the first eight]
     #[arg(value_name = "POLICY", value_parser = policy::parse)]
     policies: Vec<Choice>,
     /// A TOML file with a table for each policy
@@ -74,14 +75,14 @@ pub(crate) struct Storm {
     #[arg(long, value_name = "TIME", value_parser = length)]
     burst: Option<Duration>,
     /// The work of a refusal, as a share of the work of an answer
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = settings::cost)]
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = cost)]
     refusal_cost: f64,
     /// Mean time between two losses of a client's connection, which fail all its attempts in flight
     #[arg(long, value_name = "TIME", value_parser = length)]
     drop_every: Option<Duration>,
     /// The load without retries, as a share of the server's capacity. The true load is printed; it
     /// may be lower, because the number of workers is whole
-    #[arg(long, default_value_t = 0.7, value_name = "SHARE", value_parser = settings::load)]
+    #[arg(long, default_value_t = 0.7, value_name = "SHARE", value_parser = load)]
     load: f64,
     /// The time that a worker takes for a request
     #[arg(long, default_value = "10ms", value_name = "TIME", value_parser = length)]
@@ -196,29 +197,28 @@ impl Storm {
                 }
             }
         )?;
-        let mut table = text::table([
-            "policy",
-            "load",
-            "peak",
-            "goodput",
-            "lost calls",
-            "attempts/call",
-            "recovery",
-        ]);
+        // A policy without guards refuses nothing.
+        let guarded = self.policies.iter().any(Choice::is_guarded);
+        let refused = guarded.then_some("refused calls");
+        let left = ["policy", "load", "peak", "goodput", "lost calls"];
+        let header = left.into_iter().chain(refused).chain(["attempts/call", "recovery"]);
+        let mut table = text::table(header);
         let seconds = self.duration.as_secs_f64();
         for Course { policy, figures, .. } in courses {
-            table.add_row([
+            let mut row = vec![
                 policy.clone(),
                 format!("{:.0}/s", figures.attempts as f64 / seconds),
                 format!("{}/s", figures.peak_load),
                 format!("{:.0}/s", figures.succeeded as f64 / seconds),
                 text::percent(figures.lost),
-                format!("{:.3}", figures.amplification),
-                match figures.recovery_seconds {
-                    Some(seconds) => format!("{seconds} s"),
-                    None => format!("none in {looked_at} s: metastable"),
-                },
-            ]);
+            ];
+            row.extend(guarded.then(|| text::percent(figures.refused)));
+            row.push(format!("{:.3}", figures.amplification));
+            row.push(match figures.recovery_seconds {
+                Some(seconds) => format!("{seconds} s"),
+                None => format!("none in {looked_at} s: metastable"),
+            });
+            table.add_row(row);
         }
         text::print_table(out, &table)
     }

@@ -1,7 +1,7 @@
-//! A policy of a storm: a schedule, its limits and a kind of budget, under one name.
+//! A policy of a storm: a schedule, its limits, a kind of budget and guards, under one name.
 //!
 //! Input: the names of well-known policies, and policies in a word or a file. Output: the schedule,
-//! the limits and the budget of each client.
+//! the limits, the budget and the guards of each client.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use reattempt_grpc::{Throttle, Throttling};
 
 use super::tick::ticks;
 use crate::error::LabError;
-use crate::policy::{self as written, Policy as Written};
+use crate::policy::{self as written, GuardWord, Policy as Written};
 
 /// A retry policy with a name.
 #[derive(Debug, Clone)]
@@ -30,6 +30,8 @@ pub(super) struct Policy {
     /// The time limit of an attempt in ticks, if the policy sets one.
     pub(super) timeout: Option<u64>,
     budget: Kind,
+    /// The guards inside the retries, in the order in which they decide.
+    pub(super) guards: Vec<GuardWord>,
 }
 
 /// The budget of one client.
@@ -43,11 +45,24 @@ enum Kind {
     Throttle(Throttling),
 }
 
-/// A policy on the command line.
+/// A policy on the command line, with its guards.
 #[derive(Debug, Clone)]
-pub(super) enum Choice {
+pub(super) struct Choice {
+    retries: Retries,
+    guards: Vec<GuardWord>,
+}
+
+#[derive(Debug, Clone)]
+enum Retries {
     Known(Which),
     Written(Box<Written>),
+}
+
+impl Choice {
+    /// Returns `true` if guards may refuse its attempts.
+    pub(super) fn is_guarded(&self) -> bool {
+        !self.guards.is_empty()
+    }
 }
 
 /// The policies of a storm.
@@ -73,14 +88,36 @@ pub(super) const HELP: &str = "Policies:
   aws-quota      the delays and the quota of AWS's clients
   ratio          ours, with a budget of a tenth of the successes
   and profiles and schedules as for `lab plan`, with changed values, such as
-  stripe, standard:budget.capacity=2, exponential:base=50ms,jitter=equal,budget=none";
+  stripe, standard:budget.capacity=2, exponential:base=50ms,jitter=equal,budget=none
 
-/// Parses a policy in a word.
-pub(super) fn parse(word: &str) -> Result<Choice, String> {
+Guards of each client follow a plus, such as ours+breaker, none+vegas:most=50,
+standard:budget.ratio=0.2+breaker:timeout=5s+bulkhead:limit=8. They decide about every attempt, in that order:
+  breaker        a circuit breaker by a rate of failures: failure_ratio, min_calls,
+                 consecutive_failures, interval, bucket_period, timeout, max_timeout, spread,
+                 max_requests, slow_after
+  counting       as sony/gobreaker: consecutive_failures, interval, bucket_period, timeout,
+                 max_requests
+  bulkhead       a limit on calls in flight: limit
+  aimd, vegas, gradient2
+                 adaptive limits: initial, least, most; aimd: backoff
+  throttle       refuses part of the calls while the server refuses many: multiplier,
+                 max_probability, window
+A refusal by a guard is counted apart: nothing was sent. Its call is lost, unless the guard knows the wait and the
+retries allow it.";
+
+/// Parses a policy in a word, with its guards.
+pub(super) fn parse(text: &str) -> Result<Choice, String> {
+    let mut words = text.split('+');
+    let retries = parse_retries(words.next().unwrap_or_default())?;
+    let guards = words.map(GuardWord::parse).collect::<Result<_, _>>()?;
+    Ok(Choice { retries, guards })
+}
+
+fn parse_retries(word: &str) -> Result<Retries, String> {
     match Which::from_str(word, false) {
-        Ok(which) => Ok(Choice::Known(which)),
+        Ok(which) => Ok(Retries::Known(which)),
         Err(_) => match written::parse_word(word) {
-            Ok(policy) => Ok(Choice::Written(Box::new(policy))),
+            Ok(policy) => Ok(Retries::Written(Box::new(policy))),
             Err(reason) if word.contains(':') => Err(reason),
             Err(reason) => {
                 let known = Which::value_variants().iter().filter_map(Which::to_possible_value);
@@ -99,10 +136,11 @@ pub(super) fn chosen(
 ) -> Result<Vec<Policy>, LabError> {
     let mut policies = Vec::new();
     for choice in choices {
-        policies.push(match choice {
-            Choice::Known(which) => Policy::known(*which, rate)?,
-            Choice::Written(policy) => Policy::written(policy)?,
-        });
+        let policy = match &choice.retries {
+            Retries::Known(which) => Policy::known(*which, rate)?,
+            Retries::Written(policy) => Policy::written(policy)?,
+        };
+        policies.push(policy.guarded(&choice.guards));
     }
     for policy in file.map_or(Ok(Vec::new()), written::load)? {
         policies.push(Policy::written(&policy)?);
@@ -181,7 +219,14 @@ impl Policy {
         // Attempts are counted in 16 bits.
         let max_attempts = max_attempts.min(u16::MAX.into());
         let limits = Limits { max_attempts, max_elapsed, ..Limits::default() };
-        Self { name: name.to_owned(), schedule, limits, timeout: None, budget }
+        let (name, guards) = (name.to_owned(), Vec::new());
+        Self { name, schedule, limits, timeout: None, budget, guards }
+    }
+
+    /// Adds guards inside the retries.
+    fn guarded(self, guards: &[GuardWord]) -> Self {
+        let name = guards.iter().fold(self.name, |name, guard| format!("{name} + {}", guard.name));
+        Self { name, guards: guards.to_vec(), ..self }
     }
 
     /// Converts a policy in a word or a file; it gets the default budget if it names none.

@@ -7,7 +7,9 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use reattempt::schedule::{CallRandom, Random};
+use reattempt::schedule::CallRandom;
+
+use crate::chance::fraction;
 
 /// The properties of a server. Times are in ticks.
 #[derive(Debug, Clone, PartialEq)]
@@ -189,10 +191,4 @@ impl Bursts {
         }
         self.failing
     }
-}
-
-/// Draws a number uniformly from [0, 1).
-pub(super) fn fraction(random: &mut CallRandom) -> f64 {
-    // 53 bits, the precision of an `f64`.
-    (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }

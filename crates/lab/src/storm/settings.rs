@@ -14,9 +14,6 @@ use super::{FaultKind, Storm, seconds};
 use crate::error::LabError;
 use crate::text;
 
-/// The longest duration, because the curves have a value for each second.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
-
 /// The most calls: more would overflow 32 bits, and take hours.
 pub(super) const MOST_CALLS: f64 = 4e9;
 pub(super) const TOO_MANY: &str = "more than 4000 million calls: shorten --duration, or have fewer";
@@ -144,42 +141,4 @@ impl Storm {
 fn whole(number: f64) -> u64 {
     // The tolerance keeps a rounding error from raising a whole number.
     (number - 1e-9).ceil() as u64
-}
-
-/// Parses a duration.
-pub(super) fn length(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
-        Ok(length) if length <= LONGEST => Ok(length),
-        Ok(_) => Err("must be at most 24 h".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-/// Parses a rate.
-pub(super) fn positive(text: &str) -> Result<f64, String> {
-    let legal = |number| (0.0001..=1e6).contains(&number);
-    number(text, legal, "must be from 0.0001 to 1000000")
-}
-
-/// Parses a number from 0 to 1.
-pub(super) fn share(text: &str) -> Result<f64, String> {
-    number(text, |number| (0.0..=1.0).contains(&number), "must be from 0 to 1")
-}
-
-/// Parses the load as a share of the server's capacity.
-pub(super) fn load(text: &str) -> Result<f64, String> {
-    number(text, |number| (0.0001..=2.0).contains(&number), "must be from 0.0001 to 2")
-}
-
-/// Parses the cost of a refusal.
-pub(super) fn cost(text: &str) -> Result<f64, String> {
-    number(text, |number| (0.0..=100.0).contains(&number), "must be from 0 to 100")
-}
-
-fn number(text: &str, legal: fn(f64) -> bool, rule: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(number) if legal(number) => Ok(number),
-        Ok(_) => Err(rule.to_owned()),
-        Err(_) => Err("not a number".to_owned()),
-    }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use reattempt::classify::verdict_of_status;
+use reattempt::guard::{self, Admit, End, Guard, Health, Refused};
 use reattempt::schedule::{CallRandom, Failure, FailureKind};
 use reattempt::{StopReason, Verdict};
 use reattempt_core::CallEnd;
@@ -15,8 +16,9 @@ use reattempt_core::CallEnd;
 use super::client::{Arrivals, Client, DESTINATION, Retrying};
 use super::policy::Policy;
 use super::server::{Arrival, Server, ServerSettings};
-use super::tick::ticks;
+use super::tick::{ticks, time};
 use crate::events::EventQueue;
+use crate::guards::Tickets;
 
 /// The conditions that are the same for all policies. Times are in ticks.
 #[derive(Debug, Clone)]
@@ -45,20 +47,21 @@ pub(super) trait Watch {
     fn begun(&mut self, at: u64);
     /// An attempt is sent.
     fn sent(&mut self, at: u64);
-    /// An attempt has ended for its client.
+    /// An attempt has ended for its client, or a guard has refused it.
     fn ended(&mut self, end: &Ended);
 }
 
-/// The end of an attempt.
+/// The end of an attempt. One without a failure that is not the last was refused by a guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) at: u64,
     pub(super) client: u32,
     pub(super) call: u32,
+    /// The number; an attempt that replaces one that was refused has the number of that.
     pub(super) attempt: u32,
     /// The time at which the call began.
     pub(super) started: u64,
-    /// The failure, if the attempt failed.
+    /// The failure, if the attempt was sent and failed.
     pub(super) failure: Option<Failure>,
     /// The delay before the next attempt, or the reason why there is none.
     pub(super) then: Result<Duration, StopReason>,
@@ -71,6 +74,7 @@ struct Event {
     slot: u32,
     client: u32,
     call: u32,
+    /// The number, in which attempts that were refused count too.
     attempt: u16,
     kind: Kind,
 }
@@ -112,6 +116,8 @@ struct Call {
     waits: bool,
     started: u64,
     retrying: Option<Box<Retrying>>,
+    /// The tick of sending, and the tickets of the guards, for an attempt that guards admitted.
+    admitted: Option<Box<(u64, Tickets)>>,
 }
 
 /// A storm under one policy.
@@ -136,7 +142,9 @@ impl<'a, W: Watch> Simulation<'a, W> {
             let mut client = Client::new(policy, arrivals);
             let first = client.next_call();
             if first < scene.duration {
-                queue.after(first, Event { client: number, kind: Kind::CallDue, ..nobody });
+                // After the events of calls in flight, as where one task polls them all.
+                let due = Event { client: number, call: u32::MAX, ..nobody };
+                queue.after(first, Event { kind: Kind::CallDue, ..due });
             }
             if let Some(mean) = scene.drop_every {
                 client.losses = Some(Arrivals::new(
@@ -243,6 +251,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
             waits: false,
             started: now,
             retrying: None,
+            admitted: None,
         };
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -258,8 +267,19 @@ impl<'a, W: Watch> Simulation<'a, W> {
         self.send(Event { slot, call: number, attempt: 1, ..due });
     }
 
+    /// Sends an attempt, if the client's guards admit it.
     fn send(&mut self, attempt: Event) {
-        self.watch.sent(self.queue.now());
+        let (now, slot) = (self.queue.now(), attempt.slot as usize);
+        let guards = &self.clients[attempt.client as usize].guards;
+        if !guards.is_empty() {
+            match guards.admit(&guard::Arrival::new(DESTINATION, time(now))) {
+                Admit::Admitted(tickets) | Admit::Waiting(tickets) => {
+                    self.calls[slot].admitted = Some(Box::new((now, tickets)));
+                }
+                Admit::Refused(refused) => return self.end_attempt(slot, attempt, Err(refused)),
+            }
+        }
+        self.watch.sent(now);
         self.queue.after(self.scene.network, Event { kind: Kind::Arrives, ..attempt });
         let patience = self.policy.timeout.unwrap_or(self.scene.timeout);
         self.queue.after(patience, Event { kind: Kind::Timeout, ..attempt });
@@ -275,33 +295,44 @@ impl<'a, W: Watch> Simulation<'a, W> {
 
     /// Handles an answer, a timeout or a lost connection for a call in flight.
     fn attempt_event(&mut self, slot: usize, event: Event) {
-        let verdict = match event.kind {
+        let (verdict, health) = match event.kind {
             Kind::RetryDue => return self.send_retry(slot, event),
-            Kind::Refusal => verdict_of_status(StatusCode::SERVICE_UNAVAILABLE),
-            Kind::Timeout => Verdict::Transient(Failure::new(FailureKind::Timeout)),
-            Kind::ConnectionLost => Verdict::Transient(Failure::new(FailureKind::Network)),
-            _ => Verdict::Success,
+            Kind::Refusal => {
+                (verdict_of_status(StatusCode::SERVICE_UNAVAILABLE), Health::Unavailable)
+            }
+            Kind::Timeout => {
+                (Verdict::Transient(Failure::new(FailureKind::Timeout)), Health::Unavailable)
+            }
+            Kind::ConnectionLost => {
+                (Verdict::Transient(Failure::new(FailureKind::Network)), Health::Failed)
+            }
+            _ => (Verdict::Success, Health::Served),
         };
+        if let Some((sent, tickets)) = self.calls[slot].admitted.take().map(|admitted| *admitted) {
+            let now = self.queue.now();
+            let end = End::judged(health, time(now - sent));
+            self.clients[event.client as usize].guards.end(tickets, &end, time(now));
+        }
+        self.end_attempt(slot, event, Ok(verdict));
+    }
+
+    /// Decides what follows an attempt that has ended, or that a guard refused.
+    fn end_attempt(&mut self, slot: usize, event: Event, ending: Result<Verdict, Refused>) {
         let now = self.queue.now();
         let (call, client) = (&mut self.calls[slot], &self.clients[event.client as usize]);
-        let failure = verdict.failure().copied();
-        let then = match failure {
-            None => {
-                let account = call.retrying.as_mut().map(|retrying| retrying.end());
-                let end = CallEnd::Succeeded;
-                account.unwrap_or_default().settle(end, DESTINATION, &client.budget);
-                Err(StopReason::Succeeded)
-            }
-            Some(_) => {
-                let retrying = call.retrying.get_or_insert_with(|| {
-                    Box::new(Retrying::new(self.policy, client.seed, event.call))
-                });
-                let times = (call.started, now);
-                retrying.failed(self.policy, &client.budget, verdict, times)
-            }
+        let failure = ending.ok().and_then(|verdict| verdict.failure().copied());
+        let attempt = call.retrying.as_ref().map_or(1, |retrying| retrying.attempt());
+        let then = if ending == Ok(Verdict::Success) {
+            let account = call.retrying.as_mut().map(|retrying| retrying.end());
+            account.unwrap_or_default().settle(CallEnd::Succeeded, DESTINATION, &client.budget);
+            Err(StopReason::Succeeded)
+        } else {
+            let retrying = call.retrying.get_or_insert_with(|| {
+                Box::new(Retrying::new(self.policy, client.seed, event.call))
+            });
+            retrying.failed(self.policy, &client.budget, ending, (call.started, now))
         };
-        let (at, started, attempt) = (now, call.started, event.attempt.into());
-        let (client, call) = (event.client, event.call);
+        let (at, started, call, client) = (now, call.started, event.call, event.client);
         self.watch.ended(&Ended { at, client, call, attempt, started, failure, then });
         match then {
             Ok(after) => self.retry(slot, event, after),

@@ -4,6 +4,7 @@
 
 mod checking;
 mod getting;
+mod guarding;
 mod pacing;
 mod picturing;
 mod planning;

@@ -40,7 +40,11 @@ fn a_storm_in_a_table() {
 #[test]
 fn policies_of_ones_own() {
     let file = scratch("storm.toml");
-    std::fs::write(&file, "[small]\nprofile = \"standard\"\nbudget = { capacity = 1 }\n").unwrap();
+    std::fs::write(
+        &file,
+        "[small]\nprofile = \"standard\"\nbudget = { ratio = 0.1, capacity = 1 }\n",
+    )
+    .unwrap();
     let (code, text, errors) = small(&[
         "ours",
         "standard",
@@ -54,6 +58,27 @@ fn policies_of_ones_own() {
     // At one call a second, a fifth of a token is below the least capacity, which is one token.
     assert_eq!(row(&text, "ours, for rate")[3..], row(&text, "small")[1..]);
     assert_ne!(row(&text, "standard:")[1..], row(&text, "standard ")[1..]);
+}
+
+/// Calls that guards refuse are counted apart, and only where there are guards.
+#[test]
+fn guards_follow_a_plus() {
+    let words = ["unlimited", "unlimited+breaker:timeout=2s+bulkhead:limit=8", "none+vegas:most=9"];
+    let (code, text, errors) = small(&[&words[..], &["--rate", "10"]].concat());
+    assert_eq!((code, &*errors), (0, ""));
+    assert!(text.contains("lost calls  refused calls  attempts/call"), "{text}");
+    for policy in ["ours, no budget + breaker:timeout=2s + bulkhead:limit=8 ", "no retry + vegas"] {
+        assert!(text.contains(policy), "{text}");
+    }
+    let of_plain = small(&["ours", "--rate", "10"]).1;
+    assert!(!of_plain.contains("refused calls"), "{of_plain}");
+    let (_, json, _) = small(&["none+breaker", "--rate", "10", "--json"]);
+    let document: Value = serde_json::from_str(&json).unwrap();
+    let storm = &document["storms"][0];
+    assert!(
+        storm["refused"].as_f64().unwrap() > 0.0
+            && storm["refused"].as_f64() <= storm["lost"].as_f64()
+    );
 }
 
 #[test]
@@ -91,7 +116,7 @@ fn budgets_in_tables_and_in_a_document() {
     let picture = scratch("budgets.svg");
     let small = [
         "budgets",
-        "standard:budget.capacity=1",
+        "standard:budget.ratio=0.1,budget.capacity=1",
         "--calls",
         "50",
         "--duration",
@@ -153,6 +178,13 @@ fn what_cannot_be_is_refused() {
         ("storm worse", "\"worse\" is no kind of schedule"),
         ("storm worse", "nor is it one of none, naive, unlimited, ours, for-rate, grpc-throttle"),
         ("storm constant:base=x", "base must be"),
+        ("storm ours+fuse", "\"fuse\" is no kind of guard (breaker, counting, bulkhead, aimd"),
+        ("storm ours+", "\"\" is no kind of guard"),
+        (
+            "storm ours+vegas:least=9,most=3",
+            "least must be at least 1 and at most the highest limit",
+        ),
+        ("storm ours+throttle:size=3", "size is not known here"),
         ("storm --file no/such.toml", "error: cannot read no/such.toml"),
         ("storm --clients 0", "0 is not in 1..=10000000"),
         ("budgets --failure-rates x", "not a number"),

@@ -1,4 +1,4 @@
-//! One storm in two forms: simulated, and through a thousand real retry layers under tokio's paused
+//! One storm in two forms: simulated, and through a thousand real retry and guard layers under tokio's paused
 //! clock, each before a client of the same server. Each attempt of each call must end at the same
 //! time, in the same way, with the same next delay or stop reason.
 //!
@@ -16,17 +16,20 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Empty;
+use reattempt::guard::GuardLayer;
 use reattempt::report::{AttemptOutcome, ReportSlot};
 use reattempt::{CallOptions, ReplayBody, Report, Retry, RetryPolicy};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep_until};
-use tower::Service;
+use tower::util::BoxService;
+use tower::{Layer, Service, ServiceExt};
 
 use super::super::client::Arrivals;
 use super::super::server::{Arrival, Server};
 use super::super::simulation::server_random;
 use super::super::tick::time;
 use super::*;
+use crate::guards::Guards;
 
 type Body = Empty<Bytes>;
 
@@ -122,14 +125,24 @@ type Open = (u32, u64, Pin<Box<dyn Future<Output = ()> + Send>>, ReportSlot);
 /// Runs one client, from its first call to the end of its last.
 async fn client(number: u32, scene: Scene, policy: Policy, world: Arc<Mutex<World>>) -> Vec<Ended> {
     let mut arrivals = Arrivals::new(scene.seed, number.into(), scene.rate);
-    let layers_policy = RetryPolicy::http()
+    let timeout = time(policy.timeout.unwrap_or(scene.timeout));
+    let retries = RetryPolicy::http()
         .backoff(policy.schedule.clone())
         .max_attempts(policy.limits.max_attempts)
         .max_elapsed(policy.limits.max_elapsed)
         .budget(policy.budget_of_client())
-        .seed(arrivals.seed)
-        .attempt_timeout(time(policy.timeout.unwrap_or(scene.timeout)));
-    let mut retry = Retry::new(layers_policy, Network { client: number, world: world.clone() });
+        .seed(arrivals.seed);
+    let network = Network { client: number, world: world.clone() };
+    // Guards see the timeouts of attempts only if these are inside.
+    let mut retry = match Guards::new(&policy.guards, arrivals.seed) {
+        guards if guards.is_empty() => BoxService::new(
+            Retry::new(retries.attempt_timeout(timeout), network).map_response(drop),
+        ),
+        guards => {
+            let guarded = GuardLayer::http(guards).attempt_timeout(timeout).layer(network);
+            BoxService::new(Retry::new(retries.boxed_errors(), guarded).map_response(drop))
+        }
+    };
     let of_clock = Arc::clone(&world);
     let moment = move |tick| of_clock.lock().unwrap().at(tick);
     let (mut calls, mut ended, mut open) = (0, Vec::new(), Vec::<Open>::new());
@@ -182,8 +195,11 @@ fn ends(client: u32, call: u32, started: u64, report: &Report) -> Vec<Ended> {
         call,
         attempt: attempt.number,
         started,
-        failure: match attempt.outcome {
-            AttemptOutcome::Failed { failure, .. } => Some(failure),
+        failure: match &attempt.outcome {
+            AttemptOutcome::Failed { error: Some(error), .. } if error.contains("not sent: ") => {
+                None
+            }
+            AttemptOutcome::Failed { failure, .. } => Some(*failure),
             _ => None,
         },
         then: attempt.delay.ok_or(report.stop_reason()),
@@ -239,7 +255,8 @@ async fn compare_of(scene: Scene, policy: Policy) {
     }
     assert_eq!(real.len(), simulated.len(), "{name}");
     assert!(real.len() > 10_000, "{}", real.len());
-    let failed = real.iter().filter(|end| end.failure.is_some()).count();
+    // Failures, and refusals of guards.
+    let failed = real.iter().filter(|end| end.then != Err(StopReason::Succeeded)).count();
     assert!(failed > 1000, "{failed}");
 }
 
@@ -269,6 +286,25 @@ async fn refusals_through_layers_are_as_simulated() {
 async fn busy_clients_are_as_simulated() {
     for name in ["ours", "gRPC throttle", "AWS quota"] {
         compare(scene(20, Fault::Stall), name).await;
+    }
+}
+
+/// Guards around every attempt, inside the retries.
+#[tokio::test(start_paused = true)]
+async fn guarded_clients_are_as_simulated() {
+    for (fault, word) in [
+        (Fault::Stall, "ours+breaker:timeout=1s"),
+        (Fault::Stall, "unlimited+counting:timeout=2s+bulkhead:limit=20"),
+        (Fault::Slow(20), "unlimited+vegas"),
+        (Fault::Slow(20), "unlimited+gradient2"),
+        (Fault::Refuse(0.6), "unlimited+throttle+aimd"),
+    ] {
+        let scene = scene(20, fault);
+        let policies = policy::chosen(&[policy::parse(word).unwrap()], None, scene.rate).unwrap();
+        let [policy] = &policies[..] else { panic!() };
+        let refused = run(&scene, policy).refused.iter().sum::<u64>();
+        assert!(refused > 100, "{word}: {refused}");
+        compare_of(scene, policy.clone()).await;
     }
 }
 

@@ -1,0 +1,147 @@
+//! A guard in a word, such as `breaker`, `breaker:timeout=5s,consecutive_failures=0` or `bulkhead:limit=8`.
+//!
+//! The words are rewritten as a table, as policies are. The fields have the names of the library's setters.
+
+use reattempt::guard::{AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, LimitRule, Throttle};
+use reattempt::guard::{Gradient2, Vegas};
+use toml::de::{DeTable, DeValue};
+
+use super::fields::{Fields, Limit};
+use super::{in_a_word, word};
+
+/// The kinds of guard.
+pub(crate) const KINDS: [&str; 7] =
+    ["breaker", "counting", "bulkhead", "aimd", "vegas", "gradient2", "throttle"];
+
+/// A guard with its settings. A setter makes state of its own, so clients of one word share nothing.
+#[derive(Debug, Clone)]
+pub(crate) struct GuardWord {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+}
+
+/// The kind of a guard, with one that has its settings.
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    Breaker(CircuitBreaker),
+    Bulkhead(Bulkhead),
+    Aimd(AdaptiveLimit<Aimd>),
+    Vegas(AdaptiveLimit<Vegas>),
+    Gradient2(AdaptiveLimit<Gradient2>),
+    Throttle(Throttle),
+}
+
+impl GuardWord {
+    /// Parses a word: the name of a kind, with changes.
+    pub(crate) fn parse(word: &str) -> Result<Self, String> {
+        let (kind, _) = word::split(word);
+        if !KINDS.contains(&kind) {
+            return Err(format!("{kind:?} is no kind of guard ({})", KINDS.join(", ")));
+        }
+        let text = word::table_of("guard", word);
+        let (mut problems, mut seen) = (Vec::new(), Vec::new());
+        let (document, errors) = DeTable::parse_recoverable(&text);
+        let table = document.get_ref().values().next().map(toml::Spanned::get_ref);
+        let Some(DeValue::Table(table)) = table.filter(|_| errors.is_empty()) else {
+            return Err("it cannot be read".to_owned());
+        };
+        let mut fields =
+            Fields::new(&text, word::TABLE.to_owned(), table, &mut problems, &mut seen);
+        let made = fields.word("guard", &KINDS).and_then(|kind| of_kind(kind, &mut fields));
+        fields.finish();
+        match made.filter(|_| problems.is_empty()) {
+            Some(kind) => Ok(Self { name: word.to_owned(), kind }),
+            None => Err(in_a_word(problems)),
+        }
+    }
+}
+
+/// Returns the guard of this kind; `None` if a problem was reported.
+fn of_kind(kind: &str, fields: &mut Fields<'_, '_>) -> Option<Kind> {
+    Some(match kind {
+        "breaker" => Kind::Breaker(breaker(fields)?),
+        "counting" => Kind::Breaker(counting(fields)),
+        "bulkhead" => Kind::Bulkhead(Bulkhead::new(count(fields, "limit").unwrap_or(64))),
+        "aimd" => {
+            let rule = match fields.number("backoff") {
+                Some(factor) => fields.accepted(Aimd::new().backoff(factor))?,
+                None => Aimd::new(),
+            };
+            Kind::Aimd(limit(AdaptiveLimit::new(rule), fields)?)
+        }
+        "vegas" => Kind::Vegas(limit(AdaptiveLimit::vegas(), fields)?),
+        "gradient2" => Kind::Gradient2(limit(AdaptiveLimit::gradient2(), fields)?),
+        _ => Kind::Throttle(throttle(fields)?),
+    })
+}
+
+fn breaker(fields: &mut Fields<'_, '_>) -> Option<CircuitBreaker> {
+    let breaker = CircuitBreaker::rate();
+    let breaker = match fields.number("failure_ratio") {
+        Some(ratio) => fields.accepted(breaker.failure_ratio(ratio))?,
+        None => breaker,
+    };
+    let breaker = match count(fields, "min_calls") {
+        Some(calls) => fields.accepted(breaker.min_calls(calls))?,
+        None => breaker,
+    };
+    let consecutive = count(fields, "consecutive_failures");
+    let breaker = with(breaker, consecutive, CircuitBreaker::consecutive_failures);
+    let breaker = with(breaker, fields.duration("max_timeout"), CircuitBreaker::max_timeout);
+    let breaker = with(breaker, count(fields, "spread"), CircuitBreaker::spread);
+    let breaker = with(breaker, fields.duration("slow_after"), CircuitBreaker::slow_after);
+    Some(timed(breaker, fields))
+}
+
+fn counting(fields: &mut Fields<'_, '_>) -> CircuitBreaker {
+    let breaker = CircuitBreaker::counting();
+    let breaker = with(breaker, count(fields, "consecutive_failures"), |breaker, most| {
+        breaker.ready_to_trip(move |counts| counts.consecutive_failures > most)
+    });
+    timed(breaker, fields)
+}
+
+/// Sets the times of both forms of breaker.
+fn timed(breaker: CircuitBreaker, fields: &mut Fields<'_, '_>) -> CircuitBreaker {
+    let breaker = with(breaker, fields.duration("interval"), CircuitBreaker::interval);
+    let breaker = with(breaker, fields.duration("bucket_period"), CircuitBreaker::bucket_period);
+    let breaker = with(breaker, fields.duration("timeout"), CircuitBreaker::timeout);
+    with(breaker, count(fields, "max_requests"), CircuitBreaker::max_requests)
+}
+
+fn limit<R: LimitRule>(
+    limit: AdaptiveLimit<R>,
+    fields: &mut Fields<'_, '_>,
+) -> Option<AdaptiveLimit<R>> {
+    let (least, most) = (count(fields, "least").unwrap_or(1), count(fields, "most").unwrap_or(200));
+    let limit = fields.accepted(limit.bounds(least, most))?;
+    Some(with(limit, count(fields, "initial"), AdaptiveLimit::initial))
+}
+
+fn throttle(fields: &mut Fields<'_, '_>) -> Option<Throttle> {
+    let throttle = Throttle::new();
+    let throttle = match fields.number("multiplier") {
+        Some(k) => fields.accepted(throttle.multiplier(k))?,
+        None => throttle,
+    };
+    let throttle = match fields.number("max_probability") {
+        Some(most) => fields.accepted(throttle.max_probability(most))?,
+        None => throttle,
+    };
+    Some(with(throttle, fields.duration("window"), Throttle::window))
+}
+
+fn with<G, V>(guard: G, value: Option<V>, set: impl FnOnce(G, V) -> G) -> G {
+    match value {
+        Some(value) => set(guard, value),
+        None => guard,
+    }
+}
+
+/// Takes a count; "none" is the highest.
+fn count(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<u32> {
+    match fields.count(key)? {
+        Limit::To(count) => Some(count),
+        Limit::Unlimited => Some(u32::MAX),
+    }
+}

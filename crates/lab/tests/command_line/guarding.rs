@@ -1,0 +1,48 @@
+//! `lab breaker`.
+
+use super::{run, scratch};
+
+#[test]
+fn states_of_a_breaker_over_time() {
+    let picture = scratch("breaker.svg");
+    let script = ["breaker", "--errors", "0s=0,30s=1,2min=0", "--duration", "3min"];
+    let (code, text, errors) = run(&[&script[..], &["--plot", picture.to_str().unwrap()]].concat());
+    assert_eq!((code, &*errors), (0, ""));
+    assert!(text.starts_with("20 calls a second; of those sent fail: 0 % from 0 s on, 100 % from"));
+    let line = text.lines().find(|line| line.trim_start().starts_with("closed")).unwrap();
+    let words: Vec<_> = line.split_whitespace().collect();
+    assert_eq!((words[0], words[1], words[2], words[3]), ("closed", "0", "s", "30.5"), "{text}");
+    assert!(text.contains("half-open") && text.contains("counting"), "{text}");
+    let svg = std::fs::read_to_string(picture).unwrap();
+    for text in ["open", "half-open", "calls refused", "share of those sent that fails"] {
+        assert!(svg.contains(text), "{text}");
+    }
+    let (_, json, _) = run(&[&script[..], &["counting:timeout=5s", "--json"]].concat());
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let breaker = &document["breakers"][0];
+    assert_eq!(breaker["breaker"], "counting:timeout=5s");
+    assert_eq!(breaker["stretches"][1]["state"], "open");
+    assert_eq!(breaker["per_second"].as_array().unwrap().len(), 180);
+}
+
+#[test]
+fn breakers_that_cannot_be() {
+    for (arguments, text) in [
+        ("breaker vegas", "must be breaker or counting"),
+        ("breaker fuse", "\"fuse\" is no kind of guard (breaker, counting, bulkhead"),
+        (
+            "breaker breaker:failure_ratio=2",
+            "failure_ratio must be a number above 0 and at most 1, but it is 2",
+        ),
+        ("breaker breaker:min_calls=0", "min_calls must be at least 1, but it is 0"),
+        ("breaker counting:failure_ratio=0.3", "failure_ratio is not known here"),
+        ("breaker breaker:timeout=5", "timeout must be a duration"),
+        ("breaker --errors 1min=0.5,30s=0", "error: --errors must be in the order of time"),
+        ("breaker --errors 1min", "must be a time and a share"),
+        ("breaker --rate 1000000", "error: more than 20 million calls"),
+    ] {
+        let (code, _, errors) = run(&arguments.split(' ').collect::<Vec<_>>());
+        assert_eq!(code, 2, "{arguments}: {errors}");
+        assert!(errors.contains(text), "{arguments}: {errors}");
+    }
+}
