@@ -10,6 +10,7 @@ use crate::common::Common;
 use crate::contention::Contention;
 use crate::error::{Found, LabError};
 use crate::get::Get;
+use crate::limits::Limits;
 use crate::plan::Plan;
 use crate::responsive::Responsive;
 use crate::storm::{Budgets, Frontier, Storm};
@@ -55,6 +56,11 @@ enum Command {
     /// A client calls at random times. The script sets the share of its calls that fails. Calls that the breaker
     /// refuses are not sent.
     Breaker(Breaker),
+    /// Adaptive limits before a server whose capacity changes: limit, calls served and latency
+    ///
+    /// The scenes are a capacity step, a slow leak, fast failures, bimodal latency and an idle client. The server
+    /// processes every request that it has queued, even if the client has stopped waiting.
+    Limits(Limits),
     /// A share of all requests fails: load and success, by retry budget
     ///
     /// The server has unlimited capacity and fails a random share of the requests. The table has its load and the calls
@@ -82,6 +88,7 @@ impl Cli {
             Command::Responsive(command) => command.run(&self.common, out),
             Command::Contention(command) => command.run(&self.common, out),
             Command::Breaker(command) => command.run(&self.common, out),
+            Command::Limits(command) => command.run(&self.common, out),
             Command::Budgets(command) => command.run(&self.common, out),
             Command::Frontier(command) => command.run(&self.common, out),
             Command::Storm(command) => command.run(&self.common, out),

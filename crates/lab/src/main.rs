@@ -17,6 +17,7 @@ mod error;
 mod events;
 mod get;
 mod guards;
+mod limits;
 mod picture;
 mod plan;
 mod policy;

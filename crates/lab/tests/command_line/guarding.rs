@@ -1,4 +1,4 @@
-//! `lab breaker`.
+//! `lab breaker` and `lab limits`.
 
 use super::{run, scratch};
 
@@ -40,6 +40,37 @@ fn breakers_that_cannot_be() {
         ("breaker --errors 1min=0.5,30s=0", "error: --errors must be in the order of time"),
         ("breaker --errors 1min", "must be a time and a share"),
         ("breaker --rate 1000000", "error: more than 20 million calls"),
+    ] {
+        let (code, _, errors) = run(&arguments.split(' ').collect::<Vec<_>>());
+        assert_eq!(code, 2, "{arguments}: {errors}");
+        assert!(errors.contains(text), "{arguments}: {errors}");
+    }
+}
+
+#[test]
+fn limits_in_a_table_and_a_document() {
+    let picture = scratch("limits.svg");
+    let idle = ["limits", "vegas", "bulkhead:limit=16", "--scenes", "idle"];
+    let (code, text, errors) = run(&[&idle[..], &["--plot", picture.to_str().unwrap()]].concat());
+    assert_eq!((code, &*errors), (0, ""));
+    assert!(text.starts_with(" idle client"), "{text}");
+    assert_eq!(text.lines().count(), 1 + 2 * 2, "{text}");
+    let svg = std::fs::read_to_string(picture).unwrap();
+    for text in ["capacity", "served a second", "median latency, s", "bulkhead:limit=16"] {
+        assert!(svg.contains(text), "{text}");
+    }
+    let (_, json, _) = run(&[&idle[..], &["--json"]].concat());
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let fixed = &document["scenes"][0]["limits"][1];
+    assert_eq!(
+        (&fixed["limit"], &fixed["phases"][0]["refused"]),
+        (&"bulkhead:limit=16".into(), &0.0.into())
+    );
+    for (arguments, text) in [
+        ("limits breaker", "must be aimd, vegas, gradient2 or bulkhead"),
+        ("limits aimd:backoff=2", "backoff must be from 0.5 to below 1, but it is 2"),
+        ("limits --scenes flood", "[possible values: step, leak, failures, bimodal, idle]"),
+        ("limits --timeout 0s", "error: --timeout must be longer than 0 s"),
     ] {
         let (code, _, errors) = run(&arguments.split(' ').collect::<Vec<_>>());
         assert_eq!(code, 2, "{arguments}: {errors}");
