@@ -8,7 +8,9 @@ use crate::picture::{Axis, Figure, Panel, Series, Shape};
 
 /// Draws the curves of each policy, as multiples of the normal load.
 pub(super) fn figure(courses: &[Course], normal_load: f64, outage: &Range<f64>) -> Figure {
-    let highest = courses.iter().map(|course| course.figures.peak_load).max().unwrap_or(0);
+    let refused = courses.iter().flat_map(|course| &course.per_second.refused).copied();
+    let loads = courses.iter().map(|course| course.figures.peak_load);
+    let highest = loads.chain(refused).max().unwrap_or(0);
     // Up to the top of the axis, which ends at a mark.
     let top = 2.0 * (highest as f64 / normal_load / 2.0).ceil();
     let panel = |course: &Course| {
