@@ -110,6 +110,12 @@ impl<E: Entry> DestinationTable<E> {
         act(&entry)
     }
 
+    /// Runs `act` while no newcomer comes in.
+    pub(crate) fn alone(&self, act: impl FnOnce()) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        act();
+    }
+
     /// Runs `first`, and then `act` for each entry, the shared one last, while no newcomer comes in.
     pub(crate) fn for_all(&self, first: impl FnOnce(), act: impl Fn(&Arc<E>)) {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);

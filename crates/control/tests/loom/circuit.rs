@@ -15,6 +15,9 @@ mod machine;
 #[allow(dead_code, unreachable_pub, reason = "only what the models use")]
 #[path = "../../src/guard/breaker/rules.rs"]
 mod rules;
+#[allow(dead_code, unreachable_pub, reason = "only what the models use")]
+#[path = "../../src/guard/breaker/tally.rs"]
+mod tally;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,8 +27,9 @@ use changes::{BreakerState, Changes};
 use circuit::Circuit;
 use counts::Outcome;
 use loom::thread;
-use machine::{Ending, Pass};
+use machine::Ending;
 use rules::{Rules, Trip};
+use tally::Pass;
 
 const NOW: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(3);
@@ -33,18 +37,23 @@ const LATER: Duration = Duration::from_secs(3);
 struct Scene {
     circuit: Circuit,
     changes: Changes,
-    rules: Rules,
+    rules: Arc<Rules>,
     told: Arc<Mutex<Vec<(BreakerState, BreakerState)>>>,
 }
 
 /// A breaker that opens for a second after one failure.
 fn scene() -> Arc<Scene> {
+    scene_of(Duration::ZERO)
+}
+
+/// A breaker that opens after one failure, and clears its counts after each interval.
+fn scene_of(interval: Duration) -> Arc<Scene> {
     let told = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&told);
     let rules = Rules {
         name: "".into(),
         max_requests: 1,
-        interval: Duration::ZERO,
+        interval,
         bucket_period: Duration::ZERO,
         timeout: NOW,
         max_timeout: NOW,
@@ -59,13 +68,14 @@ fn scene() -> Arc<Scene> {
         })),
         max_destinations: None,
     };
-    let circuit = Circuit::new("a".into(), &rules);
+    let rules = Arc::new(rules);
+    let circuit = Circuit::new("a".into(), Arc::clone(&rules));
     Arc::new(Scene { circuit, changes: Changes::default(), rules, told })
 }
 
 impl Scene {
     fn admit(&self, now: Duration) -> Option<Pass> {
-        let admitted = self.circuit.admit(&self.rules, &self.changes, now);
+        let admitted = self.circuit.admit(&self.changes, now);
         self.notify();
         admitted.and_then(Result::ok)
     }
@@ -73,7 +83,7 @@ impl Scene {
     fn end(&self, pass: Pass, outcome: Outcome, now: Duration) {
         let ending = Ending { outcome, asked: Duration::ZERO, now };
         let trip = |counts: &counts::Counts| counts.total_failures > 0;
-        self.circuit.end(&self.rules, &self.changes, pass, ending, trip);
+        self.circuit.end(&self.changes, pass, ending, trip);
         self.notify();
     }
 
@@ -128,14 +138,66 @@ fn closing_beside_a_failure_has_one_order() {
         let pass = scene.admit(NOW).unwrap();
         let other = Arc::clone(&scene);
         let other = thread::spawn(move || other.end(pass, Outcome::Failure, NOW));
-        scene.circuit.with(&scene.rules, &scene.changes, |machine| {
-            machine.force(&scene.rules, Closed, NOW);
-        });
+        scene.circuit.with(&scene.changes, |rules, machine| machine.force(rules, Closed, NOW));
         scene.notify();
         other.join().unwrap();
         assert!(scene.admit(NOW).is_some(), "either the failure came first, or it is too old");
         let told = scene.told.lock().unwrap();
         assert!(told.is_empty() || *told == [(Closed, Open), (Open, Closed)], "{told:?}");
+    });
+}
+
+// A call and its success count once, whether a step takes the tally before, between or after them.
+#[test]
+fn a_step_loses_no_call() {
+    loom::model(|| {
+        let scene = scene();
+        let first = scene.admit(NOW).unwrap();
+        let other = Arc::clone(&scene);
+        let other = thread::spawn(move || {
+            let pass = other.admit(NOW).unwrap();
+            other.end(pass, Outcome::Success, NOW);
+        });
+        scene.end(first, Outcome::Excluded, NOW);
+        other.join().unwrap();
+        let counts = scene.circuit.with(&scene.changes, |_, machine| *machine.window.counts());
+        let judged = (counts.total_successes, counts.total_exclusions);
+        assert_eq!((counts.requests, judged), (2, (1, 1)));
+    });
+}
+
+// G-4: a success beside the end of its window counts in that window or not at all.
+#[test]
+fn a_success_counts_in_its_own_window() {
+    loom::model(|| {
+        let scene = scene_of(NOW);
+        let late = scene.admit(NOW).unwrap();
+        let other = Arc::clone(&scene);
+        let other = thread::spawn(move || other.end(late, Outcome::Success, NOW));
+        let next = scene.admit(LATER).unwrap();
+        other.join().unwrap();
+        scene.end(next, Outcome::Success, LATER);
+        let counts = scene.circuit.with(&scene.changes, |_, machine| *machine.window.counts());
+        assert_eq!((counts.requests, counts.total_successes), (1, 1));
+    });
+}
+
+// Whoever comes after the operator has closed the server to all calls is refused.
+#[test]
+fn no_call_passes_an_isolated_breaker() {
+    loom::model(|| {
+        let scene = scene();
+        let first = scene.admit(NOW).unwrap();
+        let other = Arc::clone(&scene);
+        let other = thread::spawn(move || other.admit(NOW).is_some());
+        scene.circuit.with(&scene.changes, |rules, machine| {
+            machine.force(rules, BreakerState::ForcedOpen, NOW);
+        });
+        assert!(scene.admit(NOW).is_none());
+        other.join().unwrap();
+        scene.end(first, Outcome::Success, NOW);
+        let counts = scene.circuit.with(&scene.changes, |_, machine| *machine.window.counts());
+        assert_eq!((counts.requests, counts.total_successes), (0, 0));
     });
 }
 
@@ -145,8 +207,8 @@ fn a_call_is_admitted_or_finds_it_retired() {
     loom::model(|| {
         let scene = scene();
         let other = Arc::clone(&scene);
-        let other = thread::spawn(move || other.circuit.retire(&other.rules, &other.changes, NOW));
-        let admitted = scene.circuit.admit(&scene.rules, &scene.changes, NOW).is_some();
+        let other = thread::spawn(move || other.circuit.retire(&other.changes, NOW));
+        let admitted = scene.circuit.admit(&scene.changes, NOW).is_some();
         assert_ne!(admitted, other.join().unwrap());
     });
 }

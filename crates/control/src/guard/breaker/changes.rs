@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
 /// A state of a circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -50,7 +50,11 @@ pub(crate) type Callback = Arc<dyn Fn(&StateChange) + Send + Sync>;
 
 /// Changes that wait to be delivered. One thread delivers at a time, so that they stay in order.
 #[derive(Default)]
-pub(crate) struct Changes(Mutex<Queue>);
+pub(crate) struct Changes {
+    queue: Mutex<Queue>,
+    /// A change waits.
+    any: AtomicBool,
+}
 
 #[derive(Default)]
 struct Queue {
@@ -69,7 +73,15 @@ impl Drop for Delivering<'_> {
 
 impl Changes {
     pub(crate) fn push(&self, change: StateChange) {
-        self.lock().waiting.push_back(change);
+        let mut queue = self.lock();
+        queue.waiting.push_back(change);
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// Returns `true` if a change waits.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
     }
 
     /// Delivers what waits, unless another thread does so already, or this one further up its stack.
@@ -93,10 +105,13 @@ impl Changes {
     }
 
     fn next(&self) -> Option<StateChange> {
-        self.lock().waiting.pop_front()
+        let mut queue = self.lock();
+        let next = queue.waiting.pop_front();
+        self.any.store(!queue.waiting.is_empty(), Ordering::Release);
+        next
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,14 +1,18 @@
-//! One destination's breaker as threads share it: its machine behind a lock, and one word that refuses without the lock.
+//! One destination's breaker as threads share it: its machine behind a lock, a tally of calls while it is closed, and one
+//! word that refuses while it is open.
 
+use std::mem;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use reattempt_core::guard::{GuardKind, Reason, Refused};
 
+use super::super::time::nanos;
 use super::changes::{BreakerState, Changes, StateChange};
-use super::counts::Counts;
-use super::machine::{Ending, Machine, Pass};
+use super::counts::{Counts, Outcome};
+use super::machine::{Ending, Machine};
 use super::rules::Rules;
+use super::tally::{Pass, Tally};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// The gate of a breaker that is forced open.
@@ -16,73 +20,89 @@ const FORCED: u64 = u64::MAX;
 
 pub(crate) struct Circuit {
     pub(crate) destination: Arc<str>,
+    tally: Tally,
     /// The nanosecond until which calls are refused; 0 if the machine has to be asked.
     gate: AtomicU64,
-    machine: Mutex<Machine>,
+    state: Mutex<State>,
+}
+
+struct State {
+    machine: Machine,
+    rules: Arc<Rules>,
 }
 
 impl Circuit {
-    pub(crate) fn new(destination: Arc<str>, rules: &Rules) -> Self {
-        let machine = Mutex::new(Machine::new(rules));
-        Self { destination, gate: AtomicU64::new(0), machine }
+    pub(crate) fn new(destination: Arc<str>, rules: Arc<Rules>) -> Self {
+        let machine = Machine::new(&rules);
+        let state = Mutex::new(State { machine, rules });
+        Self { destination, tally: Tally::new(), gate: AtomicU64::new(0), state }
+    }
+
+    /// Admits a call without the lock, if the circuit is closed and has nothing else to do.
+    #[inline]
+    pub(crate) fn admit_closed(&self, now: Duration) -> Option<Pass> {
+        self.tally.admit(now)
     }
 
     /// Decides about a call. `None`: the circuit has left the table.
     #[inline]
-    pub(crate) fn admit(
-        &self,
-        rules: &Rules,
-        changes: &Changes,
-        now: Duration,
-    ) -> Option<Result<Pass, Refused>> {
+    pub(crate) fn admit(&self, changes: &Changes, now: Duration) -> Option<Result<Pass, Refused>> {
+        if let Some(pass) = self.admit_closed(now) {
+            return Some(Ok(pass));
+        }
         if let Some(refused) = self.refusal(now) {
             return Some(Err(refused));
         }
-        self.with(rules, changes, |machine| (!machine.retired).then(|| machine.admit(rules, now)))
+        self.with(changes, |rules, machine| (!machine.retired).then(|| machine.admit(rules, now)))
     }
 
     /// Returns the decision about a call, and takes nothing.
-    pub(crate) fn check(
-        &self,
-        rules: &Rules,
-        changes: &Changes,
-        now: Duration,
-    ) -> Result<(), Refused> {
+    pub(crate) fn check(&self, changes: &Changes, now: Duration) -> Result<(), Refused> {
         if let Some(refused) = self.refusal(now) {
             return Err(refused);
         }
-        self.with(rules, changes, |machine| {
+        self.with(changes, |rules, machine| {
             machine.advance(rules, now);
             machine.check(rules)
         })
     }
 
+    /// Records a success. Returns `false` if [`end`](Self::end) must.
+    #[inline]
+    pub(crate) fn succeed(&self, pass: &Pass, now: Duration) -> bool {
+        self.tally.succeed(pass, now)
+    }
+
     /// Records the end of a call. The user's trip rule is asked between two steps, without the lock.
     pub(crate) fn end(
         &self,
-        rules: &Rules,
         changes: &Changes,
         pass: Pass,
         ending: Ending,
         ready_to_trip: impl FnOnce(&Counts) -> bool,
     ) {
-        let counts = self.with(rules, changes, |machine| machine.end(rules, pass, ending));
+        if ending.outcome == Outcome::Success && self.succeed(&pass, ending.now) {
+            return;
+        }
+        let counts = self.with(changes, |rules, machine| machine.end(rules, pass, ending));
         if counts.is_some_and(|counts| ready_to_trip(&counts)) {
-            self.with(rules, changes, |machine| machine.trip(rules, pass.generation, ending.asked));
+            self.with(changes, |rules, machine| machine.trip(rules, pass.generation, ending.asked));
         }
     }
 
     /// Runs one step of the machine, sets the gate, and queues the changes in their order.
+    #[inline(never)]
     pub(crate) fn with<R>(
         &self,
-        rules: &Rules,
         changes: &Changes,
-        step: impl FnOnce(&mut Machine) -> R,
+        step: impl FnOnce(&Rules, &mut Machine) -> R,
     ) -> R {
-        let mut machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = step(&mut machine);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { machine, rules } = &mut *state;
+        self.take_tally(machine);
+        let result = step(rules, machine);
         if !machine.changed.is_empty() {
-            self.gate.store(gate(&machine), Ordering::Release);
+            self.gate.store(gate(machine), Ordering::Release);
             for (from, to) in machine.changed.drain(..) {
                 if rules.on_state_change.is_some() {
                     let (name, destination) =
@@ -91,20 +111,40 @@ impl Circuit {
                 }
             }
         }
+        machine.open_epoch(rules).iter().for_each(|epoch| self.tally.open(epoch));
         result
     }
 
+    /// Closes the tally, and adds its counts to the machine.
+    fn take_tally(&self, machine: &mut Machine) {
+        let (calls, successes) = self.tally.close();
+        machine.window.add(calls, successes);
+    }
+
+    /// Adopts new settings. Returns the former ones, whose destructors may be the user's.
+    #[must_use]
+    pub(crate) fn adopt(&self, rules: Arc<Rules>) -> Arc<Rules> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { machine, rules: own } = &mut *state;
+        self.take_tally(machine);
+        machine.adopt();
+        let former = mem::replace(own, rules);
+        machine.open_epoch(own).iter().for_each(|epoch| self.tally.open(epoch));
+        former
+    }
+
     /// Retires the circuit if it is in its initial state at `now`. Returns `true` if it did.
-    pub(crate) fn retire(&self, rules: &Rules, changes: &Changes, now: Duration) -> bool {
-        self.with(rules, changes, |machine| {
+    pub(crate) fn retire(&self, changes: &Changes, now: Duration) -> bool {
+        self.with(changes, |rules, machine| {
             machine.advance(rules, now);
             machine.retired = machine.is_initial();
             machine.retired
         })
     }
 
+    /// Returns the refusal of a call without the lock, if the circuit is open.
     #[inline]
-    fn refusal(&self, now: Duration) -> Option<Refused> {
+    pub(crate) fn refusal(&self, now: Duration) -> Option<Refused> {
         let gate = self.gate.load(Ordering::Acquire);
         if gate == 0 {
             return None;
@@ -113,17 +153,15 @@ impl Circuit {
         if gate == FORCED {
             return Some(refused(Reason::Isolated));
         }
-        let wait = Duration::from_nanos(gate).checked_sub(now)?;
-        (!wait.is_zero()).then(|| refused(Reason::Open).after(wait))
+        let wait = gate.checked_sub(nanos(now)).filter(|wait| *wait > 0)?;
+        Some(refused(Reason::Open).after(Duration::from_nanos(wait)))
     }
 }
 
 fn gate(machine: &Machine) -> u64 {
     match (machine.state, machine.expiry) {
         (BreakerState::ForcedOpen, _) => FORCED,
-        (BreakerState::Open, Some(expiry)) => {
-            u64::try_from(expiry.as_nanos()).unwrap_or(FORCED).min(FORCED - 1)
-        }
+        (BreakerState::Open, Some(expiry)) => nanos(expiry).min(FORCED - 1),
         _ => 0,
     }
 }

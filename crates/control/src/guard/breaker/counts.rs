@@ -123,6 +123,22 @@ impl Window {
         }
     }
 
+    /// Counts calls that began in the current bucket, and successes among its calls after which no call has failed.
+    #[inline]
+    pub(crate) fn add(&mut self, calls: u64, successes: u64) {
+        if calls == 0 && successes == 0 {
+            return;
+        }
+        let [calls, successes] =
+            [calls, successes].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+        let current = self.place(self.age);
+        for counts in [&mut self.total, &mut self.buckets[current].0] {
+            counts.requests = counts.requests.saturating_add(calls);
+            counts.total_successes = counts.total_successes.saturating_add(successes);
+            counts.consecutive_successes = counts.consecutive_successes.saturating_add(successes);
+        }
+    }
+
     /// Records the end of a call that began at `age`, unless its bucket has gone.
     pub(crate) fn record(&mut self, age: u64, outcome: Outcome) {
         let gone = self.age.checked_sub(age).is_none_or(|past| past >= self.length());

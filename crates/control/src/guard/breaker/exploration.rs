@@ -11,8 +11,9 @@ use reattempt_core::guard::Reason;
 use super::BreakerState::{self, Closed, ForcedOpen, HalfOpen, Open};
 use super::CircuitBreaker;
 use super::counts::Outcome::{self, Abandoned, Excluded, Failure, Overload, Success, Unsent};
-use super::machine::{Ending, Machine, Pass};
+use super::machine::{Ending, Machine};
 use super::rules::{Rules, Trip};
+use super::tally::Pass;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MOST_PASSES: usize = 3;

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use reattempt_core::guard::{GuardKind, Reason, Refused};
 
+use super::super::time::nanos;
 use super::changes::BreakerState;
 use super::counts::{Counts, Outcome, Window};
 use super::rules::{Rate, Rules, Trip};
+use super::tally::{Epoch, NO_TAG, Pass, tag_of};
 
 /// The state of one destination's breaker.
 #[derive(Debug, Clone)]
@@ -24,19 +26,15 @@ pub(crate) struct Machine {
     pub(crate) next_probe: u64,
     /// Openings since the breaker was closed, but for the first.
     pub(crate) reopened: u32,
-    /// The latest moment seen: time does not go back.
+    /// The latest moment seen behind the lock: time does not go back.
     pub(crate) now: Duration,
+    /// The number of generations and buckets that were seen. A pass of another epoch is not of this bucket.
+    pub(crate) epoch: u64,
+    /// The nanosecond before which a closed machine has nothing to do; 0 if it must look.
+    pub(crate) quiet_until: u64,
     /// Changes that nobody was notified of yet.
     pub(crate) changed: Vec<(BreakerState, BreakerState)>,
     pub(crate) retired: bool,
-}
-
-/// A machine's note in the ticket of a call that it admitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Pass {
-    pub(crate) generation: u64,
-    pub(crate) age: u64,
-    pub(crate) probe: u64,
 }
 
 /// The end of a call.
@@ -60,6 +58,8 @@ impl Machine {
             next_probe: 0,
             reopened: 0,
             now: Duration::ZERO,
+            epoch: 0,
+            quiet_until: 0,
             changed: Vec::new(),
             retired: false,
         }
@@ -68,9 +68,13 @@ impl Machine {
     /// Brings the state up to `now`: open times, fixed windows, buckets and leases end.
     pub(crate) fn advance(&mut self, rules: &Rules, now: Duration) {
         self.now = self.now.max(now);
+        if nanos(self.now) < self.quiet_until {
+            return;
+        }
         if self.window.buckets() != rules.buckets() {
             // The settings were replaced.
             self.window = Window::new(rules.buckets());
+            self.epoch += 1;
             self.start = self.now;
             self.expiry = if self.state == BreakerState::Closed { None } else { self.expiry };
         }
@@ -83,9 +87,28 @@ impl Machine {
         }
     }
 
+    /// Returns what a tally needs, if the machine is closed and will admit calls.
+    pub(crate) fn open_epoch(&self, rules: &Rules) -> Option<Epoch> {
+        (self.state == BreakerState::Closed && !self.retired).then(|| Epoch {
+            number: self.epoch,
+            generation: self.generation,
+            age: self.window.age(),
+            quiet_until: self.quiet_until,
+            // The first success after failures ends their run.
+            takes_successes: rules.has_plain_successes()
+                && self.window.counts().consecutive_failures == 0,
+        })
+    }
+
+    /// Looks at the settings again, because they were replaced.
+    pub(crate) fn adopt(&mut self) {
+        self.epoch += 1;
+        self.quiet_until = 0;
+    }
+
     fn advance_window(&mut self, rules: &Rules, expired: bool) {
         match (rules.interval, rules.period()) {
-            (Duration::ZERO, _) => {}
+            (Duration::ZERO, _) => self.quiet_until = u64::MAX,
             (interval, Duration::ZERO) => {
                 if expired {
                     self.begin_generation(None);
@@ -93,10 +116,15 @@ impl Machine {
                 if self.expiry.is_none() {
                     self.expiry = Some(self.now.saturating_add(interval));
                 }
+                self.quiet_until = self.expiry.map_or(0, nanos);
             }
             (_, period) => {
                 let age = (self.now - self.start).as_nanos() / period.as_nanos();
-                self.window.grow(u64::try_from(age).unwrap_or(u64::MAX));
+                let age = u64::try_from(age).unwrap_or(u64::MAX);
+                self.epoch += u64::from(age != self.window.age());
+                self.window.grow(age);
+                let turn = nanos(period).saturating_mul(age.saturating_add(1));
+                self.quiet_until = nanos(self.start).saturating_add(turn);
             }
         }
     }
@@ -124,9 +152,10 @@ impl Machine {
         self.advance(rules, now);
         self.check(rules)?;
         self.window.request();
-        let pass =
-            Pass { generation: self.generation, age: self.window.age(), probe: self.next_probe };
+        let (generation, age) = (self.generation, self.window.age());
+        let mut pass = Pass { generation, age, probe: self.next_probe, tag: tag_of(self.epoch) };
         if self.state == BreakerState::HalfOpen {
+            pass.tag = NO_TAG;
             self.next_probe += 1;
             let lease = rules.open_time(self.reopened, self.generation, Duration::ZERO);
             self.probes.push((pass.probe, self.now.saturating_add(lease)));
@@ -243,6 +272,8 @@ impl Machine {
 
     fn begin_generation(&mut self, expiry: Option<Duration>) {
         self.generation += 1;
+        self.epoch += 1;
+        self.quiet_until = 0;
         self.start = self.now;
         self.expiry = expiry;
         self.probes.clear();

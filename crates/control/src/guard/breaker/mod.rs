@@ -6,6 +6,7 @@
 //! | `counts` | the counts and their window |
 //! | `rules` | the settings as the machine reads them |
 //! | `circuit` | one destination's machine, shared by threads |
+//! | `tally` | the calls to a healthy server, counted without the lock |
 //! | `changes` | callbacks, in order and without a lock |
 //! | `settings` | the setters |
 
@@ -17,6 +18,7 @@ mod exploration;
 mod machine;
 mod rules;
 mod settings;
+mod tally;
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,14 +26,15 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use reattempt_core::ServerHint;
-use reattempt_core::guard::{Admit, Arrival, End, Guard, Refused};
+use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Refused};
 
 use super::keyed::Keyed;
 use crate::destination_table::Entry;
 use changes::Changes;
 use circuit::Circuit;
-use machine::{Ending, Machine, Pass};
+use machine::{Ending, Machine};
 use rules::{Rules, Trip};
+use tally::Pass;
 
 pub use changes::{BreakerState, StateChange};
 pub use counts::Counts;
@@ -118,9 +121,9 @@ pub struct BreakerTicket {
 impl CircuitBreaker {
     fn build(rules: Rules) -> Self {
         let most = rules.max_destinations;
-        let circuit = Circuit::new("".into(), &rules);
-        let shared =
-            Arc::new(Shared { rules: ArcSwap::from_pointee(rules), changes: Changes::default() });
+        let rules = Arc::new(rules);
+        let circuit = Circuit::new("".into(), Arc::clone(&rules));
+        let shared = Arc::new(Shared { rules: ArcSwap::new(rules), changes: Changes::default() });
         let others = Tenant { circuit, shared: Arc::clone(&shared) };
         Self { shared, circuits: Arc::new(Keyed::new(most, others)) }
     }
@@ -167,9 +170,12 @@ impl CircuitBreaker {
     ///
     /// Open times that have begun keep their end. Counts are cleared if the window has another number of buckets.
     pub fn replace_settings(&self, with: &Self) {
-        let max_destinations = self.shared.rules.load().max_destinations;
+        // Kept to the end: the destructors of closures are the user's.
+        let former = self.shared.rules.load_full();
         let rules = Rules::clone(&with.shared.rules.load());
-        self.shared.rules.store(Arc::new(Rules { max_destinations, ..rules }));
+        let rules = Arc::new(Rules { max_destinations: former.max_destinations, ..rules });
+        let replace = || self.shared.rules.store(Arc::clone(&rules));
+        self.circuits.adopt(replace, |tenant| drop(tenant.circuit.adopt(Arc::clone(&rules))));
     }
 
     fn force(&self, destination: &str, state: BreakerState, now: Duration) {
@@ -188,10 +194,46 @@ impl CircuitBreaker {
         act: impl Fn(&Arc<Tenant>) -> Option<R>,
     ) -> Option<R> {
         let create = |name: &Arc<str>| Tenant {
-            circuit: Circuit::new(Arc::clone(name), &self.shared.rules.load()),
+            circuit: Circuit::new(Arc::clone(name), self.shared.rules.load_full()),
             shared: Arc::clone(&self.shared),
         };
         self.circuits.with(destination, now, create, act)
+    }
+}
+
+impl CircuitBreaker {
+    /// Decides about a call by the machine.
+    #[inline(never)]
+    fn decide(&self, arrival: &Arrival<'_>) -> Admit<BreakerTicket> {
+        let admitted = self.with(arrival.destination, arrival.now, |tenant| {
+            let pass = tenant.circuit.admit(&self.shared.changes, arrival.now)?;
+            Some(pass.map(|pass| BreakerTicket { tenant: Arc::clone(tenant), pass }))
+        });
+        self.shared.notify();
+        match admitted {
+            Some(Ok(ticket)) => Admit::Admitted(ticket),
+            Some(Err(refused)) => Admit::Refused(refused),
+            // Behind the table's lock no entry is retired, so there is no call to make an end of.
+            None => Admit::Refused(settings::impossible()),
+        }
+    }
+
+    /// Records the end of a call that is not a success among others.
+    #[inline(never)]
+    fn record(&self, ticket: &BreakerTicket, end: &End, now: Duration) {
+        let rules = self.shared.rules.load_full();
+        let outcome = rules.outcome(end);
+        let asked = match end {
+            End::Judged { hint, .. } => asked_delay(*hint),
+            _ => Duration::ZERO,
+        };
+        let ready_to_trip = |counts: &Counts| match &rules.trip {
+            Trip::Counts(ready_to_trip) => ready_to_trip(counts),
+            Trip::Rate(_) => false,
+        };
+        let (circuit, changes) = (&ticket.tenant.circuit, &self.shared.changes);
+        circuit.end(changes, ticket.pass, Ending { outcome, asked, now }, ready_to_trip);
+        self.shared.notify();
     }
 }
 
@@ -205,6 +247,13 @@ impl Shared {
     /// Delivers the changes that wait.
     #[inline]
     fn notify(&self) {
+        if self.changes.any() {
+            self.deliver();
+        }
+    }
+
+    #[cold]
+    fn deliver(&self) {
         if let Some(callback) = &self.rules.load().on_state_change {
             self.changes.deliver(callback);
         }
@@ -213,14 +262,13 @@ impl Shared {
 
 impl Tenant {
     fn step<R>(&self, step: impl FnOnce(&Rules, &mut Machine) -> R) -> R {
-        let rules = self.shared.rules.load();
-        self.circuit.with(&rules, &self.shared.changes, |machine| step(&rules, machine))
+        self.circuit.with(&self.shared.changes, step)
     }
 }
 
 impl Entry for Tenant {
     fn retire(&self, now: Duration) -> bool {
-        self.circuit.retire(&self.shared.rules.load(), &self.shared.changes, now)
+        self.circuit.retire(&self.shared.changes, now)
     }
 }
 
@@ -229,41 +277,29 @@ impl Guard for CircuitBreaker {
 
     #[inline]
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<BreakerTicket> {
-        let admitted = self.with(arrival.destination, arrival.now, |tenant| {
-            let rules = self.shared.rules.load();
-            let pass = tenant.circuit.admit(&rules, &self.shared.changes, arrival.now)?;
-            Some(pass.map(|pass| BreakerTicket { tenant: Arc::clone(tenant), pass }))
-        });
-        self.shared.notify();
-        match admitted {
-            Some(Ok(ticket)) => Admit::Admitted(ticket),
-            Some(Err(refused)) => Admit::Refused(refused),
-            // Behind the table's lock no entry is retired, so there is no call to make an end of.
-            None => Admit::Refused(settings::impossible()),
+        if let Some(tenant) = self.circuits.at_hand(arrival.destination) {
+            if let Some(pass) = tenant.circuit.admit_closed(arrival.now) {
+                return Admit::Admitted(BreakerTicket { tenant: Arc::clone(tenant), pass });
+            }
+            if let Some(refused) = tenant.circuit.refusal(arrival.now) {
+                return Admit::Refused(refused);
+            }
         }
+        self.decide(arrival)
     }
 
+    #[inline]
     fn end(&self, ticket: BreakerTicket, end: &End, now: Duration) -> Option<BreakerTicket> {
-        let rules = self.shared.rules.load_full();
-        let outcome = rules.outcome(end);
-        let asked = match end {
-            End::Judged { hint, .. } => asked_delay(*hint),
-            _ => Duration::ZERO,
-        };
-        let ready_to_trip = |counts: &Counts| match &rules.trip {
-            Trip::Counts(ready_to_trip) => ready_to_trip(counts),
-            Trip::Rate(_) => false,
-        };
-        let (circuit, changes) = (&ticket.tenant.circuit, &self.shared.changes);
-        circuit.end(&rules, changes, ticket.pass, Ending { outcome, asked, now }, ready_to_trip);
-        self.shared.notify();
+        let served = matches!(end, End::Judged { health: Health::Served, .. });
+        if !(served && ticket.tenant.circuit.succeed(&ticket.pass, now)) {
+            self.record(&ticket, end, now);
+        }
         None
     }
 
     fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         let Some(tenant) = self.circuits.get(arrival.destination) else { return Ok(()) };
-        let rules = self.shared.rules.load_full();
-        let checked = tenant.circuit.check(&rules, &self.shared.changes, arrival.now);
+        let checked = tenant.circuit.check(&self.shared.changes, arrival.now);
         self.shared.notify();
         checked
     }

@@ -85,6 +85,11 @@ impl Rules {
         }
     }
 
+    /// Returns `true` if every call that was served is a success.
+    pub(crate) fn has_plain_successes(&self) -> bool {
+        self.slow.is_none() && self.is_successful.is_none() && self.is_excluded.is_none()
+    }
+
     /// Classifies the end of a call, without any lock held: the predicates are the user's.
     pub(crate) fn outcome(&self, end: &End) -> Outcome {
         let asked = |predicate: &Option<Predicate<Health>>, health, default| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use reattempt_control::BreakerState::{Closed, HalfOpen, Open};
 use reattempt_control::CircuitBreaker;
 use reattempt_core::guard::Health::{Failed, Served};
-use reattempt_core::guard::Reason;
+use reattempt_core::guard::{End, Guard, Reason};
 
 use super::{HOST, NOW, SECOND, admit, admit_to, call, calls, end, noting};
 
@@ -151,6 +151,50 @@ fn destinations_stay_within_the_bound() {
     }
     assert_eq!(breaker.state("newcomer", later + SECOND * 5), Open);
     assert!(admit_to(&breaker, "innocent", later + SECOND * 5).is_ok(), "idle ones have left");
+}
+
+// Successes are counted without the lock, failures behind it.
+#[test]
+fn no_call_is_lost_under_contention() {
+    let breaker = CircuitBreaker::counting().ready_to_trip(|_| false);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let breaker = &breaker;
+            scope.spawn(move || {
+                for number in 0..50_000 {
+                    let health = if number % 100 == thread { Failed } else { Served };
+                    call(breaker, health, NOW).unwrap();
+                }
+            });
+        }
+    });
+    let counts = breaker.counts(HOST);
+    assert_eq!(
+        (counts.requests, counts.total_successes, counts.total_failures),
+        (200_000, 198_000, 2_000)
+    );
+}
+
+// Also if more of them succeed than the word beside the lock can count.
+#[test]
+fn results_are_counted_past_the_word() {
+    let breaker = CircuitBreaker::counting();
+    let tickets: Vec<_> = (0..70_000).map(|_| admit(&breaker, NOW).unwrap()).collect();
+    assert_eq!(breaker.counts(HOST).requests, 70_000);
+    tickets.into_iter().for_each(|ticket| end(&breaker, ticket, Served, NOW));
+    let counts = breaker.counts(HOST);
+    assert_eq!((counts.total_successes, counts.consecutive_successes), (70_000, 70_000));
+}
+
+// A setting that judges successes takes effect for calls that are under way.
+#[test]
+fn replaced_settings_judge_the_next_result() {
+    let breaker = CircuitBreaker::rate();
+    calls(&breaker, 3, Served, NOW);
+    let ticket = admit(&breaker, NOW).unwrap();
+    breaker.replace_settings(&CircuitBreaker::rate().slow_after(SECOND));
+    breaker.end(ticket, &End::judged(Served, SECOND * 2), NOW);
+    assert_eq!(breaker.counts(HOST).total_failures, 1);
 }
 
 #[test]

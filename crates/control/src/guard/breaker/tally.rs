@@ -1,0 +1,137 @@
+//! The calls to a healthy server, counted in one word without the lock.
+//!
+//! While a breaker is closed and no bucket, window or run of failures ends, calls and successes only add to counts. They
+//! add to the *tally*. Each step behind the lock first takes the tally into the machine, and opens a new one when it is done.
+//! So every call counts exactly once, and either before a step or after it.
+
+use std::time::Duration;
+
+use super::super::time::nanos;
+use crate::sync::{AtomicU64, Ordering};
+
+/// The tally is open.
+const OPEN: u64 = 1 << 63;
+/// It also takes successes.
+const TAKES_SUCCESSES: u64 = 1 << 62;
+/// The low bits of the machine's epoch.
+const EPOCH: u64 = 0x3fff_ffff << 32;
+const CALL: u64 = 1 << 16;
+const CALLS: u64 = 0xffff << 16;
+const SUCCESSES: u64 = 0xffff;
+
+/// A breaker's note in the ticket of a call that it admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Pass {
+    pub(crate) generation: u64,
+    pub(crate) age: u64,
+    pub(crate) probe: u64,
+    /// The tag of its bucket's tally, or none for a probe.
+    pub(crate) tag: u64,
+}
+
+/// The part of a window in which the machine has nothing to do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Epoch {
+    pub(crate) number: u64,
+    pub(crate) generation: u64,
+    pub(crate) age: u64,
+    /// The nanosecond at which it ends.
+    pub(crate) quiet_until: u64,
+    pub(crate) takes_successes: bool,
+}
+
+/// The tag of a pass that no tally takes: it has a bit of the counts.
+pub(crate) const NO_TAG: u64 = 1;
+
+pub(crate) struct Tally {
+    /// 0 while it is not open.
+    word: AtomicU64,
+    /// The nanosecond before which the machine has nothing to do. These three belong to the epoch in the word.
+    quiet_until: AtomicU64,
+    generation: AtomicU64,
+    age: AtomicU64,
+}
+
+impl Tally {
+    /// Creates a tally that is not open.
+    pub(crate) fn new() -> Self {
+        Self {
+            word: AtomicU64::new(0),
+            quiet_until: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
+            age: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a call. `None`: the machine must decide about it.
+    #[inline]
+    pub(crate) fn admit(&self, now: Duration) -> Option<Pass> {
+        let now = nanos(now);
+        let mut word = self.word.load(Ordering::Acquire);
+        loop {
+            let is_full = word & CALLS == CALLS;
+            if word & OPEN == 0 || is_full || now >= self.quiet_until.load(Ordering::Relaxed) {
+                return None;
+            }
+            // They are of this epoch if the word has not changed since: a step closes the tally before it changes them.
+            let (generation, age) =
+                (self.generation.load(Ordering::Relaxed), self.age.load(Ordering::Relaxed));
+            match self.replace(word, word + CALL) {
+                Ok(()) => return Some(Pass { generation, age, probe: 0, tag: tag(word) }),
+                Err(seen) => word = seen,
+            }
+        }
+    }
+
+    /// Counts a success. Returns `false` if the machine must record it.
+    #[inline]
+    pub(crate) fn succeed(&self, pass: &Pass, now: Duration) -> bool {
+        let now = nanos(now);
+        let mut word = self.word.load(Ordering::Acquire);
+        while word & !(CALLS | SUCCESSES) == pass.tag
+            && word & SUCCESSES != SUCCESSES
+            && now < self.quiet_until.load(Ordering::Relaxed)
+        {
+            match self.replace(word, word + 1) {
+                Ok(()) => return true,
+                Err(seen) => word = seen,
+            }
+        }
+        false
+    }
+
+    /// Closes the tally. Returns its calls, and the successes among them.
+    #[inline]
+    pub(crate) fn close(&self) -> (u64, u64) {
+        let word = self.word.swap(0, Ordering::AcqRel);
+        ((word & CALLS) >> 16, word & SUCCESSES)
+    }
+
+    /// Opens an empty tally.
+    #[inline]
+    pub(crate) fn open(&self, epoch: &Epoch) {
+        self.quiet_until.store(epoch.quiet_until, Ordering::Relaxed);
+        self.generation.store(epoch.generation, Ordering::Relaxed);
+        self.age.store(epoch.age, Ordering::Relaxed);
+        let word = tag_of(epoch.number);
+        let word = if epoch.takes_successes { word } else { word & !TAKES_SUCCESSES };
+        self.word.store(word, Ordering::Release);
+    }
+
+    #[inline]
+    fn replace(&self, seen: u64, word: u64) -> Result<(), u64> {
+        self.word.compare_exchange_weak(seen, word, Ordering::AcqRel, Ordering::Acquire).map(drop)
+    }
+}
+
+/// Returns the word, without its counts, that a success must find.
+#[inline]
+fn tag(word: u64) -> u64 {
+    word & EPOCH | OPEN | TAKES_SUCCESSES
+}
+
+/// Returns the tag of a pass of that epoch.
+#[inline]
+pub(crate) fn tag_of(epoch: u64) -> u64 {
+    tag(epoch << 32)
+}
