@@ -47,8 +47,8 @@ const LONGEST_DOUBLING: u64 = u64::MAX / 2;
 #[derive(Clone, Copy, PartialEq)]
 pub struct Exponential {
     settings: General,
-    /// The state of a call that begins, ready to be copied.
-    fresh: ExponentialDelays,
+    /// The usual form of the state of a call that begins, if the settings have it.
+    doubling: Option<DoublingFull>,
 }
 
 impl Exponential {
@@ -100,9 +100,7 @@ impl Exponential {
     }
 
     fn of(settings: General) -> Self {
-        let doubling = DoublingFull::of(&settings).map(State::DoublingFull);
-        let fresh = ExponentialDelays(doubling.unwrap_or(State::General(settings)));
-        Self { settings, fresh }
+        Self { settings, doubling: DoublingFull::of(&settings) }
     }
 
     /// Sets the factor by which the interval grows. Default 2. Recommended: 1.5 to 3. Below 1, intervals shrink.
@@ -168,7 +166,10 @@ impl Schedule for Exponential {
 
     #[inline]
     fn delays(&self) -> ExponentialDelays {
-        self.fresh
+        ExponentialDelays(match self.doubling {
+            Some(doubling) => State::DoublingFull(doubling),
+            None => State::General(self.settings),
+        })
     }
 
     #[inline]
