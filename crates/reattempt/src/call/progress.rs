@@ -30,7 +30,9 @@ pub(crate) struct Progress<D> {
     started: Instant,
     destination: Box<str>,
     random: CallRandom,
-    attempts: Vec<AttemptReport>,
+    /// The attempts before the last: none if one has failed, as in most calls that are retried.
+    earlier: Vec<AttemptReport>,
+    last: Option<AttemptReport>,
     omitted: u32,
     /// `true` if the end of the last attempt is among them.
     noted: bool,
@@ -84,8 +86,8 @@ impl<D: Delays> Progress<D> {
             started,
             destination: destination.into(),
             random: context.random(settings),
-            // Most retries succeed.
-            attempts: Vec::with_capacity(2),
+            earlier: Vec::new(),
+            last: None,
             omitted: 0,
             noted: false,
         }
@@ -159,7 +161,7 @@ impl<D: Delays> Progress<D> {
                 Err(StopReason::NoTimer)
             }
             Decision::Retry { after } => {
-                if let Some(last) = self.attempts.last_mut() {
+                if let Some(last) = &mut self.last {
                     last.delay = Some(after);
                 }
                 let due = (!after.is_zero()).then(|| clock::later(now, after));
@@ -205,19 +207,26 @@ impl<D: Delays> Progress<D> {
         (number, replacement): (u32, bool),
         outcome: AttemptOutcome,
     ) {
-        if self.attempts.len() == MOST_REPORTED {
-            // The first and the last attempts say most.
-            self.attempts.remove(MOST_REPORTED / 2);
-            self.omitted = self.omitted.saturating_add(1);
+        let ended = AttemptReport { number, replacement, ended, outcome, delay: None };
+        if let Some(before) = self.last.replace(ended) {
+            if self.earlier.len() + 1 == MOST_REPORTED {
+                // The first and the last attempts say most.
+                self.earlier.remove(MOST_REPORTED / 2);
+                self.omitted = self.omitted.saturating_add(1);
+            }
+            // Most retries succeed.
+            if self.earlier.is_empty() {
+                self.earlier.reserve_exact(2);
+            }
+            self.earlier.push(before);
         }
-        self.attempts.push(AttemptReport { number, replacement, ended, outcome, delay: None });
         self.noted = true;
     }
 
     /// Notifies the observer of the attempt that was recorded last.
     fn notify_failure<K: Protocol, T: Schedule, B>(&self, settings: &Settings<K, T, B>) {
         if let Some(observer) = &settings.observer
-            && let Some(last) = self.attempts.last()
+            && let Some(last) = &self.last
         {
             let event = Event::AttemptFailed { attempt: last.number, outcome: &last.outcome };
             observer.on_event(&self.destination, &event);
@@ -238,7 +247,7 @@ impl<D: Delays> Progress<D> {
 
     /// Returns the failure of the last attempt.
     pub(crate) fn last_failure(&self) -> Option<Failure> {
-        match self.attempts.last()?.outcome {
+        match self.last.as_ref()?.outcome {
             AttemptOutcome::Failed { failure, .. } => Some(failure),
             _ => None,
         }
@@ -269,7 +278,7 @@ impl<D: Delays> Progress<D> {
         }
         if let Some(observer) = &settings.observer {
             let none = if stop == StopReason::NotReady { 0 } else { number };
-            let attempts = self.attempts.last().map_or(none, |last| last.number);
+            let attempts = self.last.as_ref().map_or(none, |last| last.number);
             let event = match stop {
                 StopReason::Succeeded => Event::Succeeded { attempts },
                 reason => Event::GaveUp { attempts, reason },
@@ -281,13 +290,15 @@ impl<D: Delays> Progress<D> {
     /// Takes the report of the call, which has ended.
     pub(crate) fn report<K: Protocol>(&mut self, protocol: &K, stop: StopReason) -> Report {
         // A delay that was chosen but never waited for belongs to no attempt.
-        if let Some(last) = self.attempts.last_mut()
+        if let Some(last) = &mut self.last
             && stop == StopReason::BodyNotKept
         {
             last.delay = None;
         }
+        let mut attempts = std::mem::take(&mut self.earlier);
+        attempts.extend(self.last.take());
         Report {
-            attempts: std::mem::take(&mut self.attempts),
+            attempts,
             omitted: self.omitted,
             stop,
             code_names: K::CODE_NAMES,

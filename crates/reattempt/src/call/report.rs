@@ -62,6 +62,11 @@ pub enum AttemptOutcome {
 }
 
 impl Report {
+    /// Creates the report of a call without attempts.
+    pub(crate) fn of_nothing(stop: StopReason) -> Self {
+        Self { attempts: Vec::new(), omitted: 0, stop, code_names: &[], body_limits: None }
+    }
+
     /// Returns the report of a response; `None` if its first attempt succeeded.
     ///
     /// ```

@@ -57,6 +57,27 @@ impl<K: Protocol, D: Schedule, B: Budget> Settings<K, D, B> {
 }
 
 impl<K: Protocol, D, B> Settings<K, D, B> {
+    /// Returns the defaults around this protocol, schedule and budget.
+    pub(crate) fn new(protocol: K, schedule: D, budget: B) -> Self {
+        Self {
+            protocol,
+            schedule,
+            budget,
+            limits: Limits::default(),
+            never: false,
+            chosen: Chosen::default(),
+            attempt_timeout: None,
+            drain_time: Duration::from_millis(50),
+            hook: None,
+            observer: None,
+            seed: None,
+            nested: false,
+            clone_per_call: false,
+            counts_calls: false,
+            plain: true,
+        }
+    }
+
     /// Returns these settings around another schedule and budget.
     pub(crate) fn map<E, C>(self, change: impl FnOnce(D, B) -> (E, C)) -> Settings<K, E, C> {
         let (schedule, budget) = change(self.schedule, self.budget);

@@ -38,8 +38,7 @@ where
     where
         F: FnMut() -> Result<T, E>,
     {
-        let (mut operation, mut tries) = self.begin();
-        tries.blocking();
+        let (mut operation, mut tries) = self.begin(true);
         tries.takes_time();
         loop {
             tries.attempt();

@@ -27,8 +27,8 @@ pin_project! {
         running: Option<Running<F, D, B, J, N>>,
         #[pin]
         attempt: Option<Fut>,
-        #[pin]
-        sleep: Option<Sleep>,
+        // Boxed: few operations ever wait.
+        sleep: Option<Pin<Box<Sleep>>>,
     }
 }
 
@@ -51,7 +51,7 @@ where
     type IntoFuture = RetryingFuture<F, Fut, D, B, J, N>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let (operation, tries) = self.begin();
+        let (operation, tries) = self.begin(false);
         RetryingFuture { running: Some(Running { operation, tries }), attempt: None, sleep: None }
     }
 }
@@ -71,16 +71,17 @@ where
         let mut this = self.project();
         loop {
             let Some(Running { operation, tries }) = this.running else { return Poll::Pending };
-            if let Some(sleep) = this.sleep.as_mut().as_pin_mut() {
-                ready!(sleep.poll(cx));
-                this.sleep.set(None);
+            if let Some(sleep) = this.sleep {
+                ready!(sleep.as_mut().poll(cx));
+                *this.sleep = None;
             }
             if this.attempt.is_none() {
                 // An operation that always fails at once must not keep others from their turn.
-                let turn = ready!(poll_proceed(cx));
+                if tries.number() > 0 {
+                    ready!(poll_proceed(cx)).made_progress();
+                }
                 tries.attempt();
                 this.attempt.set(Some(operation()));
-                turn.made_progress();
             }
             let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
             let Poll::Ready(result) = attempt.poll(cx) else {
@@ -94,7 +95,9 @@ where
                     *this.running = None;
                     return Poll::Ready(result);
                 }
-                ControlFlow::Continue(due) => this.sleep.set(due.map(sleep_until)),
+                ControlFlow::Continue(due) => {
+                    *this.sleep = due.map(|due| Box::pin(sleep_until(due)));
+                }
             }
         }
     }

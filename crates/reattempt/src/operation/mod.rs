@@ -8,10 +8,12 @@
 //! | [`retry_blocking`] | the same for an operation that blocks its thread |
 //! | [`Retrying`], [`RetryingFuture`] | the operation with its settings, and its future |
 //! | [`RetryError`] | the last error, and the reason for the end |
+//! | [`IntoOperationPolicy`], [`OperationPolicy`] | the values that an operation can be retried by |
 //! | [`Operations`] | the protocol of [`RetryPolicy::operations`](crate::RetryPolicy::operations) |
 //! | [`is_transient_io_error`], [`is_transient_sqlstate`] | conditions for [`Retrying::when`] |
 
 mod blocking;
+mod call_state;
 mod error;
 mod future;
 mod policy;
@@ -22,6 +24,6 @@ mod tries;
 pub use crate::call::protocol::Operations;
 pub use error::RetryError;
 pub use future::RetryingFuture;
-pub use policy::IntoOperationPolicy;
+pub use policy::{IntoOperationPolicy, OperationPolicy};
 pub use retrying::{Retrying, retry_blocking};
 pub use transient::{is_transient_io_error, is_transient_sqlstate};

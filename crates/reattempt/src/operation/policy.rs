@@ -1,9 +1,13 @@
 //! Policies for operations, and the values that are turned into one.
 
+use std::fmt;
+use std::sync::Arc;
+
 use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, Schedule, Unlimited};
 
 use crate::call::protocol::{Operations, OwnError};
+use crate::call::settings::Settings;
 use crate::policy::{Profile, RetryPolicy};
 
 impl RetryPolicy<Operations> {
@@ -38,15 +42,75 @@ pub trait IntoOperationPolicy {
     type Budget: Budget;
 
     /// Returns the policy.
-    fn into_operation_policy(self) -> RetryPolicy<Operations, Self::Schedule, Self::Budget>;
+    fn into_operation_policy(self) -> OperationPolicy<Self::Schedule, Self::Budget>;
+}
+
+/// The policy of one operation: a [`RetryPolicy`], or a schedule with the default limits.
+///
+/// Nothing is allocated for a schedule before an attempt has failed.
+pub struct OperationPolicy<D, B>(pub(super) Policy<D, B>);
+
+pub(super) enum Policy<D, B> {
+    Shared(Arc<Settings<Operations, D, B>>),
+    Alone(D, B),
+}
+
+impl<D, B> Policy<D, B> {
+    /// Returns `true` if the policy asks for nothing before the first attempt.
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        match self {
+            Self::Shared(settings) => settings.plain,
+            Self::Alone(..) => true,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_observed(&self) -> bool {
+        match self {
+            Self::Shared(settings) => settings.observer.is_some(),
+            Self::Alone(..) => false,
+        }
+    }
+
+    #[inline]
+    pub(super) fn schedule(&self) -> &D {
+        match self {
+            Self::Shared(settings) => &settings.schedule,
+            Self::Alone(schedule, _) => schedule,
+        }
+    }
+
+    #[inline]
+    pub(super) fn budget(&self) -> &B {
+        match self {
+            Self::Shared(settings) => &settings.budget,
+            Self::Alone(_, budget) => budget,
+        }
+    }
+}
+
+impl<D: Schedule, B> From<RetryPolicy<Operations, D, B>> for OperationPolicy<D, B> {
+    fn from(policy: RetryPolicy<Operations, D, B>) -> Self {
+        Self(Policy::Shared(policy.settings))
+    }
+}
+
+impl<D: fmt::Debug, B: fmt::Debug> fmt::Debug for OperationPolicy<D, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OperationPolicy")
+            .field("schedule", self.0.schedule())
+            .field("budget", self.0.budget())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<D: Schedule, B: Budget> IntoOperationPolicy for RetryPolicy<Operations, D, B, OwnError> {
     type Schedule = D;
     type Budget = B;
 
-    fn into_operation_policy(self) -> Self {
-        self
+    fn into_operation_policy(self) -> OperationPolicy<D, B> {
+        self.into()
     }
 }
 
@@ -54,8 +118,8 @@ impl<D: Schedule, B: Budget> IntoOperationPolicy for &RetryPolicy<Operations, D,
     type Schedule = D;
     type Budget = B;
 
-    fn into_operation_policy(self) -> RetryPolicy<Operations, D, B> {
-        self.clone()
+    fn into_operation_policy(self) -> OperationPolicy<D, B> {
+        OperationPolicy(Policy::Shared(Arc::clone(&self.settings)))
     }
 }
 
@@ -64,9 +128,9 @@ impl<S: Schedule> IntoOperationPolicy for Profile<S> {
     type Schedule = S;
     type Budget = RetryBudget;
 
-    fn into_operation_policy(mut self) -> RetryPolicy<Operations, S, RetryBudget> {
+    fn into_operation_policy(mut self) -> OperationPolicy<S, RetryBudget> {
         self.budget.get_or_insert_with(RetryBudget::unlimited);
-        RetryPolicy::operations().profile(self)
+        RetryPolicy::operations().profile(self).into()
     }
 }
 
@@ -74,7 +138,7 @@ impl<D: Schedule> IntoOperationPolicy for D {
     type Schedule = D;
     type Budget = Unlimited;
 
-    fn into_operation_policy(self) -> RetryPolicy<Operations, D, Unlimited> {
-        RetryPolicy::with_protocol(Operations, self, Unlimited)
+    fn into_operation_policy(self) -> OperationPolicy<D, Unlimited> {
+        OperationPolicy(Policy::Alone(self, Unlimited))
     }
 }

@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use reattempt_core::{Classification, Failure, FailureKind, Schedule, Verdict};
 
-use super::policy::IntoOperationPolicy;
+use super::policy::{IntoOperationPolicy, OperationPolicy};
 use super::tries::Tries;
 use crate::call::options::CallOptions;
-use crate::call::protocol::Operations;
-use crate::policy::RetryPolicy;
 
 /// Retries an asynchronous operation until it succeeds, or until there is a reason to stop.
 ///
@@ -81,7 +79,7 @@ where
 #[must_use = "nothing happens before it is awaited or called"]
 pub struct Retrying<F, E, D: Schedule, B, J = fn(&E) -> Classification, N = fn(&E, Duration)> {
     operation: F,
-    policy: RetryPolicy<Operations, D, B>,
+    policy: OperationPolicy<D, B>,
     options: Option<CallOptions>,
     judge: J,
     notify: N,
@@ -184,9 +182,10 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
     }
 
     /// The operation, and the state of its call.
-    pub(super) fn begin(self) -> (F, Tries<D, B, J, N>) {
+    #[inline]
+    pub(super) fn begin(self, blocking: bool) -> (F, Tries<D, B, J, N>) {
         let Self { operation, policy, options, judge, notify, .. } = self;
-        (operation, Tries::new(policy, options.as_ref(), judge, notify))
+        (operation, Tries::new(policy.0, options.as_ref(), judge, notify, blocking))
     }
 }
 

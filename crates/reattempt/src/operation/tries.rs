@@ -5,53 +5,62 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use reattempt_core::{Budget, CallEnd, Classification, Permit, Schedule, SentAt, StopReason};
+use reattempt_core::{Budget, Classification, Schedule, SentAt, StopReason};
 use tokio::time::Instant;
 
-use super::{Operations, RetryError};
-use crate::call::context::CallContext;
+use super::RetryError;
+use super::call_state::{CallState, DESTINATION};
+use super::policy::Policy;
 use crate::call::options::CallOptions;
-use crate::call::progress::{FailedAttempt, Progress};
-use crate::call::report::{Report, ReportSlot};
-use crate::call::wishes::Wishes;
-use crate::policy::RetryPolicy;
-
-/// All operations of a policy are for the same: they share a bucket of the budget.
-const DESTINATION: &str = "";
+use crate::call::progress::FailedAttempt;
+use crate::call::random::CallRandom;
+use crate::call::report::Report;
 
 /// The state of a call whose attempts its driver makes.
+///
+/// A call that succeeds at once has a policy alone. The first failure allocates the rest, in one box.
 pub(super) struct Tries<D: Schedule, B, J, N> {
-    policy: RetryPolicy<Operations, D, B>,
     judge: J,
     notify: N,
-    context: CallContext,
+    // Always some between two calls of a method.
+    course: Option<Course<D, B>>,
+    /// The moment at which the call was first found to need time.
+    started: Option<Instant>,
+    sent_at: SentAt,
     /// The number of the attempt under way.
     number: u32,
-    sent_at: SentAt,
-    progress: Option<Box<Progress<D::Delays>>>,
-    /// The permit of the call itself, from a budget that counts calls.
-    counted: Permit,
+    /// `true` if a wait blocks the thread.
+    blocking: bool,
+}
+
+enum Course<D: Schedule, B> {
+    /// No attempt has failed, and the policy asked for nothing before the first one.
+    Plain(Policy<D, B>),
+    Full(Box<CallState<D, B>>),
 }
 
 impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
+    #[inline]
     pub(super) fn new(
-        policy: RetryPolicy<Operations, D, B>,
+        policy: Policy<D, B>,
         options: Option<&CallOptions>,
         judge: J,
         notify: N,
+        blocking: bool,
     ) -> Self {
-        let mut context = CallContext::new(&policy.settings, Wishes::default(), options);
-        context.repeatable =
-            context.options.as_ref().and_then(CallOptions::get_repeatable).unwrap_or(true);
+        let course = if options.is_none() && policy.is_plain() {
+            Course::Plain(policy)
+        } else {
+            Course::Full(CallState::new(policy, options, blocking))
+        };
         Self {
-            policy,
             judge,
             notify,
-            context,
-            number: 0,
+            course: Some(course),
+            started: None,
             sent_at: SentAt::default(),
-            progress: None,
-            counted: Permit::free(),
+            number: 0,
+            blocking,
         }
     }
 
@@ -59,32 +68,27 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         self.number
     }
 
-    /// The wait between attempts is the thread's, and needs no runtime.
-    pub(super) fn blocking(&mut self) {
-        self.context.blocking = true;
-    }
-
     /// The call takes time from now on, if it has not before.
     pub(super) fn takes_time(&mut self) {
-        self.context.started.get_or_insert_with(Instant::now);
+        self.started.get_or_insert_with(Instant::now);
     }
 
     /// Records that the next attempt begins, and with the first one the call.
+    #[inline]
     pub(super) fn attempt(&mut self)
     where
         B: Budget,
     {
-        if self.number == 0 && self.policy.settings.counts_calls {
-            self.counted = self.policy.settings.budget.on_start(DESTINATION);
-        }
         self.number = self.number.saturating_add(1);
-        if let Some(progress) = &mut self.progress {
-            progress.on_send();
+        match &mut self.course {
+            Some(Course::Plain(policy)) => self.sent_at = policy.schedule().on_send(),
+            Some(Course::Full(call)) => self.sent_at = call.on_send(self.number),
+            None => {}
         }
-        self.sent_at = self.context.on_send(&self.policy.settings.schedule);
     }
 
     /// Records the end of an attempt. Returns the result of the call, or the time to wait for the next attempt.
+    #[inline]
     pub(super) fn settle<T, E>(
         &mut self,
         result: Result<T, E>,
@@ -94,21 +98,39 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         J: Fn(&E) -> Classification,
         N: FnMut(&E, Duration),
     {
-        let error = match result {
+        match result {
             Ok(value) => {
                 self.succeed();
-                return ControlFlow::Break(Ok(value));
+                ControlFlow::Break(Ok(value))
             }
-            Err(error) => error,
-        };
+            Err(error) => match self.fail(error) {
+                ControlFlow::Break(error) => ControlFlow::Break(Err(error)),
+                ControlFlow::Continue(due) => ControlFlow::Continue(due),
+            },
+        }
+    }
+
+    /// Records a failed attempt. Returns the error of the call, or the time to wait for the next attempt.
+    #[inline(never)]
+    fn fail<E>(&mut self, error: E) -> ControlFlow<RetryError<E>, Option<Instant>>
+    where
+        B: Budget,
+        J: Fn(&E) -> Classification,
+        N: FnMut(&E, Duration),
+    {
         let now = Instant::now();
-        let started = *self.context.started.get_or_insert(now);
+        let started = *self.started.get_or_insert(now);
+        let (number, sent_at) = (self.number, self.sent_at);
         let classification = (self.judge)(&error);
+        let Some(call) = self.call() else {
+            let report = Report::of_nothing(StopReason::Forbidden);
+            return ControlFlow::Break(RetryError::new(error, report, Duration::ZERO));
+        };
         let stop = match classification.verdict.failure() {
             None => StopReason::Permanent,
             Some(failure) => {
                 let attempt = FailedAttempt {
-                    number: self.number,
+                    number,
                     now,
                     classification,
                     failure: *failure,
@@ -116,16 +138,11 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
                     undone: None,
                     source_failed: false,
                     at_hand: true,
-                    sent_at: self.sent_at,
+                    sent_at,
                     error: None,
                 };
-                let (policy, context) = (&self.policy, &self.context);
-                let progress = self.progress.get_or_insert_with(|| {
-                    Box::new(Progress::new(&policy.settings, context, started, DESTINATION.into()))
-                });
-                match progress.failed(&policy.settings, context, attempt) {
+                match call.failed(started, attempt) {
                     Ok(granted) => {
-                        progress.notify_retry(&policy.settings, self.number.saturating_add(1));
                         let wait =
                             granted.due.map(|due| due.saturating_duration_since(granted.now));
                         (self.notify)(&error, wait.unwrap_or_default());
@@ -135,62 +152,46 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
                 }
             }
         };
-        ControlFlow::Break(Err(self.give_up(error, stop)))
+        let report = call.give_up(number, stop, started);
+        ControlFlow::Break(RetryError::new(error, report, started.elapsed()))
     }
 
-    /// The call ends with an error.
-    fn give_up<E>(&mut self, error: E, stop: StopReason) -> RetryError<E> {
-        let elapsed = self.context.started.map_or(Duration::ZERO, |started| started.elapsed());
-        let report = self.report(stop);
-        if let Some(slot) = self.slot() {
-            slot.put(report.clone());
-        }
-        RetryError::new(error, report, elapsed)
-    }
-
-    /// The call ends with a value.
+    /// Records that the call ends with a value.
+    #[inline]
     fn succeed(&mut self)
     where
         B: Budget,
     {
-        self.context.succeeded(&self.policy.settings, self.sent_at);
-        self.settled(StopReason::Succeeded);
-        if let Some(slot) = self.slot() {
-            slot.put(self.report(StopReason::Succeeded));
-        } else if self.policy.settings.observer.is_some() {
-            drop(self.report(StopReason::Succeeded));
+        match &mut self.course {
+            Some(Course::Plain(policy)) if !policy.is_observed() => {
+                let mut random = CallRandom::unseeded(None);
+                policy.schedule().on_success(self.sent_at, &mut random);
+                policy.budget().on_success(DESTINATION, 0);
+            }
+            _ => self.succeed_in_full(),
         }
     }
 
-    /// Reports the end of the call to the budget.
-    fn settled(&mut self, stop: StopReason)
+    #[inline(never)]
+    fn succeed_in_full(&mut self)
     where
         B: Budget,
     {
-        let account = self.progress.as_mut().map(|progress| progress.account());
-        // An error earns nothing, also one that is permanent.
-        let end = match stop {
-            StopReason::Succeeded => CallEnd::Succeeded,
-            _ => CallEnd::Failed,
-        };
-        account.unwrap_or_default().settle(end, DESTINATION, &self.policy.settings.budget);
+        let (number, sent_at, started) = (self.number, self.sent_at, self.started);
+        if let Some(call) = self.call() {
+            call.succeed(number, sent_at, started);
+        }
     }
 
-    /// Notifies the observer of the end of the call, and returns the report.
-    fn report(&mut self, stop: StopReason) -> Report {
-        let (policy, context) = (&self.policy, &self.context);
-        let mut progress = match self.progress.take() {
-            Some(progress) => *progress,
-            None => {
-                let started = context.started.unwrap_or_else(Instant::now);
-                Progress::new(&policy.settings, context, started, DESTINATION.into())
-            }
+    /// Returns the state of the call, which is made if it is not there yet.
+    fn call(&mut self) -> Option<&mut CallState<D, B>> {
+        let call = match self.course.take()? {
+            Course::Plain(policy) => CallState::new(policy, None, self.blocking),
+            Course::Full(call) => call,
         };
-        progress.conclude(&policy.settings, self.number, stop, Ok(None));
-        progress.report(&Operations, stop)
-    }
-
-    fn slot(&self) -> Option<ReportSlot> {
-        self.context.options.as_ref().and_then(CallOptions::slot).cloned()
+        match self.course.insert(Course::Full(call)) {
+            Course::Full(call) => Some(call),
+            Course::Plain(_) => None,
+        }
     }
 }

@@ -28,7 +28,7 @@ pub use profile::Profile;
 #[cfg(feature = "http")]
 pub use stock::StockDelay;
 
-use crate::call::settings::{Chosen, Settings};
+use crate::call::settings::Settings;
 #[cfg(feature = "http")]
 use stock::StockCall;
 
@@ -102,23 +102,7 @@ impl<K: Protocol> RetryPolicy<K> {
 
 impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
     pub(crate) fn with_protocol(protocol: K, schedule: D, budget: B) -> Self {
-        Self::of(Settings {
-            protocol,
-            schedule,
-            budget,
-            limits: Limits::default(),
-            never: false,
-            chosen: Chosen::default(),
-            attempt_timeout: None,
-            drain_time: Duration::from_millis(50),
-            hook: None,
-            observer: None,
-            seed: None,
-            nested: false,
-            clone_per_call: false,
-            counts_calls: false,
-            plain: true,
-        })
+        Self::of(Settings::new(protocol, schedule, budget))
     }
 
     fn of(mut settings: Settings<K, D, B>) -> Self {

@@ -1,0 +1,135 @@
+//! The state of an operation's call that needs more than its policy: an attempt has failed, or the policy or the
+//! caller asks for something before the first one.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use reattempt_core::{Account, Budget, CallEnd, Permit, Schedule, SentAt, StopReason};
+use tokio::time::Instant;
+
+use super::Operations;
+use super::policy::Policy;
+use crate::call::context::CallContext;
+use crate::call::options::CallOptions;
+use crate::call::progress::{FailedAttempt, Granted, Progress};
+use crate::call::report::Report;
+use crate::call::settings::Settings;
+use crate::call::wishes::Wishes;
+
+/// All operations of a policy are for the same: they share a bucket of the budget.
+pub(super) const DESTINATION: &str = "";
+
+/// The state of a call.
+pub(super) struct CallState<D: Schedule, B> {
+    settings: Held<D, B>,
+    context: CallContext,
+    progress: Option<Progress<D::Delays>>,
+    /// The permit of the call itself, from a budget that counts calls.
+    counted: Permit,
+}
+
+/// The settings of a call: those of a policy, or its own around a schedule alone.
+enum Held<D, B> {
+    Shared(Arc<Settings<Operations, D, B>>),
+    Own(Settings<Operations, D, B>),
+}
+
+impl<D, B> Deref for Held<D, B> {
+    type Target = Settings<Operations, D, B>;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Shared(settings) => settings,
+            Self::Own(settings) => settings,
+        }
+    }
+}
+
+impl<D: Schedule, B> CallState<D, B> {
+    #[inline(never)]
+    pub(super) fn new(
+        policy: Policy<D, B>,
+        options: Option<&CallOptions>,
+        blocking: bool,
+    ) -> Box<Self> {
+        let settings = match policy {
+            Policy::Shared(settings) => Held::Shared(settings),
+            Policy::Alone(schedule, budget) => {
+                Held::Own(Settings::new(Operations, schedule, budget))
+            }
+        };
+        let mut context = CallContext::new(&settings, Wishes::default(), options);
+        context.repeatable =
+            context.options.as_ref().and_then(CallOptions::get_repeatable).unwrap_or(true);
+        // The wait between attempts is the thread's, and needs no runtime.
+        context.blocking = blocking;
+        Box::new(Self { settings, context, progress: None, counted: Permit::free() })
+    }
+
+    /// Records that an attempt begins, and with the first one the call.
+    pub(super) fn on_send(&mut self, number: u32) -> SentAt
+    where
+        B: Budget,
+    {
+        if number == 1 && self.settings.counts_calls {
+            self.counted = self.settings.budget.on_start(DESTINATION);
+        }
+        if let Some(progress) = &mut self.progress {
+            progress.on_send();
+        }
+        self.context.on_send(&self.settings.schedule)
+    }
+
+    /// Decides what follows a failed attempt.
+    pub(super) fn failed(
+        &mut self,
+        started: Instant,
+        attempt: FailedAttempt,
+    ) -> Result<Granted, StopReason>
+    where
+        B: Budget,
+    {
+        let Self { settings, context, progress, .. } = self;
+        let next = attempt.number.saturating_add(1);
+        let progress = progress
+            .get_or_insert_with(|| Progress::new(settings, context, started, DESTINATION.into()));
+        let granted = progress.failed(settings, context, attempt)?;
+        progress.notify_retry(settings, next);
+        Ok(granted)
+    }
+
+    /// Records that the call ends with an error. Returns its report.
+    pub(super) fn give_up(&mut self, number: u32, stop: StopReason, started: Instant) -> Report {
+        let report = self.report(number, stop, Some(started));
+        if let Some(slot) = self.context.options.as_ref().and_then(CallOptions::slot) {
+            slot.put(report.clone());
+        }
+        report
+    }
+
+    /// Records that the call ends with a value.
+    pub(super) fn succeed(&mut self, number: u32, sent_at: SentAt, started: Option<Instant>)
+    where
+        B: Budget,
+    {
+        self.context.succeeded(&self.settings, sent_at);
+        let account: Account = self.progress.as_mut().map(Progress::account).unwrap_or_default();
+        account.settle(CallEnd::Succeeded, DESTINATION, &self.settings.budget);
+        let slot = self.context.options.as_ref().and_then(CallOptions::slot).cloned();
+        if let Some(slot) = slot {
+            slot.put(self.report(number, StopReason::Succeeded, started));
+        } else if self.settings.observer.is_some() {
+            drop(self.report(number, StopReason::Succeeded, started));
+        }
+    }
+
+    /// Notifies the observer of the end of the call. Returns what happened.
+    fn report(&mut self, number: u32, stop: StopReason, started: Option<Instant>) -> Report {
+        let mut progress = self.progress.take().unwrap_or_else(|| {
+            let started = started.unwrap_or_else(Instant::now);
+            Progress::new(&self.settings, &self.context, started, DESTINATION.into())
+        });
+        progress.conclude(&self.settings, number, stop, Ok(None));
+        progress.report(&Operations, stop)
+    }
+}
