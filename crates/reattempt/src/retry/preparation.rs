@@ -25,7 +25,9 @@ pub(super) struct Bounds {
 pin_project! {
     /// The preparation of the next attempt. It is in the box that the first failure makes.
     pub(super) struct Preparation<S, R, A, H, T> {
-        next: Next<S, A, H, T>,
+        next: Next<S, H>,
+        // The next attempt, from the moment it is granted until it is sent. A request is large, so it stays here.
+        made: Option<Made<A, H, T>>,
         // The moment at which the next attempt is due; `None` for at once.
         due: Option<Instant>,
         // The moments until which a response may be drained, and by which the service must be ready.
@@ -40,24 +42,24 @@ pin_project! {
     }
 }
 
-/// The next attempt on its way. It is made when it is granted, so a call that has dropped its last outcome has
+/// The way of the next attempt. It is made when it is granted, so a call that has dropped its last outcome has
 /// a request to send.
-enum Next<S, A, H, T> {
+enum Next<S, H> {
     /// None is on its way. The instance has sent an attempt, and one sends all retries of a call.
     Sent(Option<S>),
     /// It waits until the refused response is drained and it is due.
-    Waiting(Option<S>, A),
+    Waiting(Option<S>),
     /// A hook is at work on its head.
-    Hooking(S, HookFuture<H>, T),
+    Hooking(S, HookFuture<H>),
     /// The service is readied for it.
-    Readying(S, Made<A, H, T>),
+    Readying(S),
 }
 
-impl<S, A, H, T> Next<S, A, H, T> {
-    /// Takes the attempt that waits, and the service that has sent one before.
-    fn take_waiting(&mut self) -> Option<(Option<S>, A)> {
+impl<S, H> Next<S, H> {
+    /// Ends the wait. Returns the service that has sent an attempt before.
+    fn waited(&mut self) -> Option<S> {
         match std::mem::replace(self, Next::Sent(None)) {
-            Next::Waiting(sent, attempt) => Some((sent, attempt)),
+            Next::Waiting(sent) => sent,
             other => {
                 *self = other;
                 None
@@ -65,18 +67,18 @@ impl<S, A, H, T> Next<S, A, H, T> {
         }
     }
 
-    /// Goes on after the hook, which has left this head.
-    fn hooked(&mut self, head: H) {
+    /// Goes on after the hook.
+    fn hooked(&mut self) {
         *self = match std::mem::replace(self, Next::Sent(None)) {
-            Next::Hooking(service, _, rest) => Next::Readying(service, Made::Parts(head, rest)),
+            Next::Hooking(service, _) => Next::Readying(service),
             other => other,
         };
     }
 
-    /// Takes the attempt whose service is ready, and the service.
-    fn take_readied(&mut self) -> Option<(S, Made<A, H, T>)> {
+    /// Takes the service, which is ready for the attempt.
+    fn take_readied(&mut self) -> Option<S> {
         match std::mem::replace(self, Next::Sent(None)) {
-            Next::Readying(service, made) => Some((service, made)),
+            Next::Readying(service) => Some(service),
             other => {
                 *self = other;
                 None
@@ -85,18 +87,19 @@ impl<S, A, H, T> Next<S, A, H, T> {
     }
 }
 
-/// An attempt that can be sent: whole, or the parts that a hook has left.
+/// An attempt: whole, or the parts that a hook has left. While the hook has the head, the rest is here.
 pub(super) enum Made<A, H, T> {
     Whole(A),
     Parts(H, T),
+    Rest(T),
 }
 
 /// The result of a preparation.
-pub(super) enum Arrived<S, A, H, T, E> {
-    /// The attempt is due. Beside it is the service that has sent one before.
-    Due(Option<S>, A),
+pub(super) enum Arrived<S, E> {
+    /// The attempt is due. This service has sent one before.
+    Due(Option<S>),
     /// The service is ready for the attempt.
-    Ready(S, Made<A, H, T>),
+    Ready(S),
     /// The service failed to become ready.
     Failed(E),
     /// The service did not become ready in time.
@@ -107,6 +110,7 @@ impl<S, R, A, H, T> Preparation<S, R, A, H, T> {
     pub(super) fn new() -> Self {
         Self {
             next: Next::Sent(None),
+            made: None,
             due: None,
             drain_by: None,
             ready_by: None,
@@ -119,7 +123,8 @@ impl<S, R, A, H, T> Preparation<S, R, A, H, T> {
     /// Begins with the first attempt, for which the service must be ready by `ready`.
     pub(super) fn first(self: Pin<&mut Self>, attempt: A, ready: Option<Instant>) {
         let this = self.project();
-        *this.next = Next::Waiting(None, attempt);
+        *this.next = Next::Waiting(None);
+        *this.made = Some(Made::Whole(attempt));
         *this.ready_by = ready;
     }
 
@@ -133,7 +138,8 @@ impl<S, R, A, H, T> Preparation<S, R, A, H, T> {
     ) {
         let sent = self.as_mut().take_sent();
         let mut this = self.project();
-        *this.next = Next::Waiting(sent, attempt);
+        *this.next = Next::Waiting(sent);
+        *this.made = Some(Made::Whole(attempt));
         this.drain.set(drain);
         *this.due = granted.due;
         *this.drain_by = Some(bounds.drain);
@@ -153,34 +159,41 @@ impl<S, R, A, H, T> Preparation<S, R, A, H, T> {
     /// Takes the service that has sent an attempt, unless it was readied for another since.
     pub(super) fn take_sent(self: Pin<&mut Self>) -> Option<S> {
         match self.project().next {
-            Next::Sent(sent) | Next::Waiting(sent, _) => sent.take(),
-            Next::Hooking(..) | Next::Readying(..) => None,
+            Next::Sent(sent) | Next::Waiting(sent) => sent.take(),
+            Next::Hooking(..) | Next::Readying(_) => None,
         }
     }
 
     /// Runs the hook on the head of an attempt, then readies `service` for it.
     pub(super) fn hook(self: Pin<&mut Self>, service: S, hook: HookFuture<H>, rest: T) {
-        *self.project().next = Next::Hooking(service, hook, rest);
+        let this = self.project();
+        *this.next = Next::Hooking(service, hook);
+        *this.made = Some(Made::Rest(rest));
     }
 
     /// Readies `service` for the attempt.
-    pub(super) fn ready(self: Pin<&mut Self>, service: S, attempt: A) {
-        *self.project().next = Next::Readying(service, Made::Whole(attempt));
+    pub(super) fn ready(self: Pin<&mut Self>, service: S) {
+        *self.project().next = Next::Readying(service);
+    }
+
+    /// Takes the attempt that was made.
+    pub(super) fn take_made(self: Pin<&mut Self>) -> Option<Made<A, H, T>> {
+        self.project().made.take()
     }
 
     /// Polls until the next attempt can be sent. Stays pending if none is on its way: the call is over.
     pub(super) fn poll<Q>(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Arrived<S, A, H, T, S::Error>>
+    ) -> Poll<Arrived<S, S::Error>>
     where
         S: Service<Q>,
         R: Future<Output = ()>,
     {
         match self.next {
             Next::Sent(_) => return Poll::Pending,
-            Next::Hooking(..) | Next::Readying(..) => return self.poll_next(cx),
-            Next::Waiting(..) => {}
+            Next::Hooking(..) | Next::Readying(_) => return self.poll_next(cx),
+            Next::Waiting(_) => {}
         }
         ready!(self.as_mut().poll_drain(cx));
         if let Some(due) = self.due {
@@ -189,17 +202,11 @@ impl<S, R, A, H, T> Preparation<S, R, A, H, T> {
         let mut this = self.project();
         this.sleep.set(None);
         *this.sleeping_until = None;
-        match this.next.take_waiting() {
-            Some((sent, attempt)) => Poll::Ready(Arrived::Due(sent, attempt)),
-            None => Poll::Pending,
-        }
+        Poll::Ready(Arrived::Due(this.next.waited()))
     }
 
     /// Ready when the hook is done and the service is ready, or when it is too late for both.
-    fn poll_next<Q>(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Arrived<S, A, H, T, S::Error>>
+    fn poll_next<Q>(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Arrived<S, S::Error>>
     where
         S: Service<Q>,
     {
@@ -220,22 +227,25 @@ impl<S, R, A, H, T> Preparation<S, R, A, H, T> {
     fn poll_hook_and_service<Q>(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Arrived<S, A, H, T, S::Error>>
+    ) -> Poll<Arrived<S, S::Error>>
     where
         S: Service<Q>,
     {
-        let next = self.project().next;
-        if let Next::Hooking(_, hook, _) = next {
+        let this = self.project();
+        if let Next::Hooking(_, hook) = this.next {
             let head = ready!(hook.as_mut().poll(cx));
-            next.hooked(head);
+            this.next.hooked();
+            if let Some(Made::Rest(rest)) = this.made.take() {
+                *this.made = Some(Made::Parts(head, rest));
+            }
         }
-        if let Next::Readying(service, _) = next
+        if let Next::Readying(service) = this.next
             && let Err(error) = ready!(service.poll_ready(cx))
         {
             return Poll::Ready(Arrived::Failed(error));
         }
-        match next.take_readied() {
-            Some((service, made)) => Poll::Ready(Arrived::Ready(service, made)),
+        match this.next.take_readied() {
+            Some(service) => Poll::Ready(Arrived::Ready(service)),
             None => Poll::Pending,
         }
     }

@@ -17,7 +17,7 @@ use reattempt_core::{Budget, Permit, Schedule, SentAt};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::preparation::Preparation;
+use super::preparation::{Made, Preparation};
 use super::shared::Shared;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
@@ -124,12 +124,12 @@ impl<S, R, A, H: Send + 'static, T, E, D> Retrying<S, R, A, H, T, E, D> {
         self: Pin<&mut Self>,
         settings: &Settings<K, P, B>,
         service: S,
-        attempt: A,
         attempting: AttemptContext,
     ) where
         K: Replay<Req, Attempt = A, Rest = T> + Protocol<Head = H>,
     {
-        let this = self.project();
+        let mut this = self.project();
+        let Some(Made::Whole(attempt)) = this.preparation.as_mut().take_made() else { return };
         let (mut head, rest) = settings.protocol.split(attempt);
         let hook = settings.hook.clone();
         let preparing = Box::pin(async move {

@@ -37,20 +37,21 @@ where
             let Some(retrying) = &mut self.retrying else { return Poll::Pending };
             let arrived = ready!(retrying.as_mut().project().preparation.poll(cx));
             match arrived {
-                Arrived::Due(sent, attempt) => {
+                Arrived::Due(sent) => {
                     if let Some(ended) = self.too_late() {
                         if let Some(service) = sent {
                             self.shared.give_back(service);
                         }
                         return Poll::Ready(ControlFlow::Break(ended));
                     }
-                    self.resume(sent, attempt);
+                    self.resume(sent);
                 }
-                Arrived::Ready(mut service, made) => {
+                Arrived::Ready(mut service) => {
                     if let Some(ended) = self.too_late() {
                         return Poll::Ready(ControlFlow::Break(ended));
                     }
-                    let attempt = self.assemble(made);
+                    // Readied for nothing, the call stays pending like one that has ended.
+                    let Some(attempt) = self.assemble() else { return Poll::Pending };
                     self.sending();
                     M::reset(timer);
                     let attempt = service.call(attempt);
@@ -144,7 +145,7 @@ where
 
     /// Continues with the attempt that is due: by the service that has sent one before, and through the hook if
     /// there is one.
-    fn resume(&mut self, sent: Option<S>, attempt: K::Attempt) {
+    fn resume(&mut self, sent: Option<S>) {
         let service = sent.unwrap_or_else(|| self.shared.spare());
         let settings = &self.shared.policy.settings;
         let mut retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut();
@@ -152,21 +153,23 @@ where
             let cause = retrying.progress.as_ref().and_then(Progress::last_failure);
             let refused = retrying.refused.clone();
             let attempting = AttemptContext { number: self.number, cause, refused };
-            retrying.prepare(settings, service, attempt, attempting);
+            retrying.prepare(settings, service, attempting);
         } else {
-            retrying.as_mut().project().preparation.ready(service, attempt);
+            retrying.as_mut().project().preparation.ready(service);
         }
     }
 
     /// Returns the attempt to be sent now. Time has passed since it was made.
-    fn assemble(&mut self, made: Made<K::Attempt, K::Head, K::Rest>) -> K::Attempt {
+    fn assemble(&mut self) -> Option<K::Attempt> {
         let protocol = &self.shared.policy.settings.protocol;
-        let mut attempt = match made {
+        let retrying = self.retrying.as_mut()?.as_mut().project();
+        let mut attempt = match retrying.preparation.take_made()? {
             Made::Whole(attempt) => attempt,
             Made::Parts(head, rest) => protocol.join(head, rest),
+            Made::Rest(_) => return None,
         };
         protocol.refresh(&mut attempt, self.context.deadline.map(Deadline::at));
-        attempt
+        Some(attempt)
     }
 
     /// Takes the error that the last attempt ended with.
