@@ -32,7 +32,8 @@ impl<G: Guard> GuardLayer<G, Grpc> {
     /// has the [`Refused`](crate::guard::Refused) in its extensions, and the field `reattempt-refused` names the guard. A call
     /// is judged at its trailers. If its response is not read to the end, it does not count.
     ///
-    /// Requests over a tonic `Channel` name no host, so all calls through one layer share a state.
+    /// The requests of a tonic client name no host, so all calls through one layer share a state (see
+    /// [destinations](Grpc)).
     ///
     /// | code | health |
     /// |---|---|

@@ -44,10 +44,11 @@ use crate::protocol::{
 /// | [`retry_info`](Grpc::retry_info) | `false` |
 /// | [`timeout`](Grpc::timeout) | none |
 /// | [`replay`](Grpc::replay) | 256 KiB for each call, 64 MiB for all calls |
-/// | [`destination`](Grpc::destination) | scheme, host and port; empty over tonic's `Channel`, whose requests have no host |
+/// | [`destination`](Grpc::destination) | scheme, host and port; empty if the request names no host |
 ///
-/// One channel is for one service, so one state for all its calls is usually right. If several channels share a budget or a
-/// guard, set [`destination`](Grpc::destination) for each.
+/// The requests of a tonic client name no host, because its `Channel` adds it. All calls then share one destination with an
+/// empty name, which is usually right for one channel. A name for observers, and for budgets and guards that several channels
+/// share, comes from the generated client's `with_origin`, or from [`destination`](Grpc::destination).
 #[derive(Debug, Clone)]
 pub struct Grpc {
     pub(crate) http: Http,

@@ -154,13 +154,14 @@ impl ServiceConfigLayer {
         })
     }
 
-    /// Adds a closure as an observer. Over a tonic `Channel` its first argument is empty, because the requests name no host.
+    /// Adds a closure as an observer. Its first argument is empty unless the generated client has an origin (see
+    /// [destinations](Grpc)).
     ///
     /// ```
     /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
     ///
     /// let layer = ServiceConfigLayer::new(ServiceConfig::default())
-    ///     .observe(|_, event| eprintln!("stock.example: {event}"));
+    ///     .observe(|server, event| eprintln!("{server}: {event}"));
     /// ```
     pub fn observe<F>(self, observer: F) -> Self
     where

@@ -17,6 +17,8 @@ use reattempt_grpc::Code;
 use reattempt_schedule_fixed::Constant;
 use tokio::time::Instant;
 use tonic::body::Body;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 type Answer = Response<Empty<Bytes>>;
@@ -241,4 +243,22 @@ async fn a_code_can_be_given_a_verdict_of_its_own() {
         RetryLayer::new(policy.clone()).layer(server.clone()).oneshot(call()).await.unwrap();
         assert_eq!(server.count(), attempts, "{answer:?}");
     }
+}
+
+/// Over a tonic channel the requests of a generated client name a host only if the client has an origin.
+#[tokio::test(start_paused = true)]
+async fn destination_is_that_of_the_origin() {
+    let destinations = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&destinations);
+    let policy = RetryPolicy::grpc().max_attempts(1).observe(move |destination, _| {
+        seen.lock().unwrap().push(destination.to_owned());
+    });
+    let channel = RetryLayer::new(policy).layer(Server::of_codes([Code::Unavailable]));
+    HealthClient::new(channel.clone()).check(HealthCheckRequest::default()).await.unwrap_err();
+    let origin = "http://stock.example:50051".parse().unwrap();
+    let mut client = HealthClient::with_origin(channel, origin);
+    client.check(HealthCheckRequest::default()).await.unwrap_err();
+    let destinations = destinations.lock().unwrap();
+    assert_eq!(destinations.first().unwrap(), "");
+    assert_eq!(destinations.last().unwrap(), "stock.example:50051");
 }
