@@ -1,8 +1,8 @@
 //! The place of the retry layer among other layers, and the hidden retries below it.
 //!
 //! A layer outside of the retry layer sees a call once; a layer inside sees every attempt.
-//! `ServiceBuilder` lists layers from the outside in. [`StandardLayer`](crate::standard::StandardLayer) is 2, 6, 8 and 13
-//! of this table in one layer.
+//! `ServiceBuilder` lists layers from the outside in. [`StandardLayer`](crate::standard::StandardLayer) has four rows
+//! of this table in one layer: the overall timeout, the retry layer, guards and the timeout of each attempt.
 //!
 //! | order | layer | why there |
 //! |---|---|---|
@@ -17,7 +17,7 @@
 //! | 9 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead | they decide about every attempt. A refusal ends the call, unless the guard knows the wait and the call has time for it. A hedge does not wait; if it is refused, the attempts in flight go on. Outside the retry layer, guards would decide about calls |
 //! | 10 | pacing ([`PaceLayer`](crate::pace::PaceLayer)) | every attempt waits for its turn. While it waits, it holds the place that limits and a `Buffer` inside have given it. An attempt that a breaker refuses does not wait |
 //! | 11 | `Buffer` | its clones share one worker; its error is a `BoxError`: use [`RetryPolicy::boxed_errors`](crate::RetryPolicy::boxed_errors) |
-//! | 12 | a limit on what the server gets (`RateLimit`, `ConcurrencyLimit`) | retries count |
+//! | 12 | a limit on the attempts that the server receives (`RateLimit`, `ConcurrencyLimit`) | retries count |
 //! | 13 | authentication, signatures, a trace of each attempt | made afresh for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
 //! | 14 | a timeout of each attempt | inside guards, so that a breaker counts the timeout; outside of them the attempt would look abandoned, and the breaker would never open. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
 //! | 15 | load balancing, reconnecting | every attempt gets a fresh pick |
