@@ -28,6 +28,25 @@ fn storm() {
 }
 
 #[test]
+fn breaker() {
+    let policies = ["ours", "none+breaker", "ours+breaker", "ours+breaker+bulkhead:limit=64"];
+    let scene = ["--clients", "20", "--rate", "50", "--duration", "150s", "--at", "20s"];
+    as_drawn_now("breaker.svg", &[&["storm"], &policies[..], &scene].concat());
+}
+
+#[test]
+fn adaptive_limit() {
+    let policies = ["unlimited", "unlimited+vegas", "ours", "ours+vegas"];
+    let scene = ["--clients", "20", "--rate", "50", "--duration", "100s", "--at", "20s"];
+    as_drawn_now("adaptive.svg", &[&["storm"], &policies[..], &scene].concat());
+}
+
+#[test]
+fn limits() {
+    as_drawn_now("limits.svg", &["limits", "--scenes", "step,leak"]);
+}
+
+#[test]
 fn frontier() {
     as_drawn_now("frontier.svg", &["frontier"]);
 }
