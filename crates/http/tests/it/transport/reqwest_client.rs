@@ -105,20 +105,8 @@ async fn refused_stream_again_and_again() {
 // trap 24
 #[tokio::test]
 async fn callers_own_body_times_out() {
-    #[derive(Debug)]
-    struct Late;
-    impl http_body::Body for Late {
-        type Data = Bytes;
-        type Error = std::io::Error;
-
-        fn poll_frame(
-            self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-            Poll::Ready(Some(Err(std::io::ErrorKind::TimedOut.into())))
-        }
-    }
-    let request = client().post(silent().await).body(Body::wrap(Late));
+    let late = Fails(|| std::io::ErrorKind::TimedOut.into());
+    let request = client().post(silent().await).body(Body::wrap(late));
     let error = request.send().await.unwrap_err();
     assert!(error.is_timeout(), "reqwest looks through everything: {error:?}");
     assert_eq!(verdict_of_error(&error), Some(Verdict::Permanent));

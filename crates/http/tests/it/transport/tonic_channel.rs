@@ -98,5 +98,5 @@ async fn the_callers_own_body_fails() {
         read_on(&mut connection).await;
     });
     let channel = endpoint(server.await).connect_lazy();
-    assert_verdict(call(channel, Body::new(BreaksOff)).await, Verdict::Permanent);
+    assert_verdict(call(channel, Body::new(breaks_off())).await, Verdict::Permanent);
 }

@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use http::{Request, Response};
-use http_body_util::Empty;
 use reattempt::error::TimeLimit;
 use reattempt::report::ReportSlot;
 use reattempt::{Deadline, RetryLayer, TimedOut};
@@ -19,20 +17,9 @@ use tower::{Layer, Service, ServiceExt};
 use tower_test::mock;
 
 use crate::calls::support::{
-    Act, Answer, Body, Broken, Policy, Server, With, get, ms, options, policy, tokens,
+    Act, Answer, Attempt, Broken, Mocked, Policy, Server, With, get, mocked, ms, options, policy,
+    ready, tokens,
 };
-
-type Attempt = Request<ReplayBody<Body>>;
-type Mocked = Response<Empty<bytes::Bytes>>;
-
-/// The client, readied for a request of this kind.
-async fn ready<S: Service<Request<Body>, Error: std::fmt::Debug>>(client: &mut S) -> &mut S {
-    client.ready().await.unwrap()
-}
-
-fn mocked(status: u16) -> Mocked {
-    Response::builder().status(status).body(Empty::new()).unwrap()
-}
 
 // trap 09
 #[tokio::test(start_paused = true)]

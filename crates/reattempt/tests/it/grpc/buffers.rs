@@ -1,14 +1,11 @@
 //! The saved part of a request while its call may still be sent again (§3, §4): what counts, what does
 //! not fit, and when it is let go.
 
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 use http::Request;
-use http_body::Frame;
 use http_body_util::BodyExt;
 use reattempt::grpc::service_config::ServiceConfigLayer;
 use reattempt::{Grpc, Report, RetryLayer, RetryPolicy};
@@ -22,24 +19,10 @@ use tokio_test::task;
 use tonic::body::Body;
 use tower::{Layer, Service};
 
+use crate::calls::support::fed;
 use crate::grpc::support::{
     Answer, Lost, Reply, Step, call_within, ms, policy, streaming, trailers_only,
 };
-
-/// The messages of a caller, as a test says them; they end when its sender is dropped.
-struct Spoken(mpsc::UnboundedReceiver<Bytes>);
-
-impl http_body::Body for Spoken {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(cx).map(|data| data.map(|data| Ok(Frame::data(data))))
-    }
-}
 
 /// An attempt that has arrived: what it uploads, and where to answer it.
 struct Arrived {
@@ -97,9 +80,9 @@ impl Scene {
         S::Future: Send + 'static,
     {
         let (arrive, arrivals) = mpsc::unbounded_channel();
-        let (speak, spoken) = mpsc::unbounded_channel();
+        let (speak, messages) = fed();
         let mut request = call_within("60S");
-        *request.body_mut() = Body::new(Spoken(spoken));
+        *request.body_mut() = Body::new(messages);
         let call = task::spawn(wrap(Handing(arrive)).call(request).boxed());
         let mut scene = Self { call, speak, arrivals };
         assert!(scene.goes_on());

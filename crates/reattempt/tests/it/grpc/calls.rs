@@ -15,6 +15,7 @@ use reattempt::{CallOptions, Deadline, Grpc, RetryLayer, RetryPolicy};
 use reattempt_core::{Failure, FailureKind, StopReason, Verdict};
 use reattempt_grpc::Code;
 use reattempt_schedule_fixed::Constant;
+use reattempt_testing::ms;
 use tokio::time::Instant;
 use tonic::body::Body;
 use tonic_health::pb::HealthCheckRequest;
@@ -85,10 +86,6 @@ impl Service<Request<Body>> for Server {
         let answer = self.0.answers.get(seen.len() - 1).or(self.0.answers.last());
         ready(Ok(answer.unwrap().clone()))
     }
-}
-
-fn ms(milliseconds: u64) -> Duration {
-    Duration::from_millis(milliseconds)
 }
 
 fn call() -> Request<Body> {

@@ -22,6 +22,8 @@ use tokio::time::{Instant, sleep};
 use tonic::body::Body;
 use tower::{BoxError, Service};
 
+pub(crate) use reattempt_testing::ms;
+
 type Frames = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, BoxError>> + Send>>;
 pub(crate) type ScriptedBody = StreamBody<Frames>;
 pub(crate) type Answer = Response<ScriptedBody>;
@@ -171,10 +173,6 @@ impl Service<Request<Body>> for Server {
             outcome
         })
     }
-}
-
-pub(crate) fn ms(milliseconds: u64) -> Duration {
-    Duration::from_millis(milliseconds)
 }
 
 pub(crate) fn call() -> Request<Body> {

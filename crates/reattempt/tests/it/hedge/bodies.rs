@@ -1,13 +1,9 @@
 //! One request body under several attempts, and what a winner's body sees of its losers.
 
-use std::convert::Infallible;
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Empty};
 use reattempt::Http;
 use reattempt::error::BoxedError;
@@ -20,34 +16,13 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 use tower_test::mock::{self, Mock};
 
 use crate::hedge::policy;
-use crate::hedge::support::{ONE, With, ms, of_frames, options};
+use crate::hedge::support::{FedBody, ONE, With, fed, ms, of_frames, options};
 
-/// A body that a test feeds, frame by frame; the end is when its sender is dropped.
-#[derive(Debug)]
-pub(crate) struct Spoken(mpsc::UnboundedReceiver<Bytes>);
-
-impl Body for Spoken {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(cx).map(|data| data.map(|data| Ok(Frame::data(data))))
-    }
-}
-
-type Upload = ReplayBody<Spoken>;
-type Mocked = Response<Spoken>;
+type Upload = ReplayBody<FedBody>;
+type Mocked = Response<FedBody>;
 type Server = Mock<Request<Upload>, Mocked>;
 type Handle = mock::Handle<Request<Upload>, Mocked>;
 type Client = Hedge<Server, HedgePolicy<Http, reattempt_control::RetryBudget, BoxedError>>;
-
-pub(crate) fn speaking() -> (mpsc::UnboundedSender<Bytes>, Spoken) {
-    let (speak, spoken) = mpsc::unbounded_channel();
-    (speak, Spoken(spoken))
-}
 
 fn client(policy: HedgePolicy) -> (Client, Handle) {
     let (service, mut handle) = mock::pair();
@@ -55,7 +30,7 @@ fn client(policy: HedgePolicy) -> (Client, Handle) {
     (HedgeLayer::new(policy.boxed_errors()).layer(service), handle)
 }
 
-fn upload(body: Spoken) -> Request<Spoken> {
+fn upload(body: FedBody) -> Request<FedBody> {
     Request::post(ONE).body(body).unwrap().with(options().repeatable(true))
 }
 
@@ -85,20 +60,20 @@ fn text_of(upload: &mut Upload, length: usize) -> String {
 }
 
 fn answer(status: u16) -> (mpsc::UnboundedSender<Bytes>, Mocked) {
-    let (speak, spoken) = speaking();
+    let (speak, spoken) = fed();
     (speak, Response::builder().status(status).body(spoken).unwrap())
 }
 
 type Arrived = (Upload, mock::SendResponse<Mocked>);
-type Call = task::Spawn<<Client as Service<Request<Spoken>>>::Future>;
+type Call = task::Spawn<<Client as Service<Request<FedBody>>>::Future>;
 
 /// A call whose first attempt and one hedge are under way.
 async fn two_in_flight(
     client: &mut Client,
     handle: &mut Handle,
-    body: Spoken,
+    body: FedBody,
 ) -> (Call, Arrived, Arrived) {
-    assert_ready_ok!(task::spawn(ServiceExt::<Request<Spoken>>::ready(client)).poll());
+    assert_ready_ok!(task::spawn(ServiceExt::<Request<FedBody>>::ready(client)).poll());
     let mut call = task::spawn(client.call(upload(body)));
     assert_pending!(call.poll());
     let first = arrived(handle);
@@ -111,7 +86,7 @@ async fn two_in_flight(
 #[tokio::test(start_paused = true)]
 async fn new_attempt_gets_what_was_sent_before() {
     let (mut client, mut handle) = client(policy());
-    let (speak, body) = speaking();
+    let (speak, body) = fed();
     speak.send("one".into()).unwrap();
     let (mut call, mut first, mut second) = two_in_flight(&mut client, &mut handle, body).await;
     assert_eq!(text(&mut first.0), "one");
@@ -135,7 +110,7 @@ async fn new_attempt_gets_what_was_sent_before() {
 #[tokio::test(start_paused = true)]
 async fn losers_reader_does_not_stall_winner() {
     let (mut client, mut handle) = client(policy());
-    let (speak, body) = speaking();
+    let (speak, body) = fed();
     speak.send("one".into()).unwrap();
     let (mut call, mut first, mut second) = two_in_flight(&mut client, &mut handle, body).await;
     assert_eq!(text(&mut first.0), "one");
@@ -157,7 +132,7 @@ async fn losers_reader_does_not_stall_winner() {
 #[tokio::test(start_paused = true)]
 async fn winner_streams_on_without_losers() {
     let (mut client, mut handle) = client(policy());
-    let (_speak, body) = speaking();
+    let (_speak, body) = fed();
     let (mut call, first, second) = two_in_flight(&mut client, &mut handle, body).await;
     let (speak, response) = answer(200);
     second.1.send_response(response);
@@ -181,8 +156,8 @@ async fn winner_streams_on_without_losers() {
 async fn outgrown_body_is_sent_once_unhedged() {
     let (mut client, mut handle) =
         client(policy().protocol(|http| http.replay(ReplayLimits::default().per_call(64))));
-    let (speak, body) = speaking();
-    assert_ready_ok!(task::spawn(ServiceExt::<Request<Spoken>>::ready(&mut client)).poll());
+    let (speak, body) = fed();
+    assert_ready_ok!(task::spawn(ServiceExt::<Request<FedBody>>::ready(&mut client)).poll());
     let mut call = task::spawn(client.call(upload(body)));
     assert_pending!(call.poll());
     let mut first = arrived(&mut handle);
@@ -202,7 +177,7 @@ async fn attempt_that_read_most_goes_on_alone() {
     let (mut client, mut handle) = client(
         policy().max_attempts(5).protocol(|http| http.replay(ReplayLimits::default().per_call(64))),
     );
-    let (speak, body) = speaking();
+    let (speak, body) = fed();
     speak.send("one".into()).unwrap();
     let (mut call, mut first, mut second) = two_in_flight(&mut client, &mut handle, body).await;
     assert_eq!((text(&mut first.0), text(&mut second.0)), ("one".into(), "one".into()));
@@ -238,7 +213,7 @@ async fn error_in_poll_of_cut_is_no_outcome() {
     let policy =
         policy().max_attempts(2).protocol(|http| http.replay(ReplayLimits::default().per_call(64)));
     let client = HedgeLayer::new(policy).layer(client);
-    let (speak, body) = speaking();
+    let (speak, body) = fed();
     let mut call = task::spawn(client.oneshot(upload(body)));
     assert_pending!(call.poll());
     advance(ms(100)).await;
@@ -257,7 +232,7 @@ async fn error_in_poll_of_cut_is_no_outcome() {
 async fn real_failure_beats_waiting_for_cut_off() {
     let (mut client, mut handle) =
         client(policy().protocol(|http| http.replay(ReplayLimits::default().per_call(64))));
-    let (speak, body) = speaking();
+    let (speak, body) = fed();
     let (mut call, mut first, _second) = two_in_flight(&mut client, &mut handle, body).await;
     speak.send(vec![1; 100].into()).unwrap();
     assert_eq!(text(&mut first.0).len(), 100);
@@ -269,7 +244,7 @@ async fn real_failure_beats_waiting_for_cut_off() {
 #[tokio::test(start_paused = true)]
 async fn all_cut_off_leaves_one_for_an_outcome() {
     let (mut client, mut handle) = client(policy());
-    let (_speak, body) = speaking();
+    let (_speak, body) = fed();
     let (mut call, first, second) = two_in_flight(&mut client, &mut handle, body).await;
     // A client that takes the body away from everybody else.
     let own = first.0.try_clone().unwrap();
@@ -286,7 +261,7 @@ async fn winner_gives_buffer_back() {
     let memory = ReplayMemory::new(1 << 20);
     let limits = ReplayLimits::default().memory(memory.clone());
     let (mut client, mut handle) = client(policy().protocol(|http| http.replay(limits)));
-    let (speak, body) = speaking();
+    let (speak, body) = fed();
     let (mut call, mut first, second) = two_in_flight(&mut client, &mut handle, body).await;
     speak.send(vec![1; 1000].into()).unwrap();
     assert_eq!(text(&mut first.0).len(), 1000);
@@ -302,7 +277,7 @@ async fn winner_gives_buffer_back() {
 async fn callers_body_error_ends_call() {
     // With two attempts allowed nothing is kept any more when the second is under way.
     for (most, in_flight) in [(3, 1), (3, 2), (2, 2)] {
-        let (service, mut handle) = mock::pair::<Request<ReplayBody<_>>, Response<Spoken>>();
+        let (service, mut handle) = mock::pair::<Request<ReplayBody<_>>, Response<FedBody>>();
         handle.allow(10);
         let policy = policy().max_attempts(most).boxed_errors();
         let mut client = HedgeLayer::new(policy).layer(service);

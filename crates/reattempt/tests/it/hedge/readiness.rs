@@ -1,29 +1,30 @@
 //! On which instance of the inner service a hedge is sent, and what waits for its readiness.
 
-use http::{Request, Response};
-use http_body_util::Empty;
-use reattempt::TimedOut;
-use reattempt::error::TimeLimit;
-use reattempt::hedge::{HedgeLayer, HedgeReport};
-use reattempt_replay::ReplayBody;
+use http::Request;
+use reattempt::error::{BoxedError, TimeLimit};
+use reattempt::hedge::{Hedge, HedgeLayer, HedgePolicy, HedgeReport};
+use reattempt::{Http, RetryBudget, TimedOut};
 use tokio::time::advance;
 use tokio_test::{assert_pending, assert_ready, assert_ready_err, assert_ready_ok, task};
 use tower::{Layer, Service, ServiceExt};
-use tower_test::mock;
+use tower_test::mock::{self, Mock};
 
 use crate::hedge::policy;
-use crate::hedge::support::{Act, Body, Server, get, ms, tokens};
+use crate::hedge::support::{Act, Attempt, Body, Mocked, Server, get, mocked, ms, ready, tokens};
 
-type Attempt = Request<ReplayBody<Body>>;
-type Mocked = Response<Empty<bytes::Bytes>>;
+type Boxed = HedgePolicy<Http, RetryBudget, BoxedError>;
+type Client = Hedge<Mock<Attempt, Mocked>, Boxed>;
+type Call = task::Spawn<<Client as Service<Request<Body>>>::Future>;
 
-/// The client, readied for a request of this kind.
-async fn ready<S: Service<Request<Body>, Error: std::fmt::Debug>>(client: &mut S) -> &mut S {
-    client.ready().await.unwrap()
-}
-
-fn mocked(status: u16) -> Mocked {
-    Response::builder().status(status).body(Empty::new()).unwrap()
+/// Returns a call whose first attempt was sent to a service that had one place.
+fn begun(policy: Boxed) -> (Call, mock::Handle<Attempt, Mocked>) {
+    let (service, mut handle) = mock::pair();
+    handle.allow(1);
+    let mut client = HedgeLayer::new(policy).layer(service);
+    assert_ready_ok!(task::spawn(ServiceExt::<Request<Body>>::ready(&mut client)).poll());
+    let mut call = task::spawn(client.call(get()));
+    assert_pending!(call.poll());
+    (call, handle)
 }
 
 // trap 09
@@ -42,13 +43,8 @@ async fn every_attempt_uses_its_readied_instance() {
 // trap 09
 #[tokio::test(start_paused = true)]
 async fn hedge_waits_for_readiness_beside_first() {
-    let (service, mut handle) = mock::pair::<Attempt, Mocked>();
-    handle.allow(1);
     let policy = policy().boxed_errors().budget(tokens(5.0));
-    let mut client = HedgeLayer::new(policy.clone()).layer(service);
-    assert_ready_ok!(task::spawn(client.ready()).poll());
-    let mut call = task::spawn(client.call(get()));
-    assert_pending!(call.poll());
+    let (mut call, mut handle) = begun(policy.clone());
     let (_, first) = assert_ready!(task::spawn(handle.next_request()).poll()).unwrap();
     advance(ms(100)).await;
     assert_pending!(call.poll());
@@ -62,13 +58,8 @@ async fn hedge_waits_for_readiness_beside_first() {
 // trap 11
 #[tokio::test(start_paused = true)]
 async fn unsent_hedge_returns_token_on_drop() {
-    let (service, mut handle) = mock::pair::<Attempt, Mocked>();
-    handle.allow(1);
     let policy = policy().boxed_errors().budget(tokens(5.0));
-    let mut client = HedgeLayer::new(policy.clone()).layer(service);
-    assert_ready_ok!(task::spawn(client.ready()).poll());
-    let mut call = task::spawn(client.call(get()));
-    assert_pending!(call.poll());
+    let (mut call, _handle) = begun(policy.clone());
     advance(ms(100)).await;
     assert_pending!(call.poll());
     assert_eq!(policy.budget_ref().balance("one.example"), 4.0);
@@ -78,12 +69,7 @@ async fn unsent_hedge_returns_token_on_drop() {
 
 #[tokio::test(start_paused = true)]
 async fn it_goes_as_soon_as_there_is_a_place() {
-    let (service, mut handle) = mock::pair::<Attempt, Mocked>();
-    handle.allow(1);
-    let mut client = HedgeLayer::new(policy().boxed_errors()).layer(service);
-    assert_ready_ok!(task::spawn(client.ready()).poll());
-    let mut call = task::spawn(client.call(get()));
-    assert_pending!(call.poll());
+    let (mut call, mut handle) = begun(policy().boxed_errors());
     let (_, first) = assert_ready!(task::spawn(handle.next_request()).poll()).unwrap();
     advance(ms(140)).await;
     assert_pending!(call.poll());
@@ -100,13 +86,8 @@ async fn it_goes_as_soon_as_there_is_a_place() {
 // trap 09
 #[tokio::test(start_paused = true)]
 async fn never_ready_service_is_not_awaited() {
-    let (service, mut handle) = mock::pair::<Attempt, Mocked>();
-    handle.allow(1);
     let policy = policy().boxed_errors().budget(tokens(5.0)).max_elapsed(ms(2000));
-    let mut client = HedgeLayer::new(policy.clone()).layer(service);
-    assert_ready_ok!(task::spawn(client.ready()).poll());
-    let mut call = task::spawn(client.call(get()));
-    assert_pending!(call.poll());
+    let (mut call, mut handle) = begun(policy.clone());
     let (_, first) = assert_ready!(task::spawn(handle.next_request()).poll()).unwrap();
     first.send_response(mocked(503));
     assert_pending!(call.poll());
@@ -125,12 +106,7 @@ async fn never_ready_service_is_not_awaited() {
 // trap 09
 #[tokio::test(start_paused = true)]
 async fn trap_09_readiness_error_hides_no_outcome() {
-    let (service, mut handle) = mock::pair::<Attempt, Mocked>();
-    handle.allow(1);
-    let mut client = HedgeLayer::new(policy().boxed_errors()).layer(service);
-    assert_ready_ok!(task::spawn(client.ready()).poll());
-    let mut call = task::spawn(client.call(get()));
-    assert_pending!(call.poll());
+    let (mut call, mut handle) = begun(policy().boxed_errors());
     let (_, first) = assert_ready!(task::spawn(handle.next_request()).poll()).unwrap();
     advance(ms(100)).await;
     handle.send_error("closed");
@@ -141,12 +117,7 @@ async fn trap_09_readiness_error_hides_no_outcome() {
 
 #[tokio::test(start_paused = true)]
 async fn error_of_first_attempt_is_callers_own() {
-    let (service, mut handle) = mock::pair::<Attempt, Mocked>();
-    handle.allow(1);
-    let mut client = HedgeLayer::new(policy().boxed_errors()).layer(service);
-    assert_ready_ok!(task::spawn(client.ready()).poll());
-    let mut call = task::spawn(client.call(get()));
-    assert_pending!(call.poll());
+    let (mut call, mut handle) = begun(policy().boxed_errors());
     let (_, first) = assert_ready!(task::spawn(handle.next_request()).poll()).unwrap();
     first.send_error("broken");
     assert_eq!(assert_ready_err!(call.poll()).to_string(), "broken");

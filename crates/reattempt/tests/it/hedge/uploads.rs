@@ -16,7 +16,7 @@ use tonic::body::Body;
 use tonic::transport::Endpoint;
 use tower::{Layer, ServiceExt};
 
-use crate::hedge::bodies::speaking;
+use crate::calls::support::fed;
 
 /// HTTP/2 lets a stream send 64 KiB before the other side reads; more is kept, and more still is sent.
 const UPLOAD: &[u8] = &[7; 192 * 1024];
@@ -93,7 +93,7 @@ async fn upload(stalls: bool, chunk: usize) -> (Ended, String, u32) {
     let policy = HedgePolicy::grpc().delay(Duration::ZERO).protocol(|http| http.replay(limits));
     let channel = Endpoint::from_shared(uri.clone()).unwrap().connect_lazy();
     let client = HedgeLayer::new(policy).layer(channel);
-    let (speak, body) = speaking();
+    let (speak, body) = fed();
     for chunk in UPLOAD.chunks(chunk) {
         speak.send(Bytes::from_static(chunk)).unwrap();
     }

@@ -17,6 +17,8 @@ use reattempt_schedule_responsive::Responsive;
 use tokio::time::Instant;
 use tower::{Service, ServiceExt};
 
+pub(crate) use reattempt_testing::{ms, secs};
+
 pub(crate) type Answer = Response<Empty<Bytes>>;
 
 pub(crate) fn answer(status: u16) -> Answer {
@@ -136,12 +138,4 @@ where
     S: Service<Request<Empty<Bytes>>, Error: std::fmt::Debug>,
 {
     client.ready().await.unwrap().call(request())
-}
-
-pub(crate) fn ms(milliseconds: u64) -> Duration {
-    Duration::from_millis(milliseconds)
-}
-
-pub(crate) fn secs(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
 }

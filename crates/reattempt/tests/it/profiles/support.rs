@@ -9,6 +9,8 @@ use reattempt::schedule::{Delays, Failure, FailureKind, NextRetry, Random, Sched
 use reattempt::{StopReason, Verdict};
 use reattempt_core::{Call, Decision, FailedAttempt, Terms};
 
+pub(crate) use reattempt_testing::{ms, secs};
+
 pub(crate) const FAILURE: Failure = Failure::new(FailureKind::Server).with_code(503);
 
 /// SplitMix64: a reproducible stream.
@@ -82,12 +84,4 @@ pub(crate) fn fail_for_good<S: Schedule>(
             other => unreachable!("nothing is resent here: {other:?}"),
         }
     }
-}
-
-pub(crate) fn ms(milliseconds: u64) -> Duration {
-    Duration::from_millis(milliseconds)
-}
-
-pub(crate) fn secs(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
 }

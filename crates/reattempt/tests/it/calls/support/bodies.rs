@@ -1,6 +1,7 @@
 //! Bodies that misbehave, and one that is watched.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use http_body_util::combinators::BoxBody;
+use tokio::sync::mpsc;
 use tokio::time::{Interval, interval};
 
 pub(crate) type AnswerBody = BoxBody<Bytes, io::Error>;
@@ -114,4 +116,26 @@ impl<B> Drop for Watched<B> {
     fn drop(&mut self) {
         self.watch.dropped.store(true, Ordering::SeqCst);
     }
+}
+
+/// A body that a test feeds, frame by frame; the end is when its sender is dropped.
+#[derive(Debug)]
+pub(crate) struct FedBody(mpsc::UnboundedReceiver<Bytes>);
+
+impl Body for FedBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(cx).map(|data| data.map(|data| Ok(Frame::data(data))))
+    }
+}
+
+/// Returns a body, and the sender that feeds it.
+pub(crate) fn fed() -> (mpsc::UnboundedSender<Bytes>, FedBody) {
+    let (sender, frames) = mpsc::unbounded_channel();
+    (sender, FedBody(frames))
 }

@@ -4,7 +4,6 @@ mod bodies;
 mod server;
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
@@ -15,18 +14,16 @@ use reattempt_control::RetryBudget;
 use reattempt_core::{Failure, FailureKind, Verdict};
 use reattempt_schedule_fixed::Constant;
 
-pub(crate) use bodies::{AnswerBody, Watch, endless, failing, of_frames, watched};
-pub(crate) use server::{Act, Answer, Broken, Server, answer};
+pub(crate) use reattempt_testing::ms;
+
+pub(crate) use bodies::{AnswerBody, FedBody, Watch, endless, failing, fed, of_frames, watched};
+pub(crate) use server::{Act, Answer, Attempt, Broken, Mocked, Server, answer, mocked, ready};
 
 pub(crate) type Body = Full<Bytes>;
 pub(crate) type Policy = RetryPolicy<Http, Constant>;
 
 pub(crate) const ONE: &str = "http://one.example/";
 pub(crate) const TWO: &str = "http://two.example/";
-
-pub(crate) fn ms(milliseconds: u64) -> Duration {
-    Duration::from_millis(milliseconds)
-}
 
 /// The defaults, but for a delay of exactly 100 ms.
 pub(crate) fn policy() -> Policy {

@@ -14,15 +14,32 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Empty, Full};
 use reattempt::retry::AttemptNumber;
 use reattempt_replay::ReplayBody;
 use tokio::time::Instant;
-use tower::{BoxError, Service};
+use tower::{BoxError, Service, ServiceExt};
 
+use super::Body;
 use super::bodies::AnswerBody;
 
 pub(crate) type Answer = Response<AnswerBody>;
+
+/// The request and the response of a mocked service.
+pub(crate) type Attempt = Request<ReplayBody<Body>>;
+pub(crate) type Mocked = Response<Empty<Bytes>>;
+
+pub(crate) fn mocked(status: u16) -> Mocked {
+    Response::builder().status(status).body(Empty::new()).unwrap()
+}
+
+/// Returns the client, ready for a request of a test.
+pub(crate) async fn ready<S>(client: &mut S) -> &mut S
+where
+    S: Service<Request<Body>, Error: fmt::Debug>,
+{
+    client.ready().await.unwrap()
+}
 
 /// An answer with this status and body.
 pub(crate) fn answer(status: u16, body: &'static str) -> Answer {
