@@ -1,7 +1,7 @@
 //! The send rate and the responsive pace against the rate limit of a real nginx.
 //!
-//! `run` starts nginx, which allows each of two paths 100 requests a second, and passes its port. Both clients run side by
-//! side, each with 16 callers that call again at once. The first seconds are left out, because both begin without a
+//! `run` starts nginx, which allows each of two paths 100 requests a second, and passes its port. Both clients run side
+//! by side, each with 16 callers that call again at once. The first seconds are left out, because both begin without a
 //! limit.
 
 use std::cell::Cell;

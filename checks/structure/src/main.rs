@@ -59,6 +59,7 @@ fn run() -> Result<(), String> {
     }
     let mut violations = text::violations(&sources);
     violations.extend(crates.iter().flat_map(|(_, modules)| cycles(modules)));
+    violations.extend(text::page(&read_or_empty(&root.join(rules::PAGE))?));
     let layered = crates.iter().filter(|(folder, _)| folder == rules::LAYERED);
     violations.extend(layered.flat_map(|(_, modules)| misplaced(modules)));
     let mut known = report::parse_known(&read_or_empty(&root.join(KNOWN))?)?;

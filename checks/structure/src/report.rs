@@ -13,10 +13,11 @@ pub(crate) enum Rule {
     Copy,
     TestName,
     FileLength,
+    LineLength,
 }
 
 impl Rule {
-    const ALL: [Rule; 7] = [
+    const ALL: [Rule; 8] = [
         Rule::Cycle,
         Rule::Layer,
         Rule::Grpc,
@@ -24,6 +25,7 @@ impl Rule {
         Rule::Copy,
         Rule::TestName,
         Rule::FileLength,
+        Rule::LineLength,
     ];
 
     fn name(self) -> &'static str {
@@ -35,6 +37,7 @@ impl Rule {
             Rule::Copy => "copy",
             Rule::TestName => "test-name",
             Rule::FileLength => "file-length",
+            Rule::LineLength => "line-length",
         }
     }
 
@@ -48,6 +51,7 @@ impl Rule {
             Rule::Opening => "open with a noun phrase (type) or a third-person verb (function)",
             Rule::Copy => "move the shared lines into one function",
             Rule::TestName => "name it subject_condition_result; the rest is a doc line above it",
+            Rule::LineLength => "break the line; only tables and links may be longer",
             Rule::FileLength => "find the second thing in the file and give it one of its own",
         }
     }

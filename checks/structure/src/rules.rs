@@ -6,6 +6,12 @@ pub(crate) const CRATES: &str = "crates";
 /// The most lines of a source file outside tests.
 pub(crate) const FILE_LINES: usize = 400;
 
+/// The most characters of a line in a comment and in [`PAGE`]. rustfmt bounds the lines of code.
+pub(crate) const LINE: usize = 120;
+
+/// The page whose lines are bounded too.
+pub(crate) const PAGE: &str = "ARCHITECTURE.md";
+
 /// The most characters in the name of a test.
 pub(crate) const TEST_NAME: usize = 40;
 

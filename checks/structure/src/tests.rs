@@ -167,6 +167,14 @@ fn grpc_is_found_in_generic_modules_only() {
 }
 
 #[test]
+fn only_tables_and_links_are_long() {
+    let long = "ä".repeat(118);
+    let source = format!("/// {long}\n//! | {long}\n// {long}\nf(\"{long}--\");\n// a://{long}");
+    assert_eq!(lines_of(Rule::LineLength, "tests/a.rs", &source), [1, 3]);
+    assert_eq!(text::page(&format!("{long}\n{long}--\n{long}---\n| {long}")).len(), 1);
+}
+
+#[test]
 fn doc_opening_is_the_first_line_only() {
     let text = "//! Whether it is.\n\n/// A thing.\n/// What it is.\nfn f() {}\n    /// The same.\n    /// How.\n    fn g() {}\n/// Whatever.\n/// Who";
     assert_eq!(lines_of(Rule::Opening, "tests/a.rs", text), [1, 6]);

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::report::{Rule, Violation};
-use crate::rules::{EQUAL_LINES, FILE_LINES, GENERIC, GRPC_ALLOWED, OPENINGS, TEST_NAME};
+use crate::rules::{
+    EQUAL_LINES, FILE_LINES, GENERIC, GRPC_ALLOWED, LINE, OPENINGS, PAGE, TEST_NAME,
+};
 use crate::source::{Source, Sources};
 
 /// Checks the lines of all sources.
@@ -19,6 +21,10 @@ pub(crate) fn violations(sources: &Sources) -> Vec<Violation> {
         }
         for (line, name) in test_names(source).filter(|(_, name)| name.len() > TEST_NAME) {
             add(Rule::TestName, line, format!("`{name}` has {} characters", name.len()));
+        }
+        let comments = source.lines().filter(|(_, line)| line.trim_start().starts_with("//"));
+        for (line, length) in long_lines(comments) {
+            add(Rule::LineLength, line, format!("{length} characters, at most {LINE}"));
         }
         let length = source.lines().count();
         if !source.is_test && length > FILE_LINES {
@@ -55,6 +61,31 @@ pub(crate) fn openings(source: &Source) -> impl Iterator<Item = (usize, &str)> {
 pub(crate) fn is_bad_opening(text: &str) -> bool {
     let follows = |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric());
     OPENINGS.iter().any(|opening| text.strip_prefix(opening).is_some_and(follows))
+}
+
+/// Checks the lines of the page that describes the code.
+pub(crate) fn page(text: &str) -> Vec<Violation> {
+    let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
+    let violations = long_lines(lines).map(|(line, length)| Violation {
+        rule: Rule::LineLength,
+        file: PAGE.to_owned(),
+        line,
+        what: format!("{length} characters, at most {LINE}"),
+    });
+    violations.collect()
+}
+
+/// Finds the lines that are too long, with their lengths. Rows of tables and links cannot be broken.
+fn long_lines<'a>(
+    lines: impl Iterator<Item = (usize, &'a str)>,
+) -> impl Iterator<Item = (usize, usize)> {
+    let breakable = |line: &str| {
+        !line.trim_start_matches(['/', '!', ' ']).starts_with('|') && !line.contains("://")
+    };
+    let lengths = lines.map(move |(number, line)| (number, line.chars().count(), breakable(line)));
+    lengths.filter_map(|(number, length, breakable)| {
+        (breakable && length > LINE).then_some((number, length))
+    })
 }
 
 /// Finds the names of test functions, those inside macro calls too.

@@ -128,8 +128,8 @@ impl<D: Delays> Call<D> {
 
     /// Records that the attempt under way has failed, and decides what follows.
     ///
-    /// The order: a guard's refusal → the caller's own body → a resend → the verdict → retries forbidden → attempts left
-    /// → safe to repeat → body kept → the server's stop → delay → elapsed time → deadline → budget.
+    /// The order: a guard's refusal → the caller's own body → a resend → the verdict → retries forbidden → attempts
+    /// left → safe to repeat → body kept → the server's stop → delay → elapsed time → deadline → budget.
     pub fn failed<S, B>(
         &mut self,
         terms: &Terms,

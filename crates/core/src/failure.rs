@@ -41,8 +41,8 @@ impl Failure {
         Self { code: Some(code), ..self }
     }
 
-    /// Marks a failure at the last of several hops. A failure that proves that nothing was processed there proves nothing
-    /// about the hops before it.
+    /// Marks a failure at the last of several hops. A failure that proves that nothing was processed there proves
+    /// nothing about the hops before it.
     pub const fn after_hop(self) -> Self {
         Self { after_hop: true, ..self }
     }

@@ -1,7 +1,7 @@
 //! The contract of admission control: a guard admits or refuses every attempt, the first included.
 //!
-//! A [`Budget`](crate::Budget) limits retries. A [`Guard`] limits attempts: a circuit breaker, a rate limit, a bulkhead.
-//! It needs no runtime: time is an argument, and the guard wakes a waiting call by its [`Waker`].
+//! A [`Budget`](crate::Budget) limits retries. A [`Guard`] limits attempts: a circuit breaker, a rate limit, a
+//! bulkhead. It needs no runtime: time is an argument, and the guard wakes a waiting call by its [`Waker`].
 //!
 //! | step of an attempt | method |
 //! |---|---|
@@ -41,24 +41,27 @@
 //!
 //! One layer, one future and one error serve all guards, in `reattempt::guard`:
 //!
-//! 1. `GuardLayer::http(guard)` takes one guard. Several guards are a pair, `(breaker, (limit, bulkhead))`, in the order in
-//!    which they decide.
+//! 1. `GuardLayer::http(guard)` takes one guard. Several guards are a pair, `(breaker, (limit, bulkhead))`, in the
+//!    order in which they decide.
 //! 2. `call` recognises the deadline first: a call whose deadline has passed is not sent.
 //! 3. It computes the destination and reads the clock once, and calls [`admit`](Guard::admit).
 //! 4. *Admitted*: the readied instance is called. *Waiting*: the future holds the ticket and one timer; each poll calls
 //!    [`resume`](Guard::resume), and the timer is set to its `until`. After the wait the inner service is readied anew.
-//! 5. *Refused*: the error is a `BoxError` around [`Refused`]; gRPC answers UNAVAILABLE, or RESOURCE_EXHAUSTED for a limit of
-//!    the caller's own.
-//! 6. The readied instance is replaced by a clone if a guard can wait or has refused, so that no readiness is left reserved.
-//! 7. The future holds a pass, which ends its ticket exactly once, also when it is dropped or unwinds: *judged* at the response
-//!    (gRPC: at the trailers), *abandoned* once the inner future was polled, *unsent* before.
+//! 5. *Refused*: the error is a `BoxError` around [`Refused`]; gRPC answers UNAVAILABLE, or RESOURCE_EXHAUSTED for a
+//!    limit of the caller's own.
+//! 6. The readied instance is replaced by a clone if a guard can wait or has refused, so that no readiness is left
+//!    reserved.
+//! 7. The future holds a pass, which ends its ticket exactly once, also when it is dropped or unwinds: *judged* at the
+//!    response (gRPC: at the trailers), *abandoned* once the inner future was polled, *unsent* before.
 //! 8. An attempt dropped at or after its deadline is judged as unavailable, because it is a timeout.
-//! 9. [`Health`] comes from the classification: success is served; a retryable failure is failed, unavailable or overloaded; a permanent
-//!    one follows a table of its own; an error of the caller's own body is ignored. Overrides apply.
-//! 10. [`end`](Guard::end) returns the ticket of a guard that holds its place to the end of the body. Only then is the body
-//!     wrapped; the wrapper ends the ticket as *over*.
+//! 9. [`Health`] comes from the classification: success is served; a retryable failure is failed, unavailable or
+//!    overloaded; a permanent one follows a table of its own; an error of the caller's own body is ignored. Overrides
+//!    apply.
+//! 10. [`end`](Guard::end) returns the ticket of a guard that holds its place to the end of the body. Only then is the
+//!     body wrapped; the wrapper ends the ticket as *over*.
 //! 11. [`Refused`] is recognised before any classifier. No outer breaker, limit, throttle or budget counts it.
-//! 12. Retry sends again only if [`Refused::wait`] fits deadline and elapsed time. A refused hedge is "not sent": hedges arrive
+//! 12. Retry sends again only if [`Refused::wait`] fits deadline and elapsed time. A refused hedge is "not sent":
+//!     hedges arrive
 //!     [impatient](Arrival::impatient), because no layer between knows the guards that [`check`](Guard::check) could be
 //!     asked of. The permit returns, and no observer is notified of an attempt.
 //! 13. Observers receive waiting and refused; state changes are the guard's own callbacks.

@@ -11,7 +11,8 @@
 //! | a verdict on some outcomes | [`Classifier`] |
 //!
 //! A [`Call`] is the state of one call. After each failed attempt it makes a [`Decision`]. The decision depends on the
-//! [`Classification`] of the outcome, the [`Limits`] of the call, the schedule's delay and the budget's permit. A [`HedgeCall`] does so for a call whose attempts run side by side.
+//! [`Classification`] of the outcome, the [`Limits`] of the call, the schedule's delay and the budget's permit. A
+//! [`HedgeCall`] does so for a call whose attempts run side by side.
 //!
 //! The *driver* of a call sends its attempts and waits: a tower layer, a plain future or a simulator. It supplies
 //! the time and the random numbers, because there is no clock, socket, runtime or global generator here.

@@ -73,8 +73,8 @@ enum Command {
     Frontier(Frontier),
     /// An outage: load, goodput and time to recover, by policy
     ///
-    /// The server has a number of workers and a queue before them. It processes every request that it has queued, even if
-    /// the client has stopped waiting. So retries that are sent during a long queue can keep it long without end.
+    /// The server has a number of workers and a queue before them. It processes every request that it has queued, even
+    /// if the client has stopped waiting. So retries that are sent during a long queue can keep it long without end.
     Storm(Storm),
 }
 

@@ -19,8 +19,8 @@ use crate::call::timed_out::TimedOut;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BoxedError;
 
-/// The inner service's own error type. If the deadline of a call passes or its connection is lost, the protocol returns a
-/// response. It is the default of protocols that have such responses.
+/// The inner service's own error type. If the deadline of a call passes or its connection is lost, the protocol returns
+/// a response. It is the default of protocols that have such responses.
 ///
 /// A time limit for each attempt does not interrupt under this mode; that needs [`BoxedError`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

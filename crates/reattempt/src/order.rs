@@ -31,8 +31,8 @@
 //!
 //! The layer sends a first attempt by the instance that was readied. It sends all retries of a call by one spare
 //! instance, which all clones of the client share. If the clones of the service below share their state (a `Buffer`, a
-//! pool, tonic's `Channel`), this has no effect. A round robin that counts for each clone picks endpoints 0, 0 and 1: its
-//! first retry goes where the first attempt went. With
+//! pool, tonic's `Channel`), this has no effect. A round robin that counts for each clone picks endpoints 0, 0 and 1:
+//! its first retry goes where the first attempt went. With
 //! [`RetryPolicy::clone_per_call`](crate::RetryPolicy::clone_per_call) it picks 0, 1 and 2, at the price of a clone for
 //! each call.
 //!
@@ -43,9 +43,9 @@
 //! The server that answers a POST with a redirect has processed it. If a service below the retry layer
 //! follows that redirect and a later hop is refused, a retry would repeat the POST. So behind such a
 //! service a request that must not be repeated is not retried. [`redirects_below`](crate::Http::redirects_below) lists
-//! the signs by which the layer finds such a service, and states that there is one or none. A POST with an empty body may
-//! leave no sign. It is best to follow redirects outside the retry layer. Inside, tower-http's layer needs a body with a
-//! `Default`:
+//! the signs by which the layer finds such a service, and states that there is one or none. A POST with an empty body
+//! may leave no sign. It is best to follow redirects outside the retry layer. Inside, tower-http's layer needs a body
+//! with a `Default`:
 //!
 //! ```
 //! use bytes::Bytes;
@@ -125,5 +125,5 @@
 //!   is the error of one call.
 //! - **Another retry layer**, in a client library for instance, multiplies attempts: three layers of four attempts are
 //!   64. [`RetryPolicy::nested`](crate::RetryPolicy::nested) on the layers of one process makes them work together.
-//!   Between processes, a [`before_attempt`](crate::RetryPolicy::before_attempt) hook can write the attempt's number into
-//!   a header.
+//!   Between processes, a [`before_attempt`](crate::RetryPolicy::before_attempt) hook can write the attempt's number
+//!   into a header.

@@ -32,12 +32,13 @@
 //! | [`google`] | 1 s doubling to 16 s, each with up to 1 s more | 6 | |
 //! | [`twitter_streaming`] | at once, then by the kind of failure | | |
 //!
-//! An empty place means no limit, as in the source. The policy's budget still ends such calls: the default one grants three
-//! retries while no call succeeds, unless their delays reach ten minutes. If only the delays are to slow a client down, set
+//! An empty place means no limit, as in the source. The policy's budget still ends such calls: the default one grants
+//! three retries while no call succeeds, unless their delays reach ten minutes. If only the delays are to slow a client
+//! down, set
 //! [`RetryBudget::unlimited`].
 //!
-//! Some sources have no jitter, and neither have their profiles. Many clients that fail at one moment then return at one
-//! moment; [`ScheduleExt::jittered`] separates them.
+//! Some sources have no jitter, and neither have their profiles. Many clients that fail at one moment then return at
+//! one moment; [`ScheduleExt::jittered`] separates them.
 
 use std::time::Duration;
 
@@ -95,10 +96,10 @@ pub fn cenkalti_short() -> Profile<Exponential> {
 /// |---|---|---|---|---|---|
 /// | 50 ms | 2 | 150 ms | ± 50 % | no limit | 250 ms |
 ///
-/// A call of 30 ms that always fails is retried twice (seven calls in eight), else once, seldom three times. It ends after
-/// 100 to 280 ms. These settings were published with the estimates 3–4 retries and 250–380 ms. They do not hold here: they
-/// count attempts, and that library reads the time only after it has waited. Here a delay that would pass the limit is not
-/// waited for at all.
+/// A call of 30 ms that always fails is retried twice (seven calls in eight), else once, seldom three times. It ends
+/// after 100 to 280 ms. These settings were published with the estimates 3–4 retries and 250–380 ms. They do not hold
+/// here: they count attempts, and that library reads the time only after it has waited. Here a delay that would pass
+/// the limit is not waited for at all.
 pub fn cenkalti_quick() -> Profile<Exponential> {
     unlimited(symmetric(50, 2.0, 150), Some(Duration::from_millis(250)))
 }
@@ -109,9 +110,9 @@ pub fn cenkalti_quick() -> Profile<Exponential> {
 /// |---|---|---|---|---|---|
 /// | 100 ms | 1.5 | 500 ms | ± 50 % | no limit | 1 s |
 ///
-/// A call of 100 ms that always fails is retried three times (one call in twenty: four times), seldom twice. It ends after
-/// 0.6 to 1.1 s. The published estimates are at most 5 retries and 1–1.5 s. The time does not hold here, for the reason
-/// given at [`cenkalti_quick`].
+/// A call of 100 ms that always fails is retried three times (one call in twenty: four times), seldom twice. It ends
+/// after 0.6 to 1.1 s. The published estimates are at most 5 retries and 1–1.5 s. The time does not hold here, for the
+/// reason given at [`cenkalti_quick`].
 pub fn cenkalti_medium() -> Profile<Exponential> {
     unlimited(symmetric(100, 1.5, 500), Some(Duration::from_secs(1)))
 }
@@ -122,8 +123,9 @@ pub fn cenkalti_medium() -> Profile<Exponential> {
 /// |---|---|---|---|---|---|
 /// | 100 ms | 2 | 3 s | ± 50 % | no limit | 10 s |
 ///
-/// A call of 300 ms that always fails is retried six times (one call in five: seven times), seldom five or eight times. It
-/// ends after 5.5 to 10.3 s. The published estimates, 8–9 retries and 10–14 s, do not hold here, for the reason given at
+/// A call of 300 ms that always fails is retried six times (one call in five: seven times), seldom five or eight times.
+/// It ends after 5.5 to 10.3 s. The published estimates, 8–9 retries and 10–14 s, do not hold here, for the reason
+/// given at
 /// [`cenkalti_quick`].
 pub fn cenkalti_slow() -> Profile<Exponential> {
     unlimited(symmetric(100, 2.0, 3000), Some(Duration::from_secs(10)))
@@ -174,8 +176,8 @@ pub fn retryablehttp() -> Profile<Exponential> {
     limited(Exponential::no_jitter(secs(1)).max_delay(secs(30)), 5)
 }
 
-/// The linear delays of go-retryablehttp with jitter: `n + 1` times a draw from the shortest wait to the longest, where `n`
-/// is the number of the retry from 0.
+/// The linear delays of go-retryablehttp with jitter: `n + 1` times a draw from the shortest wait to the longest, where
+/// `n` is the number of the retry from 0.
 ///
 /// | shortest | longest | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -188,8 +190,8 @@ pub fn retryablehttp() -> Profile<Exponential> {
 /// | 3 | 3 | 90 |
 /// | 4 | 4 | 120 |
 ///
-/// It is a [`Linear`] schedule of the middle of the range, with a [`Jitter::symmetric`] that reaches both ends. Other ranges
-/// can be written in the same way.
+/// It is a [`Linear`] schedule of the middle of the range, with a [`Jitter::symmetric`] that reaches both ends. Other
+/// ranges can be written in the same way.
 pub fn retryablehttp_linear() -> Profile<Jittered<Linear>> {
     // 15.5 s, give or take 14.5 s.
     let jitter = Jitter::symmetric(14.5 / 15.5).unwrap_or(Jitter::full());
@@ -202,8 +204,8 @@ pub fn retryablehttp_linear() -> Profile<Jittered<Linear>> {
 /// |---|---|---|---|---|---|---|
 /// | 1 s | 2 | 20 s | full | 3 | no limit | [`RetryBudget::aws_quota`] |
 ///
-/// Each call of this function makes a profile with a quota of its own. Policies that are built from clones of one profile
-/// share its quota.
+/// Each call of this function makes a profile with a quota of its own. Policies that are built from clones of one
+/// profile share its quota.
 pub fn aws() -> Profile<Exponential> {
     let mut profile = limited(full_jitter(1000, 20_000), 3);
     profile.budget = Some(RetryBudget::aws_quota());
@@ -249,9 +251,9 @@ pub fn google() -> Profile<TruncatedExponential> {
 ///
 /// Each kind keeps a count of its own. No limit on attempts or elapsed time, and no jitter.
 ///
-/// In a policy, all counts start again with each call. That is enough to make a connection. No layer sees the end of the
-/// stream itself, so the owner of the stream keeps the schedule in a [`Reconnecting`](crate::schedule::Reconnecting), and
-/// resets it with each message.
+/// In a policy, all counts start again with each call. That is enough to make a connection. No layer sees the end of
+/// the stream itself, so the owner of the stream keeps the schedule in a
+/// [`Reconnecting`](crate::schedule::Reconnecting), and resets it with each message.
 ///
 /// ```
 /// use reattempt::{Verdict, profile, retry};

@@ -7,8 +7,8 @@ use crate::send::send;
 
 /// An extension of reqwest's request builder that sends the request by a wrapped client. Sealed.
 pub trait ReqwestExt: sealed::Sealed {
-    /// Builds the request and sends it by a clone of `client`, which is a `reqwest::Client` in any layers. The client that
-    /// made the builder sends nothing.
+    /// Builds the request and sends it by a clone of `client`, which is a `reqwest::Client` in any layers. The client
+    /// that made the builder sends nothing.
     ///
     /// # Errors
     /// Returns the error of the builder (for a bad URL, for instance), or the error of the call.

@@ -11,10 +11,10 @@
 //! | [`Reconnecting`] | those of any schedule, continued from call to call until a reset |
 //! | [`SharedSchedule`] | those of any schedule, with its type erased |
 //!
-//! [`ScheduleExt`] limits, caps, floors, joins and jitters schedules, and sets one for each kind of failure. Two traits make
-//! a schedule of your own: [`Schedule`] has the settings, and [`Delays`] has the state of one call. Before each retry the
-//! latter receives the [`Failure`], whose [`FailureKind`] it may act on, and a [`Random`] to draw jitter from. Calls through a
-//! layer use [`CallRandom`].
+//! [`ScheduleExt`] limits, caps, floors, joins and jitters schedules, and sets one for each kind of failure. Two traits
+//! make a schedule of your own: [`Schedule`] has the settings, and [`Delays`] has the state of one call. Before each
+//! retry the latter receives the [`Failure`], whose [`FailureKind`] it may act on, and a [`Random`] to draw jitter
+//! from. Calls through a layer use [`CallRandom`].
 //!
 //! ```
 //! use std::time::Duration;

@@ -20,8 +20,8 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 /// *One bucket for all destinations* ([`shared`](Self::shared)) lets one dead host spend the tokens that healthy hosts
 /// need. The default is a bucket for each.
 ///
-/// *A capacity that is too large* allows a burst of that many retries at the start of every outage, for each destination
-/// and process. *A capacity that is too small* refuses the retries of a short fault.
+/// *A capacity that is too large* allows a burst of that many retries at the start of every outage, for each
+/// destination and process. *A capacity that is too small* refuses the retries of a short fault.
 ///
 /// *A budget built for each request* limits nothing. Build one and clone it.
 ///
@@ -40,25 +40,25 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 ///
 /// A response that is no retryable failure counts as a success, once for each call. All buckets start full.
 ///
-/// The *trickle* is the rate at which time adds tokens. With a ratio or a rate, in any stretch of time and for each bucket:
-/// retries ≤ capacity + ratio · successes + trickle · time. Under a quota the same bound holds for the cost of the retries, and returned
-/// costs count as added. [`cautious`](Self::cautious) has bounds of its own. All bounds are exact: tokens are whole
-/// millionths, changed by compare-and-swap.
+/// The *trickle* is the rate at which time adds tokens. With a ratio or a rate, in any stretch of time and for each
+/// bucket: retries ≤ capacity + ratio · successes + trickle · time. Under a quota the same bound holds for the cost of
+/// the retries, and returned costs count as added. [`cautious`](Self::cautious) has bounds of its own. All bounds are
+/// exact: tokens are whole millionths, changed by compare-and-swap.
 ///
-/// Recommended for a ratio or a rate: 10 % of the normal traffic (1 to 50 %). Its capacity should be two seconds of such
-/// retries (one to five).
+/// Recommended for a ratio or a rate: 10 % of the normal traffic (1 to 50 %). Its capacity should be two seconds of
+/// such retries (one to five).
 ///
 /// # Destinations
 ///
 /// A destination gets its bucket at its first retry, or under a cautious budget at its first failure. At most 1024
-/// ([`max_destinations`](Self::max_destinations)) have one at a time. When there is no place for another, the full buckets
-/// are dropped, because new ones would be full as well. No other bucket is dropped, because that would add tokens. If
-/// none is full, all destinations without a place share one bucket.
+/// ([`max_destinations`](Self::max_destinations)) have one at a time. When there is no place for another, the full
+/// buckets are dropped, because new ones would be full as well. No other bucket is dropped, because that would add
+/// tokens. If none is full, all destinations without a place share one bucket.
 ///
 /// # Sharing
 ///
-/// Clones share their buckets; separately built budgets never do. A setter returns a *new* budget with full buckets of its
-/// own, and does not change earlier clones.
+/// Clones share their buckets; separately built budgets never do. A setter returns a *new* budget with full buckets of
+/// its own, and does not change earlier clones.
 ///
 /// ```
 /// use std::time::Duration;
@@ -105,11 +105,12 @@ pub(super) enum Buckets {
 impl RetryBudget {
     /// Creates a budget of `ratio` retries for each call that succeeds: 0.1 allows one for ten.
     ///
-    /// With 0.1, a server that fails half of its calls receives at most a tenth more of them. Stray failures of a few percent
-    /// are all retried. The ratio is kept to six decimals.
+    /// With 0.1, a server that fails half of its calls receives at most a tenth more of them. Stray failures of a few
+    /// percent are all retried. The ratio is kept to six decimals.
     ///
-    /// The capacity is 10, so a client that has just started survives the restart of a server. The trickle is 0.01 tokens a
-    /// second: one retry in a hundred seconds. With 0.1, many clients of one call a second would keep a server down.
+    /// The capacity is 10, so a client that has just started survives the restart of a server. The trickle is 0.01
+    /// tokens a second: one retry in a hundred seconds. With 0.1, many clients of one call a second would keep a server
+    /// down.
     ///
     /// # Errors
     ///
@@ -127,8 +128,8 @@ impl RetryBudget {
 
     /// Creates the ratio budget for a client that normally sends `normal_rps` requests per second to a destination.
     ///
-    /// Ratio 0.1, trickle 0.01 tokens a second. The capacity is 2 · 0.1 · `normal_rps`, two seconds of the retries that the
-    /// ratio allows. It is at least 1, because a smaller bucket would never allow a retry.
+    /// Ratio 0.1, trickle 0.01 tokens a second. The capacity is 2 · 0.1 · `normal_rps`, two seconds of the retries that
+    /// the ratio allows. It is at least 1, because a smaller bucket would never allow a retry.
     ///
     /// # Errors
     ///
@@ -160,9 +161,10 @@ impl RetryBudget {
 
     /// Creates the retry quota of AWS's clients in their standard mode.
     ///
-    /// A bucket has 500 tokens. A retry costs 5. After a timeout it costs 10, because a server that no longer answers needs
-    /// rest more than one that refuses. A call that succeeds after retries returns the cost of the last one; a call that
-    /// succeeds at once adds 1. Time adds nothing. So in an outage a bucket pays for 100 retries, or for 50 after timeouts.
+    /// A bucket has 500 tokens. A retry costs 5. After a timeout it costs 10, because a server that no longer answers
+    /// needs rest more than one that refuses. A call that succeeds after retries returns the cost of the last one; a
+    /// call that succeeds at once adds 1. Time adds nothing. So in an outage a bucket pays for 100 retries, or for 50
+    /// after timeouts.
     ///
     /// ```
     /// use std::time::Duration;
@@ -204,12 +206,12 @@ impl RetryBudget {
     /// | no attempt has failed for 10 minutes | 10 | 0 |
     ///
     /// A retry that succeeds proves that retrying helps, so it returns its token. Successes remove doubt slowly. If the
-    /// first success removed it all, every success would let every client retry again, and an overloaded server would stay
-    /// down. A hedge that succeeds proves nothing. Nor does a retry after 429, because the server is overloaded all the
-    /// same. So both cost more and return nothing.
+    /// first success removed it all, every success would let every client retry again, and an overloaded server would
+    /// stay down. A hedge that succeeds proves nothing. Nor does a retry after 429, because the server is overloaded
+    /// all the same. So both cost more and return nothing.
     ///
-    /// With 30 % of all attempts failing, 96 % of the calls succeed in three attempts. Ten tokens pay for the retries of
-    /// the calls on one lost connection.
+    /// With 30 % of all attempts failing, 96 % of the calls succeed in three attempts. Ten tokens pay for the retries
+    /// of the calls on one lost connection.
     ///
     /// # Bounds
     ///
@@ -260,8 +262,8 @@ impl RetryBudget {
     ///
     /// # Errors
     ///
-    /// Returns an error unless `tokens` is a number from 1 to 10000000. A cautious budget allows 2 to 1000, and a quota at
-    /// least the cost of its dearest retry. An unlimited budget has no capacity.
+    /// Returns an error unless `tokens` is a number from 1 to 10000000. A cautious budget allows 2 to 1000, and a quota
+    /// at least the cost of its dearest retry. An unlimited budget has no capacity.
     pub fn capacity(self, tokens: f64) -> Result<Self, ConfigError> {
         self.state.settings.capacity(tokens).map(Self::build)
     }
@@ -291,16 +293,16 @@ impl RetryBudget {
     ///
     /// # Errors
     ///
-    /// Returns an error unless `most` is from 1 to 65536. Each new destination copies the table, which beyond that would
-    /// take milliseconds.
+    /// Returns an error unless `most` is from 1 to 65536. Each new destination copies the table, which beyond that
+    /// would take milliseconds.
     pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
         self.state.settings.max_destinations(most).map(Self::build)
     }
 
     /// Returns the tokens of `destination` after its last retry or success; infinite for an unlimited budget.
     ///
-    /// Tokens that time has added since are not counted, because this method reads no clock. At most every ten seconds, a
-    /// retry to any destination marks the buckets that time has filled as full.
+    /// Tokens that time has added since are not counted, because this method reads no clock. At most every ten seconds,
+    /// a retry to any destination marks the buckets that time has filled as full.
     pub fn balance(&self, destination: &str) -> f64 {
         match &self.state.buckets {
             Buckets::None => f64::INFINITY,

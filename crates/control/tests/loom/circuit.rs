@@ -1,4 +1,5 @@
-//! A circuit under the model checker: its gate beside its lock, the trip rule between two steps, and the order of changes.
+//! A circuit under the model checker: its gate beside its lock, the trip rule between two steps, and the order of
+//! changes.
 
 #[allow(dead_code, unreachable_pub, reason = "only what the models use")]
 #[path = "../../src/guard/breaker/changes.rs"]

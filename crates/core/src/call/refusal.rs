@@ -8,11 +8,11 @@ use crate::guard::Refused;
 use crate::{Delays, Random, StopReason};
 
 impl<D: Delays> Call<D> {
-    /// Decides what follows a refusal. It is no failure of the server, so schedule and budget do not apply, and the permit of
-    /// a retry is kept for its next try or returned.
+    /// Decides what follows a refusal. It is no failure of the server, so schedule and budget do not apply, and the
+    /// permit of a retry is kept for its next try or returned.
     ///
-    /// The request is sent again, under the same number, if the guard knows the wait and that fits the elapsed time and the
-    /// deadline, at most `max_attempts` times in a call.
+    /// The request is sent again, under the same number, if the guard knows the wait and that fits the elapsed time and
+    /// the deadline, at most `max_attempts` times in a call.
     pub(super) fn refused(
         &mut self,
         terms: &Terms,

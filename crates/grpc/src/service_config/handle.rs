@@ -81,7 +81,8 @@ impl ServiceConfigHandle {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Puts a config in force. It takes the whole result of [`ServiceConfig::parse`], [`load`](ServiceConfig::load) or a
+    /// Puts a config in force. It takes the whole result of [`ServiceConfig::parse`], [`load`](ServiceConfig::load) or
+    /// a
     /// [`lenient`](ServiceConfig::lenient) reader, without a `?`: a handle that has no config yet records the
     /// mistakes for the calls that fail.
     ///

@@ -13,8 +13,8 @@ pub(crate) const PASSED: &str = "the deadline of the call has passed";
 
 /// The moment by which a call must be over.
 ///
-/// Put it into the extensions of a request, or into [`CallOptions`](crate::CallOptions). A retry whose delay would pass it
-/// is not made.
+/// Put it into the extensions of a request, or into [`CallOptions`](crate::CallOptions). A retry whose delay would pass
+/// it is not made.
 ///
 /// | policy | at the deadline |
 /// |---|---|
@@ -22,8 +22,8 @@ pub(crate) const PASSED: &str = "the deadline of the call has passed";
 /// | whose protocol has a response for it | the call ends with that response |
 /// | any other | the attempt under way goes on |
 ///
-/// Every attempt has the deadline in its extensions. A server [propagates](Self::propagate) the deadline of its own caller
-/// to its outbound calls.
+/// Every attempt has the deadline in its extensions. A server [propagates](Self::propagate) the deadline of its own
+/// caller to its outbound calls.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,8 +44,8 @@ impl Deadline {
         Self(clock::later(Instant::now(), timeout))
     }
 
-    /// Copies the deadline of an inbound request, if there is one, to the extensions of an outbound request. If that has a
-    /// deadline already, the earlier one stays.
+    /// Copies the deadline of an inbound request, if there is one, to the extensions of an outbound request. If that
+    /// has a deadline already, the earlier one stays.
     ///
     /// Requests carry the deadline, not tasks. So a handler may send from another task. Calls that go on after the
     /// caller has its response have no deadline unless the handler propagates it.

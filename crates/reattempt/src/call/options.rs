@@ -33,8 +33,8 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
 ///
 /// Put them into the extensions of an `http::Request`, or give them to all calls of one handle with
 /// [`Retry::with_options`](crate::Retry::with_options). For reqwest use the handle, because its requests have no public
-/// extensions. Options of the request have precedence over those of the handle, and these over the policy. But if either
-/// the request or the handle forbids retries, the call is not retried.
+/// extensions. Options of the request have precedence over those of the handle, and these over the policy. But if
+/// either the request or the handle forbids retries, the call is not retried.
 ///
 /// ```
 /// use std::time::Duration;
@@ -96,8 +96,8 @@ impl CallOptions {
         self.set(|settings| settings.max_attempts = Some(attempts))
     }
 
-    /// Sets the most time from the start of the call to the start of its last attempt; `None` for no limit. Default: the
-    /// policy's.
+    /// Sets the most time from the start of the call to the start of its last attempt; `None` for no limit. Default:
+    /// the policy's.
     #[doc(alias = "total_timeout")]
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
@@ -118,8 +118,8 @@ impl CallOptions {
         self.set(|settings| settings.attempt_timeout = Some(timeout))
     }
 
-    /// Sets the moment by which the call must be over. If the request has a [`Deadline`] in its extensions too, the earlier
-    /// one counts.
+    /// Sets the moment by which the call must be over. If the request has a [`Deadline`] in its extensions too, the
+    /// earlier one counts.
     pub fn deadline(self, deadline: Deadline) -> Self {
         self.set(|settings| settings.deadline = Some(deadline))
     }

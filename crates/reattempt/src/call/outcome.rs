@@ -85,8 +85,8 @@ impl<'a> Outcome<'a> {
         errors::causes(self.error()?).find_map(|error| error.downcast_ref())
     }
 
-    /// Returns the request as its caller made it, with a generated idempotency key. Changes by a `before_attempt` hook are
-    /// not included.
+    /// Returns the request as its caller made it, with a generated idempotency key. Changes by a `before_attempt` hook
+    /// are not included.
     ///
     /// `None` if the request was not saved: the call cannot be retried, or is only paced. Trailers are also classified
     /// without the request, because its head may contain credentials and is not kept so long.

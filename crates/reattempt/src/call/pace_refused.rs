@@ -6,8 +6,9 @@ use std::time::Duration;
 
 /// The error of a call that a [`PaceLayer`](crate::pace::PaceLayer) turned away. Nothing of it was sent.
 ///
-/// It is in the `BoxError` of a layer with [`boxed_errors`](crate::pace::PaceLayer::boxed_errors), or in the extensions of
-/// the response that the protocol returns instead. A retry layer outside retries the call, unless its deadline ended it.
+/// It is in the `BoxError` of a layer with [`boxed_errors`](crate::pace::PaceLayer::boxed_errors), or in the extensions
+/// of the response that the protocol returns instead. A retry layer outside retries the call, unless its deadline ended
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaceRefused {
     pub(crate) reason: PaceRefusal,

@@ -30,8 +30,8 @@ pub struct AttemptReport {
     pub number: u32,
     /// `true` if it replaced an attempt with the same number that was not processed.
     pub replacement: bool,
-    /// The time from the start of the call to the end of the attempt. A call starts when its future is first polled and is
-    /// not ready.
+    /// The time from the start of the call to the end of the attempt. A call starts when its future is first polled and
+    /// is not ready.
     pub ended: Duration,
     /// The outcome of the attempt.
     pub outcome: AttemptOutcome,

@@ -15,8 +15,8 @@ use crate::protocol::Http;
 
 /// A layer that replaces the outcome of a call that has failed for good.
 ///
-/// Put it outside of every other layer. A replaced response has a [`FellBack`](super::FellBack) in its extensions, with the
-/// call's own outcome. The error is tower's `BoxError`, and means that there was no fallback.
+/// Put it outside of every other layer. A replaced response has a [`FellBack`](super::FellBack) in its extensions, with
+/// the call's own outcome. The error is tower's `BoxError`, and means that there was no fallback.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -35,8 +35,8 @@ pub struct FallbackLayer<F, K = Http> {
 }
 
 impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F> {
-    /// Creates a layer that replaces failed HTTP calls by a function of the failure. If it returns `None`, the caller gets the
-    /// call's own outcome.
+    /// Creates a layer that replaces failed HTTP calls by a function of the failure. If it returns `None`, the caller
+    /// gets the call's own outcome.
     pub fn http(make: F) -> Self {
         Self::with(Http::new(), make)
     }
@@ -45,12 +45,12 @@ impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F> {
 impl<S> FallbackLayer<Backup<S>> {
     /// Creates a layer that sends the requests of failed calls to another service, the backup.
     ///
-    /// The backup has the response type of the client, so put the same layers around it. Each request is cloned before it is
-    /// sent. If the backup fails too, the caller gets the call's own outcome.
+    /// The backup has the response type of the client, so put the same layers around it. Each request is cloned before
+    /// it is sent. If the backup fails too, the caller gets the call's own outcome.
     ///
-    /// A request that must not be processed twice is sent to the backup only if it certainly was not processed: after a 429, a
-    /// 425 or a refusal on this side. With [`redirects_below(false)`](Http::redirects_below) a connection that was not made is
-    /// proof too.
+    /// A request that must not be processed twice is sent to the backup only if it certainly was not processed: after a
+    /// 429, a 425 or a refusal on this side. With [`redirects_below(false)`](Http::redirects_below) a connection that
+    /// was not made is proof too.
     ///
     /// ```
     /// use http_body_util::Full;
@@ -80,8 +80,8 @@ impl<S> FallbackLayer<Backup<S>> {
 }
 
 impl<F, K: GuardProtocol> FallbackLayer<F, K> {
-    /// Creates a layer over a protocol with settings of its own, whose classification decides about failures. `source` is a
-    /// function of the [`Failed`] outcome, or a [`Backup`].
+    /// Creates a layer over a protocol with settings of its own, whose classification decides about failures. `source`
+    /// is a function of the [`Failed`] outcome, or a [`Backup`].
     pub fn with(protocol: K, source: F) -> Self {
         let source = Arc::new(source);
         Self { shared: Shared { protocol, source, on_permanent: false, observer: None } }

@@ -67,8 +67,8 @@ where
 
 /// Another service as the fallback, with the same types of request and response.
 ///
-/// Each request is cloned before it is sent. A request that must not be processed twice is sent here only if the server has
-/// certainly not processed it.
+/// Each request is cloned before it is sent. A request that must not be processed twice is sent here only if the server
+/// has certainly not processed it.
 #[derive(Debug, Clone)]
 pub struct Backup<S>(S);
 

@@ -27,13 +27,13 @@ pin_project! {
     /// | a code that is retried | records a failure; it is too late for a retry |
     /// | dropped before its end | records nothing |
     ///
-    /// When the call's deadline passes, the body ends with trailers of DEADLINE_EXCEEDED. The inner body is dropped, which
-    /// cancels the stream. A `grpc-status-details-bin` that is not base64 is left out of the trailers, because tonic's clients
-    /// panic over one (TN-7).
+    /// When the call's deadline passes, the body ends with trailers of DEADLINE_EXCEEDED. The inner body is dropped,
+    /// which cancels the stream. A `grpc-status-details-bin` that is not base64 is left out of the trailers, because
+    /// tonic's clients panic over one (TN-7).
     ///
     /// # Errors
-    /// The errors are the inner body's, boxed. For a lost connection the error is a `tonic::Status` of UNAVAILABLE with the
-    /// inner error as its source. For a stream that was reset it is a status with the code of the reason.
+    /// The errors are the inner body's, boxed. For a lost connection the error is a `tonic::Status` of UNAVAILABLE with
+    /// the inner error as its source. For a stream that was reset it is a status with the code of the reason.
     ///
     /// # Cancel safety
     /// Dropping the body before its end cancels the stream.

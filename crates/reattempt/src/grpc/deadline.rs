@@ -7,8 +7,8 @@ use crate::call::deadline::Deadline;
 pub(super) const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 impl Deadline {
-    /// Reads the deadline from the `grpc-timeout` field of an inbound request. The time counts from now. `None` if there is
-    /// no such field, or if it cannot be read.
+    /// Reads the deadline from the `grpc-timeout` field of an inbound request. The time counts from now. `None` if
+    /// there is no such field, or if it cannot be read.
     ///
     /// ```
     /// use std::time::Duration;
@@ -26,8 +26,8 @@ impl Deadline {
 
     /// Writes the time that is left into the field `grpc-timeout`, and replaces a value that is there.
     ///
-    /// The unit is the finest whose figure has at most eight digits. The figure is rounded down, but to one nanosecond at
-    /// least.
+    /// The unit is the finest whose figure has at most eight digits. The figure is rounded down, but to one nanosecond
+    /// at least.
     pub fn write_to(&self, headers: &mut HeaderMap) {
         let left = self.remaining();
         let units = [

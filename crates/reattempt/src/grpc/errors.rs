@@ -17,8 +17,8 @@ use crate::protocol::verdict_of_error;
 
 /// The meaning of an outcome that no server has sent.
 ///
-/// It is also a mark in the extensions of a response that a layer returns in place of an error. A layer around it classifies
-/// the response like that error, not like a server's own response.
+/// It is also a mark in the extensions of a response that a layer returns in place of an error. A layer around it
+/// classifies the response like that error, not like a server's own response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unanswered {
     /// The code that is looked up in the list of a service config; `None` if no list decides.
@@ -96,8 +96,8 @@ impl Unanswered {
 
     /// Returns the classification of such an outcome.
     ///
-    /// If a service config has a policy for the method, its list decides. Without a policy, a connection that was not made is
-    /// retried all the same.
+    /// If a service config has a policy for the method, its list decides. Without a policy, a connection that was not
+    /// made is retried all the same.
     pub(super) fn classification(self, method: Option<&dyn MethodOverrides>) -> Classification {
         let unsent =
             self.verdict.failure().is_some_and(|failure| failure.kind() == FailureKind::Connect);
@@ -126,8 +126,8 @@ fn of_reset(code: Code) -> Verdict {
     }
 }
 
-/// Returns the code of an attempt, a call or a response that ended with this error, for its classification, its caller and
-/// its metrics.
+/// Returns the code of an attempt, a call or a response that ended with this error, for its classification, its caller
+/// and its metrics.
 pub(crate) fn code_of_error(error: &(dyn Error + 'static)) -> Code {
     match own_status(error).or_else(|| code_of_transport(error)) {
         Some(code) => code,
@@ -152,8 +152,8 @@ fn code_of_transport(error: &(dyn Error + 'static)) -> Option<Code> {
 
 /// Returns the code, the text and the mark of the response for this error, if a client would make another status of it.
 ///
-/// `None` for other errors: a status; a time limit of this crate, whose source is a status; a connection that was not made,
-/// which tonic recognises; an error of an unknown type.
+/// `None` for other errors: a status; a time limit of this crate, whose source is a status; a connection that was not
+/// made, which tonic recognises; an error of an unknown type.
 pub(super) fn in_terms_of_grpc(
     error: &(dyn Error + 'static),
 ) -> Option<(Code, Box<str>, Unanswered)> {
@@ -223,8 +223,8 @@ fn is_connecting(_: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Returns `true` if the error comes from a timer that enforces the call's own `grpc-timeout`: the channel's (TN-4), or the
-/// server's, which has cancelled the stream.
+/// Returns `true` if the error comes from a timer that enforces the call's own `grpc-timeout`: the channel's (TN-4), or
+/// the server's, which has cancelled the stream.
 pub(super) fn is_timer(error: &(dyn Error + 'static)) -> bool {
     let reset = reattempt_http::reset_reason(error).map(Code::from_reset);
     reset == Some(Code::Cancelled) || is_local_timeout(error)

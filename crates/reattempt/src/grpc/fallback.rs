@@ -36,8 +36,8 @@ impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F, Grpc> {
 }
 
 impl<S> FallbackLayer<Backup<S>, Grpc> {
-    /// Sends gRPC requests whose calls have failed to another service; see [`backup`](FallbackLayer::backup). A method may be
-    /// processed twice only if [`CallOptions::repeatable`] permits it.
+    /// Sends gRPC requests whose calls have failed to another service; see [`backup`](FallbackLayer::backup). A method
+    /// may be processed twice only if [`CallOptions::repeatable`] permits it.
     pub fn grpc_backup(service: S) -> Self {
         Self::with(Grpc::new(), Backup::new(service))
     }

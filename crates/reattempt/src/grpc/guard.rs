@@ -28,9 +28,9 @@ use crate::standard::{StandardGuards, StandardLayer};
 impl<G: Guard> GuardLayer<G, Grpc> {
     /// Creates a layer that guards gRPC calls with every default of [`Grpc`].
     ///
-    /// The caller of a refused call gets UNAVAILABLE, or RESOURCE_EXHAUSTED if the limit is the caller's own. The response
-    /// has the [`Refused`](crate::guard::Refused) in its extensions, and the field `reattempt-refused` names the guard. A call
-    /// is judged at its trailers. If its response is not read to the end, it does not count.
+    /// The caller of a refused call gets UNAVAILABLE, or RESOURCE_EXHAUSTED if the limit is the caller's own. The
+    /// response has the [`Refused`](crate::guard::Refused) in its extensions, and the field `reattempt-refused` names
+    /// the guard. A call is judged at its trailers. If its response is not read to the end, it does not count.
     ///
     /// The requests of a tonic client name no host, so all calls through one layer share a state (see
     /// [destinations](Grpc)).

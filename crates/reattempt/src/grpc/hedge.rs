@@ -12,10 +12,11 @@ use crate::hedge::{HedgePolicy, Hedgeable};
 use crate::protocol::Outcome;
 
 impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
-    /// Sets the codes with which an attempt may fail without ending the call (HG-4, HG-5). With no code, every error ends it.
-    /// Default: UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED.
+    /// Sets the codes with which an attempt may fail without ending the call (HG-4, HG-5). With no code, every error
+    /// ends it. Default: UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED.
     ///
-    /// Classifiers that were added before have precedence. An attempt that failed without any response counts as UNAVAILABLE.
+    /// Classifiers that were added before have precedence. An attempt that failed without any response counts as
+    /// UNAVAILABLE.
     pub fn non_fatal_codes(self, codes: CodeSet) -> Self {
         self.set(|settings| {
             settings

@@ -11,18 +11,19 @@ use tower_service::Service;
 
 use crate::call::deadline::Deadline;
 
-/// A layer for servers that reads the `grpc-timeout` of each inbound request and puts the [`Deadline`] into its extensions.
+/// A layer for servers that reads the `grpc-timeout` of each inbound request and puts the [`Deadline`] into its
+/// extensions.
 ///
-/// A handler [propagates](Deadline::propagate) the deadline to its outbound calls. The layer fits every server that is a tower
-/// `Service` of `http::Request`s:
+/// A handler [propagates](Deadline::propagate) the deadline to its outbound calls. The layer fits every server that is
+/// a tower `Service` of `http::Request`s:
 ///
 /// | server | place of the layer | inbound extensions in a handler |
 /// |---|---|---|
 /// | axum | `Router::layer` | an argument of the type `http::Extensions` |
 /// | tonic | `Server::builder().layer(…)` | `request.extensions()` |
 ///
-/// Put it outermost, because the time counts from there. A request without the field, or with one that cannot be read, has
-/// no deadline.
+/// Put it outermost, because the time counts from there. A request without the field, or with one that cannot be read,
+/// has no deadline.
 ///
 /// ```
 /// use std::convert::Infallible;

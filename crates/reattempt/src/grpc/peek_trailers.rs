@@ -1,8 +1,9 @@
-//! Retries of errors that a server sends as headers and then trailers. Without this module, such headers end the retries
-//! before the status is known.
+//! Retries of errors that a server sends as headers and then trailers. Without this module, such headers end the
+//! retries before the status is known.
 //!
 //! [`PeekTrailersLayer`] waits for the first frame of each response. If that frame is trailers with a status,
-//! they become part of the head, and the retry layer classifies them (ST-5). Every other response is passed on unchanged.
+//! they become part of the head, and the retry layer classifies them (ST-5). Every other response is passed on
+//! unchanged.
 
 use std::fmt;
 use std::pin::Pin;
@@ -23,15 +24,15 @@ use crate::call::clock;
 
 /// A layer that reads the first frame of each gRPC response. If that frame is trailers, it adds them to the head.
 ///
-/// Some servers (those on Go's `net/http`, such as connect-go) send an error as headers, then trailers. By gRPC's rules such
-/// headers end the retries. Put this layer **inside** of a [`RetryLayer`](crate::RetryLayer) or a
+/// Some servers (those on Go's `net/http`, such as connect-go) send an error as headers, then trailers. By gRPC's rules
+/// such headers end the retries. Put this layer **inside** of a [`RetryLayer`](crate::RetryLayer) or a
 /// [`HedgeLayer`](crate::hedge::HedgeLayer) if the client calls only such servers.
 ///
 /// # Cost
 /// A response without a `grpc-status` in its head is **held back until its first frame has come, or until `within` has
-/// passed**. No frame is lost. Some servers send headers first and then wait for the client (bidirectional streams). Each
-/// such response is late by `within`: keep that short, or send such calls by another client. A timer is made only if the
-/// frame does not come with the head.
+/// passed**. No frame is lost. Some servers send headers first and then wait for the client (bidirectional streams).
+/// Each such response is late by `within`: keep that short, or send such calls by another client. A timer is made only
+/// if the frame does not come with the head.
 ///
 /// # At run time
 /// [`set_enabled`](Self::set_enabled) turns the layer off and on while calls are under way.

@@ -20,8 +20,8 @@ impl RetryPolicy<Grpc> {
     /// | kept of each request | 256 KiB |
     /// | attempts that no application saw | [replaced](Grpc::transparent_retries) at once, once |
     ///
-    /// A call is retried only if the headers of its response have the status. Any other response ends the retries (COM-1),
-    /// and its [body](crate::grpc::GrpcBody) reads the status.
+    /// A call is retried only if the headers of its response have the status. Any other response ends the retries
+    /// (COM-1), and its [body](crate::grpc::GrpcBody) reads the status.
     ///
     /// # What is retried
     /// A call is repeatable if its [options](crate::CallOptions::repeatable) declare it so. The last column is a
@@ -35,25 +35,27 @@ impl RetryPolicy<Grpc> {
     /// | DEADLINE_EXCEEDED from the server, a time limit below, a lost connection, HTTP status 502, 503 or 504 | retried if repeatable | not retried |
     /// | every other code, an error of an unknown type | not retried | not retried |
     ///
-    /// CANCELLED means that the caller has given the call up. It is retried only if [`on_code`](Grpc::on_code) or a service
-    /// config lists it.
+    /// CANCELLED means that the caller has given the call up. It is retried only if [`on_code`](Grpc::on_code) or a
+    /// service config lists it.
     ///
     /// # Errors
-    /// If a connection is lost, the caller gets UNAVAILABLE; if a time limit below passes, DEADLINE_EXCEEDED. The message
-    /// names the cause. A layer around this one classifies such a response like the error, because no server sent it.
+    /// If a connection is lost, the caller gets UNAVAILABLE; if a time limit below passes, DEADLINE_EXCEEDED. The
+    /// message names the cause. A layer around this one classifies such a response like the error, because no server
+    /// sent it.
     ///
     /// # Cancel safety
     /// The task that makes the call encodes the message of a unary call, and up to two frames of a stream of messages.
     /// tonic's `CancellationHandle` ends a stream of messages. A unary call is cancelled by dropping it.
     ///
     /// # Deadlines
-    /// The deadline of a call is the earliest of three: its `grpc-timeout` field, a [`Deadline`](crate::Deadline) in its
-    /// extensions or options, and [`timeout`](Grpc::timeout). Every attempt has the time that is left in its `grpc-timeout`.
+    /// The deadline of a call is the earliest of three: its `grpc-timeout` field, a [`Deadline`](crate::Deadline) in
+    /// its extensions or options, and [`timeout`](Grpc::timeout). Every attempt has the time that is left in its
+    /// `grpc-timeout`.
     ///
     /// When the deadline passes, the call ends with DEADLINE_EXCEEDED: during an attempt, during a wait, or while the
-    /// response is read. The types stay the inner service's own ([`Answered`](crate::error::Answered)). If the delay before a
-    /// retry would pass the deadline, the call ends at once, and the message names the last failure. A call without a deadline
-    /// has no timer.
+    /// response is read. The types stay the inner service's own ([`Answered`](crate::error::Answered)). If the delay
+    /// before a retry would pass the deadline, the call ends at once, and the message names the last failure. A call
+    /// without a deadline has no timer.
     pub fn grpc() -> Self {
         Self::with(Grpc::new())
     }
@@ -77,9 +79,9 @@ impl HedgePolicy<Grpc> {
     /// Creates the policy that hedges gRPC calls **of every method** that is called through it (HG-14).
     ///
     /// Default: UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED leave the other attempts running
-    /// ([`non_fatal_codes`](Self::non_fatal_codes)), there is no budget, and up to 256 KiB of each request are kept. All other
-    /// defaults are in the table of [`HedgePolicy`]. A response without a status in its headers wins, whatever status its
-    /// trailers have (COM-1, HG-3).
+    /// ([`non_fatal_codes`](Self::non_fatal_codes)), there is no budget, and up to 256 KiB of each request are kept.
+    /// All other defaults are in the table of [`HedgePolicy`]. A response without a status in its headers wins,
+    /// whatever status its trailers have (COM-1, HG-3).
     pub fn grpc() -> Self {
         Self::with(Grpc::new())
     }
@@ -88,9 +90,9 @@ impl HedgePolicy<Grpc> {
 impl PaceLayer<Grpc> {
     /// Creates a layer that paces gRPC calls.
     ///
-    /// RESOURCE_EXHAUSTED in the headers of a response lengthens the interval. A status in trailers is not read, and its call
-    /// counts as a success. If a call cannot wait, its caller gets RESOURCE_EXHAUSTED, or DEADLINE_EXCEEDED because of its
-    /// deadline.
+    /// RESOURCE_EXHAUSTED in the headers of a response lengthens the interval. A status in trailers is not read, and
+    /// its call counts as a success. If a call cannot wait, its caller gets RESOURCE_EXHAUSTED, or DEADLINE_EXCEEDED
+    /// because of its deadline.
     pub fn grpc(pace: Responsive) -> Self {
         Self::with(pace, Grpc::new())
     }

@@ -31,11 +31,12 @@ use crate::protocol::{
     ClassifyOutcome, DrainBody, Http, Outcome, Protocol, Saved, is_refused_here, refusal_in, sealed,
 };
 
-/// The protocol of gRPC with its settings: which codes are retried, which delays are obeyed, how much of requests is kept.
+/// The protocol of gRPC with its settings: which codes are retried, which delays are obeyed, how much of requests is
+/// kept.
 ///
-/// If the headers of a response have a status, the response is classified. Any other response ends the retries (COM-1), and
-/// its [body](GrpcBody) reads the status in the trailers. [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) lists what is
-/// retried.
+/// If the headers of a response have a status, the response is classified. Any other response ends the retries (COM-1),
+/// and its [body](GrpcBody) reads the status in the trailers. [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) lists
+/// what is retried.
 ///
 /// | setting | default |
 /// |---|---|
@@ -46,9 +47,9 @@ use crate::protocol::{
 /// | [`replay`](Grpc::replay) | 256 KiB for each call, 64 MiB for all calls |
 /// | [`destination`](Grpc::destination) | scheme, host and port; empty if the request names no host |
 ///
-/// The requests of a tonic client name no host, because its `Channel` adds it. All calls then share one destination with an
-/// empty name, which is usually right for one channel. A name for observers, and for budgets and guards that several channels
-/// share, comes from the generated client's `with_origin`, or from [`destination`](Grpc::destination).
+/// The requests of a tonic client name no host, because its `Channel` adds it. All calls then share one destination
+/// with an empty name, which is usually right for one channel. A name for observers, and for budgets and guards that
+/// several channels share, comes from the generated client's `with_origin`, or from [`destination`](Grpc::destination).
 #[derive(Debug, Clone)]
 pub struct Grpc {
     pub(crate) http: Http,
@@ -68,8 +69,8 @@ impl Default for Grpc {
 }
 
 impl Grpc {
-    /// Gives responses with this code a verdict of their own. A status that no document defines is not among them, whatever
-    /// code its caller gets (RET-5).
+    /// Gives responses with this code a verdict of their own. A status that no document defines is not among them,
+    /// whatever code its caller gets (RET-5).
     pub(crate) fn set_code(&mut self, code: Code, verdict: Verdict) {
         self.http.add_classifier(Arc::new(move |outcome: Outcome<'_>| {
             let listed = listed_code_of_head(outcome.status()?, outcome.headers()?);
@@ -84,8 +85,8 @@ impl Grpc {
         self.http.has_no_classifier() && code_of_head(response.status(), head).is_none()
     }
 
-    /// Returns the classification of a response head or of trailers, which have the same form; `None` if the head ends the
-    /// retries.
+    /// Returns the classification of a response head or of trailers, which have the same form; `None` if the head ends
+    /// the retries.
     fn judge_status(
         &self,
         status: StatusCode,

@@ -36,10 +36,10 @@ impl Grpc {
 
     /// Sets if an attempt that the server's application never saw is replaced at once. Default `true` (TR-1 to TR-9).
     ///
-    /// Such an attempt was refused by REFUSED_STREAM or GOAWAY, or was never passed to its connection. Each of the two kinds
-    /// is replaced once for a call. A replacement is no retry: it counts for no limit, costs the budget nothing, and is also
-    /// sent if [`max_attempts`](crate::RetryPolicy::max_attempts) is 1. If no replacement is left, the attempt is retried like
-    /// any other refusal.
+    /// Such an attempt was refused by REFUSED_STREAM or GOAWAY, or was never passed to its connection. Each of the two
+    /// kinds is replaced once for a call. A replacement is no retry: it counts for no limit, costs the budget nothing,
+    /// and is also sent if [`max_attempts`](crate::RetryPolicy::max_attempts) is 1. If no replacement is left, the
+    /// attempt is retried like any other refusal.
     ///
     /// `max_attempts(1)` turns the retries off, and this setting the replacements (TR-8).
     /// [`CallOptions::never_retry`](crate::CallOptions::never_retry) turns off both for a call.
@@ -52,16 +52,17 @@ impl Grpc {
 
     /// Sets if a `google.rpc.RetryInfo` among the details of a status is read. Default `false` (RI-4).
     ///
-    /// Its delay is a minimum for a failure that is retried anyway, or for the next hedge. If the schedule's delay is longer,
-    /// that is used. Pushback has precedence over it, and [`max_server_delay`](crate::RetryPolicy::max_server_delay) bounds it.
+    /// Its delay is a minimum for a failure that is retried anyway, or for the next hedge. If the schedule's delay is
+    /// longer, that is used. Pushback has precedence over it, and
+    /// [`max_server_delay`](crate::RetryPolicy::max_server_delay) bounds it.
     #[must_use]
     pub fn retry_info(mut self, read: bool) -> Self {
         self.retry_info = read;
         self
     }
 
-    /// Sets the most time for a whole call: all attempts, all waits and the reading of the response. A shorter deadline of
-    /// the call has precedence (DL-1). Default: none.
+    /// Sets the most time for a whole call: all attempts, all waits and the reading of the response. A shorter deadline
+    /// of the call has precedence (DL-1). Default: none.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);

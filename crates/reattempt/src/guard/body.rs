@@ -38,8 +38,8 @@ impl<E> JudgeBody<E> for Http {}
 pin_project! {
     /// The body of a response behind a [`GuardLayer`](super::GuardLayer).
     ///
-    /// It is the inner service's own, frame by frame. A guard that holds a place for the response gets it back when the body
-    /// ends, fails or is dropped. A protocol whose calls end with trailers is judged here.
+    /// It is the inner service's own, frame by frame. A guard that holds a place for the response gets it back when the
+    /// body ends, fails or is dropped. A protocol whose calls end with trailers is judged here.
     pub struct GuardedBody<B, G, K = Http>
     where
         G: Guard,
@@ -121,7 +121,8 @@ fn complete<G: Guard, K: JudgeBody<E>, E>(pass: &mut Option<Pass<G, K>>, trailer
     }
 }
 
-/// Takes the pass and judges the attempt, unless that was done at the head. Returns the pass if the guard still holds a place.
+/// Takes the pass and judges the attempt, unless that was done at the head. Returns the pass if the guard still holds a
+/// place.
 fn judged<G: Guard, K>(
     pass: &mut Option<Pass<G, K>>,
     judge: impl FnOnce(&K, &Pass<G, K>) -> Judged,

@@ -24,8 +24,8 @@ pin_project! {
     /// A call that a guard decides about.
     ///
     /// # Cancel safety
-    /// Dropped while it waits, it leaves the queue, and nothing was sent. Dropped afterwards, it cancels the attempt, which
-    /// the guard records as abandoned, or as failed if its deadline has passed.
+    /// Dropped while it waits, it leaves the queue, and nothing was sent. Dropped afterwards, it cancels the attempt,
+    /// which the guard records as abandoned, or as failed if its deadline has passed.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, G, K, M>
     where

@@ -26,9 +26,9 @@ impl Judged {
     }
 }
 
-/// Returns the health that an outcome stands for. `permanent` decides about a response that no retry would better, because it
-/// may be the server's failure as well as the caller's. `unavailable` has the codes of a server that does not take the
-/// work, or does not finish it in time.
+/// Returns the health that an outcome stands for. `permanent` decides about a response that no retry would better,
+/// because it may be the server's failure as well as the caller's. `unavailable` has the codes of a server that does
+/// not take the work, or does not finish it in time.
 #[inline]
 pub(crate) fn of_classification(
     classification: &Classification,

@@ -19,10 +19,10 @@ use crate::protocol::{CloneRequest, Http};
 
 /// A layer by which a guard admits or refuses every attempt.
 ///
-/// The services that it makes share the guard, and so do the layer's clones. The error is tower's `BoxError`. For a refused
-/// attempt it has a [`Refused`](super::Refused) in its chain of sources. So a retry layer around it needs
-/// [`boxed_errors`](crate::RetryPolicy::boxed_errors). A protocol that has a response for a refusal keeps the inner service's
-/// error type, and returns that response.
+/// The services that it makes share the guard, and so do the layer's clones. The error is tower's `BoxError`. For a
+/// refused attempt it has a [`Refused`](super::Refused) in its chain of sources. So a retry layer around it needs
+/// [`boxed_errors`](crate::RetryPolicy::boxed_errors). A protocol that has a response for a refusal keeps the inner
+/// service's error type, and returns that response.
 ///
 /// ```
 /// use reattempt::guard::{CircuitBreaker, GuardLayer};
@@ -68,8 +68,8 @@ impl<G: Guard, K: GuardProtocol> GuardLayer<G, K> {
 }
 
 impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
-    /// Creates a layer that guards the calls of any service, with the outcomes classified by `judge`. All calls share one
-    /// state, because such requests have no destination.
+    /// Creates a layer that guards the calls of any service, with the outcomes classified by `judge`. All calls share
+    /// one state, because such requests have no destination.
     ///
     /// A permanent verdict on a response counts as served, and one on an error as a failure.
     ///
@@ -120,8 +120,9 @@ impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
 
     /// Sets the most time for each attempt, up to the head of its response. Default: no limit.
     ///
-    /// The guards count the timeout as [unavailable](super::Health::Unavailable). With a time limit outside of the layer, the
-    /// attempt would count as abandoned. The caller gets a [`TimedOut`](crate::TimedOut), or the protocol's response.
+    /// The guards count the timeout as [unavailable](super::Health::Unavailable). With a time limit outside of the
+    /// layer, the attempt would count as abandoned. The caller gets a [`TimedOut`](crate::TimedOut), or the protocol's
+    /// response.
     #[doc(alias = "timeout")]
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.shared.attempt_timeout = Some(timeout);
@@ -155,8 +156,8 @@ impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
         self
     }
 
-    /// Makes the error tower's `BoxError`. It is needed under a protocol that has a response for a refusal, if the error of
-    /// the inner service is a `BoxError`.
+    /// Makes the error tower's `BoxError`. It is needed under a protocol that has a response for a refusal, if the
+    /// error of the inner service is a `BoxError`.
     pub fn boxed_errors(self) -> GuardLayer<G, K, BoxedError> {
         GuardLayer::shared(self.shared)
     }

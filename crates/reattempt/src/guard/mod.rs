@@ -1,8 +1,8 @@
 //! Admission control for every attempt: circuit breakers and other guards, as one layer.
 //!
-//! A retry budget limits retries. A [`Guard`] decides about every attempt, the first included: a breaker refuses calls to a
-//! server that is down, a limit holds them back. [`GuardLayer`] runs any guard around any client; it goes **inside** a retry
-//! layer, so that it decides about each attempt.
+//! A retry budget limits retries. A [`Guard`] decides about every attempt, the first included: a breaker refuses calls
+//! to a server that is down, a limit holds them back. [`GuardLayer`] runs any guard around any client; it
+//! goes **inside** a retry layer, so that it decides about each attempt.
 //!
 //! ```
 //! use http_body_util::Full;
@@ -28,23 +28,24 @@
 //! | [`Throttle`] | calls to a server that refuses many | is refused with a probability |
 //! | [`SendRate`] | calls for each second, by what the server throttles | waits |
 //!
-//! Each guard keeps a state for each destination: scheme, host and port, unless [`Http::destination`](crate::Http::destination)
-//! sets another key. Clones of a guard share its state, so keep one to read it or to control it.
+//! Each guard keeps a state for each destination: scheme, host and port, unless
+//! [`Http::destination`](crate::Http::destination) sets another key. Clones of a guard share its state, so keep one to
+//! read it or to control it.
 //!
 //! # Several guards
 //!
-//! Several guards are a pair in one layer, `(breaker, (limit, bulkhead))`, in the order in which they decide. If the second
-//! refuses, the first is notified that nothing was sent. After a wait all of them decide again: a queued call is not sent to a
-//! server whose breaker has opened meanwhile.
+//! Several guards are a pair in one layer, `(breaker, (limit, bulkhead))`, in the order in which they decide. If the
+//! second refuses, the first is notified that nothing was sent. After a wait all of them decide again: a queued call is
+//! not sent to a server whose breaker has opened meanwhile.
 //!
 //! # Refusals
 //!
 //! Nothing was sent, and the server has not failed. So no budget, breaker or pace outside counts a refusal.
 //!
 //! If a refusal has a known wait, a retry layer outside waits that long and sends the attempt again. The wait must fit
-//! [`max_elapsed`](crate::RetryPolicy::max_elapsed) (30 s by default) and the deadline. **An open breaker has a known wait.**
-//! With the defaults, a call may therefore wait up to 30 s until the breaker admits a probe. If calls must fail fast, set a
-//! shorter `max_elapsed`.
+//! [`max_elapsed`](crate::RetryPolicy::max_elapsed) (30 s by default) and the deadline. **An open breaker has a known
+//! wait.** With the defaults, a call may therefore wait up to 30 s until the breaker admits a probe. If calls must fail
+//! fast, set a shorter `max_elapsed`.
 //!
 //! | client | the caller gets |
 //! |---|---|
@@ -65,12 +66,14 @@
 //! | 429 | overloaded |
 //! | an error of the caller's own request body | ignored |
 //!
-//! An HTTP response is judged at its head, and a call that ends with trailers at its trailers. A call that is dropped before is
+//! An HTTP response is judged at its head, and a call that ends with trailers at its trailers. A call that is dropped
+//! before is
 //! [abandoned](End::Abandoned), unless its deadline has passed: then it is a timeout.
 //!
 //! # The server's own limit
 //!
-//! A [`RateLimit`] follows the quota that responses state, in `RateLimit` or `x-ratelimit` fields, if the layer reads them:
+//! A [`RateLimit`] follows the quota that responses state, in `RateLimit` or `x-ratelimit` fields, if the layer reads
+//! them:
 //!
 //! ```
 //! use reattempt::Http;

@@ -1,5 +1,5 @@
-//! The part of a protocol that guards need: the facts of a request, the health of an outcome, and responses that can hold a
-//! pass to their ends.
+//! The part of a protocol that guards need: the facts of a request, the health of an outcome, and responses that can
+//! hold a pass to their ends.
 
 use std::borrow::Cow;
 use std::error::Error;

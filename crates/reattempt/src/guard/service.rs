@@ -20,8 +20,8 @@ use crate::send::send;
 
 /// A client whose attempts a guard admits or refuses, made by [`GuardLayer`](super::GuardLayer).
 ///
-/// Clones share the guard. A clone costs a clone of the inner service. So does a call that waits or is refused, because the
-/// instance that was readied for it is released.
+/// Clones share the guard. A clone costs a clone of the inner service. So does a call that waits or is refused, because
+/// the instance that was readied for it is released.
 ///
 /// A wait needs a tokio runtime with its time driver on. Without a runtime no call waits.
 pub struct Guarded<S, G, K = Http, M = BoxedError> {

@@ -8,7 +8,8 @@ use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refus
 use crate::call::clock;
 use crate::call::observe::{Event, Observer};
 
-/// Returns the present moment on the clock of [`GuardLayer`](super::GuardLayer), for the methods of guards that take one.
+/// Returns the present moment on the clock of [`GuardLayer`](super::GuardLayer), for the methods of guards that take
+/// one.
 ///
 /// ```
 /// use reattempt::guard::{self, BreakerState, CircuitBreaker};

@@ -18,11 +18,12 @@ use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 pin_project! {
     /// The future of a call that is hedged.
     ///
-    /// It contains the first attempt. If that is not ready at its first poll, the future makes a timer; if a hedge is sent,
-    /// it makes the rest.
+    /// It contains the first attempt. If that is not ready at its first poll, the future makes a timer; if a hedge is
+    /// sent, it makes the rest.
     ///
     /// # Cancel safety
-    /// Dropping it cancels all attempts and the wait. A token that was taken for a hedge not yet sent returns to the budget.
+    /// Dropping it cancels all attempts and the wait. A token that was taken for a hedge not yet sent returns to the
+    /// budget.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, K, B, M>
     where

@@ -5,35 +5,35 @@ use tower_layer::Layer;
 use super::{Hedge, HedgePolicy};
 use crate::protocol::Protocol;
 
-/// A layer that hedges the calls of a client: a slow call is sent again, and the first response that needs no other attempt
-/// wins.
+/// A layer that hedges the calls of a client: a slow call is sent again, and the first response that needs no other
+/// attempt wins.
 ///
 /// # Hazards
 ///
 /// - **Hedging multiplies load**, and most of all when a server is slow because it is overloaded. Keep
-///   the budget, and prefer the running quantile to a fixed delay. A fixed delay that only one call in twenty exceeds today
-///   is exceeded by half of them in an outage.
+///   the budget, and prefer the running quantile to a fixed delay. A fixed delay that only one call in twenty exceeds
+///   today is exceeded by half of them in an outage.
 /// - **The server processes a request more than once, at the same time.** Over HTTP only GET, HEAD, OPTIONS
 ///   and TRACE are hedged, unless [`idempotent_methods`](HedgePolicy::idempotent_methods) or
-///   [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows others. **A protocol that cannot distinguish safe
-///   methods hedges all of them**: use this layer only for methods that may run more than once (HG-14).
+///   [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows others. **A protocol that cannot distinguish
+///   safe methods hedges all of them**: use this layer only for methods that may run more than once (HG-14).
 /// - A loser is cancelled, not undone: the server may process it to its end.
 ///
 /// # Order of layers
 ///
-/// Put the layer inside of all that happens once for each call: a trace, an overall timeout. Put it outside of all that must
-/// happen once for each attempt: authentication, a breaker, load balancing. Only a load balancer inside sends a hedge to
-/// another server than the first attempt.
+/// Put the layer inside of all that happens once for each call: a trace, an overall timeout. Put it outside of all that
+/// must happen once for each attempt: authentication, a breaker, load balancing. Only a load balancer inside sends a
+/// hedge to another server than the first attempt.
 ///
-/// Beside a [`RetryLayer`](crate::RetryLayer), hedging usually goes **inside**. Each attempt of the retry layer is then a set
-/// of hedged attempts, a retry follows if the whole set has failed, and a backoff is not taken for a slow call. **Outside**,
-/// every hedge would be a call with retries of its own, and a backoff of the first call would start a hedge. In both orders
-/// attempts multiply: two in each layer are four. If a protocol's rules forbid retries on top of hedging, use one layer
-/// (CALL-1, HG-9). Both layers read the [`CallOptions`](crate::CallOptions) of a request.
+/// Beside a [`RetryLayer`](crate::RetryLayer), hedging usually goes **inside**. Each attempt of the retry layer is then
+/// a set of hedged attempts, a retry follows if the whole set has failed, and a backoff is not taken for a slow
+/// call. **Outside**, every hedge would be a call with retries of its own, and a backoff of the first call would start
+/// a hedge. In both orders attempts multiply: two in each layer are four. If a protocol's rules forbid retries on top
+/// of hedging, use one layer (CALL-1, HG-9). Both layers read the [`CallOptions`](crate::CallOptions) of a request.
 ///
-/// To share a budget, give it to the retry policy, and [`SpendOnly`](crate::budget::SpendOnly) of it to the hedge policy.
-/// Otherwise both layers would record the same outcomes. The budget then records one outcome for each set of hedged
-/// attempts.
+/// To share a budget, give it to the retry policy, and [`SpendOnly`](crate::budget::SpendOnly) of it to the hedge
+/// policy. Otherwise both layers would record the same outcomes. The budget then records one outcome for each set of
+/// hedged attempts.
 ///
 /// ```
 /// use reattempt::{RetryBudget, RetryPolicy};

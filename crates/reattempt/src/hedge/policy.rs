@@ -23,7 +23,8 @@ const DEFAULT_CAP: u32 = 5;
 /// **Hedging multiplies load, and the server processes requests more than once**: see the hazards of
 /// [`HedgeLayer`](crate::hedge::HedgeLayer).
 ///
-/// The first attempt is sent at once. While no response has come, another is sent each `delay`, up to `max_attempts` in all.
+/// The first attempt is sent at once. While no response has come, another is sent each `delay`, up to `max_attempts` in
+/// all.
 ///
 /// | an attempt ends with | what follows |
 /// |---|---|
@@ -36,12 +37,13 @@ const DEFAULT_CAP: u32 = 5;
 ///
 /// If all attempts fail, the caller gets the last outcome.
 ///
-/// A refused response is dropped before the next attempt is prepared, because that may need its connection. The budget is
-/// asked before, so if it refuses the hedge, the caller gets that response.
+/// A refused response is dropped before the next attempt is prepared, because that may need its connection. The budget
+/// is asked before, so if it refuses the hedge, the caller gets that response.
 ///
 /// A wait needs a tokio runtime with its time driver on. Without any runtime, calls are sent and are not hedged.
 ///
-/// A clone shares the budget and the observed latencies with its original. Policies that are built separately share nothing.
+/// A clone shares the budget and the observed latencies with its original. Policies that are built separately share
+/// nothing.
 ///
 /// | setting | default | why |
 /// |---|---|---|
@@ -88,7 +90,8 @@ pub(super) enum HedgeDelay {
 }
 
 impl HedgePolicy {
-    /// Creates the policy that hedges HTTP requests with a safe method, with every default in the table of [`HedgePolicy`].
+    /// Creates the policy that hedges HTTP requests with a safe method, with every default in the table of
+    /// [`HedgePolicy`].
     pub fn http() -> Self {
         Self::with(Http::new())
     }
@@ -178,14 +181,15 @@ where
         self.set(|settings| settings.protocol = change(settings.protocol.clone()))
     }
 
-    /// Sets the most attempts in all, the first included; 0 and 1 both mean never to hedge. Default 2. A number above the
+    /// Sets the most attempts in all, the first included; 0 and 1 both mean never to hedge. Default 2. A number above
+    /// the
     /// [cap](Self::attempts_cap) acts as the cap (CALL-8).
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| settings.limits.max_attempts = attempts)
     }
 
-    /// Sets the cap on attempts. Higher numbers of the policy, of a call or of a service config are lowered to it. Default 5
-    /// (CALL-8).
+    /// Sets the cap on attempts. Higher numbers of the policy, of a call or of a service config are lowered to it.
+    /// Default 5 (CALL-8).
     ///
     /// Each attempt may run beside all others: a cap of 10 allows ten times the load.
     ///
@@ -203,17 +207,17 @@ where
         self.set(|settings| settings.delay = HedgeDelay::Fixed(delay))
     }
 
-    /// Makes the delay the running quantile of the durations of first attempts. Default 0.95: a first attempt is hedged if it
-    /// is slower than 95 of 100. Slow calls then add at most 1 − q to the load for each hedge of a call (5 % with two
-    /// attempts).
+    /// Makes the delay the running quantile of the durations of first attempts. Default 0.95: a first attempt is hedged
+    /// if it is slower than 95 of 100. Slow calls then add at most 1 − q to the load for each hedge of a call (5 % with
+    /// two attempts).
     ///
-    /// No call is hedged before there are enough samples: 100, or as many as it takes for ten to be beyond the quantile (200
-    /// for 0.95, 1000 for 0.99). The estimate is at most 6.25 % above the true quantile of the samples, and never below it.
-    /// The timer counts in whole milliseconds. All weights are halved after each 2000 samples (0.95; 10,000
+    /// No call is hedged before there are enough samples: 100, or as many as it takes for ten to be beyond the quantile
+    /// (200 for 0.95, 1000 for 0.99). The estimate is at most 6.25 % above the true quantile of the samples, and never
+    /// below it. The timer counts in whole milliseconds. All weights are halved after each 2000 samples (0.95; 10,000
     /// for 0.99). All calls of the policy share the samples: give calls of a different kind a policy of their own.
     ///
-    /// A first attempt that is slower than the delay is always counted. One that fails sooner is not. Hedges that follow a
-    /// failure are bounded by the budget alone.
+    /// A first attempt that is slower than the delay is always counted. One that fails sooner is not. Hedges that
+    /// follow a failure are bounded by the budget alone.
     ///
     /// # Errors
     /// Returns an error unless `quantile` is from 0.5 to 0.9999.
@@ -222,27 +226,28 @@ where
         Ok(self.set(|settings| settings.delay = HedgeDelay::Quantile(latencies)))
     }
 
-    /// Sets the time from the start of a call after which no further attempt is sent; `None` for no limit. Default 30 s.
+    /// Sets the time from the start of a call after which no further attempt is sent; `None` for no limit. Default 30
+    /// s.
     ///
     /// The limit interrupts no attempt. It ends the wait for a service that does not become ready for a hedge, with one
-    /// exception: the error is the inner service's own, and the only response of the call was refused and is gone. Such a call
-    /// has no other outcome, so it waits on.
+    /// exception: the error is the inner service's own, and the only response of the call was refused and is gone. Such
+    /// a call has no other outcome, so it waits on.
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
         self.set(|settings| settings.limits.max_elapsed = elapsed)
     }
 
-    /// Sets the longest delay that a server may ask for by `Retry-After`. If it asks for a longer one, no further attempt is
-    /// sent. Default 60 s. An exact delay, which is no minimum, has no such limit (PB-4).
+    /// Sets the longest delay that a server may ask for by `Retry-After`. If it asks for a longer one, no further
+    /// attempt is sent. Default 60 s. An exact delay, which is no minimum, has no such limit (PB-4).
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.limits.max_server_delay = delay)
     }
 
     /// Sets the budget, which must grant every hedge. Default: [`RetryBudget::cautious`] for each destination.
     ///
-    /// If it refuses a hedge, the attempts in flight go on and the call sends no other (HG-8). The hedge of a slow call is
-    /// asked for with a failure of the kind [`Timeout`](crate::schedule::FailureKind::Timeout). If a retry layer has the same
-    /// budget, give [`SpendOnly`](crate::budget::SpendOnly) of it here.
+    /// If it refuses a hedge, the attempts in flight go on and the call sends no other (HG-8). The hedge of a slow call
+    /// is asked for with a failure of the kind [`Timeout`](crate::schedule::FailureKind::Timeout). If a retry layer has
+    /// the same budget, give [`SpendOnly`](crate::budget::SpendOnly) of it here.
     pub fn budget<T: Budget>(self, budget: T) -> HedgePolicy<K, T, M> {
         let Settings { protocol, limits, cap, delay, idempotent, observer, .. } =
             self.into_settings();
@@ -252,17 +257,18 @@ where
     /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) end the whole call with a
     /// [`TimedOut`](crate::TimedOut) (HG-11).
     ///
-    /// A call whose deadline has passed already is not sent. Without this setting a deadline prevents further attempts, and
-    /// ends the call only if the protocol has a response for that. Inner services whose error is a `BoxError` need it.
+    /// A call whose deadline has passed already is not sent. Without this setting a deadline prevents further attempts,
+    /// and ends the call only if the protocol has a response for that. Inner services whose error is a `BoxError` need
+    /// it.
     pub fn boxed_errors(self) -> HedgePolicy<K, B, BoxedError> {
         HedgePolicy::of(self.into_settings())
     }
 
-    /// Adds an observer, which is notified of every event of every call that may be hedged, after the observers added before
-    /// it. While the quantile is not known yet, no call is hedged and there are no events.
+    /// Adds an observer, which is notified of every event of every call that may be hedged, after the observers added
+    /// before it. While the quantile is not known yet, no call is hedged and there are no events.
     ///
-    /// Here [`WillRetry`](Event::WillRetry) means that a hedge is being sent. It has the time since the attempt before it was
-    /// sent.
+    /// Here [`WillRetry`](Event::WillRetry) means that a hedge is being sent. It has the time since the attempt before
+    /// it was sent.
     pub fn observe_with<O: Observer + 'static>(self, observer: O) -> Self {
         self.set(|settings| {
             settings.observer = Some(match settings.observer.take() {
@@ -299,8 +305,8 @@ impl<B: Clone, M> HedgePolicy<Http, B, M> {
     /// Sets if PUT and DELETE are hedged as well. Default `false`: requests that are safe one after the other may still
     /// conflict side by side.
     ///
-    /// An `Idempotency-Key` does not make a request hedgeable: servers refuse a second request with a key while the first
-    /// is under way.
+    /// An `Idempotency-Key` does not make a request hedgeable: servers refuse a second request with a key while the
+    /// first is under way.
     pub fn idempotent_methods(self, hedged: bool) -> Self {
         self.set(|settings| settings.idempotent = hedged)
     }

@@ -53,8 +53,8 @@ impl<E> RetryError<E> {
         self.summary.report.retries().saturating_add(1)
     }
 
-    /// Returns the time from the start of the call to the end of its last attempt. A call starts when its first attempt is
-    /// first not ready.
+    /// Returns the time from the start of the call to the end of its last attempt. A call starts when its first attempt
+    /// is first not ready.
     pub fn elapsed(&self) -> Duration {
         self.summary.elapsed
     }

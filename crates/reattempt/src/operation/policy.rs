@@ -12,8 +12,8 @@ use crate::policy::{Profile, RetryPolicy};
 
 impl RetryPolicy<Operations> {
     /// Creates the policy for [`retry`](crate::retry()) and
-    /// [`retry_blocking`](crate::operation::retry_blocking), with every default in the table of [`RetryPolicy`]. Calls share
-    /// one budget.
+    /// [`retry_blocking`](crate::operation::retry_blocking), with every default in the table of [`RetryPolicy`]. Calls
+    /// share one budget.
     ///
     /// The policy does not time attempts out, and has no hook: the operation itself can do both.
     ///
@@ -33,8 +33,8 @@ impl RetryPolicy<Operations> {
     }
 }
 
-/// A value that [`retry`](crate::retry()) accepts: a [`RetryPolicy::operations`], a reference to one, a [`Profile`], or any
-/// schedule.
+/// A value that [`retry`](crate::retry()) accepts: a [`RetryPolicy::operations`], a reference to one, a [`Profile`], or
+/// any schedule.
 pub trait IntoOperationPolicy {
     /// The schedule of the delays.
     type Schedule: Schedule;

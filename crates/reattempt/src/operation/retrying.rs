@@ -19,8 +19,8 @@ use crate::call::options::CallOptions;
 /// | a schedule | 3 attempts, 30 s | none |
 ///
 /// `operation` is called once for each attempt, and must be safe to repeat. Every error is retried, unless
-/// [`when`](Retrying::when) or [`classify`](Retrying::classify) returns otherwise. No attempt is timed out. The waits need a
-/// tokio runtime with its time driver on.
+/// [`when`](Retrying::when) or [`classify`](Retrying::classify) returns otherwise. No attempt is timed out. The waits
+/// need a tokio runtime with its time driver on.
 ///
 /// # Errors
 /// Returns a [`RetryError`](super::RetryError) with the operation's last error and the reason for the end.
@@ -103,7 +103,8 @@ impl<F, E, D: Schedule, B> Retrying<F, E, D, B> {
 }
 
 impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
-    /// Sets the condition for a retry: an error for which it returns `false` ends the call. Default: every error is retried.
+    /// Sets the condition for a retry: an error for which it returns `false` ends the call. Default: every error is
+    /// retried.
     ///
     /// It replaces a [`classify`](Self::classify) that was set before.
     #[doc(alias("retry_if", "filter", "retryable"))]
@@ -120,8 +121,8 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
         })
     }
 
-    /// Classifies errors. Use it if the kind of failure matters, for a schedule for each kind or for a budget that charges
-    /// more for some. It replaces a [`when`](Self::when) that was set before.
+    /// Classifies errors. Use it if the kind of failure matters, for a schedule for each kind or for a budget that
+    /// charges more for some. It replaces a [`when`](Self::when) that was set before.
     ///
     /// The closure returns a verdict, or a verdict with the delay that the error asks for. A verdict of success or of a
     /// permanent failure ends the call with the error.

@@ -38,8 +38,8 @@ pub fn is_transient_io_error(error: &Error) -> bool {
 /// | 40 | the transaction was rolled back for a deadlock or for its isolation | 40002, a violated constraint |
 /// | 57P | the server is starting or going down | 57P04, a dropped database |
 ///
-/// After 08007 and 40003 the outcome of the transaction is unknown. It may have been committed, so repeat it only if it may
-/// run twice.
+/// After 08007 and 40003 the outcome of the transaction is unknown. It may have been committed, so repeat it only if it
+/// may run twice.
 ///
 /// ```
 /// use reattempt::operation::is_transient_sqlstate;

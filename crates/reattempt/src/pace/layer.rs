@@ -19,15 +19,17 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 
 /// A layer that paces the calls of a client: each is sent one interval after the call before it.
 ///
-/// All callers that share the pace share one order of turns, so their number does not change the rate of 1/interval. While
-/// nothing is throttled the interval is 0, and a call costs a few counts: no timer is made and nothing is allocated.
-/// [`Responsive`] documents the moves of the interval and its settings; for turns, its `initial` is 10 µs unless it is set.
-/// The timer counts in whole milliseconds and rounds up. If several turns are due at once, they are taken at once.
+/// All callers that share the pace share one order of turns, so their number does not change the rate of 1/interval.
+/// While nothing is throttled the interval is 0, and a call costs a few counts: no timer is made and nothing is
+/// allocated.
+/// [`Responsive`] documents the moves of the interval and its settings; for turns, its `initial` is 10 µs unless it is
+/// set. The timer counts in whole milliseconds and rounds up. If several turns are due at once, they are taken at once.
 ///
 /// # The queue
 ///
-/// Calls are sent in the order in which they came. At most 1024 wait ([`max_waiting`](Self::max_waiting)), each at most 30 s
-/// ([`max_wait`](Self::max_wait)). A call that cannot wait finds the queue full, or its turn due after its deadline:
+/// Calls are sent in the order in which they came. At most 1024 wait ([`max_waiting`](Self::max_waiting)), each at most
+/// 30 s ([`max_wait`](Self::max_wait)). A call that cannot wait finds the queue full, or its turn due after its
+/// deadline:
 ///
 /// | error mode | a call that cannot wait |
 /// |---|---|
@@ -35,11 +37,11 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 /// | the protocol has a response for it ([`Answered`](crate::error::Answered)) | gets that response at once, with the [`PaceRefused`](crate::pace::PaceRefused) in its extensions |
 /// | the inner service's own | cannot be turned away. Services are not ready while the queue is full, and deadlines are ignored. tower's `LoadShed` outside turns that into an error |
 ///
-/// A call that is dropped while it waits gives its turn back. Under an open load of twice its capacity, a service receives
-/// about its capacity (`lab responsive --turns`).
+/// A call that is dropped while it waits gives its turn back. Under an open load of twice its capacity, a service
+/// receives about its capacity (`lab responsive --turns`).
 ///
-/// The share of its capacity that a service then serves depends on its way of counting. The laboratory measured these shares
-/// in the second minute of an open load:
+/// The share of its capacity that a service then serves depends on its way of counting. The laboratory measured these
+/// shares in the second minute of an open load:
 ///
 /// | the service refuses | capacity | load | served |
 /// |---|---|---|---|
@@ -64,8 +66,8 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 /// | everything else: 503, UNAVAILABLE, other 5xx, 408, 425, lost connections, timeouts, permanent failures | stays |
 ///
 /// 503 and UNAVAILABLE do not count, because they are signs of an outage at least as often as of too much load. Slower
-/// calls do not mend an outage, and the long interval would outlive it by hundreds of calls. This example is for a service
-/// that throttles by 503:
+/// calls do not mend an outage, and the long interval would outlive it by hundreds of calls. This example is for a
+/// service that throttles by 503:
 ///
 /// ```
 /// use http::StatusCode;
@@ -80,13 +82,13 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 ///
 /// # Together with retries
 ///
-/// Put the layer **inside** a [`RetryLayer`](crate::RetryLayer) with any schedule. Every attempt is then paced, and the delay
-/// before a retry is added. The wait is a part of the attempt. So the limit on elapsed time does not count it beforehand; an
-/// attempt timeout or a deadline that interrupts ends it like any attempt.
+/// Put the layer **inside** a [`RetryLayer`](crate::RetryLayer) with any schedule. Every attempt is then paced, and the
+/// delay before a retry is added. The wait is a part of the attempt. So the limit on elapsed time does not count it
+/// beforehand; an attempt timeout or a deadline that interrupts ends it like any attempt.
 ///
-/// If the same pace is the *schedule* of the retry layer, each outcome would be recorded twice, and each retry would wait
-/// twice. In that case put this layer **outside**, with [`waits_only`](Self::waits_only). It then delays the first attempt. The
-/// schedule delays the retries, within the limits, and records every outcome once.
+/// If the same pace is the *schedule* of the retry layer, each outcome would be recorded twice, and each retry would
+/// wait twice. In that case put this layer **outside**, with [`waits_only`](Self::waits_only). It then delays the first
+/// attempt. The schedule delays the retries, within the limits, and records every outcome once.
 ///
 /// ```
 /// use reattempt::{RetryLayer, RetryPolicy};
@@ -104,9 +106,9 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 ///
 /// # While a call waits
 ///
-/// A waiting call holds the inner service that was readied for it, and so its place in a `ConcurrencyLimit` or a `Buffer`
-/// inside of this layer. A limit outside counts it too. So each limit on calls under way also bounds the calls that wait. A
-/// call that is turned away releases the inner service at once.
+/// A waiting call holds the inner service that was readied for it, and so its place in a `ConcurrencyLimit` or a
+/// `Buffer` inside of this layer. A limit outside counts it too. So each limit on calls under way also bounds the calls
+/// that wait. A call that is turned away releases the inner service at once.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -159,7 +161,8 @@ impl PaceLayer {
 }
 
 impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
-    /// Creates a layer that paces the calls of any service, with the outcomes classified by `judge`. A failure of the kind
+    /// Creates a layer that paces the calls of any service, with the outcomes classified by `judge`. A failure of the
+    /// kind
     /// [`Throttled`](crate::schedule::FailureKind::Throttled) lengthens the interval.
     ///
     /// ```
@@ -229,13 +232,14 @@ impl<K: Protocol, M> PaceLayer<K, M> {
         self.set(|settings| settings.protocol = change(settings.protocol.clone()))
     }
 
-    /// Makes the layer wait before each call and record no outcome. Use it outside of a retry layer whose schedule is the same
-    /// pace: that records the attempts and their outcomes.
+    /// Makes the layer wait before each call and record no outcome. Use it outside of a retry layer whose schedule is
+    /// the same pace: that records the attempts and their outcomes.
     pub fn waits_only(self) -> Self {
         self.set(|settings| settings.tells = false)
     }
 
-    /// Sets the most calls that may wait for their turns. Default 1024: at 5,000 calls a second they wait a fifth of a second.
+    /// Sets the most calls that may wait for their turns. Default 1024: at 5,000 calls a second they wait a fifth of a
+    /// second.
     ///
     /// One call more is turned away with a [`PaceRefused`](crate::pace::PaceRefused), if the error type can contain it.
     /// Otherwise services are not ready while so many calls wait; each handle that was ready before may still add one.
@@ -245,8 +249,9 @@ impl<K: Protocol, M> PaceLayer<K, M> {
 
     /// Sets the longest time for which a call may wait for its turn. Default 30 s, the default limit on elapsed time.
     ///
-    /// A call that would wait longer is turned away at once. If the turn of a waiting call moves too far away, that call is
-    /// turned away then. If the error type cannot contain that, services are not ready while another call would wait longer.
+    /// A call that would wait longer is turned away at once. If the turn of a waiting call moves too far away, that
+    /// call is turned away then. If the error type cannot contain that, services are not ready while another call would
+    /// wait longer.
     pub fn max_wait(self, wait: Duration) -> Self {
         self.bound(|bounds| bounds.wait = wait)
     }
@@ -259,14 +264,14 @@ impl<K: Protocol, M> PaceLayer<K, M> {
         })
     }
 
-    /// Makes every move of the interval reproducible, for tests and simulations. Each call draws from a stream of random
-    /// numbers of its own, in the order in which calls are made.
+    /// Makes every move of the interval reproducible, for tests and simulations. Each call draws from a stream of
+    /// random numbers of its own, in the order in which calls are made.
     pub fn seed(self, seed: u64) -> Self {
         self.set(|settings| settings.seed = Some(Seed::new(seed)))
     }
 
-    /// Makes the call's error tower's `BoxError`. Inner services whose error is a `BoxError` (behind tower's `Timeout` or
-    /// `Buffer`) need it, because that type is not an [`Error`](std::error::Error).
+    /// Makes the call's error tower's `BoxError`. Inner services whose error is a `BoxError` (behind tower's `Timeout`
+    /// or `Buffer`) need it, because that type is not an [`Error`](std::error::Error).
     pub fn boxed_errors(self) -> PaceLayer<K, BoxedError> {
         PaceLayer::of(self.settings)
     }

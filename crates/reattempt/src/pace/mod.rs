@@ -1,8 +1,8 @@
 //! Pacing: each call waits for its turn, one interval after the call before it.
 //!
 //! Use it if a server throttles its callers and all calls of a client should slow down together.
-//! [`Responsive`](crate::schedule::Responsive), which any number of clients share, decides about the interval and the turns.
-//! The layer orders the calls that wait, bounds their number, and records the outcome of each call.
+//! [`Responsive`](crate::schedule::Responsive), which any number of clients share, decides about the interval and the
+//! turns. The layer orders the calls that wait, bounds their number, and records the outcome of each call.
 //!
 //! | item | content |
 //! |---|---|

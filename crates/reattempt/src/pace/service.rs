@@ -19,9 +19,9 @@ use crate::protocol::{ClassifyOutcome, Http};
 
 /// A client whose calls are paced, made by [`PaceLayer`](crate::pace::PaceLayer).
 ///
-/// The error type is the inner service's own, unless errors are boxed. The response type is the inner service's own too, but
-/// a protocol with responses of its own wraps the body. Clones share the pace and the queue. A clone costs a clone of the
-/// inner service. So does a call that waits, because it keeps the readied instance.
+/// The error type is the inner service's own, unless errors are boxed. The response type is the inner service's own
+/// too, but a protocol with responses of its own wraps the body. Clones share the pace and the queue. A clone costs a
+/// clone of the inner service. So does a call that waits, because it keeps the readied instance.
 ///
 /// A wait needs a tokio runtime with its time driver on. Without a runtime, calls are sent and do not wait.
 pub struct Pace<S, K = Http, M = OwnError> {

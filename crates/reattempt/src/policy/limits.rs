@@ -16,8 +16,8 @@ where
 {
     /// Sets the most attempts in all, the first included; 0 and 1 both mean never to retry. Default 3.
     ///
-    /// The default [`budget`](Self::budget) grants at most three retries to a destination while no call succeeds. If calls
-    /// must outlast an outage, set another one, such as [`RetryBudget::percent`](crate::RetryBudget::percent).
+    /// The default [`budget`](Self::budget) grants at most three retries to a destination while no call succeeds. If
+    /// calls must outlast an outage, set another one, such as [`RetryBudget::percent`](crate::RetryBudget::percent).
     #[doc(alias("max_retries", "max_tries"))]
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| {
@@ -46,12 +46,12 @@ where
 
     /// Sets the most time from the start of a call to the start of its last attempt; `None` for no limit. Default 30 s.
     ///
-    /// A retry whose delay would end later is not made. The limit interrupts no attempt. The time starts when the call's
-    /// future is first polled.
+    /// A retry whose delay would end later is not made. The limit interrupts no attempt. The time starts when the
+    /// call's future is first polled.
     ///
-    /// One retry may be sent later. Before a retry, the refused response is dropped; if the inner service or a hook then
-    /// takes longer than the limit, the call has no other outcome to return than the retry's. Policies with boxed errors
-    /// end such a call with a [`TimedOut`](crate::TimedOut).
+    /// One retry may be sent later. Before a retry, the refused response is dropped; if the inner service or a hook
+    /// then takes longer than the limit, the call has no other outcome to return than the retry's. Policies with boxed
+    /// errors end such a call with a [`TimedOut`](crate::TimedOut).
     #[doc(alias = "total_timeout")]
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();

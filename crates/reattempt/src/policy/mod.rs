@@ -37,9 +37,9 @@ use stock::StockCall;
 /// **No attempt is timed out by default**: if a server hangs, the call hangs. Set
 /// [`attempt_timeout`](Self::attempt_timeout) unless the inner service has a timeout of its own.
 ///
-/// **A wait needs a tokio runtime with its time driver on** (`enable_time` or `enable_all`). On a runtime without it tokio
-/// panics, and this crate cannot find out beforehand. Without any runtime, calls are sent and are not retried after a
-/// delay ([`StopReason::NoTimer`](crate::StopReason::NoTimer)).
+/// **A wait needs a tokio runtime with its time driver on** (`enable_time` or `enable_all`). On a runtime without it
+/// tokio panics, and this crate cannot find out beforehand. Without any runtime, calls are sent and are not retried
+/// after a delay ([`StopReason::NoTimer`](crate::StopReason::NoTimer)).
 ///
 /// A clone shares the budget and the bound on kept bodies with its original. Policies that are built separately share
 /// nothing.
@@ -176,15 +176,16 @@ where
 
     /// Sets the delays between attempts. Default: full jitter from 100 ms, doubling up to 5 s.
     ///
-    /// The [`schedule`](crate::schedule) module lists the schedules. The type of the schedule is part of the policy's type;
+    /// The [`schedule`](crate::schedule) module lists the schedules. The type of the schedule is part of the policy's
+    /// type;
     /// [`SharedSchedule`](crate::schedule::SharedSchedule) erases it.
     #[doc(alias("delay", "schedule", "retry_delay"))]
     pub fn backoff<T: Schedule>(self, schedule: T) -> RetryPolicy<K, T, B, M> {
         RetryPolicy::of(self.into_settings().map(|_, budget| (schedule, budget)))
     }
 
-    /// Sets the budget, which must grant every retry. Default: [`RetryBudget::cautious`] for each destination, unless the
-    /// protocol has a default of its own.
+    /// Sets the budget, which must grant every retry. Default: [`RetryBudget::cautious`] for each destination, unless
+    /// the protocol has a default of its own.
     ///
     /// [`RetryBudget::unlimited`] grants every retry. Policies, layers and clients share a budget by its clones.
     #[doc(alias("retry_budget", "token_bucket"))]
@@ -222,8 +223,8 @@ where
         self.observe_with(observer)
     }
 
-    /// Makes every delay reproducible, for tests and simulations. Each call draws from a stream of random numbers of its own,
-    /// in the order in which calls are made. Default: random numbers of the system.
+    /// Makes every delay reproducible, for tests and simulations. Each call draws from a stream of random numbers of
+    /// its own, in the order in which calls are made. Default: random numbers of the system.
     pub fn seed(self, seed: u64) -> Self {
         self.set(|settings| settings.seed = Some(Seed::new(seed)))
     }
@@ -236,9 +237,9 @@ where
 
     /// Makes retry layers on the same call work together, so that attempts do not multiply. Default `false`.
     ///
-    /// An outer layer with this setting marks each request in its extensions. An inner layer with the setting then leaves
-    /// all retries to the outer one. An inner layer without it retries, and records in the mark that it gave up; the outer
-    /// layer then stops too.
+    /// An outer layer with this setting marks each request in its extensions. An inner layer with the setting then
+    /// leaves all retries to the outer one. An inner layer without it retries, and records in the mark that it gave up;
+    /// the outer layer then stops too.
     ///
     /// Only `http::Request`s have such extensions. Requests of reqwest are not marked.
     pub fn nested(self, nested: bool) -> Self {
@@ -247,13 +248,13 @@ where
 
     /// Clones the service for each call when its first attempt is sent. Default `false`.
     ///
-    /// With `false`, a call that succeeds at once clones nothing. The first attempt is sent by the service that was readied.
-    /// All retries are sent by a spare instance, which the clones of the client share. A round robin that counts for each
-    /// clone then picks endpoints 0, 0 and 1.
+    /// With `false`, a call that succeeds at once clones nothing. The first attempt is sent by the service that was
+    /// readied. All retries are sent by a spare instance, which the clones of the client share. A round robin that
+    /// counts for each clone then picks endpoints 0, 0 and 1.
     ///
-    /// With `true`, a clone of the service that sent the first attempt sends the retries: the same round robin picks 0, 1
-    /// and 2. Set it for services that count, or choose, for each clone. Services whose clones share their state do not
-    /// need it: tower's `Buffer` with a `Balance` behind it, hyper-util's client, reqwest, tonic's `Channel`.
+    /// With `true`, a clone of the service that sent the first attempt sends the retries: the same round robin picks 0,
+    /// 1 and 2. Set it for services that count, or choose, for each clone. Services whose clones share their state do
+    /// not need it: tower's `Buffer` with a `Balance` behind it, hyper-util's client, reqwest, tonic's `Channel`.
     ///
     /// ```
     /// use reattempt::RetryPolicy;

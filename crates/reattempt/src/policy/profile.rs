@@ -11,7 +11,8 @@ use crate::call::protocol::Protocol;
 /// The way in which a library or service retries, as one value: a schedule, its limits, and a budget if it has one. A
 /// profile never sets which outcomes are retried.
 ///
-/// The [`profile`](crate::profile) module has the well-known ones. A profile of your own begins with [`new`](Self::new):
+/// The [`profile`](crate::profile) module has the well-known ones. A profile of your own begins with
+/// [`new`](Self::new):
 ///
 /// ```
 /// use std::time::Duration;
@@ -68,7 +69,8 @@ impl<S> Profile<S> {
     }
 }
 
-/// Profiles. They need a policy with a [`RetryBudget`], which every new policy has; set another kind of budget afterwards.
+/// Profiles. They need a policy with a [`RetryBudget`], which every new policy has; set another kind of budget
+/// afterwards.
 impl<K, D, M> RetryPolicy<K, D, RetryBudget, M>
 where
     K: Protocol + Clone,

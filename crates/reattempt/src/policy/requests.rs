@@ -32,8 +32,8 @@ impl Default for RetryPolicy {
 impl<C: Send + Sync + 'static> RetryPolicy<CloneRequest<C>> {
     /// Creates the policy for any service whose requests are `Clone`, with the outcomes classified by `judge`.
     ///
-    /// Every request counts as repeatable. If a request must not be repeated, `judge` must not return a transient verdict
-    /// for it. `judge` returns a verdict, or a classification with a server hint.
+    /// Every request counts as repeatable. If a request must not be repeated, `judge` must not return a transient
+    /// verdict for it. `judge` returns a verdict, or a classification with a server hint.
     ///
     /// ```
     /// use std::error::Error;
@@ -67,13 +67,13 @@ where
 {
     /// Sets the most time for each attempt, up to its response head. Default: no limit.
     ///
-    /// An attempt that takes longer is dropped. It counts as a timeout, and is retried if the request may be repeated. The
-    /// call's error becomes tower's `BoxError`, with a [`TimedOut`](crate::TimedOut) inside if the last attempt timed out.
-    /// A [`Deadline`](crate::Deadline) then interrupts an attempt too. It ends the call with an error, even if the protocol
-    /// has a response for that.
+    /// An attempt that takes longer is dropped. It counts as a timeout, and is retried if the request may be repeated.
+    /// The call's error becomes tower's `BoxError`, with a [`TimedOut`](crate::TimedOut) inside if the last attempt
+    /// timed out. A [`Deadline`](crate::Deadline) then interrupts an attempt too. It ends the call with an error, even
+    /// if the protocol has a response for that.
     ///
-    /// A body that stalls after the head is not covered. Over HTTP/2 a retry uses the connection of the attempt that timed
-    /// out, which may have stalled. See [the remedies](crate::order#servers-that-stall). With guards, set the
+    /// A body that stalls after the head is not covered. Over HTTP/2 a retry uses the connection of the attempt that
+    /// timed out, which may have stalled. See [the remedies](crate::order#servers-that-stall). With guards, set the
     /// [timeout of the guard layer](crate::guard::GuardLayer::attempt_timeout) instead.
     #[doc(alias("timeout", "per_attempt_timeout", "per_try_timeout"))]
     pub fn attempt_timeout(self, timeout: Duration) -> RetryPolicy<K, D, B, BoxedError> {
@@ -84,18 +84,18 @@ where
 
     /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) interrupt an attempt.
     ///
-    /// A call whose deadline has passed already is not sent. Inner services whose error is a `BoxError` need this setting,
-    /// because that type is not an `Error`. Without it, only a protocol that has a response for a passed deadline ends
-    /// the call there.
+    /// A call whose deadline has passed already is not sent. Inner services whose error is a `BoxError` need this
+    /// setting, because that type is not an `Error`. Without it, only a protocol that has a response for a passed
+    /// deadline ends the call there.
     pub fn boxed_errors(self) -> RetryPolicy<K, D, B, BoxedError> {
         RetryPolicy::of(self.into_settings())
     }
 
-    /// Sets a hook that runs before each attempt, the first included, and may change the head of its request: fresh tokens,
-    /// signatures, trace headers. Default: none; a second call replaces the hook.
+    /// Sets a hook that runs before each attempt, the first included, and may change the head of its request: fresh
+    /// tokens, signatures, trace headers. Default: none; a second call replaces the hook.
     ///
-    /// To retry a response with status 401 or 409, give that status a transient verdict ([`Http::on_status`]), and change the
-    /// request in the hook.
+    /// To retry a response with status 401 or 409, give that status a transient verdict ([`Http::on_status`]), and
+    /// change the request in the hook.
     ///
     /// The service is readied after the hook, so the hook may call the same client even if that limits its calls. All
     /// attempts of the call are sent by the spare instance ([`clone_per_call`](Self::clone_per_call)).

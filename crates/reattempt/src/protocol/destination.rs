@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use http::uri::Authority;
 
 /// Returns the default destination: the authority of the target, or else the `Host` field. It begins with the scheme
-/// unless that is http, because https may be another server. `origin` is scheme and authority in one text, if there is one.
+/// unless that is http, because https may be another server. `origin` is scheme and authority in one text, if there is
+/// one.
 pub(super) fn default_destination<'a>(
     scheme: Option<&str>,
     authority: Option<&'a str>,
@@ -25,8 +26,8 @@ pub(super) fn default_destination<'a>(
     }
 }
 
-/// Returns the host in lower case, with the port unless it is the scheme's own, without user and password. Borrowed if the
-/// authority has that form already.
+/// Returns the host in lower case, with the port unless it is the scheme's own, without user and password. Borrowed if
+/// the authority has that form already.
 fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
     // Most are a name in lower case and nothing else. No early end, so that many bytes are compared at once.
     let is_special = |byte| matches!(byte, b':' | b'@'..=b'Z');

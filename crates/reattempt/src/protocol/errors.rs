@@ -9,8 +9,8 @@ use crate::call::errors::causes;
 use crate::call::pace_refused::{PaceRefusal, PaceRefused};
 use crate::call::timed_out::{TimeLimit, TimedOut};
 
-/// Returns the verdict on an error: that of HTTP, or a timeout if the error is one of tower's, tokio's or this crate's. An
-/// attempt that a layer on this side turned away was not sent. An unknown error is not retried.
+/// Returns the verdict on an error: that of HTTP, or a timeout if the error is one of tower's, tokio's or this crate's.
+/// An attempt that a layer on this side turned away was not sent. An unknown error is not retried.
 pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
     if is_past_deadline(error) {
         return Verdict::Permanent;

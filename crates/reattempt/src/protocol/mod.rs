@@ -149,7 +149,8 @@ pub trait Replay<Request>: Protocol {
         kept: &mut Option<Self::Saved>,
     ) -> Self::Attempt;
 
-    /// Returns the `next` attempt, and leaves in `kept` what a further one needs. `None` if the saved form is not at hand.
+    /// Returns the `next` attempt, and leaves in `kept` what a further one needs. `None` if the saved form is not at
+    /// hand.
     #[doc(hidden)]
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt>;
 
@@ -201,8 +202,8 @@ pub trait Saved: sealed::Sealed {
     #[doc(hidden)]
     fn supersede(&self) {}
 
-    /// Returns a watch that shows if the next attempt can go on reading the body; `None` if nothing cuts it off. It must be
-    /// called before the attempt is made, because the attempt takes the body.
+    /// Returns a watch that shows if the next attempt can go on reading the body; `None` if nothing cuts it off. It
+    /// must be called before the attempt is made, because the attempt takes the body.
     #[doc(hidden)]
     fn watch_next(&self) -> Option<ReplayWatch> {
         None
@@ -275,8 +276,8 @@ pub trait ClassifyOutcome<Response>: Protocol {
     #[doc(hidden)]
     fn attach(&self, response: &mut Response, report: Report);
 
-    /// Returns `true` if the response ends the retries, but its end still decides over the success. `succeeded` is `true` if
-    /// the head was classified as a success.
+    /// Returns `true` if the response ends the retries, but its end still decides over the success. `succeeded` is
+    /// `true` if the head was classified as a success.
     #[doc(hidden)]
     #[inline]
     fn is_open(&self, response: &Response, succeeded: bool) -> bool {
@@ -302,15 +303,16 @@ pub trait ClassifyOutcome<Response>: Protocol {
         None
     }
 
-    /// Returns `true` if an outcome may come from a timer, below or at the server, that enforces the call's own deadline.
+    /// Returns `true` if an outcome may come from a timer, below or at the server, that enforces the call's own
+    /// deadline.
     #[doc(hidden)]
     fn is_timer(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
         let _ = outcome;
         false
     }
 
-    /// Returns `true` if an outcome is the call's own deadline: it comes from a timer, and the deadline has passed or had
-    /// passed at `started`. The call then ends as if the timer of this layer had been first (TN-4).
+    /// Returns `true` if an outcome is the call's own deadline: it comes from a timer, and the deadline has passed or
+    /// had passed at `started`. The call then ends as if the timer of this layer had been first (TN-4).
     #[doc(hidden)]
     fn is_own_deadline(
         &self,
@@ -359,8 +361,8 @@ pub trait ClassifyOutcome<Response>: Protocol {
     }
 }
 
-/// Turns an error into the end of a call: the protocol's response for it, if the mode has one, or else the error, with the
-/// protocol's own error in front if its type allows that.
+/// Turns an error into the end of a call: the protocol's response for it, if the mode has one, or else the error, with
+/// the protocol's own error in front if its type allows that.
 #[cold]
 pub(crate) fn unanswered<K, R, E, M>(
     error: M::Error,

@@ -7,8 +7,8 @@ use http::Extensions;
 
 /// Returns `true` if the response comes from tower-http's `FollowRedirect`, which reqwest uses.
 ///
-/// That layer leaves its `RequestUri` in each response, even if it followed no redirect. Its value is not compared, because
-/// a form that redirects to itself has the same URI at both hops.
+/// That layer leaves its `RequestUri` in each response, even if it followed no redirect. Its value is not compared,
+/// because a form that redirects to itself has the same URI at both hops.
 pub(super) fn followed_by_service_of(extensions: &Extensions) -> bool {
     #[cfg(feature = "tower-http")]
     if extensions.get::<tower_http::follow_redirect::RequestUri>().is_some() {

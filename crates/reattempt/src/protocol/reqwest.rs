@@ -22,8 +22,8 @@ use crate::call::timed_out::RefusedResponse;
 /// The saved form of a `reqwest::Request`.
 ///
 /// A body of bytes stays part of the request, so that reqwest itself can repeat it on a redirect (307, 308). A stream
-/// becomes a replayable body. So do bytes for which the bound over all bodies has no room: they can be sent again as long as
-/// none of them was read.
+/// becomes a replayable body. So do bytes for which the bound over all bodies has no room: they can be sent again as
+/// long as none of them was read.
 pub struct SavedReqwest {
     request: Request,
     body: SavedBody,
@@ -241,7 +241,8 @@ impl ClassifyOutcome<Response> for Http {
             }
             Err(error) => self.judge_error(error, options, saved),
         };
-        // reqwest follows redirects unless it is configured otherwise, and neither its errors nor its responses show it.
+        // reqwest follows redirects unless it is configured otherwise, and neither its errors nor its responses show
+        // it.
         judged.behind_redirects(|_| self.redirects.unwrap_or(true))
     }
 

@@ -11,24 +11,24 @@ macro_rules! message_setters {
     ($http:ident) => {
         /// Sets how much of request bodies is kept, for each call and for all calls.
         ///
-        /// Default: 64 KiB for each call (256 KiB for protocols of short messages) and 64 MiB for all. A body in memory is
-        /// kept by reference, whatever its size. A body that does not fit is sent once and not retried. If the body of a
-        /// hedged call outgrows the limit, the attempt that has read most goes on alone (BUF-8).
+        /// Default: 64 KiB for each call (256 KiB for protocols of short messages) and 64 MiB for all. A body in memory
+        /// is kept by reference, whatever its size. A body that does not fit is sent once and not retried. If the body
+        /// of a hedged call outgrows the limit, the attempt that has read most goes on alone (BUF-8).
         #[must_use]
         pub fn replay(mut self, limits: reattempt_replay::ReplayLimits) -> Self {
             self.$http().replay = limits.by_destination();
             self
         }
 
-        /// Adds a classifier. It is called before the table, after the classifiers added before it. If it returns `None`,
-        /// the next in line classifies the outcome, so no default is lost.
+        /// Adds a classifier. It is called before the table, after the classifiers added before it. If it returns
+        /// `None`, the next in line classifies the outcome, so no default is lost.
         ///
         /// The classifier returns a verdict, or a verdict with a server hint: a delay that the server gives in its own
         /// way, or [`Stop`](crate::classify::ServerHint::Stop). Such a delay replaces the one in the headers that
         /// [`Hints`](crate::classify::Hints) reads. A `Stop` counts from the classifier and from the headers.
         ///
-        /// It sees the response head or the error, and [the request](crate::classify::Outcome::request), of which nothing is
-        /// copied.
+        /// It sees the response head or the error, and [the request](crate::classify::Outcome::request), of which
+        /// nothing is copied.
         ///
         /// | layer | effect of the verdict |
         /// |---|---|
@@ -86,9 +86,9 @@ macro_rules! message_setters {
 
         /// Adds a rule that chooses options by the request: by its method, its path or a header.
         ///
-        /// The retry layer or the hedging layer calls it once for each call, before the first attempt. The precedence is:
-        /// the options in the request, those of the handle, those of a rule. If several rules set an option, the first
-        /// rule has precedence.
+        /// The retry layer or the hedging layer calls it once for each call, before the first attempt. The precedence
+        /// is: the options in the request, those of the handle, those of a rule. If several rules set an option, the
+        /// first rule has precedence.
         ///
         /// The rule is given a view, not `http::request::Parts`: those would have to be made from each request.
         ///
@@ -124,8 +124,8 @@ macro_rules! message_setters {
 
         /// Sets the key of a request's destination, for budgets and guards.
         ///
-        /// Default: the host of the URI in lower case, with the port unless it is the scheme's own. The scheme precedes it
-        /// unless it is http (`https://one.example`). If the URI has no host, the `Host` field is used.
+        /// Default: the host of the URI in lower case, with the port unless it is the scheme's own. The scheme precedes
+        /// it unless it is http (`https://one.example`). If the URI has no host, the `Host` field is used.
         ///
         /// Events and traces contain the key, so it should have neither user information nor a query.
         ///
@@ -144,11 +144,11 @@ macro_rules! message_setters {
             self
         }
 
-        /// Sets if a reset of an HTTP/2 stream with REFUSED_STREAM proves that the request was not processed. Default `true`
-        /// (RFC 9113 §8.7).
+        /// Sets if a reset of an HTTP/2 stream with REFUSED_STREAM proves that the request was not processed. Default
+        /// `true` (RFC 9113 §8.7).
         ///
-        /// Some proxies, such as haproxy 2.6, reset a stream with that code after their backend has processed the request.
-        /// Behind such a proxy a POST without an idempotency key runs more than once. With `false` the reset
+        /// Some proxies, such as haproxy 2.6, reset a stream with that code after their backend has processed the
+        /// request. Behind such a proxy a POST without an idempotency key runs more than once. With `false` the reset
         /// counts as a lost connection: only requests that may be repeated are retried.
         ///
         /// A reqwest client retries such streams by itself, up to twice. Turn that off with
@@ -159,8 +159,9 @@ macro_rules! message_setters {
             self
         }
 
-        /// Sets how many bytes of a refused response are read, so that its connection can be used again. The connection of a
-        /// longer response is closed. Default 16 KiB: more than an error page has, and less than a new connection costs.
+        /// Sets how many bytes of a refused response are read, so that its connection can be used again. The connection
+        /// of a longer response is closed. Default 16 KiB: more than an error page has, and less than a new connection
+        /// costs.
         #[must_use]
         pub fn drain_limit(mut self, bytes: u64) -> Self {
             self.$http().drain_limit = bytes;
@@ -220,13 +221,13 @@ impl Http {
     /// Sets if every request that must not be repeated (POST, PATCH, …) gets an `Idempotency-Key`, so that it may be
     /// repeated. All attempts of a call have the same key. Default `false`, because the server must honour the key.
     ///
-    /// Only the retry layer generates keys: a server would refuse a hedge with the key of an attempt under way. A call with
-    /// a key is retried for 24 hours at most, the time for which servers usually keep keys.
+    /// Only the retry layer generates keys: a server would refuse a hedge with the key of an attempt under way. A call
+    /// with a key is retried for 24 hours at most, the time for which servers usually keep keys.
     ///
-    /// After an [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or a lost connection, the server may still process
-    /// the first attempt, and respond 409 to the next one. That ends the call. If 409 has no other meaning, set
-    /// `on_status(StatusCode::CONFLICT, Verdict::Transient(…))`: the call is then retried until the server responds with the
-    /// outcome of the first attempt.
+    /// After an [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or a lost connection, the server may still
+    /// process the first attempt, and respond 409 to the next one. That ends the call. If 409 has no other meaning, set
+    /// `on_status(StatusCode::CONFLICT, Verdict::Transient(…))`: the call is then retried until the server responds
+    /// with the outcome of the first attempt.
     #[must_use]
     pub fn generate_idempotency_keys(mut self, generate: bool) -> Self {
         self.generate_keys = generate;

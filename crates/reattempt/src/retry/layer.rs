@@ -10,8 +10,8 @@ use crate::protocol::Protocol;
 /// A layer that wraps a client in retries.
 ///
 /// The services that it makes share the policy's budget. Put it outside of all that must happen once for each attempt:
-/// authentication, a timeout for each attempt, a breaker, load balancing. Put it inside of all that must happen once for
-/// each call: a trace of the whole call, an overall limit. See [`order`](crate::order).
+/// authentication, a timeout for each attempt, a breaker, load balancing. Put it inside of all that must happen once
+/// for each call: a trace of the whole call, an overall limit. See [`order`](crate::order).
 ///
 /// A wait needs a tokio runtime with its time driver on ([`RetryPolicy`]).
 ///

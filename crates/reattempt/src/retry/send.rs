@@ -17,9 +17,9 @@ where
 {
     /// Sends one request by a clone of this handle: waits until the clone is ready, and calls it.
     ///
-    /// One handle serves any number of calls at once, and need not be `mut`. Each call starts from the handle's own state.
-    /// State that an inner service keeps in a clone, such as a connection of its own, is lost to the next call. The usual
-    /// clients share their state between clones; tower's `Buffer` does so for any service.
+    /// One handle serves any number of calls at once, and need not be `mut`. Each call starts from the handle's own
+    /// state. State that an inner service keeps in a clone, such as a connection of its own, is lost to the next call.
+    /// The usual clients share their state between clones; tower's `Buffer` does so for any service.
     ///
     /// # Errors
     /// Returns the error of the call, or of an inner service that does not become ready.

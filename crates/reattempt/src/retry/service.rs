@@ -21,8 +21,8 @@ use crate::protocol::{Added, ClassifyOutcome, Origin, Protocol, Replay};
 /// A client whose calls are retried, made by [`RetryLayer`](crate::RetryLayer).
 ///
 /// Response and error types are the inner service's own. With [`attempt_timeout`](RetryPolicy::attempt_timeout) or
-/// [`boxed_errors`](RetryPolicy::boxed_errors) the error is tower's `BoxError`. A clone costs a clone of the inner service
-/// and shares everything else.
+/// [`boxed_errors`](RetryPolicy::boxed_errors) the error is tower's `BoxError`. A clone costs a clone of the inner
+/// service and shares everything else.
 pub struct Retry<S, P = RetryPolicy> {
     pub(crate) inner: S,
     pub(super) shared: Arc<Shared<S, P>>,

@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 /// The part of a [`Retry`](super::Retry) that its clones and the calls under way share.
 pub(super) struct Shared<S, P> {
     pub(super) policy: P,
-    /// The spare instance. A call that needs no retry clones nothing. The first retry of a call clones the spare instance;
-    /// the clone sends all retries of the call and becomes the spare instance afterwards. A spare instance holds no
-    /// reservation: each one that was readied has sent an attempt since.
+    /// The spare instance. A call that needs no retry clones nothing. The first retry of a call clones the spare
+    /// instance; the clone sends all retries of the call and becomes the spare instance afterwards. A spare instance
+    /// holds no reservation: each one that was readied has sent an attempt since.
     ///
     /// A service need not be `Sync`, hence the lock. Only a clone is made under it.
     spare: Mutex<S>,

@@ -31,8 +31,8 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// The attempt timeout is inside the guards. Outside of them a slow attempt would count as abandoned, and the breaker
 /// would never open.
 ///
-/// A setter checks its value against the settings at that moment. For a total time of 10 s or less, set the attempt timeout
-/// first.
+/// A setter checks its value against the settings at that moment. For a total time of 10 s or less, set the attempt
+/// timeout first.
 ///
 /// While the breaker is open, a call waits for it if the wait is shorter than the `max_elapsed` of the retries, 30 s by
 /// default (see [refusals](crate::guard#refusals)). To fail fast, replace the retries:
@@ -117,8 +117,8 @@ where
     /// ```
     ///
     /// # Errors
-    /// Returns an error if the breaker's `interval` is below twice the `attempt_timeout`: it would forget attempts that are
-    /// under way.
+    /// Returns an error if the breaker's `interval` is below twice the `attempt_timeout`: it would forget attempts that
+    /// are under way.
     pub fn limits(self, breaker: CircuitBreaker, bulkhead: Bulkhead) -> Result<Self, ConfigError> {
         let window = breaker.window();
         Self { window, ..self.guards((breaker, bulkhead)) }.checked()

@@ -7,12 +7,12 @@
 //! let builder = ServiceBuilder::new().layer(StandardLayer::http());
 //! ```
 //!
-//! From the outside in: total time, retries, guards, attempt timeout, client. Contradictory settings are refused with the
-//! names of both. The parts of the stack by themselves are [`RetryLayer`](crate::RetryLayer) and
+//! From the outside in: total time, retries, guards, attempt timeout, client. Contradictory settings are refused with
+//! the names of both. The parts of the stack by themselves are [`RetryLayer`](crate::RetryLayer) and
 //! [`GuardLayer`](crate::guard::GuardLayer).
 //!
-//! The type to store, for an HTTP client `C` and the default settings. [`guide::axum`](crate::guide::axum) has a complete
-//! example:
+//! The type to store, for an HTTP client `C` and the default settings. [`guide::axum`](crate::guide::axum) has a
+//! complete example:
 //!
 //! ```
 //! use reattempt::error::BoxedError;

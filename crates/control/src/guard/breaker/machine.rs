@@ -1,4 +1,5 @@
-//! The state machine of a circuit breaker for one destination: plain values, time as an argument, no atomics and no lock.
+//! The state machine of a circuit breaker for one destination: plain values, time as an argument, no atomics and no
+//! lock.
 
 use std::time::Duration;
 

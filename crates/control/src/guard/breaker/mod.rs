@@ -41,17 +41,18 @@ pub use counts::Counts;
 
 /// A circuit breaker for each destination.
 ///
-/// *Closed*, it admits every call and counts failures. Too many of them *open* it, and it refuses every call. After the open
-/// time it is *half-open* and admits a few calls, the *probes*. If they succeed it closes; if one fails it opens again.
+/// *Closed*, it admits every call and counts failures. Too many of them *open* it, and it refuses every call. After the
+/// open time it is *half-open* and admits a few calls, the *probes*. If they succeed it closes; if one fails it opens
+/// again.
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a breaker*, calls to a server that is down wait for their timeouts and hold connections and memory. The server
-/// must start again under their load.
+/// *Without a breaker*, calls to a server that is down wait for their timeouts and hold connections and memory. The
+/// server must start again under their load.
 ///
 /// *A ratio without a minimum of calls* opens after one failure of one call. *A count without a window* needs a million
-/// failures after a million successes. *A half-open state without a limit* sends all waiting calls at once. *A probe that
-/// never ends* keeps a breaker half-open for ever; here its place is free again after the open time.
+/// failures after a million successes. *A half-open state without a limit* sends all waiting calls at once. *A probe
+/// that never ends* keeps a breaker half-open for ever; here its place is free again after the open time.
 ///
 /// *A breaker for each request or client* never opens. Build one and clone it: clones share their state.
 ///
@@ -65,18 +66,19 @@ pub use counts::Counts;
 /// | probes | 1 | 1 |
 /// | 429, RESOURCE_EXHAUSTED | failures that do not count as consecutive | failures |
 ///
-/// The reasons of the first column: failures of a few percent never open it. A server that is down is noticed after five
-/// calls. Clients that were refused together do not come back together.
+/// The reasons of the first column: failures of a few percent never open it. A server that is down is noticed after
+/// five calls. Clients that were refused together do not come back together.
 ///
 /// # Rules
 ///
 /// - A result does not count if the state has changed since its call was admitted.
 /// - An abandoned call does not count. If all calls of a window were abandoned, they are failures.
 /// - A failed probe opens the breaker again. A probe that is abandoned, excluded or unsent frees its place.
-/// - A delay that the server asked for with its last failure lengthens the open time, up to [`max_timeout`](Self::max_timeout).
+/// - A delay that the server asked for with its last failure lengthens the open time, up to
+///   [`max_timeout`](Self::max_timeout).
 /// - Time does not go back: an earlier moment counts as the latest one seen.
-/// - State is kept for [`max_destinations`](Self::max_destinations). A destination leaves if it is closed and its window is
-///   empty. Destinations past the bound share one breaker.
+/// - State is kept for [`max_destinations`](Self::max_destinations). A destination leaves if it is closed and its
+///   window is empty. Destinations past the bound share one breaker.
 ///
 /// ```
 /// use std::time::Duration;

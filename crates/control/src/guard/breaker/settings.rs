@@ -60,8 +60,8 @@ impl CircuitBreaker {
         self.set(|rules| rules.interval = interval)
     }
 
-    /// Sets the time of one bucket of a sliding window. With zero, or a time not below the interval, the window is fixed:
-    /// its counts are cleared all at once.
+    /// Sets the time of one bucket of a sliding window. With zero, or a time not below the interval, the window is
+    /// fixed: its counts are cleared all at once.
     ///
     /// The interval is rounded up to whole buckets; there are at most 1000. Default: 6 s; for the counting form zero.
     pub fn bucket_period(self, period: Duration) -> Self {
@@ -81,7 +81,8 @@ impl CircuitBreaker {
         self.set(|rules| rules.max_timeout = most)
     }
 
-    /// Sets by how many percent the open time varies in either direction, 50 at most. Default: 10; for the counting form 0.
+    /// Sets by how many percent the open time varies in either direction, 50 at most. Default: 10; for the counting
+    /// form 0.
     pub fn spread(self, percent: u32) -> Self {
         self.set(|rules| rules.spread = percent.min(50))
     }
@@ -91,7 +92,8 @@ impl CircuitBreaker {
         self.set(|rules| rules.seed = seed)
     }
 
-    /// Sets the share of failures at which the breaker opens. Default: 0.5, above every rate at which retries still help.
+    /// Sets the share of failures at which the breaker opens. Default: 0.5, above every rate at which retries still
+    /// help.
     ///
     /// It is a part of the rate rule, which replaces the rule of [`counting`](Self::counting) or
     /// [`ready_to_trip`](Self::ready_to_trip) if that was set before. resilience4j's word is `failureRateThreshold`.
@@ -161,8 +163,8 @@ impl CircuitBreaker {
         self.set(|rules| rules.is_excluded = Some(Arc::new(is)))
     }
 
-    /// Sets the callback for state changes. It is called once for each change, in order and without any lock held, so it may
-    /// use the breaker. Default: none.
+    /// Sets the callback for state changes. It is called once for each change, in order and without any lock held, so
+    /// it may use the breaker. Default: none.
     pub fn on_state_change(self, notify: impl Fn(&StateChange) + Send + Sync + 'static) -> Self {
         self.set(|rules| rules.on_state_change = Some(Arc::new(notify)))
     }

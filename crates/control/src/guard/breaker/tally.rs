@@ -1,8 +1,8 @@
 //! The calls to a healthy server, counted in one word without the lock.
 //!
-//! While a breaker is closed and no bucket, window or run of failures ends, calls and successes only add to counts. They
-//! add to the *tally*. Each step behind the lock first takes the tally into the machine, and opens a new one when it is done.
-//! So every call counts exactly once, and either before a step or after it.
+//! While a breaker is closed and no bucket, window or run of failures ends, calls and successes only add to counts.
+//! They add to the *tally*. Each step behind the lock first takes the tally into the machine, and opens a new one when
+//! it is done. So every call counts exactly once, and either before a step or after it.
 
 use std::time::Duration;
 

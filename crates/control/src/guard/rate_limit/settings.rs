@@ -25,8 +25,8 @@ pub(super) struct Rules {
 
 /// A setter returns a new limit, whose state is its own.
 impl RateLimit {
-    /// Creates a limit of this rate, such as [`Limit::per_second`], and this burst, in calls. A burst of 0 allows nothing,
-    /// unless the rate is infinite.
+    /// Creates a limit of this rate, such as [`Limit::per_second`], and this burst, in calls. A burst of 0 allows
+    /// nothing, unless the rate is infinite.
     #[doc(alias("per_second", "quota"))]
     pub fn new(limit: Limit, burst: u32) -> Self {
         let patience = Patience { calls: 1024, time: Duration::from_secs(30) };

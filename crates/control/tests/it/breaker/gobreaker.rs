@@ -1,5 +1,5 @@
-//! The counting form, against the semantics of sony/gobreaker v2.4.0 (commit fed8e9e, v2/gobreaker.go and v2/counter.go),
-//! one test for each of its rules. Where we differ on purpose, the test says so.
+//! The counting form, against the semantics of sony/gobreaker v2.4.0 (commit fed8e9e, v2/gobreaker.go and
+//! v2/counter.go), one test for each of its rules. Where we differ on purpose, the test says so.
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! One call, as both measurements share it: its labels, and the counts of its attempts.
 //!
-//! Input: the beginning and the end of each attempt, on any task. Output: the numbers that are recorded when the call ends.
+//! Input: the beginning and the end of each attempt, on any task. Output: the numbers that are recorded when the call
+//! ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -39,13 +39,13 @@ const TRANSPARENT_RETRIES: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 10.0];
 pub enum RetryMetric {
     /// `grpc.client.call.retries`, `{retry}`: the retries of a call that had any.
     Retries,
-    /// `grpc.client.call.transparent_retries`, `{transparent_retry}`: the attempts of a call that replaced one that no server
-    /// has processed. Recorded only if there was one.
+    /// `grpc.client.call.transparent_retries`, `{transparent_retry}`: the attempts of a call that replaced one that no
+    /// server has processed. Recorded only if there was one.
     TransparentRetries,
     /// `grpc.client.call.hedges`, `{hedge}`: the hedges of a call that had any.
     Hedges,
-    /// `grpc.client.call.retry_delay`, `s`: the time for which a call waited while no attempt was under way, even if no other
-    /// followed; 0 for a call that never waited.
+    /// `grpc.client.call.retry_delay`, `s`: the time for which a call waited while no attempt was under way, even if no
+    /// other followed; 0 for a call that never waited.
     RetryDelay,
 }
 

@@ -55,16 +55,16 @@ pub use service::{GrpcMetricsLayer, Measured, ResponseFuture};
 /// | any other lost or failed connection | UNAVAILABLE |
 /// | dropped before its end; a hedge that lost (OBS-6) | CANCELLED, or DEADLINE_EXCEEDED if the call's deadline has passed |
 ///
-/// An attempt begins when its service is called, and ends when its status is known: for a streamed response at the end of
-/// the body. Sizes are those of the messages as they are sent, compressed or not. The five bytes before each message do not
-/// count. Time is tokio's.
+/// An attempt begins when its service is called, and ends when its status is known: for a streamed response at the end
+/// of the body. Sizes are those of the messages as they are sent, compressed or not. The five bytes before each message
+/// do not count. Time is tokio's.
 ///
 /// The instruments belong to a meter with the name `reattempt`. No global provider is used unless you give
 /// `opentelemetry::global::meter_provider()`.
 ///
 /// # Cost
-/// A measured call allocates its labels, a counter and an extension of its request. Each attempt allocates a counter of the
-/// bytes that it sends and a box around its body. A client without metrics pays nothing, even with the feature on.
+/// A measured call allocates its labels, a counter and an extension of its request. Each attempt allocates a counter of
+/// the bytes that it sends and a box around its body. A client without metrics pays nothing, even with the feature on.
 ///
 /// ```
 /// use opentelemetry_sdk::metrics::SdkMeterProvider;
@@ -93,8 +93,8 @@ pub struct GrpcMetrics<M = OwnError> {
 impl GrpcMetrics {
     /// Creates the stable instruments by `provider`, for a channel to `target`.
     ///
-    /// The target is the URI of the channel with its scheme: "dns:///stock.example:443". It becomes a label unchanged, so use
-    /// no addresses that come and go.
+    /// The target is the URI of the channel with its scheme: "dns:///stock.example:443". It becomes a label unchanged,
+    /// so use no addresses that come and go.
     pub fn new(provider: &dyn MeterProvider, target: impl Into<Arc<str>>) -> Self {
         let instruments = Arc::new(Instruments::new(provider, target.into()));
         Self { instruments, mode: PhantomData }
@@ -115,8 +115,8 @@ impl<M> GrpcMetrics<M> {
         self
     }
 
-    /// Sets the methods ("package.Service/Method") that are recorded by name even if no generated client has named them.
-    /// Default: none, because each name in a request would make a time series.
+    /// Sets the methods ("package.Service/Method") that are recorded by name even if no generated client has named
+    /// them. Default: none, because each name in a request would make a time series.
     pub fn generic_methods(
         mut self,
         recorded: impl Fn(&str) -> bool + Send + Sync + 'static,
@@ -128,8 +128,8 @@ impl<M> GrpcMetrics<M> {
     /// Returns `layer` with a measurement of calls outside and a measurement of attempts inside.
     ///
     /// `layer` is a [`RetryLayer`](crate::RetryLayer), a [`HedgeLayer`](crate::hedge::HedgeLayer), a
-    /// [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer), or a `ServiceBuilder` with several of them.
-    /// Metrics may go around metrics: then each of two providers gets its own measurements.
+    /// [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer), or a `ServiceBuilder` with several of
+    /// them. Metrics may go around metrics: then each of two providers gets its own measurements.
     pub fn around<L>(&self, layer: L) -> Stack<Stack<GrpcMetricsLayer<M>, L>, GrpcMetricsLayer<M>> {
         let attempts = GrpcMetricsLayer::of_attempts(self.clone());
         Stack::new(Stack::new(attempts, layer), GrpcMetricsLayer::of_calls(self.clone()))

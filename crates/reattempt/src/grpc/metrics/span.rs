@@ -1,7 +1,7 @@
 //! The measurement of a call or of an attempt, from its beginning to its end.
 //!
-//! Input: the bytes that it sends and receives, and its status. Output: one measurement by each instrument, made when the
-//! span is dropped.
+//! Input: the bytes that it sends and receives, and its status. Output: one measurement by each instrument, made when
+//! the span is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

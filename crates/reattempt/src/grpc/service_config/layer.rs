@@ -19,8 +19,8 @@ const DEFAULT_CAP: u32 = 5;
 
 /// A layer that retries and hedges the calls of a gRPC channel by the entries of a service config.
 ///
-/// The layer looks up the method of each call in the config that is in force. The entry holds until the call is over (SC-1,
-/// CALL-6).
+/// The layer looks up the method of each call in the config that is in force. The entry holds until the call is over
+/// (SC-1, CALL-6).
 ///
 /// | in the config | effect on a call |
 /// |---|---|
@@ -82,8 +82,8 @@ impl ServiceConfigLayer {
         Self::with(handle, Grpc::new())
     }
 
-    /// Creates a layer that applies the config of `handle` over a protocol with settings of its own: classifiers, the limit on
-    /// kept bodies, transparent retries. They hold for retried and for hedged calls.
+    /// Creates a layer that applies the config of `handle` over a protocol with settings of its own: classifiers, the
+    /// limit on kept bodies, transparent retries. They hold for retried and for hedged calls.
     pub fn with(handle: impl Into<ServiceConfigHandle>, grpc: Grpc) -> Self {
         let handle = handle.into();
         let throttle = handle.throttle();
@@ -97,19 +97,19 @@ impl ServiceConfigLayer {
         }
     }
 
-    /// Sets the most attempts of a call. Higher numbers of the config are lowered to it. Default 5, for retried and for hedged
-    /// calls (CALL-8).
+    /// Sets the most attempts of a call. Higher numbers of the config are lowered to it. Default 5, for retried and for
+    /// hedged calls (CALL-8).
     ///
     /// 0 and 1 turn the config's retries and hedges off. Two kinds of retry remain: the transparent retries, which
-    /// [`transparent_retries`](Grpc::transparent_retries) turns off (TR-8), and the retries of connections that were not made,
-    /// for methods without a policy. [`never_retry`](Self::never_retry) turns off all retries.
+    /// [`transparent_retries`](Grpc::transparent_retries) turns off (TR-8), and the retries of connections that were
+    /// not made, for methods without a policy. [`never_retry`](Self::never_retry) turns off all retries.
     pub fn max_attempts(self, attempts: u32) -> Self {
         let cap = attempts.max(DEFAULT_CAP);
         Self { most_attempts: attempts, ..self }.hedges(|hedges| hedges.attempts_cap(cap))
     }
 
-    /// Turns all retries and hedges off. Each call is sent once, whatever the config and the call's own options are. Nothing of
-    /// a request is kept.
+    /// Turns all retries and hedges off. Each call is sent once, whatever the config and the call's own options are.
+    /// Nothing of a request is kept.
     ///
     /// The config's timeouts still hold. While there is no config, calls still get UNAVAILABLE.
     ///
@@ -122,8 +122,8 @@ impl ServiceConfigLayer {
         Self { never: true, ..self }
     }
 
-    /// Changes the settings of the protocol for retried and for hedged calls: classifiers, rules that choose options, the
-    /// limits on kept bodies, transparent retries. Both kinds of call share the bound on all kept bodies.
+    /// Changes the settings of the protocol for retried and for hedged calls: classifiers, rules that choose options,
+    /// the limits on kept bodies, transparent retries. Both kinds of call share the bound on all kept bodies.
     ///
     /// Call it before [`retries`](Self::retries) and [`hedges`](Self::hedges), because it replaces their changes of the
     /// protocol.

@@ -57,8 +57,8 @@ impl MethodOverrides for MethodConfig {
         hedging(self).map(HedgingPolicy::hedging_delay)
     }
 
-    /// A code that the owner of the service lists is retried for every method of the entry. A number that no list can name is
-    /// in no list (RET-5).
+    /// A code that the owner of the service lists is retried for every method of the entry. A number that no list can
+    /// name is in no list (RET-5).
     fn verdict(&self, code: Option<u16>) -> Verdict {
         match code.map(|number| Code::from_number(number.into())) {
             Some(Code::Ok) => Verdict::Success,

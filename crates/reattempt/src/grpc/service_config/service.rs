@@ -57,8 +57,8 @@ impl<S: Clone> Client<S> {
         Self { retry, shared: Arc::new(shared), options: None }
     }
 
-    /// Returns a handle to this client whose calls all have these options. The options of a request have precedence over them,
-    /// and they have precedence over the config.
+    /// Returns a handle to this client whose calls all have these options. The options of a request have precedence
+    /// over them, and they have precedence over the config.
     pub fn with_options(&self, options: CallOptions) -> Self {
         // If the layer never retries, no handle does.
         let never = self.options.as_ref().is_some_and(CallOptions::never);
