@@ -49,8 +49,9 @@ const HELP: &str = "Limits:
   bulkhead   a fixed limit: limit
 All but the last: initial, least, most; such as aimd:backoff=0.7,most=50
 
-The server has 16 workers of 50 ms (320 requests a second) and a queue. A client calls 400 times a second at random
-times, in the scene failures 240 times. Its limit refuses calls at once. The table is of the second half of each phase.";
+The server has 16 workers of 50 ms (320 requests a second) and a queue. A client calls 400 times a
+second at random times, in the scene failures 240 times. Its limit refuses calls at once. The table
+is of the second half of each phase.";
 
 /// Parses a limit in a word.
 fn parse(word: &str) -> Result<GuardWord, String> {

@@ -90,8 +90,9 @@ pub(super) const HELP: &str = "Policies:
   and profiles and schedules as for `lab plan`, with changed values, such as
   stripe, standard:budget.capacity=2, exponential:base=50ms,jitter=equal,budget=none
 
-Guards of each client follow a plus, such as ours+breaker, none+vegas:most=50,
-standard:budget.ratio=0.2+breaker:timeout=5s+bulkhead:limit=8. They decide about every attempt, in that order:
+Guards of each client follow a plus, such as ours+breaker, none+vegas:most=50 or
+standard:budget.ratio=0.2+breaker:timeout=5s+bulkhead:limit=8. They decide about every attempt, in
+that order:
   breaker        a circuit breaker by a rate of failures: failure_ratio, min_calls,
                  consecutive_failures, interval, bucket_period, timeout, max_timeout, spread,
                  max_requests, slow_after
@@ -102,8 +103,8 @@ standard:budget.ratio=0.2+breaker:timeout=5s+bulkhead:limit=8. They decide about
                  adaptive limits: initial, least, most; aimd: backoff
   throttle       refuses part of the calls while the server refuses many: multiplier,
                  max_probability, window
-A refusal by a guard is counted apart: nothing was sent. Its call is lost, unless the guard knows the wait and the
-retries allow it.";
+A refusal by a guard is counted apart: nothing was sent. Its call is lost, unless the guard knows
+the wait and the retries allow it.";
 
 /// Parses a policy in a word, with its guards.
 pub(super) fn parse(text: &str) -> Result<Choice, String> {
