@@ -10,6 +10,7 @@
 
 mod guard;
 mod hedge;
+mod operation;
 mod pace;
 mod retry;
 

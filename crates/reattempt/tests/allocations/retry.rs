@@ -181,14 +181,16 @@ fn success_at_once_costs_head_and_body() {
     MAY_CLONE.store(1, Ordering::SeqCst);
     assert_eq!(allocations_of(|| usual.clone()), 0);
 
-    // A retry: its box, its destination and the list of attempts; the head's buffer, which is shared now and so
-    // is not used again, and its owners, and the two parts of a map; the attempt's number among the extensions of one,
-    // the report among those of the other, three each. The first retry of all makes its destination's bucket.
+    // A retry: its box, its destination and the list of attempts; a copy of the head, which is shared, and its
+    // owners, and the two parts of a map; the attempt's number among the extensions of one, the report among those
+    // of the other, three each. The first retry of all makes its destination's bucket, and the second one the
+    // thread's map of these names.
     let mut retried = Retry::new(RetryPolicy::http().backoff(Constant::immediate()), Instant);
     let mut refused_once = || {
         REFUSALS.store(1, Ordering::SeqCst);
         call(&mut retried, request("GET", empty()))
     };
+    refused_once();
     refused_once();
     assert_eq!(refused_once(), 3 + 4 + 6);
 }
