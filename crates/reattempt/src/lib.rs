@@ -54,6 +54,7 @@
 //! | the place of the layer among others | [`order`] |
 //! | retries, guards and time limits in one layer | [`standard`] |
 //! | circuit breakers, rate limits and other limits for every attempt | [`guard`] |
+//! | load shedding in front of a server | [`shed`] |
 //! | slow calls sent once more | [`hedge`] |
 //! | a response in place of a call that has failed for good | [`fallback`] |
 //! | all calls slowed to the rate that a server accepts | [`pace`] |
@@ -120,6 +121,8 @@ pub mod protocol;
 pub mod report;
 pub mod retry;
 pub mod schedule;
+#[cfg(feature = "http")]
+pub mod shed;
 #[cfg(feature = "http")]
 pub mod standard;
 

@@ -129,7 +129,7 @@ impl JudgeBody<BoxError> for Grpc {
 const UNAVAILABLE: &[u16] = &[Code::DeadlineExceeded.number(), Code::Unavailable.number()];
 
 /// The field that names the guard of a refusal.
-const REFUSED_BY: http::HeaderName = http::HeaderName::from_static("reattempt-refused");
+pub(super) const REFUSED_BY: http::HeaderName = http::HeaderName::from_static("reattempt-refused");
 
 fn refused_answer<B>(refused: Refused) -> Response<GrpcBody<B>> {
     let (code, mark) = match (refused.guard(), refused.reason()) {

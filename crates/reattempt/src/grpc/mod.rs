@@ -25,6 +25,7 @@ mod pace;
 mod policy;
 pub(crate) mod protocol;
 mod settings;
+mod shed;
 
 pub mod inbound_deadline;
 #[cfg(feature = "opentelemetry")]

@@ -45,6 +45,11 @@ impl<S, G, K, M> Guarded<S, G, K, M> {
         &self.inner
     }
 
+    /// Returns the inner service, to ready it.
+    pub(crate) fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
     /// Returns the inner service.
     pub fn into_inner(self) -> S {
         self.inner

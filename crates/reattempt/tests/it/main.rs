@@ -28,6 +28,7 @@ mod regressions;
 mod reqwest_calls;
 #[cfg(feature = "tonic")]
 mod service_config;
+mod shed;
 #[cfg(feature = "tracing")]
 mod tracing;
 mod validate;

@@ -1,0 +1,57 @@
+//! Load shedding in front of gRPC services.
+
+use std::error::Error;
+
+use http::{HeaderValue, Response};
+use http_body::Body;
+use reattempt_core::guard::{Guard, Refused};
+use reattempt_grpc::GRPC_RETRY_PUSHBACK_MS;
+use tower::BoxError;
+
+use super::Grpc;
+use super::guard::REFUSED_BY;
+use crate::error_mode::Answered;
+use crate::guard::{GuardLayer, GuardOutcome};
+use crate::shed::{Gauge, ShedLayer, ShedProtocol};
+
+impl<G: Guard> ShedLayer<G, Grpc, Answered> {
+    /// Guards a gRPC server, such as tonic's, by `Server::builder().layer(…)`.
+    ///
+    /// ```
+    /// use reattempt::guard::AdaptiveLimit;
+    /// use reattempt::shed::ShedLayer;
+    /// use tower::ServiceBuilder;
+    ///
+    /// let layer = ShedLayer::grpc(AdaptiveLimit::gradient2());
+    /// let builder = ServiceBuilder::new().layer(layer);
+    /// ```
+    pub fn grpc(guard: G) -> Self {
+        Self::new(GuardLayer::with(Grpc::new().destination(|_| "".into()), guard))
+    }
+}
+
+impl<B, E> ShedProtocol<Response<B>, E, Answered> for Grpc
+where
+    B: Body,
+    B::Error: Into<BoxError>,
+    E: Error + 'static,
+{
+    type Shed<G: Guard> = <Self as GuardOutcome<Response<B>, E, Answered>>::Guarded<G>;
+
+    fn shed<G: Guard>(result: Result<Self::Shed<G>, E>, gauge: &Gauge) -> Result<Self::Shed<G>, E> {
+        let mut response = result?;
+        let Some(refused) = response.extensions().get::<Refused>().copied() else {
+            gauge.ended();
+            return Ok(response);
+        };
+        let advice = gauge.advise(&refused);
+        let pushback = match advice.stop {
+            true => HeaderValue::from_static("-1"),
+            false => u32::try_from(advice.after.as_millis()).unwrap_or(u32::MAX).into(),
+        };
+        response.headers_mut().insert(GRPC_RETRY_PUSHBACK_MS, pushback);
+        // The field is for refusals on the client's side.
+        response.headers_mut().remove(REFUSED_BY);
+        Ok(response)
+    }
+}

@@ -1,0 +1,58 @@
+//! The future of a call to a server that sheds load.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use http::Request;
+use pin_project_lite::pin_project;
+use reattempt_core::guard::Guard;
+use tower_service::Service;
+
+use super::{Gauge, ShedProtocol};
+use crate::error_mode::ErrorMode;
+use crate::guard;
+
+pin_project! {
+    /// A call to a server that sheds load.
+    ///
+    /// # Cancel safety
+    /// Dropping it cancels the call and gives its place back.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ResponseFuture<S, A, G, K, M>
+    where
+        S: Service<Request<A>>,
+        G: Guard,
+    {
+        #[pin]
+        pub(super) call: guard::ResponseFuture<S, Request<A>, G, K, M>,
+        pub(super) gauge: Arc<Gauge>,
+    }
+}
+
+impl<S, A, G, K, M> Future for ResponseFuture<S, A, G, K, M>
+where
+    S: Service<Request<A>>,
+    G: Guard,
+    K: ShedProtocol<S::Response, S::Error, M>,
+    M: ErrorMode<S::Error>,
+{
+    type Output = Result<K::Shed<G>, S::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let result = ready!(this.call.poll(cx));
+        Poll::Ready(K::shed(result, this.gauge))
+    }
+}
+
+impl<S, A, G, K, M> fmt::Debug for ResponseFuture<S, A, G, K, M>
+where
+    S: Service<Request<A>>,
+    G: Guard,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").field("call", &self.call).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,59 @@
+//! The layer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use reattempt_core::guard::Guard;
+use tower_layer::Layer;
+
+use super::{Gauge, Shed};
+use crate::error_mode::BoxedError;
+use crate::guard::{GuardLayer, GuardProtocol};
+use crate::protocol::Http;
+
+/// A layer around a server that answers the calls which a guard refuses.
+///
+/// All requests share one state of the guard. Services that the layer makes share it too, and so do the layer's clones.
+pub struct ShedLayer<G, K = Http, M = BoxedError>
+where
+    K: GuardProtocol,
+{
+    guards: GuardLayer<G, K, M>,
+    gauge: Arc<Gauge>,
+}
+
+impl<G: Guard> ShedLayer<G> {
+    /// Guards a server of HTTP whose error is `Infallible`: an axum `Router` or one of its handlers.
+    pub fn http(guard: G) -> Self {
+        Self::new(GuardLayer::with(Http::new().destination(|_| "".into()), guard))
+    }
+}
+
+impl<G: Guard, K: GuardProtocol, M> ShedLayer<G, K, M> {
+    pub(crate) fn new(guards: GuardLayer<G, K, M>) -> Self {
+        Self { guards, gauge: Arc::new(Gauge::new()) }
+    }
+}
+
+impl<S, G, K: GuardProtocol + Clone, M> Layer<S> for ShedLayer<G, K, M> {
+    type Service = Shed<S, G, K, M>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Shed { guarded: self.guards.layer(inner), gauge: Arc::clone(&self.gauge) }
+    }
+}
+
+impl<G, K: GuardProtocol + Clone, M> Clone for ShedLayer<G, K, M> {
+    fn clone(&self) -> Self {
+        Self { guards: self.guards.clone(), gauge: Arc::clone(&self.gauge) }
+    }
+}
+
+impl<G: fmt::Debug, K: GuardProtocol + fmt::Debug, M> fmt::Debug for ShedLayer<G, K, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShedLayer")
+            .field("guards", &self.guards)
+            .field("gauge", &self.gauge)
+            .finish()
+    }
+}

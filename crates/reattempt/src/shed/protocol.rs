@@ -1,0 +1,77 @@
+//! The part of a protocol that turns refusals into responses.
+
+use std::convert::Infallible;
+
+use http::header::RETRY_AFTER;
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http_body::Body;
+use reattempt_core::guard::{Guard, GuardKind, Refused};
+
+use super::Gauge;
+use crate::error_mode::{BoxedError, ErrorMode};
+use crate::fallback::FallbackBody;
+use crate::guard::{GuardOutcome, GuardedBody};
+use crate::protocol::Http;
+
+const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
+/// A protocol in which a server can refuse a call. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "this `ShedLayer` cannot answer for a service whose response is `{R}` and whose error is `{E}`",
+    note = "`ShedLayer::http(…)` is for services whose response is an `http::Response<B>` where `B: http_body::Body<Data = Bytes>`, and whose error is `Infallible`, as axum's"
+)]
+pub trait ShedProtocol<R, E, M>: GuardOutcome<R, E, M>
+where
+    M: ErrorMode<E>,
+{
+    /// The response of a server that sheds load.
+    type Shed<G: Guard>;
+
+    /// Returns the response to a call: the server's own, or a refusal.
+    #[doc(hidden)]
+    fn shed<G: Guard>(
+        result: Result<Self::Guarded<G>, M::Error>,
+        gauge: &Gauge,
+    ) -> Result<Self::Shed<G>, E>;
+}
+
+impl<B> ShedProtocol<Response<B>, Infallible, BoxedError> for Http
+where
+    B: Body<Data = bytes::Bytes>,
+{
+    type Shed<G: Guard> = Response<FallbackBody<GuardedBody<B, G>>>;
+
+    fn shed<G: Guard>(
+        result: Result<Self::Guarded<G>, tower::BoxError>,
+        gauge: &Gauge,
+    ) -> Result<Self::Shed<G>, Infallible> {
+        let error = match result {
+            Ok(response) => {
+                gauge.ended();
+                return Ok(response.map(FallbackBody::of_service));
+            }
+            Err(error) => error,
+        };
+        let mut response = Response::new(FallbackBody::default());
+        let Some(refused) = error.downcast_ref::<Refused>() else {
+            // The service itself never fails, so a time limit has ended the call.
+            *response.status_mut() = StatusCode::GATEWAY_TIMEOUT;
+            return Ok(response);
+        };
+        *response.status_mut() = match refused.guard() {
+            GuardKind::RateLimit => StatusCode::TOO_MANY_REQUESTS,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let advice = gauge.advise(refused);
+        let milliseconds = u64::try_from(advice.after.as_millis()).unwrap_or(u64::MAX);
+        let headers = response.headers_mut();
+        headers.insert(RETRY_AFTER, milliseconds.div_ceil(1000).into());
+        headers.insert(RETRY_AFTER_MS, milliseconds.into());
+        if advice.stop {
+            headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+        }
+        response.extensions_mut().insert(*refused);
+        Ok(response)
+    }
+}
