@@ -68,8 +68,8 @@ impl<G: Guard, K: GuardProtocol> GuardLayer<G, K> {
 }
 
 impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
-    /// Creates a layer that guards the calls of any service, with the outcomes classified by `judge`. All calls share
-    /// one state, because such requests have no destination.
+    /// Creates a layer that guards the calls of any service, with the outcomes classified by `classifier`.
+    /// All calls share one state, because such requests have no destination.
     ///
     /// A permanent verdict on a response counts as served, and one on an error as a failure.
     ///
@@ -78,7 +78,7 @@ impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
     /// use reattempt::Verdict;
     /// use reattempt::guard::{CircuitBreaker, GuardLayer};
     ///
-    /// let layer = GuardLayer::judged(
+    /// let layer = GuardLayer::classified(
     ///     |outcome: Result<&u32, &(dyn Error + 'static)>| match outcome {
     ///         Ok(_) => Verdict::Success,
     ///         Err(_) => Verdict::Permanent,
@@ -86,11 +86,11 @@ impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
     ///     CircuitBreaker::rate(),
     /// );
     /// ```
-    pub fn judged<Response>(judge: C, guard: G) -> Self
+    pub fn classified<Response>(classifier: C, guard: G) -> Self
     where
         C: Fn(Result<&Response, &(dyn Error + 'static)>) -> Verdict,
     {
-        Self::with(CloneRequest::new(judge), guard)
+        Self::with(CloneRequest::new(classifier), guard)
     }
 }
 

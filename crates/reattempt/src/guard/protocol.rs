@@ -24,7 +24,7 @@ use crate::protocol::{ClassifyOutcome, CloneRequest, Http, Protocol, SavedClone,
 /// A protocol whose requests of type `Request` can be guarded. Sealed.
 #[diagnostic::on_unimplemented(
     message = "this `GuardLayer` cannot guard a request of type `{Request}`",
-    note = "`GuardLayer::http(…)` guards `http::Request<B>`, and `reqwest::Request` with the feature `reqwest`; `GuardLayer::judged(…)` guards any request"
+    note = "`GuardLayer::http(…)` guards `http::Request<B>`, and `reqwest::Request` with the feature `reqwest`; `GuardLayer::classified(…)` guards any request"
 )]
 pub trait Guardable<Request>: Paced<Request> {
     /// Returns what guards need of a request, besides its deadline.

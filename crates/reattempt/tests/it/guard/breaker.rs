@@ -139,7 +139,7 @@ async fn refusal_further_in_is_unsent_outside() {
     let (outer, inner) = (Recorder::default(), CircuitBreaker::rate());
     inner.isolate("one.example", guard::now());
     let client = ServiceBuilder::new()
-        .layer(GuardLayer::judged(judge_all, outer.clone()))
+        .layer(GuardLayer::classified(judge_all, outer.clone()))
         .layer(GuardLayer::http(inner))
         .service(Server::statuses([200]));
     let error = client.send(attempt(ONE)).await.unwrap_err();

@@ -103,12 +103,13 @@ async fn clone_request_ends_the_place_at_once() {
         Ok(_) => reattempt::Verdict::Success,
         Err(_) => reattempt::Verdict::Permanent,
     };
-    let client = GuardLayer::judged(judge, recorder.clone()).layer(service_fn(
-        async |number: u8| match number {
-            9 => Err(std::fmt::Error),
-            number => Ok(number),
-        },
-    ));
+    let client =
+        GuardLayer::classified(judge, recorder.clone()).layer(service_fn(async |number: u8| {
+            match number {
+                9 => Err(std::fmt::Error),
+                number => Ok(number),
+            }
+        }));
     for number in [1, 0, 9] {
         let _ = client.send(number).await;
     }
