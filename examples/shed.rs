@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get;
 use bytes::Bytes;
-use http::{Request, StatusCode};
+use http::{Request, StatusCode, request::Parts};
 use http_body_util::Empty;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
@@ -29,12 +29,11 @@ async fn main() -> Result<(), BoxError> {
     // Every call is to be served, so no budget ends the retries.
     let retries = RetryPolicy::http().max_attempts(20).budget(RetryBudget::unlimited());
     // The server learns how much of its load is retries.
-    let retries =
-        retries.before_attempt(|head: &mut http::request::Parts, attempt: AttemptContext| {
-            Box::pin(async move {
-                head.headers.insert("x-envoy-attempt-count", attempt.number.into());
-            })
-        });
+    let retries = retries.before_attempt(|head: &mut Parts, attempt: AttemptContext| {
+        Box::pin(async move {
+            head.headers.insert("x-envoy-attempt-count", attempt.number.into());
+        })
+    });
     let client = ServiceBuilder::new()
         .layer(RetryLayer::new(retries))
         .service(Client::builder(TokioExecutor::new()).build_http());

@@ -41,7 +41,7 @@ pub(crate) const LAYERS: &[&[&str]] = &[
     &["retry", "hedge", "pace", "guard", "operation"],
     &[
         "body", "budget", "classify", "error", "observe", "order", "profile", "report", "schedule",
-        "fallback", "standard",
+        "fallback", "shed", "standard",
     ],
     &["grpc", "configured", "service_config", "metrics", "trailers_only"],
 ];

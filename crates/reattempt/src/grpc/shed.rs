@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use http::{HeaderValue, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body::Body;
 use reattempt_core::guard::{Guard, Refused};
 use reattempt_grpc::GRPC_RETRY_PUSHBACK_MS;
@@ -12,10 +12,16 @@ use super::Grpc;
 use super::guard::REFUSED_BY;
 use crate::error_mode::Answered;
 use crate::guard::{GuardLayer, GuardOutcome};
-use crate::shed::{Gauge, ShedLayer, ShedProtocol};
+use crate::shed::{Gauge, ShedLayer, ShedProtocol, number};
+
+const PREVIOUS_ATTEMPTS: HeaderName = HeaderName::from_static("grpc-previous-rpc-attempts");
 
 impl<G: Guard> ShedLayer<G, Grpc, Answered> {
     /// Guards a gRPC server, such as tonic's, by `Server::builder().layer(…)`.
+    ///
+    /// A refusal is RESOURCE_EXHAUSTED or UNAVAILABLE, as of [`GuardLayer::grpc`], and its delay is sent as
+    /// `grpc-retry-pushback-ms`. A pushback of −1 asks clients not to retry. They send `grpc-previous-rpc-attempts`, by which
+    /// retries are recognised.
     ///
     /// ```
     /// use reattempt::guard::AdaptiveLimit;
@@ -37,6 +43,10 @@ where
     E: Error + 'static,
 {
     type Shed<G: Guard> = <Self as GuardOutcome<Response<B>, E, Answered>>::Guarded<G>;
+
+    fn is_retry(headers: &HeaderMap) -> bool {
+        number(headers, PREVIOUS_ATTEMPTS).is_some_and(|previous| previous > 0)
+    }
 
     fn shed<G: Guard>(result: Result<Self::Shed<G>, E>, gauge: &Gauge) -> Result<Self::Shed<G>, E> {
         let mut response = result?;

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use http::header::RETRY_AFTER;
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body::Body;
 use reattempt_core::guard::{Guard, GuardKind, Refused};
 
@@ -16,6 +16,13 @@ use crate::protocol::Http;
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
+const ATTEMPT_COUNT: HeaderName = HeaderName::from_static("x-envoy-attempt-count");
+
+/// Returns the number in a field.
+pub(crate) fn number(headers: &HeaderMap, field: HeaderName) -> Option<u32> {
+    headers.get(field)?.to_str().ok()?.parse().ok()
+}
+
 /// A protocol in which a server can refuse a call. Sealed.
 #[diagnostic::on_unimplemented(
     message = "this `ShedLayer` cannot answer for a service whose response is `{R}` and whose error is `{E}`",
@@ -27,6 +34,12 @@ where
 {
     /// The response of a server that sheds load.
     type Shed<G: Guard>;
+
+    /// Returns `true` if a request is a retry by what its client sends.
+    #[doc(hidden)]
+    fn is_retry(headers: &HeaderMap) -> bool {
+        number(headers, ATTEMPT_COUNT).is_some_and(|attempt| attempt > 1)
+    }
 
     /// Returns the response to a call: the server's own, or a refusal.
     #[doc(hidden)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{HeaderMap, Request};
+use http::Request;
 use reattempt_core::guard::Guard;
 use tower_service::Service;
 
@@ -35,16 +35,9 @@ where
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        self.gauge.arrived(is_retry(request.headers()));
+        self.gauge.arrived(K::is_retry(request.headers()));
         ResponseFuture { call: self.guarded.call(request), gauge: Arc::clone(&self.gauge) }
     }
-}
-
-/// Returns `true` if a request is a retry by what its client sends.
-fn is_retry(headers: &HeaderMap) -> bool {
-    let number = |name| headers.get(name)?.to_str().ok()?.parse::<u32>().ok();
-    number("grpc-previous-rpc-attempts").is_some_and(|previous| previous > 0)
-        || number("x-envoy-attempt-count").is_some_and(|attempt| attempt > 1)
 }
 
 impl<S: Clone, G, K, M> Clone for Shed<S, G, K, M> {

@@ -57,7 +57,7 @@ async fn rate_limit_is_429_with_its_wait() {
 
 // G9
 #[tokio::test(start_paused = true)]
-async fn delay_follows_the_rate_at_which_calls_end() {
+async fn delay_follows_the_rate_of_ended_calls() {
     let mut delays = Vec::new();
     for refusals in [10, 400] {
         let server = ShedLayer::http(Bulkhead::new(1)).layer(service_fn(work));
