@@ -8,6 +8,7 @@
 )]
 
 mod adaptive;
+mod bad_input;
 mod breaker;
 mod bulkhead;
 mod cautious;

@@ -1,0 +1,87 @@
+//! Bad input that meets every guard: more destinations than fit, code of the user's that calls back, a clock that goes back.
+
+use std::fmt::Write;
+use std::sync::{Arc, OnceLock};
+use std::task::{Wake, Waker};
+
+use reattempt_control::{Bulkhead, CircuitBreaker, Limit, RateLimit};
+use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Guard, Health, Reason, Resume};
+
+use super::guards::{HOST, NOW, SECOND, admit, at, reason, wait};
+
+// G-20: each newcomer is admitted, and the table stays as small as it was set.
+#[test]
+fn a_million_destinations_stay_bounded() {
+    let breaker = CircuitBreaker::rate().max_destinations(64).unwrap();
+    let limit = RateLimit::new(Limit::per_second(1), u32::MAX).max_destinations(64).unwrap();
+    let both = (breaker.clone(), limit.clone());
+    let mut host = String::new();
+    for number in 0..1_000_000_u64 {
+        host.clear();
+        write!(host, "host-{number}").unwrap();
+        let now = NOW + SECOND * u32::try_from(number / 1000).unwrap();
+        let Admit::Admitted(ticket) = both.admit(&Arrival::new(&host, now)) else {
+            panic!("{host} is refused");
+        };
+        assert!(both.end(ticket, &End::judged(Health::Served, SECOND), now).is_none());
+    }
+    for text in [format!("{breaker:?}"), format!("{limit:?}")] {
+        assert!(text.contains("destinations: 64"), "{text}");
+    }
+}
+
+// G-5: the predicates on outcomes are asked without a lock.
+#[test]
+fn predicates_may_use_the_breaker() {
+    let slot: Arc<OnceLock<CircuitBreaker>> = Arc::default();
+    let (excluding, judging) = (Arc::clone(&slot), Arc::clone(&slot));
+    let breaker = CircuitBreaker::rate()
+        .is_excluded(move |_| excluding.get().unwrap().counts(HOST).requests == 0)
+        .is_successful(move |_| judging.get().unwrap().counts(HOST).total_successes == 0);
+    slot.set(breaker.clone()).unwrap();
+    for _ in 0..2 {
+        let ticket = admit(&breaker, NOW).unwrap();
+        breaker.end(ticket, &End::judged(Health::Served, SECOND), NOW);
+    }
+    let counts = breaker.counts(HOST);
+    assert_eq!((counts.total_successes, counts.total_failures), (1, 1));
+}
+
+// G-5: a call that is woken by a released place may ask the bulkhead at once.
+#[test]
+fn a_waker_may_use_the_bulkhead() {
+    struct Asking(Bulkhead);
+    impl Wake for Asking {
+        fn wake(self: Arc<Self>) {
+            assert_eq!(self.0.usage(HOST, NOW).in_flight, 1);
+            assert_eq!(reason(admit(&self.0, NOW)), Reason::Full);
+        }
+    }
+    let bulkhead = Bulkhead::new(1).queue(1, SECOND);
+    let first = admit(&bulkhead, NOW).unwrap();
+    let Admit::Waiting(mut ticket) = bulkhead.admit(&Arrival::new(HOST, NOW)) else {
+        panic!("not in line")
+    };
+    let waker = Waker::from(Arc::new(Asking(bulkhead.clone())));
+    let arrival = Arrival::new(HOST, NOW);
+    assert!(matches!(bulkhead.resume(&mut ticket, &arrival, &waker), Resume::Waiting { .. }));
+    assert!(bulkhead.end(first, &End::Unsent, NOW).is_none());
+    assert_eq!(bulkhead.resume(&mut ticket, &arrival, &waker), Resume::Admitted);
+    assert!(bulkhead.end(ticket, &End::Unsent, NOW).is_none());
+}
+
+// G-12: a wait keeps its end, and the age of a body is never below zero.
+#[test]
+fn bulkhead_time_goes_back_or_stands() {
+    let bulkhead = Bulkhead::new(1).queue(1, SECOND);
+    let held = admit(&bulkhead, NOW).unwrap();
+    let mut waiting = wait(&bulkhead, NOW);
+    for now in [NOW, NOW, NOW - SECOND, NOW] {
+        assert_eq!(waiting.poll(now), super::guards::waits_until(at(1000)));
+    }
+    let held = bulkhead.end(held, &End::judged(Health::Served, SECOND), NOW).unwrap();
+    let usage = bulkhead.usage(HOST, NOW - SECOND);
+    assert_eq!(usage.oldest_past_head.map(|age| age.is_zero()), Some(true));
+    assert!(bulkhead.end(held, &End::Over(BodyEnd::Dropped), NOW - SECOND).is_none());
+    drop(waiting.admitted(NOW - SECOND));
+}
