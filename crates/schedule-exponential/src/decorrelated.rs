@@ -5,6 +5,8 @@ use core::time::Duration;
 
 use reattempt_core::{Delays, Limits, NextRetry, Random, Recommended, Schedule, Warning};
 
+use crate::growth::at_least_some;
+
 /// Delays drawn from `base` to `min(cap, 3 · previous)`, by
 /// [`Exponential::decorrelated`](crate::Exponential::decorrelated).
 ///
@@ -33,12 +35,13 @@ impl Decorrelated {
         Self { base, cap: Some(cap) }
     }
 
-    /// Sets the cap, the longest delay. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min.
+    /// Sets the cap, the longest delay. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min. Zero
+    /// counts as 1 ms, like a base of zero.
     ///
     /// It also limits a base above it. Every delay is then this long.
     #[doc(alias = "cap")]
     pub fn max_delay(self, longest: Duration) -> Self {
-        Self { cap: Some(longest), ..self }
+        Self { cap: Some(at_least_some(longest)), ..self }
     }
 
     /// Removes the cap. Delays grow up to [`Duration::MAX`].

@@ -9,7 +9,7 @@ use reattempt_core::{
 };
 
 use crate::Decorrelated;
-use crate::growth::Growth;
+use crate::growth::{Growth, at_least_some};
 
 /// The cap of a schedule that was given none, unless its base is longer.
 const DEFAULT_CAP: Duration = Duration::from_secs(5);
@@ -117,13 +117,14 @@ impl Exponential {
         }
     }
 
-    /// Sets the cap, the longest interval. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min.
+    /// Sets the cap, the longest interval. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min. Zero
+    /// counts as 1 ms, like a base of zero.
     ///
     /// The cap is applied after the growth and before the jitter. It also limits a base above it, like `maxBackoff` in
     /// gRPC's service config.
     #[doc(alias = "cap")]
     pub fn max_delay(mut self, longest: Duration) -> Self {
-        self.settings.growth.cap = longest;
+        self.settings.growth.cap = at_least_some(longest);
         Self::of(self.settings)
     }
 
@@ -297,9 +298,4 @@ fn from_many_nanos(nanoseconds: u64) -> Duration {
 /// The cap of a schedule that was given none.
 fn default_cap(base: Duration) -> Duration {
     base.max(DEFAULT_CAP)
-}
-
-/// Returns the base, or 1 ms for a base of zero: growth would never leave zero.
-fn at_least_some(base: Duration) -> Duration {
-    if base.is_zero() { Duration::from_millis(1) } else { base }
 }

@@ -7,6 +7,12 @@ const NANOS_PER_SECOND: u128 = 1_000_000_000;
 /// 52 days in nanoseconds: floats from here to the double are the whole numbers.
 const EXACT: f64 = (1_u64 << 52) as f64;
 
+/// Returns the time, or 1 ms for zero: growth would never leave a base of zero, and a cap of zero would send all
+/// retries at once.
+pub(crate) fn at_least_some(time: Duration) -> Duration {
+    if time.is_zero() { Duration::from_millis(1) } else { time }
+}
+
 /// The interval that comes next, and how it grows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Growth {

@@ -179,6 +179,15 @@ fn a_base_of_zero_counts_as_a_millisecond() {
     assert_eq!(first(2, &Exponential::decorrelated(Duration::ZERO), longest), [3, 9].map(ms));
 }
 
+/// A cap of zero would send all retries at once.
+#[test]
+fn cap_of_zero_counts_as_a_millisecond() {
+    let longest = &mut Always(u64::MAX);
+    let zero = Duration::ZERO;
+    assert_eq!(first(2, &Exponential::full_jitter(secs(2)).max_delay(zero), longest), [ms(1); 2]);
+    assert_eq!(first(2, &Exponential::decorrelated(secs(2)).max_delay(zero), longest), [ms(1); 2]);
+}
+
 #[test]
 fn the_ends_of_what_is_legal_are_legal() {
     let base = Exponential::full_jitter(ms(100));
