@@ -21,6 +21,8 @@
 //! | [`Throttle`] | a server refuses many calls: part of the calls is not sent | requests and accepts of two minutes |
 //! | [`RateLimit`] | the client has a quota of calls for each second | a bucket of tokens, and the calls that wait for them |
 //! | [`SendRate`] | the client's quota is unknown: refusals lower the rate, successes raise it again | the rate, and the tokens of a rate limit |
+//!
+//! [`Line`] is the line in which calls wait, for guards and for a pace.
 #![forbid(unsafe_code)]
 
 mod budget;
@@ -32,8 +34,8 @@ mod sync;
 pub use budget::RetryBudget;
 pub use guard::{
     AdaptiveLimit, AdaptiveTicket, Aimd, BreakerState, BreakerTicket, Bulkhead, BulkheadTicket,
-    CircuitBreaker, Counts, Gradient2, Limit, LimitRule, LimitWindow, RateLimit, RateTicket,
-    Reservation, SendRate, SendTicket, StateChange, Throttle, ThrottleCounts, ThrottleTicket,
+    CircuitBreaker, Counts, Gradient2, Limit, LimitRule, LimitWindow, Line, RateLimit, RateTicket,
+    Reservation, SendRate, SendTicket, StateChange, Throttle, ThrottleCounts, ThrottleTicket, Turn,
     Usage, Vegas,
 };
 pub use latencies::Latencies;

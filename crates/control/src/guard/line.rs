@@ -1,6 +1,6 @@
-//! The line of calls that wait for a guard, in the order in which they came.
+//! The line of calls that wait for a guard or for their turns, in the order in which they came.
 //!
-//! The line is plain data behind its guard's lock. Wakers are taken out of it, and woken once the lock is released.
+//! The line is plain data behind its owner's lock. Wakers are taken out of it, and woken once the lock is released.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -23,11 +23,27 @@ impl Patience {
 
 /// A call's number in a line, which it keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Turn(NonZeroU64);
+pub struct Turn(NonZeroU64);
 
-/// The waiting calls. Each has a note of its guard's.
+/// The waiting calls, first come first served. Each has a note of the line's owner.
+///
+/// The owner has a lock around the line, bounds its length, and wakes the wakers that methods return after it has
+/// released the lock.
+///
+/// ```
+/// use std::time::Duration;
+/// # use reattempt_control::Line;
+///
+/// let (now, longest) = (Duration::from_secs(100), Duration::from_secs(30));
+/// let mut line = Line::new();
+/// let first = line.push((), now, longest);
+/// let second = line.push((), now, longest);
+/// assert_eq!(line.place_of(second), Some(1));
+/// assert!(line.remove(0).is_none(), "it was never polled");
+/// assert_eq!((line.place_of(first), line.place_of(second)), (None, Some(0)));
+/// ```
 #[derive(Debug)]
-pub(crate) struct Line<T> {
+pub struct Line<T> {
     next: Turn,
     /// By number.
     waiting: VecDeque<Waiter<T>>,
@@ -43,20 +59,23 @@ struct Waiter<T> {
 }
 
 impl<T> Line<T> {
-    pub(crate) const fn new() -> Self {
+    /// Creates a line in which no call waits.
+    pub const fn new() -> Self {
         Self { next: Turn(NonZeroU64::MIN), waiting: VecDeque::new() }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Returns the number of waiting calls.
+    pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns `true` if no call waits.
+    pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
     /// Adds a call behind all others, which waits from `now` on.
-    pub(crate) fn push(&mut self, note: T, now: Duration, longest: Duration) -> Turn {
+    pub fn push(&mut self, note: T, now: Duration, longest: Duration) -> Turn {
         let turn = self.next;
         self.next = Turn(turn.0.saturating_add(1));
         let give_up = now.saturating_add(longest);
@@ -65,7 +84,7 @@ impl<T> Line<T> {
     }
 
     /// Returns how many calls are before that one, which has left the line if there is no answer.
-    pub(crate) fn place_of(&self, turn: Turn) -> Option<usize> {
+    pub fn place_of(&self, turn: Turn) -> Option<usize> {
         self.waiting.binary_search_by_key(&turn, |waiter| waiter.turn).ok()
     }
 
@@ -74,7 +93,7 @@ impl<T> Line<T> {
     }
 
     /// Returns the moment at which a call gives up.
-    pub(crate) fn give_up(&self, place: usize) -> Duration {
+    pub fn give_up(&self, place: usize) -> Duration {
         self.waiting.get(place).map_or(Duration::ZERO, |waiter| waiter.give_up)
     }
 
@@ -87,7 +106,7 @@ impl<T> Line<T> {
     ///
     /// The caller must release its lock before it drops a returned waker, because that may run the user's code.
     #[must_use]
-    pub(crate) fn set_waker(&mut self, place: usize, waker: &Waker) -> Option<Waker> {
+    pub fn set_waker(&mut self, place: usize, waker: &Waker) -> Option<Waker> {
         let known = &mut self.waiting.get_mut(place)?.waker;
         match known {
             Some(known) if known.will_wake(waker) => None,
@@ -97,7 +116,7 @@ impl<T> Line<T> {
 
     /// Removes a call. Returns its waker.
     #[must_use]
-    pub(crate) fn remove(&mut self, place: usize) -> Option<Waker> {
+    pub fn remove(&mut self, place: usize) -> Option<Waker> {
         self.waiting.remove(place)?.waker
     }
 
@@ -107,7 +126,14 @@ impl<T> Line<T> {
     }
 
     /// Returns the waker of the first call, so that it looks again when its turn is.
-    pub(crate) fn first(&mut self) -> Option<Waker> {
+    pub fn first(&mut self) -> Option<Waker> {
         self.waiting.front_mut()?.waker.take()
+    }
+}
+
+/// A line in which no call waits.
+impl<T> Default for Line<T> {
+    fn default() -> Self {
+        Self::new()
     }
 }

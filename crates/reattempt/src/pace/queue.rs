@@ -5,12 +5,13 @@
 //! So a call that is not polled when its turn comes costs those behind it one interval, and never
 //! blocks them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+use reattempt_control::{Line, Turn};
 use reattempt_schedule_responsive::Responsive;
 
 use crate::call::pace_refused::{PaceRefusal, PaceRefused};
@@ -30,22 +31,17 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct State {
-    /// The number of the next place.
-    next: u64,
-    /// By number.
-    waiting: VecDeque<Waiting>,
+    line: Line<()>,
     /// The handles that are not ready because too many calls wait, by a number of their own.
     blocked: BTreeMap<u64, Waker>,
+    /// The number of the next handle.
+    next: u64,
 }
 
-struct Waiting {
-    number: u64,
-    waker: Option<Waker>,
-}
-
-/// Those to be woken once the lock is released.
+/// The wakers that are woken, or dropped, once the lock is released.
 #[derive(Default)]
 struct Wakers {
+    _gone: Option<Waker>,
     first: Option<Waker>,
     blocked: BTreeMap<u64, Waker>,
 }
@@ -53,17 +49,16 @@ struct Wakers {
 /// A place in the queue, which is left when it is dropped.
 pub(super) struct Place {
     queue: Arc<Queue>,
-    number: u64,
+    turn: Turn,
+    since: Duration,
     terms: Terms,
 }
 
-/// The terms on which a call waits.
+/// The terms on which a call waits. Where it cannot be turned away, both moments are out of reach.
 #[derive(Debug, Clone, Copy)]
 struct Terms {
-    since: Duration,
     deadline: Option<Duration>,
-    /// The longest wait; `None` where the call cannot be turned away.
-    most: Option<Duration>,
+    give_up: Duration,
 }
 
 /// The next step of a waiting call.
@@ -88,7 +83,7 @@ impl Queue {
     /// Takes a turn at once, if one is due and no call waits.
     pub(super) fn try_turn(&self, pace: &Responsive, now: Duration) -> bool {
         let state = self.lock();
-        state.waiting.is_empty() && pace.take_turn(now, 0).is_ok()
+        state.line.is_empty() && pace.take_turn(now, 0).is_ok()
     }
 
     /// Enters the queue; a call that `refuses` to wait longer than it may is turned away at once.
@@ -100,20 +95,20 @@ impl Queue {
         refuses: bool,
     ) -> Result<Place, PaceRefused> {
         let mut state = self.lock();
-        let waiting = state.waiting.len();
+        let waiting = state.line.len();
         let due = pace.turn_due(now, waiting);
         if refuses && waiting >= self.bounds.waiting {
             let wait = due.saturating_sub(now);
             return Err(PaceRefused { reason: PaceRefusal::QueueFull, wait });
         }
-        let terms = Terms { since: now, deadline, most: refuses.then_some(self.bounds.wait) };
+        let longest = if refuses { self.bounds.wait } else { Duration::MAX };
+        let deadline = deadline.filter(|_| refuses);
+        let terms = Terms { deadline, give_up: now.saturating_add(longest) };
         if let Some(refused) = terms.refused(due, now) {
             return Err(refused);
         }
-        let number = state.next;
-        state.next += 1;
-        state.waiting.push_back(Waiting { number, waker: None });
-        Ok(Place { queue: Arc::clone(self), number, terms })
+        let turn = state.line.push((), now, longest);
+        Ok(Place { queue: Arc::clone(self), turn, since: now, terms })
     }
 
     /// Returns `true` if another call may wait. If not, `waker` is woken when there is room for many.
@@ -127,7 +122,7 @@ impl Queue {
         waker: &Waker,
     ) -> bool {
         let mut state = self.lock();
-        let waiting = state.waiting.len();
+        let waiting = state.line.len();
         let too_long = || pace.turn_due(now, waiting) > now.saturating_add(self.bounds.wait);
         if waiting == 0 || (waiting < self.bounds.waiting && !too_long()) {
             return true;
@@ -142,28 +137,19 @@ impl Queue {
 
     /// Wakes the first in the queue: the interval has become shorter.
     pub(super) fn wake_first(&self) {
-        let first = self.lock().first();
+        let first = self.lock().line.first();
         first.into_iter().for_each(Waker::wake);
     }
 }
 
 impl State {
-    fn place_of(&self, number: u64) -> Option<usize> {
-        self.waiting.binary_search_by_key(&number, |waiting| waiting.number).ok()
-    }
-
-    fn first(&mut self) -> Option<Waker> {
-        self.waiting.front_mut().and_then(|first| first.waker.take())
-    }
-
     /// Removes a place; those behind it move up.
     fn leave(&mut self, place: usize, bounds: Bounds) -> Wakers {
-        self.waiting.remove(place);
-        let mut wakers = Wakers::default();
+        let mut wakers = Wakers { _gone: self.line.remove(place), ..Wakers::default() };
         if place == 0 {
-            wakers.first = self.first();
+            wakers.first = self.line.first();
         }
-        if self.waiting.len() <= bounds.waiting / 2 {
+        if self.line.len() <= bounds.waiting / 2 {
             wakers.blocked = std::mem::take(&mut self.blocked);
         }
         wakers
@@ -180,20 +166,20 @@ impl Place {
     /// Takes the turn if it is due.
     pub(super) fn poll(&self, pace: &Responsive, now: Duration, waker: &Waker) -> Step {
         let mut state = self.queue.lock();
-        let place = state.place_of(self.number);
+        let place = state.line.place_of(self.turn);
         match pace.take_turn(now, place.unwrap_or(0)) {
             Ok(()) => {
                 let wakers = place.map(|place| state.leave(place, self.queue.bounds));
                 drop(state);
                 wakers.unwrap_or_default().wake();
-                Step::Admitted(now.saturating_sub(self.terms.since))
+                Step::Admitted(now.saturating_sub(self.since))
             }
             Err(due) => match self.terms.refused(due, now) {
                 Some(refused) => Step::Refused(refused),
                 None => {
-                    if let Some(waiting) = place.and_then(|place| state.waiting.get_mut(place)) {
-                        waiting.waker = Some(waker.clone());
-                    }
+                    let gone = place.and_then(|place| state.line.set_waker(place, waker));
+                    drop(state);
+                    drop(gone);
                     Step::Waiting(due)
                 }
             },
@@ -204,10 +190,9 @@ impl Place {
 impl Terms {
     /// Returns the refusal of a call whose turn would be due at `due`, if it may not wait so long.
     fn refused(&self, due: Duration, now: Duration) -> Option<PaceRefused> {
-        let most = self.most?;
         let reason = if self.deadline.is_some_and(|deadline| due >= deadline) {
             PaceRefusal::DeadlineTooSoon
-        } else if due > self.since.saturating_add(most) {
+        } else if due > self.give_up {
             PaceRefusal::WaitTooLong
         } else {
             return None;
@@ -219,7 +204,7 @@ impl Terms {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.queue.lock();
-        if let Some(place) = state.place_of(self.number) {
+        if let Some(place) = state.line.place_of(self.turn) {
             let wakers = state.leave(place, self.queue.bounds);
             drop(state);
             wakers.wake();
@@ -231,7 +216,7 @@ impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queue")
             .field("bounds", &self.bounds)
-            .field("waiting", &self.lock().waiting.len())
+            .field("waiting", &self.lock().line.len())
             .finish()
     }
 }
