@@ -67,6 +67,9 @@ pub(crate) struct Responsive {
     #[arg(long, value_name = "NUMBER", requires = "turns", conflicts_with_all = ["workers", "apart"],
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     load: Option<u32>,
+    /// With --turns: the resolution of the timer by which calls wait [default: 1ms, as tokio's]
+    #[arg(long, requires = "turns", value_parser = humantime::parse_duration, value_name = "TIME")]
+    timer: Option<Duration>,
     /// The time between the arrivals of two workers
     #[arg(long, default_value = "1m", value_parser = humantime::parse_duration, value_name = "TIME")]
     apart: Duration,
@@ -235,7 +238,9 @@ impl Responsive {
                 None => Load::Closed { workers: workers as usize, apart: self.apart },
             };
             pace.give_turns();
-            let course = Turns { pace: &pace, load, stay, latency, most }.course(service, seed);
+            let timer = self.timer.unwrap_or(Duration::from_millis(1));
+            let turns = Turns { pace: &pace, load, stay, latency, timer, most };
+            let course = turns.course(service, seed);
             return Ok((course, vec![pace]));
         }
         let paces: Vec<_> = (0..workers)

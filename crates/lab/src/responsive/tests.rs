@@ -146,3 +146,31 @@ fn turns_serve_the_capacity_with_late_news() {
         }
     }
 }
+
+/// Returns the share of its capacity that a gate serves in the second minute.
+fn share_of_gate(gap: &str, load: &[&str], timer: &str, latency: &str) -> f64 {
+    let gate = ["--closed", "0", "--calls", "5000000", "--gap", gap];
+    let others = ["--timer", timer, "--latency", latency];
+    let (sent, served) = second_minute(&[&gate[..], load, &others].concat());
+    let capacity = 1.0 / humantime::parse_duration(gap).unwrap().as_secs_f64();
+    assert!(sent < 1.2 * capacity, "{gap} {load:?}: {sent}");
+    served / capacity
+}
+
+/// A service that requires an exact gap is served too, if the timer can measure the gap. With a timer of 1 ms, most
+/// turns of 0.2 ms come together, and the service takes one of each group.
+// trap 37
+#[test]
+fn turns_serve_a_service_of_exact_gaps() {
+    let closed = |workers| ["--apart", "0s", "--workers", workers];
+    for (gap, double, timer) in
+        [("1s", "2", "1ms"), ("20ms", "100", "1ms"), ("200us", "10000", "1us")]
+    {
+        for load in [&["--load", double][..], &closed("1"), &closed("10"), &closed("200")] {
+            let share = share_of_gate(gap, load, timer, "100us");
+            assert!((0.8..=1.2).contains(&share), "{gap} {load:?}: {share}");
+        }
+    }
+    let coarse = share_of_gate("200us", &closed("200"), "1ms", "100us");
+    assert!((0.15..=0.2).contains(&coarse), "one call in each tick: {coarse}");
+}

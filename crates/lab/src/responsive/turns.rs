@@ -19,9 +19,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// The time that a worker waits after its call was turned away.
 const TURNED_AWAY: Duration = Duration::from_secs(1);
 
-/// The resolution of the layer's timer, in nanoseconds.
-const TICK: u64 = 1_000_000;
-
 /// The callers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Load {
@@ -38,6 +35,8 @@ pub(super) struct Turns<'a> {
     /// The time that each worker stays, or that the open load lasts.
     pub(super) stay: Option<Duration>,
     pub(super) latency: Duration,
+    /// The resolution of the layer's timer.
+    pub(super) timer: Duration,
     /// The most calls that are sent.
     pub(super) most: u32,
 }
@@ -66,7 +65,7 @@ struct Waiting {
 
 impl Turns<'_> {
     pub(super) fn course(&self, mut service: Service, seed: u64) -> Course {
-        let pace = self.pace;
+        let (pace, tick) = (self.pace, nanoseconds(self.timer).max(1));
         let throttled = Failure::new(FailureKind::Throttled);
         let (mut moves, mut arrivals) =
             (CallRandom::of_call(seed, 0), CallRandom::of_call(seed, 1));
@@ -136,7 +135,7 @@ impl Turns<'_> {
                         self.turn_away(worker, &mut course, &mut queue);
                         continue;
                     }
-                    let due = nanoseconds(due).div_ceil(TICK).saturating_mul(TICK);
+                    let due = nanoseconds(due).div_ceil(tick).saturating_mul(tick);
                     if due < timer {
                         timer = due;
                         queue.after(due - now, Step::Turn);

@@ -41,19 +41,20 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 /// receives about its capacity (`lab responsive --turns`).
 ///
 /// The share of its capacity that a service then serves depends on its way of counting. The laboratory measured these
-/// shares in the second minute of an open load:
+/// shares in the second minute of an open load, with responses after 5 ms:
 ///
-/// | the service refuses | capacity | load | served |
-/// |---|---|---|---|
-/// | what is above its capacity in a window of time | 5,000/s | 6,000/s | 100 % |
-/// | | 5/s | 6/s | 94 % |
-/// | | 1/s | 2/s | 93 % |
-/// | each call that follows too soon on the one before | 1/s | 2/s | 92 % |
-/// | | 50/s | 60/s | 87 % |
-/// | | 500/s | 1,000/s | 61 % |
-/// | | 5,000/s | 6,000/s | 31 % |
+/// | the service refuses | capacity | load | served | with a timer of 1 µs |
+/// |---|---|---|---|---|
+/// | what is above its capacity in a window of time | 5,000/s | 6,000/s | 100 % | |
+/// | | 5/s | 6/s | 94 % | |
+/// | | 1/s | 2/s | 93 % | |
+/// | each call that follows too soon on the one before | 1/s | 2/s | 92 % | 92 % |
+/// | | 50/s | 60/s | 87 % | 92 % |
+/// | | 500/s | 1,000/s | 61 % | 81 % |
+/// | | 5,000/s | 6,000/s | 35 % | 57 % |
 ///
-/// So a service that demands an exact gap of a few milliseconds or less serves much less than its capacity.
+/// So a service that demands an exact gap of a few milliseconds or less serves much less than its capacity. One cause is
+/// tokio's timer, which counts in milliseconds: several turns come together. The other is that refusals arrive late.
 ///
 /// # What moves the interval
 ///
