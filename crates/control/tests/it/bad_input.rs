@@ -1,4 +1,5 @@
-//! Bad input that meets every guard: more destinations than fit, code of the user's that calls back, a clock that goes back.
+//! Bad input that meets every guard: more destinations than fit, code of the user's that calls back, a clock that goes
+//! back.
 
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};

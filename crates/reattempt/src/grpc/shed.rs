@@ -20,8 +20,8 @@ impl<G: Guard> ShedLayer<G, Grpc, Answered> {
     /// Guards a gRPC server, such as tonic's, by `Server::builder().layer(…)`.
     ///
     /// A refusal is RESOURCE_EXHAUSTED or UNAVAILABLE, as of [`GuardLayer::grpc`], and its delay is sent as
-    /// `grpc-retry-pushback-ms`. A pushback of −1 asks clients not to retry. They send `grpc-previous-rpc-attempts`, by which
-    /// retries are recognised.
+    /// `grpc-retry-pushback-ms`. A pushback of −1 asks clients not to retry. They send `grpc-previous-rpc-attempts`, by
+    /// which retries are recognised.
     ///
     /// ```
     /// use reattempt::guard::AdaptiveLimit;

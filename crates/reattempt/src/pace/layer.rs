@@ -53,8 +53,8 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 /// | | 500/s | 1,000/s | 61 % | 81 % |
 /// | | 5,000/s | 6,000/s | 35 % | 57 % |
 ///
-/// So a service that demands an exact gap of a few milliseconds or less serves much less than its capacity. One cause is
-/// tokio's timer, which counts in milliseconds: several turns come together. The other is that refusals arrive late.
+/// So a service that demands an exact gap of a few milliseconds or less serves much less than its capacity. One cause
+/// is tokio's timer, which counts in milliseconds: several turns come together. The other is that refusals arrive late.
 ///
 /// # What moves the interval
 ///
