@@ -9,6 +9,7 @@ mod fault_matrix;
 mod grpc_kinds;
 mod grpc_metrics;
 mod grpc_wire;
+mod guards;
 mod hyper;
 mod inbound_deadline;
 mod not_processed;
