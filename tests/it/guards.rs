@@ -18,7 +18,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use reattempt::Grpc;
 use reattempt::error::Answered;
-use reattempt::guard::{self, Bulkhead, GuardLayer, Guarded, Refused};
+use reattempt::guard::{self, Bulkhead, GuardLayer, Guarded, GuardedBody, Refused};
 use reattempt::shed::ShedLayer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -64,7 +64,7 @@ impl Server {
         Self { address, feeds, bulkhead, client }
     }
 
-    async fn send(&self) -> Result<Response<impl http_body::Body<Data = Bytes>>, tower::BoxError> {
+    async fn send(&self) -> Result<Response<GuardedBody<Incoming, Bulkhead>>, tower::BoxError> {
         let request = Request::get(format!("http://{}/", self.address)).body(Empty::new())?;
         timeout(Duration::from_secs(20), self.client.send(request)).await?
     }
@@ -87,8 +87,8 @@ async fn hyper_place_ends_with_the_body() {
 
     feed.send("whole").await.unwrap();
     drop(feed);
-    let body = response.into_body().collect().await.map(|body| body.to_bytes());
-    assert_eq!(body.ok().unwrap(), "whole");
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(body, "whole");
     assert_eq!(server.in_flight(), 0);
     assert_eq!(server.send().await.unwrap().status(), StatusCode::OK);
 }
