@@ -71,7 +71,7 @@ pub enum StopReason {
     NotReady,
     /// The caller or the kind of request forbids retries.
     Forbidden,
-    /// A guard on this side refused the attempt, and the wait is not known or does not fit.
+    /// A guard on this side refused the attempt, and the wait is not known, is above 5 s or does not fit.
     Refused,
     /// Another retry layer, inside or outside this one, makes the retries of this call.
     Nested,

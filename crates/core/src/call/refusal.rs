@@ -7,12 +7,16 @@ use crate::decide::spread;
 use crate::guard::Refused;
 use crate::{Delays, Random, StopReason};
 
+/// The longest wait of a guard that a call sits out. Callers that wait longer for an open breaker come back together,
+/// and overload the server that it spares.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
 impl<D: Delays> Call<D> {
     /// Decides what follows a refusal. It is no failure of the server, so schedule and budget do not apply, and the
     /// permit of a retry is kept for its next try or returned.
     ///
-    /// The request is sent again, under the same number, if the guard knows the wait and that fits the elapsed time and
-    /// the deadline, at most `max_attempts` times in a call.
+    /// The request is sent again, under the same number, if the guard knows the wait, and the wait is at most
+    /// [`LONGEST_WAIT`] and fits the elapsed time and the deadline: at most `max_attempts` times in a call.
     pub(super) fn refused(
         &mut self,
         terms: &Terms,
@@ -28,7 +32,7 @@ impl<D: Delays> Call<D> {
         }
         let most = terms.limits.max_attempts;
         let again = most > 1 && self.refusals <= most && failed.replayable;
-        let wait = refused.wait().filter(|_| again);
+        let wait = refused.wait().filter(|wait| again && *wait <= LONGEST_WAIT);
         match wait.and_then(|wait| fitting(wait, terms, failed, random)) {
             Some(after) => {
                 (self.permit, self.resends) = (permit, true);

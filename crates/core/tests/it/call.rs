@@ -391,6 +391,8 @@ fn refused_attempt_waits_if_that_fits() {
         (refused(Duration::ZERO), Decision::Retry { after: Duration::ZERO }),
         (refused(None), stopped),
         (refused(hour), stopped),
+        (refused(SECOND * 5), Decision::Retry { after: SECOND * 5 }),
+        (refused(SECOND * 5 + Duration::from_nanos(1)), stopped),
         (FailedAttempt { until_deadline: Some(SECOND), ..refused(SECOND) }, stopped),
         (FailedAttempt { until_deadline: Some(SECOND * 2), ..refused(SECOND) }, AGAIN),
         (FailedAttempt { replayable: false, ..refused(SECOND) }, stopped),

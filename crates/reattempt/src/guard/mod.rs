@@ -42,10 +42,10 @@
 //!
 //! Nothing was sent, and the server has not failed. So no budget, breaker or pace outside counts a refusal.
 //!
-//! If a refusal has a known wait, a retry layer outside waits that long and sends the attempt again. The wait must fit
-//! [`max_elapsed`](crate::RetryPolicy::max_elapsed) (30 s by default) and the deadline. **An open breaker has a known
-//! wait.** With the defaults, a call may therefore wait up to 30 s until the breaker admits a probe. If calls must fail
-//! fast, set a shorter `max_elapsed`.
+//! If a refusal has a known wait of at most 5 s, a retry layer outside waits that long and sends the attempt again. The
+//! wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline. So calls fail fast while a
+//! breaker is open, but for those of the last 5 s before it admits a probe. Calls that wait longer would come back
+//! together, and overload the server that the breaker spares. A longer queue for a rate limit is the limit's own.
 //!
 //! | client | the caller gets |
 //! |---|---|

@@ -34,8 +34,8 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// A setter checks its value against the settings at that moment. For a total time of 10 s or less, set the attempt
 /// timeout first.
 ///
-/// While the breaker is open, a call waits for it if the wait is shorter than the `max_elapsed` of the retries, 30 s by
-/// default (see [refusals](crate::guard#refusals)). To fail fast, replace the retries:
+/// While the breaker is open, calls fail at once, but for those of its last 5 s (see
+/// [refusals](crate::guard#refusals)). Settings that belong together:
 ///
 /// ```
 /// use std::time::Duration;
