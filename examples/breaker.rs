@@ -24,8 +24,10 @@ async fn main() -> Result<(), BoxError> {
     let server = failing_server(6, Arc::clone(&seen)).await?;
 
     // Open for half a second, so that the example ends soon; the default is 30 s.
-    let breaker =
-        CircuitBreaker::rate().timeout(Duration::from_millis(500)).on_state_change(|change| {
+    let breaker = CircuitBreaker::rate()
+        .consecutive_failures(5)
+        .timeout(Duration::from_millis(500))
+        .on_state_change(|change| {
             println!("  {}: {} -> {}", change.destination, change.from, change.to)
         });
     // The breaker is inside: it decides about every attempt. Its refusals are boxed errors.

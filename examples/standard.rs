@@ -31,7 +31,7 @@ async fn main() -> Result<(), BoxError> {
     assert_eq!(response.status(), StatusCode::OK);
 
     // Parts of one's own. What contradicts another part is refused.
-    let breaker = CircuitBreaker::rate();
+    let breaker = CircuitBreaker::rate().consecutive_failures(5);
     let layer = StandardLayer::http()
         .retry(RetryPolicy::http().max_attempts(2).boxed_errors())?
         .attempt_timeout(Duration::from_millis(200))?

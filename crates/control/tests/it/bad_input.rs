@@ -13,7 +13,7 @@ use super::guards::{HOST, NOW, SECOND, admit, at, reason, wait};
 // G-20: each newcomer is admitted, and the table stays as small as it was set.
 #[test]
 fn a_million_destinations_stay_bounded() {
-    let breaker = CircuitBreaker::rate().max_destinations(64).unwrap();
+    let breaker = CircuitBreaker::rate().consecutive_failures(5).max_destinations(64).unwrap();
     let limit = RateLimit::new(Limit::per_second(1), u32::MAX).max_destinations(64).unwrap();
     let both = (breaker.clone(), limit.clone());
     let mut host = String::new();
@@ -37,6 +37,7 @@ fn predicates_may_use_the_breaker() {
     let slot: Arc<OnceLock<CircuitBreaker>> = Arc::default();
     let (excluding, judging) = (Arc::clone(&slot), Arc::clone(&slot));
     let breaker = CircuitBreaker::rate()
+        .consecutive_failures(5)
         .is_excluded(move |_| excluding.get().unwrap().counts(HOST).requests == 0)
         .is_successful(move |_| judging.get().unwrap().counts(HOST).total_successes == 0);
     slot.set(breaker.clone()).unwrap();

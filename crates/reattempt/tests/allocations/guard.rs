@@ -54,9 +54,9 @@ fn allocations(guard: impl Guard) -> usize {
 
 #[test]
 fn call_through_guards_allocates_nothing() {
-    assert_eq!(allocations(CircuitBreaker::rate()), 0);
+    assert_eq!(allocations(CircuitBreaker::rate().consecutive_failures(5)), 0);
     assert_eq!(
-        allocations((CircuitBreaker::rate(), Bulkhead::new(64))),
+        allocations((CircuitBreaker::rate().consecutive_failures(5), Bulkhead::new(64))),
         0,
         "held in the body itself"
     );

@@ -81,6 +81,7 @@ fn hedge_policy_lists_unusual_settings() {
 #[test]
 fn guards_list_unusual_settings() {
     let breaker = CircuitBreaker::rate()
+        .consecutive_failures(5)
         .failure_ratio(0.2)
         .unwrap()
         .interval(SECOND * 20)

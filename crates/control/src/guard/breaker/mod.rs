@@ -60,14 +60,14 @@ pub use counts::Counts;
 ///
 /// | | [`rate`](Self::rate), the default | [`counting`](Self::counting), as sony/gobreaker v2 |
 /// |---|---|---|
-/// | opens | at 50 % failures of at least 20 calls within 60 s, or after 5 consecutive failures | after more than 5 consecutive failures |
+/// | opens | at 50 % failures of at least 20 calls within 60 s, or after 20 consecutive failures | after more than 5 consecutive failures |
 /// | window | 10 buckets of 6 s, which slide | since the breaker was closed |
 /// | stays open | 30 s ± 10 %, doubled after each failed probe up to 5 min | 60 s |
 /// | probes | 1 | 1 |
 /// | 429, RESOURCE_EXHAUSTED | failures that do not count as consecutive | failures |
 ///
-/// The reasons of the first column: failures of a few percent never open it. A server that is down is noticed after
-/// five calls. Clients that were refused together do not come back together.
+/// The reasons of the first column: failures of 30 % do not open it, and retries mend those. A server that is down is
+/// noticed after twenty calls, also by a busy client with a minute of successes behind it. Clients that were refused together do not come back together.
 ///
 /// # Rules
 ///
@@ -87,7 +87,7 @@ pub use counts::Counts;
 ///
 /// let breaker = CircuitBreaker::rate();
 /// let now = Duration::from_secs(100);
-/// for _ in 0..5 {
+/// for _ in 0..20 {
 ///     if let Admit::Admitted(ticket) = breaker.admit(&Arrival::new("a.example", now)) {
 ///         breaker.end(ticket, &End::judged(Health::Failed, Duration::ZERO), now);
 ///     }

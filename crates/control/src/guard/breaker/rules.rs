@@ -56,7 +56,7 @@ pub(crate) struct Rate {
 
 impl Default for Rate {
     fn default() -> Self {
-        Self { ratio: 500_000, calls: 20, consecutive: 5 }
+        Self { ratio: 500_000, calls: 20, consecutive: 20 }
     }
 }
 

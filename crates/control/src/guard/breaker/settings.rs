@@ -136,7 +136,8 @@ impl CircuitBreaker {
 
     /// Sets after how many failures in a row the breaker opens, however few the calls are. 0: never.
     ///
-    /// Default: 5, so that a server that is down is noticed after five calls. Also a part of the rate rule.
+    /// Default: 20, so that a busy client notices a server that is down. With 5, failures of 30 % open it within
+    /// seconds. Also a part of the rate rule.
     pub fn consecutive_failures(self, failures: u32) -> Self {
         self.set_rate(|rate| rate.consecutive = failures)
     }

@@ -14,7 +14,7 @@ use super::{HOST, NOW, SECOND, admit, admit_to, call, calls, end, noting};
 // trap 11
 #[test]
 fn a_lost_probe_does_not_wedge_it() {
-    let breaker = CircuitBreaker::rate().spread(0);
+    let breaker = CircuitBreaker::rate().consecutive_failures(5).spread(0);
     calls(&breaker, 5, Failed, NOW);
     let later = NOW + SECOND * 30;
     let lost = admit(&breaker, later).unwrap();
@@ -39,7 +39,7 @@ fn old_successes_do_not_hide_an_outage() {
 // G-4: results from before the breaker opened do not decide over it afterwards.
 #[test]
 fn a_late_result_decides_nothing() {
-    let breaker = CircuitBreaker::rate().spread(0);
+    let breaker = CircuitBreaker::rate().consecutive_failures(5).spread(0);
     let late: Vec<_> = (0..3).map(|_| admit(&breaker, NOW).unwrap()).collect();
     calls(&breaker, 5, Failed, NOW);
     let later = NOW + SECOND * 30;
@@ -79,7 +79,7 @@ fn callbacks_may_use_the_breaker() {
 
 #[test]
 fn a_callback_that_unwinds_is_called_again() {
-    let (breaker, noted) = noting(CircuitBreaker::rate());
+    let (breaker, noted) = noting(CircuitBreaker::rate().consecutive_failures(5));
     let notes = Arc::clone(&noted);
     let breaker = breaker.on_state_change(move |change| {
         notes.lock().unwrap().push((change.from, change.to));
@@ -95,11 +95,11 @@ fn a_callback_that_unwinds_is_called_again() {
 // G-9: clones share a state, destinations do not.
 #[test]
 fn clones_share_and_destinations_do_not() {
-    let breaker = CircuitBreaker::rate();
+    let breaker = CircuitBreaker::rate().consecutive_failures(5);
     (0..5).for_each(|_| calls(&breaker.clone(), 1, Failed, NOW));
     assert_eq!(breaker.state(HOST, NOW), Open);
     assert!(admit_to(&breaker, "https://innocent.example", NOW).is_ok());
-    let shared = CircuitBreaker::rate().shared();
+    let shared = CircuitBreaker::rate().consecutive_failures(5).shared();
     calls(&shared, 5, Failed, NOW);
     assert!(admit_to(&shared, "https://innocent.example", NOW).is_err(), "by choice");
 }
@@ -107,7 +107,7 @@ fn clones_share_and_destinations_do_not() {
 // G-12: a moment before the latest one seen changes nothing.
 #[test]
 fn time_that_goes_back_or_stands_still() {
-    let breaker = CircuitBreaker::rate().spread(0);
+    let breaker = CircuitBreaker::rate().consecutive_failures(5).spread(0);
     calls(&breaker, 4, Failed, NOW);
     calls(&breaker, 1, Failed, Duration::ZERO);
     assert_eq!(breaker.state(HOST, Duration::ZERO), Open);
@@ -123,7 +123,7 @@ fn time_that_goes_back_or_stands_still() {
 // G-19: new settings, the same state.
 #[test]
 fn state_survives_replaced_settings() {
-    let breaker = CircuitBreaker::rate().spread(0);
+    let breaker = CircuitBreaker::rate().consecutive_failures(5).spread(0);
     calls(&breaker, 5, Failed, NOW);
     breaker.replace_settings(&CircuitBreaker::counting().timeout(SECOND).with_name("new"));
     assert_eq!(&*breaker.name(), "new");
@@ -135,7 +135,7 @@ fn state_survives_replaced_settings() {
 // G-20: destinations past the bound take no memory (the same holds for a million); one that is open stays.
 #[test]
 fn destinations_stay_within_the_bound() {
-    let breaker = CircuitBreaker::rate().max_destinations(8).unwrap();
+    let breaker = CircuitBreaker::rate().consecutive_failures(5).max_destinations(8).unwrap();
     calls(&breaker, 5, Failed, NOW);
     for number in 0..50_000_u32 {
         let now = NOW + Duration::from_micros(u64::from(number));
@@ -189,10 +189,10 @@ fn results_are_counted_past_the_word() {
 // A setting that judges successes takes effect for calls that are under way.
 #[test]
 fn replaced_settings_judge_the_next_result() {
-    let breaker = CircuitBreaker::rate();
+    let breaker = CircuitBreaker::rate().consecutive_failures(5);
     calls(&breaker, 3, Served, NOW);
     let ticket = admit(&breaker, NOW).unwrap();
-    breaker.replace_settings(&CircuitBreaker::rate().slow_after(SECOND));
+    breaker.replace_settings(&CircuitBreaker::rate().consecutive_failures(5).slow_after(SECOND));
     breaker.end(ticket, &End::judged(Served, SECOND * 2), NOW);
     assert_eq!(breaker.counts(HOST).total_failures, 1);
 }
@@ -200,13 +200,15 @@ fn replaced_settings_judge_the_next_result() {
 #[test]
 fn ratios_and_numbers_outside_their_range() {
     for ratio in [f64::NAN, f64::INFINITY, -0.1, 0.0, 1.01] {
-        let error = CircuitBreaker::rate().failure_ratio(ratio).unwrap_err();
+        let error =
+            CircuitBreaker::rate().consecutive_failures(5).failure_ratio(ratio).unwrap_err();
         assert_eq!(error.field(), "failure_ratio");
     }
-    let error = CircuitBreaker::rate().min_calls(0).unwrap_err();
+    let error = CircuitBreaker::rate().consecutive_failures(5).min_calls(0).unwrap_err();
     assert_eq!(error.to_string(), "`min_calls` must be at least 1, but it is 0");
     for most in [0, 65_537] {
-        let error = CircuitBreaker::rate().max_destinations(most).unwrap_err();
+        let error =
+            CircuitBreaker::rate().consecutive_failures(5).max_destinations(most).unwrap_err();
         assert_eq!(error.field(), "max_destinations");
     }
 }
@@ -221,7 +223,8 @@ fn extreme_times_are_clamped() {
         (Duration::from_nanos(1), Duration::from_nanos(1)),
         (Duration::MAX, Duration::MAX / 2),
     ] {
-        let breaker = CircuitBreaker::rate().interval(interval).bucket_period(bucket);
+        let breaker =
+            CircuitBreaker::rate().consecutive_failures(5).interval(interval).bucket_period(bucket);
         let breaker = breaker.timeout(Duration::MAX).max_timeout(Duration::MAX).spread(99);
         calls(&breaker, 5, Failed, NOW);
         assert_eq!(breaker.state(HOST, NOW), Open, "{interval:?} {bucket:?}");

@@ -12,7 +12,7 @@ use super::{HOST, NOW, SECOND, admit, call, calls, end, noting};
 
 /// The default with open times that do not vary.
 fn exact() -> CircuitBreaker {
-    CircuitBreaker::rate().spread(0)
+    CircuitBreaker::rate().consecutive_failures(5).spread(0)
 }
 
 fn opened() -> CircuitBreaker {
@@ -94,7 +94,7 @@ fn open_time_doubles_up_to_five_minutes() {
 fn open_time_varies_by_a_tenth() {
     let waits: Vec<Duration> = (0..200)
         .map(|seed| {
-            let breaker = CircuitBreaker::rate().seed(seed);
+            let breaker = CircuitBreaker::rate().consecutive_failures(5).seed(seed);
             calls(&breaker, 5, Failed, NOW);
             call(&breaker, Served, NOW).unwrap_err().wait().unwrap()
         })

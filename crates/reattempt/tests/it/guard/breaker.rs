@@ -12,7 +12,7 @@ use super::support::{Recorder, attempt};
 use crate::calls::support::{Act, Log, ONE, Server, TWO, With, ms};
 
 fn guarded(server: &Server) -> Guarded<Server, CircuitBreaker> {
-    GuardLayer::http(CircuitBreaker::rate()).layer(server.clone())
+    GuardLayer::http(CircuitBreaker::rate().consecutive_failures(5)).layer(server.clone())
 }
 
 fn refusal(error: &BoxError) -> Refused {
@@ -23,7 +23,7 @@ fn refusal(error: &BoxError) -> Refused {
 #[tokio::test(start_paused = true)]
 async fn clones_and_handles_share_one_breaker() {
     let server = Server::statuses([500]);
-    let layer = GuardLayer::http(CircuitBreaker::rate());
+    let layer = GuardLayer::http(CircuitBreaker::rate().consecutive_failures(5));
     for _ in 0..5 {
         // A service and a clone of it for each call.
         let client = layer.clone().layer(server.clone()).clone();
@@ -121,7 +121,7 @@ async fn own_body_error_is_ignored() {
 #[tokio::test(start_paused = true)]
 async fn attempt_timeout_inside_opens_the_breaker() {
     let server = Server::by(|_, _| Act::Hang);
-    let breaker = CircuitBreaker::rate();
+    let breaker = CircuitBreaker::rate().consecutive_failures(5);
     let client = ServiceBuilder::new()
         .layer(GuardLayer::http(breaker.clone()))
         .timeout(ms(100))
@@ -136,7 +136,7 @@ async fn attempt_timeout_inside_opens_the_breaker() {
 // G-23
 #[tokio::test(start_paused = true)]
 async fn refusal_further_in_is_unsent_outside() {
-    let (outer, inner) = (Recorder::default(), CircuitBreaker::rate());
+    let (outer, inner) = (Recorder::default(), CircuitBreaker::rate().consecutive_failures(5));
     inner.isolate("one.example", guard::now());
     let client = ServiceBuilder::new()
         .layer(GuardLayer::classified(judge_all, outer.clone()))
@@ -201,6 +201,7 @@ async fn passed_deadline_is_not_sent() {
 
 #[test]
 fn layer_debug_shows_the_guard() {
-    let layer = GuardLayer::http(CircuitBreaker::rate().with_name("billing"));
+    let layer =
+        GuardLayer::http(CircuitBreaker::rate().consecutive_failures(5).with_name("billing"));
     assert!(format!("{layer:?}").contains("billing"));
 }

@@ -90,7 +90,8 @@ async fn lost_connection_has_failed() {
 #[tokio::test(start_paused = true)]
 async fn open_breaker_answers_unavailable() {
     let server = Server::at_once(|_| trailers_only(Code::Unavailable));
-    let client = GuardLayer::grpc(CircuitBreaker::rate()).layer(server.clone());
+    let client =
+        GuardLayer::grpc(CircuitBreaker::rate().consecutive_failures(5)).layer(server.clone());
     for _ in 0..5 {
         drop(client.send(request()).await.unwrap());
     }

@@ -31,7 +31,7 @@ async fn attempt_timeouts_open_the_breaker() {
     assert_eq!(recorder.log()[..2], ["admitted", "Unavailable"]);
 
     // Open for longer than a call may take.
-    let breaker = CircuitBreaker::rate().timeout(ms(60_000));
+    let breaker = CircuitBreaker::rate().consecutive_failures(5).timeout(ms(60_000));
     let layer = StandardLayer::http().limits(breaker, Bulkhead::new(64)).unwrap();
     let client = layer.layer(server.clone());
     for _ in 0..2 {
@@ -61,7 +61,7 @@ fn contradictions_name_both_settings() {
         text(stack().total_time(ms(10_000)).unwrap_err()),
         "`attempt_timeout` must be below `total_time`, but it is 10s"
     );
-    let breaker = CircuitBreaker::rate().interval(ms(15_000));
+    let breaker = CircuitBreaker::rate().consecutive_failures(5).interval(ms(15_000));
     assert_eq!(
         text(stack().limits(breaker, Bulkhead::new(1)).unwrap_err()),
         "`CircuitBreaker::interval` must be at least twice `attempt_timeout`, but it is 15s"

@@ -13,7 +13,7 @@ use crate::calls::support::{Body, Log, Server, With, get, ms, policy, tokens};
 
 /// Opens after five failures in a row, for a second.
 fn breaker() -> CircuitBreaker {
-    CircuitBreaker::rate().timeout(ms(1_000)).spread(0)
+    CircuitBreaker::rate().consecutive_failures(5).timeout(ms(1_000)).spread(0)
 }
 
 fn after(wait: u64) -> Refused {
