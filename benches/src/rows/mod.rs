@@ -5,6 +5,7 @@ mod body;
 mod budget;
 mod call;
 mod grpc;
+mod guards;
 mod head;
 #[cfg(feature = "peers")]
 mod layers;
@@ -69,6 +70,7 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
         grpc::ROWS,
         head::ROWS,
         budget::ROWS,
+        guards::ROWS,
     ];
     #[cfg(feature = "peers")]
     let more =
@@ -93,6 +95,7 @@ pub fn check() {
     #[cfg(feature = "peers")]
     {
         layers::check();
+        guards::check();
         schedule::check();
         budget::check();
         body::check();

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use http::{Request, StatusCode};
+use http::{Request, Response, StatusCode};
 use reattempt::schedule::Constant;
 use reattempt::{Retry, RetryBudget, RetryPolicy};
 #[cfg(feature = "peers")]
@@ -122,9 +122,9 @@ pub(super) fn paused() -> Runtime {
 }
 
 /// Calls the service with one request after another; each call must succeed in the end.
-pub(super) fn each<S>(mut service: S, mut make: impl FnMut() -> Request<Body> + 'static) -> Work
+pub(super) fn each<S, B>(mut service: S, mut make: impl FnMut() -> Request<Body> + 'static) -> Work
 where
-    S: Service<Request<Body>, Response = Answer> + 'static,
+    S: Service<Request<Body>, Response = Response<B>> + 'static,
     S::Error: std::fmt::Debug,
 {
     let runtime = paused();

@@ -1,6 +1,7 @@
 //! The lines of the table, and the goal of each figure.
 
 mod calls;
+mod guards;
 mod parts;
 
 /// One line of the table: one of our contenders beside its peers.
@@ -86,5 +87,5 @@ const TOWER: &[&str] = &["tower", "tower-bucket"];
 
 /// Returns every line, in the order of the table.
 pub(crate) fn lines() -> impl Iterator<Item = &'static Line> {
-    calls::LINES.iter().chain(parts::LINES)
+    calls::LINES.iter().chain(parts::LINES).chain(guards::LINES)
 }

@@ -23,6 +23,15 @@ const PEERS: &[(&str, &str)] = &[
     ("retry-policies", "retry-policies"),
     ("exponential-backoff", "exponential-backoff"),
     ("governor", "governor"),
+    ("recloser", "recloser"),
+    ("failsafe", "failsafe"),
+    ("seatbelt", "seatbelt"),
+    ("tower-limit", "tower's limit"),
+    ("tower-acc", "tower-acc"),
+    ("resilience-adaptive", "tower-resilience"),
+    ("resilience-breaker", "tower-resilience"),
+    ("resilience-bulkhead", "tower-resilience"),
+    ("resilience-limiter", "tower-resilience"),
 ];
 
 /// The cell of a contender that is not part of the row.
@@ -173,7 +182,9 @@ fn cell(row: &str, contender: &str, figures: &Figures) -> String {
         _ if row.starts_with("in-flight-") => {
             parts.extend(over_bare(row, contender, Figure::Time, figures));
         }
-        "two-threads" => parts.extend(get(Figure::Time).map(|_| "timed".into())),
+        "two-threads" | "two-threads-breaker" => {
+            parts.extend(get(Figure::Time).map(|_| "timed".into()))
+        }
         _ => {
             parts.extend(get(Figure::Instructions).map(number));
             parts.extend(allocations(row, contender, figures));

@@ -1,0 +1,156 @@
+//! The goals of guards, each alone and in the layer around a call.
+
+use super::Figure::{Allocations, Instructions, Time};
+use super::Limit::{Above, AtMost, Shown, Times};
+use super::{Line, goal, missed};
+
+pub(super) const LINES: &[Line] = &[
+    Line {
+        part: GUARDS,
+        row: "guard-look-up",
+        title: "look-up of a destination, one of one",
+        ours: "ours",
+        // Its length and its bytes are compared: a call of memcmp.
+        goals: &[missed(Instructions, AtMost(30.0), 43.0)],
+    },
+    Line {
+        part: GUARDS,
+        row: "guard-look-up",
+        title: "look-up of a destination, another one of 64",
+        ours: "ours-among-64",
+        // The load of the table without a lock is 60 of them, the hash 50.
+        goals: &[missed(Instructions, AtMost(120.0), 240.0)],
+    },
+    Line {
+        part: GUARDS,
+        row: "guard-breaker",
+        title: "closed breaker, a call and its success, rate form",
+        ours: "ours",
+        goals: &[
+            missed(Instructions, AtMost(90.0), 115.0),
+            goal(Instructions, Shown(&["recloser", "failsafe"])),
+            goal(Allocations, AtMost(0.0)),
+        ],
+    },
+    Line {
+        part: GUARDS,
+        row: "guard-breaker",
+        title: "closed breaker, a call and its success, counting form",
+        ours: "ours-counting",
+        // As exact as the rate form, by the same word: the ticket's moves and the count of references are half of it.
+        goals: &[missed(Instructions, AtMost(70.0), 115.0)],
+    },
+    Line {
+        part: GUARDS,
+        row: "guard-breaker-open",
+        title: "open breaker, a refusal with its wait",
+        ours: "ours",
+        // The wait is computed, and the answer moved through memory twice.
+        goals: &[missed(Instructions, AtMost(25.0), 80.0)],
+    },
+    Line {
+        part: GUARDS,
+        row: "guard-rate-limit",
+        title: "rate limit, a token",
+        ours: "ours",
+        // std's lock is 25 of them.
+        goals: &[
+            missed(Instructions, AtMost(60.0), 85.0),
+            goal(Instructions, Shown(&["governor"])),
+            goal(Allocations, AtMost(0.0)),
+        ],
+    },
+    Line {
+        part: GUARDS,
+        row: "guard-rate-limit",
+        title: "the same through the guard's contract",
+        ours: "ours-guard",
+        goals: &[],
+    },
+    Line {
+        part: GUARDS,
+        row: "guard-places",
+        title: "bulkhead, a place taken and released at the head",
+        ours: "ours",
+        goals: &[missed(Instructions, AtMost(60.0), 85.0), goal(Allocations, AtMost(0.0))],
+    },
+    Line {
+        part: GUARDS,
+        row: "guard-places",
+        title: "the same, held to the end of the body",
+        ours: "ours-to-the-end",
+        goals: &[],
+    },
+    Line {
+        part: GUARDS,
+        row: "guard-places",
+        title: "adaptive limit, a place and its sample",
+        ours: "ours-adaptive",
+        goals: &[missed(Instructions, AtMost(100.0), 190.0), goal(Allocations, AtMost(0.0))],
+    },
+    Line {
+        part: GUARDS,
+        row: "guard-throttle",
+        title: "throttle, a call and its success",
+        ours: "ours",
+        goals: &[missed(Instructions, AtMost(60.0), 140.0), goal(Allocations, AtMost(0.0))],
+    },
+    Line {
+        part: GUARDS,
+        row: "two-threads-breaker",
+        title: "closed breaker on two threads, rate form",
+        ours: "ours",
+        goals: &[goal(Time, Times(0.5, &["recloser", "failsafe"]))],
+    },
+    Line {
+        part: GUARDS,
+        row: "two-threads-breaker",
+        title: "closed breaker on two threads, counting form",
+        ours: "ours-counting",
+        goals: &[goal(Time, Times(0.6, &["recloser", "failsafe"]))],
+    },
+    Line {
+        part: LAYERS,
+        row: "guarded-breaker",
+        title: "fresh call through a breaker",
+        ours: "ours",
+        goals: &[
+            goal(Instructions, Shown(&["resilience-breaker", "seatbelt"])),
+            goal(Allocations, AtMost(0.0)),
+        ],
+    },
+    Line {
+        part: LAYERS,
+        row: "guarded-limit",
+        title: "fresh call through a rate limit",
+        ours: "ours",
+        goals: &[goal(Instructions, Shown(&["tower-limit", "resilience-limiter"]))],
+    },
+    Line {
+        part: LAYERS,
+        row: "guarded-places",
+        title: "fresh call through a bulkhead",
+        ours: "ours",
+        goals: &[goal(Instructions, Shown(&["tower-limit", "resilience-bulkhead"]))],
+    },
+    Line {
+        part: LAYERS,
+        row: "guarded-adaptive",
+        title: "fresh call through an adaptive limit",
+        ours: "ours",
+        goals: &[goal(Instructions, Shown(&["tower-acc", "resilience-adaptive"]))],
+    },
+    Line {
+        part: LAYERS,
+        row: "standard",
+        title: "fresh call through the standard stack",
+        ours: "ours",
+        goals: &[
+            goal(Instructions, Shown(&["ours-retry"])),
+            goal(Allocations, Above(2.0, "ours-retry")),
+        ],
+    },
+];
+
+const GUARDS: &str = "Guards alone";
+const LAYERS: &str = "Guards around a call";

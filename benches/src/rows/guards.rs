@@ -1,0 +1,277 @@
+//! Guards that admit: each alone, through the contract that the layer uses, and in the layer around a fresh call.
+//!
+//! Alone, an operation is one admission and its end. The clock is not read: time is an argument of ours, and peers that
+//! read it do so at every call. In the layer, the clock is read as in a program.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use reattempt::guard::{
+    AdaptiveLimit, Admit, Arrival, BodyEnd, Bulkhead, CircuitBreaker, End, Guard, GuardLayer,
+    Health, Limit, RateLimit, Throttle,
+};
+use reattempt::standard::StandardLayer;
+use tower::Layer;
+
+use super::once::each as awaited;
+use super::{Row, Work, above, alone};
+use crate::contenders::ours;
+use crate::inner::Answers;
+use crate::requests::fresh;
+
+#[cfg(feature = "peers")]
+#[path = "guards/peers.rs"]
+mod peers;
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "guard-look-up",
+        title: "look-up of a destination",
+        operations: 2000,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", || allows(limit().shared())),
+            above("ours", "bare", || allows(limit())),
+            above("ours-among-64", "bare", || {
+                let limit = limit();
+                for number in 0..63 {
+                    limit.allow(&format!("host-{number}.example"), NOW);
+                }
+                allows(limit)
+            }),
+        ],
+    },
+    Row {
+        name: "guard-breaker",
+        title: "closed breaker, a call and its success",
+        operations: 2000,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", bare),
+            above("ours", "bare", || served(CircuitBreaker::rate().shared())),
+            above("ours-counting", "bare", || served(CircuitBreaker::counting().shared())),
+            #[cfg(feature = "peers")]
+            above("recloser", "bare", || peers::by_recloser(peers::recloser())),
+            #[cfg(feature = "peers")]
+            above("failsafe", "bare", || peers::by_failsafe(peers::failsafe())),
+        ],
+    },
+    Row {
+        name: "guard-breaker-open",
+        title: "open breaker, a refusal",
+        operations: 2000,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", bare),
+            above("ours", "bare", || refused(open())),
+            #[cfg(feature = "peers")]
+            above("recloser", "bare", || peers::refused_by_recloser(peers::open_recloser())),
+            #[cfg(feature = "peers")]
+            above("failsafe", "bare", || peers::refused_by_failsafe(peers::open_failsafe())),
+        ],
+    },
+    Row {
+        name: "guard-rate-limit",
+        title: "rate limit, a token",
+        operations: 2000,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", bare),
+            above("ours", "bare", || allows(limit().shared())),
+            above("ours-guard", "bare", || served(limit().shared())),
+            #[cfg(feature = "peers")]
+            above("governor", "bare", peers::by_governor),
+        ],
+    },
+    Row {
+        name: "guard-places",
+        title: "a place taken and released",
+        operations: 2000,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", bare),
+            above("ours", "bare", || served(Bulkhead::default().shared().release_at_head())),
+            above("ours-to-the-end", "bare", || served(Bulkhead::default().shared())),
+            above("ours-adaptive", "bare", || {
+                served(AdaptiveLimit::vegas().shared().release_at_head())
+            }),
+        ],
+    },
+    Row {
+        name: "guard-throttle",
+        title: "throttle, a call and its success",
+        operations: 2000,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", bare),
+            above("ours", "bare", || served(Throttle::new().shared())),
+        ],
+    },
+    Row {
+        name: "guarded-breaker",
+        title: "fresh call through a breaker",
+        operations: 500,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", || awaited(Answers, fresh)),
+            above("ours", "bare", || guarded(CircuitBreaker::rate())),
+            #[cfg(feature = "peers")]
+            above("resilience-breaker", "bare", peers::resilience_breaker),
+            #[cfg(feature = "peers")]
+            above("seatbelt", "bare", peers::seatbelt),
+        ],
+    },
+    Row {
+        name: "guarded-limit",
+        title: "fresh call through a rate limit",
+        operations: 500,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", || awaited(Answers, fresh)),
+            above("ours", "bare", || guarded(limit())),
+            #[cfg(feature = "peers")]
+            above("tower-limit", "bare", peers::tower_rate),
+            #[cfg(feature = "peers")]
+            above("resilience-limiter", "bare", peers::resilience_rate),
+        ],
+    },
+    Row {
+        name: "guarded-places",
+        title: "fresh call through a bulkhead",
+        operations: 500,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", || awaited(Answers, fresh)),
+            above("ours", "bare", || guarded(Bulkhead::default())),
+            #[cfg(feature = "peers")]
+            above("tower-limit", "bare", peers::tower_concurrency),
+            #[cfg(feature = "peers")]
+            above("resilience-bulkhead", "bare", peers::resilience_bulkhead),
+        ],
+    },
+    Row {
+        name: "guarded-adaptive",
+        title: "fresh call through an adaptive limit",
+        operations: 500,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", || awaited(Answers, fresh)),
+            above("ours", "bare", || guarded(AdaptiveLimit::vegas())),
+            #[cfg(feature = "peers")]
+            above("tower-acc", "bare", peers::tower_acc),
+            #[cfg(feature = "peers")]
+            above("resilience-adaptive", "bare", peers::resilience_adaptive),
+        ],
+    },
+    Row {
+        name: "standard",
+        title: "fresh call through the standard stack",
+        operations: 500,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", || awaited(Answers, fresh)),
+            above("ours", "bare", || awaited(StandardLayer::http().layer(Answers), fresh)),
+            above("ours-retry", "bare", || awaited(ours(Answers), fresh)),
+        ],
+    },
+    #[cfg(feature = "peers")]
+    Row {
+        name: "two-threads-breaker",
+        title: "closed breaker, calls on two threads",
+        operations: 2000,
+        counted: false,
+        timed: true,
+        contenders: &[
+            alone("ours", || peers::on_two_threads(CircuitBreaker::rate().shared(), serve)),
+            alone("ours-counting", || {
+                peers::on_two_threads(CircuitBreaker::counting().shared(), serve)
+            }),
+            alone("recloser", || peers::on_two_threads(peers::recloser(), peers::call_recloser)),
+            alone("failsafe", || peers::on_two_threads(peers::failsafe(), peers::call_failsafe)),
+        ],
+    },
+];
+
+const DESTINATION: &str = "shop.example";
+const NOW: Duration = Duration::from_secs(100);
+
+/// Creates a limit that no measurement reaches.
+fn limit() -> RateLimit {
+    RateLimit::new(Limit::per_second(1_000_000), 1_000_000)
+}
+
+fn open() -> CircuitBreaker {
+    let breaker = CircuitBreaker::rate().shared();
+    breaker.isolate(DESTINATION, NOW);
+    breaker.close(DESTINATION, NOW);
+    for _ in 0..5 {
+        let Admit::Admitted(ticket) = breaker.admit(&Arrival::new(DESTINATION, NOW)) else {
+            panic!("it is closed");
+        };
+        breaker.end(ticket, &End::judged(Health::Failed, Duration::ZERO), NOW);
+    }
+    breaker
+}
+
+fn repeat(operation: impl Fn() + 'static) -> Work {
+    Box::new(move |operations| (0..operations).for_each(|_| operation()))
+}
+
+fn bare() -> Work {
+    repeat(|| {
+        black_box(DESTINATION);
+    })
+}
+
+fn allows(limit: RateLimit) -> Work {
+    repeat(move || assert!(limit.allow(black_box(DESTINATION), NOW)))
+}
+
+fn refused(guard: impl Guard) -> Work {
+    repeat(move || {
+        let Admit::Refused(refused) = guard.admit(&Arrival::new(black_box(DESTINATION), NOW))
+        else {
+            panic!("it is open");
+        };
+        black_box(refused);
+    })
+}
+
+/// Admits a call that is served.
+#[inline]
+fn serve<G: Guard>(guard: &G) {
+    let Admit::Admitted(ticket) = guard.admit(&Arrival::new(black_box(DESTINATION), NOW)) else {
+        panic!("nothing limits it");
+    };
+    let served = End::judged(Health::Served, Duration::from_millis(1));
+    if let Some(held) = guard.end(ticket, &served, NOW) {
+        guard.end(held, &End::Over(BodyEnd::Complete), NOW);
+    }
+}
+
+fn served(guard: impl Guard) -> Work {
+    repeat(move || serve(&guard))
+}
+
+fn guarded(guard: impl Guard) -> Work {
+    awaited(GuardLayer::http(guard).layer(Answers), fresh)
+}
+
+/// Checks that every contender's calls succeed, and that the open breakers refuse.
+#[cfg(feature = "peers")]
+pub(super) fn check() {
+    for contender in ROWS.iter().flat_map(|row| row.contenders) {
+        (contender.prepare)()(10);
+    }
+}

@@ -1,0 +1,169 @@
+//! The peers of guards, each at its best configuration for the same job.
+
+use std::convert::Infallible;
+use std::hint::black_box;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use failsafe::backoff::{Constant, EqualJittered};
+use failsafe::failure_policy::{
+    ConsecutiveFailures, OrElse, SuccessRateOverTimeWindow, consecutive_failures,
+};
+use failsafe::{Config, StateMachine};
+use governor::{Quota, RateLimiter};
+use http::Request;
+use recloser::Recloser;
+use seatbelt::breaker::Breaker;
+use seatbelt::{RecoveryInfo, ResilienceContext};
+use tick::Clock;
+use tower::Layer;
+use tower::limit::{ConcurrencyLimit, RateLimit, rate::Rate};
+use tower_acc::{ConcurrencyLimitLayer, Vegas};
+use tower_resilience_adaptive::{AdaptiveLimiterLayer, Vegas as ResilienceVegas};
+use tower_resilience_bulkhead::BulkheadLayer;
+use tower_resilience_circuitbreaker::CircuitBreakerLayer;
+use tower_resilience_ratelimiter::RateLimiterLayer;
+
+use super::{Work, awaited, repeat};
+use crate::inner::{Answer, Answers};
+use crate::requests::{Body, fresh};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Counts the last 100 calls; it has no window of time.
+pub(super) fn recloser() -> Recloser {
+    Recloser::custom().error_rate(0.5).build()
+}
+
+pub(super) fn open_recloser() -> Recloser {
+    let recloser = Recloser::custom().error_rate(0.5).closed_len(1).open_wait(HOUR).build();
+    for _ in 0..2 {
+        drop(recloser.call(|| Err::<(), ()>(())));
+    }
+    recloser
+}
+
+#[inline]
+pub(super) fn call_recloser(recloser: &Recloser) {
+    assert!(recloser.call(|| black_box(Ok::<(), ()>(()))).is_ok());
+}
+
+pub(super) fn by_recloser(recloser: Recloser) -> Work {
+    repeat(move || call_recloser(&recloser))
+}
+
+pub(super) fn refused_by_recloser(recloser: Recloser) -> Work {
+    repeat(move || assert!(recloser.call(|| black_box(Ok::<(), ()>(()))).is_err()))
+}
+
+type Policy = OrElse<SuccessRateOverTimeWindow<EqualJittered>, ConsecutiveFailures<EqualJittered>>;
+
+/// The default: a success rate over a window, or failures in a row.
+pub(super) fn failsafe() -> StateMachine<Policy, ()> {
+    Config::new().build()
+}
+
+pub(super) fn open_failsafe() -> StateMachine<ConsecutiveFailures<Constant>, ()> {
+    let policy = consecutive_failures(1, failsafe::backoff::constant(HOUR));
+    let breaker = Config::new().failure_policy(policy).build();
+    breaker.on_error();
+    breaker
+}
+
+#[inline]
+pub(super) fn call_failsafe(breaker: &StateMachine<Policy, ()>) {
+    assert!(breaker.is_call_permitted());
+    breaker.on_success();
+}
+
+pub(super) fn by_failsafe(breaker: StateMachine<Policy, ()>) -> Work {
+    repeat(move || call_failsafe(&breaker))
+}
+
+pub(super) fn refused_by_failsafe(
+    breaker: StateMachine<ConsecutiveFailures<Constant>, ()>,
+) -> Work {
+    repeat(move || assert!(!breaker.is_call_permitted()))
+}
+
+pub(super) fn by_governor() -> Work {
+    let limiter = RateLimiter::direct(Quota::per_second(NonZeroU32::MAX));
+    repeat(move || assert!(limiter.check().is_ok()))
+}
+
+pub(super) fn resilience_breaker() -> Work {
+    let layer = CircuitBreakerLayer::builder()
+        .failure_rate_threshold(0.5)
+        .sliding_window_size(100)
+        .minimum_number_of_calls(20)
+        .build()
+        .unwrap();
+    awaited(layer.layer(Answers), fresh)
+}
+
+pub(super) fn seatbelt() -> Work {
+    // Its clock needs a runtime, which the work brings along later.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let clock = runtime.block_on(async { Clock::new_tokio() });
+    let context = ResilienceContext::<Request<Body>, Result<Answer, Infallible>>::new(&clock);
+    let layer = Breaker::layer("breaker", &context)
+        .failure_threshold(0.5)
+        .min_throughput(20)
+        .sampling_duration(Duration::from_secs(60))
+        .recovery_with(|outcome: &Result<Answer, Infallible>, _| match outcome {
+            Ok(answer) if answer.status().is_server_error() => RecoveryInfo::retry(),
+            _ => RecoveryInfo::never(),
+        })
+        .rejected_input(|_, _| Ok(Answer::default()));
+    let mut work = awaited(Layer::layer(&layer, Answers), fresh);
+    Box::new(move |operations| {
+        let _runtime = &runtime;
+        work(operations);
+    })
+}
+
+pub(super) fn tower_rate() -> Work {
+    awaited(RateLimit::new(Answers, Rate::new(1_000_000_000, SECOND)), fresh)
+}
+
+pub(super) fn resilience_rate() -> Work {
+    let layer = RateLimiterLayer::builder()
+        .limit_for_period(1_000_000_000)
+        .refresh_period(SECOND)
+        .build()
+        .unwrap();
+    awaited(layer.layer(Answers), fresh)
+}
+
+pub(super) fn tower_concurrency() -> Work {
+    awaited(ConcurrencyLimit::new(Answers, 64), fresh)
+}
+
+pub(super) fn resilience_bulkhead() -> Work {
+    let layer = BulkheadLayer::builder().max_concurrent_calls(64).reject_when_full().build();
+    awaited(layer.unwrap().layer(Answers), fresh)
+}
+
+pub(super) fn tower_acc() -> Work {
+    awaited(ConcurrencyLimitLayer::new(Vegas::default()).layer(Answers), fresh)
+}
+
+pub(super) fn resilience_adaptive() -> Work {
+    let vegas = ResilienceVegas::builder().build().unwrap();
+    awaited(AdaptiveLimiterLayer::new(vegas).layer(Answers), fresh)
+}
+
+/// Does half of the operations on each of two threads.
+pub(super) fn on_two_threads<B: Send + Sync + 'static>(shared: B, operation: fn(&B)) -> Work {
+    let shared = Arc::new(shared);
+    Box::new(move |operations| {
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..operations / 2).for_each(|_| operation(black_box(&shared))));
+            }
+        });
+    })
+}
