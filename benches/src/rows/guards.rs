@@ -212,7 +212,7 @@ fn limit() -> RateLimit {
 }
 
 fn open() -> CircuitBreaker {
-    let breaker = CircuitBreaker::rate().shared();
+    let breaker = CircuitBreaker::rate().consecutive_failures(5).shared();
     breaker.isolate(DESTINATION, NOW);
     breaker.close(DESTINATION, NOW);
     for _ in 0..5 {

@@ -60,9 +60,8 @@
 //! 10. [`end`](Guard::end) returns the ticket of a guard that holds its place to the end of the body. Only then is the
 //!     body wrapped; the wrapper ends the ticket as *over*.
 //! 11. [`Refused`] is recognised before any classifier. No outer breaker, limit, throttle or budget counts it.
-//! 12. Retry sends again only if [`Refused::wait`] is at most 5 s, and fits deadline and elapsed time. A refused hedge is
-//!     "not sent":
-//!     hedges arrive
+//! 12. Retry sends again only if [`Refused::wait`] is at most 5 s, and fits deadline and elapsed time. A refused hedge
+//!     is "not sent": hedges arrive
 //!     [impatient](Arrival::impatient), because no layer between knows the guards that [`check`](Guard::check) could be
 //!     asked of. The permit returns, and no observer is notified of an attempt.
 //! 13. Observers receive waiting and refused; state changes are the guard's own callbacks.

@@ -29,6 +29,7 @@ use tower_resilience_ratelimiter::RateLimiterLayer;
 use super::{Work, awaited, repeat};
 use crate::inner::{Answer, Answers};
 use crate::requests::{Body, fresh};
+use crate::rows::once::paused;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const SECOND: Duration = Duration::from_secs(1);
@@ -126,6 +127,9 @@ pub(super) fn seatbelt() -> Work {
 }
 
 pub(super) fn tower_rate() -> Work {
+    // It makes its timer at once, which needs a runtime. The timer is never polled.
+    let runtime = paused();
+    let _entered = runtime.enter();
     awaited(RateLimit::new(Answers, Rate::new(1_000_000_000, SECOND)), fresh)
 }
 

@@ -67,7 +67,8 @@ pub use counts::Counts;
 /// | 429, RESOURCE_EXHAUSTED | failures that do not count as consecutive | failures |
 ///
 /// The reasons of the first column: failures of 30 % do not open it, and retries mend those. A server that is down is
-/// noticed after twenty calls, also by a busy client with a minute of successes behind it. Clients that were refused together do not come back together.
+/// noticed after twenty calls, also by a busy client with a minute of successes behind it. Clients that were
+/// refused together do not come back together.
 ///
 /// # Rules
 ///
