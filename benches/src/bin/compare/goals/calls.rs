@@ -48,7 +48,7 @@ pub(super) const LINES: &[Line] = &[
         title: "cannot be retried: the request opted out",
         ours: "ours-opted-out-by-request",
         // The option is looked up in the extensions, which are a hash table.
-        goals: &[goal(Instructions, Times(1.46, TOWER)), goal(Allocations, AtMost(0.0))],
+        goals: &[missed(Instructions, Times(1.46, TOWER), 1.62), goal(Allocations, AtMost(0.0))],
     },
     Line {
         part: CALLS,
@@ -178,7 +178,7 @@ pub(super) const LINES: &[Line] = &[
         title: "`retry()` of a closure, success",
         ours: "ours",
         goals: &[
-            missed(Instructions, Times(1.5, &["backon"]), 3.0),
+            missed(Instructions, Times(1.5, &["backon"]), 2.55),
             goal(Allocations, AtMost(0.0)),
         ],
     },
@@ -188,7 +188,7 @@ pub(super) const LINES: &[Line] = &[
         title: "`retry()` of a closure, fails once, delay 0",
         ours: "ours",
         goals: &[
-            missed(Instructions, Times(1.25, &["backon"]), 2.75),
+            missed(Instructions, Times(1.25, &["backon"]), 2.4),
             goal(Allocations, AtMost(1.0)),
         ],
     },

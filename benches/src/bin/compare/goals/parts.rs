@@ -10,7 +10,8 @@ pub(super) const LINES: &[Line] = &[
         row: "delay",
         title: "next delay, full jitter, factor 2",
         ours: "ours",
-        goals: &[goal(Instructions, AtMost(25.0))],
+        // The form of the jitter is chosen when a call fails: 1 of them, and its future is 56 bytes smaller.
+        goals: &[goal(Instructions, AtMost(26.0))],
     },
     Line {
         part: DELAYS,
