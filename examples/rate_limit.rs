@@ -55,7 +55,8 @@ async fn main() -> Result<(), BoxError> {
         .layer(guard)
         .service(Client::builder(TokioExecutor::new()).build_http());
     let response = client.send(get()?).await?;
-    println!("with retries: {}, {:?}", response.status(), response.extensions().get::<Report>());
+    let report = Report::of(&response).ok_or("it was sent once more")?;
+    println!("with retries: {}\n{report}", response.status());
     assert_eq!(response.status(), StatusCode::OK);
     Ok(())
 }
