@@ -27,7 +27,7 @@ use crate::protocol::is_refused_here;
 pin_project! {
     /// The future of a call whose failure may be replaced.
     ///
-    /// When the call's deadline passes during the call to a backup, the caller gets the call's own outcome.
+    /// If the deadline passes during the call to a backup, the caller gets the call's own outcome.
     ///
     /// # Cancel safety
     /// Dropping it cancels the call, or the backup's call. A call that is dropped has no fallback.

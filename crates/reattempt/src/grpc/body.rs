@@ -27,7 +27,7 @@ pin_project! {
     /// | a code that is retried | records a failure; it is too late for a retry |
     /// | dropped before its end | records nothing |
     ///
-    /// When the call's deadline passes, the body ends with trailers of DEADLINE_EXCEEDED. The inner body is dropped,
+    /// At the deadline of the call the body ends with trailers of DEADLINE_EXCEEDED. The inner body is dropped,
     /// which cancels the stream. A `grpc-status-details-bin` that is not base64 is left out of the trailers, because
     /// tonic's clients panic over one (TN-7).
     ///

@@ -52,7 +52,7 @@ impl RetryPolicy<Grpc> {
     /// its extensions or options, and [`timeout`](Grpc::timeout). Every attempt has the time that is left in its
     /// `grpc-timeout`.
     ///
-    /// When the deadline passes, the call ends with DEADLINE_EXCEEDED: during an attempt, during a wait, or while the
+    /// A call whose deadline passes ends with DEADLINE_EXCEEDED: during an attempt, during a wait, or while the
     /// response is read. The types stay the inner service's own ([`Answered`](crate::error::Answered)). If the delay
     /// before a retry would pass the deadline, the call ends at once, and the message names the last failure. A call
     /// without a deadline has no timer.

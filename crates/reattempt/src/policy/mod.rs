@@ -44,7 +44,7 @@ use stock::StockCall;
 /// A clone shares the budget and the bound on kept bodies with its original. Policies that are built separately share
 /// nothing.
 ///
-/// What is retried is a setting of the protocol: see [`Http`], and [`protocol`](Self::protocol) to change it.
+/// The protocol decides what is retried: see [`Http`], and [`protocol`](Self::protocol) to change it.
 ///
 /// | setting | default | why |
 /// |---|---|---|
