@@ -101,7 +101,7 @@ async fn retries_work_again_after_a_long_outage() {
         _ => Ok(answer(if number % 50 == 0 { 503 } else { 200 })),
     });
     let pace = Responsive::new();
-    let policy = policy().backoff(pace.clone()).max_elapsed(secs(30));
+    let policy = policy().backoff(pace.clone()).max_elapsed(secs(30)).seed(1);
     let mut client = checked(RetryLayer::new(policy).layer(server.watch()));
     let mut stopped = Vec::new();
     let mut calls = 0;
