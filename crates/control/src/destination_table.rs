@@ -1,9 +1,9 @@
 //! A table of bounded size with one entry for each destination, shared by budgets and guards.
 //!
 //! The table is copied when it changes, and read without a lock. A newcomer waits only for other newcomers. If no place
-//! is left, entries in their initial state leave, because a new one would be the same. Each is *retired* in the
-//! atomic step that finds it initial. A thread that finds its entry retired looks again behind the lock, where the
-//! new table is in place. If no entry may leave, all destinations without a place share one entry.
+//! is left, entries in their initial state leave, because a new entry would be the same. An entry is *retired* in the
+//! atomic step that finds it initial. A thread that holds a retired entry looks again behind the lock, where the new
+//! table is in place. If no entry may leave, all destinations without a place share one entry.
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};

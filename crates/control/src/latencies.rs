@@ -1,10 +1,9 @@
 //! The running quantile of observed latencies, after which hedges are sent.
 //!
-//! It is read from a histogram whose buckets are a sixteenth of their power of two wide. Older samples count less,
-//! because all weights are halved each time a window is full.
+//! The quantile is read from a histogram. Each power of two has 16 buckets. Older samples count less, because all
+//! weights are halved each time a window is full.
 //!
-//! A lock guards the histogram, and the quantile is stored under it: there is no order of accesses here for
-//! the model checker to find.
+//! The model checker does not run here: the histogram changes, and the quantile is stored, under one lock.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +18,14 @@ const STEP_BITS: u32 = 4;
 /// Longer latencies, from some 19 hours on, count as that.
 const LONGEST_MICROS: u64 = (1 << 36) - 1;
 const BUCKETS: usize = STEPS * 33;
-/// The weight of a fresh sample: halved eight times it is gone.
+/// The weight of a fresh sample: halved nine times it is gone.
 const WEIGHT: u32 = 256;
 /// The samples from one estimate of the quantile to the next.
 const EVERY: u32 = 16;
-/// The fewest samples to go by, and the fewest of them that lie beyond the quantile.
+/// The fewest samples of an estimate, and the fewest of them that lie beyond the quantile.
 const LEAST_SAMPLES: u32 = 100;
 const LEAST_BEYOND: u32 = 10;
-/// The length of a window, as a multiple of the samples to go by.
+/// The length of a window, as a multiple of the warm-up.
 const WINDOW: u32 = 10;
 /// No quantile yet.
 const UNKNOWN: u64 = u64::MAX;
@@ -80,7 +79,7 @@ impl Latencies {
         Ok(Self::of_millionths(millionths(quantile)))
     }
 
-    /// Creates the 95th percentile: at most one call in twenty takes longer.
+    /// Creates the running 95th percentile: one call in twenty takes longer.
     pub fn p95() -> Self {
         Self::of_millionths(950_000)
     }
@@ -97,19 +96,19 @@ impl Latencies {
         }
     }
 
-    /// Returns the quantile; `None` before 100 samples, or 10 divided by the share beyond it if that is more (200
-    /// for the 95th percentile).
+    /// Returns the quantile; `None` until there are 100 samples and ten of them lie beyond it (200 samples for the
+    /// 95th percentile).
     pub fn quantile(&self) -> Option<Duration> {
         let micros = self.quantile.load(Ordering::Relaxed);
         (micros != UNKNOWN).then(|| Duration::from_micros(micros))
     }
 
-    /// Returns the number of samples, in which older ones count in part.
+    /// Returns the number of samples. Older ones count in part.
     pub fn samples(&self) -> u32 {
         self.lock().weights.iter().sum::<u32>() / WEIGHT
     }
 
-    /// Records a latency. A lock is held for a few additions, and at each sixteenth sample for a walk through 528
+    /// Records a latency. A lock is held for a few additions, and at each sixteenth sample for a pass over 528
     /// buckets.
     pub fn record(&self, latency: Duration) {
         let mut histogram = self.lock();

@@ -29,7 +29,7 @@ pub(crate) const MOST_DOUBT: u64 = 128;
 const ALLOWED_DOUBT: u64 = 3;
 /// Doubt that a success removes. With 1, a server that fails every third attempt would close the bucket.
 const REMOVED_BY_SUCCESS: u64 = 2;
-/// The time without a failure after which a bucket is new again: a dead host holds its place for so long.
+/// The time without a failure after which a bucket is new again. A dead host keeps its bucket for as long.
 pub(crate) const QUIET: Duration = Duration::from_secs(600);
 
 const TICK_BITS: u32 = 36;
@@ -42,8 +42,8 @@ const DOUBT_SHIFT: u32 = TICK_BITS + TOKEN_BITS;
 const TOKEN: u64 = 1000;
 /// The tokens of a retry, which its success returns.
 const RETURNED: u32 = 1;
-/// The tokens of a hedge, and of a retry that a server asked not to be sent. They are not returned: that one of
-/// these succeeds does not prove that the server has time for more.
+/// The tokens of a hedge, and of a retry after the server throttled. They are not returned: the success of one does not
+/// prove that the server has time for more.
 const KEPT: u32 = 2;
 
 /// A thousandth in the millionths of the settings.
@@ -164,7 +164,7 @@ impl CautiousBucket {
         MOST_DOUBT.saturating_sub(self.state.load(Ordering::Acquire) >> DOUBT_SHIFT)
     }
 
-    /// Fills the bucket if it was quiet for so long.
+    /// Fills the bucket if it has been quiet for [`QUIET`].
     pub(crate) fn settle(&self, now: Duration) {
         let state = self.state.load(Ordering::Acquire);
         let settled = self.after_quiet(state, tick(now));
@@ -188,7 +188,7 @@ impl CautiousBucket {
         self.after_quiet(state, tick(now)) >= self.full
     }
 
-    /// Returns the state, or a new bucket's if there was no failure for so long.
+    /// Returns the state, or that of a new bucket if there was no failure for [`QUIET`].
     fn after_quiet(&self, state: u64, now: u64) -> u64 {
         let is_quiet = now.saturating_sub(state & TICK) >= tick(QUIET);
         if is_quiet && state < self.full { self.full | (state & TICK) } else { state }
@@ -248,8 +248,8 @@ impl CautiousBucket {
 
 /// Adds the doubt of an event to a state.
 ///
-/// A connection that is lost fails every call on it. So a failure of the kind `Network` within the tick of
-/// another failure is the same news, and adds none.
+/// A connection that is lost fails every call on it. So a failure of the kind `Network` within the tick of another
+/// failure adds no doubt.
 fn doubted(state: u64, event: Event, now: u64) -> u64 {
     let trust = state >> DOUBT_SHIFT;
     let lost = matches!(

@@ -10,10 +10,9 @@ use super::settings::Kind;
 use crate::sync::Ordering;
 
 impl Budget for RetryBudget {
-    /// Takes one token, or the cost of a quota, from the bucket of `destination`. Allocates only at the first take
-    /// for a destination.
+    /// Takes the cost of a retry from the bucket of `destination`. Allocates only at the first take for a destination.
     ///
-    /// A cautious budget records it as a hedge, which adds 1 to its doubt.
+    /// A cautious budget takes this for a hedge: it costs 2 tokens and adds 1 to the doubt.
     #[inline]
     fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
         self.take(destination, Event::Hedge, failure, now)

@@ -23,8 +23,8 @@ const FIRSTS: usize = 64;
 
 pub(crate) struct Destinations<B: DestinationBucket> {
     table: DestinationTable<B>,
-    /// The first destination of those whose hashes end alike. A credit that finds its bucket here does not search
-    /// the table. The entry stays when the bucket has left.
+    /// The first destination of those whose hashes end alike. A credit that finds its bucket here does not search the
+    /// table. The entry stays after the bucket has left the table.
     firsts: Box<[OnceLock<Place<B>>]>,
     /// The buckets that a success would change: under a rule of time alone none.
     not_full: Arc<NotFull>,
@@ -75,8 +75,7 @@ impl<B: DestinationBucket> Destinations<B> {
         self.take_as_newcomer(destination, now, take)
     }
 
-    /// Credits a success of `destination`. One that has no bucket of its own is one of those that share the
-    /// bucket of the others.
+    /// Credits a success of `destination`. A destination without a bucket of its own uses the shared one.
     #[inline]
     pub(crate) fn on_success(&self, destination: &str) {
         if !self.are_full() {
@@ -125,8 +124,8 @@ impl<B: DestinationBucket> Destinations<B> {
         }
     }
 
-    /// Credits the bucket of `destination` where it is found soonest. Not inlined, so that where there
-    /// is nothing to credit, less is put on the stack.
+    /// Credits the bucket of `destination`, found in `firsts` or in the table. Not inlined, so that a success without
+    /// effect saves fewer registers.
     #[inline(never)]
     fn credit_first_or_listed(&self, hash: u64, destination: &str) {
         let first = self.first(hash).get();
@@ -145,9 +144,9 @@ impl<B: DestinationBucket> Destinations<B> {
         &self.firsts[usize::from(hash.to_le_bytes()[0]) % FIRSTS]
     }
 
-    /// Fills the buckets that time has filled up, if it is this thread's turn. Otherwise one from
-    /// which a token was taken and never again would keep every success busy with looking for its
-    /// own.
+    /// Fills the buckets that time has filled up, if it is this thread's turn.
+    ///
+    /// Without it, a bucket that is no longer used would never be full, and every success would look for its bucket.
     #[cold]
     fn settle(&self, table: &Entries<B>, now: Duration) {
         let seconds = now.as_secs();

@@ -1,8 +1,8 @@
 //! The number of buckets that a success would change, in all and by the hash of their destination.
 //!
-//! If every bucket is full, a success finds that out by one load. Otherwise it needs a hash and two loads. So it seldom
-//! reads the table of destinations. Destinations with the same part of their hash are counted together. So a
-//! success may look up a full bucket, but it never misses one that is not full.
+//! If every bucket is full, a success needs one load. Otherwise it needs a hash and two loads, and seldom reads the
+//! table of destinations. Destinations with the same part of their hash are counted together. So a success may look up
+//! a full bucket, but it never misses one that is not full.
 
 use crate::sync::{Apart, AtomicU32, AtomicUsize, Ordering};
 
@@ -35,7 +35,7 @@ impl NotFull {
         Self { all: Apart::default(), by_slot: std::array::from_fn(|_| AtomicU32::default()) }
     }
 
-    /// Returns their number: for a moment perhaps too high, never too low.
+    /// Returns the number of buckets that are not full: for a moment perhaps too high, never too low.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.all.0.load(Ordering::Acquire)

@@ -20,8 +20,8 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 /// *One bucket for all destinations* ([`shared`](Self::shared)) lets one dead host spend the tokens that healthy hosts
 /// need. The default is a bucket for each.
 ///
-/// *A capacity that is too large* allows a burst of that many retries at the start of every outage, for each
-/// destination and process. *A capacity that is too small* refuses the retries of a short fault.
+/// *A capacity that is too large* allows a burst of as many retries at the start of every outage, for each destination
+/// and process. *A capacity that is too small* refuses the retries of a short fault.
 ///
 /// *A budget built for each request* limits nothing. Build one and clone it.
 ///
@@ -42,8 +42,8 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 ///
 /// The *trickle* is the rate at which time adds tokens. With a ratio or a rate, in any stretch of time and for each
 /// bucket: retries ≤ capacity + ratio · successes + trickle · time. Under a quota the same bound holds for the cost of
-/// the retries, and returned costs count as added. [`cautious`](Self::cautious) has bounds of its own. All bounds are
-/// exact: tokens are whole millionths, changed by compare-and-swap.
+/// the retries, less the costs returned. [`cautious`](Self::cautious) has bounds of its own. All bounds are exact:
+/// tokens are whole millionths, changed by compare-and-swap.
 ///
 /// Recommended for a ratio or a rate: 10 % of the normal traffic (1 to 50 %). Its capacity should be two seconds of
 /// such retries (one to five).
@@ -105,12 +105,12 @@ pub(super) enum Buckets {
 impl RetryBudget {
     /// Creates a budget of `ratio` retries for each call that succeeds: 0.1 allows one for ten.
     ///
-    /// With 0.1, a server that fails half of its calls receives at most a tenth more of them. Stray failures of a few
-    /// percent are all retried. The ratio is kept to six decimals.
+    /// With 0.1, a server that fails half of its calls receives at most a tenth more calls. If a few percent of calls
+    /// fail, all of them are retried. The ratio is kept to six decimals.
     ///
-    /// The capacity is 10, so a client that has just started survives the restart of a server. The trickle is 0.01
-    /// tokens a second: one retry in a hundred seconds. With 0.1, many clients of one call a second would keep a server
-    /// down.
+    /// The capacity is 10, so that a client that has just started can retry while a server restarts. The trickle is
+    /// 0.01 tokens a second: one retry in a hundred seconds. With a trickle of 0.1, many clients of one call a second
+    /// would keep a server down.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl RetryBudget {
         Settings::ratio_for(normal_rps).map(Self::build)
     }
 
-    /// Creates a budget of `per_second` retries per second, of which up to `burst` accumulate.
+    /// Creates a budget of `per_second` retries per second. Up to `burst` unused ones accumulate.
     ///
     /// Successes add nothing, so it suits clients that cannot detect them.
     ///
@@ -183,7 +183,7 @@ impl RetryBudget {
         Self::build(Settings::of_quota(Quota::AWS))
     }
 
-    /// Creates AWS's retry quota with other costs: of a retry, and of a retry after a timeout.
+    /// Creates AWS's retry quota with other costs: of a retry, and of a retry after a timeout, in tokens.
     ///
     /// # Errors
     ///
@@ -240,7 +240,7 @@ impl RetryBudget {
     /// let sent = (0..1000).filter(|_| retry().is_some()).count();
     /// assert_eq!((sent, budget.balance("api:443")), (3, 7.0));
     ///
-    /// // 63 successes remove the doubt of a thousand failures, of which 128 are counted.
+    /// // At most 128 failures are counted. So 62 successes leave doubt, and two more remove it.
     /// (0..62).for_each(|_| budget.on_success("api:443", 0));
     /// assert!(retry().is_none());
     /// (0..2).for_each(|_| budget.on_success("api:443", 0));
@@ -301,8 +301,8 @@ impl RetryBudget {
 
     /// Returns the tokens of `destination` after its last retry or success; infinite for an unlimited budget.
     ///
-    /// Tokens that time has added since are not counted, because this method reads no clock. At most every ten seconds,
-    /// a retry to any destination marks the buckets that time has filled as full.
+    /// Tokens that time has added since are not counted, because this method reads no clock. But a retry to any
+    /// destination, at most every ten seconds, marks the buckets that time has filled as full.
     pub fn balance(&self, destination: &str) -> f64 {
         match &self.state.buckets {
             Buckets::None => f64::INFINITY,
@@ -325,7 +325,7 @@ impl RetryBudget {
         balances.into_iter().map(|(name, balance, _)| (name, tokens(balance))).collect()
     }
 
-    /// Returns the number of retries refused since the budget was built, over all destinations.
+    /// Returns the number of retries and hedges refused since the budget was built, over all destinations.
     pub fn refusals(&self) -> u64 {
         self.state.refusals.0.load(Ordering::Relaxed)
     }

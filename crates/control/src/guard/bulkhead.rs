@@ -22,18 +22,18 @@ use crate::destination_table::{Entry, MAX_DESTINATIONS};
 /// until it times out, and none are left for calls to healthy servers.
 ///
 /// *A place that is free at the response head* does not limit bodies, which hold the connection. *A place that is
-/// freed by code after the call* leaks if the call is dropped. *A place that was given to a call just dropped* is
-/// lost. Here a place is held until the body ends or is dropped. A call that leaves the line passes its place on.
+/// freed by code after the call* leaks if the call is dropped. *A place that goes to a waiting call just as that is
+/// dropped* is lost. Here a place is held until the body ends or is dropped, and a dropped call passes its place on.
 ///
 /// # Rules
 ///
 /// - At most [`limit`](Self::new) calls are in flight. A further call is refused at once, without a known wait.
 /// - With a [`queue`](Self::queue), calls wait in the order in which they came, up to its bounds and their deadlines.
-///   A released place goes to the first in the same step, so no newcomer overtakes.
+///   A released place goes to the first call in line in the same step, so no newcomer overtakes it.
 /// - The place is held until the response body ends. [`release_at_head`](Self::release_at_head) frees it at the head.
 /// - A limit of 0 admits nothing, and nothing waits for it.
-/// - A body that is not read holds its place. [`usage`](Self::usage) has the number of such bodies and the age of the
-///   oldest.
+/// - A body that is not read holds its place. [`usage`](Self::usage) has the number of bodies that have not ended and
+///   the age of the oldest.
 ///
 /// ```
 /// use std::time::Duration;
@@ -103,7 +103,7 @@ impl Bulkhead {
         self.set(|rules| rules.max_destinations = None)
     }
 
-    /// Returns the use of the places of `destination` at `now`.
+    /// Returns the use of the places for `destination` at `now`.
     pub fn usage(&self, destination: &str, now: Duration) -> Usage {
         match self.places.get(destination) {
             Some(places) => places.usage(now),

@@ -1,5 +1,6 @@
-//! The entry of a guard for each destination: the bounded table, with the first destination at hand, and without a
-//! search through the whole table for each call that finds no place.
+//! The entries of one guard: the bounded table, with the first destination at hand.
+//!
+//! A full table is searched for entries that may leave at most once a second, not for each newcomer.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -17,7 +18,7 @@ pub(crate) fn checked_destinations(most: usize) -> Result<usize, ConfigError> {
     Err(ConfigError::new("max_destinations", most, "a number from 1 to 65536"))
 }
 
-/// The time after which a state that was learned is forgotten: one so old is as good as a new one.
+/// The time without an outcome after which a learned state may be dropped: it no longer describes the server.
 pub(crate) const FORGOTTEN: Duration = Duration::from_secs(600);
 
 /// The bound from which on one place may be kept: in a smaller table every entry must be able to leave.

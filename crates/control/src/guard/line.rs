@@ -21,14 +21,14 @@ impl Patience {
     pub(crate) const NONE: Self = Self { calls: 0, time: Duration::ZERO };
 }
 
-/// A call's number in a line, which it keeps.
+/// The number of a call in a line. It stays the same until the call leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Turn(NonZeroU64);
 
-/// The waiting calls, first come first served. Each has a note of the line's owner.
+/// A line of waiting calls, first come first served. Each has a note of the line's owner.
 ///
-/// The owner has a lock around the line, bounds its length, and wakes the wakers that methods return after it has
-/// released the lock.
+/// The owner keeps the line behind a lock and bounds its length. Wakers that methods return must be woken or dropped
+/// after the lock is released.
 ///
 /// ```
 /// use std::time::Duration;
@@ -74,7 +74,7 @@ impl<T> Line<T> {
         self.waiting.is_empty()
     }
 
-    /// Adds a call behind all others, which waits from `now` on.
+    /// Adds a call behind all others. It gives up after waiting for `longest` from `now`.
     pub fn push(&mut self, note: T, now: Duration, longest: Duration) -> Turn {
         let turn = self.next;
         self.next = Turn(turn.0.saturating_add(1));
@@ -83,7 +83,7 @@ impl<T> Line<T> {
         turn
     }
 
-    /// Returns how many calls are before that one, which has left the line if there is no answer.
+    /// Returns the number of calls ahead of this one; `None` if it has left the line.
     pub fn place_of(&self, turn: Turn) -> Option<usize> {
         self.waiting.binary_search_by_key(&turn, |waiter| waiter.turn).ok()
     }
@@ -92,7 +92,7 @@ impl<T> Line<T> {
         self.waiting.get(place).map(|waiter| &waiter.note)
     }
 
-    /// Returns the moment at which a call gives up.
+    /// Returns the moment at which a call gives up; zero if there is no call at that place.
     pub fn give_up(&self, place: usize) -> Duration {
         self.waiting.get(place).map_or(Duration::ZERO, |waiter| waiter.give_up)
     }
@@ -102,9 +102,7 @@ impl<T> Line<T> {
         self.waiting.iter_mut().rev().map(|waiter| &mut waiter.note)
     }
 
-    /// Keeps the waker of a call. Returns the one that it replaces.
-    ///
-    /// The caller must release its lock before it drops a returned waker, because that may run the user's code.
+    /// Stores the waker of a call. Returns the one that it replaces, whose destructor may run the user's code.
     #[must_use]
     pub fn set_waker(&mut self, place: usize, waker: &Waker) -> Option<Waker> {
         let known = &mut self.waiting.get_mut(place)?.waker;
@@ -120,12 +118,12 @@ impl<T> Line<T> {
         self.waiting.remove(place)?.waker
     }
 
-    /// Removes the first call. Returns its waker, if it was polled since.
+    /// Removes the first call. Returns its waker, if it has been polled.
     pub(crate) fn pop(&mut self) -> Option<Waker> {
         self.waiting.pop_front()?.waker
     }
 
-    /// Returns the waker of the first call, so that it looks again when its turn is.
+    /// Takes the waker of the first call, whose turn may have moved.
     pub fn first(&mut self) -> Option<Waker> {
         self.waiting.front_mut()?.waker.take()
     }

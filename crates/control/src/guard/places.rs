@@ -51,15 +51,15 @@ pub(crate) enum Pass {
         /// The calls in flight at the start, this one included.
         in_flight: u32,
     },
-    /// The response head has come. The slot notes since when.
+    /// The response head has arrived. The slot has the moment.
     PastHead(usize),
 }
 
-/// The places of a destination in use.
+/// The use of the places of one destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// The most calls in flight at present.
+    /// The present limit on calls in flight.
     pub limit: u32,
     /// Calls that hold a place.
     pub in_flight: u32,
@@ -67,7 +67,7 @@ pub struct Usage {
     pub waiting: usize,
     /// Calls whose response head has arrived and whose body has not ended, perhaps because it is not read.
     pub past_head: usize,
-    /// The time since the oldest of those heads arrived.
+    /// The time since the oldest of those heads arrived; `None` if there is none.
     pub oldest_past_head: Option<Duration>,
 }
 
@@ -184,7 +184,7 @@ impl Places {
         }
     }
 
-    /// Ends a call that waits, or whose response head has come now or before.
+    /// Ends a call that waits, or whose response head has arrived now or before.
     #[inline(never)]
     fn end_otherwise(&self, pass: Pass, now: Duration) -> Option<Pass> {
         let _gone;
@@ -321,7 +321,7 @@ const fn count(word: u64) -> u32 {
     word as u32
 }
 
-/// The moments at which response heads came, in slots that are used again.
+/// The moments at which response heads arrived, in slots that are used again.
 #[derive(Default)]
 struct PastHead {
     since: Vec<Option<Duration>>,

@@ -38,9 +38,10 @@ pub use window::LimitWindow;
 ///
 /// *A fixed limit* is too high after a server has lost half of its capacity, and too low after it has doubled.
 ///
-/// *A rule that takes fast failures for low latency* grows while the server is down; here failures are no samples. *A
-/// rule that counts calls only* climbs to the maximum while the client is idle; here a limit of which less than half
-/// is used does not grow. *A baseline taken under load* lets the queue stand for ever; here baselines are renewed.
+/// *A rule that takes fast failures for low latency* raises the limit while the server is down; here failures are no
+/// samples. *A rule that counts calls only* raises it to the maximum while the client is idle; here a limit of which
+/// less than half is used does not grow. *A baseline taken under load* lets the queue stand for ever; here baselines
+/// are renewed.
 ///
 /// # Rules
 ///
@@ -58,7 +59,7 @@ pub use window::LimitWindow;
 /// - Limits are from 1 to 200 and begin at 20 ([`bounds`](Self::bounds), [`initial`](Self::initial)).
 /// - Places are those of a [`Bulkhead`](crate::Bulkhead): held to the end of the body, with a [`queue`](Self::queue)
 ///   by choice.
-/// - A destination leaves the table if no call is in flight and nothing was recorded, or nothing for ten minutes.
+/// - A destination may leave the table if no call is in flight and it has had no sample for ten minutes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -171,7 +172,7 @@ impl<R: LimitRule> AdaptiveLimit<R> {
 
     /// Adopts the bounds, the queue and [`release_at_head`](Self::release_at_head) of another limit.
     ///
-    /// Limits, and rules with their states, stay. A limit outside new bounds enters them when its window closes.
+    /// Limits, and rules with their states, stay. A limit outside new bounds is clamped when its window closes.
     pub fn replace_settings(&self, with: &Self) {
         let (own, with) = (self.rules.load_full(), with.rules.load_full());
         let rules = Arc::new(Rules {

@@ -72,16 +72,19 @@ impl LimitRule for Aimd {
 /// The windows from one renewal of the baseline to the next. A renewal costs half of the limit for one of them.
 const RENEWAL: u32 = 30;
 
-/// The rule of TCP Vegas: the part of the latency above a baseline is the time in the server's queue, which is kept
-/// short.
+/// The rule of TCP Vegas: the latency above a baseline is the time in the server's queue, which the rule keeps short.
 ///
-/// With base and current latency, `limit · (1 − base / current)` calls are queued. With `s = max(1, log₁₀ limit)`,
-/// the limit grows by `6 s` up to a queue of `s`, by `s` below `3 s`, and shrinks by `s` above `6 s` and after
-/// dropped calls.
+/// `limit · (1 − baseline / latency)` calls are queued. With `s = max(1, log₁₀ limit)`:
 ///
-/// The baseline is the lowest 90th percentile of a window. It is renewed each 30 windows in use: the limit is halved
-/// for one of them, and the latency of that window is the new one. So neither a baseline taken under load nor one of
-/// a faster past stays.
+/// | queued | the limit |
+/// |---|---|
+/// | at most `s` | + `6 s` |
+/// | below `3 s` | + `s` |
+/// | above `6 s`, or calls were dropped | − `s` |
+///
+/// The latency is the 90th percentile of a window, and the baseline is the lowest of those. After 30 windows the
+/// baseline is renewed, in the next window with half of the limit in use: the limit is halved for one window, and that
+/// window's latency is the new baseline. So a baseline taken under load does not stay, nor one of a faster past.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Vegas {
     /// Seconds.
@@ -144,11 +147,12 @@ const SMOOTHING: f64 = 0.2;
 
 /// The rule of Netflix's Gradient2: the limit follows the ratio of a long average of latencies to the current one.
 ///
-/// `limit · gradient + 4` is approached by a fifth each window. The gradient is `long / current`, from 0.5 to 1. A
-/// long average above twice the current latency shrinks faster, so that a time of overload is forgotten.
+/// In each window the limit moves by a fifth of the way to `limit · gradient + 4`. The gradient is `long / current`,
+/// clamped to 0.5 to 1. The long average remembers 600 windows. Above twice the current latency it shrinks faster, so
+/// that a time of overload is forgotten.
 ///
-/// Unlike the original, dropped calls count: the gradient is at most the share of served calls, and the 4 are not
-/// added.
+/// Unlike in the original, dropped calls count: in a window with any, the gradient is at most the share of served calls
+/// (at least 0.5), and the 4 are not added.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Gradient2 {
     /// Seconds.

@@ -127,7 +127,7 @@ impl Circuit {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { machine, rules: own } = &mut *state;
         self.take_tally(machine);
-        machine.adopt();
+        machine.adopt(own, &rules);
         let former = mem::replace(own, rules);
         machine.open_epoch(own).iter().for_each(|epoch| self.tally.open(epoch));
         former

@@ -1,8 +1,8 @@
 //! The counts of a circuit breaker, and the window of buckets that they are taken over.
 
-/// The counts of calls, on which a trip rule decides. All of them saturate.
+/// The counts of calls by which a trip rule decides, as in sony/gobreaker. All of them saturate.
 ///
-/// They are those of sony/gobreaker. A call counts in the bucket of the moment at which it was admitted.
+/// A call counts in the bucket of the moment at which it was admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct Counts {
@@ -12,11 +12,11 @@ pub struct Counts {
     pub total_successes: u32,
     /// Calls that failed.
     pub total_failures: u32,
-    /// Calls that are neither: excluded, abandoned, or a probe whose lease expired.
+    /// Calls that neither succeeded nor failed: excluded, abandoned, or a probe that did not end in the open time.
     pub total_exclusions: u32,
     /// Successes since the last failure.
     pub consecutive_successes: u32,
-    /// Failures since the last success.
+    /// Failures since the last success; under the rate rule without 429 and RESOURCE_EXHAUSTED.
     pub consecutive_failures: u32,
 }
 
@@ -93,10 +93,6 @@ impl Window {
 
     pub(crate) fn counts(&self) -> &Counts {
         &self.total
-    }
-
-    pub(crate) fn buckets(&self) -> usize {
-        self.buckets.len()
     }
 
     /// Returns the age of the current bucket: a call that begins now belongs to it.

@@ -33,7 +33,7 @@ pub(crate) struct Machine {
     pub(crate) epoch: u64,
     /// The nanosecond before which a closed machine has nothing to do; 0 if it must look.
     pub(crate) quiet_until: u64,
-    /// Changes that nobody was notified of yet.
+    /// Changes that have not been taken for delivery.
     pub(crate) changed: Vec<(BreakerState, BreakerState)>,
     pub(crate) retired: bool,
 }
@@ -72,13 +72,6 @@ impl Machine {
         if nanos(self.now) < self.quiet_until {
             return;
         }
-        if self.window.buckets() != rules.buckets() {
-            // The settings were replaced.
-            self.window = Window::new(rules.buckets());
-            self.epoch += 1;
-            self.start = self.now;
-            self.expiry = if self.state == BreakerState::Closed { None } else { self.expiry };
-        }
         let expired = self.expiry.is_some_and(|expiry| expiry <= self.now);
         match self.state {
             BreakerState::Closed => self.advance_window(rules, expired),
@@ -101,10 +94,16 @@ impl Machine {
         })
     }
 
-    /// Looks at the settings again, because they were replaced.
-    pub(crate) fn adopt(&mut self) {
+    /// Adopts settings in place of former ones. A window with other buckets begins anew.
+    pub(crate) fn adopt(&mut self, former: &Rules, rules: &Rules) {
         self.epoch += 1;
         self.quiet_until = 0;
+        let buckets = |rules: &Rules| (rules.buckets(), rules.period());
+        if buckets(former) != buckets(rules) {
+            self.window = Window::new(rules.buckets());
+            self.start = self.now;
+            self.expiry = if self.state == BreakerState::Closed { None } else { self.expiry };
+        }
     }
 
     fn advance_window(&mut self, rules: &Rules, expired: bool) {

@@ -52,7 +52,7 @@ pub use counts::Counts;
 ///
 /// *A ratio without a minimum of calls* opens after one failure of one call. *A count without a window* needs a million
 /// failures after a million successes. *A half-open state without a limit* sends all waiting calls at once. *A probe
-/// that never ends* keeps a breaker half-open for ever; here its place is free again after the open time.
+/// that never ends* keeps a breaker half-open for ever; here the probe's place is free again after the open time.
 ///
 /// *A breaker for each request or client* never opens. Build one and clone it: clones share their state.
 ///
@@ -66,20 +66,20 @@ pub use counts::Counts;
 /// | probes | 1 | 1 |
 /// | 429, RESOURCE_EXHAUSTED | failures that do not count as consecutive | failures |
 ///
-/// The reasons of the first column: failures of 30 % do not open it, and retries mend those. A server that is down is
-/// noticed after twenty calls, also by a busy client with a minute of successes behind it. Clients that were
-/// refused together do not come back together.
+/// The reasons for the rate rule: at 30 % failures retries still help, and the breaker stays closed. A server that is
+/// down opens it after twenty calls, even behind a minute of successes. The varied open time spreads the clients that
+/// return.
 ///
 /// # Rules
 ///
 /// - A result does not count if the state has changed since its call was admitted.
 /// - An abandoned call does not count. If all calls of a window were abandoned, they are failures.
 /// - A failed probe opens the breaker again. A probe that is abandoned, excluded or unsent frees its place.
-/// - A delay that the server asked for with its last failure lengthens the open time, up to
-///   [`max_timeout`](Self::max_timeout).
+/// - If the server asks for a longer delay with the failure that opens the breaker, the open time is that delay, up
+///   to [`max_timeout`](Self::max_timeout).
 /// - Time does not go back: an earlier moment counts as the latest one seen.
-/// - State is kept for [`max_destinations`](Self::max_destinations). A destination leaves if it is closed and its
-///   window is empty. Destinations past the bound share one breaker.
+/// - At most [`max_destinations`](Self::max_destinations) have a breaker of their own. If the table is full, breakers
+///   that are closed and have an empty window leave. Destinations without a place share one breaker.
 ///
 /// ```
 /// use std::time::Duration;
@@ -171,7 +171,7 @@ impl CircuitBreaker {
 
     /// Adopts the settings of another breaker, except `max_destinations`, and keeps the state.
     ///
-    /// Open times that have begun keep their end. Counts are cleared if the window has another number of buckets.
+    /// Open times that have begun keep their end. Counts are cleared if the window has other buckets.
     pub fn replace_settings(&self, with: &Self) {
         // Kept to the end: the destructors of closures are the user's.
         let former = self.shared.rules.load_full();

@@ -74,7 +74,8 @@ impl CircuitBreaker {
         self.set(|rules| rules.timeout = timeout)
     }
 
-    /// Sets the bound of open times, which double after each failed probe. Below the open time it has no effect.
+    /// Sets the longest open time. Open times double after each failed probe. A value below
+    /// [`timeout`](Self::timeout) has no effect.
     ///
     /// Default: 5 min, the longest that users wait for a server that is well again. The counting form has no doubling.
     pub fn max_timeout(self, most: Duration) -> Self {
@@ -122,7 +123,7 @@ impl CircuitBreaker {
 
     /// Sets the calls that must have ended in the window before the [`failure_ratio`](Self::failure_ratio) counts.
     ///
-    /// Default: 20. With fewer, one failure of a quiet client would open the breaker. Also a part of the rate rule.
+    /// Default: 20. With 1, a single failure would open the breaker. Also a part of the rate rule.
     ///
     /// # Errors
     ///
@@ -134,7 +135,7 @@ impl CircuitBreaker {
         Ok(self.set_rate(|rate| rate.calls = calls))
     }
 
-    /// Sets after how many failures in a row the breaker opens, however few the calls are. 0: never.
+    /// Sets the failures in a row at which the breaker opens, however few the calls are. 0: never.
     ///
     /// Default: 20, so that a busy client notices a server that is down. With 5, failures of 30 % open it within
     /// seconds. Also a part of the rate rule.
@@ -154,12 +155,12 @@ impl CircuitBreaker {
         self.set(|rules| rules.slow = Some(threshold))
     }
 
-    /// Sets which outcomes are successes. Default: [`Health::Served`].
+    /// Sets the outcomes that are successes. Default: [`Health::Served`].
     pub fn is_successful(self, is: impl Fn(Health) -> bool + Send + Sync + 'static) -> Self {
         self.set(|rules| rules.is_successful = Some(Arc::new(is)))
     }
 
-    /// Sets which outcomes are neither success nor failure. Default: [`Health::Ignored`].
+    /// Sets the outcomes that are neither success nor failure. Default: [`Health::Ignored`].
     pub fn is_excluded(self, is: impl Fn(Health) -> bool + Send + Sync + 'static) -> Self {
         self.set(|rules| rules.is_excluded = Some(Arc::new(is)))
     }
@@ -198,8 +199,8 @@ impl CircuitBreaker {
         })
     }
 
-    /// Returns a warning for each setting outside of its recommended range. Only the rate form has a range for its
-    /// share and its window.
+    /// Returns a warning for each setting outside its recommended range: the open time and, in the rate form, the
+    /// share of failures and the window.
     pub fn validate(&self) -> Vec<Warning> {
         let rules = self.shared.rules.load();
         let (ratio, window) = match rules.trip {

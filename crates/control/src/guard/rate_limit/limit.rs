@@ -62,7 +62,7 @@ impl Limit {
         Ok(Self::clamped(tokens))
     }
 
-    /// Creates a rate of that many tokens for each second, brought into the range of finite rates.
+    /// Creates a rate of that many tokens for each second, clamped to the range of finite rates.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -74,7 +74,7 @@ impl Limit {
         Self { millionths, period: SECOND }
     }
 
-    /// Creates a rate of so many millionths for that many nanoseconds, which are not 0.
+    /// Creates a rate of `millionths` of a token for each `nanos`, which is not 0.
     pub(crate) const fn ratio(millionths: u64, nanos: u64) -> Self {
         Self { millionths, period: nanos }
     }
@@ -94,9 +94,10 @@ impl Limit {
         self.millionths as f64 / TOKEN as f64 * (SECOND as f64 / self.period as f64)
     }
 
-    /// Returns the millionths that `elapsed` nanoseconds add, and what is left of the division.
+    /// Returns the millionths that `elapsed` nanoseconds add, and the rest of the division.
     ///
-    /// `rest` is what was left of an earlier one at the same rate. An infinite rate adds nothing, for nothing is taken.
+    /// `rest` is the rest of the division before, at the same rate. An infinite rate adds nothing, because nothing is
+    /// taken from it.
     #[inline]
     pub(crate) fn minted(self, elapsed: u64, rest: u64) -> (u64, u64) {
         if self.is_infinite() {

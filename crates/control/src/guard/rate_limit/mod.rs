@@ -37,7 +37,7 @@ pub use reservation::Reservation;
 
 /// A rate limit for each destination, with the operations of Go's x/time/rate.
 ///
-/// A bucket of `burst` tokens starts full, and time adds `limit` tokens for each second. A call takes one. All
+/// A bucket of `burst` tokens starts full, and time adds `limit` tokens for each second. A call takes one token. All
 /// numbers are integers (millionths of a token, nanoseconds), so no rate drifts.
 ///
 /// # What goes wrong without it, and with it
@@ -54,13 +54,13 @@ pub use reservation::Reservation;
 ///
 /// | mode | a call without a token |
 /// |---|---|
-/// | wait, the default | waits in line for at most 30 s, with at most 1024 others ([`queue`](Self::queue)) |
-/// | refuse ([`no_queue`](Self::no_queue)) | is refused, with the time after which there is one |
-/// | follow the server, whose fields the layer reads: see [`follow`](Self::follow) | as above, at a lower rate |
+/// | wait, the default | waits for at most 30 s in a line of at most 1024 ([`queue`](Self::queue)) |
+/// | refuse ([`no_queue`](Self::no_queue)) | is refused, with the time until there is a token |
+/// | [`follow`](Self::follow) the server's rate limit fields | waits or is refused, at a lower rate |
 ///
 /// - A call whose wait would pass its deadline is refused at once. With a burst of 0 every call is refused.
-/// - Waiting calls go in the order in which they came. A call that is not polled blocks no other.
-/// - A change of the rate moves the calls that wait. A [`Reservation`] keeps its moment.
+/// - Waiting calls go in the order in which they came. A waiting call that is not polled blocks no other.
+/// - If the rate changes, calls that wait go earlier or later. A [`Reservation`] keeps its moment.
 /// - A call that is admitted and not sent returns its token.
 ///
 /// ```
@@ -161,14 +161,14 @@ impl RateLimit {
 
     /// Follows the `RateLimit` or `x-ratelimit` fields of a response: `remaining` calls until `reset` from `now`.
     ///
-    /// A guard layer over HTTP does this for each response, if the hints of rate limits are read there:
+    /// A guard layer calls this for each HTTP response if the hint for rate limits is on:
     /// `GuardLayer::with(Http::new().hints(Hints::default().rate_limit(true)), limit)`.
     ///
-    /// If the remaining calls would be used up before the reset, the rate is lowered until then: one call may go at
-    /// once, the others are spread over the time. With none remaining, no call goes. The rate is never raised. The
-    /// latest response counts.
+    /// If the remaining calls would be used up before the reset, the rate is lowered until the reset: one call may go
+    /// at once, the others are spread over the time. With none remaining, no call goes. The rate is never raised. Each
+    /// response replaces the one before.
     ///
-    /// A reset of zero has no effect. A reset beyond [`longest_reset`](Self::longest_reset) counts as that.
+    /// A reset of zero restores the own rate. Resets are cut to [`longest_reset`](Self::longest_reset).
     pub fn follow(&self, destination: &str, remaining: u32, reset: Duration, now: Duration) {
         let quota = Quota { remaining, reset };
         let first = self.with(destination, now, |limiter| self.follow_at(limiter, quota, now));
@@ -186,8 +186,8 @@ impl RateLimit {
 
     /// Adopts the settings of another limit, except `max_destinations`, and keeps the state.
     ///
-    /// A destination whose rate or burst was set by itself keeps both. The time since its last call is credited at
-    /// the new rate.
+    /// A destination whose own rate or burst was set keeps both. For the others, the time since the last call is
+    /// credited at the new rate.
     pub fn replace_settings(&self, with: &Self) {
         let max_destinations = self.rules.load().max_destinations;
         let rules = Arc::new(Rules { max_destinations, ..**with.rules.load() });

@@ -9,7 +9,7 @@ use super::tokens::Booking;
 
 /// Tokens taken ahead of time, as `Reservation` of x/time/rate.
 ///
-/// Its moment stays when the rate or the burst changes. A drop returns no tokens; [`cancel`](Self::cancel) does.
+/// Its moment stays if the rate or the burst changes. Dropping it returns no tokens; [`cancel`](Self::cancel) does.
 #[must_use = "a reservation has taken tokens, whether or not they are used"]
 pub struct Reservation {
     /// There if the tokens were granted.
@@ -17,7 +17,8 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Returns `true` if the tokens were granted. Otherwise they exceed the burst, come after `latest`, or never come.
+    /// Returns `true` if the tokens were granted. They are not if they exceed the burst, come after `latest`, or never
+    /// come.
     pub fn ok(&self) -> bool {
         self.granted.is_some()
     }
@@ -30,9 +31,9 @@ impl Reservation {
         }
     }
 
-    /// Gives back the tokens, except those that a later reservation already counts on.
+    /// Gives back the tokens, except as many as later reservations have borrowed.
     ///
-    /// It has no effect after their moment has passed, or if called again.
+    /// It has no effect after the reservation's moment, or if called again.
     pub fn cancel(&mut self, now: Duration) {
         if let Some((limiter, booking)) = &mut self.granted {
             limiter.cancel(booking, now);

@@ -36,7 +36,7 @@ impl RateLimit {
         Self::build(Rules { rule, longest_reset: HOUR, max_destinations })
     }
 
-    /// Sets how many calls may wait for one destination, and for how long. Default: 1024 calls, and 30 s as the default
+    /// Sets how many calls may wait for one destination, and for how long. Default: 1024 calls for 30 s, the default
     /// `max_elapsed` of a call.
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         self.set(|rules| rules.rule.patience = Patience { calls, time })
@@ -47,8 +47,8 @@ impl RateLimit {
         self.set(|rules| rules.rule.patience = Patience::NONE)
     }
 
-    /// Sets the longest reset that is [followed](Self::follow). Default: 1 h, so that a moment read as a time span
-    /// does not stop all calls for decades.
+    /// Sets the longest reset that is [followed](Self::follow). Default: 1 h. Some servers send a Unix time where
+    /// others send seconds; taken for seconds it would stop all calls for decades.
     pub fn longest_reset(self, longest: Duration) -> Self {
         self.set(|rules| rules.longest_reset = longest)
     }

@@ -1,7 +1,7 @@
 //! The tokens of one destination, over plain values: millionths, nanoseconds, and no float.
 //!
-//! Every take advances a *position*, and a booking stores the position after its own tokens. So the number of tokens
-//! taken later, and the moment at which time has added its own, can be computed at any moment.
+//! Every take advances a *position*, and a booking stores the position after its own tokens. From the two positions
+//! follow the tokens taken since, and the moment at which time has added the booking's tokens.
 
 use super::limit::{Limit, TOKEN};
 
@@ -204,7 +204,7 @@ impl Tokens {
         }
     }
 
-    /// Lowers the rate so that `remaining` millionths last until then. It changes nothing if they last anyway.
+    /// Lowers the rate so that `remaining` millionths last until then. If they last anyway, the own rate is in force.
     pub(crate) fn follow(&mut self, remaining: u64, until: u64) {
         (self.rate, self.rest, self.follows_until) = (self.limit, 0, NEVER);
         let Some(time) = until.checked_sub(self.now).filter(|time| *time > 0) else { return };

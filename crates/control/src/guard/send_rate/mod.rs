@@ -31,8 +31,8 @@ use settings::Rules;
 /// *Without a send rate*, a client above its quota is refused again and again. Backoff spreads retries, but first
 /// attempts go on.
 ///
-/// *A rate that each refusal lowers* falls almost to zero when twenty calls are refused at one moment. Here calls
-/// that were sent before the last cut do not lower it again.
+/// *A rate that each refusal lowers* falls almost to zero if twenty calls are refused at one moment. Here a call that
+/// was sent before the last cut does not lower the rate again.
 ///
 /// # The rule
 ///
@@ -40,12 +40,12 @@ use settings::Rules;
 ///
 /// | outcome | the rate |
 /// |---|---|
-/// | [`Overloaded`](Health::Overloaded) | 0.7 of the rate, or of the measured rate if that is lower; this was the ceiling *w* |
-/// | [`Served`](Health::Served), *t* seconds later | `0.4 (t − K)³ + w`, with `K = ∛(0.75 w)`: up to *w* at *K*, and beyond |
-/// | any | at most twice the measured rate, and at least one call in two seconds |
+/// | [`Overloaded`](Health::Overloaded) | `0.7 w`; the ceiling *w* is the rate so far, or the measured rate if that is lower |
+/// | [`Served`](Health::Served), *t* seconds later | `0.4 (t − K)³ + w`, with `K = ∛(0.75 w)`: *w* at *K* seconds, more after it |
+/// | both | at most twice the measured rate, and at least one call in two seconds |
 ///
-/// The measured rate is that of outcomes, in half seconds. Other failures do not move the rate. For a server that
-/// throttles with 503, add a classifier that declares it, because a 503 is as often an outage.
+/// The measured rate is that of outcomes, in half seconds. Other failures do not move the rate. A 503 is often an
+/// outage, so it does not. For a server that throttles with 503, add a classifier that returns `Verdict::throttled`.
 ///
 /// Calls without a token wait in line, as at a [`RateLimit`](crate::RateLimit). A destination without waiting calls
 /// leaves the table if it was never refused, or if no outcome was recorded for ten minutes.

@@ -22,8 +22,8 @@ use window::{Requests, Window};
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a throttle*, an overloaded server spends its time on refusals. A refusal costs about as much as a cheap
-/// response, so under twice its capacity none is left for other calls.
+/// *Without a throttle*, an overloaded server spends its time on refusals. If a refusal costs half as much as a
+/// response, a server under twice its capacity has no time left for responses.
 ///
 /// *The ratio of requests to accepts alone* refuses half of the calls after one failure. Here nothing is refused
 /// below 10 requests, or below 5 a second.
@@ -31,8 +31,8 @@ use window::{Requests, Window};
 /// # The rule
 ///
 /// A call is refused with the probability `max(0, (requests − K · accepts) / (requests + 1))`, at most 0.9, over the
-/// last 2 minutes. With K = 2 the server receives about twice the calls that it accepts, so the client soon notices
-/// that it accepts more.
+/// last 2 minutes. With K = 2 the server receives about twice the calls that it accepts. So the client soon notices
+/// when the server accepts more.
 ///
 /// - Requests are counted when they arrive, including those that the throttle refuses.
 /// - Every other outcome than [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable) is an
@@ -77,9 +77,9 @@ struct State {
 pub struct ThrottleCounts {
     /// Requests in the window, those that the throttle refused included.
     pub requests: u32,
-    /// Requests that were not refused, by the server or here.
+    /// Requests that neither the server nor the throttle refused.
     pub accepts: u32,
-    /// The probability of the next refusal.
+    /// The probability with which the next request is refused, from 0 to 1.
     pub probability: f64,
 }
 
@@ -165,7 +165,7 @@ impl Throttle {
         ThrottleCounts { requests: total.all, accepts: total.accepts(), probability }
     }
 
-    /// Adopts the settings of another throttle and keeps the counts; only `max_destinations` stays as it is.
+    /// Adopts the settings of another throttle, except `max_destinations`, and keeps the counts.
     ///
     /// The counts are cleared if the window has another length.
     pub fn replace_settings(&self, with: &Self) {

@@ -197,6 +197,19 @@ fn replaced_settings_judge_the_next_result() {
     assert_eq!(breaker.counts(HOST).total_failures, 1);
 }
 
+// G-3, G-19: buckets of another length are counted anew, or the window would not slide for as long as it has been open.
+#[test]
+fn replaced_buckets_slide_on() {
+    let breaker = CircuitBreaker::rate();
+    calls(&breaker, 1, Failed, NOW);
+    breaker.replace_settings(
+        &CircuitBreaker::rate().interval(SECOND * 600).bucket_period(SECOND * 60),
+    );
+    calls(&breaker, 9, Failed, NOW);
+    calls(&breaker, 1, Failed, NOW + SECOND * 3600);
+    assert_eq!(breaker.counts(HOST).requests, 1, "an hour later");
+}
+
 #[test]
 fn ratios_and_numbers_outside_their_range() {
     for ratio in [f64::NAN, f64::INFINITY, -0.1, 0.0, 1.01] {
