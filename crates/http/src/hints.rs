@@ -35,8 +35,8 @@ static SHOULD_RETRY: [HeaderName; 2] =
 ///   send the retry sooner than the server asked.
 /// - A delay of zero sets no minimum: the schedule's delay is used.
 /// - `false` means that no retry is sent. It outweighs any `true` and every other rule.
-/// - `true` overrides the [table of statuses](crate::verdict_of_status), but not a verdict that the client's own
-///   rules or classifiers give.
+/// - `true` overrides the [table of statuses](crate::verdict_of_status). It does not override the client's own rules
+///   or classifiers.
 /// - A header that cannot be parsed is ignored.
 /// - A date with a leap second (`:60`) is the second after `:59`. A two-digit year from 70 on is in the 1900s,
 ///   one below 70 in the 2000s.
@@ -107,7 +107,8 @@ impl Hints {
         self
     }
 
-    /// Sets whether the resets of an exhausted rate limit are read. Off by default.
+    /// Sets whether the headers of rate limits are read: by [`read`](Self::read) the reset of an exhausted limit, by
+    /// [`quota`](Self::quota) the quota. Off by default.
     ///
     /// | header | value |
     /// |---|---|
@@ -115,8 +116,8 @@ impl Hints {
     /// | `RateLimit-Reset` beside `RateLimit-Remaining: 0` (the draft up to version 06) | seconds |
     /// | `X-RateLimit-Reset` beside `X-RateLimit-Remaining: 0` | seconds; from 1,000,000,000 on (2001-09-09), seconds since 1970 |
     ///
-    /// The first in this table counts. A malformed `RateLimit` is ignored as a whole. None is read if `Age` is
-    /// above 0, because the response then comes from a cache.
+    /// The first in this table counts. A malformed `RateLimit` is ignored as a whole. None of these headers is read if
+    /// `Age` is above 0, because the response then comes from a cache.
     #[must_use]
     pub const fn rate_limit(mut self, read: bool) -> Self {
         self.rate_limit = read;
@@ -125,9 +126,9 @@ impl Hints {
 
     /// Reads the hints of one response.
     ///
-    /// The delay until a date is measured from the response's own `Date`, so an error of this machine's clock does
-    /// not matter. `wall_clock` is called at most once, and only for a date in a response without a valid `Date`. A
-    /// date in the past is a delay of zero. Numbers of any length saturate.
+    /// The delay until a date is measured from the response's own `Date`, so that a wrong clock on this machine does not
+    /// matter. `wall_clock` is called at most once, and only for a date in a response without a valid `Date`. A date in
+    /// the past is a delay of zero. Numbers saturate.
     pub fn read(&self, headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> Hinted {
         if headers.is_empty() {
             return Hinted { hint: ServerHint::None, should_retry: None };
@@ -141,10 +142,10 @@ impl Hints {
         Hinted { hint, should_retry }
     }
 
-    /// Reads the quota that a response states, of any status. None is read unless [`rate_limit`](Self::rate_limit)
-    /// is set.
+    /// Reads the quota that a response of any status states. Returns `None` unless [`rate_limit`](Self::rate_limit) is
+    /// set.
     ///
-    /// Of several quotas the one counts that allows the fewest calls for each unit of time.
+    /// Of several quotas, the one that allows the fewest calls per second is returned.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -226,7 +227,7 @@ impl Hinted {
     }
 }
 
-/// Returns the measure of how far off a date is by the clock of the server.
+/// Returns a function that measures the time until a date, by the clock of the server.
 fn until(
     headers: &HeaderMap,
     wall_clock: impl FnOnce() -> SystemTime,
@@ -237,7 +238,7 @@ fn until(
     move |date| date.duration_since(*now).unwrap_or(Duration::ZERO)
 }
 
-/// The longest wait among the values of one header, leaving out those that `parse` cannot read.
+/// Returns the longest delay among the values of one header. Values that `parse` cannot read are left out.
 fn longest(
     headers: &HeaderMap,
     name: impl AsHeaderName,
@@ -247,8 +248,8 @@ fn longest(
     values.flat_map(|value| members(value.as_bytes())).filter_map(parse).max()
 }
 
-/// The values on one line, as a proxy may have joined them. A date has a comma of its own, behind the name
-/// of its day.
+/// Splits a line into values, because a proxy may have joined several. The comma behind the name of a day belongs to a
+/// date.
 fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(line);
     std::iter::from_fn(move || {

@@ -11,7 +11,8 @@
 //! | a client's error | [`verdict_of_error`]; [`is_callers_own`] shows whether this side caused it |
 //! | a request that may be sent twice | [`is_repeatable`], [`new_idempotency_key`] |
 //!
-//! Nothing here sleeps or sends. The crate `reattempt` decides and retries.
+//! Nothing here sleeps or sends. The crate `reattempt` decides and retries. Users import these items from
+//! `reattempt::classify`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -35,12 +35,13 @@ use reattempt_replay::ReplayError;
 /// | the caller's body failed, or the client cancelled the request | permanent |
 /// | a `reqwest::Error` created from a status | that of [`verdict_of_status`](crate::verdict_of_status) |
 ///
-/// Errors of `std::io` are always known. The features `hyper` (hyper, hyper-util's legacy client, h2), `reqwest`
-/// and `tonic` of this crate add the errors of these clients. Errors of time limits in the caller's own stack,
-/// such as `tower::timeout`'s `Elapsed`, are not known.
+/// Of `std::io`, the kinds in which connections fail are known. The features `hyper` (hyper, hyper-util's legacy
+/// client, h2), `reqwest` and `tonic` of this crate add the errors of these clients. Timeouts of layers, such as
+/// `tower::timeout::error::Elapsed`, are not known here; the layers of `reattempt` know them.
 ///
-/// An `io::Error` that no client's error wraps does not show whether a request was sent. Only a refused
-/// connection or an unusable local address proves that none was. An unreachable host or network is then transient.
+/// An `io::Error` that no client's error wraps does not show whether a request was sent. Only a refused connection or an
+/// unusable local address proves that none was. An unreachable host or network is then transient,
+/// [`Connect`](FailureKind::Connect).
 ///
 /// # REFUSED_STREAM
 ///
@@ -70,9 +71,9 @@ pub fn verdict_of_error(error: &(dyn Error + 'static)) -> Option<Verdict> {
     walk(error, Place::Unknown)
 }
 
-/// Returns `true` if this side caused the error, so that it is no sign of the server's health.
+/// Returns `true` if this side caused the error, which then is no sign of the server's health.
 ///
-/// The caller's request body failed, the request could not be built, or this side stopped the upload.
+/// Such errors are: the caller's request body failed, the request could not be built, this side stopped the upload.
 #[must_use]
 pub fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     std::iter::successors(Some(error), |&error| source(error)).any(|error| {
@@ -88,10 +89,10 @@ pub fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// Returns the progress of a request that was not processed although a connection was established.
+/// Returns the evidence that a request was not processed although a connection was established.
 ///
-/// gRPC sends such a request again without a delay (its transparent retries). Returns `None` for every other
-/// failure. That includes failed connections, because a server that is down must not be called again at once.
+/// gRPC sends such a request again without a delay (its transparent retries). Returns `None` for every other failure,
+/// also for a failed connection, because a server that is down must not be called again at once.
 #[must_use]
 pub fn undone(error: &(dyn Error + 'static)) -> Option<Undone> {
     let mut link = Some(error);
@@ -140,9 +141,9 @@ enum Place {
 enum Sign {
     /// None.
     None,
-    /// A verdict, whatever the errors below are.
+    /// A verdict. The errors below do not matter.
     Proof(Verdict),
-    /// The request was not processed, whatever the errors below are; and the kind of failure.
+    /// The request was not processed, with the kind of failure. The errors below do not matter.
     Undone(Undone, FailureKind),
     /// A verdict, if the errors below give none.
     Presumption(Verdict),
@@ -150,8 +151,8 @@ enum Sign {
     At(Place),
 }
 
-/// Walks the chain. Outer errors decide first, because they show whose error an inner one is: a broken pipe may
-/// come from the server or from the caller's own request body.
+/// Walks the chain. Outer errors decide first, because they show who caused an inner one: a broken pipe may come from
+/// the server or from the caller's own request body.
 fn walk(error: &(dyn Error + 'static), place: Place) -> Option<Verdict> {
     let below = |place| source(error).and_then(|source| walk(source, place));
     match sign(error, place) {
@@ -174,7 +175,7 @@ fn sign(error: &(dyn Error + 'static), place: Place) -> Sign {
         return io::sign(error, place);
     }
     if let Some(ReplayError::Superseded | ReplayError::NotKept) = error.downcast_ref() {
-        // The sender of the body was stopped from this side, whatever its cause looks like.
+        // This side stopped the sender of the body. The error's cause does not matter.
         return Sign::Proof(Verdict::Permanent);
     }
     #[cfg(feature = "hyper")]
@@ -192,8 +193,8 @@ fn sign(error: &(dyn Error + 'static), place: Place) -> Sign {
     Sign::None
 }
 
-/// The next link. Two types hide theirs from [`Error::source`]: an `io::Error` that wraps an error
-/// passes it over, and h2's names none.
+/// Returns the next error in the chain. [`Error::source`] is not enough for two types: an `io::Error` skips the error
+/// that it wraps, and h2's returns none.
 fn source<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     if let Some(error) = error.downcast_ref::<std::io::Error>() {
         return error.get_ref().map(|inner| inner as &(dyn Error + 'static));

@@ -2,7 +2,7 @@
 //!
 //! A list that is malformed anywhere is refused as a whole.
 
-/// The parameters of one member that are not negative integers, in order: name and value.
+/// The parameters of one member in order: the name, and the value if it is an integer that is not negative.
 pub(super) type Integers<'a> = Vec<(&'a [u8], Option<u64>)>;
 
 /// Returns the parameters of each member of a list of items, or `None` if the text is no such list.
@@ -21,7 +21,7 @@ pub(super) fn items(text: &[u8]) -> Option<Vec<Integers<'_>>> {
     }
 }
 
-/// The text that was not read yet.
+/// The text that has not been read.
 struct Text<'a>(&'a [u8]);
 
 impl<'a> Text<'a> {
@@ -34,9 +34,9 @@ impl<'a> Text<'a> {
         self.take_while(|byte| bytes.contains(&byte));
     }
 
-    /// Takes the bytes in front that are such.
-    fn take_while(&mut self, is_such: impl Fn(u8) -> bool) -> &'a [u8] {
-        let end = self.0.iter().position(|byte| !is_such(*byte)).unwrap_or(self.0.len());
+    /// Takes the leading bytes that `belongs` accepts.
+    fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a [u8] {
+        let end = self.0.iter().position(|byte| !belongs(*byte)).unwrap_or(self.0.len());
         let (taken, rest) = self.0.split_at(end);
         self.0 = rest;
         taken

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-/// RFC 9110 §10.2.3: "delay-seconds = 1*DIGIT". No sign, no fraction, no other script's digits;
-/// any number of them, saturating.
+/// Reads ASCII digits, without sign or fraction. The number saturates (RFC 9110 §10.2.3: "delay-seconds = 1*DIGIT").
 pub(super) fn digits(value: &[u8]) -> Option<u64> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return None;
@@ -14,13 +13,12 @@ pub(super) fn digits(value: &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// A wait in whole seconds.
+/// Reads a delay in whole seconds.
 pub(super) fn delta_seconds(value: &[u8]) -> Option<Duration> {
     digits(value).map(Duration::from_secs)
 }
 
-/// A wait in milliseconds. The vendors' own clients read the number as a float, so a fraction is
-/// legal; it counts as one more millisecond, never as none.
+/// Reads a delay in milliseconds. A fraction is rounded up; it is legal, because the vendors' own clients read a float.
 pub(super) fn milliseconds(value: &[u8]) -> Option<Duration> {
     let mut parts = value.splitn(2, |byte| *byte == b'.');
     let whole = digits(parts.next()?)?;

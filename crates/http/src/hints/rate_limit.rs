@@ -11,7 +11,7 @@ use super::list::items;
 use super::longest;
 use super::number::{delta_seconds, digits};
 
-/// From here on an `X-RateLimit-Reset` is a time of day, not a wait: 2001-09-09, or 31 years.
+/// The value from which an `X-RateLimit-Reset` is Unix time (2001-09-09) and no longer a delay (31 years).
 const EPOCH_FROM: Duration = Duration::from_secs(1_000_000_000);
 
 const RATE_LIMIT: &str = "ratelimit";
@@ -23,8 +23,8 @@ const X_RESET: &str = "x-ratelimit-reset";
 /// A quota: the calls that are left, and the time until it is full again.
 type Left = (u64, Duration);
 
-/// Returns the delay until there is quota again, if these headers show that none is left.
-/// `until` measures how far off a date is.
+/// Returns the delay until there is quota again, if these headers show that none is left. `until` measures the time
+/// until a date.
 pub(super) fn wait(
     headers: &HeaderMap,
     until: impl Fn(SystemTime) -> Duration,
@@ -67,7 +67,7 @@ fn is_cached(headers: &HeaderMap) -> bool {
     longest(headers, AGE, delta_seconds).is_some_and(|age| !age.is_zero())
 }
 
-/// Returns the quota of two headers. Of several values the smallest rest and the longest time count.
+/// Returns the quota of two headers. Of several values, the fewest remaining calls and the longest time count.
 fn pair(headers: &HeaderMap, remaining: &str, reset: &str) -> Option<Left> {
     let values = headers.get_all(remaining).iter();
     let remaining = values.filter_map(|value| digits(value.as_bytes().trim_ascii())).min()?;

@@ -17,17 +17,17 @@ pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
         let refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
         let ended = error.is_reset() || error.is_go_away();
         if error.is_remote() {
-            // RFC 9113 §6.8 and §8.7: what a GOAWAY leaves out and what REFUSED_STREAM resets was not
-            // acted on. h2 gives the server's GOAWAY to those streams only that lie beyond its last.
+            // RFC 9113 §6.8 and §8.7: streams beyond the last of a GOAWAY, and those reset with REFUSED_STREAM, were not
+            // processed. h2 ends only streams beyond the last with the server's GOAWAY.
             match refused || error.is_go_away() {
                 true => Sign::Undone(Undone::Refused, FailureKind::Network),
                 false => Sign::Proof(LOST),
             }
         } else if ended && !error.is_library() {
-            // Ended by the code that uses h2: hyper does it when the request's body fails.
+            // The code that uses h2 ended the stream: hyper does so if the request's body fails.
             Sign::Proof(Verdict::Permanent)
         } else if error.reason().is_some() {
-            // The server broke the protocol; what it did before that is not known.
+            // The server broke the protocol, perhaps after it had processed the request.
             Sign::Proof(LOST)
         } else {
             // A misuse of h2.
@@ -36,7 +36,7 @@ pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
     })
 }
 
-/// The reason with which the server reset a stream.
+/// Returns the reason with which the server reset a stream.
 pub(super) fn reset(error: &(dyn Error + 'static)) -> Option<u32> {
     let error = error.downcast_ref::<::h2::Error>()?;
     let reset = error.is_remote() && error.is_reset();

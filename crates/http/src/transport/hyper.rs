@@ -11,8 +11,8 @@ use super::{LOST, NOT_CONNECTED, Place, Sign, TIMED_OUT, Undone};
 /// failed to make.
 const CONNECTION_NOT_MADE: &str = "request was canceled";
 
-/// The text of hyper's error for requests whose connection's task was dropped. hyper files it under
-/// `is_user()` and has no predicate of its own for it.
+/// The text of hyper's error for requests whose connection's task was dropped. For hyper it is one of `is_user()`, and
+/// no predicate tells it apart.
 const DISPATCH_GONE: &str = "dispatch task is gone";
 
 /// The cause of that error if the task panicked. The task polls the caller's body.
@@ -59,13 +59,13 @@ fn of_connection(error: &::hyper::Error) -> Sign {
             false => Sign::Proof(Verdict::Permanent),
         }
     } else if error.is_canceled() || error.is_closed() {
-        // A client's connection says these only of requests that it was not given yet; one that
-        // went down with a request ends with another error.
+        // hyper's client returns these only for requests that were not yet passed to the connection. A request that
+        // was lost with its connection ends with another error.
         Sign::Undone(Undone::NotDispatched, FailureKind::Connect)
     } else if error.is_timeout() {
         Sign::Proof(TIMED_OUT)
     } else if error.source().is_none() {
-        // The response broke off, is not HTTP, or came unasked. The server may have acted before.
+        // The response broke off, is not HTTP, or came without a request. The server may have processed the request.
         Sign::Proof(LOST)
     } else {
         Sign::At(Place::Connected)

@@ -6,7 +6,7 @@ use reattempt_core::{Failure, FailureKind, Verdict};
 
 use super::{LOST, NOT_CONNECTED, Place, Sign, TIMED_OUT};
 
-/// The network was out of reach, though perhaps not from the beginning.
+/// The network was out of reach, perhaps only after a request was sent.
 const OUT_OF_REACH: Verdict = Verdict::Transient(Failure::new(FailureKind::Connect));
 
 pub(super) fn sign(error: &Error, place: Place) -> Sign {
@@ -16,7 +16,7 @@ pub(super) fn sign(error: &Error, place: Place) -> Sign {
         Place::Connected => on_connection(error),
         Place::Unknown => match kind {
             ErrorKind::ConnectionRefused | ErrorKind::AddrNotAvailable => Some(NOT_CONNECTED),
-            // Routers can say this of a connection that was there and has carried a request.
+            // A router's report can also end an established connection that has carried a request.
             ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {
                 Some(OUT_OF_REACH)
             }
@@ -26,8 +26,10 @@ pub(super) fn sign(error: &Error, place: Place) -> Sign {
     verdict.map_or(Sign::None, Sign::Presumption)
 }
 
-/// Names that do not resolve have no kind that can be named here, so this lists what is not worth
-/// a retry: rustls puts its refusals into `InvalidData`, and `Other` only wraps.
+/// Returns the verdict on an error while connecting: every kind is worth a retry, except those listed.
+///
+/// The list is of exceptions because a name that does not resolve has no stable kind. rustls reports its refusals as
+/// `InvalidData`, and `Other` only wraps.
 fn connecting(kind: ErrorKind) -> Option<Verdict> {
     match kind {
         ErrorKind::Other => None,
@@ -39,8 +41,9 @@ fn connecting(kind: ErrorKind) -> Option<Verdict> {
     }
 }
 
-/// An error of reading or writing a connection that was there, which is lost by it. Excepted is what
-/// TLS libraries report of a refusal that arrives after the handshake, such as that of the client's
+/// Returns the verdict on an error of reading or writing an established connection: it is lost.
+///
+/// Excepted are the kinds in which TLS libraries report a refusal after the handshake, such as that of the client's
 /// certificate.
 fn on_connection(error: &Error) -> Option<Verdict> {
     match error.kind() {
@@ -60,7 +63,7 @@ fn ends_in_frame(error: &Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.to_string() == "bytes remaining on stream")
 }
 
-/// An error of an unknown place. Only the kinds that a lost connection has are taken for one.
+/// Returns the verdict on an error of an unknown place. Only kinds that a lost connection has give one.
 fn anywhere(kind: ErrorKind) -> Option<Verdict> {
     match kind {
         ErrorKind::TimedOut => Some(TIMED_OUT),

@@ -14,7 +14,7 @@ pub(super) fn sign(error: &::reqwest::Error) -> Sign {
         // reqwest's own types for these two cannot be named.
         Sign::Proof(NOT_CONNECTED)
     } else if error.is_timeout() {
-        // It looks through the whole chain for this, so a body's own timeout lets it say so too.
+        // `is_timeout` searches the whole chain, so a timeout of the caller's body makes it true as well.
         Sign::Presumption(TIMED_OUT)
     } else {
         Sign::None
