@@ -126,7 +126,7 @@ impl Hints {
 
     /// Reads the hints of one response.
     ///
-    /// The delay until a date is measured from the response's own `Date`, so that a wrong clock on this machine does not
+    /// The delay until a date is measured from the response's own `Date`, so a wrong clock on this machine does not
     /// matter. `wall_clock` is called at most once, and only for a date in a response without a valid `Date`. A date in
     /// the past is a delay of zero. Numbers saturate.
     pub fn read(&self, headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> Hinted {

@@ -39,8 +39,8 @@ use reattempt_replay::ReplayError;
 /// client, h2), `reqwest` and `tonic` of this crate add the errors of these clients. Timeouts of layers, such as
 /// `tower::timeout::error::Elapsed`, are not known here; the layers of `reattempt` know them.
 ///
-/// An `io::Error` that no client's error wraps does not show whether a request was sent. Only a refused connection or an
-/// unusable local address proves that none was. An unreachable host or network is then transient,
+/// An `io::Error` that no client's error wraps does not show whether a request was sent. Only a refused connection or
+/// an unusable local address proves that none was. An unreachable host or network is then transient,
 /// [`Connect`](FailureKind::Connect).
 ///
 /// # REFUSED_STREAM

@@ -17,8 +17,8 @@ pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
         let refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
         let ended = error.is_reset() || error.is_go_away();
         if error.is_remote() {
-            // RFC 9113 §6.8 and §8.7: streams beyond the last of a GOAWAY, and those reset with REFUSED_STREAM, were not
-            // processed. h2 ends only streams beyond the last with the server's GOAWAY.
+            // RFC 9113 §6.8 and §8.7: streams beyond the last of a GOAWAY, and those reset with REFUSED_STREAM, were
+            // not processed. h2 ends only streams beyond the last with the server's GOAWAY.
             match refused || error.is_go_away() {
                 true => Sign::Undone(Undone::Refused, FailureKind::Network),
                 false => Sign::Proof(LOST),
