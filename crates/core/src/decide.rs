@@ -151,7 +151,7 @@ fn delay(
         .after(failed.previous)
         .sent_at(failed.sent_at);
     let scheduled = delays.next_delay(&retry, random).ok_or(StopReason::ScheduleEnded)?;
-    let most = longest_wait(limits, failed);
+    let most = longest_wait(limits, failed.elapsed, failed.until_deadline);
     let scheduled_too_long = match delays.is_shared() {
         true => StopReason::IntervalTooLong,
         false => StopReason::ElapsedExhausted,
@@ -183,11 +183,15 @@ fn delay(
 }
 
 /// Returns the longest wait that the elapsed time and the deadline allow.
-fn longest_wait(limits: &Limits, failed: &Failed<'_>) -> Duration {
+pub(crate) fn longest_wait(
+    limits: &Limits,
+    elapsed: Duration,
+    until_deadline: Option<Duration>,
+) -> Duration {
     const TICK: Duration = Duration::from_nanos(1);
-    let of_elapsed = limits.max_elapsed.map(|most| most.saturating_sub(failed.elapsed));
-    // A retry must be sent before the deadline, not at it.
-    let of_deadline = failed.until_deadline.map(|left| left.saturating_sub(TICK));
+    let of_elapsed = limits.max_elapsed.map(|most| most.saturating_sub(elapsed));
+    // A request must be sent before the deadline, not at it.
+    let of_deadline = until_deadline.map(|left| left.saturating_sub(TICK));
     of_elapsed.into_iter().chain(of_deadline).min().unwrap_or(Duration::MAX)
 }
 

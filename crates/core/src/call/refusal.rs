@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::{Call, Decision, FailedAttempt, Terms};
-use crate::decide::spread;
+use crate::decide::{longest_wait, spread};
 use crate::guard::Refused;
 use crate::{Delays, Random, StopReason};
 
@@ -30,30 +30,15 @@ impl<D: Delays> Call<D> {
         if let Some(reason) = terms.forbidden {
             return Decision::Return(reason);
         }
-        let most = terms.limits.max_attempts;
-        let again = most > 1 && self.refusals <= most && failed.replayable;
-        let wait = refused.wait().filter(|wait| again && *wait <= LONGEST_WAIT);
-        match wait.and_then(|wait| fitting(wait, terms, failed, random)) {
-            Some(after) => {
+        let attempts = terms.limits.max_attempts;
+        let again = attempts > 1 && self.refusals <= attempts && failed.replayable;
+        let most = longest_wait(&terms.limits, failed.elapsed, failed.until_deadline);
+        match refused.wait().filter(|wait| again && *wait <= LONGEST_WAIT.min(most)) {
+            Some(wait) => {
                 (self.permit, self.resends) = (permit, true);
-                Decision::Retry { after }
+                Decision::Retry { after: spread(wait, most, random) }
             }
             None => Decision::Return(StopReason::Refused),
         }
     }
-}
-
-/// Returns the wait, lengthened by up to a tenth, if it fits the limits of the call.
-fn fitting(
-    wait: Duration,
-    terms: &Terms,
-    failed: &FailedAttempt<'_>,
-    random: &mut dyn Random,
-) -> Option<Duration> {
-    const TICK: Duration = Duration::from_nanos(1);
-    let of_elapsed = terms.limits.max_elapsed.map(|most| most.saturating_sub(failed.elapsed));
-    // A request must be sent before the deadline, not at it.
-    let of_deadline = failed.until_deadline.map(|left| left.saturating_sub(TICK));
-    let most = of_elapsed.into_iter().chain(of_deadline).min().unwrap_or(Duration::MAX);
-    (wait <= most).then(|| spread(wait, most, random))
 }
