@@ -93,6 +93,8 @@ mod policy;
 mod reqwest_ext;
 #[cfg(feature = "http")]
 mod send;
+#[cfg(feature = "http")]
+mod shared;
 
 #[cfg(feature = "http")]
 pub mod body;

@@ -9,7 +9,7 @@ use tower_layer::Layer;
 
 use super::shared::Shared;
 use super::{Backup, Failed, Fallback};
-use crate::call::observe::{Event, Observer};
+use crate::call::observe::{self, Event, Observer};
 use crate::guard::GuardProtocol;
 use crate::protocol::Http;
 
@@ -101,9 +101,9 @@ impl<F, K: GuardProtocol> FallbackLayer<F, K> {
         self.observe_with(observer)
     }
 
-    /// Notifies an [`Observer`](crate::observe::Observer) of each replaced outcome.
+    /// Notifies an [`Observer`](crate::observe::Observer) of each replaced outcome, after those added before it.
     pub fn observe_with(mut self, observer: impl Observer + 'static) -> Self {
-        self.shared.observer = Some(Arc::new(observer));
+        observe::add(&mut self.shared.observer, observer);
         self
     }
 }

@@ -13,7 +13,7 @@ use tower_layer::Layer;
 use super::protocol::GuardProtocol;
 use super::service::Guarded;
 use super::shared::Shared;
-use crate::call::observe::{Event, Observer};
+use crate::call::observe::{self, Event, Observer};
 use crate::error_mode::BoxedError;
 use crate::protocol::{CloneRequest, Http};
 
@@ -150,9 +150,10 @@ impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
         self.observe_with(observer)
     }
 
-    /// Notifies an [`Observer`](crate::observe::Observer) of attempts that wait or are refused.
+    /// Notifies an [`Observer`](crate::observe::Observer) of attempts that wait or are refused, after those added
+    /// before it.
     pub fn observe_with(mut self, observer: impl Observer + 'static) -> Self {
-        self.shared.observer = Some(Arc::new(observer));
+        observe::add(&mut self.shared.observer, observer);
         self
     }
 

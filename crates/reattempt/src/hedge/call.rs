@@ -21,7 +21,6 @@ use tower_service::Service;
 
 use super::HedgePolicy;
 use super::running::{Readying, Running};
-use super::shared::Shared;
 use super::stopwatch::Stopwatch;
 use crate::call::clock;
 use crate::call::deadline::Deadline;
@@ -29,6 +28,7 @@ use crate::call::options::CallOptions;
 use crate::call::random::CallRandom;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
+use crate::shared::Shared;
 
 pub(super) use call_end::{AnswerOf, Outcome, Over, OverOf, timed_out};
 pub(super) use call_start::CallStart;

@@ -23,7 +23,6 @@ mod report;
 mod running;
 mod send;
 mod service;
-mod shared;
 mod stopwatch;
 
 #[doc(hidden)]
@@ -36,4 +35,3 @@ pub use policy::HedgePolicy;
 pub use report::HedgeReport;
 pub use service::Hedge;
 pub(crate) use service::begin;
-pub(crate) use shared::Shared as HedgeShared;

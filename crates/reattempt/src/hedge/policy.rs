@@ -10,7 +10,7 @@ use reattempt_control::{Latencies, RetryBudget};
 use reattempt_core::{Budget, ConfigError, Limits, Verdict, Warning};
 
 use crate::call::finish::Client;
-use crate::call::observe::{Event, Observer};
+use crate::call::observe::{self, Event, Observer};
 use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
 use crate::protocol::{Http, Protocol};
@@ -270,15 +270,7 @@ where
     /// Here [`WillRetry`](Event::WillRetry) means that a hedge is being sent. It has the time since the attempt before
     /// it was sent.
     pub fn observe_with<O: Observer + 'static>(self, observer: O) -> Self {
-        self.set(|settings| {
-            settings.observer = Some(match settings.observer.take() {
-                None => Arc::new(observer),
-                Some(first) => Arc::new(move |destination: &str, event: &Event<'_>| {
-                    first.on_event(destination, event);
-                    observer.on_event(destination, event);
-                }),
-            });
-        })
+        self.set(|settings| observe::add(&mut settings.observer, observer))
     }
 
     /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type of its own.

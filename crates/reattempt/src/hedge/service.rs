@@ -9,19 +9,20 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::call::{AnswerOf, Call, CallStart, timed_out};
-use super::shared::Shared;
 use super::{Extended, HedgePolicy, Hedgeable, ResponseFuture};
 use crate::call::observe::Event;
 use crate::call::options::CallOptions;
 use crate::call::timed_out::TimeLimit;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Origin, Replay};
+use crate::shared::Shared;
 
 /// A client whose calls are hedged, made by [`HedgeLayer`](crate::hedge::HedgeLayer).
 ///
 /// Response and error types are the inner service's own, unless the policy has boxed errors.
 /// A clone costs a clone of the inner service and shares everything else. Each hedge is sent by a
 /// fresh clone of the inner service, which is readied for it.
+#[derive(Clone)]
 pub struct Hedge<S, P = HedgePolicy> {
     inner: S,
     shared: Arc<Shared<S, P>>,
@@ -34,7 +35,9 @@ impl<S: Clone, P> Hedge<S, P> {
         let shared = Shared::new(policy, inner.clone());
         Self { inner, shared: Arc::new(shared), options: None }
     }
+}
 
+impl<S: Clone, P: Clone> Hedge<S, P> {
     /// Returns a handle to this client whose calls all have these options. A request's own options have
     /// precedence.
     ///
@@ -154,16 +157,6 @@ where
         return None;
     }
     timed_out::<S, Req, K, M>(protocol, M::interrupt()?, TimeLimit::Deadline, now, None)
-}
-
-impl<S: Clone, P> Clone for Hedge<S, P> {
-    fn clone(&self) -> Self {
-        Self {
-            inner: self.inner.clone(),
-            shared: Arc::clone(&self.shared),
-            options: self.options.clone(),
-        }
-    }
 }
 
 impl<S: fmt::Debug, P: fmt::Debug> fmt::Debug for Hedge<S, P> {

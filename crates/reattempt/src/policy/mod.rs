@@ -9,7 +9,7 @@ use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, Limits, Schedule, Warning};
 use reattempt_schedule_exponential::Exponential;
 
-use crate::call::observe::{Event, Observer};
+use crate::call::observe::{self, Event, Observer};
 #[cfg(not(feature = "http"))]
 use crate::call::protocol::Operations as Http;
 use crate::call::protocol::Protocol;
@@ -198,15 +198,7 @@ where
 
     /// Adds an observer, which is notified of every event of every call after the observers added before it.
     pub fn observe_with<O: Observer + 'static>(self, observer: O) -> Self {
-        self.set(|settings| {
-            settings.observer = Some(match settings.observer.take() {
-                None => Arc::new(observer),
-                Some(first) => Arc::new(move |destination: &str, event: &Event<'_>| {
-                    first.on_event(destination, event);
-                    observer.on_event(destination, event);
-                }),
-            });
-        })
+        self.set(|settings| observe::add(&mut settings.observer, observer))
     }
 
     /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type of its own.

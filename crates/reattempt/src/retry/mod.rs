@@ -23,8 +23,6 @@ mod preparation;
 mod send;
 #[cfg(feature = "http")]
 pub(crate) mod service;
-#[cfg(feature = "http")]
-mod shared;
 
 #[cfg(feature = "http")]
 pub use crate::call::hook::AttemptContext;

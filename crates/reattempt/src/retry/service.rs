@@ -10,19 +10,20 @@ use tower_service::Service;
 
 use super::ResponseFuture;
 use super::call::{Call, CallStart, Retrying};
-use super::shared::Shared;
 use crate::call::context::CallContext;
 use crate::call::options::CallOptions;
 use crate::call::settings::Settings;
 use crate::error_mode::ErrorMode;
 use crate::policy::RetryPolicy;
 use crate::protocol::{Added, ClassifyOutcome, Origin, Protocol, Replay};
+use crate::shared::Shared;
 
 /// A client whose calls are retried, made by [`RetryLayer`](crate::RetryLayer).
 ///
 /// Response and error types are the inner service's own. With [`attempt_timeout`](RetryPolicy::attempt_timeout) or
 /// [`boxed_errors`](RetryPolicy::boxed_errors) the error is tower's `BoxError`. A clone costs a clone of the inner
 /// service and shares everything else.
+#[derive(Clone)]
 pub struct Retry<S, P = RetryPolicy> {
     pub(crate) inner: S,
     pub(super) shared: Arc<Shared<S, P>>,
@@ -35,7 +36,9 @@ impl<S: Clone, P> Retry<S, P> {
         let shared = Arc::new(Shared::new(policy, inner.clone()));
         Self { inner, shared, options: None }
     }
+}
 
+impl<S: Clone, P: Clone> Retry<S, P> {
     /// Returns a handle to this client whose calls all have these options. A request's own options have
     /// precedence.
     pub fn with_options(&self, options: CallOptions) -> Self {
@@ -247,16 +250,6 @@ where
         S: Clone,
     {
         self.inner = self.inner.clone();
-    }
-}
-
-impl<S: Clone, P> Clone for Retry<S, P> {
-    fn clone(&self) -> Self {
-        Self {
-            inner: self.inner.clone(),
-            shared: Arc::clone(&self.shared),
-            options: self.options.clone(),
-        }
     }
 }
 

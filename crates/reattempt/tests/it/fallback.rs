@@ -97,6 +97,16 @@ async fn permanent_failures_only_if_asked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn fallback_notifies_all_observers() {
+    let (first, second) = (Log::default(), Log::default());
+    let layer = FallbackLayer::http(spare).observe_with(first.clone()).observe_with(second.clone());
+    let client = layer.layer(RetryLayer::new(policy()).layer(Server::statuses([503])));
+    assert!(failed(&client.send(get()).await.unwrap()).is_some());
+    assert_eq!(first.lines(), ["one.example: a fallback was used"]);
+    assert_eq!(first.lines(), second.lines());
+}
+
+#[tokio::test(start_paused = true)]
 async fn fallback_earns_no_budget_credit() {
     let budget = tokens(2.0);
     let retries = RetryPolicy::http().budget(budget.clone()).into_layer();

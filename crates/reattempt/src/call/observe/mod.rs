@@ -1,6 +1,7 @@
 //! Observers, which are notified of the events of each call.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::StopReason;
@@ -95,6 +96,17 @@ where
     fn on_event(&self, destination: &str, event: &Event<'_>) {
         self(destination, event);
     }
+}
+
+/// Adds an observer, which is notified after those that were added before it.
+pub(crate) fn add(observers: &mut Option<Arc<dyn Observer>>, observer: impl Observer + 'static) {
+    *observers = Some(match observers.take() {
+        None => Arc::new(observer),
+        Some(first) => Arc::new(move |destination: &str, event: &Event<'_>| {
+            first.on_event(destination, event);
+            observer.on_event(destination, event);
+        }),
+    });
 }
 
 impl fmt::Display for Event<'_> {

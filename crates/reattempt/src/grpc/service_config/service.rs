@@ -15,16 +15,17 @@ use crate::call::method::{Method, MethodOverrides};
 use crate::call::options::CallOptions;
 use crate::error_mode::{Answered, ErrorMode};
 use crate::grpc::{Grpc, GrpcBody};
-use crate::hedge::{Extended, Hedgeable};
-use crate::hedge::{HedgeShared, begin};
+use crate::hedge::{Extended, Hedgeable, begin};
 use crate::protocol::{Origin, Replay};
 use crate::retry::Retry;
+use crate::shared::Shared as HedgeShared;
 
 /// A gRPC client whose calls are retried or hedged by a service config, made by
 /// [`ServiceConfigLayer`](super::ServiceConfigLayer).
 ///
 /// The error type is the inner service's own. A clone costs a clone of the inner service and shares
 /// everything else.
+#[derive(Clone)]
 pub struct Client<S> {
     /// The client that sends retried calls. It has the inner service.
     retry: Retry<S, Retries>,
@@ -121,16 +122,6 @@ where
             ResponseFuture::hedged(begin(inner, hedge, Some(&options), request))
         } else {
             ResponseFuture::retried(self.retry.call_with(options, request))
-        }
-    }
-}
-
-impl<S: Clone> Clone for Client<S> {
-    fn clone(&self) -> Self {
-        Self {
-            retry: self.retry.clone(),
-            shared: Arc::clone(&self.shared),
-            options: self.options.clone(),
         }
     }
 }

@@ -18,7 +18,6 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::preparation::{Made, Preparation};
-use super::shared::Shared;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
 use crate::call::hook::AttemptContext;
@@ -29,6 +28,7 @@ use crate::call::timed_out::RefusedResponse;
 use crate::error_mode::ErrorMode;
 use crate::policy::RetryPolicy;
 use crate::protocol::{Added, ClassifyOutcome, NestedMarker, Protocol, Replay};
+use crate::shared::Shared;
 
 /// The state of a call.
 pub(super) struct Call<S, Req, K, D, B, M>

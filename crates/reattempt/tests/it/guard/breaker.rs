@@ -189,6 +189,17 @@ async fn observer_is_notified_of_refusals() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn guard_notifies_all_observers() {
+    let (first, second) = (Log::default(), Log::default());
+    let recorder = Recorder::default();
+    recorder.refuse(super::support::refused());
+    let layer = GuardLayer::http(recorder).observe_with(first.clone()).observe_with(second.clone());
+    layer.layer(Server::statuses([200])).send(attempt(ONE)).await.unwrap_err();
+    assert_eq!(first.lines(), ["one.example: not sent: the guard is full"]);
+    assert_eq!(first.lines(), second.lines());
+}
+
+#[tokio::test(start_paused = true)]
 async fn passed_deadline_is_not_sent() {
     let server = Server::statuses([200]);
     let recorder = Recorder::default();

@@ -1,13 +1,13 @@
-//! The part of a retried client that all its clones share: the policy and the spare instance.
+//! The part of a retried or hedged client that all its clones share: the policy and the spare instance.
 
 use std::sync::{Mutex, PoisonError};
 
-/// The part of a [`Retry`](super::Retry) that its clones and the calls under way share.
-pub(super) struct Shared<S, P> {
-    pub(super) policy: P,
-    /// The spare instance. A call that needs no retry clones nothing. The first retry of a call clones the spare
+/// The part of a client that its clones and the calls under way share.
+pub(crate) struct Shared<S, P> {
+    pub(crate) policy: P,
+    /// The spare instance. A call that sends one attempt clones nothing. The first retry of a call clones the spare
     /// instance; the clone sends all retries of the call and becomes the spare instance afterwards. A spare instance
-    /// holds no reservation: each one that was readied has sent an attempt since.
+    /// holds no reservation: each one that was readied has sent an attempt since. Each hedge is sent by a clone of it.
     ///
     /// A service need not be `Sync`, hence the lock. Only a clone is made under it.
     spare: Mutex<S>,
@@ -15,17 +15,17 @@ pub(super) struct Shared<S, P> {
 
 impl<S: Clone, P> Shared<S, P> {
     /// Creates the shared part with the first spare instance.
-    pub(super) fn new(policy: P, service: S) -> Self {
+    pub(crate) fn new(policy: P, service: S) -> Self {
         Self { policy, spare: Mutex::new(service) }
     }
 
-    /// Returns the instance for the retries of one call.
-    pub(super) fn spare(&self) -> S {
+    /// Returns an instance for the retries of one call, or for one hedge.
+    pub(crate) fn spare(&self) -> S {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Takes back the instance that has sent the retries of a call.
-    pub(super) fn give_back(&self, service: S) {
+    pub(crate) fn give_back(&self, service: S) {
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *spare, service);
         // A service's destructor may make calls of its own.
