@@ -72,6 +72,7 @@ mod end;
 mod refused;
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::task::Waker;
 use core::time::Duration;
 
@@ -79,6 +80,8 @@ pub use arrival::{Admit, Arrival, Resume};
 pub use chain::PairTicket;
 pub use end::{BodyEnd, End, Health, Quota};
 pub use refused::{GuardKind, Reason, Refused};
+
+use crate::Warning;
 
 /// Admission control for every attempt, the first included.
 ///
@@ -139,6 +142,11 @@ pub trait Guard: Send + Sync + 'static {
         let _ = arrival;
         Ok(())
     }
+
+    /// Returns a warning for each setting outside of its recommended range. Default: none.
+    fn validate(&self) -> Vec<Warning> {
+        Vec::new()
+    }
 }
 
 impl<G: Guard + ?Sized> Guard for Arc<G> {
@@ -162,5 +170,9 @@ impl<G: Guard + ?Sized> Guard for Arc<G> {
 
     fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         (**self).check(arrival)
+    }
+
+    fn validate(&self) -> Vec<Warning> {
+        (**self).validate()
     }
 }

@@ -1,9 +1,11 @@
 //! Guards made of guards: a pair, and a guard that may be absent.
 
+use alloc::vec::Vec;
 use core::task::Waker;
 use core::time::Duration;
 
 use super::{Admit, Arrival, End, Guard, Refused, Resume};
+use crate::Warning;
 
 /// The tickets of a pair of guards.
 #[derive(Debug)]
@@ -102,6 +104,10 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
         self.0.check(arrival)?;
         self.1.check(arrival)
     }
+
+    fn validate(&self) -> Vec<Warning> {
+        [self.0.validate(), self.1.validate()].concat()
+    }
 }
 
 /// The rules that a pair needs at several places.
@@ -163,5 +169,9 @@ impl<G: Guard> Guard for Option<G> {
 
     fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         self.as_ref().map_or(Ok(()), |guard| guard.check(arrival))
+    }
+
+    fn validate(&self) -> Vec<Warning> {
+        self.as_ref().map(Guard::validate).unwrap_or_default()
     }
 }

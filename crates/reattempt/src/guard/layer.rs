@@ -129,9 +129,9 @@ impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
         self
     }
 
-    /// Returns the most time for each attempt.
-    pub(crate) fn timeout(&self) -> Option<Duration> {
-        self.shared.attempt_timeout
+    /// Returns the guard.
+    pub(crate) fn guard(&self) -> &G {
+        &self.shared.guard
     }
 
     /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type of its own.

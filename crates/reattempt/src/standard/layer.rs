@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reattempt_control::{Bulkhead, CircuitBreaker, RetryBudget};
 use reattempt_core::guard::Guard;
-use reattempt_core::{Budget, ConfigError, Schedule};
+use reattempt_core::{Budget, ConfigError, Recommended, Schedule, Warning};
 use reattempt_schedule_exponential::Exponential;
 use tower_layer::Layer;
 
@@ -26,13 +26,12 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// | retries | every default of [`RetryPolicy`] | [`retry`](Self::retry) |
 /// | circuit breaker | [`CircuitBreaker::rate`] | [`limits`](Self::limits), [`guards`](Self::guards) |
 /// | calls in flight for each destination | 64 | [`limits`](Self::limits), [`guards`](Self::guards) |
-/// | attempt timeout | 10 s | [`attempt_timeout`](Self::attempt_timeout) |
+/// | attempt timeout | 10 s, at most half of the total time | [`attempt_timeout`](Self::attempt_timeout) |
 ///
 /// The attempt timeout is inside the guards. Outside of them a slow attempt would count as abandoned, and the breaker
 /// would never open.
 ///
-/// A setter checks its value against the settings at that moment. For a total time of 10 s or less, set the attempt
-/// timeout first.
+/// A setter checks its value against the settings at that moment.
 ///
 /// While the breaker is open, calls fail at once, but for those of its last 5 s (see
 /// [refusals](crate::guard#refusals)). Settings that belong together:
@@ -43,8 +42,8 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// use reattempt::standard::StandardLayer;
 ///
 /// let layer = StandardLayer::http()
-///     .attempt_timeout(Duration::from_secs(2))?
 ///     .total_time(Duration::from_secs(8))?
+///     .attempt_timeout(Duration::from_secs(2))?
 ///     .retry(RetryPolicy::http().max_elapsed(Duration::from_secs(4)).boxed_errors())?;
 /// # Ok::<_, reattempt::error::ConfigError>(())
 /// ```
@@ -75,6 +74,8 @@ pub struct StandardLayer<
     policy: RetryPolicy<K, D, B, M>,
     guards: GuardLayer<G, K, M>,
     total_time: Duration,
+    /// Absent if the user has not set it.
+    attempt_timeout: Option<Duration>,
     /// The time over which the breaker counts; zero if it counts without an end.
     window: Duration,
 }
@@ -102,7 +103,7 @@ where
         let guards = (breaker, Bulkhead::new(IN_FLIGHT));
         let protocol = policy.settings.protocol.clone();
         let guards = GuardLayer::of(protocol, guards).attempt_timeout(ATTEMPT_TIMEOUT);
-        Self { policy, guards, total_time: TOTAL_TIME, window }
+        Self { policy, guards, total_time: TOTAL_TIME, attempt_timeout: None, window }
     }
 
     /// Replaces the circuit breaker and the limit on calls in flight.
@@ -151,8 +152,8 @@ where
         policy: RetryPolicy<K, E, C, M>,
     ) -> Result<StandardLayer<G, K, E, C, M>, ConfigError> {
         let guards = self.guards.with_protocol(policy.settings.protocol.clone());
-        let (total_time, window) = (self.total_time, self.window);
-        StandardLayer { policy, guards, total_time, window }.checked()
+        let Self { total_time, attempt_timeout, window, .. } = self;
+        StandardLayer { policy, guards, total_time, attempt_timeout, window }.checked()
     }
 
     /// Replaces all guards by another guard, or a pair of guards. Their settings are not checked against the others.
@@ -162,6 +163,7 @@ where
             policy: self.policy,
             guards,
             total_time: self.total_time,
+            attempt_timeout: self.attempt_timeout,
             window: Duration::ZERO,
         }
     }
@@ -169,27 +171,52 @@ where
     /// Sets the most time for a call, all its attempts and waits included. Default 30 s.
     ///
     /// # Errors
-    /// Returns an error unless `attempt_timeout` is below it. That is 10 s if it was not set.
+    /// Returns an error unless `attempt_timeout` is below it.
     #[doc(alias("timeout", "deadline"))]
     pub fn total_time(self, total_time: Duration) -> Result<Self, ConfigError> {
         Self { total_time, ..self }.checked()
     }
 
-    /// Sets the most time for each attempt, up to the head of its response. Default 10 s.
+    /// Sets the most time for each attempt, up to the head of its response. Default: 10 s, or half of the total time if
+    /// that is less.
     ///
     /// # Errors
     /// Returns an error unless it is below `total_time`, and at most half of the breaker's `interval`.
     pub fn attempt_timeout(self, timeout: Duration) -> Result<Self, ConfigError> {
-        Self { guards: self.guards.attempt_timeout(timeout), ..self }.checked()
+        Self { attempt_timeout: Some(timeout), ..self }.checked()
     }
 
+    /// Returns a warning for each setting outside of its recommended range: those of the retry policy and the guards,
+    /// and the total time.
+    ///
+    /// ```
+    /// use reattempt::guard::{Bulkhead, CircuitBreaker};
+    /// use reattempt::standard::StandardLayer;
+    ///
+    /// assert!(StandardLayer::http().validate().is_empty());
+    /// let breaker = CircuitBreaker::rate().failure_ratio(0.9)?;
+    /// let warnings = StandardLayer::http().limits(breaker, Bulkhead::new(64))?.validate();
+    /// assert_eq!(warnings[0].to_string(), "`failure_ratio` is 0.9 (recommended: 0.3 to 0.7, usually 0.5)");
+    /// # Ok::<_, reattempt::error::ConfigError>(())
+    /// ```
+    pub fn validate(&self) -> Vec<Warning>
+    where
+        B: Budget,
+    {
+        let total_time = Recommended::DEADLINE.time("total_time", self.total_time);
+        let warnings = [self.policy.validate(), self.guards.guard().validate()].concat();
+        warnings.into_iter().chain(total_time).collect()
+    }
+
+    /// Derives the default of the attempt timeout, and checks all settings against each other.
     fn checked(self) -> Result<Self, ConfigError> {
         let text = |time: Duration| format!("{time:?}");
         if let Some(own) = self.policy.settings.attempt_timeout {
             let allowed = "unset: `attempt_timeout` of the stack stands inside the guards";
             return Err(ConfigError::new("RetryPolicy::attempt_timeout", text(own), allowed));
         }
-        let Some(timeout) = self.guards.timeout() else { return Ok(self) };
+        let default = ATTEMPT_TIMEOUT.min(self.total_time / 2);
+        let timeout = self.attempt_timeout.unwrap_or(default);
         if timeout >= self.total_time {
             return Err(ConfigError::new("attempt_timeout", text(timeout), "below `total_time`"));
         }
@@ -197,7 +224,7 @@ where
             let allowed = "at least twice `attempt_timeout`";
             return Err(ConfigError::new("CircuitBreaker::interval", text(self.window), allowed));
         }
-        Ok(self)
+        Ok(Self { guards: self.guards.attempt_timeout(timeout), ..self })
     }
 }
 

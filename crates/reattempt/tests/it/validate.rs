@@ -8,6 +8,7 @@ use reattempt::error::Warning;
 use reattempt::guard::{CircuitBreaker, Limit, RateLimit};
 use reattempt::hedge::HedgePolicy;
 use reattempt::schedule::{Exponential, Reconnecting, Responsive, ScheduleExt, SharedSchedule};
+use reattempt::standard::StandardLayer;
 use reattempt::{RetryBudget, RetryPolicy};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -24,6 +25,7 @@ fn defaults_give_no_warning() {
     assert_eq!(CircuitBreaker::rate().validate(), []);
     assert_eq!(CircuitBreaker::counting().validate(), []);
     assert_eq!(RateLimit::new(Limit::per_second(10), 20).validate(), []);
+    assert_eq!(StandardLayer::http().validate(), []);
     for budget in [RetryBudget::percent(10), RetryBudget::aws_quota(), RetryBudget::unlimited()] {
         assert_eq!(RetryPolicy::http().budget(budget).validate(), []);
     }
@@ -46,6 +48,24 @@ fn retry_policy_lists_unusual_settings() {
         "`ratio` is 0.6 (recommended: 0.01 to 0.5, usually 0.1)",
     ];
     assert_eq!(lines(&policy.validate()), expected);
+}
+
+#[test]
+fn standard_stack_lists_those_of_its_parts() {
+    let breaker = CircuitBreaker::rate().failure_ratio(0.9).unwrap();
+    let limit = Arc::new(Some(RateLimit::new(Limit::per_second(10), 100)));
+    let stack = StandardLayer::http()
+        .total_time(2 * 3600 * SECOND)
+        .and_then(|stack| stack.retry(RetryPolicy::http().max_attempts(11).boxed_errors()))
+        .map(|stack| stack.guards((breaker, limit)))
+        .unwrap();
+    let expected = [
+        "`max_attempts` is 11 (recommended: 2 to 10, usually 3 to 5)",
+        "`failure_ratio` is 0.9 (recommended: 0.3 to 0.7, usually 0.5)",
+        "`burst` is 10 times the rate (recommended: 1 to 5, usually 2)",
+        "`total_time` is 7200s (recommended: 1 s to 1 h, usually 5 s to 30 s)",
+    ];
+    assert_eq!(lines(&stack.validate()), expected);
 }
 
 #[test]

@@ -25,8 +25,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use reattempt_core::ServerHint;
 use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Refused};
+use reattempt_core::{ServerHint, Warning};
 
 use super::keyed::Keyed;
 use crate::destination_table::Entry;
@@ -305,6 +305,10 @@ impl Guard for CircuitBreaker {
         let checked = tenant.circuit.check(&self.shared.changes, arrival.now);
         self.shared.notify();
         checked
+    }
+
+    fn validate(&self) -> Vec<Warning> {
+        Self::validate(self)
     }
 }
 

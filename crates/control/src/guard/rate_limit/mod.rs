@@ -20,6 +20,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use reattempt_core::Warning;
 use reattempt_core::guard::{
     Admit, Arrival, End, Guard, GuardKind, Quota, Reason, Refused, Resume,
 };
@@ -273,6 +274,10 @@ impl Guard for RateLimit {
             Some(limiter) => limiter.check(TOKEN, arrival),
             None => Limiter::new(self.rules.load().rule).check(TOKEN, arrival),
         }
+    }
+
+    fn validate(&self) -> Vec<Warning> {
+        Self::validate(self)
     }
 }
 

@@ -53,12 +53,33 @@ async fn total_time_ends_the_call() {
     assert!(began.elapsed() <= ms(1_000));
 }
 
+/// An attempt timeout that nobody chose contradicts no total time.
+#[tokio::test(start_paused = true)]
+async fn default_attempt_fits_short_total_time() {
+    let server = Server::by(|number, _| if number == 1 { Act::Hang } else { Act::from(200) });
+    let seeded = RetryPolicy::http().seed(1).boxed_errors();
+    let layer = StandardLayer::http().retry(seeded).unwrap();
+    let client = layer.clone().total_time(ms(5_000)).unwrap().layer(server.clone());
+    let began = Instant::now();
+    assert_eq!(client.send(get()).await.unwrap().status(), 200);
+    let elapsed = began.elapsed();
+    assert!(elapsed >= ms(2_500) && elapsed <= ms(5_000), "{elapsed:?}");
+
+    // Set again, it is derived again.
+    let longer = layer.total_time(ms(5_000)).unwrap().total_time(ms(60_000));
+    let client = longer.unwrap().layer(Server::by(|_, _| Act::Hang));
+    let error = client.send(get()).await.unwrap_err();
+    let timed_out = error.downcast_ref::<TimedOut>().unwrap();
+    assert_eq!(timed_out.after(), ms(10_000));
+}
+
 #[test]
 fn contradictions_name_both_settings() {
     let text = |error: reattempt::error::ConfigError| error.to_string();
     let stack = StandardLayer::http;
+    let chosen = stack().attempt_timeout(ms(10_000)).unwrap();
     assert_eq!(
-        text(stack().total_time(ms(10_000)).unwrap_err()),
+        text(chosen.total_time(ms(10_000)).unwrap_err()),
         "`attempt_timeout` must be below `total_time`, but it is 10s"
     );
     let breaker = CircuitBreaker::rate().consecutive_failures(5).interval(ms(15_000));
