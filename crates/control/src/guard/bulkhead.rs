@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use reattempt_core::ConfigError;
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused, Resume};
 
-use super::keyed::{Keyed, checked_destinations};
+use super::keyed::{Hold, Keyed, checked_destinations};
 use super::line::Patience;
 use super::places::{Pass, Places, Rule, Usage};
 use crate::destination_table::{Entry, MAX_DESTINATIONS};
@@ -64,7 +64,7 @@ struct Rules {
 
 /// The proof that a bulkhead admitted a call or has it in line.
 pub struct BulkheadTicket {
-    places: Arc<Places>,
+    places: Hold<Places>,
     pass: Pass,
 }
 
@@ -155,7 +155,7 @@ impl Guard for Bulkhead {
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<BulkheadTicket> {
         let create = |_: &Arc<str>| Places::new(&self.rules.load().rule);
         let admitted = self.places.with(arrival.destination, arrival.now, create, |places| {
-            let ticket = |pass| BulkheadTicket { places: Arc::clone(places), pass };
+            let ticket = |pass| BulkheadTicket { places: places.hold(), pass };
             places.admit(arrival).map(|admitted| admitted.map(ticket))
         });
         // Behind the table's lock no entry is retired, so there is always an answer.
@@ -164,12 +164,13 @@ impl Guard for Bulkhead {
 
     #[inline]
     fn end(&self, ticket: BulkheadTicket, end: &End, now: Duration) -> Option<BulkheadTicket> {
-        let pass = ticket.places.end(ticket.pass, end, now)?;
+        let pass = self.places.held(&ticket.places)?.end(ticket.pass, end, now)?;
         Some(BulkheadTicket { pass, ..ticket })
     }
 
     fn resume(&self, ticket: &mut BulkheadTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        ticket.places.resume(&mut ticket.pass, arrival, waker)
+        let Some(places) = self.places.held(&ticket.places) else { return Resume::Admitted };
+        places.resume(&mut ticket.pass, arrival, waker)
     }
 
     /// The place is kept.

@@ -1,14 +1,17 @@
-//! The entries of one guard: the bounded table, with the first destination at hand.
+//! The entries of one guard: the bounded table, with the first destinations at hand.
 //!
-//! A full table is searched for entries that may leave at most once a second, not for each newcomer.
+//! The first destinations keep their entries, in slots that never change. So a look-up among them loads no table, and
+//! a ticket notes the number of such a slot and counts no references. A full table is searched for entries that may
+//! leave at most once a second, not for each newcomer.
 
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reattempt_core::ConfigError;
 
 use crate::destination_table::{DestinationTable, Entry, MOST_DESTINATIONS, Place, find};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// Checks the bound of a table.
 pub(crate) fn checked_destinations(most: usize) -> Result<usize, ConfigError> {
@@ -21,8 +24,12 @@ pub(crate) fn checked_destinations(most: usize) -> Result<usize, ConfigError> {
 /// The time without an outcome after which a learned state may be dropped: it no longer describes the server.
 pub(crate) const FORGOTTEN: Duration = Duration::from_secs(600);
 
-/// The bound from which on one place may be kept: in a smaller table every entry must be able to leave.
-const KEEPS_FIRST: usize = 64;
+/// The bound from which on places may be kept: in a smaller table every entry must be able to leave.
+const KEEPS: usize = 64;
+
+/// The part of the bound that is kept, and the most places: a client of more servers has a table.
+const KEPT_PART: usize = 16;
+const MOST_KEPT: usize = 64;
 
 /// The most destinations that `Debug` lists.
 const LISTED: usize = 16;
@@ -30,25 +37,67 @@ const LISTED: usize = 16;
 /// The entries of one guard. Past the bound, destinations share one.
 pub(crate) struct Keyed<E> {
     table: DestinationTable<E>,
-    /// The first destination, which keeps its entry. Most clients have one destination, and need not look it up.
+    /// The first destination, which keeps its entry. Most clients have one destination, and need not hash it.
     first: OnceLock<Place<E>>,
-    /// `false` if the bound is below [`KEEPS_FIRST`].
-    keeps_first: bool,
+    /// The next destinations, each at the first free slot from its hash on. Half of the slots stay free.
+    next: OnceLock<Box<[OnceLock<Place<E>>]>>,
+    /// The entries kept, and the most of them. It changes behind the table's lock.
+    kept: AtomicUsize,
+    most_kept: usize,
     /// The second from which on a newcomer to the full table searches it for entries that may leave.
     search_at: AtomicU64,
     /// `false` if all destinations share one entry.
     by_destination: bool,
 }
 
+/// An entry that was found, with its slot unless it may be retired.
+pub(crate) struct Found<'a, E> {
+    pub(crate) entry: &'a Arc<E>,
+    slot: Option<usize>,
+}
+
+/// A ticket's hold on its entry.
+pub(crate) enum Hold<E> {
+    /// The slot of an entry that is never retired.
+    Kept(usize),
+    Counted(Arc<E>),
+}
+
+/// The slot of the entry that destinations share, that of the first destination, and those of the next ones.
+const SHARED: usize = 0;
+const FIRST: usize = 1;
+const NEXT: usize = 2;
+
+impl<E> Found<'_, E> {
+    #[inline]
+    pub(crate) fn hold(&self) -> Hold<E> {
+        match self.slot {
+            Some(slot) => Hold::Kept(slot),
+            None => Hold::Counted(Arc::clone(self.entry)),
+        }
+    }
+}
+
+impl<E> Deref for Found<'_, E> {
+    type Target = E;
+
+    #[inline]
+    fn deref(&self) -> &E {
+        self.entry
+    }
+}
+
 impl<E: Entry> Keyed<E> {
     /// Creates entries for at most that many destinations, or one for all.
     pub(crate) fn new(max_destinations: Option<usize>, others: E) -> Self {
         let most = max_destinations.unwrap_or(0);
-        let keeps_first = most >= KEEPS_FIRST;
+        let most_kept = if most < KEEPS { 0 } else { (most / KEPT_PART).min(MOST_KEPT) };
         Self {
-            table: DestinationTable::new(most - usize::from(keeps_first), others),
+            table: DestinationTable::new(most - most_kept, others),
             first: OnceLock::new(),
-            keeps_first,
+            next: OnceLock::new(),
+            kept: AtomicUsize::new(0),
+            most_kept,
             search_at: AtomicU64::new(0),
             by_destination: max_destinations.is_some(),
         }
@@ -56,15 +105,31 @@ impl<E: Entry> Keyed<E> {
 
     /// Returns the entry of `destination` if that takes no look-up. It is never retired.
     #[inline]
-    pub(crate) fn at_hand(&self, destination: &str) -> Option<&Arc<E>> {
+    pub(crate) fn at_hand(&self, destination: &str) -> Option<Found<'_, E>> {
         if !self.by_destination {
-            return Some(self.table.others());
+            return Some(self.shared());
         }
         let first = self.first.get()?;
-        (*first.name == *destination).then_some(&first.entry)
+        let found = Found { entry: &first.entry, slot: Some(FIRST) };
+        is_same(&first.name, destination).then_some(found)
     }
 
-    /// Uses the entry of `destination`. `act` returns `None` if the entry was retired; the one at hand never is.
+    fn shared(&self) -> Found<'_, E> {
+        Found { entry: self.table.others(), slot: Some(SHARED) }
+    }
+
+    /// Returns the entry that a ticket holds. A ticket of another guard may hold none of this one.
+    #[inline]
+    pub(crate) fn held<'a>(&'a self, hold: &'a Hold<E>) -> Option<&'a E> {
+        match hold {
+            Hold::Kept(SHARED) => Some(self.table.others()),
+            Hold::Kept(FIRST) => self.first.get().map(|place| &*place.entry),
+            Hold::Kept(slot) => self.next.get()?.get(slot - NEXT)?.get().map(|place| &*place.entry),
+            Hold::Counted(entry) => Some(entry),
+        }
+    }
+
+    /// Uses the entry of `destination`. `act` returns `None` if the entry was retired; a kept one never is.
     ///
     /// `act` may run behind the table's lock, so it must not call anything of the user's.
     #[inline]
@@ -73,7 +138,7 @@ impl<E: Entry> Keyed<E> {
         destination: &str,
         now: Duration,
         create: impl Fn(&Arc<str>) -> E,
-        act: impl Fn(&Arc<E>) -> Option<R>,
+        act: impl Fn(Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
         match self.at_hand(destination) {
             Some(entry) => act(entry),
@@ -81,33 +146,30 @@ impl<E: Entry> Keyed<E> {
         }
     }
 
-    /// Uses the entry of `destination` in the table. Not inlined, so that the one at hand is used without it.
+    /// Uses the entry of `destination` in another slot or in the table. Not inlined, so that the one at hand is used
+    /// without it.
     #[inline(never)]
     fn look_up<R>(
         &self,
         destination: &str,
         now: Duration,
         create: impl Fn(&Arc<str>) -> E,
-        act: impl Fn(&Arc<E>) -> Option<R>,
+        act: impl Fn(Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
-        if self.keeps_first && self.first.get().is_none() {
-            // Another thread may have come first. Settings are not replaced meanwhile.
-            self.table.alone(|| {
-                self.first.get_or_init(|| {
-                    let name: Arc<str> = destination.into();
-                    Place { entry: Arc::new(create(&name)), name }
-                });
-            });
-            if let Some(entry) = self.at_hand(destination) {
-                return act(entry);
+        let hash = self.table.hash(destination);
+        if let Some(found) = self.find_next(hash, destination) {
+            return act(found);
+        }
+        if self.kept.load(Ordering::Relaxed) < self.most_kept {
+            self.table.alone(|| self.keep(hash, destination, &create));
+            if let Some(found) = self.find_kept(hash, destination) {
+                return act(found);
             }
         }
         let entries = self.table.load();
-        let own = find(&entries, self.table.hash(destination), destination);
+        let own = find(&entries, hash, destination).map(|entry| Found { entry, slot: None });
         let found = match own {
-            None if self.table.is_full(&entries) && !self.may_search(now) => {
-                Some(self.table.others())
-            }
+            None if self.table.is_full(&entries) && !self.may_search(now) => Some(self.shared()),
             own => own,
         };
         // `None`: the entry was retired.
@@ -115,43 +177,96 @@ impl<E: Entry> Keyed<E> {
             return Some(done);
         }
         drop(entries);
-        self.table.enter(destination, now, |name| Arc::new(create(name)), act)
+        let create = |name: &Arc<str>| Arc::new(create(name));
+        self.table.enter(destination, now, create, |entry| act(Found { entry, slot: None }))
+    }
+
+    /// Returns the entry of `destination` if it is kept.
+    fn find_kept(&self, hash: u64, destination: &str) -> Option<Found<'_, E>> {
+        self.at_hand(destination).or_else(|| self.find_next(hash, destination))
+    }
+
+    /// Returns the entry of `destination` if it is among the next ones that are kept.
+    #[inline]
+    fn find_next(&self, hash: u64, destination: &str) -> Option<Found<'_, E>> {
+        let slots = self.next.get()?;
+        let mut slot = slot_of(hash, slots.len());
+        while let Some(place) = slots.get(slot)?.get() {
+            if is_same(&place.name, destination) {
+                return Some(Found { entry: &place.entry, slot: Some(slot + NEXT) });
+            }
+            slot = slot_of(slot as u64 + 1, slots.len());
+        }
+        None
+    }
+
+    /// Keeps the entry of a newcomer, if there is room. Called behind the table's lock.
+    #[cold]
+    fn keep(&self, hash: u64, destination: &str, create: impl Fn(&Arc<str>) -> E) {
+        let kept = self.kept.load(Ordering::Relaxed);
+        // Another thread may have come first.
+        if kept >= self.most_kept || self.find_kept(hash, destination).is_some() {
+            return;
+        }
+        let place = || {
+            let name: Arc<str> = destination.into();
+            Place { entry: Arc::new(create(&name)), name }
+        };
+        if kept == 0 {
+            self.first.get_or_init(place);
+        } else {
+            let slots = self.next.get_or_init(|| {
+                let slots = (2 * self.most_kept).next_power_of_two();
+                (0..slots).map(|_| OnceLock::new()).collect()
+            });
+            let from = slot_of(hash, slots.len());
+            let free = slots[from..].iter().chain(slots.iter()).find(|slot| slot.get().is_none());
+            free.into_iter().for_each(|slot| drop(slot.set(place())));
+        }
+        self.kept.store(kept + 1, Ordering::Relaxed);
     }
 
     /// Returns the entry that `destination` would use, if there is one.
     pub(crate) fn get(&self, destination: &str) -> Option<Arc<E>> {
-        if let Some(entry) = self.at_hand(destination) {
-            return Some(Arc::clone(entry));
+        let hash = self.table.hash(destination);
+        if let Some(found) = self.find_kept(hash, destination) {
+            return Some(Arc::clone(found.entry));
         }
         let entries = self.table.load();
         let shared = self.table.is_full(&entries);
-        match find(&entries, self.table.hash(destination), destination) {
+        match find(&entries, hash, destination) {
             None if shared => Some(Arc::clone(self.table.others())),
             own => own.cloned(),
         }
     }
 
+    /// Returns the places that are kept.
+    fn kept(&self) -> impl Iterator<Item = &Place<E>> {
+        let next = self.next.get().into_iter().flatten().filter_map(OnceLock::get);
+        self.first.get().into_iter().chain(next)
+    }
+
     /// Returns all entries, the shared one last.
     pub(crate) fn all(&self) -> Vec<Arc<E>> {
         let entries = self.table.load();
-        let own = self.first.get().into_iter().chain(entries.iter());
+        let own = self.kept().chain(entries.iter());
         let own = own.map(|place| Arc::clone(&place.entry));
         own.chain([Arc::clone(self.table.others())]).collect()
     }
 
     /// Replaces settings, and then lets each entry adopt them, while no newcomer comes in.
     pub(crate) fn adopt(&self, replace: impl FnOnce(), adopt: impl Fn(&Arc<E>)) {
-        let replace_first = || {
+        let replace_kept = || {
             replace();
-            self.first.get().iter().for_each(|place| adopt(&place.entry));
+            self.kept().for_each(|place| adopt(&place.entry));
         };
-        self.table.for_all(replace_first, &adopt);
+        self.table.for_all(replace_kept, &adopt);
     }
 
     /// Returns what `pick` finds in the entries, by name, and how many more there are. The shared one has no name.
     pub(crate) fn listed<T>(&self, pick: impl Fn(&E) -> Option<T>) -> (Vec<(Arc<str>, T)>, usize) {
         let entries = self.table.load();
-        let own = self.first.get().into_iter().chain(entries.iter());
+        let own = self.kept().chain(entries.iter());
         let own = own.map(|place| (Arc::clone(&place.name), &place.entry));
         let others = ("".into(), self.table.others());
         let picked = own.chain([others]).filter_map(|(name, entry)| Some((name, pick(entry)?)));
@@ -164,7 +279,7 @@ impl<E: Entry> Keyed<E> {
 
     /// Returns the number of destinations with an entry of their own.
     pub(crate) fn len(&self) -> usize {
-        self.table.load().len() + usize::from(self.first.get().is_some())
+        self.table.load().len() + self.kept.load(Ordering::Relaxed)
     }
 
     /// Returns `true` once a second.
@@ -175,4 +290,31 @@ impl<E: Entry> Keyed<E> {
         let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
         seconds >= due && self.search_at.compare_exchange(due, next, set, failed).is_ok()
     }
+}
+
+/// Returns the slot of a number. The number of slots is a power of two.
+#[inline]
+#[allow(clippy::cast_possible_truncation, reason = "the slots are counted by the low bits")]
+const fn slot_of(number: u64, slots: usize) -> usize {
+    number as usize & (slots - 1)
+}
+
+/// Compares two names. Most are short: a call of `memcmp` costs more than their comparison.
+#[inline]
+fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    if one.len() != other.len() {
+        return false;
+    }
+    match one.len() {
+        8..=16 => ends::<8>(one) == ends::<8>(other),
+        17..=32 => ends::<16>(one) == ends::<16>(other),
+        _ => one == other,
+    }
+}
+
+/// Returns the first and the last bytes, which overlap unless there are twice as many.
+#[inline]
+fn ends<const N: usize>(bytes: &[u8]) -> (Option<&[u8; N]>, Option<&[u8; N]>) {
+    (bytes.first_chunk(), bytes.last_chunk())
 }

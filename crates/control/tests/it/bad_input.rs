@@ -31,6 +31,29 @@ fn a_million_destinations_stay_bounded() {
     }
 }
 
+// G-9: kept or in the table, each destination has a state of its own, and a ticket ends in the state that it began in.
+#[test]
+fn many_destinations_have_own_states() {
+    let bulkhead = Bulkhead::new(1);
+    let hosts: Vec<_> =
+        (0..200).map(|number| format!("{}{number}", "h".repeat(number % 40))).collect();
+    let tickets: Vec<_> = hosts
+        .iter()
+        .map(|host| match bulkhead.admit(&Arrival::new(host, NOW)) {
+            Admit::Admitted(ticket) => (host, ticket),
+            _ => panic!("{host} has no place"),
+        })
+        .collect();
+    for (number, (host, ticket)) in tickets.into_iter().enumerate() {
+        let next = hosts.get(number + 1).map(|next| bulkhead.usage(next, NOW).in_flight);
+        assert!(matches!(bulkhead.admit(&Arrival::new(host, NOW)), Admit::Refused(_)));
+        bulkhead.end(ticket, &End::Unsent, NOW);
+        assert_eq!(bulkhead.usage(host, NOW).in_flight, 0, "{host}");
+        assert!(next.is_none_or(|in_flight| in_flight == 1), "the place after {host}");
+    }
+    assert!(format!("{bulkhead:?}").contains("destinations: 200"));
+}
+
 // G-5: the predicates on outcomes are asked without a lock.
 #[test]
 fn predicates_may_use_the_breaker() {

@@ -21,7 +21,7 @@ use reattempt_core::guard::{
     Admit, Arrival, End, Guard, GuardKind, Health, Reason, Refused, Resume,
 };
 
-use super::keyed::{FORGOTTEN, Keyed};
+use super::keyed::{FORGOTTEN, Hold, Keyed};
 use super::places::{Pass, Places, Usage};
 use crate::destination_table::Entry;
 use crate::sync::{Mutex, MutexGuard};
@@ -90,7 +90,7 @@ struct Moving<R> {
 
 /// The proof that an adaptive limit admitted a call or has it in line.
 pub struct AdaptiveTicket<R> {
-    tenant: Arc<Tenant<R>>,
+    tenant: Hold<Tenant<R>>,
     pass: Pass,
 }
 
@@ -198,7 +198,7 @@ impl<R: LimitRule> Guard for AdaptiveLimit<R> {
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<AdaptiveTicket<R>> {
         let create = |_: &Arc<str>| Tenant::new(&self.rules.load());
         let admitted = self.tenants.with(arrival.destination, arrival.now, create, |tenant| {
-            let ticket = |pass| AdaptiveTicket { tenant: Arc::clone(tenant), pass };
+            let ticket = |pass| AdaptiveTicket { tenant: tenant.hold(), pass };
             tenant.places.admit(arrival).map(|admitted| admitted.map(ticket))
         });
         // Behind the table's lock no entry is retired, so there is always an answer.
@@ -212,8 +212,9 @@ impl<R: LimitRule> Guard for AdaptiveLimit<R> {
         end: &End,
         now: Duration,
     ) -> Option<AdaptiveTicket<R>> {
-        ticket.tenant.record(ticket.pass, end, now);
-        let pass = ticket.tenant.places.end(ticket.pass, end, now)?;
+        let tenant = self.tenants.held(&ticket.tenant)?;
+        tenant.record(ticket.pass, end, now);
+        let pass = tenant.places.end(ticket.pass, end, now)?;
         Some(AdaptiveTicket { pass, ..ticket })
     }
 
@@ -223,7 +224,8 @@ impl<R: LimitRule> Guard for AdaptiveLimit<R> {
         arrival: &Arrival<'_>,
         waker: &Waker,
     ) -> Resume {
-        ticket.tenant.places.resume(&mut ticket.pass, arrival, waker)
+        let Some(tenant) = self.tenants.held(&ticket.tenant) else { return Resume::Admitted };
+        tenant.places.resume(&mut ticket.pass, arrival, waker)
     }
 
     /// The place is kept.

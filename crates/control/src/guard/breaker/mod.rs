@@ -28,7 +28,7 @@ use arc_swap::ArcSwap;
 use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Refused};
 use reattempt_core::{ServerHint, Warning};
 
-use super::keyed::Keyed;
+use super::keyed::{Found, Hold, Keyed};
 use crate::destination_table::Entry;
 use changes::Changes;
 use circuit::Circuit;
@@ -117,7 +117,7 @@ struct Tenant {
 
 /// The proof that a breaker admitted a call.
 pub struct BreakerTicket {
-    tenant: Arc<Tenant>,
+    tenant: Hold<Tenant>,
     pass: Pass,
 }
 
@@ -194,7 +194,7 @@ impl CircuitBreaker {
         &self,
         destination: &str,
         now: Duration,
-        act: impl Fn(&Arc<Tenant>) -> Option<R>,
+        act: impl Fn(Found<'_, Tenant>) -> Option<R>,
     ) -> Option<R> {
         let create = |name: &Arc<str>| Tenant {
             circuit: Circuit::new(Arc::clone(name), self.shared.rules.load_full()),
@@ -210,7 +210,7 @@ impl CircuitBreaker {
     fn decide(&self, arrival: &Arrival<'_>) -> Admit<BreakerTicket> {
         let admitted = self.with(arrival.destination, arrival.now, |tenant| {
             let pass = tenant.circuit.admit(&self.shared.changes, arrival.now)?;
-            Some(pass.map(|pass| BreakerTicket { tenant: Arc::clone(tenant), pass }))
+            Some(pass.map(|pass| BreakerTicket { tenant: tenant.hold(), pass }))
         });
         self.shared.notify();
         match admitted {
@@ -234,8 +234,13 @@ impl CircuitBreaker {
             Trip::Counts(ready_to_trip) => ready_to_trip(counts),
             Trip::Rate(_) => false,
         };
-        let (circuit, changes) = (&ticket.tenant.circuit, &self.shared.changes);
-        circuit.end(changes, ticket.pass, Ending { outcome, asked, now }, ready_to_trip);
+        let Some(tenant) = self.circuits.held(&ticket.tenant) else { return };
+        tenant.circuit.end(
+            &self.shared.changes,
+            ticket.pass,
+            Ending { outcome, asked, now },
+            ready_to_trip,
+        );
         self.shared.notify();
     }
 }
@@ -282,7 +287,7 @@ impl Guard for CircuitBreaker {
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<BreakerTicket> {
         if let Some(tenant) = self.circuits.at_hand(arrival.destination) {
             if let Some(pass) = tenant.circuit.admit_closed(arrival.now) {
-                return Admit::Admitted(BreakerTicket { tenant: Arc::clone(tenant), pass });
+                return Admit::Admitted(BreakerTicket { tenant: tenant.hold(), pass });
             }
             if let Some(refused) = tenant.circuit.refusal(arrival.now) {
                 return Admit::Refused(refused);
@@ -294,7 +299,8 @@ impl Guard for CircuitBreaker {
     #[inline]
     fn end(&self, ticket: BreakerTicket, end: &End, now: Duration) -> Option<BreakerTicket> {
         let served = matches!(end, End::Judged { health: Health::Served, .. });
-        if !(served && ticket.tenant.circuit.succeed(&ticket.pass, now)) {
+        let succeeds = |tenant: &Tenant| tenant.circuit.succeed(&ticket.pass, now);
+        if !(served && self.circuits.held(&ticket.tenant).is_some_and(succeeds)) {
             self.record(&ticket, end, now);
         }
         None
@@ -322,7 +328,7 @@ fn asked_delay(hint: ServerHint) -> Duration {
 impl fmt::Debug for BreakerTicket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BreakerTicket")
-            .field("destination", &self.tenant.circuit.destination)
+            .field("generation", &self.pass.generation)
             .finish_non_exhaustive()
     }
 }

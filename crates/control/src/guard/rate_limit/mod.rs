@@ -25,7 +25,7 @@ use reattempt_core::guard::{
     Admit, Arrival, End, Guard, GuardKind, Quota, Reason, Refused, Resume,
 };
 
-use super::keyed::Keyed;
+use super::keyed::{Found, Hold, Keyed};
 use super::time::nanos;
 use crate::destination_table::Entry;
 use limiter::{Limiter, Look, Pass};
@@ -85,7 +85,7 @@ pub struct RateLimit {
 
 /// The proof that a rate limit admitted a call or has it in line.
 pub struct RateTicket {
-    limiter: Arc<Limiter>,
+    limiter: Hold<Limiter>,
     pass: Pass,
 }
 
@@ -123,7 +123,7 @@ impl RateLimit {
     ) -> Reservation {
         let granted = self.with(destination, now, |limiter| {
             let booked = limiter.reserve(cost(n), now, latest)?;
-            Some(booked.ok().map(|booking: Booking| (Arc::clone(limiter), booking)))
+            Some(booked.ok().map(|booking: Booking| (Arc::clone(limiter.entry), booking)))
         });
         Reservation { granted: granted.flatten() }
     }
@@ -172,7 +172,7 @@ impl RateLimit {
     /// A reset of zero restores the own rate. Resets are cut to [`longest_reset`](Self::longest_reset).
     pub fn follow(&self, destination: &str, remaining: u32, reset: Duration, now: Duration) {
         let quota = Quota { remaining, reset };
-        let first = self.with(destination, now, |limiter| self.follow_at(limiter, quota, now));
+        let first = self.with(destination, now, |limiter| self.follow_at(&limiter, quota, now));
         first.flatten().into_iter().for_each(Waker::wake);
     }
 
@@ -215,7 +215,7 @@ impl RateLimit {
         &self,
         destination: &str,
         now: Duration,
-        act: impl Fn(&Arc<Limiter>) -> Option<R>,
+        act: impl Fn(Found<'_, Limiter>) -> Option<R>,
     ) -> Option<R> {
         let create = |_: &Arc<str>| Limiter::new(self.rules.load().rule);
         self.limiters.with(destination, now, create, act)
@@ -240,7 +240,7 @@ impl Guard for RateLimit {
     #[inline]
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<RateTicket> {
         let admitted = self.with(arrival.destination, arrival.now, |limiter| {
-            let ticket = |pass| RateTicket { limiter: Arc::clone(limiter), pass };
+            let ticket = |pass| RateTicket { limiter: limiter.hold(), pass };
             limiter.admit(TOKEN, arrival).map(|admitted| admitted.map(ticket))
         });
         // Behind the table's lock no entry is retired, so there is always an answer.
@@ -248,11 +248,12 @@ impl Guard for RateLimit {
     }
 
     fn end(&self, ticket: RateTicket, end: &End, now: Duration) -> Option<RateTicket> {
+        let limiter = self.limiters.held(&ticket.limiter)?;
         match *end {
-            End::Unsent => ticket.limiter.unsent(&ticket.pass, now),
+            End::Unsent => limiter.unsent(&ticket.pass, now),
             // A limiter that has left the table since is not missed: the next response states the quota again.
             End::Judged { quota: Some(quota), .. } => {
-                let first = self.follow_at(&ticket.limiter, quota, now);
+                let first = self.follow_at(limiter, quota, now);
                 first.flatten().into_iter().for_each(Waker::wake);
             }
             _ => {}
@@ -261,7 +262,8 @@ impl Guard for RateLimit {
     }
 
     fn resume(&self, ticket: &mut RateTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        ticket.limiter.resume(&mut ticket.pass, arrival, waker)
+        let Some(limiter) = self.limiters.held(&ticket.limiter) else { return Resume::Admitted };
+        limiter.resume(&mut ticket.pass, arrival, waker)
     }
 
     /// The token is kept.

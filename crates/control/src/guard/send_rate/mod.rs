@@ -15,7 +15,7 @@ use reattempt_core::guard::{
     Admit, Arrival, End, Guard, GuardKind, Health, Reason, Refused, Resume,
 };
 
-use super::keyed::{FORGOTTEN, Keyed};
+use super::keyed::{FORGOTTEN, Hold, Keyed};
 use super::rate_limit::limiter::{Limiter, Pass};
 use super::rate_limit::{Limit, TOKEN};
 use super::time::nanos;
@@ -81,7 +81,7 @@ struct Tenant {
 
 /// The proof that a send rate admitted a call or has it in line.
 pub struct SendTicket {
-    tenant: Arc<Tenant>,
+    tenant: Hold<Tenant>,
     pass: Pass,
 }
 
@@ -140,7 +140,7 @@ impl Guard for SendRate {
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<SendTicket> {
         let create = |_: &Arc<str>| Tenant::new(&self.rules.load());
         let admitted = self.tenants.with(arrival.destination, arrival.now, create, |tenant| {
-            let ticket = |pass| SendTicket { tenant: Arc::clone(tenant), pass };
+            let ticket = |pass| SendTicket { tenant: tenant.hold(), pass };
             tenant.limiter.admit(TOKEN, arrival).map(|admitted| admitted.map(ticket))
         });
         // Behind the table's lock no entry is retired, so there is always an answer.
@@ -148,6 +148,7 @@ impl Guard for SendRate {
     }
 
     fn end(&self, ticket: SendTicket, end: &End, now: Duration) -> Option<SendTicket> {
+        let tenant = self.tenants.held(&ticket.tenant)?;
         match *end {
             End::Judged { health, after, .. } => {
                 let news = match health {
@@ -155,16 +156,17 @@ impl Guard for SendRate {
                     Health::Served => News::Served,
                     _ => News::None,
                 };
-                ticket.tenant.record(news, now.saturating_sub(after), now);
+                tenant.record(news, now.saturating_sub(after), now);
             }
-            End::Unsent => ticket.tenant.limiter.unsent(&ticket.pass, now),
+            End::Unsent => tenant.limiter.unsent(&ticket.pass, now),
             _ => {}
         }
         None
     }
 
     fn resume(&self, ticket: &mut SendTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        ticket.tenant.limiter.resume(&mut ticket.pass, arrival, waker)
+        let Some(tenant) = self.tenants.held(&ticket.tenant) else { return Resume::Admitted };
+        tenant.limiter.resume(&mut ticket.pass, arrival, waker)
     }
 
     /// The token is kept.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Health, Reason, Refused};
 
-use super::keyed::Keyed;
+use super::keyed::{Hold, Keyed};
 use crate::destination_table::Entry;
 use crate::sync::{Mutex, MutexGuard};
 use settings::{MILLION, Rule, Rules};
@@ -85,7 +85,7 @@ pub struct ThrottleCounts {
 
 /// The proof that a throttle admitted a call.
 pub struct ThrottleTicket {
-    tenant: Arc<Tenant>,
+    tenant: Hold<Tenant>,
     /// The age of the bucket that counts the call.
     age: u64,
 }
@@ -203,7 +203,7 @@ impl Guard for Throttle {
         };
         let admitted = self.tenants.with(arrival.destination, arrival.now, create, |tenant| {
             let admitted = tenant.lock().admit(arrival.now)?;
-            Some(admitted.map(|age| ThrottleTicket { tenant: Arc::clone(tenant), age }))
+            Some(admitted.map(|age| ThrottleTicket { tenant: tenant.hold(), age }))
         });
         match admitted {
             Some(Ok(ticket)) => Admit::Admitted(ticket),
@@ -220,7 +220,7 @@ impl Guard for Throttle {
             // An accept was counted at the arrival.
             _ => return None,
         };
-        let mut state = ticket.tenant.lock();
+        let mut state = self.tenants.held(&ticket.tenant)?.lock();
         state.window.advance(now);
         record(&mut state.window, ticket.age);
         None
