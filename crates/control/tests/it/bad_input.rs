@@ -10,7 +10,8 @@ use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Guard, Health, Reason,
 
 use super::guards::{HOST, NOW, SECOND, admit, at, reason, wait};
 
-// G-20: each newcomer is admitted, and the table stays as small as it was set.
+/// Each newcomer is admitted, and the table stays as small as it was set.
+// G-20
 #[test]
 fn a_million_destinations_stay_bounded() {
     let breaker = CircuitBreaker::rate().consecutive_failures(5).max_destinations(64).unwrap();
@@ -31,7 +32,8 @@ fn a_million_destinations_stay_bounded() {
     }
 }
 
-// G-9: kept or in the table, each destination has a state of its own, and a ticket ends in the state that it began in.
+/// Kept or in the table, each destination has a state of its own, and a ticket ends in the state that it began in.
+// G-9
 #[test]
 fn many_destinations_have_own_states() {
     let bulkhead = Bulkhead::new(1);
@@ -54,7 +56,8 @@ fn many_destinations_have_own_states() {
     assert!(format!("{bulkhead:?}").contains("destinations: 200"));
 }
 
-// G-5: the predicates on outcomes are asked without a lock.
+/// The predicates on outcomes are asked without a lock.
+// G-5
 #[test]
 fn predicates_may_use_the_breaker() {
     let slot: Arc<OnceLock<CircuitBreaker>> = Arc::default();
@@ -72,7 +75,8 @@ fn predicates_may_use_the_breaker() {
     assert_eq!((counts.total_successes, counts.total_failures), (1, 1));
 }
 
-// G-5: a call that is woken by a released place may ask the bulkhead at once.
+/// A call that is woken by a released place may ask the bulkhead at once.
+// G-5
 #[test]
 fn a_waker_may_use_the_bulkhead() {
     struct Asking(Bulkhead);
@@ -95,7 +99,8 @@ fn a_waker_may_use_the_bulkhead() {
     assert!(bulkhead.end(ticket, &End::Unsent, NOW).is_none());
 }
 
-// G-12: a wait keeps its end, and the age of a body is never below zero.
+/// A wait keeps its end, and the age of a body is never below zero.
+// G-12
 #[test]
 fn bulkhead_time_goes_back_or_stands() {
     let bulkhead = Bulkhead::new(1).queue(1, SECOND);

@@ -37,7 +37,8 @@ fn one_more_than_the_limit_is_refused() {
     assert_eq!(in_flight(&bulkhead), 0);
 }
 
-// G-10: a body that is still read holds its place; the age of the oldest is known.
+/// A body that is still read holds its place; the age of the oldest is known.
+// G-10
 #[test]
 fn the_place_is_held_until_the_body_ends() {
     let bulkhead = Bulkhead::new(3);
@@ -67,7 +68,8 @@ fn the_head_frees_it_by_choice() {
     assert_eq!(in_flight(&bulkhead), 0);
 }
 
-// G-11: every way in which a call can end frees its place once.
+/// Every way in which a call can end frees its place once.
+// G-11
 #[test]
 fn every_end_frees_the_place() {
     let bulkhead = Bulkhead::new(1).queue(1, SECOND);
@@ -107,7 +109,8 @@ fn calls_wait_in_order() {
     assert!(admit(&bulkhead, NOW).is_ok());
 }
 
-// G-11: a call that is dropped after it was given a place passes it on.
+/// A call that is dropped after it was given a place passes it on.
+// G-11
 #[test]
 fn a_dropped_call_passes_its_place_on() {
     let bulkhead = Bulkhead::new(1).queue(3, SECOND);
@@ -138,7 +141,8 @@ fn a_wait_has_an_end() {
     assert_eq!(reason(wait_until(&bulkhead, NOW, Some(NOW))), Reason::WaitTooLong);
 }
 
-// G-19, G-5: new settings, the same places; calls that wait get those that are new.
+/// New settings, the same places; calls that wait get those that are new.
+// G-19, G-5
 #[test]
 fn state_survives_replaced_settings() {
     let bulkhead = Bulkhead::new(1).queue(9, SECOND);
@@ -172,7 +176,8 @@ fn zero_and_endless_limits() {
     }
 }
 
-// G-9, G-20: clones share places, destinations do not; past the bound they share one set.
+/// Clones share places, destinations do not; past the bound they share one set.
+// G-9, G-20
 #[test]
 fn destinations_stay_within_the_bound() {
     let bulkhead = Bulkhead::new(1).max_destinations(8).unwrap();
@@ -192,7 +197,8 @@ fn destinations_stay_within_the_bound() {
     assert!(admit(&bulkhead.shared(), NOW).is_ok());
 }
 
-// G-11: many threads, and places that are handed from one to the next.
+/// Many threads, and places that are handed from one to the next.
+// G-11
 #[test]
 fn no_place_is_lost_under_contention() {
     let bulkhead = Bulkhead::new(3).queue(8, SECOND * 1000);

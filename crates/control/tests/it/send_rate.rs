@@ -130,7 +130,8 @@ fn calls_wait_in_line() {
     assert_eq!(reason(wait_until(&refusing, NOW + SECOND * 5, None)), Reason::RateExceeded);
 }
 
-// G-14: a call that is not sent returns its token.
+/// A call that is not sent returns its token.
+// G-14
 #[test]
 fn an_unsent_call_returns_its_token() {
     let rate = SendRate::new();
@@ -143,7 +144,8 @@ fn an_unsent_call_returns_its_token() {
     assert!(admit(&rate, now).is_ok() && admit(&rate, now).is_err());
 }
 
-// G-12: a clock that goes back or stands still mints nothing and divides by nothing.
+/// A clock that goes back or stands still mints nothing and divides by nothing.
+// G-12
 #[test]
 fn time_that_goes_back_or_stands_still() {
     let rate = SendRate::new();
@@ -160,7 +162,8 @@ fn time_that_goes_back_or_stands_still() {
     }
 }
 
-// G-19, G-20: new settings keep the rate; destinations are bounded, and one that is limited stays for ten minutes.
+/// New settings keep the rate; destinations are bounded, and one that is limited stays for ten minutes.
+// G-19, G-20
 #[test]
 fn rates_are_kept_and_bounded() {
     let rate = SendRate::new().max_destinations(4).unwrap();

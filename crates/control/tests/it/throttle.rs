@@ -87,7 +87,8 @@ fn only_overload_is_no_accept() {
     assert_eq!(counts(&throttle, NOW), (302, 301, 0));
 }
 
-// G-18: one failed call of one refuses nothing, nor do nine of nine, nor few in a minute.
+/// One failed call of one refuses nothing, nor do nine of nine, nor few in a minute.
+// G-18
 #[test]
 fn few_calls_refuse_nothing() {
     let throttle = seeded();
@@ -130,7 +131,8 @@ fn counts_leave_bucket_by_bucket() {
     assert_eq!(counts(&throttle, NOW + SECOND * 300), (0, 0, 0));
 }
 
-// G-4: an outcome belongs to the bucket of its call, and is nothing once that has gone.
+/// An outcome belongs to the bucket of its call, and is nothing once that has gone.
+// G-4
 #[test]
 fn a_late_outcome_counts_in_its_bucket() {
     let throttle = seeded();
@@ -155,7 +157,8 @@ fn it_recovers_with_the_server() {
     assert_eq!(calls(&throttle, 100, Health::Served, now), 100);
 }
 
-// G-12: a moment before the latest one seen moves nothing.
+/// A moment before the latest one seen moves nothing.
+// G-12
 #[test]
 fn time_that_goes_back_or_stands_still() {
     let throttle = seeded();
@@ -192,7 +195,8 @@ fn settings_outside_their_range() {
     }
 }
 
-// G-9, G-19, G-20: clones and new settings keep the counts; destinations are bounded.
+/// Clones and new settings keep the counts; destinations are bounded.
+// G-9, G-19, G-20
 #[test]
 fn counts_are_kept_and_bounded() {
     let throttle = seeded().max_destinations(8).unwrap();

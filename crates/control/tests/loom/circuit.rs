@@ -99,7 +99,8 @@ impl Scene {
     }
 }
 
-// G-2: of two calls that find the open time over, one is the probe.
+/// Of two calls that find the open time over, one is the probe.
+// G-2
 #[test]
 fn one_of_two_callers_is_the_probe() {
     loom::model(|| {
@@ -131,7 +132,8 @@ fn two_failures_open_it_once() {
     });
 }
 
-// G-4: the trip rule was asked in a generation that the operator has ended meanwhile.
+/// The trip rule was asked in a generation that the operator has ended meanwhile.
+// G-4
 #[test]
 fn closing_beside_a_failure_has_one_order() {
     loom::model(|| {
@@ -167,7 +169,8 @@ fn a_step_loses_no_call() {
     });
 }
 
-// G-4: a success beside the end of its window counts in that window or not at all.
+/// A success beside the end of its window counts in that window or not at all.
+// G-4
 #[test]
 fn a_success_counts_in_its_own_window() {
     loom::model(|| {

@@ -62,7 +62,8 @@ fn the_last_token_goes_to_one_call() {
     });
 }
 
-// G-14: the call behind a dropped one gets its moment, and is woken for it unless it looks afterwards.
+/// The call behind a dropped one gets its moment, and is woken for it unless it looks afterwards.
+// G-14
 #[test]
 fn a_dropped_call_hands_on_its_moment() {
     loom::model(|| {

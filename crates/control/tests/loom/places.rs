@@ -88,7 +88,8 @@ fn no_release_is_missed_by_a_newcomer() {
     });
 }
 
-// G-11: a call that leaves the line while it is given the place passes it on.
+/// A call that leaves the line while it is given the place passes it on.
+// G-11
 #[test]
 fn a_grant_is_not_lost_by_a_drop() {
     loom::model(|| {

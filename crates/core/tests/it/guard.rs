@@ -105,7 +105,8 @@ fn first_refuses_second_is_not_asked() {
     assert_eq!(noted(&log), ["first admit"]);
 }
 
-// G-26: a queued call is not sent after the breaker in front of the queue has opened.
+/// A queued call is not sent after the breaker in front of the queue has opened.
+// G-26
 #[test]
 fn first_decides_again_after_the_wait() {
     let log = Log::default();

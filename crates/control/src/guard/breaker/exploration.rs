@@ -183,7 +183,8 @@ fn explore(breaker: &CircuitBreaker, depth: usize) -> (usize, HashSet<BreakerSta
     (seen.len(), states)
 }
 
-// GUARDS G2; G-1, G-2, G-4: leases, generations, abandoned calls, concurrent probes.
+/// Leases, generations, abandoned calls, concurrent probes.
+// G-1, G-2, G-4
 #[test]
 fn rate_form_keeps_its_rules() {
     let breaker = CircuitBreaker::rate().interval(SECOND * 4).bucket_period(SECOND * 2);

@@ -34,7 +34,8 @@ fn full_use<R: LimitRule>(limit: &AdaptiveLimit<R>, end: &End, now: Duration) {
     }
 }
 
-// G-15: a server that fails at once has no low latency, and abandoned calls prove nothing.
+/// A server that fails at once has no low latency, and abandoned calls prove nothing.
+// G-15
 #[test]
 fn fast_failures_raise_no_limit() {
     fn check<R: LimitRule>(limit: &AdaptiveLimit<R>) {
@@ -52,7 +53,8 @@ fn fast_failures_raise_no_limit() {
     check(&AdaptiveLimit::gradient2());
 }
 
-// G-16: a limit of which less than half is in use does not grow.
+/// A limit of which less than half is in use does not grow.
+// G-16
 #[test]
 fn an_idle_clients_limit_stays() {
     fn check<R: LimitRule>(limit: &AdaptiveLimit<R>) {
@@ -108,7 +110,8 @@ fn one_outage_lowers_it_once() {
     assert_eq!(limit_of(&limit), 180);
 }
 
-// G-10: as at a bulkhead, a body that is still read holds its place.
+/// As at a bulkhead, a body that is still read holds its place.
+// G-10
 #[test]
 fn the_place_is_held_until_the_body_ends() {
     let limit = AdaptiveLimit::aimd().initial(1);
@@ -155,7 +158,8 @@ fn rules_that_answer_nonsense() {
     }
 }
 
-// G-5: a rule that uses the limit it belongs to.
+/// A rule that uses the limit it belongs to.
+// G-5
 #[test]
 fn a_rule_may_use_the_limit() {
     #[derive(Clone)]
@@ -176,7 +180,8 @@ fn a_rule_may_use_the_limit() {
     assert_eq!(limit_of(&limit), 18, "the rule was asked inside itself");
 }
 
-// G-12: a clock that goes back or stands still closes no window.
+/// A clock that goes back or stands still closes no window.
+// G-12
 #[test]
 fn time_that_goes_back_or_stands_still() {
     let limit = AdaptiveLimit::aimd();
@@ -193,7 +198,8 @@ fn time_that_goes_back_or_stands_still() {
     calls(&AdaptiveLimit::aimd(), 100, &SERVED, Duration::ZERO);
 }
 
-// G-19: the limit that was found survives new settings.
+/// The limit that was found survives new settings.
+// G-19
 #[test]
 fn state_survives_replaced_settings() {
     let limit = AdaptiveLimit::aimd();
@@ -226,7 +232,8 @@ fn bounds_outside_their_range() {
     }
 }
 
-// G-20: destinations past the bound take no memory; a limit that was found stays for ten minutes.
+/// Destinations past the bound take no memory; a limit that was found stays for ten minutes.
+// G-20
 #[test]
 fn destinations_stay_within_the_bound() {
     let limit = AdaptiveLimit::aimd().max_destinations(4).unwrap();

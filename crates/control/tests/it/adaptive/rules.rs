@@ -89,7 +89,8 @@ fn limits_follow_the_capacity() {
     }
 }
 
-// G-17: a baseline taken under load is renewed, so the queue does not stand.
+/// A baseline taken under load is renewed, so the queue does not stand.
+// G-17
 #[test]
 fn vegas_renews_a_baseline_under_load() {
     let limit = AdaptiveLimit::vegas().initial(60);
@@ -100,7 +101,8 @@ fn vegas_renews_a_baseline_under_load() {
     assert!((10..=25).contains(&limit_of(&limit)), "{}", limit_of(&limit));
 }
 
-// G-17: so is one of a faster past.
+/// A baseline of a faster past is renewed too.
+// G-17
 #[test]
 fn vegas_forgets_a_faster_past() {
     let limit = AdaptiveLimit::vegas();

@@ -10,8 +10,9 @@ use reattempt_core::guard::{End, Guard, Reason};
 
 use super::{HOST, NOW, SECOND, admit, admit_to, call, calls, end, noting};
 
-// G-1: a probe that never ends holds a lease, not the place.
-// trap 11
+/// A probe that never ends holds a lease, not the place.
+
+// G-1, trap 11
 #[test]
 fn a_lost_probe_does_not_wedge_it() {
     let breaker = CircuitBreaker::rate().consecutive_failures(5).spread(0);
@@ -26,7 +27,8 @@ fn a_lost_probe_does_not_wedge_it() {
     assert_eq!(breaker.state(HOST, later + SECOND * 31), Closed);
 }
 
-// G-3: the successes of an hour ago do not hide an outage.
+/// The successes of an hour ago do not hide an outage.
+// G-3
 #[test]
 fn old_successes_do_not_hide_an_outage() {
     let breaker = CircuitBreaker::rate().consecutive_failures(0);
@@ -36,7 +38,8 @@ fn old_successes_do_not_hide_an_outage() {
     assert_eq!(breaker.state(HOST, later), Open);
 }
 
-// G-4: results from before the breaker opened do not decide over it afterwards.
+/// Results from before the breaker opened do not decide over it afterwards.
+// G-4
 #[test]
 fn a_late_result_decides_nothing() {
     let breaker = CircuitBreaker::rate().consecutive_failures(5).spread(0);
@@ -52,8 +55,9 @@ fn a_late_result_decides_nothing() {
     assert_eq!(breaker.state(HOST, later), Closed);
 }
 
-// G-5: callbacks and predicates may use the breaker; changes arrive in their order, once each.
-// trap 12
+/// Callbacks and predicates may use the breaker; changes arrive in their order, once each.
+
+// G-5, trap 12
 #[test]
 fn callbacks_may_use_the_breaker() {
     let slot: Arc<OnceLock<CircuitBreaker>> = Arc::default();
@@ -92,7 +96,8 @@ fn a_callback_that_unwinds_is_called_again() {
     assert_eq!(*noted.lock().unwrap(), [(Closed, Open), (Open, Closed)]);
 }
 
-// G-9: clones share a state, destinations do not.
+/// Clones share a state, destinations do not.
+// G-9
 #[test]
 fn clones_share_and_destinations_do_not() {
     let breaker = CircuitBreaker::rate().consecutive_failures(5);
@@ -104,7 +109,8 @@ fn clones_share_and_destinations_do_not() {
     assert!(admit_to(&shared, "https://innocent.example", NOW).is_err(), "by choice");
 }
 
-// G-12: a moment before the latest one seen changes nothing.
+/// A moment before the latest one seen changes nothing.
+// G-12
 #[test]
 fn time_that_goes_back_or_stands_still() {
     let breaker = CircuitBreaker::rate().consecutive_failures(5).spread(0);
@@ -120,7 +126,8 @@ fn time_that_goes_back_or_stands_still() {
     assert_eq!(breaker.state(HOST, far), Closed);
 }
 
-// G-19: new settings, the same state.
+/// New settings, the same state.
+// G-19
 #[test]
 fn state_survives_replaced_settings() {
     let breaker = CircuitBreaker::rate().consecutive_failures(5).spread(0);
@@ -132,7 +139,8 @@ fn state_survives_replaced_settings() {
     assert_eq!(call(&breaker, Served, NOW + SECOND * 30).unwrap_err().wait(), Some(SECOND));
 }
 
-// G-20: destinations past the bound take no memory (the same holds for a million); one that is open stays.
+/// Destinations past the bound take no memory (the same holds for a million); one that is open stays.
+// G-20
 #[test]
 fn destinations_stay_within_the_bound() {
     let breaker = CircuitBreaker::rate().consecutive_failures(5).max_destinations(8).unwrap();
@@ -197,7 +205,8 @@ fn replaced_settings_judge_the_next_result() {
     assert_eq!(breaker.counts(HOST).total_failures, 1);
 }
 
-// G-3, G-19: buckets of another length are counted anew, or the window would not slide for as long as it has been open.
+/// Buckets of another length are counted anew, or the window would not slide for as long as it has been open.
+// G-3, G-19
 #[test]
 fn replaced_buckets_slide_on() {
     let breaker = CircuitBreaker::rate();

@@ -44,7 +44,8 @@ fn less_than_half_never_open_it() {
     assert_eq!(breaker.state(HOST, NOW), Closed);
 }
 
-// G-6: one failure of one call is no rate; five in a row are enough.
+/// One failure of one call is no rate; five in a row are enough.
+// G-6
 #[test]
 fn five_failures_in_a_row_open_it() {
     let breaker = exact();
@@ -154,8 +155,8 @@ fn unsent_calls_were_never_there() {
     assert_eq!(breaker.counts(HOST).requests, 0);
 }
 
-/// A probe that is dropped frees its place at once (G-11).
-// trap 11
+/// A probe that is dropped frees its place at once.
+// G-11, trap 11
 #[test]
 fn a_dropped_probe_frees_its_place() {
     let later = NOW + SECOND * 30;
@@ -201,7 +202,8 @@ fn check_takes_nothing() {
     end(&breaker, probe, Served, later.now);
 }
 
-// G-26: a call that waited elsewhere decides again; the probe keeps its own place.
+/// A call that waited elsewhere decides again; the probe keeps its own place.
+// G-26
 #[test]
 fn renewing_decides_again() {
     let breaker = exact();

@@ -10,8 +10,9 @@ use reattempt_core::guard::{Admit, Arrival, End, Guard, Reason};
 use super::ten;
 use crate::guards::{HOST, NOW, SECOND, admit, at, reason, wait};
 
-// G-12: a moment before the latest one seen mints nothing.
-// trap 21
+/// A moment before the latest one seen mints nothing.
+
+// G-12, trap 21
 #[test]
 fn time_that_goes_back_mints_nothing() {
     let limit = ten(1);
@@ -26,7 +27,8 @@ fn time_that_goes_back_mints_nothing() {
     assert_eq!(limit.reserve(HOST, Duration::ZERO).delay(at(100)), SECOND / 10);
 }
 
-// G-13: no window of a second has more than the burst and what a second adds.
+/// No window of a second has more than the burst and what a second adds.
+// G-13
 #[test]
 fn no_double_burst_at_a_windows_edge() {
     let limit = ten(10);
@@ -45,7 +47,8 @@ fn no_double_burst_at_a_windows_edge() {
     assert_eq!(half_a_second, 10 + 1);
 }
 
-// G-9: clones share the limit; setters and other destinations do not.
+/// Clones share the limit; setters and other destinations do not.
+// G-9
 #[test]
 fn clones_share_and_destinations_do_not() {
     let limit = ten(1);
@@ -57,7 +60,8 @@ fn clones_share_and_destinations_do_not() {
     assert!(!shared.allow("https://other.example", NOW), "by choice");
 }
 
-// G-19: new settings, the same tokens.
+/// New settings, the same tokens.
+// G-19
 #[test]
 fn state_survives_replaced_settings() {
     let limit = ten(3);
@@ -73,7 +77,8 @@ fn state_survives_replaced_settings() {
     assert_eq!(reason(limit.check(&arrival)), Reason::RateExceeded, "no queue");
 }
 
-// G-20: destinations past the bound take no memory (the same holds for a million); one that is not full stays.
+/// Destinations past the bound take no memory (the same holds for a million); one that is not full stays.
+// G-20
 #[test]
 fn destinations_stay_within_the_bound() {
     let limit = ten(1).max_destinations(8).unwrap();
@@ -89,7 +94,8 @@ fn destinations_stay_within_the_bound() {
     assert!(limit.allow("newcomer", at(2000)), "full ones have left");
 }
 
-// G-5: a waker that uses the limit at once.
+/// A waker that uses the limit at once.
+// G-5
 #[test]
 fn a_waker_may_use_the_limit() {
     struct Asking(OnceLock<RateLimit>, Mutex<Vec<f64>>);

@@ -41,7 +41,8 @@ fn newcomers_do_not_overtake() {
     first.admitted(at(100));
 }
 
-// G-14: a dropped call returns its token in the step that removes it, and the calls behind it move up.
+/// A dropped call returns its token in the step that removes it, and the calls behind it move up.
+// G-14
 #[test]
 fn a_dropped_call_returns_its_token() {
     let limit = ten(1);
