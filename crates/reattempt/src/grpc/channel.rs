@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, Request};
-use reattempt_replay::{ReplayBody, SavedHead};
+use reattempt_replay::ReplayBody;
 use tonic::body::Body;
 
 use super::Grpc;
@@ -73,10 +73,7 @@ impl Replay<Request<Body>> for Grpc {
         first(request.headers_mut(), added);
         // Generated clients encode a single message when they are asked for it, and do not give its length.
         let limits = self.http.limits_of(&request);
-        if added.is_any() {
-            added.to_message(&mut request);
-        }
-        let head = SavedHead::new(&request);
+        let head = added.saved_with(&mut request);
         let (parts, body) = request.into_parts();
         let body = SavedRequest::keep(head, ReplayBody::read_ahead(body, &limits), kept);
         Request::from_parts(parts, Body::new(body))

@@ -73,6 +73,9 @@ where
             this.head.copy_to(&mut attempt)?;
         }
         attempt.extensions_mut().insert(AttemptNumber(next.number));
+        if let Some(deadline) = next.deadline {
+            attempt.extensions_mut().insert(deadline);
+        }
         if next.kind == AttemptKind::Hedge {
             attempt.extensions_mut().insert(Impatient);
         }
@@ -151,6 +154,21 @@ impl Added<'_> {
     #[inline]
     pub(crate) fn is_any(self) -> bool {
         self.key || self.deadline.is_some() || self.marker.is_some()
+    }
+
+    /// Puts it into a message's head, and returns the head saved. The saved one lacks the deadline, which
+    /// [`SavedRequest::again`] puts into each further attempt.
+    #[inline]
+    pub(crate) fn saved_with<B>(self, message: &mut Request<B>) -> SavedHead {
+        let saved = Added { deadline: None, ..self };
+        if saved.is_any() {
+            saved.to_message(message);
+        }
+        let head = SavedHead::new(message);
+        if let Some(deadline) = self.deadline {
+            message.extensions_mut().insert(deadline);
+        }
+        head
     }
 
     /// Puts it into a message's head.
@@ -263,10 +281,7 @@ where
             && !added.key
             && !self.may_repeat(request.method(), request.headers());
         let limits = self.limits_of(&request);
-        if added.is_any() {
-            added.to_message(&mut request);
-        }
-        let head = SavedHead::new(&request);
+        let head = added.saved_with(&mut request);
         let (parts, body) = request.into_parts();
         let mut body = ReplayBody::new(body, &limits);
         if notes_polls {

@@ -11,6 +11,7 @@ use tower_service::Service;
 use super::ResponseFuture;
 use super::call::{Call, CallStart, Retrying};
 use crate::call::context::CallContext;
+use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::call::settings::Settings;
 use crate::error_mode::ErrorMode;
@@ -47,11 +48,6 @@ impl<S: Clone, P: Clone> Retry<S, P> {
 }
 
 impl<S, P> Retry<S, P> {
-    /// Sets the options of the calls of this handle.
-    pub(crate) fn set_options(&mut self, options: CallOptions) {
-        self.options = Some(options);
-    }
-
     /// Returns the policy, to read its budget.
     pub fn policy(&self) -> &P {
         &self.shared.policy
@@ -117,7 +113,7 @@ where
                 };
                 ResponseFuture::new(attempt, Some(call))
             }
-            Plan::Full => self.call_in_full(request),
+            Plan::Full => self.call_in_full(None, request),
         }
     }
 }
@@ -182,11 +178,15 @@ where
         M: ErrorMode<S::Error>,
     {
         self.options = Some(options);
-        self.call_in_full(request)
+        self.call_in_full(None, request)
     }
 
-    /// Carries out [`Plan::Full`].
-    fn call_in_full<Req>(&mut self, request: Req) -> ResponseFuture<S, Req, K, D, B, M>
+    /// Carries out [`Plan::Full`]. A deadline of the call's own options or its request counts if it is earlier.
+    pub(crate) fn call_in_full<Req>(
+        &mut self,
+        deadline: Option<Deadline>,
+        request: Req,
+    ) -> ResponseFuture<S, Req, K, D, B, M>
     where
         S: Service<K::Attempt> + Clone,
         K: Replay<Req> + ClassifyOutcome<S::Response>,
@@ -194,7 +194,7 @@ where
     {
         let settings = &*self.shared.policy.settings;
         let protocol = &settings.protocol;
-        let mut start = CallStart::new(settings, self.options.as_ref(), &request);
+        let mut start = CallStart::new(settings, self.options.as_ref(), deadline, &request);
         let cut_short = M::INTERRUPTS || (M::ANSWERS && start.context.deadline.is_some());
         if !cut_short && !start.keeps && start.is_noop(settings) {
             let attempt = self.inner.call(protocol.pass(request, start.added()));

@@ -3,10 +3,15 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use reattempt_core::{Budget, Schedule};
 use tower_service::Service;
 
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
+use crate::error_mode::ErrorMode;
+use crate::policy::RetryPolicy;
+use crate::protocol::{ClassifyOutcome, Origin, Replay};
+use crate::retry::ResponseFuture;
 use crate::retry::service::Retry;
 use crate::send::send;
 
@@ -49,13 +54,25 @@ impl<R> Standard<R> {
     }
 }
 
-impl<S, P, Req> Service<Req> for Standard<Retry<S, P>>
+impl<S: Clone, P: Clone> Standard<Retry<S, P>> {
+    /// Returns a handle to this client whose calls all have these options. A request's own options have precedence, and
+    /// of a deadline and the total time the earlier one counts.
+    pub fn with_options(&self, options: CallOptions) -> Self {
+        Self { retry: self.retry.with_options(options), total_time: self.total_time }
+    }
+}
+
+impl<S, Req, A, K, D, B, M> Service<Req> for Standard<Retry<S, RetryPolicy<K, D, B, M>>>
 where
-    Retry<S, P>: Service<Req>,
+    S: Service<A> + Clone,
+    K: Replay<Req, Attempt = A> + Origin<A, Request = Req> + ClassifyOutcome<S::Response>,
+    D: Schedule,
+    B: Budget,
+    M: ErrorMode<S::Error>,
 {
-    type Response = <Retry<S, P> as Service<Req>>::Response;
-    type Error = <Retry<S, P> as Service<Req>>::Error;
-    type Future = <Retry<S, P> as Service<Req>>::Future;
+    type Response = K::Answer;
+    type Error = M::Error;
+    type Future = ResponseFuture<S, Req, K, D, B, M>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.retry.poll_ready(cx)
@@ -63,8 +80,6 @@ where
 
     /// Begins a call that must be over after the total time, or at its own deadline if that is earlier.
     fn call(&mut self, request: Req) -> Self::Future {
-        let deadline = Deadline::after(self.total_time);
-        self.retry.set_options(CallOptions::new().deadline(deadline));
-        self.retry.call(request)
+        self.retry.call_in_full(Some(Deadline::after(self.total_time)), request)
     }
 }

@@ -1,6 +1,8 @@
 //! Guarded calls that are admitted at once: no allocation and no clone of the service.
 
+use std::cell::Cell;
 use std::convert::Infallible;
+use std::fmt::Debug;
 use std::future::{Ready, ready};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -9,6 +11,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use reattempt::guard::{Bulkhead, CircuitBreaker, Guard, GuardLayer};
+use reattempt::standard::StandardLayer;
+use reattempt::{RetryLayer, RetryPolicy};
 use tower::{Layer, Service};
 
 /// Answers at once, and allocates nothing.
@@ -16,11 +20,16 @@ struct Server;
 
 impl Clone for Server {
     fn clone(&self) -> Self {
-        panic!("a call that is admitted at once clones nothing")
+        assert!(MAY_CLONE.get(), "a call that is admitted at once clones nothing");
+        Self
     }
 }
 
-impl Service<Request<Full<Bytes>>> for Server {
+thread_local! {
+    static MAY_CLONE: Cell<bool> = const { Cell::new(false) };
+}
+
+impl<B> Service<Request<B>> for Server {
     type Response = Response<Full<Bytes>>;
     type Error = Infallible;
     type Future = Ready<Result<Response<Full<Bytes>>, Infallible>>;
@@ -29,14 +38,18 @@ impl Service<Request<Full<Bytes>>> for Server {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, _: Request<Full<Bytes>>) -> Self::Future {
+    fn call(&mut self, _: Request<B>) -> Self::Future {
         ready(Ok(Response::new(Full::from("hello"))))
     }
 }
 
 /// Returns the allocations of a call to a destination that the guard has seen before.
 fn allocations(guard: impl Guard) -> usize {
-    let mut client = GuardLayer::http(guard).layer(Server);
+    allocations_of_call(GuardLayer::http(guard).layer(Server))
+}
+
+/// Returns the allocations of a call to a destination that the client has called before.
+fn allocations_of_call<C: Service<Request<Full<Bytes>>, Error: Debug>>(mut client: C) -> usize {
     let mut cx = Context::from_waker(Waker::noop());
     let mut allocated = 0;
     for _ in 0..3 {
@@ -60,4 +73,17 @@ fn call_through_guards_allocates_nothing() {
         0,
         "held in the body itself"
     );
+}
+
+/// The retries of the stack, and its total time: a deadline among the extensions of the attempt, for the guards and all
+/// layers inside. It costs the map, its table and the value.
+#[test]
+fn standard_stack_allocates_its_deadline() {
+    MAY_CLONE.set(true);
+    let policy = RetryPolicy::http().seed(1).boxed_errors();
+    let retried = RetryLayer::new(policy.clone()).layer(Server);
+    let stack = StandardLayer::http().retry(policy).unwrap().layer(Server);
+    MAY_CLONE.set(false);
+    assert_eq!(allocations_of_call(retried), 0);
+    assert_eq!(allocations_of_call(stack), 3);
 }

@@ -173,12 +173,14 @@ impl CallStart {
     pub(super) fn new<K, Req, D, B>(
         settings: &Settings<K, D, B>,
         of_handle: Option<&CallOptions>,
+        deadline: Option<Deadline>,
         request: &Req,
     ) -> Self
     where
         K: Replay<Req>,
     {
-        let wishes = settings.protocol.wishes(request);
+        let mut wishes = settings.protocol.wishes(request);
+        wishes.deadline = wishes.deadline.into_iter().chain(deadline).min();
         let (told, strip) = (wishes.told, wishes.strip);
         let mut context = CallContext::new(settings, wishes, of_handle);
         context.forbidden = context.forbidden.or_else(|| settings.protocol.cannot_save(request));
