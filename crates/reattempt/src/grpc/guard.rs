@@ -48,7 +48,8 @@ impl<G: Guard> GuardLayer<G, Grpc> {
 }
 
 impl StandardLayer<StandardGuards, Grpc, Exponential, RetryBudget, Answered> {
-    /// Creates the stack for gRPC calls.
+    /// Creates the stack for gRPC calls. The type to store is
+    /// [`StandardClient<C, Grpc>`](crate::standard::StandardClient).
     ///
     /// ```
     /// use reattempt::standard::StandardLayer;

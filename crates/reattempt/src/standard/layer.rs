@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use reattempt_control::{Bulkhead, CircuitBreaker, RetryBudget};
+use reattempt_control::{Bulkhead, CircuitBreaker, RetryBudget, Throttle};
 use reattempt_core::guard::Guard;
 use reattempt_core::{Budget, ConfigError, Recommended, Schedule, Warning};
 use reattempt_schedule_exponential::Exponential;
-use tower_layer::Layer;
+use tower_layer::{Identity, Layer, Stack};
 
 use super::Standard;
 use crate::error_mode::BoxedError;
+use crate::fallback::FallbackLayer;
 use crate::guard::{GuardLayer, GuardProtocol, Guarded};
 use crate::policy::RetryPolicy;
 use crate::protocol::Http;
@@ -20,8 +21,10 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 
 /// The standard stack as one layer: total time, retries, guards, attempt timeout.
 ///
-/// | part | default | replaced by |
+/// | part, from the outside in | default | set by |
 /// |---|---|---|
+/// | fallback | none | [`fallback`](Self::fallback) |
+/// | throttle of calls | none | [`throttle`](Self::throttle) |
 /// | total time of a call | 30 s | [`total_time`](Self::total_time) |
 /// | retries | every default of [`RetryPolicy`] | [`retry`](Self::retry) |
 /// | circuit breaker | [`CircuitBreaker::rate`] | [`limits`](Self::limits), [`guards`](Self::guards) |
@@ -67,6 +70,7 @@ pub struct StandardLayer<
     D = Exponential,
     B = RetryBudget,
     M = BoxedError,
+    O = Identity,
 > where
     K: GuardProtocol,
     D: Schedule,
@@ -78,6 +82,8 @@ pub struct StandardLayer<
     attempt_timeout: Option<Duration>,
     /// The time over which the breaker counts; zero if it counts without an end.
     window: Duration,
+    /// The layers around the stack.
+    outer: O,
 }
 
 const TOTAL_TIME: Duration = Duration::from_secs(30);
@@ -103,9 +109,16 @@ where
         let guards = (breaker, Bulkhead::new(IN_FLIGHT));
         let protocol = policy.settings.protocol.clone();
         let guards = GuardLayer::of(protocol, guards).attempt_timeout(ATTEMPT_TIMEOUT);
-        Self { policy, guards, total_time: TOTAL_TIME, attempt_timeout: None, window }
+        let (total_time, attempt_timeout, outer) = (TOTAL_TIME, None, Identity::new());
+        Self { policy, guards, total_time, attempt_timeout, window, outer }
     }
+}
 
+impl<K, D, B, M, O> StandardLayer<StandardGuards, K, D, B, M, O>
+where
+    K: GuardProtocol + Clone,
+    D: Schedule,
+{
     /// Replaces the circuit breaker and the limit on calls in flight.
     ///
     /// ```
@@ -132,7 +145,8 @@ where
     K: GuardProtocol + Clone,
     D: Schedule,
 {
-    /// Replaces the retry policy, and with it the protocol's settings for the guards.
+    /// Replaces the retry policy, and with it the protocol's settings for the guards. It comes before the throttle and
+    /// the fallback.
     ///
     /// ```
     /// use reattempt::RetryPolicy;
@@ -152,12 +166,63 @@ where
         policy: RetryPolicy<K, E, C, M>,
     ) -> Result<StandardLayer<G, K, E, C, M>, ConfigError> {
         let guards = self.guards.with_protocol(policy.settings.protocol.clone());
-        let Self { total_time, attempt_timeout, window, .. } = self;
-        StandardLayer { policy, guards, total_time, attempt_timeout, window }.checked()
+        let Self { total_time, attempt_timeout, window, outer, .. } = self;
+        StandardLayer { policy, guards, total_time, attempt_timeout, window, outer }.checked()
+    }
+}
+
+impl<G, K, D, B, M, O> StandardLayer<G, K, D, B, M, O>
+where
+    G: Guard,
+    K: GuardProtocol + Clone,
+    D: Schedule,
+{
+    /// Adds a throttle of calls around the retries: a call that it refuses is not sent at all.
+    ///
+    /// It classifies as the retry policy does. A throttle of attempts is one of the [`guards`](Self::guards).
+    ///
+    /// ```
+    /// use reattempt::guard::Throttle;
+    /// use reattempt::standard::StandardLayer;
+    ///
+    /// let layer = StandardLayer::http().throttle(Throttle::new());
+    /// ```
+    #[expect(clippy::type_complexity, reason = "the layers around the stack are in its type")]
+    pub fn throttle(
+        self,
+        throttle: Throttle,
+    ) -> StandardLayer<G, K, D, B, M, Stack<GuardLayer<Throttle, K, M>, O>> {
+        let throttle = GuardLayer::of(self.policy.settings.protocol.clone(), throttle);
+        self.around(|outer| Stack::new(throttle, outer))
+    }
+
+    /// Adds a fallback around everything else. It classifies by its own protocol value.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use http::Response;
+    /// use reattempt::fallback::FallbackLayer;
+    /// use reattempt::standard::StandardLayer;
+    ///
+    /// let no_offers = |_: &_| Some(Response::new(Bytes::from_static(b"[]")));
+    /// let layer = StandardLayer::http().fallback(FallbackLayer::http(no_offers));
+    /// ```
+    #[expect(clippy::type_complexity, reason = "the layers around the stack are in its type")]
+    pub fn fallback<F>(
+        self,
+        fallback: FallbackLayer<F, K>,
+    ) -> StandardLayer<G, K, D, B, M, Stack<O, FallbackLayer<F, K>>> {
+        self.around(|outer| Stack::new(outer, fallback))
+    }
+
+    fn around<P>(self, outer: impl FnOnce(O) -> P) -> StandardLayer<G, K, D, B, M, P> {
+        let Self { policy, guards, total_time, attempt_timeout, window, .. } = self;
+        let outer = outer(self.outer);
+        StandardLayer { policy, guards, total_time, attempt_timeout, window, outer }
     }
 
     /// Replaces all guards by another guard, or a pair of guards. Their settings are not checked against the others.
-    pub fn guards<H: Guard>(self, guards: H) -> StandardLayer<H, K, D, B, M> {
+    pub fn guards<H: Guard>(self, guards: H) -> StandardLayer<H, K, D, B, M, O> {
         let guards = self.guards.with_guard(guards);
         StandardLayer {
             policy: self.policy,
@@ -165,6 +230,7 @@ where
             total_time: self.total_time,
             attempt_timeout: self.attempt_timeout,
             window: Duration::ZERO,
+            outer: self.outer,
         }
     }
 
@@ -228,17 +294,18 @@ where
     }
 }
 
-impl<S, G, K, D, B, M> Layer<S> for StandardLayer<G, K, D, B, M>
+impl<S, G, K, D, B, M, O> Layer<S> for StandardLayer<G, K, D, B, M, O>
 where
     S: Clone,
     K: GuardProtocol + Clone,
     D: Schedule,
+    O: Layer<Standard<Retry<Guarded<S, G, K, M>, RetryPolicy<K, D, B, M>>>>,
     RetryPolicy<K, D, B, M>: Clone,
 {
-    type Service = Standard<Retry<Guarded<S, G, K, M>, RetryPolicy<K, D, B, M>>>;
+    type Service = O::Service;
 
     fn layer(&self, inner: S) -> Self::Service {
         let retry = Retry::new(self.policy.clone(), self.guards.layer(inner));
-        Standard::new(retry, self.total_time)
+        self.outer.layer(Standard::new(retry, self.total_time))
     }
 }

@@ -7,26 +7,70 @@
 //! let builder = ServiceBuilder::new().layer(StandardLayer::http());
 //! ```
 //!
-//! From the outside in: total time, retries, guards, attempt timeout, client. Contradictory settings are refused with
-//! the names of both. The parts of the stack by themselves are [`RetryLayer`](crate::RetryLayer) and
-//! [`GuardLayer`](crate::guard::GuardLayer).
+//! From the outside in: total time, retries, guards, attempt timeout, client. A throttle of calls and a fallback may
+//! stand around them. Contradictory settings are refused with the names of both. The parts of the stack by themselves
+//! are [`RetryLayer`](crate::RetryLayer) and [`GuardLayer`](crate::guard::GuardLayer).
 //!
-//! The type to store, for an HTTP client `C` and the default settings. [`guide::axum`](crate::guide::axum) has a
-//! complete example:
+//! # The type to store
+//!
+//! [`StandardClient`] names a client behind the stack with its default parts. A throttle or a fallback wraps that type.
+//! [`guide::axum`](crate::guide::axum) has a complete example, and [`guide::boxed`](crate::guide::boxed) a boxed form:
 //!
 //! ```
-//! use reattempt::error::BoxedError;
-//! use reattempt::guard::Guarded;
-//! use reattempt::schedule::Exponential;
-//! use reattempt::standard::{Standard, StandardGuards};
-//! use reattempt::{Http, Retry, RetryBudget, RetryPolicy};
+//! use bytes::Bytes;
+//! use http::{Request, Response};
+//! use http_body_util::Full;
+//! use hyper_util::client::legacy::{Client, connect::HttpConnector};
+//! use hyper_util::rt::TokioExecutor;
+//! use reattempt::ReplayBody;
+//! use reattempt::fallback::{Failed, Fallback, FallbackLayer};
+//! use reattempt::guard::{Guarded, Throttle};
+//! use reattempt::standard::{StandardClient, StandardLayer};
+//! use tower::Layer;
 //!
-//! type Policy = RetryPolicy<Http, Exponential, RetryBudget, BoxedError>;
-//! type Stack<C> = Standard<Retry<Guarded<C, StandardGuards>, Policy>>;
+//! type Http = Client<HttpConnector, ReplayBody<Full<Bytes>>>;
+//! type NoOffers = fn(&Failed) -> Option<Response<Bytes>>;
+//!
+//! struct Shop {
+//!     prices: StandardClient<Http>,
+//!     offers: Fallback<Guarded<StandardClient<Http>, Throttle>, NoOffers>,
+//! }
+//!
+//! impl Shop {
+//!     fn new(http: Http) -> Self {
+//!         let no_offers: NoOffers = |_| Some(Response::new(Bytes::from_static(b"[]")));
+//!         let offers = StandardLayer::http()
+//!             .throttle(Throttle::new())
+//!             .fallback(FallbackLayer::http(no_offers));
+//!         Self { prices: StandardLayer::http().layer(http.clone()), offers: offers.layer(http) }
+//!     }
+//! }
+//!
+//! let shop = Shop::new(Client::builder(TokioExecutor::new()).build_http());
+//! # reattempt::check::<Request<Full<Bytes>>, _>(&shop.prices);
+//! # reattempt::check::<Request<Full<Bytes>>, _>(&shop.offers);
 //! ```
+
+use reattempt_control::RetryBudget;
+use reattempt_schedule_exponential::Exponential;
+
+use crate::guard::{GuardProtocol, Guarded};
+use crate::policy::RetryPolicy;
+use crate::protocol::Http;
+use crate::retry::service::Retry;
 
 mod layer;
 mod service;
 
 pub use layer::{StandardGuards, StandardLayer};
 pub use service::Standard;
+
+/// The client `C` behind the standard stack with its default parts: the type to store.
+///
+/// The protocol is the second parameter.
+pub type StandardClient<C, K = Http> = Standard<
+    Retry<
+        Guarded<C, StandardGuards, K, <K as GuardProtocol>::Errors>,
+        RetryPolicy<K, Exponential, RetryBudget, <K as GuardProtocol>::Errors>,
+    >,
+>;

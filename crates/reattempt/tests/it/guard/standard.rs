@@ -1,7 +1,8 @@
 //! The standard stack: its time limits, its guards, and settings that contradict each other.
 
-use reattempt::guard::{Bulkhead, CircuitBreaker, Refused};
-use reattempt::standard::StandardLayer;
+use reattempt::fallback::{FallbackLayer, FellBack};
+use reattempt::guard::{Bulkhead, CircuitBreaker, Refused, Throttle};
+use reattempt::standard::{StandardClient, StandardLayer};
 use reattempt::{RetryPolicy, TimedOut};
 use tokio::time::Instant;
 use tower::Layer;
@@ -73,6 +74,34 @@ async fn default_attempt_fits_short_total_time() {
     assert_eq!(timed_out.after(), ms(10_000));
 }
 
+/// The order in which the two are set has no effect.
+#[tokio::test(start_paused = true)]
+async fn throttle_and_fallback_stand_outside() {
+    let server = Server::by(|_, _| Act::from(503));
+    let stack = StandardLayer::http().retry(RetryPolicy::http().seed(1).boxed_errors()).unwrap();
+    let fallback = FallbackLayer::http(|_| Some(http::Response::new("[]".into())));
+    let throttle = || Throttle::new().seed(1).inactive_below(1, 0);
+    let one = stack.clone().fallback(fallback.clone()).throttle(throttle());
+    let two = stack.throttle(throttle()).fallback(fallback);
+    let clients = [one.layer(server.clone()), two.layer(server.clone())];
+    for client in clients {
+        let own = client.send(get()).await.unwrap();
+        let own = own.extensions().get::<FellBack>().unwrap().failed().to_string();
+        assert_eq!(own, "503 Service Unavailable");
+        let mut refused = 0;
+        for _ in 0..20 {
+            let before = server.count();
+            let response = client.send(get()).await.unwrap();
+            let own = response.extensions().get::<FellBack>().unwrap().failed().outcome();
+            if own.is_err_and(|error| error.is::<Refused>()) {
+                assert_eq!(server.count(), before);
+                refused += 1;
+            }
+        }
+        assert!(refused > 5, "{refused}");
+    }
+}
+
 #[test]
 fn contradictions_name_both_settings() {
     let text = |error: reattempt::error::ConfigError| error.to_string();
@@ -118,6 +147,9 @@ fn standard_clients_have_types_to_store() {
     fn service<R, S: tower::Service<R>>() {}
     #[cfg(feature = "reqwest")]
     service::<reqwest::Request, <StandardLayer as Layer<reqwest::Client>>::Service>();
-    service::<http::Request<crate::calls::support::Body>, <StandardLayer as Layer<Server>>::Service>(
-    );
+    service::<http::Request<crate::calls::support::Body>, StandardClient<Server>>();
+    let _: StandardClient<Server> = StandardLayer::http().layer(Server::statuses([200]));
+    #[cfg(feature = "tonic")]
+    let _: StandardClient<Server, reattempt::Grpc> =
+        StandardLayer::grpc().layer(Server::statuses([200]));
 }
