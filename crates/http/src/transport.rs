@@ -78,7 +78,7 @@ pub fn verdict_of_error(error: &(dyn Error + 'static)) -> Option<Verdict> {
 pub fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     std::iter::successors(Some(error), |&error| source(error)).any(|error| {
         #[cfg(feature = "hyper")]
-        if hyper::is_callers_own(error) {
+        if hyper::is_callers_own(error) || h2::is_callers_own(error) {
             return true;
         }
         #[cfg(feature = "reqwest")]

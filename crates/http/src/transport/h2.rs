@@ -15,7 +15,6 @@ pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
             return Sign::At(Place::Connected);
         }
         let refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
-        let ended = error.is_reset() || error.is_go_away();
         if error.is_remote() {
             // RFC 9113 §6.8 and §8.7: streams beyond the last of a GOAWAY, and those reset with REFUSED_STREAM, were
             // not processed. h2 ends only streams beyond the last with the server's GOAWAY.
@@ -23,8 +22,7 @@ pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
                 true => Sign::Undone(Undone::Refused, FailureKind::Network),
                 false => Sign::Proof(LOST),
             }
-        } else if ended && !error.is_library() {
-            // The code that uses h2 ended the stream: hyper does so if the request's body fails.
+        } else if is_ended_here(error) {
             Sign::Proof(Verdict::Permanent)
         } else if error.reason().is_some() {
             // The server broke the protocol, perhaps after it had processed the request.
@@ -34,6 +32,16 @@ pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
             Sign::Proof(Verdict::Permanent)
         }
     })
+}
+
+/// Returns `true` if the request's body failed. hyper then resets the stream.
+pub(super) fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
+    error.downcast_ref::<::h2::Error>().is_some_and(is_ended_here)
+}
+
+/// Returns `true` if the code that uses h2, such as hyper, ended the stream or the connection.
+fn is_ended_here(error: &::h2::Error) -> bool {
+    (error.is_reset() || error.is_go_away()) && !error.is_remote() && !error.is_library()
 }
 
 /// Returns the reason with which the server reset a stream.

@@ -5,6 +5,7 @@ use std::error::Error;
 use hyper::client::conn;
 use hyper_util::rt::TokioIo;
 use reattempt_core::Verdict;
+use reattempt_http::is_callers_own;
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinSet;
 
@@ -137,6 +138,7 @@ async fn dispatch_task_that_died_is_lost() {
     let error = call.await.unwrap().unwrap_err();
     assert!(error.is_user(), "{error:?}");
     assert_eq!(verdict_of_error(&error), Some(LOST), "{error:?}");
+    assert!(!is_callers_own(&error), "{error:?}");
 }
 
 /// A body that panics takes its connection's task with it.
@@ -152,6 +154,7 @@ async fn dispatch_task_panicked_is_permanent() {
     let error = sender.send_request(request).await.unwrap_err();
     assert!(error.is_user(), "{error:?}");
     assert_eq!(verdict_of_error(&error), Some(Verdict::Permanent), "{error:?}");
+    assert!(is_callers_own(&error), "{error:?}");
 }
 
 /// Errors that no type or predicate names are known by these texts of these versions. Where a new

@@ -59,7 +59,10 @@ async fn other_resets_are_no_proof() {
 #[tokio::test]
 async fn goaway_that_leaves_the_stream_out() {
     for reason in [Reason::NO_ERROR, Reason::ENHANCE_YOUR_CALM, Reason::INTERNAL_ERROR] {
-        assert_verdict(call(goes_away(0, reason).await).await, REFUSED);
+        let result = call(goes_away(0, reason).await).await;
+        let told = result.as_ref().err().and_then(|error| reset_reason(error));
+        assert_eq!(told, None, "no stream was reset");
+        assert_verdict(result, REFUSED);
     }
 }
 
@@ -84,6 +87,7 @@ async fn own_goaway_is_no_proof() {
     let inner = h2_error(&error);
     assert!(inner.is_go_away() && inner.is_library(), "{error:?}");
     assert_eq!(verdict_of_error(&error), Some(LOST));
+    assert_eq!(reset_reason(&error), None);
 }
 
 /// A head without a status breaks the stream's rules: our own side answers with RST_STREAM.
@@ -100,6 +104,7 @@ async fn own_reset_is_no_proof() {
     let inner = h2_error(&error);
     assert!(inner.is_reset() && inner.is_library(), "{error:?}");
     assert_eq!(verdict_of_error(&error), Some(LOST));
+    assert_eq!(reset_reason(&error), None);
 }
 
 #[tokio::test]

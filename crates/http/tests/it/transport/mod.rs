@@ -1,5 +1,6 @@
 //! Each transport error provoked for real, on loopback, and judged.
 
+mod callers_own;
 mod crowd;
 mod http1;
 mod http2;
