@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use reattempt_core::{Delays, NextRetry, Random, Schedule};
 
-/// A constant delay before every retry, without end.
+/// A constant delay before every retry. It never ends, so limit the attempts or the elapsed time.
 ///
 /// ```
 /// use core::time::Duration;

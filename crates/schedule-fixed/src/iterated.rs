@@ -7,7 +7,7 @@ use reattempt_core::{Delays, NextRetry, Random, Schedule};
 
 /// The delays of an iterator that a factory creates for each call. The retries end when the iterator ends.
 ///
-/// If the iterator draws random numbers, they do not come from the seed of a retry policy, and its delays are not
+/// Random numbers that the iterator draws do not come from the seed of a retry policy, so its delays are not
 /// reproducible. Turn its jitter off and use
 /// [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) instead.
 ///

@@ -1,7 +1,8 @@
 //! Schedules whose delays are known in advance: constant, linear, listed, or from any iterator.
 //!
-//! They draw no random numbers, so clients that fail at one moment retry at one moment. Add jitter by
-//! [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) if there are many clients.
+//! They draw no random numbers, so clients that fail at one moment retry at one moment. If there are many clients, add
+//! jitter by [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered). Users import these types from
+//! `reattempt::schedule`.
 //!
 //! | schedule | delay before retry n, from 0 |
 //! |---|---|

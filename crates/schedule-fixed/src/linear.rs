@@ -40,10 +40,11 @@ impl Linear {
         Self { step, ..self }
     }
 
-    /// Sets the longest delay, the cap. By default there is none. It also limits a base above it.
+    /// Sets the longest delay, the cap. By default there is none. It also limits a base above it. Zero counts as 1 ms,
+    /// like a base of zero.
     #[doc(alias = "cap")]
     pub const fn max_delay(self, longest: Duration) -> Self {
-        Self { cap: Some(longest), ..self }
+        Self { cap: Some(at_least_some(longest)), ..self }
     }
 }
 

@@ -43,6 +43,13 @@ fn a_cap_below_the_base_cuts_the_base() {
     assert_eq!(first(2, &Linear::new(secs(2)).max_delay(secs(1))), [secs(1); 2]);
 }
 
+// Without it, all retries of a call would be sent at once.
+#[test]
+fn a_cap_of_zero_counts_as_a_millisecond() {
+    let schedule = Linear::new(ms(250)).max_delay(Duration::ZERO);
+    assert_eq!(first(2, &schedule), [ms(1); 2]);
+}
+
 #[test]
 fn a_base_of_zero_counts_as_a_millisecond() {
     assert_eq!(first(2, &Constant::new(Duration::ZERO)), [ms(1); 2]);
