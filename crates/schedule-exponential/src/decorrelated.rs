@@ -10,10 +10,10 @@ use crate::growth::at_least_some;
 /// Delays drawn from `base` to `min(cap, 3 · previous)`, by
 /// [`Exponential::decorrelated`](crate::Exponential::decorrelated).
 ///
-/// `previous` is the delay before the last attempt, or the base if that is longer. If the server asked for a delay,
-/// that one counts. Before the first retry, `previous` is the base.
+/// `previous` is the delay before the last attempt, which a server may have set, and at least the base. Before the
+/// first retry, `previous` is the base.
 ///
-/// The range is limited to the cap before the draw. To limit the drawn delay instead would put two thirds of all
+/// The range is limited to the cap before the draw. Limiting the drawn delay instead would put two thirds of all
 /// delays on the cap. The factor 3 is part of the definition.
 ///
 /// ```

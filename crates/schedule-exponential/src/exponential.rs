@@ -11,7 +11,7 @@ use reattempt_core::{
 use crate::Decorrelated;
 use crate::growth::{Growth, at_least_some};
 
-/// The cap of a schedule that was given none, unless its base is longer.
+/// The default cap, unless the base is longer.
 const DEFAULT_CAP: Duration = Duration::from_secs(5);
 
 /// The longest interval, in nanoseconds, whose double fits into 64 bits: 292 years.
@@ -47,7 +47,7 @@ const LONGEST_DOUBLING: u64 = u64::MAX / 2;
 #[derive(Clone, Copy, PartialEq)]
 pub struct Exponential {
     settings: General,
-    /// The usual form of the state of a call that begins, if the settings have it.
+    /// The usual form of the state of a new call, if the settings allow it.
     doubling: Option<DoublingFull>,
 }
 
@@ -191,7 +191,7 @@ impl Schedule for Exponential {
 
 /// The state of one call of [`Exponential`].
 ///
-/// The interval grows with each delay that is drawn, whatever the number of the retry.
+/// The interval grows with each delay that is drawn. The number of the retry has no effect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExponentialDelays(State);
 
@@ -249,7 +249,7 @@ impl DoublingFull {
 }
 
 impl General {
-    /// Not inlined, so that what draws the usual delay stays small.
+    /// Not inlined, so that the code for the usual delay stays small.
     #[inline(never)]
     fn next_delay(&mut self, random: &mut dyn Random) -> Duration {
         if !self.clamp_jitter
@@ -260,7 +260,7 @@ impl General {
         self.next_rare_delay(random)
     }
 
-    /// Of an interval too long for the short form, or cut to the cap.
+    /// Draws from an interval that is too long for the short form, or from a range cut to the cap.
     #[inline(never)]
     fn next_rare_delay(&mut self, random: &mut dyn Random) -> Duration {
         let (shortest, mut longest) = self.jitter.range(self.growth.step());
@@ -271,7 +271,7 @@ impl General {
     }
 }
 
-/// Returns the number of delays from zero to this one, if twice as many still fit.
+/// Returns the number of delays from zero to this one, if twice that number fits.
 fn choices(longest: Duration) -> Option<u64> {
     let nanos = u64::try_from(longest.as_nanos()).ok().filter(|nanos| *nanos <= LONGEST_DOUBLING);
     Some(nanos? + 1)
@@ -288,14 +288,14 @@ fn from_nanos(nanoseconds: u64) -> Duration {
     }
 }
 
-/// Not inlined, so that what draws the usual delay stays small.
+/// Not inlined, so that the code for the usual delay stays small.
 #[cold]
 #[inline(never)]
 fn from_many_nanos(nanoseconds: u64) -> Duration {
     Duration::from_nanos(nanoseconds)
 }
 
-/// The cap of a schedule that was given none.
+/// Returns the default cap.
 fn default_cap(base: Duration) -> Duration {
     base.max(DEFAULT_CAP)
 }

@@ -13,11 +13,11 @@ pub(crate) fn at_least_some(time: Duration) -> Duration {
     if time.is_zero() { Duration::from_millis(1) } else { time }
 }
 
-/// The interval that comes next, and how it grows.
+/// The next interval and its growth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Growth {
     pub(crate) base: Duration,
-    /// The base where floats will do.
+    /// The base as a float, for short intervals.
     base_nanos: f64,
     pub(crate) cap: Duration,
     pub(crate) factor: f64,
@@ -26,7 +26,7 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// Growth from `base` by `factor`, which is finite and above 0.
+    /// Creates the growth from `base` by `factor`, which is finite and above 0.
     #[inline]
     pub(crate) fn new(base: Duration, factor: f64, cap: Duration) -> Self {
         // Exact below 104 days, and without arithmetic of 128 bits.
@@ -34,7 +34,7 @@ impl Growth {
         Self { base, base_nanos, cap, factor, multiple: 1.0 }
     }
 
-    /// The interval of this retry; the next call gives that of the next.
+    /// Returns the interval of this retry, and grows it for the next.
     pub(crate) fn step(&mut self) -> Duration {
         match self.short_step() {
             Some(interval) => interval,
@@ -49,7 +49,7 @@ impl Growth {
         (nanos < EXACT).then(|| self.grow(Duration::from_nanos(to_nearest(nanos))))
     }
 
-    /// Bounds this interval and makes ready for the next.
+    /// Applies the cap to this interval and grows the multiple.
     #[inline]
     fn grow(&mut self, interval: Duration) -> Duration {
         self.multiple *= self.factor;
@@ -57,15 +57,14 @@ impl Growth {
     }
 }
 
-/// The whole number nearest to one from 0 to [`EXACT`]; the bits of the floats from there on count up
-/// with them, and reading them off takes a fraction of what a saturating cast does.
+/// Rounds a number from 0 to [`EXACT`]. Above `EXACT`, floats are whole numbers whose bits count up by one. Reading the
+/// bits costs a fraction of a saturating cast.
 #[inline]
 fn to_nearest(number: f64) -> u64 {
     (number + EXACT).to_bits() - EXACT.to_bits()
 }
 
-/// `base · multiple`, however long: in integers where the multiple is a whole number, as all those
-/// of a whole factor are; else to the nearest unit.
+/// Returns `base · multiple` of any length: exact if the multiple is a whole number, else to the nearest nanosecond.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

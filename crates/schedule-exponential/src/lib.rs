@@ -11,10 +11,11 @@
 //! | [`Exponential::decorrelated`] | random from `base` to `min(cap, 3 · previous)` | |
 //! | [`TruncatedExponential`] | `2ⁿ` s and up to 1 s more, five times | `2ⁿ + ½` s |
 //!
-//! The cap is applied after the growth and before the jitter. Clients thus stay scattered however long a failure
-//! lasts. Only the decorrelated form computes a delay from the jittered one before it.
+//! The cap is applied after the growth and before the jitter, so clients stay scattered during a long failure. Only the
+//! decorrelated form computes a delay from the jittered one before it.
 //!
-//! [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) adds jitter to any other schedule.
+//! [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) adds jitter to any other schedule. Users import
+//! these types from `reattempt::schedule`.
 //!
 //! ```
 //! use core::time::Duration;

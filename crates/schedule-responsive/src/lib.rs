@@ -17,7 +17,8 @@
 //! ```
 //!
 //! `Reconnecting` is a schedule whose delays continue from call to call, for streams that break and are opened
-//! again. It needs the feature `std` (on by default), because a lock guards its state.
+//! again. It needs the feature `std` (on by default), because a lock guards its state. Users import both types from
+//! `reattempt::schedule`.
 //!
 //! Without `std` the crate is `no_std` + `alloc`, for targets with 64-bit atomics.
 #![no_std]

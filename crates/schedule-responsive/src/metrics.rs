@@ -23,8 +23,8 @@ pub struct ResponsiveMetrics {
     pub total_slept: Duration,
 }
 
-/// The counters that nothing is decided by. Every call writes to them, so they keep away from the
-/// cache lines (fetched in pairs of 64 bytes) of what every call reads.
+/// The counters that decide nothing. Every call writes to them, so they have cache lines of their own (processors fetch
+/// them in pairs of 64 bytes).
 #[repr(align(128))]
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -43,11 +43,11 @@ impl Counters {
         let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         self.times_slept.fetch_add(1, Ordering::Relaxed);
         let add = |total: u64| Some(total.saturating_add(nanos));
-        // Always `Ok`, for `add` never declines.
+        // Always `Ok`, because `add` always returns a value.
         let _ = self.nanos_slept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// All figures, with the moves that were counted elsewhere.
+    /// Returns all figures. The moves are counted by the pace.
     pub(crate) fn snapshot(&self, times_up: u64, times_down: u64) -> ResponsiveMetrics {
         ResponsiveMetrics {
             invocations: self.invocations.load(Ordering::Relaxed),

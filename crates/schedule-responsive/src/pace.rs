@@ -1,7 +1,7 @@
-//! The state of the shared interval, and the moves of it by the outcomes of calls.
+//! The state of the shared interval, and its moves by the outcomes of calls.
 //!
-//! Twenty calls that are refused at one moment must move the interval once. An outcome thus moves it only if its call
-//! was sent after the last move in that direction. Each call has a note of the moves before it.
+//! Twenty calls that are refused at one moment must move the interval once. So an outcome moves it only if its call was
+//! sent after the last move in that direction. Each call has a note of the moves before it.
 //!
 //! A word for each direction counts the moves, and has a bit that is set during a move. A move has three steps:
 //!
@@ -9,10 +9,10 @@
 //! 2. change the interval;
 //! 3. count the move and clear the bit.
 //!
-//! An outcome that comes during a move is dropped, so no thread waits. Moves up and down may happen at the same time:
-//! each changes the interval by compare-and-swap, and keeps it within its bounds.
+//! An outcome during a move is dropped, so no thread waits. Moves up and down may happen at the same time: each changes
+//! the interval by compare-and-swap, and keeps it within its bounds.
 //!
-//! Between turns, another rule moves the interval ([`turns`](self::turns)).
+//! For turns, another rule moves the interval ([`turns`](self::turns)).
 
 mod turns;
 
@@ -33,8 +33,7 @@ pub(crate) const ONE_SUCCESS: u64 = 1 << 1;
 pub(crate) const DOWNS: u32 = 24;
 pub(crate) const RUN: u64 = (1 << DOWNS) - 1 - MOVING;
 
-/// The part of each count that a note has room for. A note would be taken for a newer one after four billion
-/// moves during one call.
+/// The part of each count that a note has room for: it wraps after four billion moves during one call.
 pub(crate) const NOTED: u64 = u32::MAX as u64;
 
 pub(crate) struct Pace {
@@ -72,20 +71,20 @@ impl Pace {
         self.down.load(Ordering::Acquire) >> DOWNS
     }
 
-    /// A note of the moment a call is sent: which moves it has seen.
+    /// Returns the note of a call that is sent now: the numbers of moves before it.
     #[inline]
     pub(crate) fn note(&self) -> u64 {
         (self.ups() & NOTED) << 32 | self.downs() & NOTED
     }
 
-    /// A call was refused.
+    /// Records that a call was refused.
     pub(crate) fn refused(&self, note: u64, rule: &Rule, random: &mut dyn Random) {
         let up = self.up.load(Ordering::Acquire);
         if up & MOVING != 0 || (up >> UPS) & NOTED != note >> 32 {
             return;
         }
-        // Before the claim: the generator is the caller's, and one that panics must leave no claim.
-        // From 0 the way is not a random one; if it is 0 here, it is when the claim succeeds.
+        // Drawn before the claim: the generator is the caller's, and a panic in it must leave no claim. A move from 0
+        // is not random, and an interval of 0 is still 0 when the claim succeeds.
         let drawn = if self.interval() == 0 { 0 } else { drawn(rule, random) };
         if !replace(&self.up, up, up | MOVING) {
             return;
@@ -95,7 +94,7 @@ impl Pace {
         self.up.fetch_add((1 << UPS) - MOVING, Ordering::AcqRel);
     }
 
-    /// A call has succeeded.
+    /// Records that a call has succeeded.
     #[inline]
     pub(crate) fn accepted(&self, note: u64, rule: &Rule, random: &mut dyn Random) {
         if self.interval() != 0 {
@@ -116,7 +115,7 @@ impl Pace {
                 continue;
             }
             let drawn = drawn(rule, random);
-            // The run goes back to 0 with the claim, and nobody adds to it while that stands.
+            // The claim resets the run to 0, and while it stands no thread adds to the run.
             let claimed = (down & !RUN) | MOVING;
             if replace(&self.down, down, claimed) {
                 self.change(|interval| rule.moved_down(interval, drawn));
@@ -144,7 +143,7 @@ pub(crate) fn replace(word: &AtomicU64, seen: u64, next: u64) -> bool {
     word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
 }
 
-/// The random bits of a move; none are asked for where none are needed.
+/// Draws the random bits of a move, if it needs any.
 pub(crate) fn drawn(rule: &Rule, random: &mut dyn Random) -> u64 {
     if rule.draws() { random.next_u64() } else { 0 }
 }

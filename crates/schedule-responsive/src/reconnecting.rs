@@ -1,7 +1,7 @@
 //! The schedule for streams that break and are opened again: its delays continue from call to call.
 //!
 //! A server may accept each connection and close it at once. Each call then succeeds, and the next call would start
-//! without a delay. Here all failures belong to one run, which only the stream's owner ends.
+//! without a delay. Here all failures belong to one run, which only a reset by the stream's owner ends.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -14,16 +14,15 @@ use reattempt_core::{Delays, Failure, Limits, NextRetry, Random, Schedule, SentA
 /// A schedule for a stream that is opened again whenever it breaks. Its delays continue from call to call until
 /// [`reset`](Self::reset).
 ///
-/// A call that opens a stream succeeds when the response head arrives. If the server then closes the
-/// connection at once, the next call would start without a delay. This schedule continues where the
-/// last call stopped. Successful calls do not reset it. The owner of the stream resets it when the stream
-/// has proved to work, for example with its first message.
+/// A call that opens a stream succeeds when the response head arrives. If the server then closes the connection at
+/// once, the next call would start without a delay. This schedule continues where the last call stopped. Successful
+/// calls do not reset it. The owner of the stream resets it once the stream works, for example at its first message.
 ///
 /// Clones share one run of failures. With a schedule for [each kind of
 /// failure](reattempt_core::ScheduleExt::for_failures) inside, a reset resets the counts of all kinds.
 ///
-/// Use one handle for each stream: two streams that fail at once lengthen each other's delays.
-/// A lock is held while a delay is computed, never during a delay.
+/// Use one handle for each stream: two streams that share one lengthen each other's delays. A lock is held while a
+/// delay is computed, never during a delay.
 ///
 /// ```
 /// use std::time::Duration;
@@ -152,7 +151,7 @@ impl<D: Delays> Run<D> {
     /// Computes the delay after one more failure of this run.
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
         let number = self.failures;
-        // The call's own previous delay is the true one. Before its first retry the run has it.
+        // A server may have changed the call's previous delay. Before a call's first retry the run has it.
         let previous = retry.previous.or(self.previous).filter(|_| number > 0);
         self.failures = number.saturating_add(1);
         let of_run = NextRetry::new(number, retry.failure).after(previous).sent_at(retry.sent_at);

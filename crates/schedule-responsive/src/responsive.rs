@@ -15,7 +15,7 @@ use crate::metrics::Counters;
 use crate::pace::Pace;
 use crate::rule::{INITIAL_OF_TURNS, LONGEST_RUN, RANDOMISATION_OF_TURNS, Rule, nanos};
 
-/// The longest interval that can be asked for: what 64 bits hold in nanoseconds.
+/// The longest interval that can be set: 64 bits of nanoseconds.
 const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 
 /// One interval for all calls to a service, which follows the service's capacity.
@@ -46,9 +46,9 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// # Throttled calls
 ///
 /// A call is throttled if its failure is of the kind [`Throttled`](FailureKind::Throttled): by default HTTP 429 and
-/// gRPC RESOURCE_EXHAUSTED. **503 and UNAVAILABLE are not throttled**, nor are other 5xx, lost connections and
-/// timeouts. They are a sign of an outage at least as often as of too much load, and an outage would leave a long
-/// interval behind. From 15 min to 0 the default settings take some 640 successes.
+/// gRPC RESOURCE_EXHAUSTED. **503 and UNAVAILABLE do not count**, nor do other 5xx, lost connections and timeouts. At
+/// least as often as too much load they show an outage, after which the interval would be long: with default settings
+/// it takes some 640 successes from 15 min to 0.
 ///
 /// If a service throttles by such a status, set a verdict of this kind in the layer (`on_status` or a classifier).
 ///
@@ -63,7 +63,7 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// that delays each call is `PaceLayer` in `reattempt`.
 ///
 /// **Set [`max`](Self::max) below the call's limit on elapsed time** (30 s by default). Only retries are delayed, so
-/// a longer interval does not lower the rate of first attempts. If more than one call in forty is throttled, the
+/// a longer interval does not lower the rate of first attempts. If more than about one call in forty is throttled, the
 /// interval grows to `max`. An interval longer than the time left is not shortened: it ends the call with
 /// [`StopReason::IntervalTooLong`](reattempt_core::StopReason::IntervalTooLong).
 ///
@@ -75,8 +75,9 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 ///
 /// | event | effect |
 /// |---|---|
-/// | a call is throttled | as above; but if it was admitted after a step down, that step is undone and nothing more |
-/// | a call succeeds | it counts only if it was admitted after the last move in either direction |
+/// | a call that was admitted after a step down is throttled | the step is undone, and the interval does not grow |
+/// | any other call is throttled | as above |
+/// | a call succeeds | the success counts only if the call was admitted after the last move in either direction |
 /// | a call succeeds after several refusals | the interval is halved, down to `up` times the interval at which the refusals began |
 ///
 /// Two defaults differ. `initial` is 10 µs, because with 500 ms no rate between 2/s and unlimited exists.
@@ -117,7 +118,7 @@ pub struct Responsive {
 
 struct Shared {
     rule: Rule,
-    /// The rule where the interval is that between turns.
+    /// The rule for turns.
     rule_of_turns: Rule,
     by_turns: AtomicBool,
     pace: Pace,
@@ -224,7 +225,7 @@ impl Responsive {
         }
     }
 
-    /// Sets the most jitter of a move to either side. Default 2 min.
+    /// Sets the longest jitter of a move, in either direction. Default 2 min.
     #[must_use = "the setting is in the one that is returned"]
     pub fn max_randomisation(self, longest: Duration) -> Self {
         self.set(|rule| Rule { max_randomisation: nanos(longest), ..rule })
@@ -264,7 +265,7 @@ impl Responsive {
     ///
     /// # Errors
     ///
-    /// If the turn is not due yet, returns the time at which it is. The interval may move before that time.
+    /// If the turn is not due yet, returns the time at which it will be due. The interval may move before that time.
     pub fn take_turn(&self, now: Duration, ahead: usize) -> Result<(), Duration> {
         self.shared.pace.take_turn(nanos(now), count(ahead)).map_err(Duration::from_nanos)
     }
@@ -291,7 +292,7 @@ fn count(ahead: usize) -> u64 {
     u64::try_from(ahead).unwrap_or(u64::MAX)
 }
 
-/// The interval that [`Responsive::new`] creates.
+/// The value of [`Responsive::new`].
 impl Default for Responsive {
     fn default() -> Self {
         Self::new()
@@ -331,7 +332,7 @@ impl Schedule for Responsive {
         }
     }
 
-    /// An interval above the limit on elapsed time ends every retry.
+    /// Returns a warning if `max` reaches the limit on elapsed time, because such an interval ends every retry.
     fn validate(&self, limits: &Limits) -> Vec<Warning> {
         let max = Duration::from_nanos(self.shared.rule.max);
         let is_above = limits.max_elapsed.is_some_and(|elapsed| max >= elapsed);
@@ -352,7 +353,7 @@ impl Delays for Responsive {
     }
 }
 
-/// The interval, what was counted, and the settings.
+/// The interval, the metrics and the settings.
 impl fmt::Debug for Responsive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shared = &*self.shared;

@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
-/// The longest run of successes that can be asked for, and what the count of one takes.
+/// The highest threshold: the count of a run has 23 bits.
 pub(crate) const LONGEST_RUN: u32 = 0x7f_ffff;
 
-/// The settings. The constructor's: `0 < initial ≤ max`, `up ≥ 1`, `0 < down < 1`, `0 ≤
-/// randomisation ≤ 1`, `1 ≤ threshold ≤ LONGEST_RUN`.
+/// The settings. The setters ensure `0 < initial ≤ max`, `up ≥ 1`, `0 < down < 1`, `0 ≤ randomisation ≤ 1` and
+/// `1 ≤ threshold ≤ LONGEST_RUN`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Rule {
     pub(crate) initial: u64,
@@ -18,11 +18,11 @@ pub(crate) struct Rule {
     pub(crate) threshold: u32,
 }
 
-/// The defaults that differ where the interval is that between turns.
+/// The defaults that differ for turns.
 ///
-/// With 500 ms no rate between 2/s and unpaced exists, and with 1 ms none between 1,000/s and unpaced.
-/// Moves are scattered less, for all callers share one order of turns: with 0.3 the rate served by a
-/// service that takes 1/s is as low as 65 % in some minutes, with 0.1 it is 80 % or more.
+/// With an initial interval of 500 ms no rate between 2/s and unlimited exists, and with 1 ms none between 1,000/s and
+/// unlimited. Moves are scattered less, because all callers share one order of turns: with 0.3 a service that takes 1/s
+/// is used at only 65 % in some minutes, with 0.1 at 80 % or more.
 pub(crate) const INITIAL_OF_TURNS: u64 = 10_000;
 pub(crate) const RANDOMISATION_OF_TURNS: f64 = 0.1;
 
@@ -42,7 +42,7 @@ impl Rule {
         self.randomisation > 0.0 && self.max_randomisation > 0
     }
 
-    /// The interval after a refusal.
+    /// Returns the interval after a refusal.
     pub(crate) fn moved_up(&self, interval: u64, drawn: u64) -> u64 {
         if interval == 0 {
             return self.initial;
@@ -50,19 +50,19 @@ impl Rule {
         self.randomise(times(interval, self.up), drawn).clamp(self.initial, self.max)
     }
 
-    /// The interval after a run of successes.
+    /// Returns the interval after a run of successes.
     pub(crate) fn moved_down(&self, interval: u64, drawn: u64) -> u64 {
         let next = self.randomise(times(interval, self.down), drawn).min(self.max);
         if next < self.initial { 0 } else { next }
     }
 
-    /// The interval above which a success shortens it at once: one move up from where the refusals began.
+    /// Returns the interval above which each success halves it: one move up from where the refusals began.
     pub(crate) fn recovered(&self, start: u64) -> u64 {
         times(start, self.up).min(self.max)
     }
 
-    /// `x − d + U[0, 2d]`, where `d` is `r · x` but at most the longest randomisation; `drawn` is the
-    /// 64 random bits that are mapped onto `0..=2d`: the high half of their product with `2d + 1`.
+    /// Returns `x − d + U[0, 2d]`, where `d` is `r · x`, at most the longest randomisation. The 64 random bits `drawn`
+    /// are mapped onto `0..=2d` by the high half of their product with `2d + 1`.
     fn randomise(&self, interval: u64, drawn: u64) -> u64 {
         let spread = times(interval, self.randomisation).min(self.max_randomisation);
         // The range must fit into 64 bits.
@@ -73,7 +73,7 @@ impl Rule {
     }
 }
 
-/// `interval · factor` to the nearest nanosecond.
+/// Returns `interval · factor` to the nearest nanosecond.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -84,7 +84,7 @@ fn times(interval: u64, factor: f64) -> u64 {
     (interval as f64 * factor + 0.5) as u64
 }
 
-/// A duration that is known to fit, or the longest that does.
+/// Converts a duration to nanoseconds. It saturates.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! An allocator that counts, for each thread.
+//! An allocator that counts the allocations of each thread.
 //!
 //! ```
 //! use reattempt_testing::{CountingAllocator, allocations_of};
@@ -18,12 +18,12 @@ thread_local! {
     static IN_USE: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, which counts for each thread, so that tests can run beside each other.
+/// The system's allocator with counts for each thread, so that tests can run beside each other.
 #[derive(Debug)]
 pub struct CountingAllocator;
 
 #[allow(unsafe_code, reason = "an allocator that counts can be written no other way")]
-// SAFETY: every call is passed on to the system's allocator as it came.
+// SAFETY: every call is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
@@ -55,7 +55,7 @@ fn subtract(size: usize) {
     IN_USE.set(IN_USE.get().wrapping_sub_unsigned(size));
 }
 
-/// Returns the number of allocations that this thread has made. Growing one counts as another.
+/// Returns the number of allocations that this thread has made. Growing an allocation counts as another one.
 pub fn allocations() -> usize {
     ALLOCATIONS.get()
 }

@@ -21,7 +21,7 @@ impl Random for Seeded {
     }
 }
 
-/// A source that returns one number for ever: 0 is the low end of every range, `u64::MAX` the high end.
+/// A source that always returns one number: 0 is the low end of every range, `u64::MAX` the high end.
 #[derive(Debug)]
 pub struct Always(pub u64);
 

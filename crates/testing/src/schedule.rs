@@ -1,4 +1,4 @@
-//! A call that asks a schedule for its delays as the engine does.
+//! A call that draws the delays of a schedule as the engine does.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ pub struct FailingCall<D> {
 }
 
 impl<D: Delays> FailingCall<D> {
-    /// Creates a call that waits by `schedule`.
+    /// Creates a call whose delays are those of `schedule`.
     pub fn new<S: Schedule<Delays = D>>(schedule: &S) -> Self {
         Self { delays: schedule.delays(), number: 0, previous: None }
     }
 
-    /// Returns the delay before the next retry, which is then the previous one.
+    /// Returns the delay before the next retry, and stores it as the previous one.
     pub fn next(&mut self, random: &mut dyn Random) -> Option<Duration> {
         let retry = NextRetry::new(self.number, Failure::new(FailureKind::Server));
         let delay = self.delays.next_delay(&retry.after(self.previous), random)?;

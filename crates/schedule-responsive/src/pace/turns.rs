@@ -1,21 +1,21 @@
 //! The interval between turns: the time of the next turn, and the rule that moves the interval.
 //!
 //! All callers share one order of turns, so the rate is one call for each interval. With the rule of the schedule, a
-//! service that takes 1/s would be used at 50 % to 85 % of its capacity. One that counts calls by the second would be
-//! used at 4 %. Three changes raise this to 80 % or more for a token bucket, a bounded queue and a window of a
+//! service that takes 1/s would be used at 50 % to 85 % of its capacity. A service that counts calls by the second
+//! would be used at 4 %. Three changes raise this to 80 % or more for a token bucket, a bounded queue and a window of a
 //! second, and for a service that requires an exact gap, if the timer can measure the gap. With a resolution of 1 ms, a
-//! service that requires 0.2 ms is used at 17 % to 40 %. With a timer of 1 µs the same rule reaches more than 80 %,
-//! if answers take 0.1 ms (`lab responsive --turns --timer 1us`).
+//! service that requires a gap of 0.2 ms is used at 17 % to 40 %. With a timer of 1 µs the same rule reaches more than
+//! 80 %, if answers take 0.1 ms (`lab responsive --turns --timer 1us`).
 //!
 //! - A success counts only if its call was admitted after the last move in *either* direction. Otherwise
 //!   successes at an earlier, longer interval would shorten one at which calls are refused.
-//! - A step down is a probe. A refusal of a call admitted after it undoes the step and does no more. The interval
-//!   before was accepted for a whole run, so a move up from there would be too much.
-//! - Refusals with no success between them lengthen the interval further, but count as one. Once a call
-//!   succeeds, each further success halves the interval, until it is one move up from where the refusals began.
+//! - A step down is a probe. If a call admitted after it is refused, the step is undone and the interval does not grow:
+//!   the service has accepted a whole run at the interval before the step.
+//! - Refusals without a success between them lengthen the interval further, but count as one run. Then each success
+//!   halves the interval, until it is one move up from where the refusals began.
 //!
-//! One bit, in the word of the moves up, guards moves in both directions here. An outcome that comes during a move is
-//! dropped, as in the schedule's rule.
+//! One bit, in the word of the moves up, guards moves in both directions here. An outcome during a move is dropped, as
+//! in the schedule's rule.
 
 use reattempt_core::Random;
 
@@ -27,7 +27,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// intervals may be shorter.
 const LATE: u64 = 2_000_000;
 
-/// The memory of the rule of turns; written under the claim, but for `refused` and `last`.
+/// The state of the rule of turns. All but `refused` and `last` are written under the claim.
 pub(crate) struct Turns {
     /// The interval before the last move, if that was a step down; else 0.
     before: AtomicU64,
@@ -60,8 +60,8 @@ impl Pace {
         }
     }
 
-    /// Takes that turn, or returns when it is due. The first after a time without an interval waits
-    /// for one.
+    /// Takes that turn, or returns the time at which it is due. The first turn after an interval of 0 waits for one
+    /// interval.
     pub(crate) fn take_turn(&self, now: u64, ahead: u64) -> Result<(), u64> {
         loop {
             let interval = self.interval();
@@ -83,13 +83,13 @@ impl Pace {
         }
     }
 
-    /// A call was refused.
+    /// Records that a call was refused.
     pub(crate) fn refused_in_turn(&self, note: u64, rule: &Rule, random: &mut dyn Random) {
         let up = self.up.load(Ordering::Acquire);
         if up & MOVING != 0 || (up >> UPS) & NOTED != note >> 32 {
             return;
         }
-        // Before the claim: the generator is the caller's, and one that panics must leave no claim.
+        // Drawn before the claim: the generator is the caller's, and a panic in it must leave no claim.
         let drawn = if self.interval() == 0 { 0 } else { drawn(rule, random) };
         if !replace(&self.up, up, up | MOVING) {
             return;
@@ -110,7 +110,7 @@ impl Pace {
         self.up.fetch_add((1 << UPS) - MOVING, Ordering::AcqRel);
     }
 
-    /// A call has succeeded.
+    /// Records that a call has succeeded.
     #[inline]
     pub(crate) fn accepted_in_turn(&self, note: u64, rule: &Rule, random: &mut dyn Random) {
         if self.interval() != 0 {
@@ -141,7 +141,7 @@ impl Pace {
             if !replace(&self.up, up, up | MOVING) {
                 return;
             }
-            // Whoever else counted a success meanwhile belongs to the run that ends here.
+            // Successes that other threads have counted meanwhile belong to the run that ends here.
             if (self.down.load(Ordering::Acquire) ^ down) >> DOWNS == 0 {
                 let (before, next) = match recovering {
                     true => (0, (interval / 2).max(recovered)),
