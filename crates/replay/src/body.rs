@@ -51,14 +51,14 @@ pin_project! {
     /// the end. For the readers behind it, [`is_replayable`](ReplayBody::is_replayable) returns `false` and
     /// reading ends with [`ReplayError::NotKept`].
     ///
-    /// The size hint is that of the caller's body, less the bytes that this reader has returned. A second
-    /// attempt is thus framed as the first one was. One buffer in memory whose hint was not exact has no bounds.
+    /// The size hint is that of the caller's body, less the bytes that this reader has returned. So a second
+    /// attempt is framed as the first one. One buffer in memory without an exact hint has a hint without bounds.
     ///
     /// Readers share nothing if the body is empty, or is one buffer [in memory](ReplayBody::new).
     ///
-    /// It is `Send` and `Sync` for every body that is `Send`. Creating it allocates nothing for an empty body,
-    /// at most once for one buffer in memory, and twice for any other body. Kept frames and waiting readers
-    /// allocate more.
+    /// The type is `Send` and `Sync` for every body that is `Send`. Creating a value allocates nothing for a body that
+    /// is empty or passed through, at most once for one buffer in memory, and twice for any other body. Kept frames
+    /// and waiting readers allocate more.
     ///
     /// # Cancel safety
     ///
@@ -88,8 +88,8 @@ pin_project! {
     enum Inner<B> {
         // Complete: every reader has it, and nothing is shared.
         Complete { complete: Complete },
-        // Read once, by this reader alone. The wrapper makes a body that is only `Send` also `Sync`. It
-        // forbids shared access to the body, so its end and length are noted after each poll.
+        // Read once, by this reader alone. The wrapper makes a body that is only `Send` also `Sync`, but forbids
+        // shared access to it. So the end and the length are stored after each poll.
         Once { end: End, rest: Length, #[pin] body: SyncWrapper<B> },
         Shared { reader: Reader<B> },
     }
@@ -125,8 +125,8 @@ where
     /// Creates the first reader of a body that may consist of one frame although its size hint is not exact.
     /// Encoders of single messages, such as tonic's, create such bodies.
     ///
-    /// After its first frame the body is polled once more at once, whatever the length of that frame, if a clone
-    /// exists. At most two frames are read ahead in this way.
+    /// If a clone exists, the body is polled once more right after its first frame of any length. At most two frames
+    /// are read ahead in this way.
     #[inline]
     pub fn read_ahead(body: B, limits: &ReplayLimits) -> Self {
         if body.is_end_stream() {
@@ -154,22 +154,21 @@ where
         Self::shared(Some(Box::pin(body)), &hint, limits.allowance(hint.lower()), keeping)
     }
 
-    /// Creates the first reader of a body that is in memory, whatever its type.
+    /// Creates the first reader of a body of any type that is in memory.
     ///
-    /// The body is polled now, at most twice, and its frames are kept by reference. It must keep the promises
+    /// The body is polled now, at most twice, and its frames are kept by reference. The body must keep the promises
     /// listed at [`ReplayLimits::in_memory`].
     #[inline]
     pub fn in_memory(body: B, limits: &ReplayLimits) -> Self {
         let hint = body.size_hint();
-        // Known to the callers, and asked again for the compiler, which then finds that a body whose type it
-        // knows need not lie on the heap.
+        // The callers have checked this. The second check lets the compiler keep a body of a known type off the heap.
         if limits.keeps_nothing() || body.is_end_stream() {
             return Self::new(body, limits);
         }
         let mut body = Box::pin(body);
         let (source, prefetched) = match Prefetched::poll_body(body.as_mut(), hint.exact()) {
             Ok(data) => {
-                // First of all, for the same reason.
+                // Before anything else, for the same reason.
                 drop(body);
                 match OneBuffer::new(data, hint.exact().is_some(), limits) {
                     Ok(whole) => {
@@ -196,16 +195,15 @@ where
         Self { inner: Inner::Shared { reader } }
     }
 
-    /// Makes the readers of this body note whether they are polled, for
-    /// [`was_polled`](ReplayBody::was_polled). Call it before the first clone is made.
+    /// Makes the readers of this body record their polls, for [`was_polled`](ReplayBody::was_polled). Call it before
+    /// the first clone is made.
     ///
-    /// It changes only a body that is one buffer in memory, for which it allocates once: readers of such a body
-    /// share nothing otherwise.
+    /// Only one buffer in memory is affected, because its readers otherwise share nothing. It allocates once.
     pub fn noting_polls(self, limits: &ReplayLimits) -> Self {
         let Inner::Complete { complete } = &self.inner else { return self };
         let Some(data) = complete.data().cloned() else { return self };
         let hint = complete.size_hint();
-        // It gives back what it has taken of the memory, for the new reader to take.
+        // Gives its charge back, for the new reader to take.
         drop(self);
         let prefetched = Prefetched::once(Some(Next::Data(data)));
         let keeping = Keeping { prefetched, copied_below: 0, may_be_all: NONE };
@@ -263,7 +261,7 @@ impl<B> ReplayBody<B> {
 
     /// Ends every other reader with [`ReplayError::Superseded`](crate::ReplayError::Superseded).
     ///
-    /// Over HTTP/2 an upload may still be running when its attempt is retried. Cancelled, it takes no more frames,
+    /// Over HTTP/2 an upload may still be running when its attempt is retried. After this call it takes no more frames,
     /// and no frame is kept for it. Clones made afterwards are not affected.
     ///
     /// It does nothing if this reader cannot continue, or if the body is empty or one buffer in memory.
@@ -276,8 +274,8 @@ impl<B> ReplayBody<B> {
     /// Returns `true` if any reader of this body has been polled since
     /// [`forget_polls`](ReplayBody::forget_polls) was last called.
     ///
-    /// A client that fails to connect has not polled the body. If it has, an earlier connection may have carried
-    /// the request.
+    /// A client polls the body only after it has connected. If a connection fails and the body was polled, an earlier
+    /// connection may have carried the request.
     ///
     /// It is always `false` for a body that is empty or [passed through](ReplayBody::passthrough). For one buffer
     /// in memory it is `false` unless the body was made by [`noting_polls`](ReplayBody::noting_polls).
@@ -310,8 +308,8 @@ impl<B> ReplayBody<B> {
         }
     }
 
-    /// Creates a watch on this reader, which may then be moved or dropped. If the reader shares nothing with
-    /// others, the watch is never ready.
+    /// Creates a watch on this reader. The reader may be moved or dropped afterwards. If it shares nothing with other
+    /// readers, the watch is never ready.
     pub fn watch(&self) -> ReplayWatch {
         match &self.inner {
             Inner::Complete { .. } | Inner::Once { .. } => ReplayWatch::idle(),
@@ -319,10 +317,10 @@ impl<B> ReplayBody<B> {
         }
     }
 
-    /// Creates a watch on the first reader of this body, which may have been moved into a request.
+    /// Creates a watch on the first reader of this body, even if that reader is in a request.
     ///
-    /// Call it while this reader [is replayable](ReplayBody::is_replayable). Later it may report the first reader
-    /// as cut off although it is not.
+    /// Call it while this reader [is replayable](ReplayBody::is_replayable). Later the watch may report the first
+    /// reader as cut off although it can continue.
     pub fn watch_first(&self) -> ReplayWatch {
         match &self.inner {
             Inner::Complete { .. } | Inner::Once { .. } => ReplayWatch::idle(),

@@ -2,8 +2,8 @@
 //!
 //! Each reader holds the whole body. Readers share nothing, so no lock is taken and nothing is allocated.
 //!
-//! A buffer is charged to the memory once, to the reader that was made last. A clone takes the charge over
-//! from its original, because one of the two is sent and the other is set aside.
+//! A buffer is charged once, to the reader that was made last. A clone takes the charge over from its original, because
+//! one of the two is sent and the other is set aside.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
@@ -18,7 +18,7 @@ use crate::progress::Polled;
 
 /// One reader of a complete body.
 pub(super) enum Complete {
-    /// At its end when it was made.
+    /// The body was at its end when the reader was made.
     Empty(SizeHint),
     Buffer(OneBuffer),
 }

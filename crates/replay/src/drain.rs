@@ -8,7 +8,7 @@ use bytes::Buf;
 use http_body::Body;
 use pin_project_lite::pin_project;
 
-/// The most frames that are read, whatever they hold.
+/// The most frames that are read, of any length.
 const MAX_FRAMES: u32 = 512;
 
 pin_project! {
@@ -17,8 +17,8 @@ pin_project! {
     /// An HTTP/1 client uses a connection again only after it has read the whole response.
     ///
     /// The output is `true` if the end was reached. It is `false` if the body contains or announces more bytes
-    /// than the limit, contains more than 512 frames, or fails. The time is not limited; put a timeout around the
-    /// future. Drop the future when it is ready, because it owns the body.
+    /// than the limit, contains more than 512 frames, or fails. The time is not limited, so put a timeout around the
+    /// future. Drop the future once it is ready: it owns the body, and with it the connection.
     ///
     /// ```
     /// # use bytes::Bytes;
@@ -43,7 +43,7 @@ pin_project! {
 }
 
 impl<B: Body> Drain<B> {
-    /// The usual limit, 16 KiB. Error pages are shorter, and reading more costs more than a new connection.
+    /// The default limit, 16 KiB. Error pages are usually shorter, and reading more costs more than a new connection.
     pub const DEFAULT_LIMIT: u64 = 16 * 1024;
 
     /// Creates a future that gives up when `body` has more than `limit` bytes.

@@ -11,8 +11,8 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// An error that ended a [`ReplayBody`](crate::ReplayBody) early.
 ///
-/// The client that sends the body gets it as a boxed error, and usually wraps it in its own error. Look for it
-/// in the chain of [`source`](Error::source)s. With the feature `h2`, the source of `Superseded` and `NotKept` is an
+/// The client that sends the body gets a boxed error, and usually wraps it in its own. So look for this type in the
+/// chain of [`source`](Error::source)s. With the feature `h2`, the source of `Superseded` and `NotKept` is an
 /// `h2::Error`, so that hyper resets the upload's stream with CANCEL.
 #[derive(Debug, Clone)]
 #[non_exhaustive]

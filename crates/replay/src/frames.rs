@@ -17,8 +17,8 @@ use crate::memory::Allowance;
 use chunk::{BY_LENGTH, CHARGE_OF_PLACE, Chunk, Entry, wide};
 pub(crate) use saved::{Next, Saved};
 
-/// Frames that no reader needs any more, to be dropped once no lock is held: a buffer may be owned by
-/// foreign code that runs when it is freed.
+/// Frames that no reader needs any more. They are dropped after the lock is released, because the owner of a buffer may
+/// run foreign code.
 #[derive(Default)]
 pub(super) struct Freed {
     first: Option<Entry>,
@@ -33,11 +33,11 @@ impl Freed {
     }
 }
 
-/// All that is kept, in order, for the only reader there is.
+/// All kept frames, in order, for the only reader.
 pub(super) struct Remaining(vec::IntoIter<Entry>);
 
 impl Remaining {
-    /// The next frame, and its charge.
+    /// Returns the next frame and its charge.
     #[inline]
     pub(super) fn next(&mut self) -> Option<(Saved, usize)> {
         self.0.next().map(|entry| {
@@ -62,8 +62,8 @@ pub(super) struct Frames {
     first: Option<Entry>,
     /// The position of the first place in `rest`.
     base: u64,
-    /// All further frames, behind empty places of some that were freed: so a frame is found and
-    /// added in fewer steps than in a ring.
+    /// All further frames, behind the empty places of freed ones. A frame is found and added in fewer steps than in a
+    /// ring.
     rest: Vec<Entry>,
     /// The readers that have seen everything that was read.
     at_end: u32,
@@ -77,18 +77,18 @@ impl Frames {
         self.start
     }
 
-    /// The position after the last frame that was read.
+    /// Returns the position after the last frame that was read.
     #[inline]
     pub(super) fn end(&self) -> u64 {
         self.base + u64::try_from(self.rest.len()).unwrap_or(u64::MAX)
     }
 
-    /// A reader joins at the first frame of all, which must not have been freed.
+    /// Adds a reader at the first frame, which must not have been freed.
     pub(super) fn join(&mut self) {
         self.arrive(0);
     }
 
-    /// A reader leaves from `position`.
+    /// Removes a reader at `position`.
     pub(super) fn leave(&mut self, position: u64, allowance: &mut Allowance) -> Option<Freed> {
         match self.entry(position) {
             Some(entry) => entry.before -= 1,
@@ -101,7 +101,7 @@ impl Frames {
         self.free(allowance)
     }
 
-    /// Every reader leaves but one, which stands at `position`.
+    /// Removes every reader but one at `position`.
     pub(super) fn leave_all_but(
         &mut self,
         position: u64,
@@ -117,8 +117,8 @@ impl Frames {
         freed
     }
 
-    /// The frame at `position`, for a reader that stands there and moves past it; `None` at the
-    /// end. If nobody else needs it, its charge is given back.
+    /// Returns the frame at `position` and moves its reader past it; `None` at the end. If no other reader needs the
+    /// frame, its charge is given back.
     pub(super) fn advance(&mut self, position: u64, allowance: &mut Allowance) -> Option<Saved> {
         let front = position == self.start;
         if matches!(self.entry(position)?.kept, Saved::Filling) {
@@ -230,7 +230,7 @@ impl Frames {
         true
     }
 
-    /// Makes what is in the chunk a frame of its own. What follows is another one.
+    /// Makes the filled part of the chunk a frame of its own.
     fn seal(&mut self) {
         let Some(chunk) = &mut self.chunk else { return };
         if !std::mem::take(&mut chunk.filling) {
@@ -242,7 +242,7 @@ impl Frames {
         }
     }
 
-    /// Nothing more is copied into the chunk: its charge goes with the last frame in it.
+    /// Closes the chunk: nothing more is copied into it. Its charge goes to the last frame in it.
     fn close(&mut self, allowance: &mut Allowance) {
         let Some(chunk) = self.chunk.take() else { return };
         match self.last() {
@@ -256,7 +256,7 @@ impl Frames {
         }
     }
 
-    /// Gives the chunk up if no frame is left in it, and no second reader for which one may come.
+    /// Closes the chunk if no frame is left in it and there is one reader only.
     #[inline]
     fn drop_chunk(&mut self, allowance: &mut Allowance) {
         if self.chunk.is_some() && self.at_end == 1 && self.start == self.end() {
@@ -264,7 +264,7 @@ impl Frames {
         }
     }
 
-    /// The last frame of all, if it was not freed.
+    /// Returns the last frame, unless it was freed.
     fn last(&mut self) -> Option<&mut Entry> {
         if self.start == self.end() { None } else { self.rest.last_mut().or(self.first.as_mut()) }
     }
@@ -274,14 +274,14 @@ impl Frames {
         self.at_end == 1
     }
 
-    /// The only reader has read one more frame, which is not kept.
+    /// Moves the only reader past one more frame, which is not kept.
     pub(super) fn pass(&mut self) {
         self.base = self.end() + 1;
         self.start = self.base;
         self.rest.clear();
     }
 
-    /// Gives up all that is kept: only a reader at the end can go on.
+    /// Returns all kept frames for dropping. Only a reader at the end can continue.
     pub(super) fn give_up(&mut self) -> Freed {
         self.base = self.end();
         self.start = self.base;
@@ -290,7 +290,7 @@ impl Frames {
         Freed { first: self.first.take(), rest: std::mem::take(&mut self.rest) }
     }
 
-    /// Everything but the first frame of all, which was freed, for the only reader there is.
+    /// Takes all frames out for the only reader. The first frame must have been freed.
     pub(super) fn hand_over(&mut self, allowance: &mut Allowance) -> Remaining {
         self.close(allowance);
         self.close_gap();
@@ -306,7 +306,7 @@ impl Frames {
         }
     }
 
-    /// The frame at `position`, which was not freed; `None` at the end.
+    /// Returns the frame at `position`, which must not have been freed; `None` at the end.
     fn entry(&mut self, position: u64) -> Option<&mut Entry> {
         match position.checked_sub(self.base) {
             Some(index) => self.rest.get_mut(usize::try_from(index).ok()?),
@@ -319,7 +319,7 @@ impl Frames {
         usize::try_from(self.start.saturating_sub(self.base)).unwrap_or(usize::MAX)
     }
 
-    /// Takes the empty places out.
+    /// Removes the empty places.
     fn close_gap(&mut self) {
         let gap = self.gap();
         self.rest.drain(..gap);
@@ -330,7 +330,7 @@ impl Frames {
         }
     }
 
-    /// The frame at the front was taken.
+    /// Records that the frame at the front was taken.
     fn pass_front(&mut self) {
         self.start += 1;
         self.first = None;
@@ -340,7 +340,7 @@ impl Frames {
         }
     }
 
-    /// Takes the frames off the front that no reader stands before.
+    /// Frees the frames at the front that no reader needs.
     fn free(&mut self, allowance: &mut Allowance) -> Option<Freed> {
         let unneeded = |entry: &Entry| entry.before == 0;
         let first = self.first.take_if(|entry| unneeded(entry));

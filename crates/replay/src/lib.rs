@@ -7,10 +7,11 @@
 //! | [`SavedHead`] | saves method, target, headers and extensions |
 //! | [`ReplayBody`] | streams the body to the client and keeps its frames |
 //! | [`ReplayLimits`], [`ReplayMemory`] | bound the memory of kept frames, for each call and for all calls |
-//! | [`ReplayWatch`] | reports that one of several attempts at the same time cannot continue |
+//! | [`ReplayWatch`] | reports that one of several simultaneous attempts cannot continue |
 //! | [`Drain`] | reads the rest of a refused response, so that its HTTP/1 connection can be used again |
 //!
-//! This crate does not decide whether a request is sent again. The crate `reattempt` does.
+//! This crate does not decide about retries. The crate `reattempt` does, and re-exports the body and its limits as
+//! `reattempt::ReplayBody` and in `reattempt::body`.
 //!
 //! ```
 //! use http::Request;

@@ -22,8 +22,8 @@ use crate::memory::{ReplayCharge, ReplayMemory};
 /// | trailers | names and values, 128 bytes for each field, and 128 bytes |
 ///
 /// The charges are within a factor of 2 of the memory held for replays, unless a frame of 256 KiB or more is a
-/// small part of its buffer. hyper's servers produce no such frame. The rest of the buffer is not charged, nor are
-/// errors and the memory inside the caller's body.
+/// small part of its buffer. hyper's servers produce no such frame. Not charged are the rest of such a buffer, errors,
+/// and the memory inside the caller's body.
 ///
 /// ```
 /// # use reattempt_replay::{ReplayLimits, ReplayMemory};
@@ -41,16 +41,17 @@ pub struct ReplayLimits {
 impl ReplayLimits {
     /// Sets the most bytes that are kept of one streamed body.
     ///
-    /// The default is 64 KiB. It suffices for nearly every call between services, and a thousand such bodies fit
-    /// the default [memory](Self::memory). 0 keeps no body of either kind. `usize::MAX` leaves only the limit for
-    /// all calls.
+    /// The default is 64 KiB. It suffices for nearly every call between services, and a thousand such bodies fit the
+    /// default [memory](Self::memory). With 0 no body is kept, not even one in memory. With `usize::MAX` only the limit
+    /// for all calls applies.
     pub fn per_call(self, bytes: usize) -> Self {
         Self { per_call: bytes, ..self }
     }
 
     /// Sets the limit for all bodies that are kept at one time.
     ///
-    /// The default is 64 MiB for each value that [`default`](Self::default) returns. Clones share it.
+    /// The default is 64 MiB. Each value that [`default`](Self::default) returns has a limit of its own, which its
+    /// clones share.
     pub fn memory(self, memory: ReplayMemory) -> Self {
         Self { memory, ..self }
     }
@@ -65,10 +66,10 @@ impl ReplayLimits {
         &self.memory
     }
 
-    /// Gives each destination a share of the [memory](Self::memory), for these limits and all others that use it.
+    /// Gives each destination a share of the [memory](Self::memory), for all limits that use this memory.
     ///
     /// Take the limits of each call from [`for_call`](Self::for_call) then. Once a quarter of the memory is in use,
-    /// bodies that use these limits directly take no more.
+    /// bodies with limits from elsewhere take no more.
     #[must_use = "the limits are the same, and their memory is shared out from now on"]
     pub fn by_destination(self) -> Self {
         self.memory.require_shares();
@@ -181,13 +182,13 @@ impl ReplayLimits {
         self.memory.take(bytes).then(|| self.memory.clone())
     }
 
-    /// The allowance of one streamed body of at least `length` bytes.
+    /// Returns the allowance of one streamed body of at least `length` bytes.
     pub(super) fn allowance(&self, length: u64) -> Allowance {
         let per_call = if self.exclude(length) { 0 } else { self.per_call };
         Allowance::new(per_call, self.memory.clone())
     }
 
-    /// The allowance of a body in memory: only the bound over all bodies.
+    /// Returns the allowance of a body in memory: only the bound over all bodies.
     pub(super) fn allowance_in_memory(&self) -> Allowance {
         Allowance::new(usize::MAX, self.memory.clone())
     }

@@ -9,13 +9,12 @@ use parking_lot::Mutex;
 
 /// The limit on the memory of all kept bodies. Clones share one limit.
 ///
-/// Many calls may wait for their next attempt at one time, and each keeps a body. Beyond this limit, new frames are
-/// not kept: their calls are sent, but cannot be retried. A charge is given back when its frames are freed.
+/// Many calls may wait for their next attempt at one time, and each keeps a body. Beyond this limit, new frames are not
+/// kept: the calls are sent, but cannot be retried. Freed frames give their charge back.
 ///
 /// With [`ReplayLimits::by_destination`](crate::ReplayLimits::by_destination), which the layers call, one
 /// destination that hangs leaves room for the others. Once a quarter of the limit is in use, a destination can add
-/// at most another quarter. A body that was begun earlier is then not kept further. One destination thus holds
-/// about half of the limit at most.
+/// at most another quarter, so it holds at most about half. Bodies that were begun before are not kept any further.
 ///
 /// ```
 /// let memory = reattempt_replay::ReplayMemory::new(8 * 1024 * 1024);
@@ -54,7 +53,7 @@ struct Table {
 }
 
 impl Table {
-    /// The share of this destination.
+    /// Returns the share of this destination.
     fn share(&mut self, destination: &str, whole: &ReplayMemory) -> ReplayMemory {
         if let Some(share) = self.shares.get(destination).and_then(Weak::upgrade) {
             return ReplayMemory(share);
@@ -98,7 +97,7 @@ impl ReplayMemory {
         Self(Arc::new(Bound { limit, used: AtomicUsize::new(0), kind }))
     }
 
-    /// From now on only a destination can add to what is taken past the first quarter.
+    /// Lets only destinations take memory past the first quarter from now on.
     pub(super) fn require_shares(&self) {
         if let Kind::Whole(shares) = &self.0.kind {
             shares.required.store(true, Ordering::Relaxed);
@@ -111,7 +110,7 @@ impl ReplayMemory {
         self.used() >= self.0.quarter()
     }
 
-    /// The share of this destination. Takes a lock, and so is asked for only when shares count.
+    /// Returns the share of this destination. It takes a lock, so call it only if shares count.
     pub(super) fn share(&self, destination: &str) -> Self {
         match &self.0.kind {
             Kind::Whole(shares) => shares.table.lock().share(destination, self),
@@ -197,7 +196,7 @@ impl fmt::Debug for ReplayCharge {
     }
 }
 
-/// The least charge of a frame: about what the queue spends on it.
+/// The least charge of a frame: about the size of its entry in the queue.
 pub(super) const LEAST_CHARGE: usize = 32;
 
 /// The most bytes that a chunk has room for beyond the frame that it is made for.
@@ -232,8 +231,8 @@ impl Allowance {
         granted
     }
 
-    /// Takes the capacity of a chunk that `length` bytes are copied into. It doubles what was taken, so
-    /// that few chunks are made, but never passes a limit for more than these bytes.
+    /// Takes the capacity of a chunk that `length` bytes are copied into. The charge doubles, so that there are few
+    /// chunks. If a limit leaves less, the capacity is that, or just `length`.
     pub(super) fn take_chunk(&mut self, length: usize) -> Option<usize> {
         let ample = self.taken().clamp(LEAST_CHARGE, LARGEST_CHUNK).max(length).min(self.left);
         if ample < length {
@@ -248,7 +247,7 @@ impl Allowance {
         self.memory.give_back(bytes);
     }
 
-    /// Moves what was taken into another allowance, which gives it back.
+    /// Moves the charge into another allowance, which gives it back.
     pub(super) fn hand_over(&mut self) -> Self {
         let left = std::mem::replace(&mut self.left, self.per_call);
         Self { per_call: self.per_call, left, memory: self.memory.clone() }

@@ -14,7 +14,7 @@ use crate::error::BoxError;
 use crate::frames::Next;
 use crate::memory::least_charge;
 
-/// Up to two answers of a body that no reader has got yet: a frame or the end, and what followed a frame.
+/// Up to two answers of a body that no reader has returned: a frame or the end, and the answer after a frame.
 #[derive(Default)]
 pub(super) struct Prefetched {
     first: Option<Answer>,
@@ -36,7 +36,7 @@ impl Prefetched {
         B: Body<Data = Bytes>,
         B::Error: Into<BoxError>,
     {
-        // No reader waits yet; the first one that polls leaves its own waker.
+        // No reader waits yet; the first reader that polls registers its own waker.
         let mut context = Context::from_waker(Waker::noop());
         let Poll::Ready(first) = body.as_mut().poll_frame(&mut context) else {
             return Err(Self::default());

@@ -75,7 +75,7 @@ impl Progress {
     }
 }
 
-/// The length of a chunk.
+/// Returns the length of a chunk.
 #[inline]
 pub(super) fn length_of(data: &Bytes) -> u64 {
     u64::try_from(data.len()).unwrap_or(u64::MAX)
@@ -203,14 +203,13 @@ impl Drop for Panicked<'_> {
     }
 }
 
-/// The error of the caller's body as every reader gets it.
+/// Returns the error of the caller's body in the form that every reader returns.
 #[cold]
 pub(super) fn source_error(error: impl Into<BoxError>) -> ReplayError {
     ReplayError::Source(Arc::from(error.into()))
 }
 
-/// Creates the error of a body that panicked. It is not polled again, because its next frame might not
-/// follow the last one.
+/// Creates the error of a body that panicked. The body is not polled again, because a frame may be lost.
 #[cold]
 pub(super) fn panic_error() -> ReplayError {
     source_error("the body panicked")
@@ -248,7 +247,7 @@ impl Length {
     #[inline]
     pub(super) fn hint(self) -> SizeHint {
         let mut hint = SizeHint::new();
-        // The lower bound first: it is never above the upper one, from which the same is taken.
+        // The lower bound first: `SizeHint` panics on an upper bound below the lower one. Both were reduced alike.
         hint.set_lower(self.lower);
         if self.upper != u64::MAX {
             hint.set_upper(self.upper);

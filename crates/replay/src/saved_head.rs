@@ -1,8 +1,8 @@
 //! The head of a request, saved before the first attempt and restored only for a retry.
 //!
-//! Every call pays for saving, few for restoring. Cloning a `HeaderMap` costs two allocations, and one more for
-//! each value made at run time. One buffer costs one, or none if the thread has a spare one from an earlier call.
-//! It holds pairs of strings, each pair after its two lengths.
+//! Every call saves its head, and few restore it. Cloning a `HeaderMap` costs two allocations, and one more for each
+//! value made at run time. One buffer costs one allocation, or none if the thread has a spare buffer from an earlier
+//! call. It holds pairs of strings, each pair after its two lengths.
 
 mod buffer;
 mod pairs;
@@ -82,8 +82,7 @@ impl SavedHead {
         !self.pairs.is_empty()
     }
 
-    /// Copies this head to `request`, which must have no headers yet. The header values share the buffer of this
-    /// head.
+    /// Copies this head to `request`, which must have no headers. The header values share the buffer of this head.
     ///
     /// Returns `None` only if the head is not [restorable](Self::is_restorable).
     #[must_use = "without it the request has no head"]
@@ -94,7 +93,7 @@ impl SavedHead {
         self.parse(&buffer, request)
     }
 
-    /// Moves this head to `request`, which must have no headers yet.
+    /// Moves this head to `request`, which must have no headers.
     ///
     /// Returns `None` only if the head is not [restorable](Self::is_restorable).
     #[must_use = "without it the request has no head"]
@@ -174,7 +173,7 @@ impl SavedHead {
         })
     }
 
-    /// Gives `request` the head but for the extensions, made of `buffer`, which it then shares.
+    /// Sets the head of `request`, except the extensions, from `buffer`, which the values then share.
     fn parse<B>(&self, buffer: &Bytes, request: &mut Request<B>) -> Option<()> {
         let mut pairs = Pairs(buffer);
         let (method, uri) = target(&mut pairs, buffer.len(), |part| buffer.slice(part))?;
@@ -234,7 +233,7 @@ impl SavedHead {
         Some(())
     }
 
-    /// The headers: all that comes after the method and the target.
+    /// Returns the headers: all pairs after the method and the target.
     fn headers(&self) -> Pairs<'_> {
         let mut pairs = Pairs(&self.pairs);
         pairs.next();
@@ -242,15 +241,14 @@ impl SavedHead {
         pairs
     }
 
-    /// The values that are not in the buffer, in order.
+    /// Returns the values that are not in the buffer, in order.
     fn shared(&self) -> impl Iterator<Item = &HeaderValue> {
         let shared = self.shared.as_deref();
         shared.into_iter().flat_map(|all| once(&all.first).chain(&all.others))
     }
 }
 
-/// Returns the value before the `rest` of this buffer, of which it is a part, or the next of the values that are
-/// not in the buffer.
+/// Returns the value that stands in the buffer before `rest`, or else the next of the shared values.
 #[inline]
 fn restored<'a>(
     buffer: &Bytes,
@@ -263,13 +261,12 @@ fn restored<'a>(
     HeaderValue::from_maybe_shared(buffer.slice(end - value.len()..end)).ok()
 }
 
-/// The authority of a target, unless it is missing.
+/// Returns a part of a target as text, unless the part is missing.
 fn text(part: &[u8]) -> Option<&str> {
     from_utf8(part).ok().filter(|text| !text.is_empty())
 }
 
-/// The method and the target: the first two pairs of a buffer of this `length`, of which `part` makes
-/// the parts that are shared.
+/// Reads the method and the target: the first two pairs of a buffer of this `length`. `part` slices the buffer.
 fn target(
     pairs: &mut Pairs<'_>,
     length: usize,

@@ -1,10 +1,9 @@
 //! The caller's body and the state that its readers share, behind one lock.
 //!
-//! The first reader that needs a frame polls the caller's body. While one reader alone has polled for fresh
-//! frames, the body gets that reader's waker; later it gets one waker that wakes all readers. The last
-//! reader of a body that cannot be read again takes everything out and needs no lock from then on.
-//! Wakers are called or dropped after the lock is released, because both may run foreign code: see
-//! [`Afterwards`].
+//! The first reader that needs a frame polls the caller's body. While a single reader polls for fresh frames, the body
+//! gets that reader's waker; later it gets one waker that wakes all readers. The last reader of a body that cannot be
+//! read again takes everything out and needs no lock from then on. Wakers are called or dropped after the lock is
+//! released, because both may run foreign code: see [`Afterwards`].
 //!
 //! The lock is held while the caller's body is polled. A retry decision on another task
 //! ([`is_replayable`](crate::ReplayBody::is_replayable), for example) thus waits for at most one poll, which
@@ -33,8 +32,7 @@ use crate::watch::Watched;
 
 pub(super) use reader::{Keeping, Reader};
 
-/// The caller's body. Boxed, so that it can be handed to the last of the readers after it was
-/// polled.
+/// The caller's body. Boxed, so that it can be moved to the last reader after it was polled.
 pub(super) type Source<B> = Pin<Box<B>>;
 
 /// The id of no reader.
@@ -130,7 +128,7 @@ impl<B> State<B> {
         matches!(self.stage, Stage::Asking | Stage::Failed)
     }
 
-    /// Stores the second answer of the source, read at once after the frame that `reader` has just got.
+    /// Stores the second answer of the source, polled right after the frame that `reader` is about to return.
     fn store_second(
         &mut self,
         answer: Option<Next>,
@@ -160,8 +158,7 @@ impl<B> State<B> {
         charged
     }
 
-    /// Drops what is kept. The reader that has just got a frame becomes the only one; no other has read
-    /// as much.
+    /// Drops all kept frames. The reader that has just got a frame becomes the only one, because it has read the most.
     #[cold]
     fn give_up(&mut self, reader: ReaderId, afterwards: &mut Afterwards) {
         self.leader = NOBODY;

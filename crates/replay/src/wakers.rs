@@ -1,8 +1,8 @@
 //! The wakers of readers that wait for the caller's body at the same time.
 //!
-//! The body is polled with one waker that wakes all of them, because any single reader that is woken may never
-//! poll again. The list has its own lock, which is released before a waker is called or dropped. A body may wake
-//! itself while it is polled. Dropping the last waker of a task may drop the task, and with it another reader.
+//! The body is polled with one waker that wakes all of them, because any single reader that is woken may never poll
+//! again. The list has its own lock, which is released before a waker is called or dropped: a body may wake itself
+//! while it is polled, and dropping the last waker of a task may drop the task with another reader in it.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -11,13 +11,13 @@ use parking_lot::Mutex;
 
 use crate::frames::Freed;
 
-/// The name of a reader among those of its body: no wider, or a body would be, and with it every request.
+/// The number of a reader of one body. A wider one would make every request larger.
 pub(super) type ReaderId = u32;
 
-/// A waker and the reader it is for.
+/// A reader and its waker.
 pub(super) type Waiting = (ReaderId, Waker);
 
-/// Work that has to wait until the lock of the body is released. Nearly always none.
+/// Work to be done after the lock of the body is released. Nearly always none.
 #[derive(Default)]
 pub(super) struct Afterwards(Option<Box<Chores>>);
 
@@ -73,7 +73,7 @@ struct List(Mutex<Contents>);
 #[derive(Default)]
 struct Contents {
     waiting: Vec<Waiting>,
-    /// The body is being polled: a wake is noted and carried out when that is over.
+    /// The body is being polled: a wake is recorded, and carried out after the poll.
     polling: bool,
     woken: bool,
 }
@@ -84,7 +84,7 @@ impl Wakers {
         Self { all: Waker::from(Arc::clone(&list)), list }
     }
 
-    /// The waker that wakes every reader in the list.
+    /// Returns the waker that wakes every reader in the list.
     pub(super) fn all(&self) -> Waker {
         self.all.clone()
     }
@@ -102,15 +102,14 @@ impl Wakers {
         }
     }
 
-    /// The body is about to be polled.
+    /// Records that the body is about to be polled.
     pub(super) fn begin(&self) {
         let mut contents = self.list.0.lock();
         contents.polling = true;
         contents.woken = false;
     }
 
-    /// The body has been polled. Returns the readers to wake: all, if it was ready or woke
-    /// itself meanwhile.
+    /// Records that the body has been polled. Returns the readers to wake: all if the body was ready or woke itself.
     pub(super) fn finish(&self, ready: bool) -> Vec<Waiting> {
         let mut contents = self.list.0.lock();
         contents.polling = false;

@@ -11,9 +11,9 @@ use crate::wakers::{ReaderId, Waiting};
 /// A watch on one reader of a [`ReplayBody`](crate::ReplayBody), from
 /// [`ReplayBody::watch`](crate::ReplayBody::watch). It does not read, keep or delay anything.
 ///
-/// It is for a layer that sends several attempts of one request at the same time. When the body outgrows its
-/// limits, only the attempt that has sent most can continue. The watches of the other readers become ready at
-/// once, and the layer can cancel their attempts (gRPC's
+/// It is for a layer that sends several attempts of one request at the same time. If the body outgrows its limits, only
+/// the attempt that has sent most can continue. The watches of the other readers become ready at once, so that the
+/// layer can cancel their attempts (gRPC's
 /// [A6](https://github.com/grpc/proposal/blob/master/A6-client-retries.md), "Memory Management"; BUF-8).
 ///
 /// ```
@@ -113,7 +113,7 @@ impl Contents {
 }
 
 impl Watched {
-    /// Cuts off all readers with an id below `below` but the survivor. Returns who is to be woken.
+    /// Cuts off all readers with an id below `below` but the survivor. Returns the wakers to call.
     pub(super) fn cut_off(&self, below: ReaderId, survivor: ReaderId) -> Vec<Waiting> {
         let mut contents = self.0.lock();
         contents.cut_below = below;
@@ -138,7 +138,7 @@ impl Watched {
             }
         };
         drop(contents);
-        // To drop a waker may run foreign code.
+        // After the lock: dropping a waker may run foreign code.
         drop(displaced);
         Poll::Pending
     }

@@ -8,7 +8,7 @@ pub(super) struct Entry {
     pub(super) kept: Saved,
     /// The readers that stand right before this frame.
     pub(super) before: u32,
-    /// The charge that is given back with it, or [`BY_LENGTH`]. The last frame of a chunk has the chunk's.
+    /// The charge that the frame gives back, or [`BY_LENGTH`]. The last frame of a chunk has the chunk's charge.
     pub(super) charge: u32,
 }
 
@@ -35,11 +35,11 @@ pub(super) fn wide(count: u32) -> usize {
 
 /// A buffer that frames are copied into.
 pub(super) struct Chunk {
-    /// The copied bytes that are no frame of their own yet, and the free capacity.
+    /// The copied bytes that do not form a frame yet, and the free capacity.
     pub(super) data: BytesMut,
-    /// Taken for the capacity that it had when it was made.
+    /// The charge for its capacity when it was made.
     pub(super) charge: u32,
-    /// The last frame of all is what is in `data`.
+    /// `data` is the last frame.
     pub(super) filling: bool,
     /// A frame was begun in it.
     pub(super) begun: bool,

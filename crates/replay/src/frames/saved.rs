@@ -1,4 +1,4 @@
-//! A frame as it is kept, and as a reader gets it.
+//! The two forms of a frame: kept, and returned by a reader.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -8,7 +8,7 @@ use crate::error::{BoxError, ReplayError};
 use crate::memory::{LEAST_CHARGE, least_charge};
 use crate::progress::source_error;
 
-/// A frame, or the error in its place, as it is kept: in no more room than the data.
+/// A kept frame, or the error in its place. It is no larger than the data alone.
 #[derive(Clone)]
 pub(crate) enum Saved {
     Data(Bytes),
@@ -25,7 +25,7 @@ pub(crate) enum Other {
 }
 
 impl Saved {
-    /// The bytes that keeping it is charged with.
+    /// Returns the charge for keeping the frame, in bytes.
     #[inline]
     pub(crate) fn charge(&self) -> usize {
         match self {
@@ -46,7 +46,7 @@ impl Saved {
 /// The charge of a field of trailers beside its name and value: about its place in the map.
 const CHARGE_OF_FIELD: usize = 128;
 
-/// A copy of trailers that shares no buffer with them: a reader's fields are often parts of a larger one.
+/// Copies trailers. The copy shares no buffer with them, because fields are often small parts of a large buffer.
 fn copy_of(trailers: &HeaderMap) -> HeaderMap {
     let mut copy = HeaderMap::with_capacity(trailers.len());
     for (name, value) in trailers {
@@ -109,7 +109,7 @@ impl From<Saved> for Next {
                 Other::Trailers(trailers) => Next::Other(Box::new(Frame::trailers(trailers))),
                 Other::Failed(error) => Next::Failed(error),
             },
-            // What is taken out was sealed before.
+            // Not reached: a frame is sealed before it is taken out.
             Saved::Filling => Next::Data(Bytes::new()),
         }
     }

@@ -6,7 +6,7 @@ use std::ops::Deref;
 
 use bytes::Bytes;
 
-/// A larger buffer does not become the spare of a thread.
+/// The largest capacity of a spare buffer.
 const LARGEST_SPARE: usize = 1024;
 
 thread_local! {
@@ -14,7 +14,7 @@ thread_local! {
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// A buffer that is shared once a head was made of it.
+/// A buffer that becomes shared when a head is restored from it.
 pub(super) enum Buffer {
     Own(Vec<u8>),
     Shared(Bytes),
@@ -35,8 +35,8 @@ impl Buffer {
         shared
     }
 
-    /// Returns the buffer to be shared, and leaves an empty one. A buffer of one's own is copied: the copy is as
-    /// long as the head, and the buffer is the thread's spare one again.
+    /// Returns the buffer for sharing, and leaves an empty one. An own buffer is copied: the copy is as long as the
+    /// head, and the buffer becomes the thread's spare one again.
     pub(super) fn take(&mut self) -> Bytes {
         match mem::replace(self, Buffer::Own(Vec::new())) {
             Buffer::Own(ref own) => Bytes::copy_from_slice(own),
@@ -57,7 +57,7 @@ impl Deref for Buffer {
     }
 }
 
-/// Makes the buffer the spare one of this thread. It held headers, so it is cleared.
+/// Makes the buffer the spare one of this thread. The buffer held headers, so it is cleared.
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {

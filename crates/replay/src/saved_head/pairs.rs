@@ -6,8 +6,7 @@ pub(super) const LENGTHS: usize = 8;
 /// The second length of a pair whose second string, a header's value, is shared and not in the buffer.
 const SHARED: u64 = u32::MAX as u64;
 
-/// The strings of each pair in a buffer; the second is missing where it is not in the buffer. What it
-/// holds is the rest of the buffer.
+/// An iterator over the pairs in a buffer, of which it holds the rest. The second string is `None` if it is shared.
 #[derive(Clone)]
 pub(super) struct Pairs<'a>(pub(super) &'a [u8]);
 
@@ -71,7 +70,7 @@ fn put_string<'a>(free: &'a mut [u8], string: &[u8]) -> Option<&'a mut [u8]> {
     Some(rest)
 }
 
-/// Copies a string. For a short one, as most are, a call of `memcpy` would cost more.
+/// Copies a string. Most are short, and a call of `memcpy` would cost more.
 #[inline(always)]
 fn copy(to: &mut [u8], from: &[u8]) {
     match from.len() {

@@ -1,7 +1,7 @@
 //! Header maps that this thread has restored before, without their values.
 //!
-//! Parsing, hashing and placing the names costs most of what it costs to restore a head. A client sends requests
-//! with the same names again and again, so their map is cloned, and only its values are set.
+//! Most of the cost of restoring a head is parsing, hashing and placing its names. A client sends requests with the
+//! same names again and again. So a map with these names is cloned, and only its values are set.
 
 use std::cell::RefCell;
 
@@ -19,8 +19,8 @@ const LONGEST: usize = 32;
 #[derive(Clone, Default)]
 struct Shape {
     mark: u64,
-    /// A map whose values are empty. `None` until a second head has this mark: a client whose requests all
-    /// differ makes no shapes in vain.
+    /// A map whose values are empty. `None` until a second head has this mark, so that a client whose requests all
+    /// differ clones no maps.
     blank: Option<HeaderMap>,
 }
 
@@ -28,7 +28,7 @@ thread_local! {
     static HELD: RefCell<Vec<Shape>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns a number for the names of these headers. Others may have the same one.
+/// Returns a hash of the names of these headers. Other names may have the same hash.
 #[inline]
 pub(super) fn mark(headers: Pairs<'_>) -> u64 {
     headers.fold(1, |mark, (name, _)| {
@@ -77,7 +77,7 @@ fn blanked(headers: &HeaderMap) -> HeaderMap {
     blank
 }
 
-/// Returns the place of a shape: the highest bits are mixed best.
+/// Returns the place of a shape: its highest bits, which are mixed best.
 #[inline]
 fn place(mark: u64) -> usize {
     (mark >> 61) as usize % SHAPES

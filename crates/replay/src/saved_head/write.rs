@@ -10,13 +10,13 @@ use super::{SEPARATOR, SharedValues};
 const USUAL: usize = 40;
 const ROOM: usize = 192;
 
-/// The head as pairs, and the values that are left out of them.
+/// The head as pairs, and the sensitive values, which are not in the pairs.
 type Written = (Vec<u8>, Option<Box<SharedValues>>);
 
 /// Writes a head. The buffer is empty if the head cannot be restored.
 pub(super) fn write(method: &Method, uri: &Uri, headers: &HeaderMap) -> Written {
     let zeros = Buffer::zeros(|| headers.len() * USUAL + ROOM);
-    // Measuring first would cost more than to write a part in vain.
+    // Measuring every head would cost more than writing a few of them twice.
     write_to(zeros, method, uri, headers).unwrap_or_else(|| write_measured(method, uri, headers))
 }
 
@@ -24,8 +24,7 @@ pub(super) fn write(method: &Method, uri: &Uri, headers: &HeaderMap) -> Written 
 #[cold]
 fn write_measured(method: &Method, uri: &Uri, headers: &HeaderMap) -> Written {
     let length = measure(method, uri, headers);
-    // Each string is restored by the type that it is from, so only the lengths and the parts of the
-    // target together could be refused. Every length of a head below 4 GiB fits its half of a word.
+    // Every length of a head below 4 GiB fits its half of a word.
     let zeros = if length as u64 > u64::from(u32::MAX) { Vec::new() } else { vec![0; length] };
     write_to(zeros, method, uri, headers).unwrap_or_default()
 }
@@ -51,7 +50,7 @@ fn write_to(
     Some((pairs, shared))
 }
 
-/// The parts of a target; one that it does not have is empty.
+/// The parts of a target. A missing part is empty.
 struct Target<'a> {
     /// The scheme and what separates it from the authority. Both are in the first part if it is a usual scheme.
     scheme: [&'a [u8]; 2],
@@ -112,7 +111,7 @@ fn measure(method: &Method, uri: &Uri, headers: &HeaderMap) -> usize {
         .fold(line, |sum, (name, value)| sum + LENGTHS + name.as_str().len() + value.len())
 }
 
-/// Adds a value to those that are left out.
+/// Adds a value to those that are not in the buffer.
 #[cold]
 fn share(shared: &mut Option<Box<SharedValues>>, value: HeaderValue) {
     match shared {

@@ -58,7 +58,7 @@ where
         let ended = source.is_end_stream();
         state.ended = ended;
         std::mem::forget(unless_it_panics);
-        // This test leaves the frame where it is, which halves the moves of a frame.
+        // This test does not move the frame, which halves the moves of a frame.
         if ended || !is_data(&polled) {
             return self.poll_leader_slow(guard, cx, polled);
         }
@@ -141,7 +141,7 @@ where
         }
         if let Some(refusal) = state.refusal(self.id, self.position) {
             self.progress.end.stage = progress::Stage::Done;
-            // A reader that has had everything misses nothing.
+            // A reader that has returned everything misses nothing.
             return Poll::Ready((!self.progress.end.ended).then(|| Err(refusal.into())));
         }
         if let Some(kept) = state.frames.advance(self.position, &mut state.allowance) {
@@ -160,7 +160,7 @@ where
         let next = match state.stage {
             Stage::Prefetched => {
                 let said = state.prefetched.pop();
-                // From now on the frame is kept like any other, or not at all.
+                // The frame is charged again if it is kept.
                 state.allowance.give_back(std::mem::take(&mut state.prefetched_charge));
                 if state.prefetched.is_empty() {
                     // If `is_end_stream` panics, an error takes the place of the answer.
@@ -204,7 +204,7 @@ where
                 state.stage = Stage::Open;
                 next
             }
-            // It ended when it was polled before a reader asked.
+            // The source ended when it was polled ahead of the readers.
             None => Poll::Ready(None),
         };
         if all.is_some() {
