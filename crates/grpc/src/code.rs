@@ -74,7 +74,7 @@ impl Code {
         read(value).unwrap_or(Code::Unknown)
     }
 
-    /// Parses the value of a `grpc-status` field, to be looked up in a policy's list of codes.
+    /// Parses the value of a `grpc-status` field, for a look-up in a policy's list of codes.
     ///
     /// Returns `None` for a number that no document defines: no list matches it, although the caller gets `Unknown`
     /// (RET-5). A value that is no number is `Unknown`.
@@ -117,7 +117,7 @@ fn is_number(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(u8::is_ascii_digit)
 }
 
-/// The code that this text is the number of.
+/// Returns the code with the number in this text.
 fn read(value: &[u8]) -> Option<Code> {
     let text = std::str::from_utf8(value).ok().filter(|_| is_number(value))?;
     let number: usize = text.parse().ok()?;

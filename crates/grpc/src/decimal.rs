@@ -3,16 +3,16 @@
 /// A JSON number in units of a power of ten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decimal {
-    /// The whole units; the largest `u64` stands for everything from there on.
+    /// The whole units. They saturate.
     pub(crate) units: u64,
     /// No digit was cut off.
     pub(crate) exact: bool,
 }
 
 impl Decimal {
-    /// The number `text`, which obeys the grammar of JSON, in units of 10^−`places`.
+    /// Parses a number by the grammar of JSON, in units of 10^−`places`.
     ///
-    /// Parses a number. Digits below one unit are cut off, not rounded. Returns `None` for numbers below zero.
+    /// Digits below one unit are cut off, not rounded. Returns `None` for numbers below zero.
     pub(crate) fn parse(text: &str, places: u8) -> Option<Self> {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -44,7 +44,7 @@ impl Decimal {
         Some(Self { units, exact })
     }
 
-    /// The number as a whole one; `None` if it is not.
+    /// Parses a whole number; `None` if the text is no whole number.
     pub(crate) fn whole(text: &str) -> Option<u64> {
         Self::parse(text, 0).filter(|number| number.exact).map(|number| number.units)
     }

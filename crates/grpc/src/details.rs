@@ -14,7 +14,7 @@ pub const GRPC_STATUS_DETAILS_BIN: HeaderName = HeaderName::from_static("grpc-st
 
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
 
-/// Padding may be there or not.
+/// Base64 with or without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -37,13 +37,12 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// ```
 pub fn retry_info(headers: &HeaderMap) -> Option<Duration> {
     let status = BASE64.decode(headers.get(GRPC_STATUS_DETAILS_BIN)?.as_bytes()).ok()?;
-    // google.rpc.Status: details = 3, each an Any: type_url = 1, value = 2. A message that ends in the
-    // middle is no message, whatever came before.
+    // google.rpc.Status: details = 3, each an Any: type_url = 1, value = 2. A message that breaks off is ignored.
     let all: Option<Vec<Field<'_>>> = Fields(&status).collect();
     all?.into_iter().filter_map(|field| field.bytes(3)).find_map(delay_of)
 }
 
-/// The delay of an `Any`, if that is a `RetryInfo`: retry_delay = 1, a Duration.
+/// Returns the delay of an `Any`, if that is a `RetryInfo`: retry_delay = 1, a Duration.
 fn delay_of(any: &[u8]) -> Option<Duration> {
     let (mut name, mut info) = (&[][..], &[][..]);
     for field in Fields(any) {
@@ -92,7 +91,7 @@ struct Field<'a> {
 enum Value<'a> {
     Number(i64),
     Bytes(&'a [u8]),
-    /// Of a type that nothing here has.
+    /// A value of a type that these messages do not have.
     Other,
 }
 
@@ -112,7 +111,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The fields of a message, in order; `None` in place of the first that cannot be read.
+/// An iterator over the fields of a message. `None` stands for the first field that cannot be read, and ends it.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {

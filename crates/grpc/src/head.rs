@@ -28,7 +28,7 @@ pub fn code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
     }
 }
 
-/// Returns the code that a response head determines, to be looked up in a policy's list of codes.
+/// Returns the code that a response head determines, for a look-up in a policy's list of codes.
 ///
 /// This is the code of [`code_of_head`], but `None` for a `grpc-status` number that no document defines (RET-5).
 pub fn listed_code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
@@ -38,7 +38,7 @@ pub fn listed_code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Co
     }
 }
 
-/// The code of a response without a status of gRPC's.
+/// Returns the code of a response without a `grpc-status`.
 fn code_of_http(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
     match status.as_u16() {
         200 if headers.get(http::header::CONTENT_TYPE).is_none_or(is_grpc) => None,
@@ -60,8 +60,8 @@ fn is_grpc(content_type: &HeaderValue) -> bool {
 
 /// Returns the verdict on a response head, or `None` if the call is committed to this response.
 ///
-/// The verdict is that of [`verdict_of_code`], with one exception. A head without `grpc-status` may come from a
-/// proxy that has passed the request on. HTTP 502, 503 and 504 are therefore transient. 429 stays unprocessed.
+/// The verdict is that of [`verdict_of_code`], with one exception. A head without `grpc-status` may come from a proxy
+/// that has passed the request on. So HTTP 502, 503 and 504 are transient then. 429 stays unprocessed.
 pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdict> {
     let verdict = verdict_of_code(code_of_head(status, headers)?);
     let by_server = headers.contains_key(GRPC_STATUS);
@@ -88,7 +88,7 @@ pub fn pushback(headers: &HeaderMap) -> ServerHint {
     }
 }
 
-/// A non-negative 32-bit signed decimal without sign or needless leading zeros.
+/// Reads a decimal from 0 to 2147483647 without a sign or leading zeros.
 fn milliseconds(value: &[u8]) -> Option<u32> {
     let plain = value == b"0" || (!value.starts_with(b"0") && value.iter().all(u8::is_ascii_digit));
     let text = std::str::from_utf8(value).ok().filter(|_| plain)?;

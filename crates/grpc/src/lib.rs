@@ -7,8 +7,8 @@
 //! | service config of the service's owner | [`ServiceConfig`], and [`ServiceConfigHandle`] to replace it while calls run |
 //! | `retryThrottling` of a service config | [`Throttle`], a retry budget |
 //!
-//! Nothing here sleeps or sends. The crate `reattempt` decides and retries. No data from a peer and no text of a
-//! config can cause a panic.
+//! Nothing here sleeps or sends. The crate `reattempt` decides and retries, and re-exports these items in
+//! `reattempt::grpc`. No data from a peer and no text of a config can cause a panic.
 //!
 //! Ids in brackets (`PB-4`, `SC-6`) are rules of `docs/RULES.md` in the repository.
 

@@ -1,9 +1,9 @@
 //! The service config: the JSON document by which the owner of a service sets retries, hedging, deadlines and
 //! throttling.
 //!
-//! A [`ServiceConfig`] is parsed from a text, a reader or a file, and returns the policy of a method. If the document
-//! is invalid, all its errors are returned, each with its JSON path. A [`ServiceConfigHandle`] holds the config in
-//! force. Nothing here watches a file or resolves a name.
+//! A [`ServiceConfig`] is parsed from a text, a reader or a file, and returns the policy of a method. For an invalid
+//! document, all errors are returned, each with its JSON path. A [`ServiceConfigHandle`] holds the config in force.
+//! Nothing here watches a file or resolves a name.
 
 mod code_set;
 mod duration;
@@ -75,7 +75,7 @@ pub use unapplied::UnappliedSetting;
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServiceConfig {
-    /// By "/service/method" or, for all methods of a service, "/service/"; in [`order`].
+    /// Policies by "/service/method" or, for all methods of a service, "/service/"; in [`order`].
     by_name: Vec<(Box<str>, Arc<MethodConfig>)>,
     /// For the methods that are not named.
     default: Option<Arc<MethodConfig>>,
@@ -174,8 +174,8 @@ impl ServiceConfig {
     }
 }
 
-/// An order of names in which one is found soon: hardly two are ever compared byte by byte. Among
-/// the few that a config has, that costs less than the hash of a name.
+/// Compares names by length first, so that few are compared byte by byte. Among the few names of a config, a search in
+/// this order costs less than a hash.
 fn order(one: &str, other: &str) -> Ordering {
     one.len().cmp(&other.len()).then_with(|| one.cmp(other))
 }

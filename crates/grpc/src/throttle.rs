@@ -21,15 +21,15 @@ pub use throttling::Throttling;
 /// that succeeds adds `tokenRatio`. Retries and hedges are sent only while more than half of the tokens are left.
 /// Without settings nothing is throttled (THR-11).
 ///
-/// Clones share the bucket. Use one throttle for each channel, for all its methods (THR-1). It takes no lock, and
-/// loses no token under contention.
+/// Clones share the bucket. Use one throttle for each channel, for all its methods (THR-1). It takes no lock, and its
+/// counts are exact under contention.
 ///
 /// ```
 /// # use reattempt_grpc::{Throttle, Throttling};
 ///
 /// let throttle = Throttle::new(Some(Throttling::new(4.0, 0.5)?));
-/// assert!(throttle.failed(), "3 of 4 tokens are left, and retries go on");
-/// assert!(!throttle.failed(), "2 are left, which is half, and they do not");
+/// assert!(throttle.failed(), "3 of 4 tokens are left: a retry may follow");
+/// assert!(!throttle.failed(), "2 are left, which is half: no retry");
 /// throttle.succeeded();
 /// assert!(!throttle.is_throttled(), "2.5 are left");
 /// # Ok::<(), reattempt_core::ConfigError>(())
@@ -37,8 +37,8 @@ pub use throttling::Throttling;
 ///
 /// # As a budget
 ///
-/// As a [`Budget`] it takes its token when an attempt fails, and the permit of a retry costs nothing. The last
-/// attempt of a call thus costs a token as well (RET-1).
+/// As a [`Budget`] it takes a token when an attempt fails, and the permit of a retry costs nothing. So the last attempt
+/// of a call costs a token as well if it fails (RET-1).
 ///
 /// A permanent failure adds nothing, because only status OK does (THR-4). It takes a token only if the server's
 /// pushback stops the call (THR-3, PB-8).

@@ -5,11 +5,10 @@ use std::time::Duration;
 /// About ten thousand years, the most that a protocol buffers' duration can hold.
 const MOST_SECONDS: u64 = 315_576_000_000;
 
-/// Reads `digits[.digits]s` with at most nine decimals; `None` for anything else and for what is
-/// below zero.
+/// Reads `digits[.digits]s` with at most nine decimals. Returns `None` for anything else and for negative durations.
 ///
-/// The number must be one that JSON allows, unless `lenient`: then digits may be missing before or
-/// after the point, and leading zeros stand.
+/// The number must be valid JSON. If `lenient`, digits may be missing before or after the point, and leading zeros are
+/// allowed.
 pub(super) fn parse(text: &str, lenient: bool) -> Option<Duration> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

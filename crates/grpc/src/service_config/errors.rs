@@ -27,7 +27,7 @@ impl ServiceConfigErrors {
         self.errors.iter()
     }
 
-    /// `value` if there are no errors.
+    /// Returns `value` if there are no errors.
     pub(super) fn none_or<T>(
         errors: Vec<ServiceConfigError>,
         value: T,
@@ -89,18 +89,18 @@ pub struct ServiceConfigError {
 }
 
 impl ServiceConfigError {
-    /// An error at a JSON path, where `reason` completes the sentence that begins with the path.
+    /// Creates an error at a JSON path. `reason` completes the sentence that begins with the path.
     pub(super) fn new(path: impl fmt::Display, reason: impl Into<String>) -> Self {
         Self { path: path.to_string(), reason: reason.into(), position: None, source: None }
     }
 
-    /// An error of the document as a whole.
+    /// Creates an error of the document as a whole.
     pub(super) fn of_document(what: &str, cause: impl Error + Send + Sync + 'static) -> Self {
         let reason = format!("{what}: {cause}");
         Self { source: Some(Arc::new(cause)), ..Self::new("", reason) }
     }
 
-    /// The document is not JSON.
+    /// Creates the error of a document that is not JSON.
     pub(super) fn syntax(error: serde_json::Error) -> Self {
         let position = Some((error.line(), error.column()));
         Self { position, ..Self::of_document("is not JSON", error) }

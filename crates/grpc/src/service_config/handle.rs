@@ -35,7 +35,7 @@ use crate::Throttle;
 /// let method = handle.for_method("/inventory.Stock/Count")?.unwrap();
 /// assert_eq!(method.timeout.unwrap().as_secs(), 2);
 ///
-/// // A file with an error in it, for example.
+/// // An invalid config changes nothing.
 /// handle.update(ServiceConfig::parse("[]")).unwrap_err();
 /// assert!(handle.for_method("/inventory.Stock/Count")?.is_some(), "the last good one stays");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -46,7 +46,7 @@ pub struct ServiceConfigHandle {
 }
 
 struct Shared {
-    /// In force where none is supplied.
+    /// In force while no config is supplied.
     default: Arc<ServiceConfig>,
     in_force: ArcSwap<Choice>,
     throttle: Throttle,
@@ -81,10 +81,11 @@ impl ServiceConfigHandle {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Puts a config in force. It takes the whole result of [`ServiceConfig::parse`], [`load`](ServiceConfig::load) or
-    /// a
-    /// [`lenient`](ServiceConfig::lenient) reader, without a `?`: a handle that has no config yet records the
-    /// mistakes for the calls that fail.
+    /// Puts a config in force.
+    ///
+    /// Pass the whole result of [`ServiceConfig::parse`], [`load`](ServiceConfig::load) or a
+    /// [`lenient`](ServiceConfig::lenient) reader, without a `?`. A handle without a config stores the errors for the
+    /// calls that fail.
     ///
     /// # Errors
     ///
@@ -105,7 +106,7 @@ impl ServiceConfigHandle {
         }
     }
 
-    /// Puts the default in force. Call it if no config is supplied any more.
+    /// Puts the default in force. Call it if the source of configs supplies none any more.
     pub fn use_default(&self) {
         self.choose(Arc::clone(&self.shared.default));
     }
@@ -149,7 +150,7 @@ impl ServiceConfigHandle {
         }
     }
 
-    /// Returns the throttle of all calls on the channel (THR-1). It is not replaced when the config is.
+    /// Returns the throttle of all calls on the channel (THR-1). A new config does not replace it.
     pub fn throttle(&self) -> &Throttle {
         &self.shared.throttle
     }

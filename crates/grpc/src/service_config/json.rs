@@ -1,8 +1,8 @@
 //! A JSON document as nodes: a piece of its text, and the path to it.
 //!
-//! A piece stays text until the code that expects a value there parses it, one level at a time. Numbers are thus
-//! seen as they are written, and keys that come twice are seen twice. Unknown fields are skipped without recursion,
-//! however deep they are. The known part has few levels, so each byte is read a few times at most.
+//! A piece stays text until the code that expects a value there parses it, one level at a time. So numbers keep their
+//! digits, and repeated keys are found. Unknown fields of any depth are skipped without recursion. The known part has
+//! few levels, so each byte is read a few times at most.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ fn is_plain(key: &str) -> bool {
 /// The most characters of the document that an error shows.
 const MOST_SHOWN: usize = 64;
 
-/// The beginning of `text`, on one line.
+/// Returns the beginning of `text`, on one line.
 fn excerpt(text: &str) -> String {
     let line = |c: char| if c.is_control() { ' ' } else { c };
     let mut excerpt: String = text.chars().take(MOST_SHOWN).map(line).collect();
@@ -66,7 +66,7 @@ impl<'d> Node<'d, '_> {
         serde_json::from_str(self.raw.get()).ok()
     }
 
-    /// The text of a number; if `quoted`, also of one in a string.
+    /// Returns the text of a number; if `quoted`, also of a number in a string.
     pub(super) fn number(&self, quoted: bool) -> Option<String> {
         let text = self.raw.get();
         if quoted && text.starts_with('"') {
@@ -89,7 +89,7 @@ impl<'d> Node<'d, '_> {
         serde_json::from_str(self.raw.get()).ok().map(|Members(members)| members)
     }
 
-    /// The beginning of the value, on one line.
+    /// Returns the beginning of the value, on one line.
     pub(super) fn excerpt(&self) -> String {
         excerpt(self.raw.get())
     }

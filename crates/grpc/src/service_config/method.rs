@@ -6,8 +6,8 @@ use super::CodeSet;
 
 /// The policy of one method, of the methods of a service, or of all others.
 ///
-/// If the caller sets a limit too, the smaller one counts (SC-12, SC-13). The caller's choice whether to wait for a
-/// connection takes precedence (DL-7).
+/// If the caller sets a limit too, the smaller one counts (SC-12, SC-13). If the caller sets whether to wait for a
+/// connection, that counts (DL-7).
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct MethodConfig {

@@ -56,7 +56,7 @@ impl Reader {
             retry_throttling: self.optional(&root, "retryThrottling", Self::throttling),
             ..ServiceConfig::default()
         };
-        // Where each name has come first.
+        // The first place of each name.
         let mut first = HashMap::new();
         let entries = root.get("methodConfig");
         for (number, entry) in self.items(entries.as_ref()).iter().enumerate() {
@@ -85,7 +85,7 @@ impl Reader {
         Some(config)
     }
 
-    /// A name as [`ServiceConfig::for_method`] looks it up; empty for the default entry.
+    /// Reads a name in the form in which [`ServiceConfig::for_method`] looks it up; empty for the default entry.
     fn name(&mut self, node: &Node<'_, '_>) -> Option<String> {
         let name = self.object(node)?;
         let service = self.part_of_name(&name, "service");
@@ -182,8 +182,7 @@ impl Reader {
 
 /// The values of fields.
 impl Reader {
-    /// Past the range of its type one number of attempts is as good as another: the client's cap
-    /// lowers it.
+    /// Reads a number of attempts. It saturates, because the client's own limit lowers it anyway.
     fn max_attempts(&mut self, node: &Node<'_, '_>) -> Option<u32> {
         let read = |text: &str| Decimal::whole(text).filter(|number| *number > 1).map(saturated);
         self.number(node, read, "a whole number above 1")
@@ -211,7 +210,7 @@ impl Reader {
     }
 
     fn codes(&mut self, node: &Node<'_, '_>) -> Option<CodeSet> {
-        // All of them are looked at, also after a bad one.
+        // Each code is checked, also after an invalid one.
         let codes: Vec<_> = self.list(node)?.iter().map(|node| self.code(node)).collect();
         codes.into_iter().collect()
     }
@@ -238,7 +237,7 @@ impl Reader {
     }
 }
 
-/// The parts that all objects are read with.
+/// The structure of objects and lists.
 impl Reader {
     fn object<'d, 'p>(&mut self, node: &'p Node<'d, '_>) -> Option<Object<'d, 'p>> {
         let all = self.checked(node, node.members(), "an object, its keys Unicode text")?;
@@ -260,7 +259,7 @@ impl Reader {
         Some(items.into_iter().enumerate().map(node).collect())
     }
 
-    /// The items of a list that may be absent.
+    /// Returns the items of a list, none if it is absent.
     fn items<'d, 'p>(&mut self, node: Option<&'p Node<'d, '_>>) -> Vec<Node<'d, 'p>> {
         node.and_then(|node| self.list(node)).unwrap_or_default()
     }
@@ -286,7 +285,7 @@ impl Reader {
         self.optional(object, name, read)
     }
 
-    /// The value, if there is one; otherwise notes what would have been allowed.
+    /// Returns the value. Without one, records an error with the allowed values.
     fn checked<T>(&mut self, node: &Node<'_, '_>, value: Option<T>, allowed: &str) -> Option<T> {
         if value.is_none() {
             let reason = format!("must be {allowed}, but it is {}", node.excerpt());

@@ -35,7 +35,7 @@ pub(super) fn of<'a>(
     name: &'a str,
     method: &MethodConfig,
 ) -> impl Iterator<Item = UnappliedSetting<'a>> + use<'a> {
-    // A call that does not wait for a connection is what there is.
+    // `waitForReady: false` is how calls behave anyway.
     let fields = [
         ("waitForReady", method.wait_for_ready == Some(true)),
         ("maxRequestMessageBytes", method.max_request_message_bytes.is_some()),

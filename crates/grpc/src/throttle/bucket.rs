@@ -1,7 +1,7 @@
 //! The bucket of a throttle: its tokens and its settings in one word, without a lock.
 //!
-//! Each change, also of the settings, is one compare-and-swap. No thread combines tokens with other settings than
-//! their own.
+//! Each change, also of the settings, is one compare-and-swap. So no thread sees tokens with settings that are not
+//! theirs.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +29,7 @@ struct Level {
     tokens: u64,
     /// The most tokens; 0 where nothing is throttled.
     max: u64,
-    /// The addition of a success, at most `max`, which fills the bucket already.
+    /// The tokens that a success adds, at most `max`.
     ratio: u64,
 }
 
@@ -54,7 +54,7 @@ impl Level {
         self.tokens | (self.max << BITS) | (self.ratio << (2 * BITS))
     }
 
-    /// Half of the tokens is too few (THR-5).
+    /// Returns `true` if at most half of the tokens are left (THR-5).
     fn is_throttled(self) -> bool {
         self.max > 0 && self.tokens * 2 <= self.max
     }
@@ -68,7 +68,7 @@ impl Level {
         Self { tokens: (self.tokens + self.ratio).min(self.max), ..self }
     }
 
-    /// Returns the same part of `full`, rounded down. An older bucket that throttled nothing was full.
+    /// Returns the same share of `full`, rounded down. Without earlier settings the bucket is full.
     fn carried_over(self, full: Self) -> Self {
         let share = (self.tokens * full.max).checked_div(self.max);
         Self { tokens: share.unwrap_or(full.max), ..full }
@@ -80,12 +80,12 @@ impl Bucket {
         Self { word: AtomicU64::new(Level::full(settings).pack()) }
     }
 
-    /// Takes a token, or the rest of one. Returns `true` if the level is then too low.
+    /// Takes a token, or the rest of one. Returns `true` if retries are then throttled.
     pub(super) fn debit(&self) -> bool {
         self.change(Level::debited).is_throttled()
     }
 
-    /// Adds what a success is worth; writes nothing if the bucket is full.
+    /// Adds the tokens of a success. Writes nothing if the bucket is full.
     #[inline]
     pub(super) fn credit(&self) {
         self.change(Level::credited);
@@ -116,7 +116,7 @@ impl Bucket {
         Level::unpack(self.word.load(Ordering::Relaxed))
     }
 
-    /// Changes the level, and returns what it has become.
+    /// Changes the level. Returns the new one.
     #[inline]
     fn change(&self, change: impl Fn(Level) -> Level) -> Level {
         let mut word = self.word.load(Ordering::Relaxed);

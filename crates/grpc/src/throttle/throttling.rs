@@ -44,7 +44,7 @@ impl Throttling {
         })
     }
 
-    /// From thousandths that [`max_tokens_of`] and [`token_ratio_of`] have found to be legal.
+    /// Creates settings from thousandths that [`max_tokens_of`] and [`token_ratio_of`] have checked.
     pub(crate) fn of_thousandths(max_tokens: u32, token_ratio: u32) -> Self {
         Self { max_tokens, token_ratio }
     }
@@ -66,12 +66,12 @@ impl Default for Throttling {
     }
 }
 
-/// A float as JSON would write it: 0.3 as "0.3", so that it becomes 300 thousandths and not 299.
+/// Writes a float as JSON does: 0.3 as "0.3", so that it becomes 300 thousandths and not 299.
 fn written(number: f64) -> Option<String> {
     number.is_finite().then(|| number.to_string())
 }
 
-/// The thousandths of a `maxTokens` that JSON writes as `text`; `None` unless [`MAX_TOKENS`].
+/// Returns the thousandths of a `maxTokens` that JSON writes as `text`; `None` unless [`MAX_TOKENS`].
 pub(crate) fn max_tokens_of(text: &str) -> Option<u32> {
     let number = Decimal::parse(text, 3)?;
     let above = number.units == 1_000_000 && !number.exact;
@@ -79,9 +79,9 @@ pub(crate) fn max_tokens_of(text: &str) -> Option<u32> {
     legal.then_some(number.units)?.try_into().ok()
 }
 
-/// The thousandths of a `tokenRatio` that JSON writes as `text`; `None` unless [`TOKEN_RATIO`].
+/// Returns the thousandths of a `tokenRatio` that JSON writes as `text`; `None` unless [`TOKEN_RATIO`].
 ///
-/// Past four million tokens, one is as good as another.
+/// They saturate, because 1000 tokens fill any bucket.
 pub(crate) fn token_ratio_of(text: &str) -> Option<u32> {
     let units = Decimal::parse(text, 3)?.units;
     (units > 0).then(|| units.try_into().unwrap_or(u32::MAX))
