@@ -1,4 +1,4 @@
-//! The failure that a fallback stands for, and the mark of the response.
+//! The failure that a fallback replaces, and the mark of its response.
 
 use std::error::Error;
 use std::fmt;
@@ -34,7 +34,7 @@ impl fmt::Display for Failed {
     }
 }
 
-/// The mark of a response that is a fallback, in its extensions. It contains the call's own outcome.
+/// The mark in the extensions of a fallback's response. It contains the call's own outcome.
 ///
 /// ```
 /// use http::Response;

@@ -30,7 +30,7 @@ pin_project! {
     /// If the deadline passes during the call to a backup, the caller gets the call's own outcome.
     ///
     /// # Cancel safety
-    /// Dropping it cancels the call, or the backup's call. A call that is dropped has no fallback.
+    /// Dropping it cancels the call, or the call to the backup. A dropped call has no fallback.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, F, K>
     where
@@ -46,7 +46,7 @@ pin_project! {
     }
 }
 
-/// The part of a call that is needed when it ends.
+/// The data of a call that are needed at its end.
 pub(super) struct Waiting<Req, R, F: Source<Req, R>, K> {
     pub(super) shared: Arc<Shared<F, K>>,
     pub(super) kept: Option<F::Kept>,
@@ -57,7 +57,7 @@ pub(super) struct Waiting<Req, R, F: Source<Req, R>, K> {
     pub(super) destination: Option<Box<str>>,
 }
 
-/// A call that has failed while a backup is asked.
+/// A failed call, while its request is sent to a backup.
 struct Asking<R, B> {
     backup: Pin<Box<dyn Future<Output = Option<R>> + Send>>,
     failed: Failed,

@@ -15,8 +15,8 @@ use crate::protocol::Http;
 
 /// A layer that replaces the outcome of a call that has failed for good.
 ///
-/// Put it outside of every other layer. A replaced response has a [`FellBack`](super::FellBack) in its extensions, with
-/// the call's own outcome. The error is tower's `BoxError`, and means that there was no fallback.
+/// Put it outside every other layer. The response of a fallback has a [`FellBack`](super::FellBack) in its extensions,
+/// with the call's own outcome. The error type is tower's `BoxError`: the call's own error, if there was no fallback.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -35,8 +35,8 @@ pub struct FallbackLayer<F, K = Http> {
 }
 
 impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F> {
-    /// Creates a layer that replaces failed HTTP calls by a function of the failure. If it returns `None`, the caller
-    /// gets the call's own outcome.
+    /// Creates a layer that replaces the outcomes of failed HTTP calls by the responses of a function. If the function
+    /// returns `None`, the caller gets the call's own outcome.
     pub fn http(make: F) -> Self {
         Self::with(Http::new(), make)
     }
@@ -45,8 +45,8 @@ impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F> {
 impl<S> FallbackLayer<Backup<S>> {
     /// Creates a layer that sends the requests of failed calls to another service, the backup.
     ///
-    /// The backup has the response type of the client, so put the same layers around it. Each request is cloned before
-    /// it is sent. If the backup fails too, the caller gets the call's own outcome.
+    /// The backup must have the response type of the client, so put the same layers around it. Each request is cloned
+    /// before it is sent. If the backup fails too, the caller gets the call's own outcome.
     ///
     /// A request that must not be processed twice is sent to the backup only if it certainly was not processed: after a
     /// 429, a 425 or a refusal on this side. With [`redirects_below(false)`](Http::redirects_below) a connection that
@@ -87,7 +87,8 @@ impl<F, K: GuardProtocol> FallbackLayer<F, K> {
         Self { shared: Shared { protocol, source, on_permanent: false, observer: None } }
     }
 
-    /// Sets if permanent failures are replaced too, such as a 404. Default `false`, because the caller has caused them.
+    /// Sets whether permanent failures, such as a 404, are replaced too. Default `false`, because the caller has caused
+    /// them.
     pub fn on_permanent(mut self, on: bool) -> Self {
         self.shared.on_permanent = on;
         self

@@ -1,7 +1,7 @@
 //! Fallbacks: a response in place of a call that has failed for good.
 //!
-//! Put [`FallbackLayer`] **outside** of all other layers: it acts once retries, hedges and guards have given up. So no
-//! budget, breaker or limit records a fallback.
+//! Put [`FallbackLayer`] **outside** all other layers. It replaces an outcome after retries, hedges and guards have
+//! given up, so no budget, breaker or limit records a fallback.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -30,7 +30,7 @@
 //! | outcome of the call | fallback |
 //! |---|---|
 //! | a success, a redirect | no |
-//! | 5xx, 408, 429, a lost connection, a time limit | yes |
+//! | 5xx, 408, 425, 429, a lost connection, a time limit | yes |
 //! | a refusal of a guard | yes |
 //! | any other 4xx | only with [`on_permanent`](FallbackLayer::on_permanent) |
 //! | an error of the caller's own request body | no |
@@ -41,7 +41,7 @@
 //! | item | content |
 //! |---|---|
 //! | [`FallbackLayer`], [`Fallback`], [`ResponseFuture`] | the middleware |
-//! | [`Failed`], [`FellBack`] | the failure, and the mark of a response that stands for it |
+//! | [`Failed`], [`FellBack`] | the failure, and the mark of the response that replaces it |
 //! | [`Backup`] | another service as the fallback |
 
 mod body;

@@ -50,7 +50,7 @@ impl<A, B: Body<Data = Bytes>> Replaceable<Request<A>, Response<B>> for Http {
         options.and_then(CallOptions::get_repeatable).unwrap_or_else(by_head)
     }
 
-    /// A connection that was not made may have been one to a later hop, after the first server did the work.
+    /// A connection that failed may be one to the target of a redirect, after the first server has done the work.
     fn errors_prove(&self) -> bool {
         self.redirects == Some(false)
     }

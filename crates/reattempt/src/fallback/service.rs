@@ -40,7 +40,7 @@ impl<S, F, K> Fallback<S, F, K> {
     /// Sends one request, by a clone of this handle; see [`Retry::send`](crate::Retry::send).
     ///
     /// # Errors
-    /// The error of a call for which there is no fallback, or of an inner service that does not become ready.
+    /// Returns the error of a call without a fallback, or of an inner service that does not become ready.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call, or the backup's call.

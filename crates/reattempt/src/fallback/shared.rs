@@ -21,7 +21,8 @@ pub(crate) struct Shared<F, K> {
 }
 
 impl<F, K> Shared<F, K> {
-    /// Returns `None` if an outcome stands, and else whether it proves that the request was not processed.
+    /// Returns `None` if an outcome is not replaced. Otherwise returns `true` if it proves that the request was not
+    /// processed.
     pub(super) fn fails<R, E>(
         &self,
         outcome: Result<&R, &(dyn Error + 'static)>,

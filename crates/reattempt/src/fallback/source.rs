@@ -13,10 +13,10 @@ use crate::send::send;
 
 /// A source of responses in place of failed ones: a function of the [`Failed`] outcome, or a [`Backup`]. Sealed.
 pub trait Source<Request, R>: sealed::Sealed {
-    /// The part of the request that is kept for the case of a failure.
+    /// The part of a request that is kept until its call ends.
     type Kept;
 
-    /// Keeps what is needed of a request.
+    /// Returns the part of a request that a replacement needs.
     #[doc(hidden)]
     fn keep(&self, request: &Request) -> Self::Kept;
 

@@ -38,8 +38,8 @@ impl<E> JudgeBody<E> for Http {}
 pin_project! {
     /// The body of a response behind a [`GuardLayer`](super::GuardLayer).
     ///
-    /// It is the inner service's own, frame by frame. A guard that holds a place for the response gets it back when the
-    /// body ends, fails or is dropped. A protocol whose calls end with trailers is judged here.
+    /// It returns the frames of the inner service's body unchanged. A guard that holds a place for the response gets it
+    /// back when the body ends, fails or is dropped. Calls that end with trailers are judged here.
     pub struct GuardedBody<B, G, K = Http>
     where
         G: Guard,
@@ -101,7 +101,7 @@ where
         Poll::Ready(frame)
     }
 
-    /// Not before the outcome has been read, so that the reader reads that far.
+    /// Returns `false` until the outcome has been read, so that the reader polls that far.
     fn is_end_stream(&self) -> bool {
         !self.pass.as_ref().is_some_and(Pass::is_open) && self.inner.is_end_stream()
     }

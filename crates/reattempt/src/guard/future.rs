@@ -24,8 +24,8 @@ pin_project! {
     /// A call that a guard decides about.
     ///
     /// # Cancel safety
-    /// Dropped while it waits, it leaves the queue, and nothing was sent. Dropped afterwards, it cancels the attempt,
-    /// which the guard records as abandoned, or as failed if its deadline has passed.
+    /// Dropping it while it waits leaves the queue, and nothing was sent. Dropping it later cancels the attempt. The
+    /// guard then records the attempt as abandoned, or as a timeout if its deadline has passed.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, G, K, M>
     where
@@ -114,7 +114,8 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
         }
     }
 
-    /// Ready at `until`, or a little later if that has passed: a guard that names a passed moment keeps no thread busy.
+    /// Ready at `until`, or 1 ms from now if that has passed, so that a guard with a passed moment keeps no thread
+    /// busy.
     fn poll_sleep(&mut self, until: Duration, now: Duration, cx: &mut Context<'_>) -> Poll<()> {
         const TICK: Duration = Duration::from_millis(1);
         let at = clock::later(Instant::now(), until.saturating_sub(now).max(TICK));
@@ -130,7 +131,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
         self.latest.is_some_and(|latest| latest <= now)
     }
 
-    /// Ready when the request can be sent; the guards have decided again if anything was waited for.
+    /// Ready when the request can be sent. If the service was not ready at once, the guards have decided again.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed<S::Error>>>
     where
         S: Service<Req>,
@@ -262,7 +263,7 @@ where
     }
 }
 
-/// Ready with the attempt's time when that is up.
+/// Ready when the time of the attempt is over. Returns that time.
 fn poll_timeout<G: Guard, K>(
     pass: Option<&Pass<G, K>>,
     timer: &mut Option<Pin<Box<Sleep>>>,

@@ -26,9 +26,9 @@ impl Judged {
     }
 }
 
-/// Returns the health that an outcome stands for. `permanent` decides about a response that no retry would better,
-/// because it may be the server's failure as well as the caller's. `unavailable` has the codes of a server that does
-/// not take the work, or does not finish it in time.
+/// Returns the health of an outcome. `permanent` gives that of a response with a permanent verdict, which may be the
+/// server's failure or the caller's. `unavailable` has the codes of a server that does not take the work, or does not
+/// finish it in time.
 #[inline]
 pub(crate) fn of_classification(
     classification: &Classification,
@@ -59,7 +59,7 @@ fn of_failure(failure: &Failure, unavailable: &[u16]) -> Health {
     }
 }
 
-/// Returns the health of a response that no retry would better.
+/// Returns the health of a response with a permanent verdict.
 pub(super) fn of_status(status: StatusCode) -> Health {
     match status {
         StatusCode::TOO_MANY_REQUESTS => Health::Overloaded,

@@ -19,10 +19,10 @@ use crate::protocol::{CloneRequest, Http};
 
 /// A layer by which a guard admits or refuses every attempt.
 ///
-/// The services that it makes share the guard, and so do the layer's clones. The error is tower's `BoxError`. For a
-/// refused attempt it has a [`Refused`](super::Refused) in its chain of sources. So a retry layer around it needs
-/// [`boxed_errors`](crate::RetryPolicy::boxed_errors). A protocol that has a response for a refusal keeps the inner
-/// service's error type, and returns that response.
+/// The layer's clones and the services that it makes share the guard. The error is tower's `BoxError`, with a
+/// [`Refused`](super::Refused) in its chain of sources if the attempt was refused. So a retry layer around it needs
+/// [`boxed_errors`](crate::RetryPolicy::boxed_errors). A protocol that has a response for a refusal returns that
+/// response, and keeps the inner service's error type.
 ///
 /// ```
 /// use reattempt::guard::{CircuitBreaker, GuardLayer};
@@ -50,7 +50,7 @@ impl<G: Guard> GuardLayer<G> {
 }
 
 impl<G: Guard, K: GuardProtocol> GuardLayer<G, K> {
-    /// Creates a layer that guards calls over a protocol with settings of its own: its classification, and the key of a
+    /// Creates a layer over a protocol with settings of its own, such as its classification and the key of a
     /// destination. Several layers may share the protocol value.
     ///
     /// ```
@@ -71,7 +71,7 @@ impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
     /// Creates a layer that guards the calls of any service, with the outcomes classified by `classifier`.
     /// All calls share one state, because such requests have no destination.
     ///
-    /// A permanent verdict on a response counts as served, and one on an error as a failure.
+    /// A response with a permanent verdict counts as served, and an error with one as a failure.
     ///
     /// ```
     /// use std::error::Error;
@@ -120,9 +120,8 @@ impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
 
     /// Sets the most time for each attempt, up to the head of its response. Default: no limit.
     ///
-    /// The guards count the timeout as [unavailable](super::Health::Unavailable). With a time limit outside of the
-    /// layer, the attempt would count as abandoned. The caller gets a [`TimedOut`](crate::TimedOut), or the protocol's
-    /// response.
+    /// The guards record a timeout as [unavailable](super::Health::Unavailable). A time limit outside the layer would
+    /// make it an abandoned attempt. The caller gets a [`TimedOut`](crate::TimedOut), or the protocol's response.
     #[doc(alias = "timeout")]
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.shared.attempt_timeout = Some(timeout);
@@ -157,8 +156,8 @@ impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
         self
     }
 
-    /// Makes the error tower's `BoxError`. It is needed under a protocol that has a response for a refusal, if the
-    /// error of the inner service is a `BoxError`.
+    /// Changes the error to tower's `BoxError`. A protocol that has a response for a refusal needs this if the error of
+    /// the inner service is a `BoxError`.
     pub fn boxed_errors(self) -> GuardLayer<G, K, BoxedError> {
         GuardLayer::shared(self.shared)
     }

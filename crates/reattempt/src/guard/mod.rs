@@ -1,8 +1,8 @@
 //! Admission control for every attempt: circuit breakers and other guards, as one layer.
 //!
 //! A retry budget limits retries. A [`Guard`] decides about every attempt, the first included: a breaker refuses calls
-//! to a server that is down, a limit holds them back. [`GuardLayer`] runs any guard around any client; it
-//! goes **inside** a retry layer, so that it decides about each attempt.
+//! to a server that is down, a limit holds calls back. [`GuardLayer`] runs any guard around any client. Put it
+//! **inside** a retry layer, so that the guard decides about each attempt.
 //!
 //! ```
 //! use http_body_util::Full;
@@ -35,17 +35,18 @@
 //! # Several guards
 //!
 //! Several guards are a pair in one layer, `(breaker, (limit, bulkhead))`, in the order in which they decide. If the
-//! second refuses, the first is notified that nothing was sent. After a wait all of them decide again: a queued call is
-//! not sent to a server whose breaker has opened meanwhile.
+//! second refuses, the first is notified that nothing was sent. After a wait all of them decide again, so that a queued
+//! call is not sent to a server whose breaker has opened meanwhile.
 //!
 //! # Refusals
 //!
 //! Nothing was sent, and the server has not failed. So no budget, breaker or pace outside counts a refusal.
 //!
 //! If a refusal has a known wait of at most 5 s, a retry layer outside waits that long and sends the attempt again. The
-//! wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline. So calls fail fast while a
-//! breaker is open, but for those of the last 5 s before it admits a probe. Calls that wait longer would come back
-//! together, and overload the server that the breaker spares. A longer queue for a rate limit is the limit's own.
+//! wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline. So while a breaker is open,
+//! calls fail at once, except in the last 5 s before it admits a probe. With longer waits, many calls would return
+//! together and overload the server that the breaker protects. To let calls wait longer for a rate limit, use its
+//! [`queue`](RateLimit::queue).
 //!
 //! | client | the caller gets |
 //! |---|---|
@@ -60,20 +61,19 @@
 //!
 //! | outcome | [`Health`] |
 //! |---|---|
-//! | success, 4xx | served |
-//! | 5xx, a lost connection, a refused certificate | failed |
-//! | 503, 504, a timeout | unavailable |
+//! | success, a 4xx that is not named below | served |
+//! | 425, a 5xx that is not named below, a lost connection, a refused certificate, an unknown error | failed |
+//! | 408, 503, 504, a timeout | unavailable |
 //! | 429 | overloaded |
 //! | an error of the caller's own request body | ignored |
 //!
 //! An HTTP response is judged at its head, and a call that ends with trailers at its trailers. A call that is dropped
-//! before is
-//! [abandoned](End::Abandoned), unless its deadline has passed: then it is a timeout.
+//! before that is [abandoned](End::Abandoned), or a timeout if its deadline has passed.
 //!
 //! # The server's own limit
 //!
-//! A [`RateLimit`] follows the quota that responses state, in `RateLimit` or `x-ratelimit` fields, if the layer reads
-//! them:
+//! Responses may state a quota in `RateLimit` or `x-ratelimit` fields. A [`RateLimit`] follows it if the layer reads
+//! these fields:
 //!
 //! ```
 //! use reattempt::Http;
@@ -86,7 +86,7 @@
 //!
 //! # A guard of your own
 //!
-//! The contract is in core, and needs no runtime. Two methods make a guard:
+//! The contract [`Guard`] needs no runtime. Two methods make a guard:
 //!
 //! ```
 //! use std::sync::atomic::{AtomicUsize, Ordering};

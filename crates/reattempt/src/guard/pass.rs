@@ -1,4 +1,4 @@
-//! A pass: the ticket of one attempt, which ends exactly once, however the attempt ends.
+//! A pass: the ticket of one attempt. It ends the ticket exactly once, also if the attempt is dropped or panics.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use super::health::Judged;
 use super::shared::{Shared, now};
 use crate::call::options::CallOptions;
 
-/// The ticket of one attempt with what its end needs.
+/// The ticket of one attempt, with the data that its end needs.
 ///
-/// Dropped, also while unwinding, it ends the ticket by the phase that the attempt has reached.
+/// Dropping it, also during a panic, ends the ticket by the phase that the attempt has reached.
 pub struct Pass<G: Guard, K> {
     pub(super) shared: Arc<Shared<G, K>>,
     /// Absent once the ticket has ended or the guard has taken it back.
@@ -56,7 +56,7 @@ impl<G: Guard, K> Pass<G, K> {
         resumed
     }
 
-    /// Lets the guards decide again, because the attempt has waited for something else since.
+    /// Lets the guards decide again, because the attempt has waited for the inner service since.
     pub(super) fn renew(&mut self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         let Some(ticket) = self.ticket.take() else { return Ok(()) };
         self.ticket = Some(self.shared.guard.renew(ticket, arrival)?);
@@ -126,7 +126,7 @@ impl<G: Guard, K> Drop for Pass<G, K> {
             }
             Phase::Held => {}
         }
-        // What is still held is held for a body that nobody reads any more.
+        // A ticket that is still there was held for a body that has been dropped.
         self.end(&End::Over(BodyEnd::Dropped), now);
     }
 }

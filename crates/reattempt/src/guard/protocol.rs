@@ -85,7 +85,7 @@ impl<Request, C: Send + Sync + 'static> Guardable<Request> for CloneRequest<C> {
 /// The reason for which the layer ends a call itself.
 #[derive(Debug, Clone, Copy)]
 pub enum OwnEnd {
-    /// A guard refused it.
+    /// A guard refused the attempt.
     Refused(Refused),
     /// The deadline has passed before the attempt was sent.
     Late,
@@ -198,7 +198,7 @@ where
         Err(boxed(reason))
     }
 
-    /// A response of any type has no body that could be followed.
+    /// A response of an arbitrary type has no known body, so the pass ends here.
     fn guarded<G: Guard>(response: R, _: bool, pass: Option<Pass<G, Self>>) -> R {
         if let Some(pass) = pass {
             pass.over(BodyEnd::Complete);

@@ -46,7 +46,7 @@ impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
         Err(boxed(reason))
     }
 
-    /// The response is made anew, with its URL, only if a guard holds its place.
+    /// The response is rebuilt, with its URL, only if a guard holds its place.
     fn guarded<G: Guard>(
         response: Response,
         _: bool,

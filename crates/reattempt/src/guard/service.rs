@@ -20,8 +20,8 @@ use crate::send::send;
 
 /// A client whose attempts a guard admits or refuses, made by [`GuardLayer`](super::GuardLayer).
 ///
-/// Clones share the guard. A clone costs a clone of the inner service. So does a call that waits or is refused, because
-/// the instance that was readied for it is released.
+/// Clones share the guard. A clone of this type clones the inner service. A call that waits or is refused clones it
+/// too, in order to release the readied instance.
 ///
 /// A wait needs a tokio runtime with its time driver on. Without a runtime no call waits.
 pub struct Guarded<S, G, K = Http, M = BoxedError> {
@@ -113,7 +113,7 @@ where
                 let pass = Pass::new(Arc::clone(shared), ticket, &arrival, facts.options);
                 shared.notify(&facts.destination, &Event::Waiting);
                 let (destination, latest) = (arrival.destination.into(), arrival.latest);
-                // The readied instance is released: others need not wait for this call as well.
+                // The readied instance is released, so that other calls need not wait for this one.
                 self.inner = self.inner.clone();
                 let service = self.inner.clone();
                 let waiting = Waiting::new(pass, destination, latest, service, request);

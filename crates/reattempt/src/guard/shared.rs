@@ -42,7 +42,7 @@ impl<G, K> Shared<G, K> {
 }
 
 impl<G: Guard, K> Shared<G, K> {
-    /// Asks the guard about an attempt. Where nothing can wait, nothing is queued.
+    /// Asks the guard about an attempt. An impatient attempt is not queued, nor is any without a timer.
     pub(super) fn admit(&self, arrival: &Arrival<'_>) -> Admit<G::Ticket> {
         match self.guard.admit(arrival) {
             Admit::Waiting(ticket) if !arrival.patient || !clock::has_timer() => {

@@ -18,7 +18,7 @@ pin_project! {
     /// A call to a server that sheds load.
     ///
     /// # Cancel safety
-    /// Dropping it cancels the call and gives its place back.
+    /// Dropping it cancels the call, and frees its place.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, A, G, K, M>
     where

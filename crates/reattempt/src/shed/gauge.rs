@@ -1,4 +1,4 @@
-//! The counts of the last seconds, and the advice that refused clients get by them.
+//! The counts of the last two seconds, and the advice to refused clients that follows from them.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,15 +13,15 @@ use crate::guard::now;
 const SECOND: Duration = Duration::from_secs(1);
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(30);
-/// The fewest arrivals from which the share of retries is taken.
+/// The fewest arrivals for which the share of retries counts.
 const ENOUGH: u32 = 20;
 
 /// The advice to a client whose call is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Advice {
-    /// The time after which it may come again.
+    /// The time after which the client may retry.
     pub(crate) after: Duration,
-    /// `true` if it is asked not to come again.
+    /// `true` if the client must not retry.
     pub(crate) stop: bool,
 }
 
@@ -80,7 +80,7 @@ impl Gauge {
         Advice { after, stop: arrived >= ENOUGH && retries > arrived / 2 }
     }
 
-    /// Returns the counts, after those that are too old have left.
+    /// Locks the counts, and drops those that are too old.
     fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = now();

@@ -11,9 +11,9 @@ use crate::error_mode::BoxedError;
 use crate::guard::{GuardLayer, GuardProtocol};
 use crate::protocol::Http;
 
-/// A layer around a server that answers the calls which a guard refuses.
+/// A layer that guards a server, and responds to the calls that the guard refuses.
 ///
-/// All requests share one state of the guard. Services that the layer makes share it too, and so do the layer's clones.
+/// All requests share one state of the guard, in all clones of the layer and all services that it makes.
 pub struct ShedLayer<G, K = Http, M = BoxedError>
 where
     K: GuardProtocol,
@@ -23,7 +23,7 @@ where
 }
 
 impl<G: Guard> ShedLayer<G> {
-    /// Guards a server of HTTP whose error is `Infallible`: an axum `Router` or one of its handlers.
+    /// Creates a layer for an HTTP server whose error is `Infallible`, such as an axum `Router` or one of its handlers.
     pub fn http(guard: G) -> Self {
         Self::new(GuardLayer::with(Http::new().destination(|_| "".into()), guard))
     }

@@ -1,9 +1,9 @@
-//! Load shedding in front of a service of ours: any guard, whose refusals are responses that tell clients when to
-//! return.
+//! Load shedding for servers: a guard in front of a service. Its refusals are responses with a delay, after which
+//! clients may return.
 //!
-//! A server with more work than it can do finishes less and less of it in time. [`ShedLayer`] admits what the guard
-//! admits, and refuses the rest at once. An [`AdaptiveLimit`](crate::guard::AdaptiveLimit) finds the server's capacity
-//! by itself.
+//! A server with more work than it can do finishes less and less of it in time. [`ShedLayer`] refuses the calls that
+//! the guard does not admit, at once. An [`AdaptiveLimit`](crate::guard::AdaptiveLimit) finds the server's capacity by
+//! itself.
 //!
 //! ```
 //! use reattempt::guard::AdaptiveLimit;
@@ -18,22 +18,23 @@
 //! |---|---|
 //! | a rate limit | 429 |
 //! | any other guard | 503 |
-//! | its own deadline, before it began | 504 |
+//! | a deadline that has passed before the call began | 504 |
 //!
-//! A protocol with statuses of its own answers by those.
+//! A protocol with statuses of its own sends those instead.
 //!
-//! # The delay that clients are asked for
+//! # The delay in a refusal
 //!
-//! It is the wait that the guard knows. Otherwise it is the time that the calls which were refused in the last two
-//! seconds take at the rate at which calls end, from 100 ms to 30 s, and 1 s before any call has ended. In both cases
-//! up to as much again is added at random.
-//! It is sent as `Retry-After` in whole seconds and as `retry-after-ms`.
+//! The delay is the known wait of the guard's refusal. If there is none, it is the number of calls refused in the last
+//! two seconds, divided by the rate at which calls end, or 1 s if none has ended. The delay is clamped to 100 ms to
+//! 30 s, and up to as much again is added at random, so that clients do not return together. It is sent as
+//! `Retry-After` in whole seconds, rounded up, and as `retry-after-ms`.
 //!
 //! # Retries that make up most of the load
 //!
-//! If more than half of the arrivals of the last two seconds are retries, and there are at least 20, clients are asked
-//! not to retry, by `x-should-retry: false`. A retry is recognised by an `x-envoy-attempt-count` above 1. Proxies send
-//! this field, and a client sends it from a [`before_attempt`](crate::RetryPolicy::before_attempt) hook.
+//! If at least 20 calls have arrived in the last two seconds, and more than half of them are retries, refusals ask
+//! clients not to retry, by `x-should-retry: false`. A call is a retry if its `x-envoy-attempt-count` is above 1.
+//! Proxies send this field, and a client can send it from a [`before_attempt`](crate::RetryPolicy::before_attempt)
+//! hook.
 
 mod future;
 mod gauge;

@@ -35,7 +35,7 @@ where
     /// The response of a server that sheds load.
     type Shed<G: Guard>;
 
-    /// Returns `true` if a request is a retry by what its client sends.
+    /// Returns `true` if the headers mark a request as a retry.
     #[doc(hidden)]
     fn is_retry(headers: &HeaderMap) -> bool {
         number(headers, ATTEMPT_COUNT).is_some_and(|attempt| attempt > 1)

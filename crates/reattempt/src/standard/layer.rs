@@ -31,13 +31,13 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// | calls in flight for each destination | 64 | [`limits`](Self::limits), [`guards`](Self::guards) |
 /// | attempt timeout | 10 s, at most half of the total time | [`attempt_timeout`](Self::attempt_timeout) |
 ///
-/// The attempt timeout is inside the guards. Outside of them a slow attempt would count as abandoned, and the breaker
-/// would never open.
+/// The attempt timeout is inside the guards. Outside of them, slow attempts would count as abandoned and not as
+/// failures, and would not open the breaker.
 ///
 /// A setter checks its value against the settings at that moment.
 ///
-/// While the breaker is open, calls fail at once, but for those of its last 5 s (see
-/// [refusals](crate::guard#refusals)). Settings that belong together:
+/// While the breaker is open, calls fail at once, except in the last 5 s of the open time (see
+/// [refusals](crate::guard#refusals)). An example of settings that fit each other:
 ///
 /// ```
 /// use std::time::Duration;
@@ -145,8 +145,8 @@ where
     K: GuardProtocol + Clone,
     D: Schedule,
 {
-    /// Replaces the retry policy, and with it the protocol's settings for the guards. It comes before the throttle and
-    /// the fallback.
+    /// Replaces the retry policy. The guards then classify outcomes by the policy's protocol. Call it before
+    /// [`throttle`](Self::throttle) and [`fallback`](Self::fallback).
     ///
     /// ```
     /// use reattempt::RetryPolicy;

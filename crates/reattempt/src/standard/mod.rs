@@ -8,8 +8,8 @@
 //! ```
 //!
 //! From the outside in: total time, retries, guards, attempt timeout, client. A throttle of calls and a fallback may
-//! stand around them. Contradictory settings are refused with the names of both. The parts of the stack by themselves
-//! are [`RetryLayer`](crate::RetryLayer) and [`GuardLayer`](crate::guard::GuardLayer).
+//! stand around them. If two settings contradict each other, the error names both. The parts of the stack are also
+//! layers of their own: [`RetryLayer`](crate::RetryLayer) and [`GuardLayer`](crate::guard::GuardLayer).
 //!
 //! # The type to store
 //!
