@@ -9,7 +9,7 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 /// A protocol whose requests of type `Request` can be paced. Sealed.
 #[diagnostic::on_unimplemented(
     message = "this `PaceLayer` cannot pace a request of type `{Request}`",
-    note = "`PaceLayer::http(…)` paces `http::Request<B>`, and `reqwest::Request` with the feature `reqwest`; `PaceLayer::grpc(…)` paces `http::Request<B>`; `PaceLayer::classified(…)` paces any request"
+    note = "`PaceLayer::http(…)` paces `http::Request<B>`, and `reqwest::Request` with the feature `reqwest`; `PaceLayer::classified(…)` paces any request"
 )]
 pub trait Paced<Request>: Protocol {
     /// The deadline that travels with the request.
