@@ -24,7 +24,7 @@ const LOCKED: Failure = Failure::new(FailureKind::Server).with_code(423);
 async fn main() -> Result<(), BoxError> {
     let http = Http::new()
         // This server sends 423 before it does anything, so even a POST may be repeated.
-        .on_status(StatusCode::LOCKED, Verdict::Unprocessed(LOCKED))
+        .on_status(StatusCode::LOCKED, Verdict::NotProcessed(LOCKED))
         // `None` means "no opinion": the defaults apply.
         .classify(|outcome: Outcome<'_>| {
             let busy = outcome.headers()?.contains_key(BUSY);

@@ -6,7 +6,7 @@ use crate::{Failure, FailureKind};
 
 /// The meaning of an attempt's outcome.
 ///
-/// [`Transient`](Verdict::Transient) and [`Unprocessed`](Verdict::Unprocessed) are *retryable*. After the first the
+/// [`Transient`](Verdict::Transient) and [`NotProcessed`](Verdict::NotProcessed) are *retryable*. After the first the
 /// request may have been processed, after the second it was not. So only the second allows a retry of a request
 /// that must not be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,7 +20,7 @@ pub enum Verdict {
     /// only if it is repeatable.
     Transient(Failure),
     /// The attempt failed before the server did any work. Every request may be retried.
-    Unprocessed(Failure),
+    NotProcessed(Failure),
 }
 
 impl Verdict {
@@ -38,19 +38,19 @@ impl Verdict {
 
     /// Creates the verdict on a server's failure before any work was done. Every request may be retried.
     pub const fn not_processed() -> Self {
-        Verdict::Unprocessed(Failure::new(FailureKind::Server))
+        Verdict::NotProcessed(Failure::new(FailureKind::Server))
     }
 
     /// Creates the verdict on a refusal because of too many requests. Every request may be retried, and a shared
     /// pace slows down.
     pub const fn throttled() -> Self {
-        Verdict::Unprocessed(Failure::new(FailureKind::Throttled))
+        Verdict::NotProcessed(Failure::new(FailureKind::Throttled))
     }
 
     /// Returns the failure of the two retryable verdicts; `None` for the others.
     pub const fn failure(&self) -> Option<&Failure> {
         match self {
-            Verdict::Transient(failure) | Verdict::Unprocessed(failure) => Some(failure),
+            Verdict::Transient(failure) | Verdict::NotProcessed(failure) => Some(failure),
             Verdict::Success | Verdict::Permanent => None,
         }
     }

@@ -208,7 +208,7 @@ fn permitted(limits: &Limits, failed: &Failed<'_>) -> Result<Failure, StopReason
         Verdict::Success => return Err(StopReason::Succeeded),
         Verdict::Permanent => return Err(StopReason::Permanent),
         Verdict::Transient(failure) => (failure, failed.repeatable),
-        Verdict::Unprocessed(failure) => (failure, true),
+        Verdict::NotProcessed(failure) => (failure, true),
     };
     if failed.attempts >= limits.max_attempts {
         Err(StopReason::AttemptsExhausted)

@@ -68,7 +68,7 @@ impl HedgeEvent {
     pub fn of(classification: &Classification, responded: bool) -> Self {
         match classification.verdict {
             Verdict::Success => Self::Succeeded,
-            Verdict::Transient(_) | Verdict::Unprocessed(_) => Self::Failed(classification.hint),
+            Verdict::Transient(_) | Verdict::NotProcessed(_) => Self::Failed(classification.hint),
             Verdict::Permanent if responded => Self::Fatal,
             Verdict::Permanent => Self::Errored,
         }

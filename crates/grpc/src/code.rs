@@ -156,8 +156,8 @@ pub fn verdict_of_code(code: Code) -> Verdict {
     let failure = |kind| Failure::new(kind).with_code(code.number());
     match code {
         Code::Ok => Verdict::Success,
-        Code::Unavailable => Verdict::Unprocessed(failure(FailureKind::Server)),
-        Code::ResourceExhausted => Verdict::Unprocessed(failure(FailureKind::Throttled)),
+        Code::Unavailable => Verdict::NotProcessed(failure(FailureKind::Server)),
+        Code::ResourceExhausted => Verdict::NotProcessed(failure(FailureKind::Throttled)),
         Code::DeadlineExceeded => Verdict::Transient(failure(FailureKind::Timeout)),
         _ => Verdict::Permanent,
     }
@@ -215,7 +215,7 @@ mod tests {
             };
             let verdict = match verdict_of_code(code) {
                 Verdict::Success => "success",
-                Verdict::Unprocessed(_) => "unprocessed",
+                Verdict::NotProcessed(_) => "unprocessed",
                 Verdict::Transient(_) => "transient",
                 _ => "permanent",
             };

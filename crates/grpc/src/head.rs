@@ -66,7 +66,7 @@ pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdic
     let verdict = verdict_of_code(code_of_head(status, headers)?);
     let by_server = headers.contains_key(GRPC_STATUS);
     Some(match verdict {
-        Verdict::Unprocessed(failure) if !by_server && status.as_u16() != 429 => {
+        Verdict::NotProcessed(failure) if !by_server && status.as_u16() != 429 => {
             Verdict::Transient(failure)
         }
         verdict => verdict,
@@ -182,9 +182,9 @@ mod tests {
             assert!(matches!(of_proxy, Some(Verdict::Transient(_))), "{status}: {of_proxy:?}");
         }
         let refused = verdict(429, &HeaderMap::new());
-        assert!(matches!(refused, Some(Verdict::Unprocessed(_))), "{refused:?}");
+        assert!(matches!(refused, Some(Verdict::NotProcessed(_))), "{refused:?}");
         let of_server = verdict(200, &headers("grpc-status", &[b"14"]));
-        assert!(matches!(of_server, Some(Verdict::Unprocessed(_))), "{of_server:?}");
+        assert!(matches!(of_server, Some(Verdict::NotProcessed(_))), "{of_server:?}");
         assert_eq!(verdict(200, &HeaderMap::new()), None);
     }
 

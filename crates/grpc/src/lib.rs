@@ -29,7 +29,7 @@ pub use head::{
     verdict_of_head,
 };
 pub use service_config::{
-    CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, NoServiceConfig, RetryPolicy,
+    CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, NoServiceConfig,
     ServiceConfig, ServiceConfigError, ServiceConfigErrors, ServiceConfigHandle,
     ServiceConfigReader, UnappliedSetting,
 };

@@ -25,7 +25,7 @@ use std::{fs, io};
 pub use code_set::CodeSet;
 pub use errors::{ServiceConfigError, ServiceConfigErrors};
 pub use handle::{NoServiceConfig, ServiceConfigHandle};
-pub use method::{HedgingPolicy, MethodConfig, MethodPolicy, RetryPolicy};
+pub use method::{MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy};
 pub use unapplied::UnappliedSetting;
 
 /// The policies of a service's methods, and the throttling that they share.

@@ -24,7 +24,7 @@ use reattempt_core::{Failure, FailureKind, Verdict};
 ///
 /// assert_eq!(verdict_of_status(StatusCode::NOT_FOUND), Verdict::Permanent);
 /// assert!(matches!(verdict_of_status(StatusCode::BAD_GATEWAY), Verdict::Transient(_)));
-/// assert!(matches!(verdict_of_status(StatusCode::TOO_MANY_REQUESTS), Verdict::Unprocessed(_)));
+/// assert!(matches!(verdict_of_status(StatusCode::TOO_MANY_REQUESTS), Verdict::NotProcessed(_)));
 /// ```
 #[must_use]
 pub fn verdict_of_status(status: StatusCode) -> Verdict {
@@ -32,8 +32,8 @@ pub fn verdict_of_status(status: StatusCode) -> Verdict {
     let failure = |kind| Failure::new(kind).with_code(code);
     match code {
         100..=399 => Verdict::Success,
-        425 => Verdict::Unprocessed(failure(FailureKind::Other)),
-        429 => Verdict::Unprocessed(failure(FailureKind::Throttled)),
+        425 => Verdict::NotProcessed(failure(FailureKind::Other)),
+        429 => Verdict::NotProcessed(failure(FailureKind::Throttled)),
         // Each of these has a definition by which another attempt ends the same way.
         501 | 505 | 506 | 507 | 508 | 510 | 511 => Verdict::Permanent,
         // RFC 9110 §15: a code that is not known is treated as the x00 of its class.

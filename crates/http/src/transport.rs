@@ -61,7 +61,7 @@ use reattempt_replay::ReplayError;
 /// # use reattempt_http::verdict_of_error;
 ///
 /// let refused = Error::from(ErrorKind::ConnectionRefused);
-/// assert!(matches!(verdict_of_error(&refused), Some(Verdict::Unprocessed(_))));
+/// assert!(matches!(verdict_of_error(&refused), Some(Verdict::NotProcessed(_))));
 /// let reset = Error::from(ErrorKind::ConnectionReset);
 /// assert!(matches!(verdict_of_error(&reset), Some(Verdict::Transient(_))));
 /// assert_eq!(verdict_of_error(&std::fmt::Error), None);
@@ -120,7 +120,7 @@ pub fn reset_reason(error: &(dyn Error + 'static)) -> Option<u32> {
     }
 }
 
-const NOT_CONNECTED: Verdict = Verdict::Unprocessed(Failure::new(FailureKind::Connect));
+const NOT_CONNECTED: Verdict = Verdict::NotProcessed(Failure::new(FailureKind::Connect));
 const LOST: Verdict = Verdict::Transient(Failure::new(FailureKind::Network));
 const TIMED_OUT: Verdict = Verdict::Transient(Failure::new(FailureKind::Timeout));
 
@@ -158,12 +158,12 @@ fn walk(error: &(dyn Error + 'static), place: Place) -> Option<Verdict> {
     match sign(error, place) {
         Sign::None => below(place),
         Sign::Proof(verdict) => Some(verdict),
-        Sign::Undone(_, kind) => Some(Verdict::Unprocessed(Failure::new(kind))),
+        Sign::Undone(_, kind) => Some(Verdict::NotProcessed(Failure::new(kind))),
         Sign::Presumption(verdict) => below(place).or(Some(verdict)),
         // Without a sign that the network is to blame, another attempt fails the same way:
         // native-tls's refusal of a certificate and a URI that cannot be used look like this.
         Sign::At(Place::Connecting) => match below(Place::Connecting) {
-            Some(Verdict::Transient(_) | Verdict::Unprocessed(_)) => Some(NOT_CONNECTED),
+            Some(Verdict::Transient(_) | Verdict::NotProcessed(_)) => Some(NOT_CONNECTED),
             _ => Some(Verdict::Permanent),
         },
         Sign::At(place) => below(place),

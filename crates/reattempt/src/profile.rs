@@ -289,7 +289,7 @@ pub fn google() -> Profile<TruncatedExponential> {
 ///
 /// let profile = profile::twitter_streaming().map(Reconnecting::new);
 /// let reconnecting = profile.schedule.clone();
-/// let calm = Verdict::Unprocessed(Failure::new(FailureKind::Throttled));
+/// let calm = Verdict::NotProcessed(Failure::new(FailureKind::Throttled));
 /// let http = Http::new().on_status(StatusCode::from_u16(420)?, calm);
 /// let policy = RetryPolicy::with(http).profile(profile).budget(RetryBudget::unlimited());
 /// // For each message of the stream:

@@ -250,7 +250,7 @@ fn unprocessed_is_repeated_if_unrepeatable() {
     let unprocessed = |scene: Scene| {
         scene.with(|s| {
             s.failed.repeatable = false;
-            s.failed.classification.verdict = Verdict::Unprocessed(FAILURE);
+            s.failed.classification.verdict = Verdict::NotProcessed(FAILURE);
         })
     };
     assert_eq!(unprocessed(Scene::new()).outcome(), Ok(secs(1)));

@@ -121,9 +121,9 @@ fn hint_never_makes_permanent_transient() {
 #[test]
 fn every_check_precedes_the_first_retry() {
     for attempts in [1, 2, 7] {
-        for verdict in [Verdict::Transient(FAILURE), Verdict::Unprocessed(FAILURE)] {
+        for verdict in [Verdict::Transient(FAILURE), Verdict::NotProcessed(FAILURE)] {
             for (reason, scene) in refusals() {
-                let harmless = matches!(verdict, Verdict::Unprocessed(_));
+                let harmless = matches!(verdict, Verdict::NotProcessed(_));
                 if harmless && reason == StopReason::NotRepeatable {
                     continue;
                 }

@@ -111,7 +111,7 @@ fn only_a_response_is_fatal() {
     for responded in [true, false] {
         assert_eq!(of(Verdict::Success, responded), HedgeEvent::Succeeded);
         assert_eq!(HedgeEvent::of(&failed, responded), HedgeEvent::Failed(ServerHint::Stop));
-        let unprocessed = of(Verdict::Unprocessed(FAILURE), responded);
+        let unprocessed = of(Verdict::NotProcessed(FAILURE), responded);
         assert_eq!(unprocessed, HedgeEvent::Failed(ServerHint::None));
     }
     assert_eq!(of(Verdict::Permanent, true), HedgeEvent::Fatal);

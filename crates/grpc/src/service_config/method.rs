@@ -31,14 +31,14 @@ pub enum MethodPolicy {
     #[default]
     None,
     /// A failed attempt is followed by another one after a delay.
-    Retry(RetryPolicy),
+    Retry(MethodRetryPolicy),
     /// Attempts run at the same time, each sent a delay after the one before.
-    Hedging(HedgingPolicy),
+    Hedging(MethodHedgingPolicy),
 }
 
-/// The policy by which a failed attempt is retried.
+/// The `retryPolicy` of a method, by which a failed attempt is retried.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RetryPolicy {
+pub struct MethodRetryPolicy {
     pub(super) max_attempts: u32,
     pub(super) initial_backoff: Duration,
     pub(super) max_backoff: Duration,
@@ -46,7 +46,7 @@ pub struct RetryPolicy {
     pub(super) retryable_codes: CodeSet,
 }
 
-impl RetryPolicy {
+impl MethodRetryPolicy {
     /// Returns the most attempts, the first included: at least 2. A client lowers it to its own limit, by default 5
     /// (CALL-8).
     pub fn max_attempts(&self) -> u32 {
@@ -75,15 +75,15 @@ impl RetryPolicy {
     }
 }
 
-/// The policy by which attempts run at the same time.
+/// The `hedgingPolicy` of a method, by which attempts run at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HedgingPolicy {
+pub struct MethodHedgingPolicy {
     pub(super) max_attempts: u32,
     pub(super) hedging_delay: Duration,
     pub(super) non_fatal_codes: CodeSet,
 }
 
-impl HedgingPolicy {
+impl MethodHedgingPolicy {
     /// Returns the most attempts, the first included: at least 2. A client lowers it to its own limit, by default 5
     /// (CALL-8).
     pub fn max_attempts(&self) -> u32 {

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::json::{Node, Path};
 use super::{
-    CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, RetryPolicy, ServiceConfig,
+    CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, ServiceConfig,
     ServiceConfigError, ServiceConfigErrors, duration, order,
 };
 use crate::Code;
@@ -136,7 +136,7 @@ impl Reader {
         }
     }
 
-    fn retry_policy(&mut self, node: &Node<'_, '_>) -> Option<RetryPolicy> {
+    fn retry_policy(&mut self, node: &Node<'_, '_>) -> Option<MethodRetryPolicy> {
         let policy = self.object(node)?;
         let max_attempts = self.required(&policy, "maxAttempts", Self::max_attempts);
         let initial_backoff = self.required(&policy, "initialBackoff", Self::backoff);
@@ -147,7 +147,7 @@ impl Reader {
             let listed = (!codes.is_empty()).then_some(codes);
             reader.checked(node, listed, "a list of at least one code")
         });
-        Some(RetryPolicy {
+        Some(MethodRetryPolicy {
             max_attempts: max_attempts?,
             initial_backoff: initial_backoff?,
             max_backoff: max_backoff?,
@@ -156,12 +156,12 @@ impl Reader {
         })
     }
 
-    fn hedging_policy(&mut self, node: &Node<'_, '_>) -> Option<HedgingPolicy> {
+    fn hedging_policy(&mut self, node: &Node<'_, '_>) -> Option<MethodHedgingPolicy> {
         let policy = self.object(node)?;
         let max_attempts = self.required(&policy, "maxAttempts", Self::max_attempts);
         let hedging_delay = self.optional(&policy, "hedgingDelay", Self::duration);
         let non_fatal_codes = self.optional(&policy, "nonFatalStatusCodes", Self::codes);
-        Some(HedgingPolicy {
+        Some(MethodHedgingPolicy {
             max_attempts: max_attempts?,
             hedging_delay: hedging_delay.unwrap_or_default(),
             non_fatal_codes: non_fatal_codes.unwrap_or_default(),

@@ -17,7 +17,7 @@ fn outcome(verdict: Verdict, repeatable: bool) -> Outcome {
     match verdict {
         Verdict::Success => Success,
         Verdict::Transient(_) if repeatable => Retried,
-        Verdict::Unprocessed(_) => Retried,
+        Verdict::NotProcessed(_) => Retried,
         _ => Fails,
     }
 }

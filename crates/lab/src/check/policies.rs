@@ -75,7 +75,7 @@ fn describe(policy: &Policy, course: &Course) -> Description {
     sentences.push(format!(
         "Over HTTP, every request after {} or proof that it was not processed; one that may be repeated \
          also after {}, a lost connection, or no answer in time.",
-        words::list(&statuses(|verdict| matches!(verdict, Verdict::Unprocessed(_)))),
+        words::list(&statuses(|verdict| matches!(verdict, Verdict::NotProcessed(_)))),
         words::list(&statuses(|verdict| matches!(verdict, Verdict::Transient(_)))),
     ));
     let server = text::brief(limits.max_server_delay);

@@ -7,8 +7,8 @@ use reattempt::profile::Profile;
 use reattempt::retry::Limits;
 use reattempt::schedule::{Exponential, Failure, FailureKind, SharedSchedule};
 use reattempt_grpc::{
-    Code, CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, RetryPolicy, ServiceConfig,
-    ServiceConfigError, Throttling,
+    Code, CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy,
+    ServiceConfig, ServiceConfigError, Throttling,
 };
 use serde_json::Value;
 
@@ -155,7 +155,7 @@ fn describe(method: &MethodConfig, course: Option<&Course>) -> Vec<String> {
     sentences
 }
 
-fn retried(policy: &RetryPolicy, course: &Course) -> Vec<String> {
+fn retried(policy: &MethodRetryPolicy, course: &Course) -> Vec<String> {
     if course.bands().is_empty() {
         return vec!["Not retried: the timeout leaves no time for it.".to_owned()];
     }
@@ -190,7 +190,7 @@ fn course(method: &MethodConfig, seed: u64) -> Option<Course> {
     Some(Course::of(&policy, failure, seed))
 }
 
-fn hedged(policy: &HedgingPolicy) -> Vec<String> {
+fn hedged(policy: &MethodHedgingPolicy) -> Vec<String> {
     let attempts = policy.max_attempts().min(CLIENTS_CAP);
     let sent = match policy.hedging_delay() {
         Duration::ZERO => {

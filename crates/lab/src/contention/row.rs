@@ -141,7 +141,7 @@ impl<'a> Row<'a> {
         let Some(client) = self.clients.get_mut(number) else { return };
         let now = Duration::from_nanos(self.queue.now());
         // A refused write has changed nothing.
-        let verdict = Verdict::Unprocessed(Failure::new(FailureKind::Other));
+        let verdict = Verdict::NotProcessed(Failure::new(FailureKind::Other));
         let failed =
             FailedAttempt::new(verdict, "row", now).elapsed(now).sent_at(self.schedule.on_send());
         let call = client.call.get_or_insert_with(|| Call::new(self.schedule));

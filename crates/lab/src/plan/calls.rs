@@ -95,7 +95,7 @@ impl Case<'_> {
         let mut elapsed = Duration::ZERO;
         for attempt in 1..=MOST_ATTEMPTS {
             elapsed = elapsed.saturating_add(self.attempt_time);
-            let failed = FailedAttempt::new(Verdict::Unprocessed(self.failure), "lab", elapsed)
+            let failed = FailedAttempt::new(Verdict::NotProcessed(self.failure), "lab", elapsed)
                 .elapsed(elapsed)
                 .sent_at(schedule.on_send());
             // A budget is shared by all calls, so it has no place in the simulation of one call.

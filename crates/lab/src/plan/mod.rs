@@ -143,7 +143,7 @@ fn parse_failure(text: &str) -> Result<Failure, String> {
         .parse()
         .map_err(|_| "it is no HTTP status, and none of connect, network, timeout".to_owned())?;
     match verdict_of_status(status) {
-        Verdict::Transient(failure) | Verdict::Unprocessed(failure) => Ok(failure),
+        Verdict::Transient(failure) | Verdict::NotProcessed(failure) => Ok(failure),
         // The table makes this status permanent, but the classifier of a policy may retry it.
         _ if status.is_client_error() || status.is_server_error() => {
             Ok(Failure::new(FailureKind::Other).with_code(status.as_u16()))

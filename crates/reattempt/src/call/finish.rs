@@ -77,7 +77,7 @@ impl Finish {
         self.tell(code);
         let (budget, destination) = (self.client.budget(), self.destination.as_str());
         let end = match self.client.judge_trailers(trailers, self.options.as_ref()) {
-            Verdict::Transient(failure) | Verdict::Unprocessed(failure) => {
+            Verdict::Transient(failure) | Verdict::NotProcessed(failure) => {
                 if self.retryable {
                     budget.on_failure(destination, &failure, clock::since_epoch(Instant::now()));
                 }

@@ -36,7 +36,7 @@ impl<F, K> Shared<F, K> {
             return Some(true);
         }
         let (classification, judged) = self.protocol.health(outcome, options);
-        let unprocessed = matches!(classification.verdict, Verdict::Unprocessed(_));
+        let unprocessed = matches!(classification.verdict, Verdict::NotProcessed(_));
         match judged.health {
             _ if classification.verdict == Verdict::Success => None,
             Health::Ignored => None,

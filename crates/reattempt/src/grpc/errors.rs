@@ -34,7 +34,7 @@ impl Unanswered {
     /// Nothing was sent, because there is no service config.
     pub(crate) const NOT_SENT: Self = Self {
         code: Some(Code::Unavailable),
-        verdict: Verdict::Unprocessed(
+        verdict: Verdict::NotProcessed(
             Failure::new(FailureKind::Connect).with_code(Code::Unavailable.number()),
         ),
     };
@@ -42,7 +42,7 @@ impl Unanswered {
     /// Nothing was sent, because a limit of the caller's own turned the call away. No list of a service config applies.
     pub(crate) const TURNED_AWAY: Self = Self {
         code: None,
-        verdict: Verdict::Unprocessed(
+        verdict: Verdict::NotProcessed(
             Failure::new(FailureKind::Other).with_code(Code::ResourceExhausted.number()),
         ),
     };
@@ -58,7 +58,7 @@ impl Unanswered {
     /// Nothing was sent, because a guard refused the call. No list of a service config applies.
     pub(crate) const REFUSED: Self = Self {
         code: None,
-        verdict: Verdict::Unprocessed(
+        verdict: Verdict::NotProcessed(
             Failure::new(FailureKind::Other).with_code(Code::Unavailable.number()),
         ),
     };
@@ -83,7 +83,7 @@ impl Unanswered {
             reattempt_grpc::verdict_of_code(code)
         } else {
             match verdict_of_error(error) {
-                Verdict::Unprocessed(failure) => Verdict::Unprocessed(named(failure)),
+                Verdict::NotProcessed(failure) => Verdict::NotProcessed(named(failure)),
                 Verdict::Transient(_) if reattempt_http::reset_reason(error).is_some() => {
                     of_reset(code)
                 }
@@ -121,7 +121,7 @@ pub(super) fn judge_error(
 /// Returns the verdict on a stream that the server reset. The server may have processed the request before.
 fn of_reset(code: Code) -> Verdict {
     match reattempt_grpc::verdict_of_code(code) {
-        Verdict::Unprocessed(failure) => Verdict::Transient(failure),
+        Verdict::NotProcessed(failure) => Verdict::Transient(failure),
         verdict => verdict,
     }
 }

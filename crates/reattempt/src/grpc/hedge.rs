@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use reattempt_core::{Failure, Verdict};
-use reattempt_grpc::{Code, CodeSet, HedgingPolicy, listed_code_of_head};
+use reattempt_grpc::{Code, CodeSet, MethodHedgingPolicy, listed_code_of_head};
 
 use super::Grpc;
 use super::service_config::kind;
@@ -38,8 +38,8 @@ fn verdict(codes: CodeSet, outcome: Outcome<'_>) -> Option<Verdict> {
 }
 
 /// The hedging policy of a service config: its attempts, up to the cap, its delay and its codes.
-impl From<&HedgingPolicy> for HedgePolicy<Grpc> {
-    fn from(policy: &HedgingPolicy) -> Self {
+impl From<&MethodHedgingPolicy> for HedgePolicy<Grpc> {
+    fn from(policy: &MethodHedgingPolicy) -> Self {
         HedgePolicy::grpc()
             .max_attempts(policy.max_attempts())
             .delay(policy.hedging_delay())

@@ -25,7 +25,7 @@ impl Grpc {
     ///
     /// // A server with optimistic transactions responds ABORTED before anything is changed.
     /// let failure = Failure::new(FailureKind::Server).with_code(GrpcCode::Aborted.number());
-    /// let grpc = Grpc::new().on_code(GrpcCode::Aborted, Verdict::Unprocessed(failure));
+    /// let grpc = Grpc::new().on_code(GrpcCode::Aborted, Verdict::NotProcessed(failure));
     /// let policy = RetryPolicy::with(grpc);
     /// ```
     #[must_use]

@@ -38,7 +38,7 @@ pub(crate) fn of_classification(
     let health = match (&classification.verdict, permanent) {
         (_, Err(error)) if reattempt_http::is_callers_own(error) => Health::Ignored,
         (Verdict::Success, _) => Health::Served,
-        (Verdict::Transient(failure) | Verdict::Unprocessed(failure), _) => {
+        (Verdict::Transient(failure) | Verdict::NotProcessed(failure), _) => {
             of_failure(failure, unavailable)
         }
         (_, Ok(permanent)) => permanent(),

@@ -76,7 +76,7 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 /// use reattempt::pace::PaceLayer;
 /// use reattempt::schedule::{Failure, FailureKind, Responsive};
 ///
-/// let slow_down = Verdict::Unprocessed(Failure::new(FailureKind::Throttled).with_code(503));
+/// let slow_down = Verdict::NotProcessed(Failure::new(FailureKind::Throttled).with_code(503));
 /// let http = Http::new().on_status(StatusCode::SERVICE_UNAVAILABLE, slow_down);
 /// let layer = PaceLayer::with(Responsive::new(), http);
 /// ```
@@ -174,7 +174,7 @@ impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
     ///
     /// let layer = PaceLayer::classified(Responsive::new(), |outcome: Result<&u32, &(dyn Error + 'static)>| {
     ///     match outcome {
-    ///         Ok(0) => Verdict::Unprocessed(Failure::new(FailureKind::Throttled)),
+    ///         Ok(0) => Verdict::NotProcessed(Failure::new(FailureKind::Throttled)),
     ///         Ok(_) => Verdict::Success,
     ///         Err(_) => Verdict::Permanent,
     ///     }
@@ -203,7 +203,7 @@ impl<K: Protocol> PaceLayer<K> {
     /// // A table that is being scaled up responds 400 with this header.
     /// let http = Http::new().classify(|outcome: Outcome<'_>| {
     ///     let exceeded = outcome.headers()?.get("x-error")? == "ThroughputExceeded";
-    ///     exceeded.then_some(Verdict::Unprocessed(Failure::new(FailureKind::Throttled)))
+    ///     exceeded.then_some(Verdict::NotProcessed(Failure::new(FailureKind::Throttled)))
     /// });
     /// let layer = PaceLayer::with(Responsive::new(), http);
     /// ```

@@ -90,7 +90,7 @@ impl<K: Protocol> RetryPolicy<K> {
     /// use reattempt::hedge::HedgePolicy;
     /// use reattempt::schedule::{Failure, FailureKind};
     ///
-    /// let locked = Verdict::Unprocessed(Failure::new(FailureKind::Server));
+    /// let locked = Verdict::NotProcessed(Failure::new(FailureKind::Server));
     /// let http = Http::new().on_status(StatusCode::LOCKED, locked);
     /// let retries = RetryPolicy::with(http.clone());
     /// let hedges = HedgePolicy::with(http);

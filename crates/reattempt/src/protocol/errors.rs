@@ -16,7 +16,7 @@ pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
         return Verdict::Permanent;
     }
     if is_refused_here(error) {
-        return Verdict::Unprocessed(Failure::new(FailureKind::Other));
+        return Verdict::NotProcessed(Failure::new(FailureKind::Other));
     }
     if let Some(verdict) = reattempt_http::verdict_of_error(error) {
         return verdict;
@@ -49,7 +49,7 @@ pub(crate) fn is_refused_here(error: &(dyn Error + 'static)) -> bool {
 /// Returns the classification of an attempt that a guard refused.
 #[cold]
 pub(crate) fn not_sent() -> Classification {
-    Verdict::Unprocessed(Failure::new(FailureKind::Other)).into()
+    Verdict::NotProcessed(Failure::new(FailureKind::Other)).into()
 }
 
 /// Returns the refusal of a guard, if one refused the attempt.

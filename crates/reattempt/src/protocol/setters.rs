@@ -207,7 +207,7 @@ impl Http {
     /// use reattempt::schedule::{Failure, FailureKind};
     ///
     /// // This server answers 503 only before it has done anything: POSTs may be repeated, too.
-    /// let refused = Verdict::Unprocessed(Failure::new(FailureKind::Server).with_code(503));
+    /// let refused = Verdict::NotProcessed(Failure::new(FailureKind::Server).with_code(503));
     /// let http = Http::new().on_status(StatusCode::SERVICE_UNAVAILABLE, refused);
     /// let policy = RetryPolicy::with(http);
     /// ```

@@ -262,7 +262,7 @@ impl Http {
         error: &(dyn Error + 'static),
     ) -> Verdict {
         match verdict {
-            Verdict::Unprocessed(failure) if !self.believes(error) => Verdict::Transient(failure),
+            Verdict::NotProcessed(failure) if !self.believes(error) => Verdict::Transient(failure),
             verdict => verdict,
         }
     }
@@ -318,7 +318,7 @@ fn with_status(verdict: Verdict, status: StatusCode) -> Verdict {
     };
     match verdict {
         Verdict::Transient(failure) => Verdict::Transient(named(failure)),
-        Verdict::Unprocessed(failure) => Verdict::Unprocessed(named(failure)),
+        Verdict::NotProcessed(failure) => Verdict::NotProcessed(named(failure)),
         verdict => verdict,
     }
 }
@@ -349,7 +349,7 @@ impl Judged {
         redirects: impl FnOnce(&Failure) -> bool,
     ) -> Classification {
         match self.classification.verdict {
-            Verdict::Unprocessed(failure) if !self.overridden && redirects(&failure) => {
+            Verdict::NotProcessed(failure) if !self.overridden && redirects(&failure) => {
                 Verdict::Transient(failure.after_hop()).with_hint(self.classification.hint)
             }
             _ => self.classification,

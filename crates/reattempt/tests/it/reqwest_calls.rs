@@ -202,7 +202,7 @@ async fn post_without_redirects_is_repeated() {
 
 #[tokio::test]
 async fn own_verdict_holds_behind_redirects() {
-    let refused = Verdict::Unprocessed(Failure::new(FailureKind::Server));
+    let refused = Verdict::NotProcessed(Failure::new(FailureKind::Server));
     let policy =
         policy().protocol(|http| http.on_status(http::StatusCode::SERVICE_UNAVAILABLE, refused));
     let client = retried(policy, redirect::Policy::default());

@@ -27,8 +27,8 @@ use reattempt_core::Undone;
 use reattempt_core::{Failure, FailureKind, Verdict};
 use reattempt_http::{reset_reason, undone, verdict_of_error};
 
-const NOT_CONNECTED: Verdict = Verdict::Unprocessed(Failure::new(FailureKind::Connect));
-const REFUSED: Verdict = Verdict::Unprocessed(Failure::new(FailureKind::Network));
+const NOT_CONNECTED: Verdict = Verdict::NotProcessed(Failure::new(FailureKind::Connect));
+const REFUSED: Verdict = Verdict::NotProcessed(Failure::new(FailureKind::Network));
 const LOST: Verdict = Verdict::Transient(Failure::new(FailureKind::Network));
 const TIMED_OUT: Verdict = Verdict::Transient(Failure::new(FailureKind::Timeout));
 

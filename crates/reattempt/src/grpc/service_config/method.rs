@@ -3,19 +3,21 @@
 use std::time::Duration;
 
 use reattempt_core::{Failure, FailureKind, Schedule, Verdict};
-use reattempt_grpc::{Code, CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, RetryPolicy};
+use reattempt_grpc::{
+    Code, CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy,
+};
 use reattempt_schedule_exponential::{Exponential, ExponentialDelays};
 
 use crate::call::method::MethodOverrides;
 
-fn retries(config: &MethodConfig) -> Option<&RetryPolicy> {
+fn retries(config: &MethodConfig) -> Option<&MethodRetryPolicy> {
     match &config.policy {
         MethodPolicy::Retry(policy) => Some(policy),
         _ => None,
     }
 }
 
-fn hedging(config: &MethodConfig) -> Option<&HedgingPolicy> {
+fn hedging(config: &MethodConfig) -> Option<&MethodHedgingPolicy> {
     match &config.policy {
         MethodPolicy::Hedging(policy) => Some(policy),
         _ => None,
@@ -24,8 +26,8 @@ fn hedging(config: &MethodConfig) -> Option<&HedgingPolicy> {
 
 /// Returns the codes after which another attempt is made; none without a policy (CALL-1).
 fn codes(config: &MethodConfig) -> CodeSet {
-    let retryable = retries(config).map(RetryPolicy::retryable_codes);
-    let codes = retryable.or_else(|| hedging(config).map(HedgingPolicy::non_fatal_codes));
+    let retryable = retries(config).map(MethodRetryPolicy::retryable_codes);
+    let codes = retryable.or_else(|| hedging(config).map(MethodHedgingPolicy::non_fatal_codes));
     codes.unwrap_or_default()
 }
 
@@ -39,8 +41,8 @@ impl MethodOverrides for MethodConfig {
     }
 
     fn max_attempts(&self) -> Option<u32> {
-        let attempts = retries(self).map(RetryPolicy::max_attempts);
-        attempts.or_else(|| hedging(self).map(HedgingPolicy::max_attempts))
+        let attempts = retries(self).map(MethodRetryPolicy::max_attempts);
+        attempts.or_else(|| hedging(self).map(MethodHedgingPolicy::max_attempts))
     }
 
     /// Follows rules BK-1, BK-2 and BK-4.
@@ -54,7 +56,7 @@ impl MethodOverrides for MethodConfig {
     }
 
     fn hedging_delay(&self) -> Option<Duration> {
-        hedging(self).map(HedgingPolicy::hedging_delay)
+        hedging(self).map(MethodHedgingPolicy::hedging_delay)
     }
 
     /// A code that the owner of the service lists is retried for every method of the entry. A number that no list can
@@ -63,7 +65,7 @@ impl MethodOverrides for MethodConfig {
         match code.map(|number| Code::from_number(number.into())) {
             Some(Code::Ok) => Verdict::Success,
             Some(code) if codes(self).contains(code) => {
-                Verdict::Unprocessed(Failure::new(kind(code)).with_code(code.number()))
+                Verdict::NotProcessed(Failure::new(kind(code)).with_code(code.number()))
             }
             _ => Verdict::Permanent,
         }

@@ -11,8 +11,8 @@
 //! | [`ServiceConfigHandle`] | the config in force, which can be replaced while calls are under way |
 //! | [`ServiceConfigErrors`] | all mistakes of a document |
 //!
-//! The retry and hedging policies of this module are entries of the document. They are not
-//! [`RetryPolicy`](crate::RetryPolicy) and [`HedgePolicy`], which make layers. Codes are
+//! [`MethodRetryPolicy`] and [`MethodHedgingPolicy`] are entries of the document.
+//! [`RetryPolicy`](crate::RetryPolicy) and [`HedgePolicy`] make layers. Codes are
 //! [`GrpcCode`](crate::grpc::GrpcCode)s.
 
 use reattempt_schedule_exponential::Exponential;
@@ -29,7 +29,7 @@ pub use future::ResponseFuture;
 pub use layer::ServiceConfigLayer;
 pub(crate) use method::kind;
 pub use reattempt_grpc::{
-    CodeSet, HedgingPolicy, MethodConfig, MethodPolicy, NoServiceConfig, RetryPolicy,
+    CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, NoServiceConfig,
     ServiceConfig, ServiceConfigError, ServiceConfigErrors, ServiceConfigHandle,
     ServiceConfigReader, Throttle, Throttling, UnappliedSetting,
 };

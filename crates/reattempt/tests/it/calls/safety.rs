@@ -129,7 +129,7 @@ async fn hints_hold_beside_custom_classifier() {
 
 #[tokio::test(start_paused = true)]
 async fn a_status_can_be_given_a_verdict() {
-    let refused = Verdict::Unprocessed(server_failure(503));
+    let refused = Verdict::NotProcessed(server_failure(503));
     let lenient =
         policy().protocol(|http| http.on_status(StatusCode::SERVICE_UNAVAILABLE, refused));
     assert_eq!(attempts(lenient, post(), || 503.into()).await, 3);

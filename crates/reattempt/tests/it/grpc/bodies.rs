@@ -41,7 +41,7 @@ async fn missing_status_is_unknown_to_budget() {
     for steps in [|| vec![Step::Data("a")], || vec![Step::Trailers(HeaderMap::new())], Vec::new] {
         let throttle = throttle();
         let failure = reattempt_core::Failure::new(reattempt_core::FailureKind::Server);
-        let unknown = reattempt_core::Verdict::Unprocessed(failure);
+        let unknown = reattempt_core::Verdict::NotProcessed(failure);
         let policy = policy(0)
             .protocol(|grpc| grpc.on_code(Code::Unknown, unknown))
             .budget(throttle.clone());

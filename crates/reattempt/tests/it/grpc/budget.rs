@@ -208,7 +208,7 @@ async fn classifier_is_asked_about_trailers_too() {
     let aborted = Failure::new(FailureKind::Server).with_code(Code::Aborted.number());
     let throttle = throttle();
     let policy = policy(0)
-        .protocol(|grpc| grpc.on_code(Code::Aborted, Verdict::Unprocessed(aborted)))
+        .protocol(|grpc| grpc.on_code(Code::Aborted, Verdict::NotProcessed(aborted)))
         .budget(throttle.clone());
     let client = RetryLayer::new(policy).layer(Server::at_once(|_| ends_with(Code::Aborted)));
     read(client.clone().oneshot(call()).await.unwrap()).await;

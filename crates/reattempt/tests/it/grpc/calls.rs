@@ -224,7 +224,7 @@ async fn timed_out_call_gets_deadline_exceeded() {
 async fn a_code_can_be_given_a_verdict_of_its_own() {
     let aborted = Failure::new(FailureKind::Server).with_code(Code::Aborted.number());
     let policy = policy(ms(100)).protocol(|grpc| {
-        grpc.on_code(Code::Aborted, Verdict::Unprocessed(aborted))
+        grpc.on_code(Code::Aborted, Verdict::NotProcessed(aborted))
             .on_code(Code::Unavailable, Verdict::Permanent)
     });
     let rows = [

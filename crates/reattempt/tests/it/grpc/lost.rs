@@ -184,10 +184,10 @@ async fn out_2_outer_layer_does_not_repeat_a_loss() {
         // Not even where the server's own answers of that code are repeated.
         let not_processed = reattempt_core::Failure::new(reattempt_core::FailureKind::Server);
         let repeats = policy(1)
-            .protocol(|grpc| grpc.on_code(Code::Unavailable, Verdict::Unprocessed(not_processed)));
+            .protocol(|grpc| grpc.on_code(Code::Unavailable, Verdict::NotProcessed(not_processed)));
         let repeats = repeats.protocol(|grpc| {
             grpc.classify(move |outcome: Outcome<'_>| {
-                outcome.headers().map(|_| Verdict::Unprocessed(not_processed))
+                outcome.headers().map(|_| Verdict::NotProcessed(not_processed))
             })
         });
         let one = server();

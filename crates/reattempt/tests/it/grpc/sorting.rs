@@ -119,7 +119,7 @@ async fn ret_4_ok_is_never_retried() {
 async fn status_out_of_range_is_on_no_list() {
     let rows = [("17", 1), ("300", 1), ("99999999999999999999", 1), ("-1", 2), ("", 2), ("x", 2)];
     for (value, expected) in rows {
-        let unknown = Verdict::Unprocessed(Failure::new(FailureKind::Server));
+        let unknown = Verdict::NotProcessed(Failure::new(FailureKind::Server));
         let server = Server::at_once(move |number| match number {
             1 => with(streaming([]), "grpc-status", value),
             _ => ends_with(Code::Ok),

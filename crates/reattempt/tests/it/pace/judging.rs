@@ -49,7 +49,7 @@ async fn status_429_alone_is_throttled() {
 #[tokio::test(start_paused = true)]
 async fn a_status_can_be_made_to_count() {
     let up = (ms(200), ms(100 << 6));
-    for verdict in [Verdict::Unprocessed(THROTTLED), Verdict::Transient(THROTTLED)] {
+    for verdict in [Verdict::NotProcessed(THROTTLED), Verdict::Transient(THROTTLED)] {
         let layer = PaceLayer::http(pace())
             .protocol(|http| http.on_status(StatusCode::SERVICE_UNAVAILABLE, verdict));
         assert_eq!(moved(layer.clone(), 503).await, up);
@@ -108,7 +108,7 @@ async fn a_grpc_code_can_be_made_to_count() {
     let pace = pace();
     let server = Server::<Answer>::by(|_| Ok(grpc_answer(Some(Code::Unavailable.number()))));
     let layer = PaceLayer::grpc(pace.clone())
-        .protocol(|grpc| grpc.on_code(Code::Unavailable, Verdict::Unprocessed(THROTTLED)));
+        .protocol(|grpc| grpc.on_code(Code::Unavailable, Verdict::NotProcessed(THROTTLED)));
     call(&mut layer.layer(server)).await.unwrap();
     assert_eq!(pace.interval(), ms(100));
 }
@@ -118,7 +118,7 @@ async fn undefined_grpc_status_is_not_throttled() {
     let pace = pace();
     let server = Server::<Answer>::by(|_| Ok(grpc_answer(Some(17))));
     let layer = PaceLayer::grpc(pace.clone())
-        .protocol(|grpc| grpc.on_code(Code::Unknown, Verdict::Unprocessed(THROTTLED)));
+        .protocol(|grpc| grpc.on_code(Code::Unknown, Verdict::NotProcessed(THROTTLED)));
     call(&mut layer.layer(server)).await.unwrap();
     assert_eq!(pace.interval(), ms(0));
 }
@@ -151,7 +151,7 @@ async fn any_service_can_be_paced() {
     let layer =
         PaceLayer::classified(pace.clone(), |outcome: Result<&u32, &(dyn Error + 'static)>| {
             match outcome {
-                Ok(0) => Verdict::Unprocessed(THROTTLED),
+                Ok(0) => Verdict::NotProcessed(THROTTLED),
                 Ok(_) => Verdict::Success,
                 Err(_) => Verdict::Permanent,
             }

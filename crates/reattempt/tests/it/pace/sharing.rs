@@ -84,7 +84,9 @@ fn no_count_is_lost_between_threads() {
     const CALLS: u64 = 500;
     let pace = Responsive::new().initial(ms(1)).unwrap().max(ms(3)).unwrap();
     let layer = PaceLayer::classified(pace.clone(), |outcome: Result<&u64, _>| match outcome {
-        Ok(number) if number % 3 == 0 => Verdict::Unprocessed(Failure::new(FailureKind::Throttled)),
+        Ok(number) if number % 3 == 0 => {
+            Verdict::NotProcessed(Failure::new(FailureKind::Throttled))
+        }
         _ => Verdict::Success,
     });
     let client = layer.layer(service_fn(|number: u64| async move { Ok::<_, Infallible>(number) }));

@@ -161,7 +161,7 @@ fn own_profile_begins_with_default_limits() {
 async fn stream_continues_its_last_call() {
     let profile = profile::twitter_streaming().map(Reconnecting::new);
     let reconnecting = profile.schedule.clone();
-    let calm = Verdict::Unprocessed(Failure::new(FailureKind::Throttled));
+    let calm = Verdict::NotProcessed(Failure::new(FailureKind::Throttled));
     let policy = RetryPolicy::http()
         .profile(profile)
         .budget(RetryBudget::unlimited())
