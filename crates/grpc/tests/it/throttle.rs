@@ -247,7 +247,7 @@ fn after_failure(throttle: &Arc<Throttle>, attempts: u32, hint: ServerHint) -> O
     let schedule = AtOnce;
     let mut call = Call::new(&schedule);
     (1..attempts).for_each(|_| call.on_send());
-    let classification = Verdict::Unprocessed(FAILURE).with_hint(hint);
+    let classification = Verdict::NotProcessed(FAILURE).with_hint(hint);
     let failed = FailedAttempt::new(classification, "", Duration::ZERO);
     let terms = Terms { repeatable: false, ..Terms::new(Limits::default()) };
     match call.failed(&terms, &failed, &schedule, throttle, &mut NoRandom) {

@@ -1,23 +1,22 @@
 //! Any operation, retried.
 
+mod blocking;
+mod kinds;
+
 use std::cell::{Cell, RefCell};
 use std::error::Error;
 use std::future::{pending, ready};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use reattempt::operation::{
-    RetryError, is_transient_io_error, is_transient_sqlstate, retry_blocking,
-};
+use reattempt::operation::RetryError;
 use reattempt::report::{AttemptOutcome, ReportSlot};
 use reattempt::{CallOptions, Deadline, RetryPolicy, retry};
 use reattempt_control::RetryBudget;
-use reattempt_core::{
-    Delays, Failure, FailureKind, NextRetry, Random, Schedule, StopReason, Verdict,
-};
+use reattempt_core::StopReason;
 use reattempt_schedule_exponential::Exponential;
 use reattempt_schedule_fixed::{Constant, Linear};
 use tokio::time::Instant;
@@ -205,20 +204,6 @@ async fn attempt_is_gone_before_wait_begins() {
     assert_eq!(Rc::strong_count(&alive), 2, "the closure's own, and no attempt's");
 }
 
-#[test]
-fn last_error_returns_where_nothing_waits() {
-    let mut call = task::spawn(retry(Constant::new(SECOND), script([Err("down")])).into_future());
-    let error = assert_ready!(call.poll()).unwrap_err();
-    assert_eq!((*error.error(), error.stop_reason()), ("down", StopReason::NoTimer));
-}
-
-#[test]
-fn without_a_delay_no_runtime_is_needed() {
-    let operation = script([Err("one"), Ok(2)]);
-    let mut call = task::spawn(retry(Constant::immediate(), operation).into_future());
-    assert_eq!(assert_ready!(call.poll()).unwrap(), 2);
-}
-
 #[tokio::test(start_paused = true)]
 async fn operation_failing_at_once_yields() {
     let policy = RetryPolicy::operations()
@@ -240,46 +225,6 @@ async fn operation_failing_at_once_yields() {
     }
     busy.abort();
     assert!(busy.await.unwrap_err().is_cancelled());
-}
-
-/// Waits longer for some kinds of failure than for others, and for some not at all.
-#[derive(Clone)]
-struct ByKind;
-
-impl Schedule for ByKind {
-    type Delays = Self;
-    fn delays(&self) -> Self {
-        Self
-    }
-}
-
-impl Delays for ByKind {
-    fn next_delay(&mut self, retry: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
-        match retry.failure.kind() {
-            FailureKind::Network => Some(SECOND),
-            FailureKind::Throttled => Some(60 * SECOND),
-            _ => None,
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn schedule_learns_kind_of_each_failure() {
-    let started = Instant::now();
-    let policy = RetryPolicy::operations().backoff(ByKind).max_attempts(9).max_elapsed(None);
-    let operation = script([Err("network"), Err("throttled"), Err("odd"), Ok(1)]);
-    let error = retry(policy, operation)
-        .classify(|error| {
-            Verdict::Transient(Failure::new(match *error {
-                "network" => FailureKind::Network,
-                "throttled" => FailureKind::Throttled,
-                _ => FailureKind::Other,
-            }))
-        })
-        .await
-        .unwrap_err();
-    assert_eq!((*error.error(), error.stop_reason()), ("odd", StopReason::ScheduleEnded));
-    assert_eq!(started.elapsed(), 61 * SECOND);
 }
 
 #[tokio::test(start_paused = true)]
@@ -341,36 +286,6 @@ async fn a_seed_makes_the_delays_reproducible() {
 }
 
 #[test]
-fn blocking_operation_needs_no_runtime() {
-    let mut slept = Vec::new();
-    let mut calls = 0;
-    const HOUR: Duration = Duration::from_secs(3600);
-    let policy = RetryPolicy::operations().backoff(Constant::new(HOUR)).max_elapsed(None);
-    let error = retry_blocking(policy, || {
-        calls += 1;
-        Err::<(), _>(io::Error::from(ErrorKind::ConnectionRefused))
-    })
-    .when(is_transient_io_error)
-    .call_with(|time| slept.push(time))
-    .unwrap_err();
-    assert_eq!((calls, error.attempts()), (3, 3));
-    assert_eq!(slept.len(), 2);
-    // The clock ran on a little between the decision and the sleep.
-    assert!(slept.iter().all(|time| *time <= HOUR && *time > HOUR / 2), "{slept:?}");
-    let source = error.source().unwrap().downcast_ref::<io::Error>().unwrap();
-    assert_eq!(source.kind(), ErrorKind::ConnectionRefused);
-}
-
-#[test]
-fn blocking_without_delay_does_not_sleep() {
-    let results = RefCell::new(vec![Ok(3), Err("two"), Err("one")]);
-    let operation = || results.borrow_mut().pop().unwrap();
-    let value = retry_blocking(Constant::immediate(), operation)
-        .call_with(|_| panic!("there is nothing to wait for"));
-    assert_eq!(value.unwrap(), 3);
-}
-
-#[test]
 fn what_can_be_sent_and_shared_is() {
     fn is_send<T: Send>(value: T) -> T {
         value
@@ -379,28 +294,6 @@ fn what_can_be_sent_and_shared_is() {
     let policy = RetryPolicy::operations().backoff(Exponential::default());
     drop(is_send(retry(&policy, script([Ok(1)])).when(|_| true).into_future()));
     is_error::<RetryError<io::Error>>();
-}
-
-#[test]
-fn transient_sqlstates_are_recognised() {
-    for state in ["08006", "08001", "40001", "40P01", "57P01", "57P03"] {
-        assert!(is_transient_sqlstate(state), "{state}");
-    }
-    for state in
-        ["42601", "28P01", "57014", "57P04", "40002", "08P01", "", "4", "40", "400011", "é8006"]
-    {
-        assert!(!is_transient_sqlstate(state), "{state}");
-    }
-}
-
-#[test]
-fn transient_io_errors_are_recognised() {
-    for kind in [ErrorKind::ConnectionRefused, ErrorKind::TimedOut, ErrorKind::UnexpectedEof] {
-        assert!(is_transient_io_error(&kind.into()), "{kind}");
-    }
-    for kind in [ErrorKind::NotFound, ErrorKind::PermissionDenied, ErrorKind::InvalidData] {
-        assert!(!is_transient_io_error(&kind.into()), "{kind}");
-    }
 }
 
 // trap 46

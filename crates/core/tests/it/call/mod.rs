@@ -1,16 +1,17 @@
 //! The state of one call: what it asks and reports, attempt by attempt.
 
+mod permits;
+mod refusals;
+
 use core::time::Duration;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::support::{Bucket, FAILURE};
-use reattempt_core::guard::{GuardKind, Reason, Refused};
 use reattempt_core::{
-    Account, Budget, Call, CallEnd, Classification, Decision, Delays, FailedAttempt, Failure,
-    Limits, NextRetry, Permit, PermitIssuer, Random, Schedule, SentAt, ServerHint, StopReason,
-    Terms, Undone, Verdict,
+    Budget, Call, CallEnd, Classification, Decision, Delays, FailedAttempt, Failure, Limits,
+    NextRetry, Random, Schedule, SentAt, ServerHint, StopReason, Terms, Undone, Verdict,
 };
+
+use crate::support::{Bucket, FAILURE};
 
 const SECOND: Duration = Duration::from_secs(1);
 const AGAIN: Decision = Decision::Retry { after: SECOND };
@@ -146,31 +147,6 @@ fn failed_source_ends_the_call() {
     assert!(bucket.log().is_empty());
 }
 
-// trap 11
-#[test]
-fn dropped_call_returns_its_permit() {
-    let bucket = Bucket::of(10);
-    let granted = || {
-        let mut call = Call::new(&Counting);
-        assert_eq!(decide(&mut call, &terms(), &failed(), &bucket), AGAIN);
-        bucket.log();
-        call
-    };
-    drop(granted());
-    assert_eq!(bucket.log(), ["give_back 1"]);
-    granted().revoke();
-    assert_eq!(bucket.log(), ["give_back 1"]);
-    let mut ended = granted();
-    ended.end().settle(CallEnd::Failed, "x", &bucket);
-    assert_eq!(bucket.log(), ["give_back 1"]);
-    drop(ended);
-    let mut sent = granted();
-    sent.on_send();
-    drop(sent);
-    assert_eq!(bucket.log(), ["on_retry_end 1 false"]);
-    assert_eq!(bucket.tokens(), 9);
-}
-
 /// TR-1, TR-2, TR-4: each kind is sent again once per call, whatever limits and budget hold.
 #[test]
 fn unprocessed_is_resent_once_for_each_kind() {
@@ -258,188 +234,6 @@ fn schedule_is_given_failure_and_admission() {
     assert_eq!(schedule.0.load(Ordering::Relaxed), 2);
 }
 
-/// A proxy's budget (SPEC §7, "in flight"), written with this crate alone: retries under way are at most a
-/// fifth of the calls under way, and at least 3.
-#[derive(Debug, Clone, Default)]
-struct InFlight(Arc<Counts>);
-
-#[derive(Debug, Default)]
-struct Counts {
-    calls: AtomicU32,
-    retries: AtomicU32,
-}
-
-/// The issuer of the permits of calls.
-struct Calls(Arc<Counts>);
-
-impl Budget for InFlight {
-    fn acquire(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
-        let most = (self.0.calls.load(Ordering::Relaxed) / 5).max(3);
-        let add = |retries: u32| (retries < most).then_some(retries + 1);
-        self.0.retries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
-        Some(Permit::new(Arc::clone(&self.0) as Arc<dyn PermitIssuer>, 1))
-    }
-
-    fn on_start(&self, _: &str) -> Permit {
-        self.0.calls.fetch_add(1, Ordering::Relaxed);
-        Permit::new(Arc::new(Calls(Arc::clone(&self.0))), 1)
-    }
-
-    fn counts_calls(&self) -> bool {
-        true
-    }
-}
-
-impl PermitIssuer for Counts {
-    fn give_back(&self, retries: u32) {
-        self.retries.fetch_sub(retries, Ordering::Relaxed);
-    }
-
-    fn on_retry_end(&self, retries: u32, _: bool) {
-        self.give_back(retries);
-    }
-}
-
-impl PermitIssuer for Calls {
-    fn give_back(&self, calls: u32) {
-        self.0.calls.fetch_sub(calls, Ordering::Relaxed);
-    }
-}
-
-impl InFlight {
-    fn counts(&self) -> (u32, u32) {
-        (self.0.calls.load(Ordering::Relaxed), self.0.retries.load(Ordering::Relaxed))
-    }
-
-    fn begin(&self) -> (Call<Seconds>, Permit) {
-        (Call::new(&Counting), self.on_start("x"))
-    }
-}
-
-/// Ends a call. Its account holds the permit from now on.
-fn end((mut call, permit): (Call<Seconds>, Permit)) -> Account {
-    let mut account = call.end();
-    account.on_start(permit);
-    account
-}
-
-#[test]
-fn proxy_budget_bounds_retries_under_way() {
-    let budget = InFlight::default();
-    let terms = Terms::new(limits(9));
-    let mut calls: Vec<_> = (0..40).map(|_| budget.begin()).collect();
-    let retry = |call: &mut Call<Seconds>| decide(call, &terms, &failed(), &budget);
-    let granted = calls.iter_mut().filter_map(|(call, _)| (retry(call) == AGAIN).then_some(()));
-    assert_eq!(granted.count(), 8, "a fifth of 40");
-    assert_eq!(budget.counts(), (40, 8));
-
-    // A retry that fails ends before the next one of its call is asked for, so it makes room for it.
-    for (call, _) in &mut calls[..8] {
-        call.on_send();
-    }
-    assert_eq!(retry(&mut calls[0].0), Decision::Retry { after: SECOND * 2 });
-    assert_eq!(budget.counts(), (40, 8));
-    assert_eq!(retry(&mut calls[9].0), Decision::Return(StopReason::BudgetExhausted));
-
-    // However a call ends, it is counted no more, nor is its retry.
-    for (n, call) in calls.drain(..8).enumerate() {
-        match n {
-            0 | 1 => drop(call),
-            2 | 3 => end(call).settle(CallEnd::Succeeded, "x", &budget),
-            4 => end(call).settle(CallEnd::Permanent(ServerHint::None), "x", &budget),
-            5 => end(call).settle(CallEnd::Failed, "x", &budget),
-            _ => drop(end(call)),
-        }
-    }
-    assert_eq!(budget.counts(), (32, 0));
-    drop(calls);
-    assert_eq!(budget.counts(), (0, 0));
-
-    let mut few: Vec<_> = (0..5).map(|_| budget.begin()).collect();
-    let granted = few.iter_mut().filter_map(|(call, _)| (retry(call) == AGAIN).then_some(()));
-    assert_eq!(granted.count(), 3, "at least 3");
-}
-
-#[test]
-fn proxy_budget_works_in_a_pair() {
-    let (in_flight, bucket) = (InFlight::default(), Bucket::of(1));
-    let pair = (in_flight.clone(), bucket.clone());
-    assert!(pair.counts_calls());
-    let terms = Terms::new(limits(9));
-    let mut calls: Vec<_> = (0..2).map(|_| (Call::new(&Counting), pair.on_start("x"))).collect();
-    assert_eq!(decide(&mut calls[0].0, &terms, &failed(), &pair), AGAIN);
-    let refused = decide(&mut calls[1].0, &terms, &failed(), &pair);
-    assert_eq!(refused, Decision::Return(StopReason::BudgetExhausted), "no token is left");
-    assert_eq!(in_flight.counts(), (2, 1), "the refused retry is not under way");
-    drop(calls);
-    assert_eq!((in_flight.counts(), bucket.tokens()), ((0, 0), 1));
-}
-
-fn refused(wait: impl Into<Option<Duration>>) -> FailedAttempt<'static> {
-    let refused = Refused::new(GuardKind::CircuitBreaker, Reason::Open);
-    let refused = wait.into().map_or(refused, |wait| refused.after(wait));
-    FailedAttempt { refused: Some(refused), ..failed() }
-}
-
-// G-7
-#[test]
-fn refused_attempt_waits_if_that_fits() {
-    let stopped = Decision::Return(StopReason::Refused);
-    let hour = Duration::from_secs(3600);
-    let cases = [
-        (refused(SECOND), AGAIN),
-        (refused(Duration::ZERO), Decision::Retry { after: Duration::ZERO }),
-        (refused(None), stopped),
-        (refused(hour), stopped),
-        (refused(SECOND * 5), Decision::Retry { after: SECOND * 5 }),
-        (refused(SECOND * 5 + Duration::from_nanos(1)), stopped),
-        (FailedAttempt { until_deadline: Some(SECOND), ..refused(SECOND) }, stopped),
-        (FailedAttempt { until_deadline: Some(SECOND * 2), ..refused(SECOND) }, AGAIN),
-        (FailedAttempt { replayable: false, ..refused(SECOND) }, stopped),
-        (refused(SECOND).elapsed(Duration::from_secs(30)), stopped),
-    ];
-    for (number, (attempt, expected)) in cases.into_iter().enumerate() {
-        let bucket = Bucket::of(10);
-        let mut call = Call::new(&Counting);
-        assert_eq!(decide(&mut call, &terms(), &attempt, &bucket), expected, "case {number}");
-        assert_eq!(call.attempt(), 1);
-        assert!(bucket.log().is_empty(), "case {number}");
-    }
-}
-
-// G-7
-#[test]
-fn refusals_are_resent_so_many_times() {
-    let bucket = Bucket::of(10);
-    let mut call = Call::new(&Counting);
-    for _ in 0..3 {
-        assert_eq!(decide(&mut call, &terms(), &refused(SECOND), &bucket), AGAIN);
-        assert!(call.resends());
-        call.on_send();
-    }
-    let stopped = Decision::Return(StopReason::Refused);
-    assert_eq!(decide(&mut call, &terms(), &refused(SECOND), &bucket), stopped);
-    assert_eq!((call.attempt(), bucket.tokens()), (1, 10));
-}
-
-// G-22
-#[test]
-fn refused_retry_keeps_its_permit() {
-    let bucket = Bucket::of(10);
-    let mut call = Call::new(&Counting);
-    assert_eq!(decide(&mut call, &terms(), &failed(), &bucket), AGAIN);
-    call.on_send();
-    bucket.log();
-    assert_eq!(decide(&mut call, &terms(), &refused(SECOND), &bucket), AGAIN);
-    call.on_send();
-    assert_eq!((call.attempt(), bucket.tokens()), (2, 9));
-    assert!(bucket.log().is_empty(), "sent again, the retry is paid for already");
-    let stopped = Decision::Return(StopReason::Refused);
-    assert_eq!(decide(&mut call, &terms(), &refused(None), &bucket), stopped);
-    assert_eq!(bucket.tokens(), 10);
-    assert!(!call.end().has_paid());
-}
-
 /// A success is its own end, whatever the driver takes it for.
 #[test]
 fn success_and_permanent_end_the_call() {
@@ -452,16 +246,6 @@ fn success_and_permanent_end_the_call() {
         assert_eq!(decide(&mut call, &terms(), &attempt, &bucket), Decision::Return(reason));
         assert!(bucket.log().is_empty());
     }
-}
-
-#[test]
-fn revoked_retry_returns_its_permit() {
-    let bucket = Bucket::of(10);
-    let mut call = Call::new(&Counting);
-    assert_eq!(decide(&mut call, &terms(), &failed(), &bucket), AGAIN);
-    assert_eq!(bucket.tokens(), 9);
-    call.revoke();
-    assert_eq!(bucket.tokens(), 10);
 }
 
 #[test]
@@ -524,47 +308,5 @@ fn failure_after_a_hop_is_named() {
         let mut call = Call::new(&Counting);
         let decision = decide(&mut call, &terms, &attempt, &Bucket::of(10));
         assert_eq!(decision, Decision::Return(reason));
-    }
-}
-
-// G-7
-#[test]
-fn refused_call_of_one_attempt_ends() {
-    let mut call = Call::new(&Counting);
-    let decision = decide(&mut call, &Terms::new(limits(1)), &refused(SECOND), &Bucket::of(10));
-    assert_eq!(decision, Decision::Return(StopReason::Refused));
-}
-
-/// The permit of a call is held to its end, by an account of one attempt as by one of hedges.
-#[test]
-fn account_holds_the_permit_of_its_call() {
-    let budget = Arc::new(Returned::default());
-    let mut account = Account::default();
-    account.on_start(Permit::new(budget.clone(), 1));
-    assert_eq!(budget.count(), 0);
-    drop(account);
-    assert_eq!(budget.count(), 1);
-
-    let mut hedges = reattempt_core::HedgePermits::default();
-    hedges.on_start(Permit::new(budget.clone(), 1));
-    let account = hedges.end(1);
-    assert_eq!(budget.count(), 1);
-    drop(account);
-    assert_eq!(budget.count(), 2);
-}
-
-/// Returned the permits that were returned.
-#[derive(Default)]
-struct Returned(AtomicU32);
-
-impl Returned {
-    fn count(&self) -> u32 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-impl PermitIssuer for Returned {
-    fn give_back(&self, cost: u32) {
-        self.0.fetch_add(cost, Ordering::Relaxed);
     }
 }

@@ -1,0 +1,89 @@
+//! The fields of `retryThrottling`.
+
+use reattempt_grpc::{ServiceConfig, Throttling};
+
+use super::{STRICT, one_error, refused, throttling};
+
+// THR-9, SC-22
+#[test]
+fn throttle_has_bounds_and_three_decimals() {
+    let max = |text: &str| Ok(throttling(STRICT, "maxTokens", text)?.max_tokens_thousandths());
+    let rows = [
+        ("1000", 1_000_000),
+        ("1000.0", 1_000_000),
+        ("1e3", 1_000_000),
+        ("999.9999", 999_999),
+        ("2.5", 2_500),
+        ("0.29", 290),
+        ("0.001", 1),
+        ("0.0019", 1),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(max(text), Ok(expected), "{text}");
+    }
+    for text in ["0", "-1", "1000.0001", "1001", "1e99", "0.0009", r#""10""#, "true", "[10]"] {
+        let allowed = "a number from 0.001 to 1000";
+        assert_eq!(max(text), refused("retryThrottling.maxTokens", allowed, text));
+    }
+
+    let ratio = |text: &str| Ok(throttling(STRICT, "tokenRatio", text)?.token_ratio_thousandths());
+    let rows = [
+        ("0.5466", 546),
+        ("0.5469999999999999999999", 546),
+        ("0.29", 290),
+        ("0.57", 570),
+        ("1", 1_000),
+        ("1.001", 1_001),
+        ("5e-1", 500),
+        ("0.001", 1),
+        ("20000", 20_000_000),
+        ("1e300", u32::MAX),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(ratio(text), Ok(expected), "{text}");
+    }
+    for text in ["0", "-0.1", "0.0009", "1e-9", r#""0.1""#, "false", "{}"] {
+        let allowed = "a number of at least 0.001";
+        assert_eq!(ratio(text), refused("retryThrottling.tokenRatio", allowed, text));
+    }
+}
+
+// SC-23
+#[test]
+fn missing_throttle_field_is_named() {
+    let errors = ServiceConfig::parse(r#"{"retryThrottling": {}}"#).unwrap_err();
+    assert_eq!(
+        errors.to_string(),
+        "retryThrottling.maxTokens is required\nretryThrottling.tokenRatio is required"
+    );
+    let path = "retryThrottling";
+    let object = "an object, its keys Unicode text";
+    assert_eq!(
+        one_error(ServiceConfig::parse(r#"{"retryThrottling": [1]}"#)),
+        refused(path, object, "[1]")
+    );
+}
+
+// THR-9
+#[test]
+fn settings_in_code_have_same_bounds() {
+    let read = |max, ratio| {
+        Throttling::new(max, ratio)
+            .map(|read| (read.max_tokens_thousandths(), read.token_ratio_thousandths()))
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(read(10.0, 0.1), Ok((10_000, 100)));
+    assert_eq!(read(0.29, 0.57), Ok((290, 570)), "a product of floats gives 569");
+    assert_eq!(read(1000.0, 0.5466), Ok((1_000_000, 546)));
+    assert_eq!(read(0.001, 1e300), Ok((1, u32::MAX)));
+    for max in [0.0, -1.0, 0.0009, 1000.0001, f64::NAN, f64::INFINITY] {
+        let text = format!("`max_tokens` must be a number from 0.001 to 1000, but it is {max}");
+        assert_eq!(read(max, 0.1), Err(text));
+    }
+    for ratio in [0.0, -0.1, 0.0009, f64::NAN, f64::NEG_INFINITY] {
+        let text = format!("`token_ratio` must be a number of at least 0.001, but it is {ratio}");
+        assert_eq!(read(10.0, ratio), Err(text));
+    }
+    let default = Throttling::default();
+    assert_eq!(default, Throttling::new(10.0, 0.1).unwrap());
+}

@@ -1,0 +1,211 @@
+//! `Retry-After` and its more precise forms.
+
+use std::cell::Cell;
+use std::time::{Duration, UNIX_EPOCH};
+
+use reattempt_core::ServerHint;
+use reattempt_http::Hints;
+
+use super::{DATE_FORMS, EXAMPLE, at, headers, millis, read, seconds};
+
+#[test]
+fn retry_after_in_seconds() {
+    for (value, expected) in [
+        ("0", seconds(0)),
+        ("1", seconds(1)),
+        ("120", seconds(120)),
+        ("007", seconds(7)),
+        (" 5\t", seconds(5)),
+        ("", ServerHint::None),
+        ("-1", ServerHint::None),
+        ("1 s", ServerHint::None),
+        ("1s", ServerHint::None),
+        ("0x10", ServerHint::None),
+        ("1e3", ServerHint::None),
+        ("soon", ServerHint::None),
+        ("5, 10", seconds(10)),
+        ("120, 30", seconds(120)),
+        ("120,soon,", seconds(120)),
+        (",", ServerHint::None),
+        ("\u{661}\u{662}", ServerHint::None),
+    ] {
+        let hinted = read(Hints::default(), &[("retry-after", value)]);
+        assert_eq!(hinted.hint, expected, "{value:?}");
+        assert_eq!(hinted.should_retry, None);
+    }
+}
+
+// trap 19
+#[test]
+fn digits_saturate_and_others_are_no_number() {
+    for (value, expected) in [
+        // an epoch time read as seconds: decades, for the limits to refuse
+        ("1790000000", seconds(1_790_000_000)),
+        ("18446744073709551615", seconds(u64::MAX)),
+        ("18446744073709551616", seconds(u64::MAX)),
+        ("99999999999999999999999999999999999999999999", seconds(u64::MAX)),
+        ("+1", ServerHint::None),
+        ("1.0", ServerHint::None),
+        ("\u{b2}", ServerHint::None),
+    ] {
+        assert_eq!(read(Hints::default(), &[("retry-after", value)]).hint, expected, "{value:?}");
+    }
+    for name in ["retry-after-ms", "x-ms-retry-after-ms"] {
+        for (value, expected) in [
+            ("18446744073709551615", millis(u64::MAX)),
+            ("18446744073709551615.9", millis(u64::MAX)),
+            ("99999999999999999999999999999999999999999999", millis(u64::MAX)),
+            ("+1", ServerHint::None),
+            ("\u{b2}", ServerHint::None),
+        ] {
+            assert_eq!(read(Hints::default(), &[(name, value)]).hint, expected, "{value:?}");
+        }
+    }
+}
+
+// trap 18
+#[test]
+fn hints_below_a_second_are_not_cut() {
+    for name in ["retry-after-ms", "x-ms-retry-after-ms"] {
+        for (value, expected) in [
+            ("0", millis(0)),
+            ("1", millis(1)),
+            ("250", millis(250)),
+            ("999", millis(999)),
+            ("1500", millis(1500)),
+            ("0.0", millis(0)),
+            ("0.4", millis(1)),
+            ("250.000", millis(250)),
+            ("250.001", millis(251)),
+            ("", ServerHint::None),
+            (".", ServerHint::None),
+            (".5", ServerHint::None),
+            ("5.", ServerHint::None),
+            ("1.2.3", ServerHint::None),
+            ("-1", ServerHint::None),
+            ("1e3", ServerHint::None),
+        ] {
+            assert_eq!(read(Hints::default(), &[(name, value)]).hint, expected, "{name} {value:?}");
+        }
+    }
+    // A date whole seconds off a clock that shows half a second more.
+    let clock = at(EXAMPLE - 1) + Duration::from_millis(500);
+    let headers = headers(&[("retry-after", DATE_FORMS[0])]);
+    assert_eq!(Hints::default().read(&headers, || clock).hint, millis(500));
+}
+
+#[test]
+fn retry_after_date_counts_from_date_field() {
+    for date in DATE_FORMS {
+        for (own, expected) in [
+            ("Sun, 06 Nov 1994 08:49:07 GMT", seconds(30)),
+            ("Sunday, 06-Nov-94 08:48:37 GMT", seconds(60)),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", seconds(0)),
+            ("Mon, 07 Nov 1994 08:49:37 GMT", seconds(0)),
+        ] {
+            let hinted = read(Hints::default(), &[("retry-after", date), ("date", own)]);
+            assert_eq!(hinted.hint, expected, "{date} against {own}");
+        }
+    }
+}
+
+#[test]
+fn retry_after_date_falls_back_to_the_clock() {
+    for date in DATE_FORMS {
+        for own in [None, Some(""), Some("yesterday"), Some("784111777")] {
+            let mut headers = headers(&[("retry-after", date), ("retry-after", date)]);
+            if let Some(own) = own {
+                headers.insert("date", own.parse().unwrap());
+            }
+            let reads = Cell::new(0);
+            let mut clocks = [at(EXAMPLE - 45), at(EXAMPLE + 45), UNIX_EPOCH].into_iter();
+            for expected in [45, 0, EXAMPLE] {
+                let clock = clocks.next().unwrap();
+                let hinted = Hints::default().read(&headers, || {
+                    reads.set(reads.get() + 1);
+                    clock
+                });
+                assert_eq!(hinted.hint, seconds(expected), "{date}");
+            }
+            assert_eq!(reads.get(), 3, "once for each reading");
+        }
+    }
+}
+
+#[test]
+fn the_clock_is_not_read_without_need() {
+    for fields in [
+        &[][..],
+        &[("retry-after", "5")],
+        &[("retry-after", "tomorrow")],
+        &[("retry-after-ms", "5"), ("retry-after", DATE_FORMS[0])],
+        &[("x-should-retry", "false"), ("retry-after", DATE_FORMS[0])],
+    ] {
+        read(Hints::default(), fields); // panics if it is
+    }
+    read(Hints::none(), &[("retry-after", DATE_FORMS[0])]);
+}
+
+#[test]
+fn most_precise_wait_wins_over_garbage() {
+    for (fields, expected) in [
+        (&[("retry-after", "2"), ("retry-after-ms", "1250")][..], millis(1250)),
+        (&[("retry-after", "2"), ("x-ms-retry-after-ms", "1250")], millis(1250)),
+        (&[("x-ms-retry-after-ms", "7"), ("retry-after-ms", "1250")], millis(1250)),
+        (&[("x-ms-retry-after-ms", "7"), ("retry-after-ms", "soon")], millis(7)),
+        (&[("retry-after", "2"), ("retry-after-ms", "soon")], seconds(2)),
+        (&[("retry-after", "soon"), ("retry-after-ms", "soon")], ServerHint::None),
+    ] {
+        assert_eq!(read(Hints::default(), fields).hint, expected, "{fields:?}");
+    }
+}
+
+#[test]
+fn the_longest_of_several_values_counts() {
+    for (fields, expected) in [
+        (&[("retry-after", "2"), ("retry-after", "9"), ("retry-after", "5")][..], seconds(9)),
+        (&[("retry-after", "-2"), ("retry-after", "5")], seconds(5)),
+        (&[("retry-after-ms", "2"), ("retry-after-ms", "9")], millis(9)),
+        (
+            &[
+                ("retry-after", "10"),
+                ("retry-after", DATE_FORMS[0]),
+                ("date", "Sun, 06 Nov 1994 08:49:07 GMT"),
+            ],
+            seconds(30),
+        ),
+        (
+            &[
+                (
+                    "retry-after",
+                    "Sun, 06 Nov 1994 08:49:37 GMT, 10, Sunday, 06-Nov-94 08:49:17 GMT",
+                ),
+                ("date", "Sun, 06 Nov 1994 08:49:07 GMT"),
+            ],
+            seconds(30),
+        ),
+        (&[("retry-after-ms", "2, 9.5 ,3")], millis(10)),
+    ] {
+        assert_eq!(read(Hints::default(), fields).hint, expected, "{fields:?}");
+    }
+}
+
+#[test]
+fn leap_second_is_the_second_after_59() {
+    let own = ("date", "Sat, 31 Dec 2016 23:59:30 GMT");
+    for date in [
+        "Sat, 31 Dec 2016 23:59:60 GMT",
+        "Saturday, 31-Dec-16 23:59:60 GMT",
+        "Sat Dec 31 23:59:60 2016",
+    ] {
+        assert_eq!(
+            read(Hints::default(), &[("retry-after", date), own]).hint,
+            seconds(30),
+            "{date}"
+        );
+    }
+    for garbage in ["Sat, 31 Dec 2016 23:60:00 GMT", "Sat, 31 Dec 2016 23:59:61 GMT", ":60"] {
+        let hinted = read(Hints::default(), &[("retry-after", garbage), own]);
+        assert_eq!(hinted.hint, ServerHint::None, "{garbage}");
+    }
+}
