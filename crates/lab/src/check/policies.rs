@@ -9,7 +9,7 @@ use reattempt::schedule::{Failure, FailureKind};
 use super::ranges;
 use super::{Description, Findings, words};
 use crate::plan::Course;
-use crate::policy::{self, Policy, Problem, Seen};
+use crate::policy::{self, GuardWord, Policy, Problem, Seen};
 use crate::text;
 
 pub(super) fn check(text: &str, seed: u64) -> Findings {
@@ -22,6 +22,7 @@ pub(super) fn check(text: &str, seed: u64) -> Findings {
         let course = Course::of(&policy, Failure::new(FailureKind::Server).with_code(503), seed);
         findings.warnings.extend(policy.seen.iter().filter_map(warning));
         findings.warnings.extend(policy.seen.iter().filter_map(|seen| burst(seen, &policy.seen)));
+        findings.warnings.extend(policy.guards.iter().flat_map(|guard| of_guard(&policy, guard)));
         findings.warnings.extend(never(&policy, &course));
         findings.says.push(describe(&policy, &course));
     }
@@ -54,6 +55,16 @@ fn burst(seen: &Seen, all: &[Seen]) -> Option<Problem> {
     ranges::at(seen.line, &*seen.path, Recommended::burst(seen.key, seen.value, rate))
 }
 
+/// Returns the warnings of a guard.
+fn of_guard(policy: &Policy, guard: &GuardWord) -> impl Iterator<Item = Problem> {
+    let path = format!("{}.guards", policy.name);
+    let of = guard.name.clone();
+    guard.validate().into_iter().map(move |warning| {
+        let reason = format!("has {of:?}: {warning}");
+        Problem { line: None, path: path.clone(), reason }
+    })
+}
+
 /// Returns a problem if the limits of a policy allow no retry.
 fn never(policy: &Policy, course: &Course) -> Option<Problem> {
     if !course.bands().is_empty() || policy.profile.max_attempts <= 1 {
@@ -65,6 +76,10 @@ fn never(policy: &Policy, course: &Course) -> Option<Problem> {
 
 fn describe(policy: &Policy, course: &Course) -> Description {
     let mut sentences = Vec::new();
+    let guards: Vec<_> = policy.guards.iter().map(|guard| guard.name.clone()).collect();
+    if !guards.is_empty() {
+        sentences.push(format!("Each attempt must be admitted by {}.", words::list(&guards)));
+    }
     if course.bands().is_empty() {
         sentences.push("Nothing is retried.".to_owned());
         return Description { of: policy.name.clone(), sentences };

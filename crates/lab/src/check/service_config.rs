@@ -184,6 +184,7 @@ fn course(method: &MethodConfig, seed: u64) -> Option<Course> {
         max_server_delay: Limits::default().max_server_delay,
         attempt_timeout: None,
         budget: None,
+        guards: Vec::new(),
         seen: Vec::new(),
     };
     let failure = Failure::new(FailureKind::Server).with_code(Code::Unavailable.number());

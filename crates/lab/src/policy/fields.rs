@@ -186,6 +186,26 @@ impl<'a, 'i> Fields<'a, 'i> {
         })
     }
 
+    /// Takes a list of words, each of which `parse` accepts.
+    pub(super) fn parsed<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Vec<T> {
+        let Some(value) = self.take(key).map(Spanned::get_ref) else { return Vec::new() };
+        let word = |value: &Spanned<DeValue<'i>>| match value.get_ref() {
+            DeValue::String(text) => {
+                parse(text).map_err(|reason| format!("has {text:?}: {reason}"))
+            }
+            other => Err(format!("must be a list of words, but it has {}", shown(other))),
+        };
+        let list = match value {
+            DeValue::Array(array) => array.iter().map(word).collect(),
+            other => Err(format!("must be a list of words, but it is {}", shown(other))),
+        };
+        list.map_err(|reason| self.problem(key, reason)).unwrap_or_default()
+    }
+
     fn limit(&mut self, key: &'static str, wanted: &str) -> Option<Limit<Duration>> {
         let value = self.take(key)?.get_ref();
         let duration = match value {

@@ -2,6 +2,7 @@
 //!
 //! The words are rewritten as a table, as policies are. The fields have the names of the library's setters.
 
+use reattempt::error::Warning;
 use reattempt::guard::{AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, LimitRule, Throttle};
 use reattempt::guard::{Gradient2, Vegas};
 use toml::de::{DeTable, DeValue};
@@ -52,6 +53,16 @@ impl GuardWord {
         match made.filter(|_| problems.is_empty()) {
             Some(kind) => Ok(Self { name: word.to_owned(), kind }),
             None => Err(in_a_word(problems)),
+        }
+    }
+}
+
+impl GuardWord {
+    /// Returns a warning for each setting outside of its recommended range. Only breakers have such ranges.
+    pub(crate) fn validate(&self) -> Vec<Warning> {
+        match &self.kind {
+            Kind::Breaker(breaker) => breaker.validate(),
+            _ => Vec::new(),
         }
     }
 }

@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fields::{Fields, Limit, line};
-use super::{Policy, Problem, Problems, budget, profile_named, profile_names, schedule};
+use super::{GuardWord, Policy, Problem, Problems, budget, profile_named, profile_names, schedule};
 
 /// Returns the policies of a text, in its order, or all of its problems.
 pub(crate) fn read(text: &str) -> Result<Vec<Policy>, Problems> {
@@ -81,6 +81,7 @@ fn policy(text: &str, name: &str, table: &DeTable<'_>, problems: &mut Problems) 
     let (max_attempts, max_elapsed) =
         (fields.count("max_attempts"), fields.duration_or_none("max_elapsed"));
     let budget = budget::of_fields(&mut fields, own.as_deref());
+    let guards = fields.parsed("guards", GuardWord::parse);
     fields.finish();
 
     let profile = profile.as_mut()?;
@@ -105,6 +106,7 @@ fn policy(text: &str, name: &str, table: &DeTable<'_>, problems: &mut Problems) 
         max_server_delay,
         attempt_timeout,
         budget: words,
+        guards,
         seen,
     })
 }

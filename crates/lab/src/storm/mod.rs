@@ -42,7 +42,7 @@ pub(crate) struct Storm {
     /// [default: the first eight]
     #[arg(value_name = "POLICY", value_parser = policy::parse)]
     policies: Vec<Choice>,
-    /// A TOML file with a table for each policy
+    /// A TOML file with a table for each policy; `guards` is a list of words
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
     /// The number of clients, each with a budget of its own
@@ -127,6 +127,9 @@ struct Document<'a> {
 #[derive(Debug, Serialize)]
 struct Course {
     policy: String,
+    /// `true` if guards may refuse its attempts.
+    #[serde(skip)]
+    guarded: bool,
     #[serde(flatten)]
     figures: Figures,
     per_second: Curves,
@@ -145,8 +148,9 @@ impl Storm {
         let courses: Vec<_> = storms
             .into_iter()
             .zip(curves)
-            .map(|((_, Policy { name, .. }), curves)| Course {
+            .map(|((_, Policy { name, guards, .. }), curves)| Course {
                 policy: name,
+                guarded: !guards.is_empty(),
                 figures: curves.figures(before.clone(), after.clone()),
                 per_second: curves,
             })
@@ -198,7 +202,7 @@ impl Storm {
             }
         )?;
         // A policy without guards refuses nothing.
-        let guarded = self.policies.iter().any(Choice::is_guarded);
+        let guarded = courses.iter().any(|course| course.guarded);
         let refused = guarded.then_some("refused calls");
         let left = ["policy", "load", "peak", "goodput", "lost calls"];
         let header = left.into_iter().chain(refused).chain(["attempts/call", "recovery"]);

@@ -58,13 +58,6 @@ enum Retries {
     Written(Box<Written>),
 }
 
-impl Choice {
-    /// Returns `true` if guards may refuse its attempts.
-    pub(super) fn is_guarded(&self) -> bool {
-        !self.guards.is_empty()
-    }
-}
-
 /// The policies of a storm.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum Which {
@@ -104,7 +97,7 @@ that order:
   throttle       refuses part of the calls while the server refuses many: multiplier,
                  max_probability, window
 A refusal by a guard is counted apart: nothing was sent. Its call is lost, unless the guard knows
-the wait and the retries allow it.";
+the wait and the retries allow it. In a file: guards = [\"breaker:timeout=5s\", \"bulkhead\"]";
 
 /// Parses a policy in a word, with its guards.
 pub(super) fn parse(text: &str) -> Result<Choice, String> {
@@ -144,7 +137,7 @@ pub(super) fn chosen(
         policies.push(policy.guarded(&choice.guards));
     }
     for policy in file.map_or(Ok(Vec::new()), written::load)? {
-        policies.push(Policy::written(&policy)?);
+        policies.push(Policy::written(&policy)?.guarded(&policy.guards));
     }
     Ok(policies)
 }

@@ -196,6 +196,7 @@ base = \"1m\"
 
 [never]
 max_attempts = 1
+guards = [\"breaker:timeout=1s\", \"bulkhead:limit=8\"]
 ";
     std::fs::write(&file, text).unwrap();
     let (code, text, errors) = run(&["check", file.to_str().unwrap()]);
@@ -207,6 +208,7 @@ max_attempts = 1
 {file}:6: warning: orders.budget.ratio is 0.8 (recommended: 0.01 to 0.5, usually 0.1)
 {file}:10: warning: hopeless.base is 60 s (recommended: 10 ms to 1 s, usually 100 ms)
 {file}: warning: hopeless never retries: the next delay would pass the limit on elapsed time
+{file}: warning: never.guards has \"breaker:timeout=1s\": `timeout` is 1s (recommended: 10 s to 2 min, usually 30 s)
 
 orders
   Retried at most 3 times (4 attempts), after 0 s to 2 ms, 0 s to 4 ms, 0 s to 8 ms.
@@ -220,6 +222,7 @@ hopeless
   Nothing is retried.
 
 never
+  Each attempt must be admitted by breaker:timeout=1s and bulkhead:limit=8.
   Nothing is retried.
 "
     );
@@ -238,6 +241,9 @@ fn what_cannot_be_read_or_is_wrong() {
 <stdin>:3: error: a.cap must be at least the base delay, but it is 1ms
 ";
     assert_eq!(text, expected);
+    let (code, text, _) = run_with(&["check", "-"], "[a]\nguards = [\"breaker:x=1\"]\n");
+    let expected = "<stdin>:2: error: a.guards has \"breaker:x=1\": x is not known here\n";
+    assert_eq!((code, &*text), (1, expected));
     assert_eq!(run(&["check"]).0, 2);
     let (code, _, errors) = run(&["check", "-", "--plot", "x.png"]);
     assert_eq!((code, &*errors), (2, "error: --plot: this command draws no picture\n"));

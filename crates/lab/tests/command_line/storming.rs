@@ -67,6 +67,14 @@ fn guards_follow_a_plus() {
     let (code, text, errors) = small(&[&words[..], &["--rate", "10"]].concat());
     assert_eq!((code, &*errors), (0, ""));
     assert!(text.contains("lost calls  refused calls  attempts/call"), "{text}");
+    let file = scratch("guarded.toml");
+    std::fs::write(&file, "[none]\nmax_attempts = 1\nguards = [\"vegas:most=9\"]\n").unwrap();
+    let (_, of_file, errors) = small(&["--file", file.to_str().unwrap(), "--rate", "10"]);
+    assert_eq!(
+        row(&of_file, "none + vegas:most=9")[3..],
+        row(&text, "no retry + vegas")[4..],
+        "{errors}"
+    );
     for policy in ["ours, no budget + breaker:timeout=2s + bulkhead:limit=8 ", "no retry + vegas"] {
         assert!(text.contains(policy), "{text}");
     }
