@@ -9,24 +9,29 @@ use axum::Router;
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::Empty;
-use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use reattempt::guard::{self, Bulkhead, CircuitBreaker, Refused};
-use reattempt::standard::StandardLayer;
-use reattempt::{Report, RetryPolicy};
+use reattempt::standard::{StandardClient, StandardLayer};
+use reattempt::{ReplayBody, Report, RetryPolicy};
 use tokio::net::TcpListener;
 use tower::{BoxError, ServiceBuilder};
+
+/// The application stores its client by name.
+struct App {
+    client: StandardClient<Client<HttpConnector, ReplayBody<Empty<Bytes>>>>,
+}
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let server = server().await?;
-    let http =
-        Client::builder(TokioExecutor::new()).build_http::<reattempt::ReplayBody<Empty<Bytes>>>();
+    let http = Client::builder(TokioExecutor::new()).build_http();
     let get = |path| Request::get(format!("http://{server}/{path}")).body(Empty::<Bytes>::new());
 
     // Every default.
     let client = ServiceBuilder::new().layer(StandardLayer::http()).service(http.clone());
-    let response = client.send(get("well")?).await?;
+    let app = App { client };
+    let response = app.client.send(get("well")?).await?;
     println!("with every default: {}", response.status());
     assert_eq!(response.status(), StatusCode::OK);
 

@@ -38,11 +38,66 @@
 //!
 //! The caller's own classification has precedence, as for retries.
 //!
+//! # The last good response
+//!
+//! The layer keeps no responses. A body is a stream that the caller reads, perhaps not to its end. To keep it, the
+//! layer would have to hold every body back until it is complete. Only the caller knows which bodies are small, and how
+//! long each serves. So the caller keeps what it has read, and the fallback returns it:
+//!
+//! ```
+//! use std::sync::{Arc, Mutex};
+//! use std::time::Duration;
+//!
+//! use bytes::Bytes;
+//! use http::{Request, Response};
+//! use http_body_util::{BodyExt, Empty, Full};
+//! use reattempt::fallback::{FallbackLayer, FellBack};
+//! use reattempt::{ReplayBody, RetryLayer};
+//! use tokio::time::Instant;
+//! use tower::{BoxError, ServiceBuilder};
+//!
+//! /// The longest time for which a response stands in.
+//! const STALE: Duration = Duration::from_secs(300);
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), BoxError> {
+//! let last_good = Arc::new(Mutex::new(None::<(Instant, Bytes)>));
+//! let kept = Arc::clone(&last_good);
+//! let stale = move |_failed: &_| {
+//!     let (read, offers) = kept.lock().ok()?.clone()?;
+//!     (read.elapsed() < STALE).then(|| Response::new(offers))
+//! };
+//! # let http = tower::service_fn(|request: Request<ReplayBody<Empty<Bytes>>>| {
+//! #     let (status, body) = if request.uri().path() == "/up" { (200, "[7]") } else { (503, "") };
+//! #     std::future::ready(Response::builder().status(status).body(Full::<Bytes>::from(body)))
+//! # });
+//! let client = ServiceBuilder::new()
+//!     .layer(FallbackLayer::http(stale))
+//!     .layer(RetryLayer::http())
+//!     .service(http);
+//! let offers = async |request: Request<Empty<Bytes>>| {
+//!     let response = client.send(request).await?;
+//!     let fresh = response.status().is_success() && response.extensions().get::<FellBack>().is_none();
+//!     let offers = response.into_body().collect().await?.to_bytes();
+//!     if fresh && let Ok(mut last_good) = last_good.lock() {
+//!         *last_good = Some((Instant::now(), offers.clone()));
+//!     }
+//!     Ok::<_, BoxError>(offers)
+//! };
+//! # let request = |path: &str| Request::get(format!("http://one.example{path}")).body(Empty::new());
+//! # assert_eq!(offers(request("/up")?).await?, "[7]");
+//! # assert_eq!(offers(request("/down")?).await?, "[7]", "the last good response");
+//! # tokio::time::advance(STALE).await;
+//! # assert_eq!(offers(request("/down")?).await?, "");
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! | item | content |
 //! |---|---|
 //! | [`FallbackLayer`], [`Fallback`], [`ResponseFuture`] | the middleware |
 //! | [`Failed`], [`FellBack`] | the failure, and the mark of the response that replaces it |
-//! | [`Backup`] | another service as the fallback |
+//! | [`Backup`], [`CopyRequest`] | another service as the fallback, and the requests that it takes |
 
 mod body;
 mod failed;
@@ -61,4 +116,4 @@ pub use future::ResponseFuture;
 pub use layer::FallbackLayer;
 pub use protocol::Replaceable;
 pub use service::Fallback;
-pub use source::{Backup, Replacement, Source};
+pub use source::{Backup, CopyRequest, Replacement, Source};

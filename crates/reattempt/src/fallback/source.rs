@@ -28,6 +28,9 @@ pub trait Source<Request, R>: sealed::Sealed {
 mod sealed {
     #[expect(unnameable_types, reason = "no other crate implements `Source`")]
     pub trait Sealed {}
+
+    #[expect(unnameable_types, reason = "no other crate implements `CopyRequest`")]
+    pub trait SealedRequest {}
 }
 
 /// The replacement of a failed response.
@@ -67,8 +70,9 @@ where
 
 /// Another service as the fallback, with the same types of request and response.
 ///
-/// Each request is cloned before it is sent. A request that must not be processed twice is sent here only if the server
-/// has certainly not processed it.
+/// Each request is copied before it is sent. A request that must not be processed twice is sent here only if the server
+/// has certainly not processed it. A request that cannot be copied, such as reqwest's with a stream as its body, has no
+/// backup.
 #[derive(Debug, Clone)]
 pub struct Backup<S>(S);
 
@@ -81,23 +85,46 @@ impl<S> Backup<S> {
 
 impl<S> sealed::Sealed for Backup<S> {}
 
+/// A request that a [`Backup`] can copy: one of the `http` crate with a body that is `Clone`, or reqwest's. Sealed.
+pub trait CopyRequest: sealed::SealedRequest + Sized {
+    /// Returns a copy, if the body has one.
+    #[doc(hidden)]
+    fn copy(&self) -> Option<Self>;
+}
+
+impl<B: Clone> sealed::SealedRequest for http::Request<B> {}
+
+impl<B: Clone> CopyRequest for http::Request<B> {
+    fn copy(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+}
+
+#[cfg(feature = "reqwest")]
+impl sealed::SealedRequest for reqwest::Request {}
+
+#[cfg(feature = "reqwest")]
+impl CopyRequest for reqwest::Request {
+    fn copy(&self) -> Option<Self> {
+        self.try_clone()
+    }
+}
+
 impl<S, Request, R> Source<Request, R> for Backup<S>
 where
     S: Service<Request, Response = R> + Clone + Send + 'static,
     S::Error: Into<BoxError>,
     S::Future: Send,
-    Request: Clone + Send + 'static,
+    Request: CopyRequest + Send + 'static,
 {
-    type Kept = Request;
+    type Kept = Option<Request>;
 
-    fn keep(&self, request: &Request) -> Request {
-        request.clone()
+    fn keep(&self, request: &Request) -> Option<Request> {
+        request.copy()
     }
 
-    fn replace(&self, request: Request, _: &Failed, sendable: bool) -> Replacement<R> {
-        if !sendable {
-            return Replacement::None;
-        }
+    fn replace(&self, kept: Option<Request>, _: &Failed, sendable: bool) -> Replacement<R> {
+        let Some(request) = kept.filter(|_| sendable) else { return Replacement::None };
         let call = send(self.0.clone(), request);
         Replacement::Asked(Box::pin(async { call.await.ok() }))
     }

@@ -48,6 +48,9 @@
 //! together and overload the server that the breaker protects. To let calls wait longer for a rate limit, use its
 //! [`queue`](RateLimit::queue).
 //!
+//! Over HTTP the last attempt that the policy allows is not sent again: it consumes the kept request, so that the
+//! memory is released early.
+//!
 //! | client | the caller gets |
 //! |---|---|
 //! | HTTP, reqwest, any other | a boxed error with a [`Refused`] in its chain of sources |

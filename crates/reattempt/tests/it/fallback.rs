@@ -226,6 +226,26 @@ async fn reqwest_fallback_keeps_the_url() {
     }
 }
 
+#[cfg(feature = "reqwest")]
+#[tokio::test(start_paused = true)]
+async fn reqwest_backup_needs_a_body_in_memory() {
+    use std::convert::Infallible;
+
+    let service = |status| {
+        tower::service_fn(move |_: reqwest::Request| async move {
+            let response = Response::builder().status(status).body("").unwrap();
+            Ok::<_, Infallible>(reqwest::Response::from(response))
+        })
+    };
+    let client = FallbackLayer::backup(service(200)).layer(service(503));
+    let stream = reqwest::Body::wrap(http_body_util::Full::new(Bytes::from_static(b"hello")));
+    for (body, expected) in [("hello".into(), 200), (stream, 503)] {
+        let mut request = reqwest::Request::new(http::Method::PUT, ONE.parse().unwrap());
+        *request.body_mut() = Some(body);
+        assert_eq!(client.send(request).await.unwrap().status(), expected);
+    }
+}
+
 #[cfg(feature = "tonic")]
 #[tokio::test(start_paused = true)]
 async fn grpc_fallback_is_a_message() {

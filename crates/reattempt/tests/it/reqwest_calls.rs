@@ -8,16 +8,20 @@ use std::sync::{Arc, Mutex};
 
 use http::Response;
 use reattempt::classify::Outcome;
+use reattempt::fallback::{FallbackLayer, FellBack};
 use reattempt::observe::Event;
 use reattempt::report::ReportSlot;
-use reattempt::{CallOptions, Http, Report, Retry, RetryBudget, RetryLayer, RetryPolicy};
+use reattempt::standard::StandardLayer;
+use reattempt::{
+    CallOptions, Http, Report, ReqwestExt, Retry, RetryBudget, RetryLayer, RetryPolicy,
+};
 use reattempt_core::{Failure, FailureKind, StopReason, Verdict};
 use reattempt_replay::{ReplayLimits, ReplayMemory};
 use reattempt_schedule_fixed::Constant;
 use reqwest::{Client, Method, Request, redirect};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
-use tower::{Layer, Service, ServiceExt, service_fn};
+use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 /// A server that answers one request on each connection, by a script whose last answer it repeats.
 struct Server {
@@ -156,6 +160,29 @@ async fn redirected_refused_post_is_not_repeated() {
     assert_eq!((response.status().as_u16(), response.url().path()), (429, "/form"));
     assert_eq!(server.seen(), ["POST /form", "GET /form"]);
     assert_eq!(slot.take().unwrap().stop_reason(), StopReason::EarlierHop);
+}
+
+/// By the builder of another client, and with the standard stack around the real one.
+#[tokio::test]
+async fn backup_answers_for_a_stack() {
+    let down = Server::start([answer("503 Service Unavailable")]).await;
+    let mirror = Server::start([answer("200 OK")]).await;
+    let url = reqwest::Url::parse(&mirror.url("/mirror")).unwrap();
+    let http = Client::builder().no_proxy().build().unwrap();
+    let policy = RetryPolicy::http().max_attempts(1).seed(1).boxed_errors();
+    let stack = StandardLayer::http().retry(policy).unwrap();
+    let backup = ServiceBuilder::new()
+        .map_request(move |mut request: Request| {
+            *request.url_mut() = url.clone();
+            request
+        })
+        .service(stack.layer(http.clone()));
+    let client = stack.fallback(FallbackLayer::backup(backup)).layer(http);
+    let put = || Client::new().put(down.url("/page"));
+    let response = put().body("hello").send_with(&client).await.unwrap();
+    assert_eq!((response.status().as_u16(), response.url().path()), (200, "/mirror"));
+    assert!(response.extensions().get::<FellBack>().is_some());
+    assert_eq!(mirror.seen(), ["PUT /mirror"]);
 }
 
 #[tokio::test]
