@@ -1,0 +1,139 @@
+//! Connections that are lost, and resets before the headers.
+
+use h2::Reason;
+use reattempt::report::{AttemptOutcome, ReportSlot};
+use reattempt::{CallOptions, RetryLayer};
+use reattempt_core::FailureKind;
+use reattempt_grpc::Code;
+use tokio::net::TcpSocket;
+use tonic::transport::Endpoint;
+use tower::{Layer, ServiceExt};
+
+use super::server::{Act, Server};
+use super::{Ended, OK, UNAVAILABLE, call, change, policy, read, repeatable, run, throttle};
+
+/// One stream is all that the server takes at a time: the second call lies in h2, the third in hyper,
+/// when the connection is cut.
+// TR-1, TR-9
+#[tokio::test]
+async fn undispatched_is_replaced() {
+    let server = Server::with(None, 1, [Act::Cut, Act::Answer(Code::Ok)]).await;
+    let channel = server.channel();
+    let slot = ReportSlot::default();
+    let client = RetryLayer::new(policy().max_attempts(1)).layer(channel);
+    let mut calls = Vec::new();
+    for number in 0..3 {
+        let options = CallOptions::new();
+        let options = if number == 2 { options.report_to(&slot) } else { options };
+        let client = client.with_options(options);
+        calls.push(tokio::spawn(client.oneshot(call())));
+        // One after the other, and each as far as it comes.
+        for _ in 0..200 {
+            tokio::task::yield_now().await;
+        }
+        while server.count() == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    server.go_on.notify_one();
+    let third = calls.pop().unwrap().await.unwrap().unwrap();
+    assert_eq!(read(third, &server).await, OK);
+    let report = slot.take().unwrap();
+    assert_eq!((report.retries(), report.replacements()), (0, 1), "{report}");
+    // That one may have been carried out, and of the one in h2 nobody can tell.
+    for _ in 0..2 {
+        let lost = calls.remove(0).await.unwrap().unwrap();
+        assert_eq!(read(lost, &server).await, UNAVAILABLE);
+    }
+    assert!(server.previous().iter().all(Option::is_none));
+}
+
+// TR-1, trap 31
+#[tokio::test]
+async fn absent_server_is_retried_on_schedule() {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    let slot = ReportSlot::default();
+    let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy();
+    let throttle = throttle();
+    let client = RetryLayer::new(policy().budget(throttle.clone())).layer(channel);
+    let client = client.with_options(CallOptions::new().report_to(&slot));
+    client.oneshot(call()).await.unwrap_err();
+    let report = slot.take().unwrap();
+    assert_eq!((report.attempts().len(), report.replacements()), (3, 0));
+    let AttemptOutcome::Failed { failure, .. } = &report.attempts()[0].outcome else {
+        panic!("{report}");
+    };
+    assert_eq!((failure.kind(), failure.code()), (FailureKind::Connect, Some(14)));
+    assert_eq!(change(&throttle), -3000, "an ordinary UNAVAILABLE");
+}
+
+// OUT-2
+#[tokio::test]
+async fn lost_connection_is_unavailable() {
+    for (call, streams) in [(call(), 1), (repeatable(), 2)] {
+        let server = Server::start([Act::Cut, Act::Answer(Code::Ok)]).await;
+        server.go_on.notify_one();
+        let (_, report) = run(&server, policy(), call).await;
+        assert_eq!(server.count(), streams);
+        let AttemptOutcome::Failed { failure, .. } = &report.attempts()[0].outcome else {
+            panic!("{report}");
+        };
+        assert_eq!((failure.kind(), failure.code()), (FailureKind::Network, Some(14)));
+    }
+}
+
+/// With tonic's feature `server` or without it, before the headers and in the answer.
+// OUT-2, trap 29
+#[tokio::test]
+async fn out_2_lost_is_unavailable_everywhere() {
+    for (act, expected) in [
+        (Act::Cut, UNAVAILABLE),
+        (Act::HeadersCut, Ended::BodyError(tonic::Code::Unavailable)),
+        (Act::Reset(Reason::CANCEL), Ended::Status(Code::Cancelled)),
+        (Act::Reset(Reason::INTERNAL_ERROR), Ended::Status(Code::Internal)),
+        (Act::HeadersReset(Reason::INTERNAL_ERROR), Ended::BodyError(tonic::Code::Internal)),
+    ] {
+        let server = Server::start([act]).await;
+        if let Act::Cut = act {
+            server.go_on.notify_one();
+        }
+        let (ended, _) = run(&server, policy(), call()).await;
+        assert_eq!((ended, server.count()), (expected, 1), "{act:?}");
+    }
+}
+
+/// A layer in a layer: what no server has answered is no refusal to the outer one, so that a call which must
+/// not be carried out twice is sent once.
+// OUT-2, trap 28
+#[tokio::test]
+async fn out_2_two_layers_send_a_lost_call_once() {
+    let server = Server::start([Act::Cut]).await;
+    server.go_on.notify_one();
+    let inner = RetryLayer::new(policy()).layer(server.channel());
+    let reply = RetryLayer::new(policy()).layer(inner).oneshot(call()).await.unwrap();
+    assert_eq!((reply.headers()["grpc-status"].as_bytes(), server.count()), (&b"14"[..], 1));
+}
+
+// RET-5, TN-10
+#[tokio::test]
+async fn reset_before_header_has_code_of_reason() {
+    let rows = [
+        (Reason::NO_ERROR, 1),
+        (Reason::INTERNAL_ERROR, 1),
+        (Reason::CANCEL, 1),
+        (Reason::PROTOCOL_ERROR, 1),
+        (Reason::INADEQUATE_SECURITY, 1),
+        // RESOURCE_EXHAUSTED
+        (Reason::ENHANCE_YOUR_CALM, 2),
+    ];
+    for (reason, streams) in rows {
+        let server = Server::start([Act::Reset(reason), Act::Answer(Code::Ok)]).await;
+        let (_, report) = run(&server, policy(), repeatable()).await;
+        assert_eq!(server.count(), streams, "{reason}: {report}");
+    }
+    let server = Server::start([Act::Reset(Reason::ENHANCE_YOUR_CALM)]).await;
+    run(&server, policy(), call()).await;
+    assert_eq!(server.count(), 1, "which it may have been served before");
+}
