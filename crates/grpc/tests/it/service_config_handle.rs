@@ -57,6 +57,8 @@ fn invalid_config_keeps_none_supplied() {
     handle.use_default();
     refused(&handle, BAD);
     assert_eq!(seconds(&handle), Some(1), "none is supplied any more");
+    let handle = ServiceConfigHandle::from(ServiceConfig::parse(&within(4)).unwrap());
+    assert_eq!(seconds(&handle), Some(4), "a handle made of the default");
     refused(&ServiceConfigHandle::default(), BAD);
     assert_eq!(seconds(&ServiceConfigHandle::default()), None);
 }

@@ -39,6 +39,7 @@ fn budget_has_one_bucket_for_all() {
     let throttle = throttle(2.0, 1.0);
     throttle.on_failure("a.example", &FAILURE, Duration::ZERO);
     assert!(throttle.acquire("b.example", &FAILURE, Duration::ZERO).is_none());
+    assert!(!throttle.is_keyed(), "so no destination is computed");
 }
 
 // THR-2
@@ -102,6 +103,21 @@ fn half_throttles_and_a_bit_more_does_not() {
     assert!(odd.is_throttled(), "1 of 3");
     odd.succeeded();
     assert!(!odd.is_throttled(), "2 of 3");
+}
+
+// RET-1
+#[test]
+fn permanent_failure_costs_if_server_stops() {
+    for (hint, left) in [
+        (ServerHint::None, 4_000),
+        (ServerHint::After(Duration::from_secs(1)), 4_000),
+        (ServerHint::Exactly(Duration::from_secs(1)), 4_000),
+        (ServerHint::Stop, 3_000),
+    ] {
+        let throttle = throttle(4.0, 1.0);
+        throttle.on_permanent_failure("", hint, 0);
+        assert_eq!(throttle.tokens_thousandths(), Some(left), "{hint:?}");
+    }
 }
 
 // THR-6

@@ -171,6 +171,8 @@ fn cancelled_has_two_l_and_ok_is_refused() {
 fn code_may_be_listed_twice() {
     let read = retry(STRICT, "retryableStatusCodes", r#"["UNAVAILABLE", 14, "unavailable"]"#);
     assert_eq!(read.unwrap().retryable_codes(), CodeSet::from_iter([Code::Unavailable]));
+    let read = retry(STRICT, "retryableStatusCodes", r#"["ABORTED", 14, 14]"#).unwrap();
+    assert_eq!(format!("{:?}", read.retryable_codes()), "{Aborted, Unavailable}");
 }
 
 // BK-5, SC-21
