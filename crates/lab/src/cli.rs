@@ -61,7 +61,7 @@ enum Command {
     /// The scenes are a capacity step, a slow leak, fast failures, bimodal latency and an idle client. The server
     /// processes every request that it has queued, even if the client has stopped waiting.
     Limits(Limits),
-    /// A share of all requests fails: load and success, by retry budget
+    /// Failures of a share of all requests: load and success, by retry budget
     ///
     /// The server has unlimited capacity and fails a random share of the requests. The table has its load and the calls
     /// that succeed under each budget. One client makes all calls, or many clients make one call a second each.
@@ -74,7 +74,7 @@ enum Command {
     /// An outage: load, goodput and time to recover, by policy
     ///
     /// The server has a number of workers and a queue before them. It processes every request that it has queued, even
-    /// if the client has stopped waiting. So retries that are sent during a long queue can keep it long without end.
+    /// if the client has stopped waiting. So retries can keep a long queue long after its cause has ended.
     Storm(Storm),
 }
 

@@ -1,7 +1,7 @@
 //! The result of a command: the last line that is printed, and the exit code.
 //!
-//! 0: done, and nothing is wrong. 1: done, and the command found a problem. 2: the command could
-//! not do its work. A closed output pipe is no error, as with any tool in a pipe.
+//! 0: done without a problem. 1: done, and the command found a problem. 2: the command failed. A closed output pipe is
+//! no error, as for any tool in a pipe.
 
 use std::fmt;
 use std::io;

@@ -32,14 +32,14 @@ pub(crate) struct Breaker {
     /// [default: breaker and counting]
     #[arg(value_name = "BREAKER", value_parser = parse)]
     breakers: Vec<GuardWord>,
-    /// The script: the share of the calls that fails, from each of these times on
+    /// The script: from each of these times on, this share of the calls fails
     #[arg(long, value_delimiter = ',', value_name = "TIME=SHARE,…", value_parser = step,
           default_value = "0s=0.02,1min=0.8,3min=0.02")]
     errors: Vec<Step>,
     /// Calls a second, at random times
     #[arg(long, default_value_t = 20.0, value_name = "NUMBER", value_parser = positive)]
     rate: f64,
-    /// The time of a call that is sent
+    /// The time from sending a call to its outcome
     #[arg(long, default_value = "50ms", value_name = "TIME", value_parser = length)]
     latency: Duration,
     /// The time in which calls are made
@@ -141,10 +141,15 @@ impl Breaker {
 
     fn print(&self, out: &mut dyn Write, shown: &[Shown]) -> Result<(), LabError> {
         let named = |step: &Step| {
-            format!("{} from {} on", text::percent(step.share), text::brief(step.from))
+            format!("{} fail from {} on", text::percent(step.share), text::brief(step.from))
         };
         let shares: Vec<_> = self.errors.iter().map(named).collect();
-        writeln!(out, "{} calls a second; of those sent fail: {}", self.rate, shares.join(", "))?;
+        writeln!(
+            out,
+            "{} calls a second. Of the calls that are sent, {}.",
+            self.rate,
+            shares.join(", ")
+        )?;
         for Shown { breaker, stretches, .. } in shown {
             let mut table = text::table([&**breaker, "from", "for", "calls", "failed", "refused"]);
             for stretch in stretches {

@@ -40,7 +40,7 @@ struct Findings {
     errors: Vec<Problem>,
     warnings: Vec<Problem>,
     /// The retries and their times: a paragraph for each policy or method.
-    says: Vec<Description>,
+    descriptions: Vec<Description>,
 }
 
 /// The description of a policy.
@@ -107,12 +107,12 @@ impl Check {
             )?;
         }
         let mut first = findings.errors.is_empty() && findings.warnings.is_empty();
-        for said in &findings.says {
+        for description in &findings.descriptions {
             if !std::mem::take(&mut first) {
                 writeln!(out)?;
             }
-            writeln!(out, "{}", said.of)?;
-            for sentence in &said.sentences {
+            writeln!(out, "{}", description.of)?;
+            for sentence in &description.sentences {
                 writeln!(out, "  {sentence}")?;
             }
         }

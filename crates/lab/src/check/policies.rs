@@ -24,7 +24,7 @@ pub(super) fn check(text: &str, seed: u64) -> Findings {
         findings.warnings.extend(policy.seen.iter().filter_map(|seen| burst(seen, &policy.seen)));
         findings.warnings.extend(policy.guards.iter().flat_map(|guard| of_guard(&policy, guard)));
         findings.warnings.extend(never(&policy, &course));
-        findings.says.push(describe(&policy, &course));
+        findings.descriptions.push(describe(&policy, &course));
     }
     findings.warnings.sort_by_key(|warning| warning.line.unwrap_or(usize::MAX));
     findings
@@ -88,20 +88,20 @@ fn describe(policy: &Policy, course: &Course) -> Description {
     let times = words::times(course.most_retries(limits.max_attempts));
     sentences.push(format!("Retried {times}, after {}.", words::delays(course)));
     sentences.push(format!(
-        "Over HTTP, every request after {} or proof that it was not processed; one that may be repeated \
-         also after {}, a lost connection, or no answer in time.",
+        "Over HTTP, any request is retried after {}, or with proof that it was not processed. A repeatable \
+         request is also retried after {}, a lost connection or a timeout.",
         words::list(&statuses(|verdict| matches!(verdict, Verdict::NotProcessed(_)))),
         words::list(&statuses(|verdict| matches!(verdict, Verdict::Transient(_)))),
     ));
     let server = text::brief(limits.max_server_delay);
     sentences.push(match limits.max_elapsed {
         Some(elapsed) => format!(
-            "No retry whose delay would end more than {} after the start; a delay that the server asks \
-             for is obeyed up to {server}.",
+            "No retry is sent later than {} after the start. A delay that the server asks for is obeyed \
+             up to {server}.",
             text::brief(elapsed)
         ),
         None => format!(
-            "No limit on the time; a delay that the server asks for is obeyed up to {server}."
+            "The time is not limited. A delay that the server asks for is obeyed up to {server}."
         ),
     });
     sentences.extend(course.ending());

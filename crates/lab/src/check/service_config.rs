@@ -49,18 +49,22 @@ pub(super) fn check(text: &str, lenient: bool, seed: u64) -> Findings {
         let course = course(method, seed);
         warn(&path, method, course.as_ref(), &mut findings.warnings);
         let of = words::list(&names.iter().map(in_words).collect::<Vec<_>>());
-        findings.says.push(Description { of, sentences: describe(method, course.as_ref()) });
+        findings
+            .descriptions
+            .push(Description { of, sentences: describe(method, course.as_ref()) });
     }
     if config.for_method("/").is_none() {
         let of = if entries.is_empty() { "all methods" } else { "all other methods" };
-        findings.says.push(Description { of: of.to_owned(), sentences: vec![NEITHER.to_owned()] });
+        findings
+            .descriptions
+            .push(Description { of: of.to_owned(), sentences: vec![NEITHER.to_owned()] });
     }
     if let Some(throttling) = config.retry_throttling() {
         let ratio = thousandths(throttling.token_ratio_thousandths());
         let path = "retryThrottling.tokenRatio";
         let warning = Recommended::BUDGET.number("", ratio);
         findings.warnings.extend(ranges::at(None, path, warning));
-        findings.says.push(throttled(throttling));
+        findings.descriptions.push(throttled(throttling));
     }
     findings
 }
@@ -198,8 +202,8 @@ fn hedged(policy: &MethodHedgingPolicy) -> Vec<String> {
             format!("Hedged: sent {attempts} times at once; the first answer counts.")
         }
         delay => format!(
-            "Hedged: sent up to {attempts} times, once more each {} without an answer; the first answer \
-             counts.",
+            "Hedged: sent up to {attempts} times, once more after each {} without an answer; the first \
+             answer counts.",
             text::brief(delay)
         ),
     };
@@ -219,8 +223,8 @@ fn throttled(throttling: Throttling) -> Description {
     let ratio = thousandths(throttling.token_ratio_thousandths());
     let half = most / 2.0;
     let sentence = format!(
-        "Of {most} tokens each failure that counts takes 1, and each success gives {ratio} back; while \
-         {half} or fewer are left, nothing is retried or hedged."
+        "Each retryable failure takes 1 of {most} tokens, and each success adds {ratio}. While {half} or \
+         fewer are left, nothing is retried or hedged."
     );
     Description { of: "throttling, for all methods together".to_owned(), sentences: vec![sentence] }
 }

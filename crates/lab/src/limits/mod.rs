@@ -33,7 +33,7 @@ pub(crate) struct Limits {
     /// The scenes [default: all]
     #[arg(long, value_delimiter = ',', value_name = "SCENE,…")]
     scenes: Vec<Scene>,
-    /// The requests that may wait before the server's 16 workers; it refuses further ones
+    /// The requests that may wait for the server's 16 workers; the server refuses further ones
     #[arg(long, default_value_t = 64, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(0..=100_000))]
     queue: u32,
@@ -50,8 +50,8 @@ const HELP: &str = "Limits:
 All but the last: initial, least, most; such as aimd:backoff=0.7,most=50
 
 The server has 16 workers of 50 ms (320 requests a second) and a queue. A client calls 400 times a
-second at random times, in the scene failures 240 times. Its limit refuses calls at once. The table
-is of the second half of each phase.";
+second at random times; the scenes failures, bimodal and idle have phases with fewer calls. The
+client's limit refuses calls at once. The table has the second half of each phase.";
 
 /// Parses a limit in a word.
 fn parse(word: &str) -> Result<GuardWord, String> {

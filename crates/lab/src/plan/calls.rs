@@ -126,11 +126,11 @@ impl Ending {
         let times = match (retries.least, retries.most) {
             (1.0, 1.0) => "once".to_owned(),
             (least, most) if least == most => format!("{least} times"),
-            (least, most) => format!("{least} to {most} times ({:.2})", retries.mean),
+            (least, most) => format!("{least} to {most} times (mean {:.2})", retries.mean),
         };
         let end = match (time(seconds.least), time(seconds.most)) {
             (least, most) if seconds.least == seconds.most || least == most => least,
-            (least, most) => format!("{least} to {most} ({})", time(seconds.mean)),
+            (least, most) => format!("{least} to {most} (mean {})", time(seconds.mean)),
         };
         let reasons = self.reasons();
         format!(

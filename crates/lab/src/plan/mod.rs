@@ -61,7 +61,7 @@ pub(crate) struct Plan {
 
 /// The options that override every policy named on the command line.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Options of the policies that are named here")]
+#[command(next_help_heading = "Options that change the policies named on the command line")]
 struct Changed {
     /// Base delay, such as 50ms
     #[arg(long, value_name = "TIME")]
@@ -72,13 +72,13 @@ struct Changed {
     /// The longest interval, or none
     #[arg(long, value_name = "TIME")]
     cap: Option<String>,
-    /// none, full, equal or symmetric
+    /// The kind of jitter: none, full, equal or symmetric
     #[arg(long, value_name = "KIND")]
     jitter: Option<String>,
     /// The most attempts, the first included, or none
     #[arg(long, value_name = "NUMBER")]
     max_attempts: Option<String>,
-    /// The time after which no delay may end, or none
+    /// The time after the start at which the last retry may be sent, or none
     #[arg(long, value_name = "TIME")]
     max_elapsed: Option<String>,
 }
@@ -125,8 +125,8 @@ fn help() -> String {
          max_server_delay = \"60s\"\n  \
          attempt_timeout = \"2s\"\n  \
          budget = {{ ratio = 0.1, capacity = 10, min_per_second = 0.01 }}\n                               \
-         # or {{ rate = 5, burst = 10 }}, \"default\",\n                               \
-         # \"ratio\", \"aws_quota\", \"none\"",
+         # or {{ rate = 5, burst = 10 }}, {{ capacity = 20 }},\n                               \
+         # \"cautious\", \"ratio\", \"aws_quota\", \"none\", \"default\"",
         policy::profile_names()
     )
 }
@@ -141,14 +141,14 @@ fn parse_failure(text: &str) -> Result<Failure, String> {
     }
     let status: StatusCode = text
         .parse()
-        .map_err(|_| "it is no HTTP status, and none of connect, network, timeout".to_owned())?;
+        .map_err(|_| "must be an HTTP status, or connect, network, timeout".to_owned())?;
     match verdict_of_status(status) {
         Verdict::Transient(failure) | Verdict::NotProcessed(failure) => Ok(failure),
         // The table makes this status permanent, but the classifier of a policy may retry it.
         _ if status.is_client_error() || status.is_server_error() => {
             Ok(Failure::new(FailureKind::Other).with_code(status.as_u16()))
         }
-        _ => Err("it is no status of a failure, which are 400 to 599".to_owned()),
+        _ => Err("must be the status of a failure, from 400 to 599".to_owned()),
     }
 }
 

@@ -1,8 +1,8 @@
 //! `lab responsive`: a responsive schedule that adapts to the pace of a service.
 //!
-//! Input: the settings of a pace, and a service that refuses calls at a higher rate. A gate
-//! requires a gap between calls; the capacity of a table follows its load; a window takes a number
-//! of calls in each second. Output: the delay of each call and whether it was accepted.
+//! Input: the settings of a pace, and a service that refuses calls above a rate. A gate requires a gap between calls;
+//! the capacity of a table follows its load; a window takes a number of calls in each second. Output: the delay of each
+//! call, and whether the service accepted it.
 
 mod figure;
 mod service;
@@ -37,11 +37,10 @@ pub(crate) struct Responsive {
     /// Gate only: the gap between calls; a call after a longer gap is accepted [default: 60ms]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     gap: Option<Duration>,
-    /// Gate only: the number of calls that are refused first, with any gap [default: 15]
+    /// Gate only: the number of calls that are refused at first, after any gap [default: 15]
     #[arg(long, value_name = "NUMBER")]
     closed: Option<u32>,
-    /// Table and window only: the capacity in calls a second, for a table at the start [default:
-    /// 50]
+    /// Table and window only: the capacity in calls a second; a table begins with it [default: 50]
     #[arg(long, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     capacity: Option<u32>,
@@ -53,7 +52,8 @@ pub(crate) struct Responsive {
     /// and falls by a fifth if less than half was used [default: 15s]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     adapts: Option<Duration>,
-    /// The number of workers, each with its own pace [default: 1; table and window: 4]
+    /// The number of workers, each with its own pace unless --shared or --turns is given [default: 1;
+    /// table and window: 4]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     workers: Option<u32>,
     /// One pace for all workers
@@ -70,11 +70,11 @@ pub(crate) struct Responsive {
     /// With --turns: the resolution of the timer by which calls wait [default: 1ms, as tokio's]
     #[arg(long, requires = "turns", value_parser = humantime::parse_duration, value_name = "TIME")]
     timer: Option<Duration>,
-    /// The time between the arrivals of two workers
+    /// The time between the starts of two workers
     #[arg(long, default_value = "1m", value_parser = humantime::parse_duration, value_name = "TIME")]
     apart: Duration,
-    /// The time that each worker stays, or that the load lasts [default: unlimited; table and
-    /// window: 5 min]
+    /// The time for which each worker calls, or the load lasts [default: unlimited; table and window:
+    /// 5 min]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     stay: Option<Duration>,
     /// The time that the service takes for an answer [default: 0 s; table and window: 5 ms]
@@ -89,8 +89,8 @@ pub(crate) struct Responsive {
     /// The factor by which a refusal multiplies the interval
     #[arg(long, default_value_t = 1.5, value_name = "FACTOR")]
     up: f64,
-    /// The factor by which a run of successes multiplies it [default: 0.6; table, window and turns:
-    /// 0.9]
+    /// The factor by which a run of successes multiplies the interval [default: 0.6; table, window
+    /// and turns: 0.9]
     #[arg(long, value_name = "FACTOR")]
     down: Option<f64>,
     /// The random share of each change of the interval [default: 0; table and window: 0.3; turns:
@@ -166,7 +166,7 @@ impl Responsive {
                 writeln!(out, "{turned_away} calls were turned away and not sent.")?;
             }
             if calls.len() == MOST_CALLS as usize {
-                writeln!(out, "No more than that many calls are kept; it would have gone on.")?;
+                writeln!(out, "The run was cut off: no more than {MOST_CALLS} calls are kept.")?;
             }
         }
         common.draw(|| match self.service {
@@ -182,34 +182,19 @@ impl Responsive {
 
     /// Fails if an option has no effect on the chosen service.
     fn check_options(&self) -> Result<(), LabError> {
-        let (other, options) = match self.service {
-            Kind::Gate => (
-                "table",
-                &[
-                    ("capacity", self.capacity.is_some()),
-                    ("largest", self.largest.is_some()),
-                    ("adapts", self.adapts.is_some()),
-                ][..],
-            ),
-            Kind::Table => {
-                ("gate", &[("gap", self.gap.is_some()), ("closed", self.closed.is_some())][..])
+        let options = [
+            ("gap", self.gap.is_some(), &[Kind::Gate][..], "gate"),
+            ("closed", self.closed.is_some(), &[Kind::Gate], "gate"),
+            ("capacity", self.capacity.is_some(), &[Kind::Table, Kind::Window], "table or window"),
+            ("largest", self.largest.is_some(), &[Kind::Table], "table"),
+            ("adapts", self.adapts.is_some(), &[Kind::Table], "table"),
+        ];
+        for (option, is_set, services, names) in options {
+            if is_set && !services.contains(&self.service) {
+                return Err(LabError::new(format!("--{option} needs --service {names}")));
             }
-            Kind::Window => (
-                "gate or table",
-                &[
-                    ("gap", self.gap.is_some()),
-                    ("closed", self.closed.is_some()),
-                    ("largest", self.largest.is_some()),
-                    ("adapts", self.adapts.is_some()),
-                ][..],
-            ),
-        };
-        match options.iter().find(|(_, given)| *given) {
-            Some((option, _)) => {
-                Err(LabError::new(format!("--{option} has no effect but with --service {other}")))
-            }
-            None => Ok(()),
         }
+        Ok(())
     }
 
     /// Returns every call, and the paces of the workers.

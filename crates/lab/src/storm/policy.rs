@@ -96,8 +96,8 @@ that order:
                  adaptive limits: initial, least, most; aimd: backoff
   throttle       refuses part of the calls while the server refuses many: multiplier,
                  max_probability, window
-A refusal by a guard is counted apart: nothing was sent. Its call is lost, unless the guard knows
-the wait and the retries allow it. In a file: guards = [\"breaker:timeout=5s\", \"bulkhead\"]";
+An attempt that a guard refuses is not sent and is counted apart. Its call is lost, unless the guard
+has a known wait that the retries allow. In a file: guards = [\"breaker:timeout=5s\", \"bulkhead\"]";
 
 /// Parses a policy in a word, with its guards.
 pub(super) fn parse(text: &str) -> Result<Choice, String> {
@@ -116,7 +116,7 @@ fn parse_retries(word: &str) -> Result<Retries, String> {
             Err(reason) => {
                 let known = Which::value_variants().iter().filter_map(Which::to_possible_value);
                 let known: Vec<_> = known.map(|value| value.get_name().to_owned()).collect();
-                Err(format!("{reason}; nor is it one of {}", known.join(", ")))
+                Err(format!("{reason}, nor one of {}", known.join(", ")))
             }
         },
     }

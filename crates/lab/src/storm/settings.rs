@@ -1,7 +1,7 @@
 //! The scene of a storm, from the options of the command line.
 //!
-//! Input: the options. Output: the scene, or an error. A scene is refused if no call could succeed,
-//! or if it is too short to tell a slow recovery from none.
+//! Input: the options. Output: the scene, or an error if no call could succeed in it, or if it is too short to show a
+//! slow recovery.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -73,13 +73,13 @@ impl Storm {
             }
         }
         let by_chance = [FaultKind::Refuse, FaultKind::Lose];
-        for (name, is_set, faults) in [
-            ("--slowdown", self.slowdown.is_some(), &[FaultKind::Slow][..]),
-            ("--failure-rate", self.failure_rate.is_some(), &by_chance),
-            ("--burst", self.burst.is_some(), &by_chance),
+        for (name, is_set, faults, names) in [
+            ("--slowdown", self.slowdown.is_some(), &[FaultKind::Slow][..], "slow"),
+            ("--failure-rate", self.failure_rate.is_some(), &by_chance, "refuse or lose"),
+            ("--burst", self.burst.is_some(), &by_chance, "refuse or lose"),
         ] {
             if is_set && !faults.contains(&self.fault) {
-                return Err(LabError::new(format!("{name} belongs to another --fault")));
+                return Err(LabError::new(format!("{name} needs --fault {names}")));
             }
         }
         let soonest = 2 * ticks(self.network) + ticks(self.service);
@@ -94,7 +94,7 @@ impl Storm {
         if rest < self.settling() * 2 {
             let least = text::brief(self.settling() * 2);
             return Err(LabError::new(format!(
-                "--duration must reach {least} beyond the outage, to see what comes of it"
+                "--duration must reach {least} beyond the outage, to show the recovery"
             )));
         }
         let load = f64::from(self.clients) * self.rate;
@@ -117,7 +117,7 @@ impl Storm {
         self.failure_rate.unwrap_or(1.0)
     }
 
-    /// Returns the time before the last call in which results may be due to the calm after it.
+    /// Returns the time at the end of the calls that is not counted, because the load falls after it.
     fn settling(&self) -> Duration {
         self.timeout.saturating_mul(10)
     }

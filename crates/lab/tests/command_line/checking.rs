@@ -26,12 +26,13 @@ stock.Stock/Count and all other methods of billing.Invoices
   A call ends after 2.5 s, with all its attempts and delays.
 
 all other methods
-  Hedged: sent up to 2 times, once more each 500 ms without an answer; the first answer counts.
+  Hedged: sent up to 2 times, once more after each 500 ms without an answer; the first answer \
+counts.
   After ABORTED the next is sent at once; any other error ends the call.
 
 throttling, for all methods together
-  Of 10 tokens each failure that counts takes 1, and each success gives 0.1 back; while 5 or fewer are \
-left, nothing is retried or hedged.
+  Each retryable failure takes 1 of 10 tokens, and each success adds 0.1. While 5 or fewer are left, \
+nothing is retried or hedged.
 "
     );
 }
@@ -83,7 +84,7 @@ fn warnings_count_when_they_are_to() {
             "methodConfig[1].hedgingPolicy.hedgingDelay is 0: every call is sent several times at once",
         ]
     );
-    let retried = document["says"][0]["sentences"][0].as_str().unwrap();
+    let retried = document["descriptions"][0]["sentences"][0].as_str().unwrap();
     assert!(retried.contains("at most 4 times (5 attempts)"), "a client caps it: {retried}");
     let hedged = unusual.replace("\"maxAttempts\": 2", "\"maxAttempts\": 8");
     let (_, text, _) = run_with(&["check", "-"], &hedged);
@@ -212,10 +213,10 @@ guards = [\"breaker:timeout=1s\", \"bulkhead:limit=8\"]
 
 orders
   Retried at most 3 times (4 attempts), after 0 s to 2 ms, 0 s to 4 ms, 0 s to 8 ms.
-  Over HTTP, every request after 425 and 429 or proof that it was not processed; one that may be \
-repeated also after 408, 500, 502, 503 and 504, a lost connection, or no answer in time.
-  No retry whose delay would end more than 20 s after the start; a delay that the server asks for is \
-obeyed up to 60 s.
+  Over HTTP, any request is retried after 425 and 429, or with proof that it was not processed. A \
+repeatable request is also retried after 408, 500, 502, 503 and 504, a lost connection or a timeout.
+  No retry is sent later than 20 s after the start. A delay that the server asks for is obeyed up to \
+60 s.
   Budget: a retry takes one of 10 tokens; a success gives 0.8, and a second gives 0.01.
 
 hopeless

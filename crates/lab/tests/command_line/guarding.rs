@@ -8,7 +8,9 @@ fn states_of_a_breaker_over_time() {
     let script = ["breaker", "--errors", "0s=0,30s=1,2min=0", "--duration", "3min"];
     let (code, text, errors) = run(&[&script[..], &["--plot", picture.to_str().unwrap()]].concat());
     assert_eq!((code, &*errors), (0, ""));
-    assert!(text.starts_with("20 calls a second; of those sent fail: 0 % from 0 s on, 100 % from"));
+    assert!(
+        text.starts_with("20 calls a second. Of the calls that are sent, 0 % fail from 0 s on")
+    );
     let line = text.lines().find(|line| line.trim_start().starts_with("closed")).unwrap();
     let words: Vec<_> = line.split_whitespace().collect();
     assert_eq!((words[0], words[1], words[2], words[3]), ("closed", "0", "s", "31.5"), "{text}");

@@ -31,11 +31,9 @@ fn settings_that_the_library_refuses() {
             &["--service", "table", "--adapts", "0s"],
             "error: `adapts` must be above 0, but it is 0s\n",
         ),
-        (&["--largest", "9"], "error: --largest has no effect but with --service table\n"),
-        (
-            &["--service", "table", "--gap", "9ms"],
-            "error: --gap has no effect but with --service gate\n",
-        ),
+        (&["--largest", "9"], "error: --largest needs --service table\n"),
+        (&["--capacity", "9"], "error: --capacity needs --service table or window\n"),
+        (&["--service", "table", "--gap", "9ms"], "error: --gap needs --service gate\n"),
     ] {
         let (code, text, errors) = run(&[&["responsive"], arguments].concat());
         assert_eq!((code, &*text, &*errors), (2, "", expected));
