@@ -149,7 +149,7 @@ impl fmt::Display for Code {
 /// | code | verdict |
 /// |---|---|
 /// | OK | success |
-/// | UNAVAILABLE, RESOURCE_EXHAUSTED | unprocessed: the server refused the call, so every method may be retried |
+/// | UNAVAILABLE, RESOURCE_EXHAUSTED | not processed: the server refused the call, so every method may be retried |
 /// | DEADLINE_EXCEEDED | transient: retried only if the call may be repeated |
 /// | any other | permanent |
 pub fn verdict_of_code(code: Code) -> Verdict {

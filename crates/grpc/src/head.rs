@@ -61,7 +61,8 @@ fn is_grpc(content_type: &HeaderValue) -> bool {
 /// Returns the verdict on a response head, or `None` if the call is committed to this response.
 ///
 /// The verdict is that of [`verdict_of_code`], with one exception. A head without `grpc-status` may come from a proxy
-/// that has passed the request on. So HTTP 502, 503 and 504 are transient then. 429 stays unprocessed.
+/// that has passed the request on. So HTTP 502, 503 and 504 are transient then. After 429 the call
+/// still counts as not processed.
 pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdict> {
     let verdict = verdict_of_code(code_of_head(status, headers)?);
     let by_server = headers.contains_key(GRPC_STATUS);

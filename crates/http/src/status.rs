@@ -8,7 +8,7 @@ use reattempt_core::{Failure, FailureKind, Verdict};
 /// | status | verdict |
 /// |---|---|
 /// | 1xx, 2xx, 3xx | success |
-/// | 425, 429 | unprocessed: the server did no work, so every request may be sent again |
+/// | 425, 429 | not processed: the server did no work, so every request may be sent again |
 /// | 408, 500, 502, 503, 504, and a 5xx that no RFC defines | transient: a proxy may answer so after the work was done, so only a [repeatable](crate::is_repeatable) request is sent again |
 /// | every other 4xx; 501, 505, 506, 507, 508, 510, 511 | permanent: another attempt ends the same way |
 /// | 600 to 999, which HTTP does not define | permanent |

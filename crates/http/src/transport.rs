@@ -24,10 +24,10 @@ use reattempt_replay::ReplayError;
 ///
 /// | cause | verdict |
 /// |---|---|
-/// | no connection was made: refused, unreachable, timed out, no such name, closed or reset in the TLS handshake | unprocessed, [`Connect`](FailureKind::Connect) |
-/// | the call waited for a connection that another call failed to make | unprocessed, [`Connect`](FailureKind::Connect) |
-/// | the request was never passed to its connection (hyper's `is_canceled`, `is_closed`) | unprocessed, [`Connect`](FailureKind::Connect) |
-/// | the server's HTTP/2 GOAWAY left the request out, or the server reset the stream with REFUSED_STREAM | unprocessed, [`Network`](FailureKind::Network) |
+/// | no connection was made: refused, unreachable, timed out, no such name, closed or reset in the TLS handshake | not processed, [`Connect`](FailureKind::Connect) |
+/// | the call waited for a connection that another call failed to make | not processed, [`Connect`](FailureKind::Connect) |
+/// | the request was never passed to its connection (hyper's `is_canceled`, `is_closed`) | not processed, [`Connect`](FailureKind::Connect) |
+/// | the server's HTTP/2 GOAWAY left the request out, or the server reset the stream with REFUSED_STREAM | not processed, [`Network`](FailureKind::Network) |
 /// | the connection was lost later: reset, closed within the response, another HTTP/2 reset, a protocol error that the client found | transient, [`Network`](FailureKind::Network) |
 /// | the response is not HTTP | transient, [`Network`](FailureKind::Network) |
 /// | no response in time | transient, [`Timeout`](FailureKind::Timeout) |

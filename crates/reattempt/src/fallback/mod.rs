@@ -41,8 +41,8 @@
 //! # The last good response
 //!
 //! The layer keeps no responses. A body is a stream that the caller reads, perhaps not to its end. To keep it, the
-//! layer would have to hold every body back until it is complete. Only the caller knows which bodies are small, and how
-//! long each serves. So the caller keeps what it has read, and the fallback returns it:
+//! layer would have to hold every body back until it is complete. Only the caller knows which bodies are small, and for
+//! how long each may be used. So the caller keeps the bodies that it has read, and the fallback returns them:
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};

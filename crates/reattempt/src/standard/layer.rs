@@ -179,7 +179,8 @@ where
 {
     /// Adds a throttle of calls around the retries: a call that it refuses is not sent at all.
     ///
-    /// It classifies as the retry policy does. A throttle of attempts is one of the [`guards`](Self::guards).
+    /// The throttle classifies outcomes as the retry policy does. To throttle attempts, put one among the
+    /// [`guards`](Self::guards).
     ///
     /// ```
     /// use reattempt::guard::Throttle;
@@ -196,7 +197,7 @@ where
         self.around(|outer| Stack::new(throttle, outer))
     }
 
-    /// Adds a fallback around everything else. It classifies by its own protocol value.
+    /// Adds a fallback around everything else. It classifies outcomes by its own protocol value.
     ///
     /// ```
     /// use bytes::Bytes;

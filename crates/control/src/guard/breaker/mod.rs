@@ -79,7 +79,7 @@ pub use counts::Counts;
 ///   to [`max_timeout`](Self::max_timeout).
 /// - Time does not go back: an earlier moment counts as the latest one seen.
 /// - At most [`max_destinations`](Self::max_destinations) have a breaker of their own. If the table is full, breakers
-///   that are closed and have an empty window leave. Destinations without a place share one breaker.
+///   that are closed and have an empty window may leave. Destinations without a place share one breaker.
 ///
 /// ```
 /// use std::time::Duration;
