@@ -44,6 +44,23 @@ fn less_than_half_never_open_it() {
     assert_eq!(breaker.state(HOST, NOW), Closed);
 }
 
+#[test]
+fn window_is_the_interval() {
+    for (breaker, window) in [
+        (CircuitBreaker::rate(), SECOND * 60),
+        (CircuitBreaker::counting(), Duration::ZERO),
+        (CircuitBreaker::counting().interval(SECOND * 5), SECOND * 5),
+    ] {
+        assert_eq!(breaker.window(), window);
+    }
+}
+
+#[test]
+fn states_are_shown_in_words() {
+    let shown = [Closed, HalfOpen, Open, ForcedOpen].map(|state| state.to_string());
+    assert_eq!(shown, ["closed", "half-open", "open", "forced open"]);
+}
+
 /// One failure of one call is no rate; five in a row are enough.
 // G-6
 #[test]
