@@ -3,7 +3,7 @@
 use reattempt::fallback::{FallbackLayer, FellBack};
 use reattempt::guard::{Bulkhead, CircuitBreaker, Refused, Throttle};
 use reattempt::standard::{StandardClient, StandardLayer};
-use reattempt::{RetryPolicy, TimedOut};
+use reattempt::{CallOptions, Deadline, RetryPolicy, TimedOut};
 use tokio::time::Instant;
 use tower::Layer;
 
@@ -72,6 +72,20 @@ async fn default_attempt_fits_short_total_time() {
     let error = client.send(get()).await.unwrap_err();
     let timed_out = error.downcast_ref::<TimedOut>().unwrap();
     assert_eq!(timed_out.after(), ms(10_000));
+}
+
+/// Each attempt has the deadline, also those that are made of the saved request.
+#[tokio::test(start_paused = true)]
+async fn options_of_a_handle_keep_total_time() {
+    let server = Server::by(|_, _| Act::from(503));
+    let stack = StandardLayer::http().retry(RetryPolicy::http().seed(1).boxed_errors()).unwrap();
+    let client = stack.total_time(ms(5_000)).unwrap().layer(server.clone());
+    let deadline = Deadline::after(ms(5_000));
+    let client = client.with_options(CallOptions::new().max_attempts(2));
+    assert_eq!(client.send(get()).await.unwrap().status(), 503);
+    let deadlines: Vec<_> =
+        server.seen().iter().map(|seen| seen.head.extensions.get().copied()).collect();
+    assert_eq!(deadlines, [Some(deadline); 2]);
 }
 
 /// The order in which the two are set has no effect.
