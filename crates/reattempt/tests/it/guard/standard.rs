@@ -10,10 +10,15 @@ use tower::Layer;
 use super::support::Recorder;
 use crate::calls::support::{Act, Server, get, ms};
 
+/// Returns the stack with every default, and seeded delays.
+fn stack() -> StandardLayer {
+    StandardLayer::http().retry(RetryPolicy::http().seed(1).boxed_errors()).unwrap()
+}
+
 #[tokio::test(start_paused = true)]
 async fn standard_stack_retries_and_succeeds() {
     let server = Server::statuses([503, 503, 200]);
-    let client = StandardLayer::http().layer(server.clone());
+    let client = stack().layer(server.clone());
     assert_eq!(client.send(get()).await.unwrap().status(), 200);
     assert_eq!(server.count(), 3);
 }
@@ -23,7 +28,7 @@ async fn standard_stack_retries_and_succeeds() {
 async fn attempt_timeouts_open_the_breaker() {
     let server = Server::by(|_, _| Act::Hang);
     let recorder = Recorder::default();
-    let layer = StandardLayer::http().guards(recorder.clone());
+    let layer = stack().guards(recorder.clone());
     let began = Instant::now();
     let error = layer.layer(server.clone()).send(get()).await.unwrap_err();
     assert!(error.is::<TimedOut>());
@@ -32,8 +37,8 @@ async fn attempt_timeouts_open_the_breaker() {
     assert_eq!(recorder.log()[..2], ["admitted", "Unavailable"]);
 
     // Open for longer than a call may take.
-    let breaker = CircuitBreaker::rate().consecutive_failures(5).timeout(ms(60_000));
-    let layer = StandardLayer::http().limits(breaker, Bulkhead::new(64)).unwrap();
+    let breaker = CircuitBreaker::rate().consecutive_failures(5).timeout(ms(60_000)).seed(1);
+    let layer = stack().limits(breaker, Bulkhead::new(64)).unwrap();
     let client = layer.layer(server.clone());
     for _ in 0..2 {
         client.send(get()).await.unwrap_err();
@@ -47,7 +52,7 @@ async fn attempt_timeouts_open_the_breaker() {
 #[tokio::test(start_paused = true)]
 async fn total_time_ends_the_call() {
     let server = Server::by(|_, _| Act::Hang);
-    let layer = StandardLayer::http().attempt_timeout(ms(900)).unwrap();
+    let layer = stack().attempt_timeout(ms(900)).unwrap();
     let client = layer.total_time(ms(1_000)).unwrap().layer(server);
     let began = Instant::now();
     client.send(get()).await.unwrap_err();
@@ -58,8 +63,7 @@ async fn total_time_ends_the_call() {
 #[tokio::test(start_paused = true)]
 async fn default_attempt_fits_short_total_time() {
     let server = Server::by(|number, _| if number == 1 { Act::Hang } else { Act::from(200) });
-    let seeded = RetryPolicy::http().seed(1).boxed_errors();
-    let layer = StandardLayer::http().retry(seeded).unwrap();
+    let layer = stack();
     let client = layer.clone().total_time(ms(5_000)).unwrap().layer(server.clone());
     let began = Instant::now();
     assert_eq!(client.send(get()).await.unwrap().status(), 200);
@@ -78,8 +82,7 @@ async fn default_attempt_fits_short_total_time() {
 #[tokio::test(start_paused = true)]
 async fn options_of_a_handle_keep_total_time() {
     let server = Server::by(|_, _| Act::from(503));
-    let stack = StandardLayer::http().retry(RetryPolicy::http().seed(1).boxed_errors()).unwrap();
-    let client = stack.total_time(ms(5_000)).unwrap().layer(server.clone());
+    let client = stack().total_time(ms(5_000)).unwrap().layer(server.clone());
     let deadline = Deadline::after(ms(5_000));
     let client = client.with_options(CallOptions::new().max_attempts(2));
     assert_eq!(client.send(get()).await.unwrap().status(), 503);
@@ -92,7 +95,7 @@ async fn options_of_a_handle_keep_total_time() {
 #[tokio::test(start_paused = true)]
 async fn throttle_and_fallback_stand_outside() {
     let server = Server::by(|_, _| Act::from(503));
-    let stack = StandardLayer::http().retry(RetryPolicy::http().seed(1).boxed_errors()).unwrap();
+    let stack = stack();
     let fallback = FallbackLayer::http(|_| Some(http::Response::new("[]".into())));
     let throttle = || Throttle::new().seed(1).inactive_below(1, 0);
     let one = stack.clone().fallback(fallback.clone()).throttle(throttle());
@@ -119,7 +122,6 @@ async fn throttle_and_fallback_stand_outside() {
 #[test]
 fn contradictions_name_both_settings() {
     let text = |error: reattempt::error::ConfigError| error.to_string();
-    let stack = StandardLayer::http;
     let chosen = stack().attempt_timeout(ms(10_000)).unwrap();
     assert_eq!(
         text(chosen.total_time(ms(10_000)).unwrap_err()),
