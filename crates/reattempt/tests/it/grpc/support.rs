@@ -24,10 +24,26 @@ use tower::{BoxError, Service};
 
 pub(crate) use reattempt_testing::ms;
 
-type Frames = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, BoxError>> + Send>>;
 pub(crate) type ScriptedBody = StreamBody<Frames>;
 pub(crate) type Answer = Response<ScriptedBody>;
 pub(crate) type Reply = Response<GrpcBody<ScriptedBody>>;
+
+/// The frames of a body.
+pub(crate) struct Frames(Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, BoxError>> + Send>>);
+
+impl fmt::Debug for Frames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Frames")
+    }
+}
+
+impl Stream for Frames {
+    type Item = Result<Frame<Bytes>, BoxError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.as_mut().poll_next(cx)
+    }
+}
 
 /// The next step of a body.
 pub(crate) enum Step {
@@ -56,7 +72,7 @@ pub(crate) fn body(steps: impl IntoIterator<Item = Step>) -> ScriptedBody {
             return Some((frame, steps));
         }
     });
-    StreamBody::new(Box::pin(frames))
+    StreamBody::new(Frames(Box::pin(frames)))
 }
 
 /// Headers that are not the end, then these frames.
@@ -134,6 +150,24 @@ impl Server {
     /// Answers at once.
     pub(crate) fn at_once(script: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Self {
         Self::by(move |number| (0, Ok(script(number))))
+    }
+
+    /// Answers after so many milliseconds.
+    pub(crate) fn after(script: impl Fn(usize) -> (u64, Answer) + Send + Sync + 'static) -> Self {
+        Self::by(move |number| {
+            let (wait, answer) = script(number);
+            (wait, Ok(answer))
+        })
+    }
+
+    /// Answers with these heads in order, and goes on with the last.
+    pub(crate) fn heads(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let heads = answers.into_iter().map(|answer| answer.into_parts().0);
+        let heads: Vec<_> = heads.collect();
+        Self::at_once(move |number| {
+            let head = heads.get(number - 1).or(heads.last()).unwrap();
+            Response::from_parts(head.clone(), body([]))
+        })
     }
 
     pub(crate) fn count(&self) -> usize {

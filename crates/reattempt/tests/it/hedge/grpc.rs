@@ -1,93 +1,24 @@
 //! Hedged calls of a tonic client, against a server that answers by a script.
 
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
-use std::time::Duration;
-
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::{BodyExt, Empty};
-use reattempt::grpc::GrpcBody;
+use http::Request;
+use http_body_util::BodyExt;
 use reattempt::hedge::{HedgeLayer, HedgePolicy, HedgeReport};
 use reattempt::{Deadline, Grpc, TimedOut};
 use reattempt_core::{Failure, FailureKind, Verdict};
 use reattempt_grpc::{Code, CodeSet, MethodPolicy, ServiceConfig, Throttle, Throttling};
-use tokio::time::{Instant, sleep};
 use tonic::body::Body;
 use tower::{Layer, Service, ServiceExt};
 
+use crate::grpc::support::{Answer, Reply, Server, call, streaming, trailers_only, with};
 use crate::hedge::support::{With, ms};
-
-type Answer = Response<Empty<Bytes>>;
-type Reply = Response<GrpcBody<Empty<Bytes>>>;
-type Script = dyn Fn(usize) -> (u64, Answer) + Send + Sync;
-
-/// Answers each attempt after so many milliseconds, by its number of arrival.
-#[derive(Clone)]
-struct Server(Arc<State>);
-
-struct State {
-    began: Instant,
-    script: Box<Script>,
-    seen: Mutex<Vec<(Duration, http::HeaderMap)>>,
-}
-
-impl Server {
-    fn by(script: impl Fn(usize) -> (u64, Answer) + Send + Sync + 'static) -> Self {
-        let script = Box::new(script);
-        Self(Arc::new(State { began: Instant::now(), script, seen: Mutex::default() }))
-    }
-
-    fn times(&self) -> Vec<u128> {
-        self.0.seen.lock().unwrap().iter().map(|(at, _)| at.as_millis()).collect()
-    }
-
-    fn headers(&self, name: &str) -> Vec<Option<String>> {
-        let seen = self.0.seen.lock().unwrap();
-        let read = |value: &http::HeaderValue| value.to_str().unwrap().to_owned();
-        seen.iter().map(|(_, headers)| headers.get(name).map(read)).collect()
-    }
-}
-
-impl Service<Request<Body>> for Server {
-    type Response = Answer;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let mut seen = self.0.seen.lock().unwrap();
-        seen.push((self.0.began.elapsed(), request.headers().clone()));
-        let (wait, answer) = (self.0.script)(seen.len());
-        Box::pin(async move {
-            sleep(ms(wait)).await;
-            Ok(answer)
-        })
-    }
-}
 
 /// Headers that are not the end: the status is still to come.
 fn headers() -> Answer {
-    Response::new(Empty::new())
+    streaming([])
 }
 
-fn trailers_only(code: Code) -> Answer {
-    Response::builder().header("grpc-status", code.number()).body(Empty::new()).unwrap()
-}
-
-fn pushed_back(code: Code, value: &'static str) -> Answer {
-    let mut answer = trailers_only(code);
-    answer.headers_mut().insert("grpc-retry-pushback-ms", value.parse().unwrap());
-    answer
-}
-
-fn call() -> Request<Body> {
-    Request::post("http://one.example/service/method").body(Body::empty()).unwrap()
+fn pushed_back(code: Code, value: &str) -> Answer {
+    with(trailers_only(code), "grpc-retry-pushback-ms", value)
 }
 
 fn policy() -> HedgePolicy<Grpc> {
@@ -105,7 +36,7 @@ fn status(answer: &Reply) -> Option<&str> {
 // HG-3
 #[tokio::test(start_paused = true)]
 async fn hg_3_headers_that_are_not_the_end_win() {
-    let server = Server::by(|arrival| match arrival {
+    let server = Server::after(|arrival| match arrival {
         2 => (50, headers()),
         _ => (60_000, trailers_only(Code::Ok)),
     });
@@ -118,7 +49,7 @@ async fn hg_3_headers_that_are_not_the_end_win() {
 #[tokio::test(start_paused = true)]
 async fn non_fatal_code_sends_next_at_once() {
     for code in [Code::Unavailable, Code::ResourceExhausted, Code::DeadlineExceeded] {
-        let server = Server::by(move |arrival| match arrival {
+        let server = Server::after(move |arrival| match arrival {
             1 => (30, trailers_only(code)),
             _ => (150, headers()),
         });
@@ -131,7 +62,7 @@ async fn non_fatal_code_sends_next_at_once() {
 #[tokio::test(start_paused = true)]
 async fn hg_5_any_other_code_ends_the_call() {
     for code in [Code::InvalidArgument, Code::Internal, Code::Unknown, Code::Cancelled] {
-        let server = Server::by(move |arrival| match arrival {
+        let server = Server::after(move |arrival| match arrival {
             2 => (20, trailers_only(code)),
             _ => (60_000, headers()),
         });
@@ -144,7 +75,7 @@ async fn hg_5_any_other_code_ends_the_call() {
 // HG-5
 #[tokio::test(start_paused = true)]
 async fn codes_can_be_chosen_none_is_all_fatal() {
-    let server = |code| Server::by(move |_| (30, trailers_only(code)));
+    let server = |code| Server::after(move |_| (30, trailers_only(code)));
     let chosen = policy().non_fatal_codes(CodeSet::from_iter([Code::Internal]));
     let rows = [(Code::Internal, 4), (Code::Unavailable, 1), (Code::Ok, 1)];
     for (code, sent) in rows {
@@ -161,7 +92,7 @@ async fn codes_can_be_chosen_none_is_all_fatal() {
 #[tokio::test(start_paused = true)]
 async fn stopping_pushback_leaves_those_in_flight() {
     for value in ["-1", "soon", ""] {
-        let server = Server::by(move |arrival| match arrival {
+        let server = Server::after(move |arrival| match arrival {
             1 => (500, headers()),
             _ => (20, pushed_back(Code::Unavailable, value)),
         });
@@ -175,7 +106,7 @@ async fn stopping_pushback_leaves_those_in_flight() {
 async fn hg_7_a_pushback_is_waited_for_exactly() {
     let rows = [("700", [0, 720, 820]), ("0", [0, 20, 120]), ("5", [0, 25, 125])];
     for (value, times) in rows {
-        let server = Server::by(move |arrival| match arrival {
+        let server = Server::after(move |arrival| match arrival {
             1 => (20, pushed_back(Code::Unavailable, value)),
             _ => (150, headers()),
         });
@@ -197,7 +128,7 @@ fn retry_info() -> Answer {
 #[tokio::test(start_paused = true)]
 async fn hg_7_ri_4_retry_info_is_a_least_wait() {
     let server =
-        || Server::by(|arrival| if arrival == 1 { (20, retry_info()) } else { (0, headers()) });
+        || Server::after(|arrival| if arrival == 1 { (20, retry_info()) } else { (0, headers()) });
     let off = server();
     run(policy(), &off).await;
     assert_eq!(off.times(), [0, 20], "off by default");
@@ -216,7 +147,7 @@ async fn dl_3_late_call_is_not_sent() {
     for change in
         [|policy: HedgePolicy<Grpc>| policy, |policy: HedgePolicy<Grpc>| policy.max_attempts(1)]
     {
-        let server = Server::by(|_| (0, headers()));
+        let server = Server::after(|_| (0, headers()));
         let client = HedgeLayer::new(change(policy())).layer(server.clone());
         let late = call().with(Deadline::after(ms(0)));
         let answer = client.clone().oneshot(late).await.unwrap();
@@ -248,7 +179,7 @@ async fn hg_9_refusal_is_outcome_without_its_body() {
 // HG-7
 #[tokio::test(start_paused = true)]
 async fn hg_7_a_plain_failure_does_not_shorten_it() {
-    let server = Server::by(|arrival| match arrival {
+    let server = Server::after(|arrival| match arrival {
         1 => (130, trailers_only(Code::Unavailable)),
         2 => (20, pushed_back(Code::Unavailable, "400")),
         _ => (0, headers()),
@@ -261,7 +192,7 @@ async fn hg_7_a_plain_failure_does_not_shorten_it() {
 #[tokio::test(start_paused = true)]
 async fn hg_8_a_throttled_channel_sends_no_hedges() {
     let throttle = Throttle::new(Some(Throttling::new(4.0, 0.5).unwrap()));
-    let server = Server::by(|_| (10, trailers_only(Code::Unavailable)));
+    let server = Server::after(|_| (10, trailers_only(Code::Unavailable)));
     let client = HedgeLayer::new(policy().budget(throttle.clone())).layer(server.clone());
     let answer = client.clone().oneshot(call()).await.unwrap();
     // The second failure brings the bucket to half.
@@ -275,7 +206,7 @@ async fn hg_8_a_throttled_channel_sends_no_hedges() {
 #[tokio::test(start_paused = true)]
 async fn stopping_pushback_costs_token() {
     let throttle = Throttle::new(Some(Throttling::new(10.0, 0.001).unwrap()));
-    let server = Server::by(|_| (10, pushed_back(Code::Internal, "-1")));
+    let server = Server::after(|_| (10, pushed_back(Code::Internal, "-1")));
     let client = HedgeLayer::new(policy().budget(throttle.clone())).layer(server.clone());
     client.oneshot(call()).await.unwrap();
     assert!(throttle.tokens_thousandths().unwrap() < 9_500);
@@ -284,7 +215,7 @@ async fn stopping_pushback_costs_token() {
 // HG-11
 #[tokio::test(start_paused = true)]
 async fn deadline_ends_set_with_its_status() {
-    let server = Server::by(|_| (60_000, headers()));
+    let server = Server::after(|_| (60_000, headers()));
     let client = HedgeLayer::new(policy().boxed_errors()).layer(server.clone());
     let error = client.oneshot(call().with(Deadline::after(ms(150)))).await.unwrap_err();
     let timed_out = error.downcast_ref::<TimedOut>().unwrap();
@@ -296,7 +227,7 @@ async fn deadline_ends_set_with_its_status() {
 // HG-11
 #[tokio::test(start_paused = true)]
 async fn deadline_is_answered_with_own_errors() {
-    let server = Server::by(|_| (60_000, headers()));
+    let server = Server::after(|_| (60_000, headers()));
     let client = HedgeLayer::new(policy()).layer(server.clone());
     let answer = client.oneshot(call().with(Deadline::after(ms(150)))).await.unwrap();
     assert_eq!((status(&answer), server.times()), (Some("4"), vec![0, 100]));
@@ -307,7 +238,7 @@ async fn deadline_is_answered_with_own_errors() {
 async fn winner_without_status_earns_nothing() {
     let throttle = Throttle::new(Some(Throttling::new(10.0, 0.1).unwrap()));
     throttle.failed();
-    let server = Server::by(|arrival| match arrival {
+    let server = Server::after(|arrival| match arrival {
         1 => (500, headers()),
         2 => (10, headers()),
         _ => (10, trailers_only(Code::NotFound)),
@@ -326,7 +257,7 @@ async fn winner_without_status_earns_nothing() {
 #[tokio::test(start_paused = true)]
 async fn failed_head_is_not_charged_again_at_end() {
     let throttle = Throttle::new(Some(Throttling::new(10.0, 0.1).unwrap()));
-    let server = Server::by(|_| (10, headers()));
+    let server = Server::after(|_| (10, headers()));
     // A head without a status would commit the call, if nobody knew better; its end will tell UNKNOWN.
     let busy = Verdict::Transient(Failure::new(FailureKind::Throttled));
     let policy = policy()
@@ -342,10 +273,10 @@ async fn failed_head_is_not_charged_again_at_end() {
 // DL-2
 #[tokio::test(start_paused = true)]
 async fn every_attempt_gets_the_time_left() {
-    let server = Server::by(|_| (150, headers()));
+    let server = Server::after(|_| (150, headers()));
     let client = HedgeLayer::new(policy()).layer(server.clone());
     client.oneshot(call().header("grpc-timeout", "1S")).await.unwrap();
-    let told = server.headers("grpc-timeout");
+    let told = server.fields("grpc-timeout");
     assert_eq!(told[0].as_deref(), Some("1S"));
     let left = reattempt_grpc::parse_grpc_timeout(told[1].as_deref().unwrap().as_bytes()).unwrap();
     assert_eq!(left, ms(900));
@@ -354,16 +285,16 @@ async fn every_attempt_gets_the_time_left() {
 // RPH-3
 #[tokio::test(start_paused = true)]
 async fn rph_3_each_hedge_tells_its_index() {
-    let server = Server::by(|_| (250, headers()));
+    let server = Server::after(|_| (250, headers()));
     run(policy(), &server).await;
-    let told = server.headers("grpc-previous-rpc-attempts");
+    let told = server.fields("grpc-previous-rpc-attempts");
     assert_eq!(told, [None, Some("1".into()), Some("2".into())]);
 }
 
 // HG-14
 #[tokio::test(start_paused = true)]
 async fn layer_opts_in_every_method() {
-    let server = Server::by(|_| (1000, headers()));
+    let server = Server::after(|_| (1000, headers()));
     run(policy(), &server).await;
     assert_eq!(server.times(), [0, 100, 200, 300]);
 }
@@ -378,13 +309,13 @@ async fn config_policy_is_used_and_capped() {
     else {
         panic!("another policy");
     };
-    let server = Server::by(|arrival| match arrival {
+    let server = Server::after(|arrival| match arrival {
         5 => (10, trailers_only(Code::Unavailable)),
         _ => (60_000, headers()),
     });
     let answer = run(HedgePolicy::from(hedging), &server).await;
     assert_eq!((status(&answer), server.times()), (Some("14"), vec![0, 50, 100, 150, 200]));
-    let server = Server::by(|_| (10, trailers_only(Code::Aborted)));
+    let server = Server::after(|_| (10, trailers_only(Code::Aborted)));
     let answer = run(HedgePolicy::from(hedging), &server).await;
     assert_eq!((status(&answer), server.times().len()), (Some("10"), 5));
 }
