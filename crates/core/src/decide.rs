@@ -151,7 +151,7 @@ fn delay(
         .after(failed.previous)
         .sent_at(failed.sent_at);
     let scheduled = delays.next_delay(&retry, random).ok_or(StopReason::ScheduleEnded)?;
-    let most = longest_wait(limits, failed.elapsed, failed.until_deadline);
+    let most = || longest_wait(limits, failed.elapsed, failed.until_deadline);
     let scheduled_too_long = match delays.is_shared() {
         true => StopReason::IntervalTooLong,
         false => StopReason::ElapsedExhausted,
@@ -166,8 +166,8 @@ fn delay(
         ServerHint::After(Duration::ZERO) | ServerHint::None | ServerHint::Stop => {
             (scheduled, scheduled_too_long)
         }
-        ServerHint::After(asked) => (spread(asked, most, random), StopReason::ElapsedExhausted),
-        ServerHint::AtLeast(asked) => match spread(asked, most, random) {
+        ServerHint::After(asked) => (spread(asked, most(), random), StopReason::ElapsedExhausted),
+        ServerHint::AtLeast(asked) => match spread(asked, most(), random) {
             longer if longer > scheduled => (longer, StopReason::ElapsedExhausted),
             _ => (scheduled, scheduled_too_long),
         },
