@@ -62,6 +62,7 @@ impl Exponential {
 
     /// Creates a schedule with delays from zero to the interval. It scatters clients over the whole interval.
     #[doc(alias = "jitter")]
+    #[inline]
     pub fn full_jitter(base: Duration) -> Self {
         Self::new(base, Jitter::full())
     }
@@ -89,16 +90,19 @@ impl Exponential {
     }
 
     /// Creates a [`full_jitter`](Self::full_jitter) schedule with a base in milliseconds.
+    #[inline]
     pub fn from_millis(base: u64) -> Self {
         Self::full_jitter(Duration::from_millis(base))
     }
 
+    #[inline]
     fn new(base: Duration, jitter: Jitter) -> Self {
         let base = at_least_some(base);
         let growth = Growth::new(base, 2.0, default_cap(base));
         Self::of(General { growth, jitter, clamp_jitter: false })
     }
 
+    #[inline]
     fn of(settings: General) -> Self {
         Self { settings, doubling: DoublingFull::of(&settings) }
     }
@@ -123,6 +127,7 @@ impl Exponential {
     /// The cap is applied after the growth and before the jitter. It also limits a base above it, like `maxBackoff` in
     /// gRPC's service config.
     #[doc(alias = "cap")]
+    #[inline]
     pub fn max_delay(mut self, longest: Duration) -> Self {
         self.settings.growth.cap = at_least_some(longest);
         Self::of(self.settings)
@@ -231,6 +236,7 @@ impl Delays for ExponentialDelays {
 }
 
 impl DoublingFull {
+    #[inline]
     fn of(General { growth, jitter, .. }: &General) -> Option<Self> {
         if growth.factor != 2.0 || *jitter != Jitter::full() {
             return None;
@@ -272,6 +278,7 @@ impl General {
 }
 
 /// Returns the number of delays from zero to this one, if twice that number fits.
+#[inline]
 fn choices(longest: Duration) -> Option<u64> {
     let nanos = u64::try_from(longest.as_nanos()).ok().filter(|nanos| *nanos <= LONGEST_DOUBLING);
     Some(nanos? + 1)
@@ -296,6 +303,7 @@ fn from_many_nanos(nanoseconds: u64) -> Duration {
 }
 
 /// Returns the default cap.
+#[inline]
 fn default_cap(base: Duration) -> Duration {
     base.max(DEFAULT_CAP)
 }

@@ -9,6 +9,7 @@ const EXACT: f64 = (1_u64 << 52) as f64;
 
 /// Returns the time, or 1 ms for zero: growth would never leave a base of zero, and a cap of zero would send all
 /// retries at once.
+#[inline]
 pub(crate) fn at_least_some(time: Duration) -> Duration {
     if time.is_zero() { Duration::from_millis(1) } else { time }
 }
