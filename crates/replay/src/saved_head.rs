@@ -68,7 +68,7 @@ impl SavedHead {
     pub fn new<B>(request: &Request<B>) -> Self {
         let (pairs, shared) = write(request.method(), request.uri(), request.headers());
         Self {
-            pairs: Buffer::Own(pairs),
+            pairs: Buffer::new(pairs),
             extensions: request.extensions().clone(),
             shared,
             names: u16::try_from(request.headers().keys_len()).unwrap_or(u16::MAX),

@@ -16,11 +16,19 @@ thread_local! {
 
 /// A buffer that becomes shared when a head is restored from it.
 pub(super) enum Buffer {
-    Own(Vec<u8>),
+    Own(Own),
     Shared(Bytes),
 }
 
+/// The buffer of one head. The thread that drops it gets it as its spare one.
+pub(super) struct Own(Vec<u8>);
+
 impl Buffer {
+    #[inline]
+    pub(super) fn new(own: Vec<u8>) -> Self {
+        Self::Own(Own(own))
+    }
+
     /// Returns the zeros of the thread's spare buffer, or as many as are `usual`.
     #[inline]
     pub(super) fn zeros(usual: impl FnOnce() -> usize) -> Vec<u8> {
@@ -35,12 +43,11 @@ impl Buffer {
         shared
     }
 
-    /// Returns the buffer for sharing, and leaves an empty one. An own buffer is copied: the copy is as long as the
-    /// head, and the buffer becomes the thread's spare one again.
+    /// Returns the buffer for sharing, and leaves an empty one. Nothing is copied.
     pub(super) fn take(&mut self) -> Bytes {
-        match mem::replace(self, Buffer::Own(Vec::new())) {
-            Buffer::Own(ref own) => Bytes::copy_from_slice(own),
-            Buffer::Shared(ref mut shared) => mem::take(shared),
+        match mem::replace(self, Buffer::new(Vec::new())) {
+            Buffer::Own(own) => Bytes::from_owner(own),
+            Buffer::Shared(shared) => shared,
         }
     }
 }
@@ -51,20 +58,24 @@ impl Deref for Buffer {
     #[inline]
     fn deref(&self) -> &[u8] {
         match self {
-            Buffer::Own(own) => own,
+            Buffer::Own(own) => &own.0,
             Buffer::Shared(shared) => shared,
         }
     }
 }
 
+impl AsRef<[u8]> for Own {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 /// Makes the buffer the spare one of this thread. The buffer held headers, so it is cleared.
-impl Drop for Buffer {
+impl Drop for Own {
     #[inline]
     fn drop(&mut self) {
-        if let Buffer::Own(own) = self
-            && (1..=LARGEST_SPARE).contains(&own.capacity())
-        {
-            let mut own = mem::take(own);
+        if (1..=LARGEST_SPARE).contains(&self.0.capacity()) {
+            let mut own = mem::take(&mut self.0);
             own.clear();
             own.resize(own.capacity(), 0);
             let _ = SPARE.try_with(|spare| spare.set(own));
