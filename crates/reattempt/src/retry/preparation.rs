@@ -128,10 +128,15 @@ impl<S, R, A, H, T> Preparation<S, R, A, H, T> {
         *this.ready_by = ready;
     }
 
-    /// Begins with the attempt that was granted.
+    /// Places the attempt that was granted.
+    #[inline]
+    pub(super) fn place(self: Pin<&mut Self>, attempt: A) {
+        *self.project().made = Some(Made::Whole(attempt));
+    }
+
+    /// Begins with the attempt that was placed.
     pub(super) fn begin(
         mut self: Pin<&mut Self>,
-        attempt: A,
         drain: Option<R>,
         granted: Granted,
         bounds: Bounds,
@@ -139,7 +144,6 @@ impl<S, R, A, H, T> Preparation<S, R, A, H, T> {
         let sent = self.as_mut().take_sent();
         let mut this = self.project();
         *this.next = Next::Waiting(sent);
-        *this.made = Some(Made::Whole(attempt));
         this.drain.set(drain);
         *this.due = granted.due;
         *this.drain_by = Some(bounds.drain);

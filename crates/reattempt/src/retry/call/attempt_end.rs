@@ -146,6 +146,8 @@ where
     }
 
     /// Records a failure that a retry may mend, and begins the retry if there is one.
+    // Not inlined, so that a call that succeeds at once needs no room for it.
+    #[inline(never)]
     pub(in crate::retry) fn failed(
         &mut self,
         result: Result<S::Response, M::Error>,
@@ -153,8 +155,8 @@ where
         failure: Failure,
     ) -> Onwards<K::Answer, M::Error, ()> {
         match self.decide(&result, classification, failure) {
-            Ok((granted, attempt)) => {
-                self.onwards(result, granted, attempt);
+            Ok(granted) => {
+                self.onwards(result, granted);
                 ControlFlow::Continue(())
             }
             Err(stop) => ControlFlow::Break(self.give_up(result, classification, stop)),
@@ -183,13 +185,13 @@ where
         self.end(result, stop)
     }
 
-    /// Decides if a retry follows, and makes its attempt. From then on the call has a request to send.
+    /// Decides if a retry follows, and places its attempt. From then on the call has a request to send.
     fn decide(
         &mut self,
         result: &Result<S::Response, M::Error>,
         classification: Classification,
         failure: Failure,
-    ) -> Result<(Granted, K::Attempt), StopReason> {
+    ) -> Result<Granted, StopReason> {
         let now = Instant::now();
         self.takes_time(|| now);
         if self.marker.as_ref().is_some_and(NestedMarker::take_given_up) {
@@ -229,8 +231,8 @@ where
                 return Err(stop);
             }
         };
-        match self.next_attempt(granted.replaces) {
-            Some(attempt) => Ok((granted, attempt)),
+        match self.place_next_attempt(granted.replaces) {
+            Some(()) => Ok(granted),
             None => {
                 self.revoke();
                 Err(StopReason::BodyNotKept)
@@ -247,12 +249,7 @@ where
     }
 
     /// Drops the outcome and begins to prepare the retry.
-    fn onwards(
-        &mut self,
-        result: Result<S::Response, M::Error>,
-        granted: Granted,
-        attempt: K::Attempt,
-    ) {
+    fn onwards(&mut self, result: Result<S::Response, M::Error>, granted: Granted) {
         let policy = &self.shared.policy;
         let protocol = &policy.settings.protocol;
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
@@ -279,6 +276,6 @@ where
         let end = progress.and_then(|progress| progress.end(&policy.settings, &self.context));
         let drained = clock::later(granted.now, policy.settings.drain_time);
         let bounds = Bounds { drain: end.map_or(drained, |end| drained.min(end)), ready: end };
-        retrying.preparation.begin(attempt, drain, granted, bounds);
+        retrying.preparation.begin(drain, granted, bounds);
     }
 }

@@ -27,6 +27,8 @@ where
     M: ErrorMode<S::Error>,
 {
     /// Polls until the next attempt is under way, or there can be none.
+    // Not inlined, so that a call that succeeds at once needs no room for it.
+    #[inline(never)]
     pub(in crate::retry) fn poll_between(
         &mut self,
         cx: &mut Context<'_>,
@@ -189,9 +191,10 @@ where
         }
     }
 
-    /// Makes the attempt after this one from the saved request; the last one consumes it. Returns `None` if the
-    /// request is lost.
-    pub(super) fn next_attempt(&mut self, replaces: bool) -> Option<K::Attempt> {
+    /// Makes the attempt after this one from the saved request, and places it; the last one consumes the request.
+    /// Returns `None` if the request is lost.
+    // It is placed here, because a request is large and each function that returns it copies it once more.
+    pub(super) fn place_next_attempt(&mut self, replaces: bool) -> Option<()> {
         let kept = self.kept.as_ref()?;
         // A reader of the attempt that is over could use up the kept body.
         kept.supersede();
@@ -210,6 +213,9 @@ where
         let keeps_head =
             settings.protocol.classifies() || options.is_some_and(CallOptions::classifies);
         let next = NextAttempt { number, kind, last, keeps_head, deadline };
-        settings.protocol.again(&mut self.kept, next)
+        let attempt = settings.protocol.again(&mut self.kept, next)?;
+        let retrying = self.retrying.get_or_insert_with(Retrying::new);
+        retrying.as_mut().project().preparation.place(attempt);
+        Some(())
     }
 }
