@@ -6,18 +6,21 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use http::{Request, Response};
 use reattempt::guard::{
     AdaptiveLimit, Admit, Arrival, BodyEnd, Bulkhead, CircuitBreaker, End, Guard, GuardLayer,
     Health, Limit, RateLimit, Throttle,
 };
 use reattempt::standard::StandardLayer;
+use tokio::runtime::{Builder, Runtime};
 use tower::Layer;
+use tower_service::Service;
 
-use super::once::each as awaited;
+use super::once::each_on;
 use super::{Row, Work, above, alone};
 use crate::contenders::ours;
 use crate::inner::Answers;
-use crate::requests::fresh;
+use crate::requests::{Body, fresh};
 
 #[cfg(feature = "peers")]
 #[path = "guards/peers.rs"]
@@ -262,6 +265,19 @@ fn serve<G: Guard>(guard: &G) {
 
 fn served(guard: impl Guard) -> Work {
     repeat(move || serve(&guard))
+}
+
+/// Awaits calls on a runtime whose clock runs: a paused one is a lock, which each reading takes.
+fn awaited<S, B>(service: S, make: impl FnMut() -> Request<Body> + 'static) -> Work
+where
+    S: Service<Request<Body>, Response = Response<B>> + 'static,
+    S::Error: std::fmt::Debug,
+{
+    each_on(running(), service, make)
+}
+
+fn running() -> Runtime {
+    Builder::new_current_thread().enable_time().build().unwrap()
 }
 
 fn guarded(guard: impl Guard) -> Work {

@@ -25,8 +25,10 @@ use crate::contenders::{Bucket, ByHand};
 #[cfg(feature = "peers")]
 use crate::contenders::{reqwest_retry, resilience_with};
 #[cfg(feature = "peers")]
+use crate::inner::Answer;
+#[cfg(feature = "peers")]
 use crate::inner::TerminalFailsFirst;
-use crate::inner::{Answer, Answers, FailsFirst};
+use crate::inner::{Answers, FailsFirst};
 use crate::requests::{Body, fresh, fresh_unknown, template};
 #[cfg(feature = "peers")]
 use crate::requests::{reqwest_fresh, reqwest_template};
@@ -121,13 +123,25 @@ pub(super) fn paused() -> Runtime {
     Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
 }
 
-/// Calls the service with one request after another; each call must succeed in the end.
-pub(super) fn each<S, B>(mut service: S, mut make: impl FnMut() -> Request<Body> + 'static) -> Work
+/// Calls the service with one request after another on a paused clock; each call must succeed in the end.
+pub(super) fn each<S, B>(service: S, make: impl FnMut() -> Request<Body> + 'static) -> Work
 where
     S: Service<Request<Body>, Response = Response<B>> + 'static,
     S::Error: std::fmt::Debug,
 {
-    let runtime = paused();
+    each_on(paused(), service, make)
+}
+
+/// Calls the service with one request after another; each call must succeed in the end.
+pub(super) fn each_on<S, B>(
+    runtime: Runtime,
+    mut service: S,
+    mut make: impl FnMut() -> Request<Body> + 'static,
+) -> Work
+where
+    S: Service<Request<Body>, Response = Response<B>> + 'static,
+    S::Error: std::fmt::Debug,
+{
     Box::new(move |operations| {
         runtime.block_on(async {
             for _ in 0..operations {

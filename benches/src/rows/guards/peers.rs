@@ -26,10 +26,9 @@ use tower_resilience_bulkhead::BulkheadLayer;
 use tower_resilience_circuitbreaker::CircuitBreakerLayer;
 use tower_resilience_ratelimiter::RateLimiterLayer;
 
-use super::{Work, awaited, repeat};
+use super::{Work, awaited, repeat, running};
 use crate::inner::{Answer, Answers};
 use crate::requests::{Body, fresh};
-use crate::rows::once::paused;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const SECOND: Duration = Duration::from_secs(1);
@@ -107,7 +106,7 @@ pub(super) fn resilience_breaker() -> Work {
 
 pub(super) fn seatbelt() -> Work {
     // Its clock needs a runtime, which the work brings along later.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let runtime = running();
     let clock = runtime.block_on(async { Clock::new_tokio() });
     let context = ResilienceContext::<Request<Body>, Result<Answer, Infallible>>::new(&clock);
     let layer = Breaker::layer("breaker", &context)
@@ -128,7 +127,7 @@ pub(super) fn seatbelt() -> Work {
 
 pub(super) fn tower_rate() -> Work {
     // It makes its timer at once, which needs a runtime. The timer is never polled.
-    let runtime = paused();
+    let runtime = running();
     let _entered = runtime.enter();
     awaited(RateLimit::new(Answers, Rate::new(1_000_000_000, SECOND)), fresh)
 }

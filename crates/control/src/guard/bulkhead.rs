@@ -151,7 +151,7 @@ impl Entry for Places {
 impl Guard for Bulkhead {
     type Ticket = BulkheadTicket;
 
-    #[inline]
+    #[inline(always)]
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<BulkheadTicket> {
         let create = |_: &Arc<str>| Places::new(&self.rules.load().rule);
         let admitted = self.places.with(arrival.destination, arrival.now, create, |places| {
@@ -162,7 +162,7 @@ impl Guard for Bulkhead {
         admitted.unwrap_or(Admit::Refused(Refused::new(GuardKind::Bulkhead, Reason::Full)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn end(&self, ticket: BulkheadTicket, end: &End, now: Duration) -> Option<BulkheadTicket> {
         let pass = self.places.held(&ticket.places)?.end(ticket.pass, end, now)?;
         Some(BulkheadTicket { pass, ..ticket })

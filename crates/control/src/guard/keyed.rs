@@ -37,11 +37,11 @@ const LISTED: usize = 16;
 /// The entries of one guard. Past the bound, destinations share one.
 pub(crate) struct Keyed<E> {
     table: DestinationTable<E>,
-    /// The first destination, which keeps its entry. Most clients have one destination, and need not hash it.
-    first: OnceLock<Place<E>>,
-    /// The next destinations, each at the first free slot from its hash on. Half of the slots stay free.
-    next: OnceLock<Box<[OnceLock<Place<E>>]>>,
-    /// The entries kept, and the most of them. It changes behind the table's lock.
+    /// The entries that are never retired: that of all destinations without one of their own, that of the first
+    /// destination, and those of the next ones, each at the first free slot from its hash on. Half of those stay free.
+    /// Most clients have one destination, and need not hash it.
+    slots: Box<[OnceLock<Place<E>>]>,
+    /// The destinations kept, and the most of them. It changes behind the table's lock.
     kept: AtomicUsize,
     most_kept: usize,
     /// The second from which on a newcomer to the full table searches it for entries that may leave.
@@ -63,7 +63,7 @@ pub(crate) enum Hold<E> {
     Counted(Arc<E>),
 }
 
-/// The slot of the entry that destinations share, that of the first destination, and those of the next ones.
+/// The slot that destinations share, that of the first destination, and the first of the next ones.
 const SHARED: usize = 0;
 const FIRST: usize = 1;
 const NEXT: usize = 2;
@@ -92,10 +92,13 @@ impl<E: Entry> Keyed<E> {
     pub(crate) fn new(max_destinations: Option<usize>, others: E) -> Self {
         let most = max_destinations.unwrap_or(0);
         let most_kept = if most < KEEPS { 0 } else { (most / KEPT_PART).min(MOST_KEPT) };
+        let table = DestinationTable::new(most - most_kept, others);
+        let shared = Place { name: "".into(), entry: Arc::clone(table.others()) };
+        let next = if most_kept == 0 { 0 } else { (2 * most_kept).next_power_of_two() };
+        let empty = (FIRST..NEXT + next).map(|_| OnceLock::new());
         Self {
-            table: DestinationTable::new(most - most_kept, others),
-            first: OnceLock::new(),
-            next: OnceLock::new(),
+            table,
+            slots: [OnceLock::from(shared)].into_iter().chain(empty).collect(),
             kept: AtomicUsize::new(0),
             most_kept,
             search_at: AtomicU64::new(0),
@@ -104,27 +107,29 @@ impl<E: Entry> Keyed<E> {
     }
 
     /// Returns the entry of `destination` if that takes no look-up. It is never retired.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn at_hand(&self, destination: &str) -> Option<Found<'_, E>> {
-        if !self.by_destination {
-            return Some(self.shared());
-        }
-        let first = self.first.get()?;
-        let found = Found { entry: &first.entry, slot: Some(FIRST) };
-        is_same(&first.name, destination).then_some(found)
+        let slot = if self.by_destination { FIRST } else { SHARED };
+        let place = self.slots.get(slot)?.get()?;
+        let is_own = slot == SHARED || is_same(&place.name, destination);
+        is_own.then_some(Found { entry: &place.entry, slot: Some(slot) })
     }
 
     fn shared(&self) -> Found<'_, E> {
         Found { entry: self.table.others(), slot: Some(SHARED) }
     }
 
-    /// Returns the entry that a ticket holds. A ticket of another guard may hold none of this one.
+    /// Returns the slots of the next destinations: a power of two, or none.
     #[inline]
+    fn next(&self) -> &[OnceLock<Place<E>>] {
+        self.slots.get(NEXT..).unwrap_or_default()
+    }
+
+    /// Returns the entry that a ticket holds. A ticket of another guard may hold none of this one.
+    #[inline(always)]
     pub(crate) fn held<'a>(&'a self, hold: &'a Hold<E>) -> Option<&'a E> {
         match hold {
-            Hold::Kept(SHARED) => Some(self.table.others()),
-            Hold::Kept(FIRST) => self.first.get().map(|place| &*place.entry),
-            Hold::Kept(slot) => self.next.get()?.get(slot - NEXT)?.get().map(|place| &*place.entry),
+            Hold::Kept(slot) => self.slots.get(*slot)?.get().map(|place| &*place.entry),
             Hold::Counted(entry) => Some(entry),
         }
     }
@@ -132,7 +137,7 @@ impl<E: Entry> Keyed<E> {
     /// Uses the entry of `destination`. `act` returns `None` if the entry was retired; a kept one never is.
     ///
     /// `act` may run behind the table's lock, so it must not call anything of the user's.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn with<R>(
         &self,
         destination: &str,
@@ -189,7 +194,7 @@ impl<E: Entry> Keyed<E> {
     /// Returns the entry of `destination` if it is among the next ones that are kept.
     #[inline]
     fn find_next(&self, hash: u64, destination: &str) -> Option<Found<'_, E>> {
-        let slots = self.next.get()?;
+        let slots = self.next();
         let mut slot = slot_of(hash, slots.len());
         while let Some(place) = slots.get(slot)?.get() {
             if is_same(&place.name, destination) {
@@ -213,14 +218,11 @@ impl<E: Entry> Keyed<E> {
             Place { entry: Arc::new(create(&name)), name }
         };
         if kept == 0 {
-            self.first.get_or_init(place);
+            self.slots.get(FIRST).into_iter().for_each(|slot| drop(slot.set(place())));
         } else {
-            let slots = self.next.get_or_init(|| {
-                let slots = (2 * self.most_kept).next_power_of_two();
-                (0..slots).map(|_| OnceLock::new()).collect()
-            });
+            let slots = self.next();
             let from = slot_of(hash, slots.len());
-            let free = slots[from..].iter().chain(slots.iter()).find(|slot| slot.get().is_none());
+            let free = slots[from..].iter().chain(slots).find(|slot| slot.get().is_none());
             free.into_iter().for_each(|slot| drop(slot.set(place())));
         }
         self.kept.store(kept + 1, Ordering::Relaxed);
@@ -242,8 +244,7 @@ impl<E: Entry> Keyed<E> {
 
     /// Returns the places that are kept.
     fn kept(&self) -> impl Iterator<Item = &Place<E>> {
-        let next = self.next.get().into_iter().flatten().filter_map(OnceLock::get);
-        self.first.get().into_iter().chain(next)
+        self.slots.iter().skip(FIRST).filter_map(OnceLock::get)
     }
 
     /// Returns all entries, the shared one last.
@@ -296,7 +297,7 @@ impl<E: Entry> Keyed<E> {
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "the slots are counted by the low bits")]
 const fn slot_of(number: u64, slots: usize) -> usize {
-    number as usize & (slots - 1)
+    number as usize & slots.wrapping_sub(1)
 }
 
 /// Compares two names. Most are short: a call of `memcmp` costs more than their comparison.

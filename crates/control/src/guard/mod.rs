@@ -4,6 +4,7 @@
 mod adaptive;
 mod breaker;
 mod bulkhead;
+mod heads;
 mod keyed;
 mod line;
 mod places;

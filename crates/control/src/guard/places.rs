@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Reason, Refused, Resume};
 
+use super::heads::{HEADS, Heads, MoreHeads};
 use super::line::{Line, Patience, Turn};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering};
 
@@ -24,12 +25,13 @@ pub(crate) struct Places {
     /// A place is held until the response body ends.
     hold: AtomicBool,
     kind: GuardKind,
+    heads: Heads,
     state: Mutex<State>,
 }
 
 struct State {
     line: Line<()>,
-    past_head: PastHead,
+    more_heads: MoreHeads,
     patience: Patience,
 }
 
@@ -51,7 +53,7 @@ pub(crate) enum Pass {
         /// The calls in flight at the start, this one included.
         in_flight: u32,
     },
-    /// The response head has arrived. The slot has the moment.
+    /// The response head has arrived. The slot has the moment; from [`HEADS`] on it is behind the lock.
     PastHead(usize),
 }
 
@@ -80,12 +82,13 @@ enum Take {
 impl Places {
     pub(crate) fn new(rule: &Rule) -> Self {
         let state =
-            State { line: Line::new(), past_head: PastHead::default(), patience: rule.patience };
+            State { line: Line::new(), more_heads: MoreHeads::default(), patience: rule.patience };
         Self {
             word: AtomicU64::new(0),
             limit: AtomicU32::new(rule.limit),
             hold: AtomicBool::new(rule.hold),
             kind: rule.kind,
+            heads: Heads::new(),
             state: Mutex::new(state),
         }
     }
@@ -187,17 +190,35 @@ impl Places {
     /// Ends a call that waits, or whose response head has arrived now or before.
     #[inline(never)]
     fn end_otherwise(&self, pass: Pass, now: Duration) -> Option<Pass> {
+        match pass {
+            Pass::Held { in_flight } => {
+                if let Some(slot) = self.heads.note(in_flight, now) {
+                    return Some(Pass::PastHead(slot));
+                }
+            }
+            Pass::PastHead(slot) if slot < HEADS => {
+                self.heads.clear(slot);
+                self.release();
+                return None;
+            }
+            Pass::Waiting(_) | Pass::PastHead(_) => {}
+        }
+        self.end_behind_lock(pass, now)
+    }
+
+    /// Ends a call by the line, or by the moments behind the lock.
+    fn end_behind_lock(&self, pass: Pass, now: Duration) -> Option<Pass> {
         let _gone;
         let mut state = self.lock();
         match pass {
-            Pass::Held { .. } => return Some(Pass::PastHead(state.past_head.insert(now))),
+            Pass::Held { .. } => return Some(Pass::PastHead(HEADS + state.more_heads.insert(now))),
             Pass::Waiting(turn) => {
                 if let Some(place) = state.line.place_of(turn) {
                     _gone = self.leave(&mut state, place);
                     return None;
                 }
             }
-            Pass::PastHead(slot) => state.past_head.remove(slot),
+            Pass::PastHead(slot) => state.more_heads.remove(slot.saturating_sub(HEADS)),
         }
         drop(state);
         self.release();
@@ -289,13 +310,13 @@ impl Places {
 
     pub(crate) fn usage(&self, now: Duration) -> Usage {
         let state = self.lock();
-        let heads = || state.past_head.since.iter().flatten();
+        let heads: Vec<_> = self.heads.since().chain(state.more_heads.since()).collect();
         Usage {
             limit: self.limit(),
             in_flight: count(self.word.load(Ordering::Relaxed)),
             waiting: state.line.len(),
-            past_head: heads().count(),
-            oldest_past_head: heads().min().map(|since| now.saturating_sub(*since)),
+            past_head: heads.len(),
+            oldest_past_head: heads.iter().min().map(|since| now.saturating_sub(*since)),
         }
     }
 
@@ -319,28 +340,4 @@ impl Places {
 #[allow(clippy::cast_possible_truncation, reason = "the count is the low half of the word")]
 const fn count(word: u64) -> u32 {
     word as u32
-}
-
-/// The moments at which response heads arrived, in slots that are used again.
-#[derive(Default)]
-struct PastHead {
-    since: Vec<Option<Duration>>,
-    free: Vec<usize>,
-}
-
-impl PastHead {
-    fn insert(&mut self, now: Duration) -> usize {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.since.push(None);
-            self.since.len() - 1
-        });
-        self.since[slot] = Some(now);
-        slot
-    }
-
-    fn remove(&mut self, slot: usize) {
-        if self.since.get_mut(slot).and_then(Option::take).is_some() {
-            self.free.push(slot);
-        }
-    }
 }

@@ -194,7 +194,7 @@ impl<R: LimitRule> Entry for Tenant<R> {
 impl<R: LimitRule> Guard for AdaptiveLimit<R> {
     type Ticket = AdaptiveTicket<R>;
 
-    #[inline]
+    #[inline(always)]
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<AdaptiveTicket<R>> {
         let create = |_: &Arc<str>| Tenant::new(&self.rules.load());
         let admitted = self.tenants.with(arrival.destination, arrival.now, create, |tenant| {
@@ -205,7 +205,7 @@ impl<R: LimitRule> Guard for AdaptiveLimit<R> {
         admitted.unwrap_or(Admit::Refused(Refused::new(GuardKind::AdaptiveLimit, Reason::Full)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn end(
         &self,
         ticket: AdaptiveTicket<R>,

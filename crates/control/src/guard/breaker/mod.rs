@@ -283,7 +283,7 @@ impl Entry for Tenant {
 impl Guard for CircuitBreaker {
     type Ticket = BreakerTicket;
 
-    #[inline]
+    #[inline(always)]
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<BreakerTicket> {
         if let Some(tenant) = self.circuits.at_hand(arrival.destination) {
             if let Some(pass) = tenant.circuit.admit_closed(arrival.now) {
@@ -296,7 +296,7 @@ impl Guard for CircuitBreaker {
         self.decide(arrival)
     }
 
-    #[inline]
+    #[inline(always)]
     fn end(&self, ticket: BreakerTicket, end: &End, now: Duration) -> Option<BreakerTicket> {
         let served = matches!(end, End::Judged { health: Health::Served, .. });
         let succeeds = |tenant: &Tenant| tenant.circuit.succeed(&ticket.pass, now);

@@ -237,7 +237,7 @@ impl Entry for Limiter {
 impl Guard for RateLimit {
     type Ticket = RateTicket;
 
-    #[inline]
+    #[inline(always)]
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<RateTicket> {
         let admitted = self.with(arrival.destination, arrival.now, |limiter| {
             let ticket = |pass| RateTicket { limiter: limiter.hold(), pass };

@@ -195,7 +195,7 @@ impl Entry for Tenant {
 impl Guard for Throttle {
     type Ticket = ThrottleTicket;
 
-    #[inline]
+    #[inline(always)]
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<ThrottleTicket> {
         let create = |name: &Arc<str>| {
             let rules = self.rules.load();
@@ -212,7 +212,7 @@ impl Guard for Throttle {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn end(&self, ticket: ThrottleTicket, end: &End, now: Duration) -> Option<ThrottleTicket> {
         let record = match end {
             End::Judged { health: Health::Overloaded | Health::Unavailable, .. } => Window::refuse,
