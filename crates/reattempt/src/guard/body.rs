@@ -56,7 +56,7 @@ impl<B: Body, G: Guard, K> GuardedBody<B, G, K> {
         match pass {
             // A reader may never poll a body that has ended.
             Some(pass) if inner.is_end_stream() && !pass.is_open() => {
-                pass.over(BodyEnd::Complete);
+                pass.over_with_head();
                 Self { inner, pass: None }
             }
             pass => Self { inner, pass },
@@ -91,7 +91,7 @@ where
             }
             Some(Err(error)) => {
                 if let Some(pass) = judged(this.pass, |protocol, pass| {
-                    protocol.of_broken_body(error, pass.options.as_ref())
+                    protocol.of_broken_body(error, pass.options())
                 }) {
                     pass.over(BodyEnd::Broken);
                 }
@@ -114,7 +114,7 @@ where
 /// Ends the pass of a body that was read to its end.
 fn complete<G: Guard, K: JudgeBody<E>, E>(pass: &mut Option<Pass<G, K>>, trailers: &HeaderMap) {
     let judge = |protocol: &K, pass: &Pass<G, K>| {
-        JudgeBody::<E>::of_trailers(protocol, trailers, pass.options.as_ref())
+        JudgeBody::<E>::of_trailers(protocol, trailers, pass.options())
     };
     if let Some(pass) = judged(pass, judge) {
         pass.over(BodyEnd::Complete);

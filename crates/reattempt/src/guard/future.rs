@@ -253,9 +253,19 @@ where
                         return Poll::Ready(K::own_end(OwnEnd::TimedOut(after)));
                     };
                     let result = result.map_err(M::own);
-                    let pass = pass.take();
+                    let followed = match pass {
+                        Some(pass) => judge::<K, _, _, M, G>(pass, &result),
+                        None => Followed::default(),
+                    };
+                    let pass = if followed.holds { pass.take() } else { None };
                     this.state.set(State::Over);
-                    return Poll::Ready(end::<K, _, _, M, G>(pass, result));
+                    return Poll::Ready(match result {
+                        Ok(response) => Ok(K::guarded(response, followed.open, pass)),
+                        Err(error) => {
+                            pass.into_iter().for_each(|pass| pass.over(BodyEnd::Broken));
+                            Err(error)
+                        }
+                    });
                 }
                 StateProjection::Over => return Poll::Pending,
             }
@@ -275,39 +285,32 @@ fn poll_timeout<G: Guard, K>(
     timer.get_or_insert_with(due).as_mut().poll(cx).map(|()| timeout)
 }
 
-/// Ends the pass of an attempt with its outcome, or ties it to the body of the response.
-fn end<K, R, E, M, G>(
-    pass: Option<Pass<G, K>>,
-    result: Result<R, M::Error>,
-) -> Result<K::Guarded<G>, M::Error>
+/// The part of a response that is still to be followed.
+#[derive(Default)]
+struct Followed {
+    /// The outcome is read from the end of the response.
+    open: bool,
+    /// The pass ends with the response.
+    holds: bool,
+}
+
+/// Ends the ticket of an attempt with its outcome, unless that is read from the end of the response.
+fn judge<K, R, E, M, G>(pass: &mut Pass<G, K>, result: &Result<R, M::Error>) -> Followed
 where
     K: GuardOutcome<R, E, M>,
     M: ErrorMode<E>,
     G: Guard,
 {
-    let Some(pass) = pass else { return result.map(|response| K::guarded(response, false, None)) };
     let protocol = &pass.shared.protocol;
     let outcome = result.as_ref().map_err(M::view);
     if protocol.is_refused(outcome) {
-        pass.unsent();
-        return result.map(|response| K::guarded(response, false, None));
+        pass.refused();
+        return Followed::default();
     }
-    let (classification, judged) = protocol.health(outcome, pass.options.as_ref());
+    let (classification, judged) = protocol.health(outcome, pass.options());
     let succeeded = classification.verdict == Verdict::Success;
     let open = result.as_ref().is_ok_and(|response| protocol.is_open(response, succeeded));
-    let pass = match open && succeeded {
-        true => Some(pass),
-        false => pass.judged(judged),
-    };
-    match (result, pass) {
-        (Ok(response), pass) => Ok(K::guarded(response, open, pass)),
-        (Err(error), pass) => {
-            if let Some(pass) = pass {
-                pass.over(BodyEnd::Broken);
-            }
-            Err(error)
-        }
-    }
+    Followed { open, holds: open && succeeded || pass.judge(judged) }
 }
 
 impl<S, Req, G, K, M> fmt::Debug for ResponseFuture<S, Req, G, K, M>

@@ -19,9 +19,11 @@ pub struct Pass<G: Guard, K> {
     /// Absent once the ticket has ended or the guard has taken it back.
     ticket: Option<G::Ticket>,
     phase: Phase,
-    sent: Duration,
+    /// The moment at which the attempt was sent; once its outcome is known, that of the outcome.
+    since: Duration,
     latest: Option<Duration>,
-    pub(super) options: Option<CallOptions>,
+    /// Boxed, because few calls have options and each pass is moved.
+    options: Option<Box<CallOptions>>,
 }
 
 /// The phase of an attempt.
@@ -42,8 +44,15 @@ impl<G: Guard, K> Pass<G, K> {
         arrival: &Arrival<'_>,
         options: Option<CallOptions>,
     ) -> Self {
-        let (sent, latest) = (arrival.now, arrival.latest);
-        Self { shared, ticket: Some(ticket), phase: Phase::Unsent, sent, latest, options }
+        let (since, latest) = (arrival.now, arrival.latest);
+        let options = options.map(Box::new);
+        Self { shared, ticket: Some(ticket), phase: Phase::Unsent, since, latest, options }
+    }
+
+    /// Returns the options of the call.
+    #[inline]
+    pub(super) fn options(&self) -> Option<&CallOptions> {
+        self.options.as_deref()
     }
 
     /// Asks the guard again for an attempt that waits.
@@ -65,7 +74,7 @@ impl<G: Guard, K> Pass<G, K> {
 
     /// Records when the attempt is sent.
     pub(super) fn sending(&mut self, now: Duration) {
-        self.sent = now;
+        self.since = now;
     }
 
     /// Records that the inner future is polled: from now on the attempt may have reached the server.
@@ -73,17 +82,22 @@ impl<G: Guard, K> Pass<G, K> {
         self.phase = Phase::Sent;
     }
 
-    /// Ends the ticket of an attempt that a layer further in refused.
-    pub(super) fn unsent(mut self) {
+    /// Records that a layer further in refused the attempt.
+    pub(super) fn refused(&mut self) {
         self.phase = Phase::Unsent;
+    }
+
+    /// Ends the ticket with an outcome. Returns `true` if the guard holds its place until the body ends.
+    pub(super) fn judge(&mut self, judged: Judged) -> bool {
+        let now = now();
+        self.end_judged(judged, now);
+        (self.phase, self.since) = (Phase::Held, now);
+        self.ticket.is_some()
     }
 
     /// Ends the ticket with an outcome. Returns the pass if the guard holds its place until the body ends.
     pub(super) fn judged(mut self, judged: Judged) -> Option<Self> {
-        let now = now();
-        self.end_judged(judged, now);
-        self.phase = Phase::Held;
-        self.ticket.is_some().then_some(self)
+        self.judge(judged).then_some(self)
     }
 
     /// Returns `true` if the outcome is still to be read from the body.
@@ -96,8 +110,13 @@ impl<G: Guard, K> Pass<G, K> {
         self.end(&End::Over(end), now());
     }
 
+    /// Ends the place of an attempt whose body ended with its head.
+    pub(super) fn over_with_head(mut self) {
+        self.end(&End::Over(BodyEnd::Complete), self.since);
+    }
+
     fn end_judged(&mut self, Judged { health, hint, quota }: Judged, now: Duration) {
-        let after = now.saturating_sub(self.sent);
+        let after = now.saturating_sub(self.since);
         self.end(&End::Judged { health, hint, quota, after }, now);
     }
 
@@ -121,7 +140,7 @@ impl<G: Guard, K> Drop for Pass<G, K> {
                 self.end_judged(Judged::TIMED_OUT, now);
             }
             Phase::Sent => {
-                let after = now.saturating_sub(self.sent);
+                let after = now.saturating_sub(self.since);
                 self.end(&End::Abandoned { after }, now);
             }
             Phase::Held => {}

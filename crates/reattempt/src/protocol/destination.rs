@@ -26,12 +26,32 @@ pub(super) fn default_destination<'a>(
     }
 }
 
+/// Returns `true` if no byte is a colon, an `@`, a capital letter or beyond ASCII: most authorities are a name in lower
+/// case and nothing else. Eight bytes are compared at once.
+#[inline]
+fn is_plain(bytes: &[u8]) -> bool {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * EACH;
+    let is_plain = |bytes: &[u8; 8]| {
+        let word = u64::from_le_bytes(*bytes);
+        let low = word & !HIGH;
+        let from_at_sign = low + (0x80 - b'@' as u64) * EACH;
+        let past_capitals = low + (0x7f - b'Z' as u64) * EACH;
+        let not_colon = (low ^ (b':' as u64 * EACH)) + 0x7f * EACH;
+        (word | from_at_sign & !past_capitals | !not_colon) & HIGH == 0
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    // The last word overlaps the one before.
+    match bytes.last_chunk() {
+        Some(last) => words.iter().all(is_plain) && (rest.is_empty() || is_plain(last)),
+        None => !rest.iter().any(|byte| matches!(byte, b':' | b'@'..=b'Z' | 0x80..)),
+    }
+}
+
 /// Returns the host in lower case, with the port unless it is the scheme's own, without user and password. Borrowed if
 /// the authority has that form already.
 fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
-    // Most are a name in lower case and nothing else. No early end, so that many bytes are compared at once.
-    let is_special = |byte| matches!(byte, b':' | b'@'..=b'Z');
-    if !authority.bytes().fold(false, |found, byte| found | is_special(byte)) {
+    if is_plain(authority.as_bytes()) {
         return authority.into();
     }
     let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
