@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt_core::Verdict;
+use reattempt_core::Classification;
 use reattempt_core::guard::Guard;
 use tower_layer::Layer;
 
@@ -86,9 +86,10 @@ impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
     ///     CircuitBreaker::rate(),
     /// );
     /// ```
-    pub fn classified<Response>(classifier: C, guard: G) -> Self
+    pub fn classified<Response, V>(classifier: C, guard: G) -> Self
     where
-        C: Fn(Result<&Response, &(dyn Error + 'static)>) -> Verdict,
+        C: Fn(Result<&Response, &(dyn Error + 'static)>) -> V,
+        V: Into<Classification>,
     {
         Self::with(CloneRequest::new(classifier), guard)
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use http_body::Body;
+use reattempt_core::Classification;
 use reattempt_core::guard::{BodyEnd, Guard, Health, Refused};
-use reattempt_core::{Classification, Verdict};
 use tower::BoxError;
 
 use super::body::GuardedBody;
@@ -176,9 +176,10 @@ where
     }
 }
 
-impl<R, C, E> GuardOutcome<R, E, BoxedError> for CloneRequest<C>
+impl<R, C, E, V> GuardOutcome<R, E, BoxedError> for CloneRequest<C>
 where
-    C: Fn(Result<&R, &(dyn Error + 'static)>) -> Verdict + Send + Sync + 'static,
+    C: Fn(Result<&R, &(dyn Error + 'static)>) -> V + Send + Sync + 'static,
+    V: Into<Classification>,
     E: Into<BoxError>,
 {
     type Guarded<G: Guard> = R;
