@@ -41,7 +41,7 @@
 //! | `tonic` | retries a tonic `Channel` under any generated client; implies `grpc` | tonic 0.14 | off |
 //! | `tower-http` | takes classifiers written for tower-http, and knows its `FollowRedirect` | tower-http 0.7 | off |
 //! | `tracing` | an observer that writes `tracing` events | tracing 0.1 | off |
-//! | `opentelemetry` | measures gRPC calls and their attempts, by gRPC's own instruments; implies `tonic` | opentelemetry 0.33 | off |
+//! | `opentelemetry` | measures gRPC calls and their attempts by gRPC's own instruments, and guards; implies `tonic` | opentelemetry 0.33 | off |
 //!
 //! | to find | see |
 //! |---|---|

@@ -1,5 +1,8 @@
 //! Places under the model checker: the word beside the lock, and a grant against a call that leaves.
 
+#[allow(dead_code, reason = "only what the models use")]
+#[path = "../../src/guard/heads.rs"]
+mod heads;
 #[allow(clippy::module_inception, dead_code, unreachable_pub, reason = "only what the models use")]
 #[path = "../../src/guard/places.rs"]
 mod places;
@@ -14,6 +17,7 @@ use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Resume};
 
 use crate::line;
 use crate::line::Patience;
+use crate::time;
 
 const NOW: Duration = Duration::from_secs(1);
 

@@ -87,6 +87,12 @@
 //! let layer = GuardLayer::with(http, RateLimit::new(Limit::per_second(100), 10));
 //! ```
 //!
+//! # Observation
+//!
+//! `CircuitBreaker::counts`, `Bulkhead::usage` and the like read a guard. Observers of the layer are notified of
+//! attempts that wait or are refused, and `CircuitBreaker::on_state_change` of state changes. `TracingObserver` writes
+//! both to `tracing`. `metrics::GuardMetrics`, behind the feature `opentelemetry`, measures them.
+//!
 //! # A guard of your own
 //!
 //! The contract [`Guard`] needs no runtime. Two methods make a guard:
@@ -130,6 +136,8 @@ mod body;
 mod future;
 mod health;
 mod layer;
+#[cfg(feature = "opentelemetry")]
+pub mod metrics;
 mod pass;
 mod protocol;
 #[cfg(feature = "reqwest")]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{Empty, Full};
+use reattempt::guard::CircuitBreaker;
 use reattempt::observe::TracingObserver;
 use reattempt::{RetryLayer, RetryPolicy};
 use reattempt_replay::ReplayBody;
@@ -58,6 +59,34 @@ async fn log_of(method: &str, answers: &'static [u16]) -> Vec<String> {
     RetryLayer::new(policy).layer(service).oneshot(request.unwrap()).await.unwrap();
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     text.lines().map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn breaker_that_opens_warns() {
+    let written = Log::default();
+    let writer = written.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .without_time()
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let breaker = CircuitBreaker::rate()
+        .seed(1)
+        .with_name("stock")
+        .on_state_change(TracingObserver::on_state_change);
+    breaker.isolate("one.example", Duration::ZERO);
+    breaker.close("one.example", Duration::ZERO);
+    let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+    let lines: Vec<_> = text.lines().map(str::trim).collect();
+    assert_eq!(
+        lines,
+        [
+            r#"WARN reattempt: a circuit breaker opened destination="one.example" name="stock" from=closed to=forced open"#,
+            r#"DEBUG reattempt: a circuit breaker changed destination="one.example" name="stock" from=forced open to=closed"#,
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,11 +3,38 @@
 use ::tracing::{debug, trace, warn};
 
 use crate::call::observe::{Event, Observer};
+#[cfg(feature = "http")]
+use crate::guard::{BreakerState, StateChange};
 
 /// Writes each event to `tracing` under the target `reattempt`: giving up at WARN, failed attempts
 /// and retries at DEBUG, successes at TRACE.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TracingObserver;
+
+#[cfg(feature = "http")]
+impl TracingObserver {
+    /// Writes a state change of a circuit breaker: an opening at WARN, other changes at DEBUG. It is a callback for
+    /// [`CircuitBreaker::on_state_change`](crate::guard::CircuitBreaker::on_state_change).
+    ///
+    /// ```
+    /// use reattempt::guard::CircuitBreaker;
+    /// use reattempt::observe::TracingObserver;
+    ///
+    /// let breaker = CircuitBreaker::rate().on_state_change(TracingObserver::on_state_change);
+    /// ```
+    pub fn on_state_change(change: &StateChange) {
+        let StateChange { name, destination, from, to, .. } = change;
+        let (name, destination): (&str, &str) = (name, destination);
+        match to {
+            BreakerState::Open | BreakerState::ForcedOpen => {
+                warn!(target: "reattempt", destination, name, %from, %to, "a circuit breaker opened");
+            }
+            _ => {
+                debug!(target: "reattempt", destination, name, %from, %to, "a circuit breaker changed");
+            }
+        }
+    }
+}
 
 impl Observer for TracingObserver {
     fn on_event(&self, destination: &str, event: &Event<'_>) {

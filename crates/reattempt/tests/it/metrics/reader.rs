@@ -49,6 +49,16 @@ impl Reader {
         )
     }
 
+    /// Returns the values of the instrument `reattempt.guard.{name}`, each behind its labels in their order.
+    pub(crate) fn of_guard(&self, name: &str) -> Vec<(String, u64)> {
+        let name = format!("reattempt.guard.{name}");
+        let points = self.points().into_iter().filter(|point| point.name == name);
+        sorted(points.map(|point| {
+            let labels = point.labels.iter().map(|label| format!("{}={}", label.key, label.value));
+            (sorted(labels).join(" "), point.sum)
+        }))
+    }
+
     /// Returns the measurements of the instrument `grpc.client.{name}`: for each set of labels the status, if it is one
     /// of them, the number of measurements and their sum, a number of seconds in milliseconds.
     pub(crate) fn of(&self, name: &str) -> Vec<(String, u64, u64)> {
@@ -86,6 +96,17 @@ fn points_of(metric: &Metric) -> Vec<Point> {
         AggregatedMetrics::U64(MetricData::Histogram(histogram)) => histogram
             .data_points()
             .map(|data| point(data.attributes().cloned().collect(), data.count(), data.sum()))
+            .collect(),
+        AggregatedMetrics::U64(MetricData::Gauge(gauge)) => gauge
+            .data_points()
+            .map(|data| point(data.attributes().cloned().collect(), 1, data.value()))
+            .collect(),
+        AggregatedMetrics::F64(MetricData::Gauge(gauge)) => gauge
+            .data_points()
+            .map(|data| {
+                let seconds = format!("{:.0}", data.value()).parse().unwrap();
+                point(data.attributes().cloned().collect(), 1, seconds)
+            })
             .collect(),
         AggregatedMetrics::F64(MetricData::Histogram(histogram)) => histogram
             .data_points()

@@ -1,0 +1,214 @@
+//! Metrics of guards, as OpenTelemetry instruments.
+//!
+//! [`GuardMetrics`] is an observer of attempts that wait or are refused, records the state changes of circuit breakers,
+//! and reads the places of limits. Each of the three is switched on by itself.
+
+use std::fmt;
+use std::sync::Arc;
+
+use opentelemetry::metrics::{Counter, Meter, MeterProvider};
+use opentelemetry::{InstrumentationScope, KeyValue};
+use reattempt_core::guard::{GuardKind, Reason, Refused};
+
+use super::{StateChange, Usage};
+use crate::call::observe::{Event, Observer};
+
+/// The metrics of guards, as OpenTelemetry instruments.
+///
+/// | instrument | unit | labels | switched on by |
+/// |---|---|---|---|
+/// | `reattempt.guard.refused` (a counter) | `{attempt}` | guard, reason | [`GuardLayer::observe_with`](super::GuardLayer::observe_with) |
+/// | `reattempt.guard.waited` (a counter) | `{attempt}` | | the same |
+/// | `reattempt.guard.state_changes` (a counter) | `{change}` | name, from, to | [`state_changes`](Self::state_changes) |
+/// | `reattempt.guard.limit` (a gauge) | `{call}` | name | [`places`](Self::places) |
+/// | `reattempt.guard.in_flight` (a gauge) | `{call}` | name | the same |
+/// | `reattempt.guard.waiting` (a gauge) | `{call}` | name | the same |
+/// | `reattempt.guard.past_head` (a gauge) | `{call}` | name | the same |
+/// | `reattempt.guard.oldest_past_head` (a gauge) | `s` | name | the same, while there is one |
+///
+/// The labels are:
+///
+/// - **`guard`**: `circuit_breaker`, `rate_limit`, `bulkhead`, `adaptive_limit`, `throttle`, `send_rate` or `custom`.
+/// - **`reason`**: `open`, `too_many_requests`, `isolated`, `full`, `rate_exceeded`, `wait_too_long`, `too_large` or
+///   `shed`.
+/// - **`name`**: the name of the breaker, or the one given to [`places`](Self::places).
+/// - **`from`**, **`to`**: `closed`, `half-open`, `open` or `forced open`.
+/// - **`destination`**: on the counters, only if [`with_destinations`](Self::with_destinations) is called.
+///
+/// An attempt is counted as refused if the layer does not send it, after a wait as well. A gauge is read when its
+/// reader collects.
+///
+/// The instruments belong to a meter with the name `reattempt`. No global provider is used unless you give
+/// `opentelemetry::global::meter_provider()`.
+///
+/// ```
+/// use opentelemetry_sdk::metrics::SdkMeterProvider;
+/// use reattempt::guard::metrics::GuardMetrics;
+/// use reattempt::guard::{self, Bulkhead, CircuitBreaker, GuardLayer};
+///
+/// let provider = SdkMeterProvider::builder().build();
+/// let metrics = GuardMetrics::new(&provider);
+///
+/// let breaker = CircuitBreaker::rate().on_state_change(metrics.state_changes());
+/// let bulkhead = Bulkhead::new(64);
+/// let read = bulkhead.clone();
+/// metrics.places("stock", move || read.usage("stock.example", guard::now()));
+/// let layer = GuardLayer::http((breaker, bulkhead)).observe_with(metrics);
+/// ```
+#[derive(Clone)]
+pub struct GuardMetrics {
+    meter: Meter,
+    refused: Counter<u64>,
+    waited: Counter<u64>,
+    state_changes: Counter<u64>,
+    destinations: bool,
+}
+
+/// Reads one number of the use of places.
+type Number = fn(&Usage) -> u64;
+
+impl GuardMetrics {
+    /// Creates the counters by `provider`.
+    pub fn new(provider: &dyn MeterProvider) -> Self {
+        let scope = InstrumentationScope::builder("reattempt")
+            .with_version(env!("CARGO_PKG_VERSION"))
+            .build();
+        let meter = provider.meter_with_scope(scope);
+        let counter = |name: &'static str, unit: &'static str, description: &'static str| {
+            meter.u64_counter(name).with_unit(unit).with_description(description).build()
+        };
+        Self {
+            refused: counter(
+                "reattempt.guard.refused",
+                "{attempt}",
+                "Attempts that a guard refused and the layer did not send",
+            ),
+            waited: counter(
+                "reattempt.guard.waited",
+                "{attempt}",
+                "Attempts that waited for a guard",
+            ),
+            state_changes: counter(
+                "reattempt.guard.state_changes",
+                "{change}",
+                "State changes of circuit breakers",
+            ),
+            meter,
+            destinations: false,
+        }
+    }
+
+    /// Adds the destination to the labels of the counters. Default: it is none, because each destination makes time
+    /// series of its own.
+    pub fn with_destinations(self) -> Self {
+        Self { destinations: true, ..self }
+    }
+
+    /// Returns a callback for [`CircuitBreaker::on_state_change`](super::CircuitBreaker::on_state_change).
+    pub fn state_changes(&self) -> impl Fn(&StateChange) + Send + Sync + use<> {
+        let metrics = self.clone();
+        move |change| {
+            let labels = vec![
+                KeyValue::new("name", Arc::clone(&change.name)),
+                KeyValue::new("from", change.from.to_string()),
+                KeyValue::new("to", change.to.to_string()),
+            ];
+            metrics.count(&metrics.state_changes, &change.destination, labels);
+        }
+    }
+
+    /// Creates the gauges of a limit on calls in flight under this name. `usage` returns the use of the places, by
+    /// [`Bulkhead::usage`](super::Bulkhead::usage) or [`AdaptiveLimit::usage`](super::AdaptiveLimit::usage).
+    ///
+    /// The provider keeps `usage`, and the guard in it, as long as it lives. Give each limit a name of its own.
+    pub fn places(
+        &self,
+        name: impl Into<Arc<str>>,
+        usage: impl Fn() -> Usage + Send + Sync + 'static,
+    ) {
+        let (name, usage) = (name.into(), Arc::new(usage));
+        let gauges: [(&'static str, &'static str, Number); 4] = [
+            ("reattempt.guard.limit", "The most calls in flight", |usage| usage.limit.into()),
+            ("reattempt.guard.in_flight", "Calls that hold a place", |usage| {
+                usage.in_flight.into()
+            }),
+            ("reattempt.guard.waiting", "Calls that wait for a place", |usage| {
+                usage.waiting as u64
+            }),
+            ("reattempt.guard.past_head", "Calls whose body is not over", |usage| {
+                usage.past_head as u64
+            }),
+        ];
+        for (gauge, description, read) in gauges {
+            let (labels, usage) = ([KeyValue::new("name", Arc::clone(&name))], Arc::clone(&usage));
+            let builder = self.meter.u64_observable_gauge(gauge).with_unit("{call}");
+            builder
+                .with_description(description)
+                .with_callback(move |observer| observer.observe(read(&usage()), &labels))
+                .build();
+        }
+        let labels = [KeyValue::new("name", name)];
+        let builder = self.meter.f64_observable_gauge("reattempt.guard.oldest_past_head");
+        builder
+            .with_unit("s")
+            .with_description("Age of the oldest response whose body is not over")
+            .with_callback(move |observer| {
+                if let Some(age) = usage().oldest_past_head {
+                    observer.observe(age.as_secs_f64(), &labels);
+                }
+            })
+            .build();
+    }
+
+    fn count(&self, counter: &Counter<u64>, destination: &str, mut labels: Vec<KeyValue>) {
+        if self.destinations {
+            labels.push(KeyValue::new("destination", destination.to_owned()));
+        }
+        counter.add(1, &labels);
+    }
+}
+
+impl Observer for GuardMetrics {
+    /// Counts attempts that wait or are refused. Other events are not recorded.
+    fn on_event(&self, destination: &str, event: &Event<'_>) {
+        match event {
+            Event::Waiting => self.count(&self.waited, destination, Vec::new()),
+            Event::Refused { refused } => {
+                self.count(&self.refused, destination, labels_of(refused));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn labels_of(refused: &Refused) -> Vec<KeyValue> {
+    let guard = match refused.guard() {
+        GuardKind::CircuitBreaker => "circuit_breaker",
+        GuardKind::RateLimit => "rate_limit",
+        GuardKind::Bulkhead => "bulkhead",
+        GuardKind::AdaptiveLimit => "adaptive_limit",
+        GuardKind::Throttle => "throttle",
+        GuardKind::SendRate => "send_rate",
+        _ => "custom",
+    };
+    let reason = match refused.reason() {
+        Reason::Open => "open",
+        Reason::TooManyRequests => "too_many_requests",
+        Reason::Isolated => "isolated",
+        Reason::Full => "full",
+        Reason::RateExceeded => "rate_exceeded",
+        Reason::WaitTooLong => "wait_too_long",
+        Reason::TooLarge => "too_large",
+        Reason::Shed => "shed",
+        _ => "other",
+    };
+    vec![KeyValue::new("guard", guard), KeyValue::new("reason", reason)]
+}
+
+impl fmt::Debug for GuardMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuardMetrics")
+            .field("destinations", &self.destinations)
+            .finish_non_exhaustive()
+    }
+}
