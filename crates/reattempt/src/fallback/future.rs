@@ -28,6 +28,7 @@ pin_project! {
     /// The future of a call whose failure may be replaced.
     ///
     /// If the deadline passes during the call to a backup, the caller gets the call's own outcome.
+    /// If the future is polled again after its end, it stays pending and does nothing.
     ///
     /// # Cancel safety
     /// Dropping it cancels the call, or the call to the backup. A dropped call has no fallback.
@@ -103,7 +104,9 @@ where
                 Ok((head, body)) => (Failed(Ok(head)), Some(body)),
                 Err(error) => (Failed(Err(error)), None),
             };
-            let Some(kept) = waiting.kept.take() else { return Poll::Pending };
+            let Some(kept) = waiting.kept.take() else {
+                return Poll::Ready(stands::<Req, S::Response, K>(failed, body));
+            };
             let sendable = waiting.repeatable || proof;
             match waiting.shared.source.replace(kept, &failed, sendable) {
                 Replacement::None => {
@@ -119,6 +122,7 @@ where
                 }
             }
         }
+        // Polled again after its end, the call stays pending.
         let Some(asking) = this.asking else { return Poll::Pending };
         let response = match asking.backup.as_mut().poll(cx) {
             Poll::Ready(response) => response,

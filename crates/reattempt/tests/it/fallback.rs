@@ -4,16 +4,17 @@ use std::io::ErrorKind;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use http_body_util::BodyExt;
-use reattempt::fallback::{Failed, FallbackBody, FallbackLayer, FellBack};
+use http_body::Body as _;
+use http_body_util::{BodyExt, Full};
+use reattempt::fallback::{Backup, Failed, FallbackBody, FallbackLayer, FellBack};
 use reattempt::guard::{GuardLayer, Refused};
 use reattempt::{Deadline, Http, Report, RetryLayer, RetryPolicy};
 use tokio::time::Instant;
-use tower::{BoxError, Layer, ServiceBuilder};
+use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
 use crate::calls::support::{
-    Act, AnswerBody, Body, Broken, Log, ONE, Server, With, answer, get, ms, policy, post, request,
-    tokens,
+    Act, AnswerBody, Body, Broken, Log, ONE, Server, With, answer, failing, get, ms, policy, post,
+    request, tokens,
 };
 use crate::guard::support::{Recorder, refused};
 
@@ -86,6 +87,37 @@ async fn declined_fallback_leaves_the_outcome() {
     assert_eq!(text(answer).await, "own words");
 }
 
+/// A proxy sends it with this `content-length`.
+#[tokio::test(start_paused = true)]
+async fn body_of_a_fallback_has_its_length() {
+    let length = |body: &FallbackBody<AnswerBody>| (body.size_hint().exact(), body.is_end_stream());
+    for (status, text) in [(503, "spare"), (503, ""), (200, "own"), (200, "")] {
+        let make = move |_: &Failed| Some(Response::new(Bytes::from(text)));
+        let server = Server::by(move |_, _| Act::Answer(answer(status, text)));
+        let client = FallbackLayer::http(make).layer(RetryLayer::new(policy()).layer(server));
+        let mut body = client.send(get()).await.unwrap().into_body();
+        assert_eq!(length(&body), (Some(text.len() as u64), text.is_empty()), "{status} {text:?}");
+        while let Some(frame) = body.frame().await {
+            frame.unwrap();
+        }
+        assert_eq!(length(&body), (Some(0), true), "{status} {text:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn fallback_types_show_their_state() {
+    let layer = FallbackLayer::http(spare).on_permanent(true);
+    let shown = format!("{layer:?}");
+    assert!(shown.starts_with("FallbackLayer { protocol: Http"), "{shown}");
+    assert!(shown.ends_with("on_permanent: true, .. }"), "{shown}");
+    let mut client = layer.layer(RetryLayer::new(policy()).layer(Server::statuses([200])));
+    let ready = ServiceExt::<Request<Body>>::ready(&mut client).await.unwrap();
+    let call = ready.call(get());
+    assert_eq!(format!("{call:?}"), r#"ResponseFuture { state: "calling", .. }"#);
+    let body = FallbackBody::<Full<Bytes>>::default();
+    assert_eq!(format!("{body:?}"), "FallbackBody { inner: None, bytes: None }");
+}
+
 #[tokio::test(start_paused = true)]
 async fn permanent_failures_only_if_asked() {
     let log = Log::default();
@@ -104,6 +136,15 @@ async fn fallback_notifies_all_observers() {
     assert!(failed(&client.send(get()).await.unwrap()).is_some());
     assert_eq!(first.lines(), ["one.example: a fallback was used"]);
     assert_eq!(first.lines(), second.lines());
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_body_error_has_no_fallback() {
+    let client = FallbackLayer::http(spare).on_permanent(true).layer(Server::statuses([200]));
+    let limits = reattempt_replay::ReplayLimits::default();
+    let body = reattempt_replay::ReplayBody::new(failing(), &limits);
+    let request = Request::put(ONE).body(body).unwrap();
+    assert!(client.send(request).await.unwrap_err().is::<Broken>());
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,9 +179,8 @@ fn with_backup(
     backup: &Server,
 ) -> impl AsyncFn(Request<Body>) -> Answer + use<> {
     let retries = RetryLayer::new(policy().max_attempts(1));
-    let client =
-        FallbackLayer::with(http, reattempt::fallback::Backup::new(retries.layer(backup.clone())))
-            .layer(retries.layer(Server::statuses([first])));
+    let client = FallbackLayer::with(http, Backup::new(retries.layer(backup.clone())))
+        .layer(retries.layer(Server::statuses([first])));
     async move |request| client.send(request).await.unwrap()
 }
 
@@ -173,6 +213,25 @@ async fn backup_gets_a_post_that_was_not_sent() {
     .layer(retries.layer(guards.layer(Server::statuses([200]))));
     assert_eq!(client.send(post()).await.unwrap().status(), 200);
     assert_eq!(backup.count(), 1);
+}
+
+/// An inner service may have followed a redirect, after the first server did the work.
+// trap 35
+#[tokio::test(start_paused = true)]
+async fn backup_gets_post_if_no_hop_was_before() {
+    for (http, backed) in [
+        (Http::new(), 0),
+        (Http::new().redirects_below(true), 0),
+        (Http::new().redirects_below(false), 1),
+    ] {
+        let backup = Server::statuses([200]);
+        let retries = RetryLayer::new(policy().max_attempts(1));
+        let server = Server::by(|_, _| ErrorKind::ConnectionRefused.into());
+        let client = FallbackLayer::with(http, Backup::new(retries.layer(backup.clone())))
+            .layer(retries.layer(server));
+        let answer = client.send(post()).await;
+        assert_eq!((backup.count(), answer.is_ok()), (backed, backed == 1));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! A guard that holds a place until the response body ends.
 
+use http_body::Body;
 use http_body_util::BodyExt;
 use reattempt::guard::GuardLayer;
 use tower::Layer;
@@ -22,7 +23,9 @@ async fn place_is_held_until_the_body_is_read() {
     let (recorder, response) = response(|| Act::Answer(answer(200, "some"))).await;
     assert_eq!(recorder.log(), ["admitted", "Served"]);
     let mut body = Box::pin(response.into_body());
+    assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(4), false));
     assert!(body.frame().await.unwrap().unwrap().is_data());
+    assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(0), true));
     // The frame was the last, and the reader may stop here.
     assert_eq!(recorder.log(), ["admitted", "Served", "Complete"]);
     assert!(body.frame().await.is_none());

@@ -18,6 +18,7 @@ pub(crate) struct Recorder(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     log: Vec<String>,
+    latencies: Vec<Duration>,
     holds: bool,
     refuses: Option<Refused>,
     queues: bool,
@@ -70,6 +71,11 @@ impl Recorder {
     pub(crate) fn log(&self) -> Vec<String> {
         self.lock().log.clone()
     }
+
+    /// Returns the latencies of the attempts whose outcome is known.
+    pub(crate) fn latencies(&self) -> Vec<Duration> {
+        self.lock().latencies.clone()
+    }
 }
 
 pub(crate) fn refused() -> Refused {
@@ -99,6 +105,9 @@ impl Guard for Recorder {
 
     fn end(&self, (): (), end: &End, _: Duration) -> Option<()> {
         let mut state = self.lock();
+        if let End::Judged { after, .. } = end {
+            state.latencies.push(*after);
+        }
         state.log.push(match end {
             End::Judged { health, .. } => format!("{health:?}"),
             End::Abandoned { .. } => "abandoned".into(),

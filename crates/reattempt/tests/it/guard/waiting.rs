@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt};
 
 use super::support::{Recorder, attempt, refused};
-use crate::calls::support::{Log, ONE, Server, With, ms};
+use crate::calls::support::{Act, Log, ONE, Server, With, ms};
 
 #[tokio::test(start_paused = true)]
 async fn queued_call_is_sent_when_it_is_admitted() {
@@ -30,6 +30,17 @@ async fn queued_call_is_sent_when_it_is_admitted() {
     assert_eq!(server.times(), [5_000]);
     assert_eq!(recorder.log(), ["waiting", "Served"]);
     assert_eq!(log.lines(), ["one.example: an attempt waits for a guard"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn latency_does_not_count_the_wait() {
+    let recorder = Recorder::queueing();
+    let server = Server::by(|_, _| Act::from(200).later(ms(30)));
+    let call = tokio::spawn(GuardLayer::http(recorder.clone()).layer(server).send(attempt(ONE)));
+    tokio::time::sleep(ms(500)).await;
+    recorder.release();
+    call.await.unwrap().unwrap();
+    assert_eq!(recorder.latencies(), [ms(30)]);
 }
 
 #[tokio::test(start_paused = true)]
