@@ -180,7 +180,9 @@ impl CallStart {
         K: Replay<Req>,
     {
         let mut wishes = settings.protocol.wishes(request);
-        wishes.deadline = wishes.deadline.into_iter().chain(deadline).min();
+        if let Some(deadline) = deadline {
+            wishes.deadline = Some(wishes.deadline.map_or(deadline, |own| own.min(deadline)));
+        }
         let (told, strip) = (wishes.told, wishes.strip);
         let mut context = CallContext::new(settings, wishes, of_handle);
         context.forbidden = context.forbidden.or_else(|| settings.protocol.cannot_save(request));
