@@ -1,9 +1,9 @@
 //! `reqwest::Client` under the retry layer: redirects that hide what was carried out, the memory of
 //! kept bodies, and the name of a destination.
 
+mod server;
+
 use std::convert::Infallible;
-use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use http::Response;
@@ -19,104 +19,10 @@ use reattempt_core::{Failure, FailureKind, StopReason, Verdict};
 use reattempt_replay::{ReplayLimits, ReplayMemory};
 use reattempt_schedule_fixed::Constant;
 use reqwest::{Client, Method, Request, redirect};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::net::TcpSocket;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
-/// A server that answers one request on each connection, by a script whose last answer it repeats.
-struct Server {
-    address: SocketAddr,
-    /// The method and path of each request that came.
-    seen: Arc<Mutex<Vec<String>>>,
-    task: JoinHandle<()>,
-}
-
-impl Server {
-    async fn start(script: impl IntoIterator<Item = String>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let script: Vec<_> = script.into_iter().collect();
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let noted = Arc::clone(&seen);
-        let task = tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let head = read_request(&stream).await.unwrap();
-                let arrival = {
-                    let mut seen = noted.lock().unwrap();
-                    seen.push(head.split(" HTTP/").next().unwrap().to_owned());
-                    seen.len()
-                };
-                let answer = script.get(arrival - 1).or(script.last()).unwrap();
-                write(&stream, answer.as_bytes()).await.unwrap();
-            }
-        });
-        Self { address, seen, task }
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
-    }
-
-    fn seen(&self) -> Vec<String> {
-        self.seen.lock().unwrap().clone()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// Reads a request to the end of its body.
-async fn read_request(stream: &TcpStream) -> io::Result<String> {
-    let mut text = String::new();
-    loop {
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-            if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
-                return Ok(text);
-            }
-        }
-        stream.readable().await?;
-        let mut buffer = [0; 1024];
-        match stream.try_read(&mut buffer) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(length) => text.push_str(str::from_utf8(&buffer[..length]).unwrap()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-async fn write(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        stream.writable().await?;
-        match stream.try_write(bytes) {
-            Ok(length) => bytes = &bytes[length..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-fn answer(status: &str) -> String {
-    format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-}
-
-fn see_other(location: &str) -> String {
-    answer(&format!("303 See Other\r\nlocation: {location}"))
-}
-
-/// An address where nobody listens, for as long as the socket lives, which keeps the port.
-fn nobody() -> (TcpSocket, String) {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let url = format!("http://{}/done", socket.local_addr().unwrap());
-    (socket, url)
-}
+use server::{Server, answer, nobody, see_other};
 
 /// All the defaults but the delay, of which there is none.
 fn policy() -> RetryPolicy<Http, Constant> {

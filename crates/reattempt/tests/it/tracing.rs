@@ -15,12 +15,32 @@ use reattempt::{RetryLayer, RetryPolicy};
 use reattempt_replay::ReplayBody;
 use reattempt_schedule_fixed::Constant;
 use tower::{Layer, ServiceExt, service_fn};
+use tracing::subscriber::DefaultGuard;
 
 type Body = Full<Bytes>;
 
 /// Keeps what is written.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// Writes every event of this thread down, until the guard is dropped.
+    fn subscribe(&self) -> DefaultGuard {
+        let log = self.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_ansi(false)
+            .without_time()
+            .with_writer(move || log.clone())
+            .finish();
+        tracing::subscriber::set_default(subscriber)
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        text.lines().map(|line| line.trim().to_owned()).collect()
+    }
+}
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -36,14 +56,7 @@ impl io::Write for Log {
 /// The log of one call that is answered so.
 async fn log_of(method: &str, answers: &'static [u16]) -> Vec<String> {
     let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_ansi(false)
-        .without_time()
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let _guard = log.subscribe();
 
     let seen = AtomicUsize::new(0);
     let service = service_fn(|_: Request<ReplayBody<Body>>| {
@@ -57,31 +70,21 @@ async fn log_of(method: &str, answers: &'static [u16]) -> Vec<String> {
     let request =
         Request::builder().method(method).uri("http://one.example/").body(Body::default());
     RetryLayer::new(policy).layer(service).oneshot(request.unwrap()).await.unwrap();
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    text.lines().map(|line| line.trim().to_owned()).collect()
+    log.lines()
 }
 
 #[test]
 fn breaker_that_opens_warns() {
-    let written = Log::default();
-    let writer = written.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_ansi(false)
-        .without_time()
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let log = Log::default();
+    let _guard = log.subscribe();
     let breaker = CircuitBreaker::rate()
         .seed(1)
         .with_name("stock")
         .on_state_change(TracingObserver::on_state_change);
     breaker.isolate("one.example", Duration::ZERO);
     breaker.close("one.example", Duration::ZERO);
-    let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
-    let lines: Vec<_> = text.lines().map(str::trim).collect();
     assert_eq!(
-        lines,
+        log.lines(),
         [
             r#"WARN reattempt: a circuit breaker opened destination="one.example" name="stock" from=closed to=forced open"#,
             r#"DEBUG reattempt: a circuit breaker changed destination="one.example" name="stock" from=forced open to=closed"#,
