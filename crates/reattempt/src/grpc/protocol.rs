@@ -170,7 +170,7 @@ impl Protocol for Grpc {
     }
 
     fn undone(&self, error: &(dyn Error + 'static)) -> Option<Undone> {
-        undone(error).filter(|_| self.replaces && self.http.believes(error))
+        undone(error).filter(|_| self.replaces && self.http.accepts_proof(error))
     }
 
     fn explained(error: BoxError) -> BoxError {
@@ -214,7 +214,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
                         if method.is_some() {
                             return classification;
                         }
-                        let verdict = self.http.unless_disbelieved(classification.verdict, error);
+                        let verdict = self.http.with_accepted_proof(classification.verdict, error);
                         verdict.with_hint(classification.hint)
                     }
                 }

@@ -132,7 +132,7 @@ where
                 StateProjection::Sent { attempt } => {
                     let result = ready!(attempt.poll(cx)).map_err(M::own);
                     this.state.set(State::Over);
-                    this.settings.tell(*this.sent, result.as_ref().map_err(M::view));
+                    this.settings.record(*this.sent, result.as_ref().map_err(M::view));
                     return Poll::Ready(result.map(|response| K::answer(response, true)));
                 }
                 StateProjection::Over => return Poll::Pending,

@@ -21,7 +21,7 @@ pub(super) struct Settings<K> {
     pub(super) pace: Responsive,
     pub(super) protocol: K,
     /// `true` if outcomes are reported to the pace.
-    pub(super) tells: bool,
+    pub(super) records: bool,
     pub(super) seed: Option<Seed>,
     pub(super) queue: Arc<Queue>,
 }
@@ -70,23 +70,23 @@ impl<K> Settings<K> {
         }
     }
 
-    /// The call is sent.
+    /// Records that a call is sent.
     #[inline]
     pub(super) fn on_send(&self) -> Sent {
-        if !self.tells {
+        if !self.records {
             return Sent::default();
         }
         let stream = self.seed.as_ref().map(Seed::next_stream);
         Sent { sent_at: self.pace.on_send(), stream }
     }
 
-    /// The call has ended so.
+    /// Records the outcome of a call.
     #[inline]
-    pub(super) fn tell<T>(&self, sent: Sent, outcome: Result<&T, &(dyn Error + 'static)>)
+    pub(super) fn record<T>(&self, sent: Sent, outcome: Result<&T, &(dyn Error + 'static)>)
     where
         K: ClassifyOutcome<T>,
     {
-        if !self.tells {
+        if !self.records {
             return;
         }
         if self.protocol.is_refused(outcome) {

@@ -21,7 +21,7 @@ use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
 
 /// More than an error page has, and less than a new connection costs.
-const DISCARD_LIMIT: u64 = 16 * 1024;
+const DRAIN_LIMIT: u64 = 16 * 1024;
 
 /// The reason of RFC 9113 §7 by which a server refuses a stream.
 const REFUSED_STREAM: u32 = 7;
@@ -90,7 +90,7 @@ impl Default for Http {
         Self {
             replay: ReplayLimits::default().by_destination(),
             hints: Hints::default(),
-            drain_limit: DISCARD_LIMIT,
+            drain_limit: DRAIN_LIMIT,
             generate_keys: false,
             trust_keys: true,
             destination: None,
@@ -246,23 +246,25 @@ impl Http {
     ) -> Judged {
         let outcome = Outcome::of_error(error).with_request(saved.and_then(Saved::view));
         let custom = self.custom(outcome, options);
-        let of_table = || self.unless_disbelieved(errors::verdict_of_error(error), error).into();
+        let of_table = || self.with_accepted_proof(errors::verdict_of_error(error), error).into();
         Judged { classification: custom.unwrap_or_else(of_table), overridden: custom.is_some() }
     }
 
     /// Returns `true` unless this error is a proof that the settings do not accept.
-    pub(crate) fn believes(&self, error: &(dyn Error + 'static)) -> bool {
+    pub(crate) fn accepts_proof(&self, error: &(dyn Error + 'static)) -> bool {
         self.refused_stream_is_proof || reset_reason(error) != Some(REFUSED_STREAM)
     }
 
     /// Returns the table's verdict, without a proof that the settings do not accept.
-    pub(crate) fn unless_disbelieved(
+    pub(crate) fn with_accepted_proof(
         &self,
         verdict: Verdict,
         error: &(dyn Error + 'static),
     ) -> Verdict {
         match verdict {
-            Verdict::NotProcessed(failure) if !self.believes(error) => Verdict::Transient(failure),
+            Verdict::NotProcessed(failure) if !self.accepts_proof(error) => {
+                Verdict::Transient(failure)
+            }
             verdict => verdict,
         }
     }
@@ -340,9 +342,8 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    /// Returns the classification if the client below may have followed a redirect without a trace.
-    ///
-    /// An earlier hop may then have processed the request, so no proof of the table counts.
+    /// Returns the classification. If the client below may have followed a redirect without a trace, no proof of the
+    /// table counts, because an earlier hop may have processed the request.
     #[inline]
     pub(crate) fn behind_redirects(
         self,
