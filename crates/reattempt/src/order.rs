@@ -14,7 +14,7 @@
 //! | 6 | a limit on the time between two frames of a response body | the body is the caller's once the retry layer has returned the response ([below](#servers-that-stall)) |
 //! | 7 | **the retry layer** | |
 //! | 8 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), beside the retry layer or in its place | a retry follows once all hedged attempts have failed, and a backoff is not taken for a slow call |
-//! | 9 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead | they decide about every attempt. A refusal ends the call, unless the guard knows the wait and the call has time for it. A hedge does not wait; if it is refused, the attempts in flight go on. Outside the retry layer, guards would decide about calls |
+//! | 9 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead | they decide about every attempt. A refusal ends the call, unless the guard knows a wait of at most 5 s and the call has time for it. A hedge does not wait; if it is refused, the attempts in flight go on. Outside the retry layer, guards would decide about calls |
 //! | 10 | pacing ([`PaceLayer`](crate::pace::PaceLayer)) | every attempt waits for its turn. While it waits, it holds the place that limits and a `Buffer` inside have given it. An attempt that a breaker refuses does not wait |
 //! | 11 | `Buffer` | its clones share one worker; its error is a `BoxError`: use [`RetryPolicy::boxed_errors`](crate::RetryPolicy::boxed_errors) |
 //! | 12 | a limit on the attempts that the server receives (`RateLimit`, `ConcurrencyLimit`) | retries count |

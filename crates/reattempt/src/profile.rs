@@ -34,8 +34,7 @@
 //!
 //! An empty place means no limit, as in the source. The policy's budget still ends such calls: the default one grants
 //! three retries while no call succeeds, unless their delays reach ten minutes. If only the delays are to slow a client
-//! down, set
-//! [`RetryBudget::unlimited`].
+//! down, set [`RetryBudget::unlimited`].
 //!
 //! Some sources have no jitter, and neither have their profiles. Many clients that fail at one moment then return at
 //! one moment; [`ScheduleExt::jittered`] separates them.
@@ -125,8 +124,7 @@ pub fn cenkalti_medium() -> Profile<Exponential> {
 ///
 /// A call of 300 ms that always fails is retried six times (one call in five: seven times), seldom five or eight times.
 /// It ends after 5.5 to 10.3 s. The published estimates, 8–9 retries and 10–14 s, do not hold here, for the reason
-/// given at
-/// [`cenkalti_quick`].
+/// given at [`cenkalti_quick`].
 pub fn cenkalti_slow() -> Profile<Exponential> {
     unlimited(symmetric(100, 2.0, 3000), Some(Duration::from_secs(10)))
 }

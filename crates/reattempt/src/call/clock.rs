@@ -18,14 +18,16 @@ pub(crate) fn since_epoch(now: Instant) -> Duration {
     now.saturating_duration_since(*EPOCH)
 }
 
-/// Returns `now + wait`, or some thirty years ahead if that cannot be expressed.
+/// Returns `now + wait`, with a wait of at most thirty years.
 pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
     now.checked_add(wait.min(FAR)).unwrap_or(now)
 }
 
-/// Returns `true` if a timer that another set to `deadline` at `since` or later may run out `now`: it may do so
-/// by as much sooner as the field that it was set by is rounded, and timers are.
+/// Returns `true` if a timer below, or at the server, that enforces `deadline` may have fired by `now`.
+///
+/// Such a timer was set at `since` or later. It may fire early, because its time comes from a rounded field and because
+/// timers round too.
 pub(crate) fn is_due(deadline: Instant, since: Instant, now: Instant) -> bool {
     const TIMER: Duration = Duration::from_millis(2);
     // The field has five digits at least, unless it counts in nanoseconds.

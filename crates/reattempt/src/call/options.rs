@@ -83,8 +83,8 @@ impl CallOptions {
         self.set(|settings| settings.never = true)
     }
 
-    /// Sets if the request may be processed twice. With `true` a POST is retried like a PUT. With `false` no request is
-    /// repeated after the server may have processed it. Default: by method and `Idempotency-Key`.
+    /// Sets whether the request may be processed twice. With `true` a POST is retried like a PUT. With `false` no
+    /// request is repeated after the server may have processed it. Default: by method and `Idempotency-Key`.
     #[doc(alias("idempotent", "safe", "retryable"))]
     pub fn repeatable(self, repeatable: bool) -> Self {
         self.set(|settings| settings.repeatable = Some(repeatable))
@@ -104,7 +104,8 @@ impl CallOptions {
         self.set(|settings| settings.max_elapsed = Some(elapsed))
     }
 
-    /// Sets the longest delay that the server may ask for. Default: the policy's.
+    /// Sets the longest delay that the server may ask for. If it asks for a longer one, the call is not retried.
+    /// Default: the policy's.
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.max_server_delay = Some(delay))
     }

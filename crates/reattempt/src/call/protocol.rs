@@ -54,7 +54,7 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
         false
     }
 
-    /// Returns `true` if what is set about the protocol asks for nothing to be done to each new request.
+    /// Returns `true` if no setting of the protocol changes new requests or adds options to them.
     #[doc(hidden)]
     fn is_plain(&self) -> bool {
         true
@@ -66,7 +66,7 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
         None
     }
 
-    /// Returns `true` if the success of a call that is not to be hedged is put to the budget's credit.
+    /// Returns `true` if the budget is credited for successful calls that may not be hedged, too.
     #[doc(hidden)]
     fn credits_every_call(&self) -> bool {
         false
@@ -78,7 +78,7 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
         false
     }
 
-    /// Returns how far an attempt came that is to be replaced, or `None`.
+    /// Returns how far an unprocessed attempt came; `None` if it is not replaced.
     #[doc(hidden)]
     fn undone(&self, error: &(dyn Error + 'static)) -> Option<Undone> {
         let _ = error;

@@ -67,7 +67,7 @@ impl Report {
         Self { attempts: Vec::new(), omitted: 0, stop, code_names: &[], body_limits: None }
     }
 
-    /// Returns the report of a response; `None` if its first attempt succeeded.
+    /// Returns the report of a response; `None` if the first attempt succeeded or failed permanently.
     ///
     /// ```
     /// use reattempt::Report;
@@ -96,7 +96,7 @@ impl Report {
         self.attempts.last().map_or(0, |last| last.number.saturating_sub(1))
     }
 
-    /// Returns the number of attempts that replaced one that was not processed. They are not retries.
+    /// Returns the number of listed attempts that replaced one that was not processed. They are not retries.
     pub fn replacements(&self) -> usize {
         self.attempts.iter().filter(|attempt| attempt.replacement).count()
     }

@@ -42,14 +42,14 @@ fn combined(own: Option<CallOptions>, next: Option<&CallOptions>) -> Option<Call
     }
 }
 
-/// The safety of a retry: of any, and of one after the request may have been processed.
+/// The facts of a request that decide if it may be retried.
 #[derive(Debug, Clone, Copy)]
 pub struct RetrySafety {
     /// The request may be retried at all.
     pub carry: bool,
     /// The request may be processed twice.
     pub repeatable: bool,
-    /// Only an idempotency key makes it so.
+    /// An idempotency key alone makes it repeatable.
     pub keyed: bool,
 }
 

@@ -82,7 +82,7 @@ impl Replay<Request<Body>> for Grpc {
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Request<Body>> {
         let mut attempt = SavedRequest::again(kept, next)?;
         let headers = attempt.headers_mut();
-        // The number of those before it, of which one that was replaced is none (RPH-1, RPH-2).
+        // The number of attempts before it. An attempt that was replaced does not count (RPH-1, RPH-2).
         if next.number > 1 {
             headers.insert(PREVIOUS_ATTEMPTS, (next.number - 1).into());
         }
@@ -128,8 +128,8 @@ fn first(headers: &mut HeaderMap, added: Added<'_>) {
     }
 }
 
-/// Returns `true` if there are the fields of a timeout, and of previous attempts. One look at all names costs less
-/// than to work out where two are that are hardly ever there.
+/// Returns `true` if there is the field of a timeout, and `true` if there is that of previous attempts. One pass over
+/// all names costs less than two look-ups.
 #[inline]
 fn own_fields(headers: &HeaderMap) -> (bool, bool) {
     let (mut timeout, mut previous) = (false, false);

@@ -134,7 +134,7 @@ pub(super) const REFUSED_BY: http::HeaderName = http::HeaderName::from_static("r
 
 fn refused_answer<B>(refused: Refused) -> Response<GrpcBody<B>> {
     let (code, mark) = match (refused.guard(), refused.reason()) {
-        // What the server's state is the reason of is UNAVAILABLE.
+        // A refusal because of the server's state is UNAVAILABLE.
         (GuardKind::CircuitBreaker | GuardKind::Throttle | GuardKind::Custom, reason)
             if reason != Reason::WaitTooLong =>
         {

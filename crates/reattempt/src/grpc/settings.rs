@@ -34,7 +34,8 @@ impl Grpc {
         self
     }
 
-    /// Sets if an attempt that the server's application never saw is replaced at once. Default `true` (TR-1 to TR-9).
+    /// Sets whether an attempt that the server's application never saw is replaced at once. Default `true` (TR-1 to
+    /// TR-9).
     ///
     /// Such an attempt was refused by REFUSED_STREAM or GOAWAY, or was never passed to its connection. Each of the two
     /// kinds is replaced once for a call. A replacement is no retry: it counts for no limit, costs the budget nothing,
@@ -50,7 +51,7 @@ impl Grpc {
         self
     }
 
-    /// Sets if a `google.rpc.RetryInfo` among the details of a status is read. Default `false` (RI-4).
+    /// Sets whether a `google.rpc.RetryInfo` among the details of a status is read. Default `false` (RI-4).
     ///
     /// Its delay is a minimum for a failure that is retried anyway, or for the next hedge. If the schedule's delay is
     /// longer, that is used. Pushback has precedence over it, and

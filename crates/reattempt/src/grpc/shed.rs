@@ -19,9 +19,9 @@ const PREVIOUS_ATTEMPTS: HeaderName = HeaderName::from_static("grpc-previous-rpc
 impl<G: Guard> ShedLayer<G, Grpc, Answered> {
     /// Guards a gRPC server, such as tonic's, by `Server::builder().layer(…)`.
     ///
-    /// A refusal is RESOURCE_EXHAUSTED or UNAVAILABLE, as of [`GuardLayer::grpc`], and its delay is sent as
-    /// `grpc-retry-pushback-ms`. A pushback of −1 asks clients not to retry. They send `grpc-previous-rpc-attempts`, by
-    /// which retries are recognised.
+    /// A refusal is RESOURCE_EXHAUSTED or UNAVAILABLE, as under [`GuardLayer::grpc`], and its delay is sent as
+    /// `grpc-retry-pushback-ms`. A pushback of −1 asks clients not to retry. A call is a retry if its
+    /// `grpc-previous-rpc-attempts` is above 0.
     ///
     /// ```
     /// use reattempt::guard::AdaptiveLimit;

@@ -35,8 +35,8 @@ use crate::call::observe::{Event, Observer};
 /// - **`from`**, **`to`**: `closed`, `half-open`, `open` or `forced open`.
 /// - **`destination`**: on the counters, only if [`with_destinations`](Self::with_destinations) is called.
 ///
-/// An attempt is counted as refused if the layer does not send it, after a wait as well. A gauge is read when its
-/// reader collects.
+/// An attempt that is refused after a wait is counted as waited and as refused. A gauge is read when its reader
+/// collects.
 ///
 /// The instruments belong to a meter with the name `reattempt`. No global provider is used unless you give
 /// `opentelemetry::global::meter_provider()`.

@@ -133,7 +133,7 @@ where
         }
     }
 
-    /// Records when the call began to need time, from which its time counts.
+    /// Records the start of the call, unless it is recorded already. Returns it.
     fn start(&mut self, now: Instant) -> Instant {
         if let Some(started) = self.started {
             return started;

@@ -5,7 +5,7 @@
 //! **The server may process a request several times at once.** So over HTTP only safe methods are hedged
 //! unless the caller allows others. A protocol that cannot distinguish safe methods hedges all.
 //!
-//! The outcome of the winning attempt is passed on unchanged.
+//! The caller gets the outcome of the winning attempt. Only a [`HedgeReport`] is added to it.
 //!
 //! | item | content |
 //! |---|---|

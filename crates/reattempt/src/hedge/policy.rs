@@ -49,7 +49,7 @@ const DEFAULT_CAP: u32 = 5;
 /// |---|---|---|
 /// | delay | the 95th percentile of observed latencies | at most one call in twenty is slow enough to be hedged |
 /// | `max_attempts` | 2 | slow calls then add at most 5 % of load |
-/// | `attempts_cap` | 5 | it bounds the numbers of calls and of service configs |
+/// | `attempts_cap` | 5 | it bounds the attempts that call options and service configs set |
 /// | `max_elapsed` | 30 s | most callers have given up by then |
 /// | `max_server_delay` | 60 s | a server that asks for more is better left alone |
 /// | budget | [`RetryBudget::cautious`] for each destination | it bounds the hedges that follow errors; the quantile does not |
@@ -182,8 +182,7 @@ where
     }
 
     /// Sets the most attempts in all, the first included; 0 and 1 both mean never to hedge. Default 2. A number above
-    /// the
-    /// [cap](Self::attempts_cap) acts as the cap (CALL-8).
+    /// the [cap](Self::attempts_cap) acts as the cap (CALL-8).
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| settings.limits.max_attempts = attempts)
     }
@@ -229,9 +228,9 @@ where
     /// Sets the time from the start of a call after which no further attempt is sent; `None` for no limit. Default 30
     /// s.
     ///
-    /// The limit interrupts no attempt. It ends the wait for a service that does not become ready for a hedge, with one
-    /// exception: the error is the inner service's own, and the only response of the call was refused and is gone. Such
-    /// a call has no other outcome, so it waits on.
+    /// The limit interrupts no attempt. It ends the wait for a service that does not become ready for a hedge. One call
+    /// waits on, because it has no other outcome: its error type is the inner service's own, and its only response was
+    /// refused and is gone.
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
         self.set(|settings| settings.limits.max_elapsed = elapsed)
@@ -267,8 +266,8 @@ where
     /// Adds an observer, which is notified of every event of every call that may be hedged, after the observers added
     /// before it. While the quantile is not known yet, no call is hedged and there are no events.
     ///
-    /// Here [`WillRetry`](Event::WillRetry) means that a hedge is being sent. It has the time since the attempt before
-    /// it was sent.
+    /// Here [`WillRetry`](Event::WillRetry) means that a hedge has been sent. Its `after` is the time from the attempt
+    /// before to this one.
     pub fn observe_with<O: Observer + 'static>(self, observer: O) -> Self {
         self.set(|settings| observe::add(&mut settings.observer, observer))
     }
@@ -294,8 +293,8 @@ where
 
 /// Settings of HTTP.
 impl<B: Clone, M> HedgePolicy<Http, B, M> {
-    /// Sets if PUT and DELETE are hedged as well. Default `false`: requests that are safe one after the other may still
-    /// conflict side by side.
+    /// Sets whether PUT and DELETE are hedged as well. Default `false`: requests that are safe one after the other may
+    /// still conflict side by side.
     ///
     /// An `Idempotency-Key` does not make a request hedgeable: servers refuse a second request with a key while the
     /// first is under way.

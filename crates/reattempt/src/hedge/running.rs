@@ -27,7 +27,7 @@ pub(super) struct Running<S, A, F, R> {
     pub(super) refused: Option<RefusedResponse>,
     /// `true` if the last hedge was sent while no other attempt was in flight: no other reads the body.
     pub(super) alone: bool,
-    /// The failure that the next hedge answers; none if it answers slowness.
+    /// The failure after which the next hedge is sent; `None` if it is sent because no response has come yet.
     pub(super) failure: Option<Failure>,
     /// The hedge that was sent last, with the time since the attempt before, until the observer is notified of it.
     pub(super) unannounced: Option<(u32, Duration)>,

@@ -1,6 +1,6 @@
 //! The attempts of one operation, for the asynchronous and the blocking form.
 //!
-//! Input: the result of each attempt. Output: the result of the call, or the time to wait for the next attempt.
+//! Input: the result of each attempt. Output: the result of the call, or the moment at which the next attempt is due.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -87,7 +87,8 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         }
     }
 
-    /// Records the end of an attempt. Returns the result of the call, or the time to wait for the next attempt.
+    /// Records the end of an attempt. Returns the result of the call, or the moment at which the next attempt is due:
+    /// `None` for at once.
     #[inline]
     pub(super) fn settle<T, E>(
         &mut self,
@@ -110,7 +111,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         }
     }
 
-    /// Records a failed attempt. Returns the error of the call, or the time to wait for the next attempt.
+    /// Records a failed attempt. Returns the error of the call, or the moment at which the next attempt is due.
     #[inline(never)]
     fn fail<E>(&mut self, error: E) -> ControlFlow<RetryError<E>, Option<Instant>>
     where

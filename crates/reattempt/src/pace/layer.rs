@@ -163,8 +163,7 @@ impl PaceLayer {
 
 impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
     /// Creates a layer that paces the calls of any service, with the outcomes classified by `judge`. A failure of the
-    /// kind
-    /// [`Throttled`](crate::schedule::FailureKind::Throttled) lengthens the interval.
+    /// kind [`Throttled`](crate::schedule::FailureKind::Throttled) lengthens the interval.
     ///
     /// ```
     /// use std::error::Error;
@@ -210,7 +209,7 @@ impl<K: Protocol> PaceLayer<K> {
     pub fn with(pace: Responsive, protocol: K) -> Self {
         pace.give_turns();
         let queue = Arc::new(Queue::new(DEFAULT_BOUNDS));
-        Self::of(Settings { pace, protocol, tells: true, seed: None, queue })
+        Self::of(Settings { pace, protocol, records: true, seed: None, queue })
     }
 }
 
@@ -236,7 +235,7 @@ impl<K: Protocol, M> PaceLayer<K, M> {
     /// Makes the layer wait before each call and record no outcome. Use it outside of a retry layer whose schedule is
     /// the same pace: that records the attempts and their outcomes.
     pub fn waits_only(self) -> Self {
-        self.set(|settings| settings.tells = false)
+        self.set(|settings| settings.records = false)
     }
 
     /// Sets the most calls that may wait for their turns. Default 1024: at 5,000 calls a second they wait a fifth of a

@@ -27,7 +27,7 @@ use crate::protocol::{ClassifyOutcome, Http};
 pub struct Pace<S, K = Http, M = OwnError> {
     inner: S,
     settings: Arc<Settings<K>>,
-    /// This handle among those that are not ready, once it was one.
+    /// The number of this handle among those that wait to become ready, from the first time that it does.
     blocked: Option<u64>,
     mode: PhantomData<fn() -> M>,
 }

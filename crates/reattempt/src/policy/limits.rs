@@ -47,7 +47,7 @@ where
     /// Sets the most time from the start of a call to the start of its last attempt; `None` for no limit. Default 30 s.
     ///
     /// A retry whose delay would end later is not made. The limit interrupts no attempt. The time starts when the
-    /// call's future is first polled.
+    /// call's future is first polled and is not ready.
     ///
     /// One retry may be sent later. Before a retry, the refused response is dropped; if the inner service or a hook
     /// then takes longer than the limit, the call has no other outcome to return than the retry's. Policies with boxed

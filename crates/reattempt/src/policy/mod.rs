@@ -177,8 +177,7 @@ where
     /// Sets the delays between attempts. Default: full jitter from 100 ms, doubling up to 5 s.
     ///
     /// The [`schedule`](crate::schedule) module lists the schedules. The type of the schedule is part of the policy's
-    /// type;
-    /// [`SharedSchedule`](crate::schedule::SharedSchedule) erases it.
+    /// type. [`SharedSchedule`](crate::schedule::SharedSchedule) erases it.
     #[doc(alias("delay", "schedule", "retry_delay"))]
     pub fn backoff<T: Schedule>(self, schedule: T) -> RetryPolicy<K, T, B, M> {
         RetryPolicy::of(self.into_settings().map(|_, budget| (schedule, budget)))

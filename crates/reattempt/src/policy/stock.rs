@@ -1,8 +1,7 @@
 //! The retry policy as a `tower::retry::Policy`, for the stock `tower::retry::RetryLayer`.
 //!
-//! The stock middleware asks `clone_request` of the shared policy and then clones the policy for the
-//! call, so what belongs to one call sits in a plain field: the setting of the call travels with
-//! that clone, and a clone has no progress yet.
+//! The stock middleware calls `clone_request` on the shared policy, and then clones the policy for the call. So the
+//! state of one call is a plain field. Its context is copied by that clone; its progress begins empty.
 
 use std::error::Error;
 use std::fmt;

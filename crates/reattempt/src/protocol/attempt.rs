@@ -19,7 +19,7 @@ pub enum AttemptKind {
 pub struct NextAttempt {
     /// Its number; a replacement has that of the attempt it replaces.
     pub number: u32,
-    /// Why it is made.
+    /// The reason for it.
     pub kind: AttemptKind,
     /// `true` if no further one is allowed, so that nothing has to be kept for it.
     pub last: bool,

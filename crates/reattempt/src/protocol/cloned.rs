@@ -15,8 +15,12 @@ use crate::call::report::Report;
 use crate::call::timed_out::{RefusedResponse, TimedOut};
 use crate::error_mode::OwnError;
 
-/// The protocol for requests that are cloned for each attempt, with the function that classifies outcomes. Made by
-/// [`RetryPolicy::cloned`](crate::RetryPolicy::cloned).
+/// The protocol for requests of any type, with the function that classifies outcomes. A retry layer clones the request
+/// for each attempt.
+///
+/// Made by [`RetryPolicy::cloned`](crate::RetryPolicy::cloned),
+/// [`GuardLayer::classified`](crate::guard::GuardLayer::classified) and
+/// [`PaceLayer::classified`](crate::pace::PaceLayer::classified).
 #[derive(Clone)]
 pub struct CloneRequest<C> {
     judge: C,

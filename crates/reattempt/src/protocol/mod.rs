@@ -276,8 +276,8 @@ pub trait ClassifyOutcome<Response>: Protocol {
     #[doc(hidden)]
     fn attach(&self, response: &mut Response, report: Report);
 
-    /// Returns `true` if the response ends the retries, but its end still decides over the success. `succeeded` is
-    /// `true` if the head was classified as a success.
+    /// Returns `true` if the response ends the retries, and the end of its body still decides if the call succeeds.
+    /// `succeeded` is `true` if the head was classified as a success.
     #[doc(hidden)]
     #[inline]
     fn is_open(&self, response: &Response, succeeded: bool) -> bool {
@@ -296,7 +296,7 @@ pub trait ClassifyOutcome<Response>: Protocol {
         Self::answer(response, true)
     }
 
-    /// Makes the caller's response of the head of a dropped one, if the protocol needs no more of it.
+    /// Makes the caller's response from the head of a dropped response, if the protocol needs no more than the head.
     #[doc(hidden)]
     fn refused(&self, head: &RefusedResponse) -> Option<Self::Answer> {
         let _ = head;
@@ -311,8 +311,8 @@ pub trait ClassifyOutcome<Response>: Protocol {
         false
     }
 
-    /// Returns `true` if an outcome is the call's own deadline: it comes from a timer, and the deadline has passed or
-    /// had passed at `started`. The call then ends as if the timer of this layer had been first (TN-4).
+    /// Returns `true` if an outcome is the call's own deadline: it comes from a timer, and the deadline has passed, or
+    /// is as near as such a timer may be early. The call then ends as if the timer of this layer had been first (TN-4).
     #[doc(hidden)]
     fn is_own_deadline(
         &self,

@@ -45,10 +45,10 @@ impl SavedBody {
         }
     }
 
-    /// Takes what is saved for the attempt after the next, of which `self` is then all that is left.
+    /// Returns the saved body for the attempt after the next one. `self` keeps what the next one sends.
     fn kept_on(&mut self) -> Self {
         match self {
-            // Of bytes that are shared, what the next attempt sends needs no memory of its own.
+            // The next attempt shares the bytes, so it needs no charge of its own.
             SavedBody::InRequest(charge) => SavedBody::InRequest(charge.take()),
             SavedBody::Stream(body) => body.try_clone().map_or(SavedBody::Lost, SavedBody::Stream),
             SavedBody::Lost => SavedBody::Lost,

@@ -86,9 +86,9 @@ macro_rules! message_setters {
 
         /// Adds a rule that chooses options by the request: by its method, its path or a header.
         ///
-        /// The retry layer or the hedging layer calls it once for each call, before the first attempt. The precedence
-        /// is: the options in the request, those of the handle, those of a rule. If several rules set an option, the
-        /// first rule has precedence.
+        /// Every layer with this protocol calls it before it sends a request, possibly more than once. Guards and paces
+        /// inside a retry layer do so for each attempt. The precedence is: the options in the request, those of the
+        /// handle, those of a rule. If several rules set an option, the first rule has precedence.
         ///
         /// The rule is given a view, not `http::request::Parts`: those would have to be made from each request.
         ///
@@ -144,8 +144,8 @@ macro_rules! message_setters {
             self
         }
 
-        /// Sets if a reset of an HTTP/2 stream with REFUSED_STREAM proves that the request was not processed. Default
-        /// `true` (RFC 9113 §8.7).
+        /// Sets whether a reset of an HTTP/2 stream with REFUSED_STREAM proves that the request was not processed.
+        /// Default `true` (RFC 9113 §8.7).
         ///
         /// Some proxies, such as haproxy 2.6, reset a stream with that code after their backend has processed the
         /// request. Behind such a proxy a POST without an idempotency key runs more than once. With `false` the reset
@@ -218,8 +218,8 @@ impl Http {
         self
     }
 
-    /// Sets if every request that must not be repeated (POST, PATCH, …) gets an `Idempotency-Key`, so that it may be
-    /// repeated. All attempts of a call have the same key. Default `false`, because the server must honour the key.
+    /// Sets whether every request that must not be repeated (POST, PATCH, …) gets an `Idempotency-Key`, so that it may
+    /// be repeated. All attempts of a call have the same key. Default `false`, because the server must honour the key.
     ///
     /// Only the retry layer generates keys: a server would refuse a hedge with the key of an attempt under way. A call
     /// with a key is retried for 24 hours at most, the time for which servers usually keep keys.
@@ -234,7 +234,7 @@ impl Http {
         self
     }
 
-    /// Sets if an `Idempotency-Key` that a request comes with makes it repeatable. Default `true`.
+    /// Sets whether an `Idempotency-Key` that a request comes with makes it repeatable. Default `true`.
     ///
     /// A proxy forwards keys that its own callers have chosen. Use `false` there unless the servers behind it
     /// honour keys: a server that ignores them processes a repeated POST twice. Keys that this layer
@@ -251,7 +251,7 @@ impl Http {
         self
     }
 
-    /// Sets if the service below follows redirects by itself. By default the layer looks for signs of it.
+    /// Sets whether the service below follows redirects by itself. By default the layer looks for signs of it.
     ///
     /// The server that responds with a redirect has processed the request, and a later hop may then be
     /// refused. So behind a service that follows redirects nothing proves that a request was not
@@ -261,7 +261,7 @@ impl Http {
     /// The signs are:
     ///
     /// - The client is a `reqwest::Client`, or the error contains a `reqwest::Error` (feature `reqwest`).
-    /// - The response comes of tower-http's `FollowRedirect` (feature `tower-http`), or of a service
+    /// - The response comes from tower-http's `FollowRedirect` (feature `tower-http`), or from a service
     ///   around a `reqwest::Client` (feature `reqwest`).
     /// - No connection could be made, and the request's body had been polled before.
     ///

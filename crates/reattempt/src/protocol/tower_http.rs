@@ -13,8 +13,7 @@ use super::Outcome;
 ///
 /// A response that it calls a failure is retried by the table. If the table would not retry it, it is retried if the
 /// request may be repeated. The table classifies everything else: successes, errors, and responses that
-/// `ClassifyResponse` would judge at their ends. The headers of each response are copied for the call of
-/// `ClassifyResponse`.
+/// `ClassifyResponse` would judge at their ends. The headers of each response are copied for `ClassifyResponse`.
 ///
 /// ```
 /// use reattempt::{Http, RetryPolicy};

@@ -238,7 +238,8 @@ where
     /// Sets the most time for a call, all its attempts and waits included. Default 30 s.
     ///
     /// # Errors
-    /// Returns an error unless `attempt_timeout` is below it.
+    /// Returns an error unless `attempt_timeout`, set or by default, is below it and at most half of the breaker's
+    /// `interval`.
     #[doc(alias("timeout", "deadline"))]
     pub fn total_time(self, total_time: Duration) -> Result<Self, ConfigError> {
         Self { total_time, ..self }.checked()

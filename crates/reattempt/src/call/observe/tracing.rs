@@ -6,8 +6,13 @@ use crate::call::observe::{Event, Observer};
 #[cfg(feature = "http")]
 use crate::guard::{BreakerState, StateChange};
 
-/// Writes each event to `tracing` under the target `reattempt`: giving up at WARN, failed attempts
-/// and retries at DEBUG, successes at TRACE.
+/// An observer that writes each event to `tracing` under the target `reattempt`.
+///
+/// | event | level |
+/// |---|---|
+/// | [`GaveUp`](Event::GaveUp), except after a permanent failure | WARN |
+/// | [`Succeeded`](Event::Succeeded) | TRACE |
+/// | every other | DEBUG |
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TracingObserver;
 

@@ -18,7 +18,7 @@ pin_project! {
     ///
     /// Its errors are the inner body's, boxed. If it is dropped before its end, the call is measured as cancelled.
     pub struct MeasuredBody<B> {
-        // First, for what lies within it ends before what lies around it.
+        // First, so that it is dropped first: inner measurements end before outer ones.
         #[pin]
         inner: B,
         // None once the end is known.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use opentelemetry::InstrumentationScope;
 use opentelemetry::metrics::{Counter, Histogram, Meter, MeterProvider};
 
-/// Of durations, in seconds.
+/// The bounds of durations, in seconds.
 const LATENCIES: [f64; 41] = [
     0.0, 0.00001, 0.00005, 0.0001, 0.0003, 0.0006, 0.0008, 0.001, 0.002, 0.003, 0.004, 0.005,
     0.006, 0.008, 0.01, 0.013, 0.016, 0.02, 0.025, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16,
     0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
 ];
 
-/// Of sizes, in bytes.
+/// The bounds of sizes, in bytes.
 const SIZES: [f64; 14] = [
     0.0,
     1024.0,

@@ -96,7 +96,7 @@ pin_project! {
     /// Dropping it drops the call or the attempt, which is then measured as one that was cancelled.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<F, M = OwnError> {
-        // First, for what lies within it ends before what lies around it.
+        // First, so that it is dropped first: inner measurements end before outer ones.
         #[pin]
         inner: F,
         // None once there is an outcome.
