@@ -15,7 +15,7 @@ pub(super) const LINES: &[Line] = &[
     Line {
         part: GUARDS,
         row: "guard-look-up",
-        title: "look-up of a destination, another one of 64",
+        title: "look-up of a destination, each of 64 by turns",
         ours: "ours-among-64",
         // The hash is 50 of them.
         goals: &[goal(Instructions, AtMost(120.0))],
