@@ -254,12 +254,15 @@ fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(line);
     std::iter::from_fn(move || {
         let line = rest?;
-        let splits = |(place, byte): (usize, &u8)| {
+        let mut commas = line.iter().enumerate().filter(|(_, byte)| **byte == b',');
+        // Only the first comma of a member can stand behind the name of a day, so each byte is read a few times at
+        // most, whatever the peer sends.
+        let splits = |(place, _): (usize, &u8)| {
             let before = line[..place].trim_ascii();
             let day = !before.is_empty() && before.iter().all(u8::is_ascii_alphabetic);
-            (*byte == b',' && !day).then_some(place)
+            (!day).then_some(place)
         };
-        let comma = line.iter().enumerate().find_map(splits);
+        let comma = commas.find_map(splits);
         rest = comma.map(|comma| &line[comma + 1..]);
         Some(line[..comma.unwrap_or(line.len())].trim_ascii())
     })

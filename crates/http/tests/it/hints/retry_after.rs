@@ -1,7 +1,7 @@
 //! `Retry-After` and its more precise forms.
 
 use std::cell::Cell;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use reattempt_core::ServerHint;
 use reattempt_http::Hints;
@@ -207,5 +207,22 @@ fn leap_second_is_the_second_after_59() {
     for garbage in ["Sat, 31 Dec 2016 23:60:00 GMT", "Sat, 31 Dec 2016 23:59:61 GMT", ":60"] {
         let hinted = read(Hints::default(), &[("retry-after", garbage), own]);
         assert_eq!(hinted.hint, ServerHint::None, "{garbage}");
+    }
+}
+
+// A server chooses the length of its fields, up to some hundred kilobytes with hyper. The time to read one must not
+// grow with its square.
+#[test]
+fn long_line_is_read_at_once() {
+    const LENGTH: usize = 1 << 20;
+    for (piece, then) in [("a", ""), (" ", "a"), ("a,", ""), (",", ""), ("a", ",,,"), ("a ,", "")] {
+        let line = format!("x{}{then}", piece.repeat(LENGTH / piece.len()));
+        let (done, read) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let hint = Hints::default().read(&headers(&[("retry-after", &line)]), SystemTime::now);
+            done.send(hint.hint).unwrap();
+        });
+        let hint = read.recv_timeout(Duration::from_secs(60));
+        assert_eq!(hint, Ok(ServerHint::None), "{piece:?} and then {then:?}");
     }
 }
