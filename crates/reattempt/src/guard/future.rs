@@ -144,11 +144,12 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
             Poll::Ready(ready) => ready.map_err(Failed::Service)?,
             Poll::Pending => {
                 self.wait = Wait::SlowService;
-                if let Some(latest) = self.latest {
-                    ready!(self.poll_sleep(latest, now(), cx));
-                    return Poll::Ready(Err(Failed::OwnEnd(OwnEnd::Late)));
+                let Some(latest) = self.latest else { return Poll::Pending };
+                let now = now();
+                if !self.is_late(now) {
+                    ready!(self.poll_sleep(latest, now, cx));
                 }
-                return Poll::Pending;
+                return Poll::Ready(Err(Failed::OwnEnd(OwnEnd::Late)));
             }
         }
         let now = now();

@@ -165,6 +165,25 @@ async fn guards_decide_again_after_slow_ready() {
     assert!(!slow.sent.load(Ordering::SeqCst));
 }
 
+#[tokio::test(start_paused = true)]
+async fn deadline_ends_a_wait_for_readiness() {
+    let slow = Slow { places: Arc::new(Semaphore::new(1)), sent: Arc::default() };
+    let queue = Recorder::queueing();
+    let mut client = GuardLayer::http(queue.clone()).layer(slow.clone());
+    let request = Request::get(ONE).body(Empty::new()).unwrap();
+    let request = request.with(Deadline::after(ms(300)));
+    let call = client.ready().await.unwrap().call(request);
+    let _taken = slow.places.acquire().await.unwrap();
+    let began = Instant::now();
+    queue.release();
+    let ended = tokio::time::timeout(ms(1000), call).await;
+    let error = ended.expect("an end at the deadline").unwrap_err();
+    assert!(error.is::<reattempt::TimedOut>(), "{error}");
+    assert_eq!(began.elapsed(), ms(300));
+    assert_eq!(queue.log(), ["waiting", "unsent"]);
+    assert!(!slow.sent.load(Ordering::SeqCst));
+}
+
 // trap 23
 #[test]
 fn without_a_runtime_no_call_waits() {
