@@ -31,7 +31,7 @@ struct App {
 async fn price(State(app): State<App>, inbound: Extensions) -> Result<Response, StatusCode> {
     let outbound = Request::get(format!("http://{}/", app.stock)).body(Body::empty());
     let mut outbound = outbound.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
-    // No retry is made that would end after the caller's deadline.
+    // No retry begins after the caller's deadline.
     Deadline::propagate(&inbound, outbound.extensions_mut());
     let answer = app.client.send(outbound).await.map_err(|_| StatusCode::BAD_GATEWAY)?;
     if let Some(report) = answer.extensions().get::<Report>() {

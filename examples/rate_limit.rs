@@ -48,7 +48,7 @@ async fn main() -> Result<(), BoxError> {
     println!("without a queue: {}", refusal(&error)?);
     assert!(refusal(&error)?.wait().is_some());
 
-    // A retry layer waits as long as the refusal says. The refusal costs the server and the budget nothing.
+    // A retry layer waits for the time that the refusal contains. It costs the server and the budget nothing.
     let retries = RetryPolicy::http().boxed_errors();
     let client = ServiceBuilder::new()
         .layer(RetryLayer::new(retries))

@@ -35,8 +35,8 @@ async fn main() -> Result<(), BoxError> {
     println!("check: {} after {} retries\n{report}\n", state.as_str_name(), report.retries());
     assert_eq!((state, report.retries()), (ServingStatus::Serving, 2));
 
-    // A deadline may pass after the work is done, so it is retried only for calls marked as
-    // repeatable.
+    // A deadline may pass after the work is done. So DEADLINE_EXCEEDED is retried only for calls
+    // that are marked as repeatable.
     let mut request = Request::new(HealthCheckRequest::default());
     request.extensions_mut().insert(CallOptions::new().repeatable(true));
     let report = client.check(request).await?.extensions().get::<Report>().cloned();

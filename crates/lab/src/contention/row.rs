@@ -56,7 +56,7 @@ pub(super) struct End {
 pub(super) struct Row<'a> {
     schedule: &'a SharedSchedule,
     network: Network,
-    on_the_way: SmallRng,
+    network_random: SmallRng,
     queue: EventQueue<(usize, Step)>,
     clients: Vec<Client>,
     version: u64,
@@ -101,9 +101,9 @@ impl<'a> Row<'a> {
         let mut queue = EventQueue::new();
         (0..clients.len()).for_each(|client| queue.after(0, (client, Step::Begin)));
         let mut network_seed = CallRandom::of_call(seed, first);
-        let on_the_way =
+        let network_random =
             SmallRng::seed_from_u64(reattempt::schedule::Random::next_u64(&mut network_seed));
-        Self { schedule, network, on_the_way, queue, clients, version: 0, calls: 0 }
+        Self { schedule, network, network_random, queue, clients, version: 0, calls: 0 }
     }
 
     /// Runs until every client has written.
@@ -131,7 +131,7 @@ impl<'a> Row<'a> {
 
     fn send(&mut self, client: usize, ways: u32, step: Step) {
         let delay = (0..ways)
-            .fold(0, |sum: u64, _| sum.saturating_add(self.network.draw(&mut self.on_the_way)));
+            .fold(0, |sum: u64, _| sum.saturating_add(self.network.draw(&mut self.network_random)));
         self.queue.after(delay, (client, step));
     }
 

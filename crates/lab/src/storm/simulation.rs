@@ -51,7 +51,7 @@ pub(super) trait Watch {
     fn ended(&mut self, end: &Ended);
 }
 
-/// The end of an attempt. One without a failure that is not the last was refused by a guard.
+/// The end of an attempt. It has no failure if the attempt succeeded or a guard refused it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) at: u64,
@@ -135,15 +135,15 @@ pub(super) struct Simulation<'a, W> {
 impl<'a, W: Watch> Simulation<'a, W> {
     pub(super) fn new(scene: &'a Scene, policy: &'a Policy, watch: W) -> Self {
         let (mut queue, mut clients) = (EventQueue::new(), Vec::new());
-        let nobody = Event { slot: 0, client: 0, call: 0, attempt: 0, kind: Kind::FaultOver };
-        queue.after(scene.server.faulty.end, nobody);
+        let no_client = Event { slot: 0, client: 0, call: 0, attempt: 0, kind: Kind::FaultOver };
+        queue.after(scene.server.faulty.end, no_client);
         for number in 0..scene.clients {
             let arrivals = Arrivals::new(scene.seed, number.into(), scene.rate);
             let mut client = Client::new(policy, arrivals);
             let first = client.next_call();
             if first < scene.duration {
                 // After the events of calls in flight, as where one task polls them all.
-                let due = Event { client: number, call: u32::MAX, ..nobody };
+                let due = Event { client: number, call: u32::MAX, ..no_client };
                 queue.after(first, Event { kind: Kind::CallDue, ..due });
             }
             if let Some(mean) = scene.drop_every {
@@ -153,7 +153,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
                     1000.0 / mean as f64,
                 ));
                 let first = client.next_loss();
-                let loss = Event { client: number, call: u32::MAX, ..nobody };
+                let loss = Event { client: number, call: u32::MAX, ..no_client };
                 queue.after(first, Event { kind: Kind::ConnectionLost, ..loss });
             }
             clients.push(client);
