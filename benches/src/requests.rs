@@ -52,8 +52,8 @@ pub(crate) fn fresh_unknown() -> Request<Body> {
     request
 }
 
-/// Builds a fresh gRPC call with a message of 1 KiB and eight fields of metadata beside the
-/// protocol's own.
+/// Builds a fresh gRPC call with a message of 1 KiB and seven fields of metadata beside the
+/// protocol's own two.
 pub(crate) fn grpc() -> Request<tonic::body::Body> {
     let mut request = fresh_to("http://shop.example/shop.Orders/Put", Full::new(kilobyte()));
     *request.method_mut() = Method::POST;

@@ -1,9 +1,9 @@
 //! Runs one contender for callgrind, or counts its allocations.
 //!
-//! | command | what it does |
+//! | command | effect |
 //! |---|---|
 //! | `counts ROW CONTENDER N` | prepares, warms up, does N operations; prints what they allocated, as JSON |
-//! | `counts times ROW` | prints the CPU time of an operation of each contender, measured by turns, as JSON |
+//! | `counts times ROW` | prints the CPU time of an operation of each contender, which take turns, as JSON |
 //! | `counts size` | prints the size of each contender's future, as JSON |
 //! | `counts check` | fails unless each contender does what it is measured for |
 //! | `counts list` | prints the rows and contenders |

@@ -1,7 +1,7 @@
 //! Prints instructions and allocations of a few rows, without the table, the goals and most peers.
 //!
-//! `quick ROW…` counts these rows, `quick` the ones that optimisation work usually needs, and `quick all`
-//! each row of this build. It starts itself under callgrind as `quick ROW CONTENDER N`.
+//! `quick ROW…` counts these rows; `quick` and `quick all` count each row of this build. It starts itself under
+//! callgrind as `quick ROW CONTENDER N`.
 
 use std::collections::HashMap;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! Credits of successes and withdrawals of tokens, on one thread and on two.
 //!
-//! The bare loop does not use the budget. A credit is `succeeded` alone. The layer first asks
-//! `is_full`, which can spare it the destination; that combination has a line of its own.
+//! The bare loop does not use the budget. A credit is `on_success` alone. The layer calls `is_full`
+//! first, because a full budget needs no destination; that combination has contenders of its own.
 //!
 //! tower's budget and governor's limiter read a clock each time, which is part of their cost. Ours
 //! gets the time as an argument, because a failed call has read it anyway.

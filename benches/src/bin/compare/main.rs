@@ -1,6 +1,6 @@
 //! Measures everything, prints the table as Markdown, and fails when a goal is missed.
 //!
-//! Lines and goals are in [`goals`]. The table goes to the standard output and, where no row is named, to
+//! Lines and goals are in [`goals`]. The table goes to the standard output and, without `--row` and `--known`, to
 //! `benches/RESULTS.md`; progress and missed goals go to the standard error.
 
 mod build;
@@ -18,8 +18,8 @@ const HELP: &str = "\
 usage: benches/compare [--counts] [--known] [--twice] [--row NAME]...
 
   --counts    only counts and sizes: no CPU times, no cold builds
-  --known     lets pass the goals that are known to be missed, as long as they keep below their ceiling
-              in goals.rs; writes no file
+  --known     accepts a missed goal if the miss is known and the figure is below the ceiling in goals/;
+              writes no file
   --row NAME  only this row; may be given several times (`counts list` prints the names)
   --twice     counts everything twice and fails where two counts differ by more than 1 %
 

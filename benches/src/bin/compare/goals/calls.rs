@@ -11,7 +11,7 @@ pub(super) const LINES: &[Line] = &[
         title: "first-time success, template, empty body",
         ours: "ours",
         goals: &[
-            // 0.85 needs 160 instructions less, and a third of the cost is a copy of eight headers.
+            // A goal of 0.85 would need 160 instructions less. A third of the cost is a copy of eight headers.
             goal(Instructions, Times(1.02, TOWER)),
             goal(Allocations, AtMost(0.0)),
             goal(Time, Shown(TOWER)),
@@ -77,8 +77,8 @@ pub(super) const LINES: &[Line] = &[
         title: "the same, fresh, no run-time name in any table, attempt number shown",
         ours: "ours",
         goals: &[
-            // 2.4 needs 750 instructions less. To restore a head, the values are validated once more and the target is
-            // parsed, 1,450 that a clone does not cost; the attempt's number and the report are 1,200.
+            // A goal of 2.4 would need 750 instructions less. To restore a head, the values are validated once more
+            // and the target is parsed: 1,450 that a clone does not cost. The attempt's number and the report are 1,200.
             goal(Instructions, Times(2.6, TOWER)),
             goal(Allocations, AtMost(14.0)),
         ],
@@ -147,7 +147,7 @@ pub(super) const LINES: &[Line] = &[
         row: "grpc",
         title: "in memory, by a service config",
         ours: "ours-by-config",
-        // The method is looked up in the config, and what it overrides goes with the call: its plan is never plain.
+        // The method is looked up in the config, and its overrides are options of the call: its plan is never plain.
         goals: &[goal(Instructions, Times(1.42, &["ours"]))],
     },
     Line {
@@ -162,7 +162,7 @@ pub(super) const LINES: &[Line] = &[
         row: "inbound",
         title: "the same, with the field",
         ours: "ours",
-        // The first extension of a request costs 890 of them: a map, its table and the value, made and dropped.
+        // The first extension of a request costs 890: a map, its table and the value are made and dropped.
         goals: &[goal(Instructions, AtMost(1490.0)), goal(Allocations, AtMost(3.0))],
     },
     Line {
@@ -178,7 +178,7 @@ pub(super) const LINES: &[Line] = &[
         title: "`retry()` of a closure, success",
         ours: "ours",
         goals: &[
-            // A success is credited to a budget and a schedule, and the state of a failure has its place in the future.
+            // A success is recorded with a budget and a schedule, and the future has room for the state of a failure.
             goal(Instructions, Times(2.55, &["backon"])),
             goal(Allocations, AtMost(0.0)),
         ],
@@ -189,7 +189,7 @@ pub(super) const LINES: &[Line] = &[
         title: "`retry()` of a closure, fails once, delay 0",
         ours: "ours",
         goals: &[
-            // The report, the budget, the limits on time and hints are decided anew; backon counts and sleeps.
+            // After a failure ours decides by budget, time limits and hints, and writes a report. backon counts and sleeps.
             goal(Instructions, Times(2.32, &["backon"])),
             goal(Allocations, AtMost(1.0)),
         ],
@@ -206,7 +206,7 @@ pub(super) const LINES: &[Line] = &[
         row: "hedge",
         title: "hedged call, first attempt succeeds at its second poll, fixed delay",
         ours: "ours-fixed",
-        // 0.31 and 0.37 were of a call that was answered at its first poll, without a timer, and not even hedged.
+        // The former goals, 0.31 and 0.37, were those of a call that was answered at its first poll and not hedged.
         goals: &[goal(Instructions, Times(0.79, &["tower-hedge"]))],
     },
     Line {
@@ -278,10 +278,10 @@ pub(super) const LINES: &[Line] = &[
 /// The goals of calls that cannot be retried: little above a policy of tower's that never clones.
 const NEVER: &[Goal] = &[goal(Instructions, Times(1.4, TOWER)), goal(Allocations, AtMost(0.0))];
 
-/// A success computes its destination, whose text is checked byte by byte, and finds its bucket.
+/// The goal while a bucket is not full: a success computes its destination and finds its bucket.
 const NOT_FULL: f64 = 1.70;
 
-/// The body of a gRPC call is a stream: its reader and the saved one share a state behind a lock, on the heap.
+/// The goal of gRPC calls. Their bodies are streams: both readers of one share a state behind a lock, on the heap.
 const STREAMED: f64 = 2.45;
 
 const CALLS: &str = "Calls";

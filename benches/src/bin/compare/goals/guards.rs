@@ -17,7 +17,7 @@ pub(super) const LINES: &[Line] = &[
         row: "guard-look-up",
         title: "look-up of a destination, each of 64 by turns",
         ours: "ours-among-64",
-        // The hash is 50 of them.
+        // The hash costs 50.
         goals: &[goal(Instructions, AtMost(120.0))],
     },
     Line {
@@ -36,7 +36,7 @@ pub(super) const LINES: &[Line] = &[
         row: "guard-breaker",
         title: "closed breaker, a call and its success, counting form",
         ours: "ours-counting",
-        // As exact as the rate form, by the same word.
+        // It counts as exactly as the rate form, in the same word.
         goals: &[missed(Instructions, AtMost(70.0), 123.0)],
     },
     Line {
@@ -44,7 +44,7 @@ pub(super) const LINES: &[Line] = &[
         row: "guard-breaker-open",
         title: "open breaker, a refusal with its wait",
         ours: "ours",
-        // The wait is computed, and the answer moved through memory twice.
+        // The wait is computed, and the refusal is moved through memory twice.
         goals: &[missed(Instructions, AtMost(25.0), 54.0)],
     },
     Line {
@@ -52,7 +52,7 @@ pub(super) const LINES: &[Line] = &[
         row: "guard-rate-limit",
         title: "rate limit, a token",
         ours: "ours",
-        // std's lock is 25 of them.
+        // std's lock costs 25.
         goals: &[
             missed(Instructions, AtMost(60.0), 93.0),
             goal(Instructions, Shown(&["governor"])),

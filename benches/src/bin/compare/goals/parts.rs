@@ -10,7 +10,7 @@ pub(super) const LINES: &[Line] = &[
         row: "delay",
         title: "next delay, full jitter, factor 2",
         ours: "ours",
-        // The form of the jitter is chosen when a call fails: 1 of them, and its future is 56 bytes smaller.
+        // The form of the jitter is chosen when a call fails: 1 instruction more, and a future 56 bytes smaller.
         goals: &[goal(Instructions, AtMost(26.0))],
     },
     Line {
@@ -179,7 +179,7 @@ pub(super) const LINES: &[Line] = &[
         row: "body",
         title: "past the cap of what is kept",
         ours: "ours-past-cap",
-        // A chunk that is passed through costs 105: a frame has room for trailers, and is moved out and in again.
+        // A chunk that is passed through costs 105: a frame has room for trailers, and is moved twice.
         goals: &[goal(Instructions, AtMost(107.0))],
     },
     Line {
@@ -277,7 +277,7 @@ pub(super) const LINES: &[Line] = &[
         ours: "ours",
         goals: &[
             // Eight are ours. Locks are five, random numbers three, arc-swap two; the others are a hasher, dates, ids
-            // and types by name. 16 would need locks and random numbers of our own.
+            // and types by name. A goal of 16 would need locks and random numbers of our own.
             goal(Crates, AtMost(22.0)),
             missed(Stripped, AtMost(184_320.0), 9e9),
             goal(CpuSeconds, Shown(&[])),
