@@ -54,8 +54,8 @@ fn cautious(capacity: f64) -> String {
     )
 }
 
-/// Reads a rate budget if there is a rate, and a ratio budget if there is a ratio or a trickle. A capacity alone is
-/// that of the profile's budget, or of the default one.
+/// Reads a rate budget if there is a rate, and a ratio budget if there is a ratio or a `min_per_second`. A capacity alone
+/// is that of the profile's budget, or of the default one.
 fn of_table(fields: &mut Fields<'_, '_>, profile: Option<&str>) -> Option<(RetryBudget, String)> {
     let other = ["rate", "ratio", "min_per_second"];
     if fields.has("capacity") && !other.iter().any(|key| fields.has(key)) {
@@ -74,20 +74,20 @@ fn of_table(fields: &mut Fields<'_, '_>, profile: Option<&str>) -> Option<(Retry
     }
     let share = fields.number("ratio").unwrap_or(0.1);
     let capacity = fields.number("capacity").unwrap_or(10.0);
-    let trickle = fields.number("min_per_second").unwrap_or(0.01);
+    let min_per_second = fields.number("min_per_second").unwrap_or(0.01);
     // All three fields are checked, even if one of them has a problem.
     let usual = || RetryBudget::percent(10);
     let checked = [
         fields.accepted(RetryBudget::ratio(share)),
         fields.accepted(usual().capacity(capacity)),
-        fields.accepted(usual().min_per_second(trickle)),
+        fields.accepted(usual().min_per_second(min_per_second)),
     ];
     if checked.iter().any(Option::is_none) {
         return None;
     }
     let budget = RetryBudget::ratio(share)
         .and_then(|budget| budget.capacity(capacity))
-        .and_then(|budget| budget.min_per_second(trickle));
+        .and_then(|budget| budget.min_per_second(min_per_second));
     Some((fields.accepted(budget)?, ratio(share, capacity, trickle)))
 }
 

@@ -78,7 +78,7 @@ pub(super) const LINES: &[Line] = &[
         ours: "ours",
         goals: &[
             // A goal of 2.4 would need 750 instructions less. To restore a head, the values are validated once more
-            // and the target is parsed: 1,450 that a clone does not cost. The attempt's number and the report are 1,200.
+            // and the target is parsed: 1,450 that a clone does not cost. The attempt's number and report: 1,200.
             goal(Instructions, Times(2.6, TOWER)),
             goal(Allocations, AtMost(14.0)),
         ],
@@ -189,7 +189,7 @@ pub(super) const LINES: &[Line] = &[
         title: "`retry()` of a closure, fails once, delay 0",
         ours: "ours",
         goals: &[
-            // After a failure ours decides by budget, time limits and hints, and writes a report. backon counts and sleeps.
+            // After a failure ours decides by budget, time limits and hints, and writes a report.
             goal(Instructions, Times(2.32, &["backon"])),
             goal(Allocations, AtMost(1.0)),
         ],
