@@ -54,8 +54,8 @@ fn cautious(capacity: f64) -> String {
     )
 }
 
-/// Reads a rate budget if there is a rate, and a ratio budget if there is a ratio or a `min_per_second`. A capacity alone
-/// is that of the profile's budget, or of the default one.
+/// Reads a rate budget if there is a rate, and a ratio budget if there is a ratio or a `min_per_second`.
+/// A capacity alone is that of the profile's budget, or of the default one.
 fn of_table(fields: &mut Fields<'_, '_>, profile: Option<&str>) -> Option<(RetryBudget, String)> {
     let other = ["rate", "ratio", "min_per_second"];
     if fields.has("capacity") && !other.iter().any(|key| fields.has(key)) {
@@ -88,7 +88,7 @@ fn of_table(fields: &mut Fields<'_, '_>, profile: Option<&str>) -> Option<(Retry
     let budget = RetryBudget::ratio(share)
         .and_then(|budget| budget.capacity(capacity))
         .and_then(|budget| budget.min_per_second(min_per_second));
-    Some((fields.accepted(budget)?, ratio(share, capacity, trickle)))
+    Some((fields.accepted(budget)?, ratio(share, capacity, min_per_second)))
 }
 
 fn ratio(share: f64, capacity: f64, trickle: f64) -> String {
