@@ -2,7 +2,7 @@
 //!
 //! A layer outside of the retry layer sees a call once; a layer inside sees every attempt.
 //! `ServiceBuilder` lists layers from the outside in. [`StandardLayer`](crate::standard::StandardLayer) has four rows
-//! of this table in one layer: the overall timeout, the retry layer, guards and the timeout of each attempt.
+//! of this table in one layer: the overall timeout, the retry layer or hedging, guards and the timeout of each attempt.
 //!
 //! | order | layer | why there |
 //! |---|---|---|

@@ -4,11 +4,9 @@ use std::error::Error;
 
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::Body;
-use reattempt_control::RetryBudget;
 use reattempt_core::Classification;
 use reattempt_core::guard::{Guard, GuardKind, Health, Reason, Refused};
 use reattempt_grpc::{Code, code_of_head};
-use reattempt_schedule_exponential::Exponential;
 use tower::BoxError;
 
 use super::Grpc;
@@ -47,7 +45,7 @@ impl<G: Guard> GuardLayer<G, Grpc> {
     }
 }
 
-impl StandardLayer<StandardGuards, Grpc, Exponential, RetryBudget, Answered> {
+impl StandardLayer<StandardGuards, RetryPolicy<Grpc>> {
     /// Creates the stack for gRPC calls. The type to store is
     /// [`StandardClient<C, Grpc>`](crate::standard::StandardClient).
     ///

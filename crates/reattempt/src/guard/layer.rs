@@ -43,7 +43,7 @@ where
 }
 
 impl<G: Guard> GuardLayer<G> {
-    /// Creates a layer that guards HTTP requests, reqwest's included, with every default of [`Http`].
+    /// Creates a layer that guards HTTP requests, [reqwest's](super#reqwest) included, with every default of [`Http`].
     pub fn http(guard: G) -> Self {
         Self::with(Http::new(), guard)
     }

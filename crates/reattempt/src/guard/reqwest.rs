@@ -16,7 +16,7 @@ use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
 use crate::protocol::{ClassifyOutcome, Http, Replay, SavedClone};
 
-/// A request of reqwest has no public extensions: it may always wait.
+/// A request of reqwest has no public extensions: it may always wait, and only a rule gives it a deadline.
 impl Guardable<Request> for Http {
     fn facts<'a>(&self, request: &'a Request) -> Facts<'a> {
         Facts {

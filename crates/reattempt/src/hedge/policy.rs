@@ -66,7 +66,7 @@ const DEFAULT_CAP: u32 = 5;
 /// # }
 /// ```
 pub struct HedgePolicy<K: Protocol = Http, B = RetryBudget, M = <K as Protocol>::Mode> {
-    pub(super) settings: Arc<Settings<K, B>>,
+    pub(crate) settings: Arc<Settings<K, B>>,
     mode: PhantomData<fn() -> M>,
 }
 
@@ -137,6 +137,14 @@ impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
         B: Budget,
     {
         [self.settings.limits.validate(), self.settings.budget.validate()].concat()
+    }
+
+    /// Returns the delay before a hedge, if it is a fixed one.
+    pub(crate) fn fixed_delay(&self) -> Option<Duration> {
+        match self.settings.delay {
+            HedgeDelay::Fixed(delay) => Some(delay),
+            HedgeDelay::Quantile(_) => None,
+        }
     }
 
     /// Returns the present delay before a hedge; `None` while too few latencies were observed.

@@ -10,11 +10,12 @@ use tower_service::Service;
 
 use super::call::{AnswerOf, Call, CallStart, timed_out};
 use super::{Extended, HedgePolicy, Hedgeable, ResponseFuture};
+use crate::call::deadline::Deadline;
 use crate::call::observe::Event;
 use crate::call::options::CallOptions;
 use crate::call::timed_out::TimeLimit;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, Origin, Replay};
+use crate::protocol::{ClassifyOutcome, Origin, Protocol, Replay};
 use crate::shared::Shared;
 
 /// A client whose calls are hedged, made by [`HedgeLayer`](crate::hedge::HedgeLayer).
@@ -89,15 +90,31 @@ where
 
     /// Saves the request and sends the first attempt by the readied inner service.
     fn call(&mut self, request: Req) -> Self::Future {
-        begin(&mut self.inner, &self.shared, self.options.as_ref(), request)
+        begin(&mut self.inner, &self.shared, (self.options.as_ref(), None), request)
     }
 }
 
-/// Begins a call by a service that has been readied.
+impl<S, K: Protocol, B: Budget, M> Hedge<S, HedgePolicy<K, B, M>> {
+    /// Begins a call by the readied inner service. A deadline of its options or its request counts if it is earlier.
+    pub(crate) fn call_by<Req>(
+        &mut self,
+        deadline: Deadline,
+        request: Req,
+    ) -> ResponseFuture<S, Req, K, B, M>
+    where
+        S: Service<K::Attempt> + Clone,
+        K: Replay<Req> + Hedgeable<Req> + ClassifyOutcome<S::Response>,
+        M: ErrorMode<S::Error>,
+    {
+        begin(&mut self.inner, &self.shared, (self.options.as_ref(), Some(deadline)), request)
+    }
+}
+
+/// Begins a call by a service that has been readied, with the options of its handle and a deadline from outside.
 pub(crate) fn begin<S, Req, K, B, M>(
     inner: &mut S,
     shared: &Arc<Shared<S, HedgePolicy<K, B, M>>>,
-    options: Option<&CallOptions>,
+    (options, deadline): (Option<&CallOptions>, Option<Deadline>),
     request: Req,
 ) -> ResponseFuture<S, Req, K, B, M>
 where
@@ -107,7 +124,7 @@ where
     M: ErrorMode<S::Error>,
 {
     let settings = &*shared.policy.settings;
-    let opening = CallStart::new(settings, options, &request);
+    let opening = CallStart::new(settings, options, deadline, &request);
     let counts = settings.budget.counts_calls();
     // A budget records the success of a call that is not to be hedged, unless it is full.
     let earns =

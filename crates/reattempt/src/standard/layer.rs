@@ -8,13 +8,13 @@ use reattempt_core::{Budget, ConfigError, Recommended, Schedule, Warning};
 use reattempt_schedule_exponential::Exponential;
 use tower_layer::{Identity, Layer, Stack};
 
-use super::Standard;
+use super::{AttemptPolicy, Standard};
 use crate::error_mode::BoxedError;
 use crate::fallback::FallbackLayer;
-use crate::guard::{GuardLayer, GuardProtocol, Guarded};
+use crate::guard::{GuardLayer, Guarded};
+use crate::hedge::HedgePolicy;
 use crate::policy::RetryPolicy;
 use crate::protocol::Http;
-use crate::retry::service::Retry;
 
 /// The guards of the standard stack.
 pub type StandardGuards = (CircuitBreaker, Bulkhead);
@@ -26,7 +26,7 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// | fallback | none | [`fallback`](Self::fallback) |
 /// | throttle of calls | none | [`throttle`](Self::throttle) |
 /// | total time of a call | 30 s | [`total_time`](Self::total_time) |
-/// | retries | every default of [`RetryPolicy`] | [`retry`](Self::retry) |
+/// | retries, or hedges in their place | retries, every default of [`RetryPolicy`] | [`retry`](Self::retry), [`hedge`](Self::hedge) |
 /// | circuit breaker | [`CircuitBreaker::rate`] | [`limits`](Self::limits), [`guards`](Self::guards) |
 /// | calls in flight for each destination | 64 | [`limits`](Self::limits), [`guards`](Self::guards) |
 /// | attempt timeout | 10 s, at most half of the total time | [`attempt_timeout`](Self::attempt_timeout) |
@@ -66,17 +66,13 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 #[derive(Debug, Clone)]
 pub struct StandardLayer<
     G = StandardGuards,
-    K = Http,
-    D = Exponential,
-    B = RetryBudget,
-    M = BoxedError,
+    P = RetryPolicy<Http, Exponential, RetryBudget, BoxedError>,
     O = Identity,
 > where
-    K: GuardProtocol,
-    D: Schedule,
+    P: AttemptPolicy,
 {
-    policy: RetryPolicy<K, D, B, M>,
-    guards: GuardLayer<G, K, M>,
+    policy: P,
+    guards: GuardLayer<G, P::Protocol, P::Errors>,
     total_time: Duration,
     /// Absent if the user has not set it.
     attempt_timeout: Option<Duration>,
@@ -91,34 +87,26 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 const IN_FLIGHT: u32 = 64;
 
 impl StandardLayer {
-    /// Creates the stack for HTTP requests, reqwest's included.
+    /// Creates the stack for HTTP requests, [reqwest's](crate::guard#reqwest) included.
     pub fn http() -> Self {
         Self::new(RetryPolicy::http().boxed_errors())
     }
 }
 
-impl<K, D, B, M> StandardLayer<StandardGuards, K, D, B, M>
-where
-    K: GuardProtocol + Clone,
-    D: Schedule,
-{
-    /// Creates the stack around a retry policy, with the default of every other part.
-    pub(crate) fn new(policy: RetryPolicy<K, D, B, M>) -> Self {
+impl<P: AttemptPolicy> StandardLayer<StandardGuards, P> {
+    /// Creates the stack around a policy, with the default of every other part.
+    pub(crate) fn new(policy: P) -> Self {
         let breaker = CircuitBreaker::rate();
         let window = breaker.window();
         let guards = (breaker, Bulkhead::new(IN_FLIGHT));
-        let protocol = policy.settings.protocol.clone();
-        let guards = GuardLayer::of(protocol, guards).attempt_timeout(ATTEMPT_TIMEOUT);
+        let guards = GuardLayer::of(policy.shared_protocol(), guards);
+        let guards = guards.attempt_timeout(ATTEMPT_TIMEOUT);
         let (total_time, attempt_timeout, outer) = (TOTAL_TIME, None, Identity::new());
         Self { policy, guards, total_time, attempt_timeout, window, outer }
     }
 }
 
-impl<K, D, B, M, O> StandardLayer<StandardGuards, K, D, B, M, O>
-where
-    K: GuardProtocol + Clone,
-    D: Schedule,
-{
+impl<P: AttemptPolicy, O> StandardLayer<StandardGuards, P, O> {
     /// Replaces the circuit breaker and the limit on calls in flight.
     ///
     /// ```
@@ -139,13 +127,8 @@ where
     }
 }
 
-impl<G, K, D, B, M> StandardLayer<G, K, D, B, M>
-where
-    G: Guard,
-    K: GuardProtocol + Clone,
-    D: Schedule,
-{
-    /// Replaces the retry policy. The guards then classify outcomes by the policy's protocol. Call it before
+impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
+    /// Sends retries by this policy. The guards then classify outcomes by the policy's protocol. Call it before
     /// [`throttle`](Self::throttle) and [`fallback`](Self::fallback).
     ///
     /// ```
@@ -161,25 +144,78 @@ where
     ///
     /// # Errors
     /// Returns an error if the policy has an attempt timeout of its own, which would stand outside the guards.
-    pub fn retry<E: Schedule, C: Budget>(
+    #[expect(clippy::type_complexity, reason = "the policy is in its type")]
+    pub fn retry<D: Schedule, B: Budget>(
         self,
-        policy: RetryPolicy<K, E, C, M>,
-    ) -> Result<StandardLayer<G, K, E, C, M>, ConfigError> {
-        let guards = self.guards.with_protocol(policy.settings.protocol.clone());
+        policy: RetryPolicy<P::Protocol, D, B, P::Errors>,
+    ) -> Result<StandardLayer<G, RetryPolicy<P::Protocol, D, B, P::Errors>>, ConfigError> {
+        self.by(policy)
+    }
+
+    /// Sends hedges by this policy in place of retries: a slow call is sent again while its first attempt runs. Read
+    /// the hazards of [`HedgeLayer`](crate::hedge::HedgeLayer) first. Call it before [`throttle`](Self::throttle) and
+    /// [`fallback`](Self::fallback).
+    ///
+    /// A hedge does not wait for a guard. If a guard refuses it, the first attempt goes on. An attempt that fails is
+    /// followed by the next one at once, so the policy covers retries of failures too, without backoff.
+    ///
+    /// ```
+    /// use std::convert::Infallible;
+    /// use std::time::Duration;
+    /// use bytes::Bytes;
+    /// use http::{Request, Response};
+    /// use http_body_util::Full;
+    /// use reattempt::ReplayBody;
+    /// use reattempt::hedge::{HedgePolicy, HedgeReport};
+    /// use reattempt::retry::AttemptNumber;
+    /// use reattempt::standard::StandardLayer;
+    /// use tower::{Layer, service_fn};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), tower::BoxError> {
+    /// // A server whose first response takes a minute.
+    /// let server = service_fn(|request: Request<ReplayBody<Full<Bytes>>>| async move {
+    ///     if request.extensions().get::<AttemptNumber>().is_none() {
+    ///         tokio::time::sleep(Duration::from_secs(60)).await;
+    ///     }
+    ///     Ok::<_, Infallible>(Response::new(Full::<Bytes>::from("hello")))
+    /// });
+    ///
+    /// let policy = HedgePolicy::http().delay(Duration::from_millis(50)).boxed_errors();
+    /// let client = StandardLayer::http().hedge(policy)?.layer(server);
+    /// let request = Request::get("http://one.example/").body(Full::<Bytes>::default())?;
+    /// let response = client.send(request).await?;
+    /// assert_eq!(response.extensions().get::<HedgeReport>().unwrap().winner(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The policy needs [`boxed_errors`](HedgePolicy::boxed_errors) if it is one for HTTP.
+    ///
+    /// # Errors
+    /// Returns an error unless a fixed [`delay`](HedgePolicy::delay) is below the `attempt_timeout`.
+    #[expect(clippy::type_complexity, reason = "the policy is in its type")]
+    pub fn hedge<B: Budget>(
+        self,
+        policy: HedgePolicy<P::Protocol, B, P::Errors>,
+    ) -> Result<StandardLayer<G, HedgePolicy<P::Protocol, B, P::Errors>>, ConfigError> {
+        self.by(policy)
+    }
+
+    fn by<Q>(self, policy: Q) -> Result<StandardLayer<G, Q>, ConfigError>
+    where
+        Q: AttemptPolicy<Protocol = P::Protocol, Errors = P::Errors>,
+    {
+        let guards = self.guards.with_protocol(policy.shared_protocol());
         let Self { total_time, attempt_timeout, window, outer, .. } = self;
         StandardLayer { policy, guards, total_time, attempt_timeout, window, outer }.checked()
     }
 }
 
-impl<G, K, D, B, M, O> StandardLayer<G, K, D, B, M, O>
-where
-    G: Guard,
-    K: GuardProtocol + Clone,
-    D: Schedule,
-{
-    /// Adds a throttle of calls around the retries: a call that it refuses is not sent at all.
+impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
+    /// Adds a throttle of calls around the attempts: a call that it refuses is not sent at all.
     ///
-    /// The throttle classifies outcomes as the retry policy does. To throttle attempts, put one among the
+    /// The throttle classifies outcomes as the policy of the attempts does. To throttle attempts, put one among the
     /// [`guards`](Self::guards).
     ///
     /// ```
@@ -192,8 +228,8 @@ where
     pub fn throttle(
         self,
         throttle: Throttle,
-    ) -> StandardLayer<G, K, D, B, M, Stack<GuardLayer<Throttle, K, M>, O>> {
-        let throttle = GuardLayer::of(self.policy.settings.protocol.clone(), throttle);
+    ) -> StandardLayer<G, P, Stack<GuardLayer<Throttle, P::Protocol, P::Errors>, O>> {
+        let throttle = GuardLayer::of(self.policy.shared_protocol(), throttle);
         self.around(|outer| Stack::new(throttle, outer))
     }
 
@@ -211,19 +247,19 @@ where
     #[expect(clippy::type_complexity, reason = "the layers around the stack are in its type")]
     pub fn fallback<F>(
         self,
-        fallback: FallbackLayer<F, K>,
-    ) -> StandardLayer<G, K, D, B, M, Stack<O, FallbackLayer<F, K>>> {
+        fallback: FallbackLayer<F, P::Protocol>,
+    ) -> StandardLayer<G, P, Stack<O, FallbackLayer<F, P::Protocol>>> {
         self.around(|outer| Stack::new(outer, fallback))
     }
 
-    fn around<P>(self, outer: impl FnOnce(O) -> P) -> StandardLayer<G, K, D, B, M, P> {
+    fn around<N>(self, outer: impl FnOnce(O) -> N) -> StandardLayer<G, P, N> {
         let Self { policy, guards, total_time, attempt_timeout, window, .. } = self;
         let outer = outer(self.outer);
         StandardLayer { policy, guards, total_time, attempt_timeout, window, outer }
     }
 
     /// Replaces all guards by another guard, or a pair of guards. Their settings are not checked against the others.
-    pub fn guards<H: Guard>(self, guards: H) -> StandardLayer<H, K, D, B, M, O> {
+    pub fn guards<H: Guard>(self, guards: H) -> StandardLayer<H, P, O> {
         let guards = self.guards.with_guard(guards);
         StandardLayer {
             policy: self.policy,
@@ -238,8 +274,8 @@ where
     /// Sets the most time for a call, all its attempts and waits included. Default 30 s.
     ///
     /// # Errors
-    /// Returns an error unless `attempt_timeout`, set or by default, is below it and at most half of the breaker's
-    /// `interval`.
+    /// Returns an error unless `attempt_timeout`, set or by default, is below it, above a fixed delay of hedges, and at
+    /// most half of the breaker's `interval`.
     #[doc(alias("timeout", "deadline"))]
     pub fn total_time(self, total_time: Duration) -> Result<Self, ConfigError> {
         Self { total_time, ..self }.checked()
@@ -249,13 +285,14 @@ where
     /// that is less.
     ///
     /// # Errors
-    /// Returns an error unless it is below `total_time`, and at most half of the breaker's `interval`.
+    /// Returns an error unless it is below `total_time`, above a fixed delay of hedges, and at most half of the
+    /// breaker's `interval`.
     pub fn attempt_timeout(self, timeout: Duration) -> Result<Self, ConfigError> {
         Self { attempt_timeout: Some(timeout), ..self }.checked()
     }
 
-    /// Returns a warning for each setting outside of its recommended range: those of the retry policy and the guards,
-    /// and the total time.
+    /// Returns a warning for each setting outside of its recommended range: those of the policy and the guards, and
+    /// the total time.
     ///
     /// ```
     /// use reattempt::guard::{Bulkhead, CircuitBreaker};
@@ -267,27 +304,21 @@ where
     /// assert_eq!(warnings[0].to_string(), "`failure_ratio` is 0.9 (recommended: 0.3 to 0.7, usually 0.5)");
     /// # Ok::<_, reattempt::error::ConfigError>(())
     /// ```
-    pub fn validate(&self) -> Vec<Warning>
-    where
-        B: Budget,
-    {
+    pub fn validate(&self) -> Vec<Warning> {
         let total_time = Recommended::DEADLINE.time("total_time", self.total_time);
-        let warnings = [self.policy.validate(), self.guards.guard().validate()].concat();
+        let warnings = [self.policy.warnings(), self.guards.guard().validate()].concat();
         warnings.into_iter().chain(total_time).collect()
     }
 
     /// Derives the default of the attempt timeout, and checks all settings against each other.
     fn checked(self) -> Result<Self, ConfigError> {
         let text = |time: Duration| format!("{time:?}");
-        if let Some(own) = self.policy.settings.attempt_timeout {
-            let allowed = "unset: `attempt_timeout` of the stack stands inside the guards";
-            return Err(ConfigError::new("RetryPolicy::attempt_timeout", text(own), allowed));
-        }
         let default = ATTEMPT_TIMEOUT.min(self.total_time / 2);
         let timeout = self.attempt_timeout.unwrap_or(default);
         if timeout >= self.total_time {
             return Err(ConfigError::new("attempt_timeout", text(timeout), "below `total_time`"));
         }
+        self.policy.fits(timeout)?;
         if !self.window.is_zero() && self.window < timeout.saturating_mul(2) {
             let allowed = "at least twice `attempt_timeout`";
             return Err(ConfigError::new("CircuitBreaker::interval", text(self.window), allowed));
@@ -296,18 +327,16 @@ where
     }
 }
 
-impl<S, G, K, D, B, M, O> Layer<S> for StandardLayer<G, K, D, B, M, O>
+impl<S, G, P, O> Layer<S> for StandardLayer<G, P, O>
 where
     S: Clone,
-    K: GuardProtocol + Clone,
-    D: Schedule,
-    O: Layer<Standard<Retry<Guarded<S, G, K, M>, RetryPolicy<K, D, B, M>>>>,
-    RetryPolicy<K, D, B, M>: Clone,
+    P: AttemptPolicy,
+    O: Layer<Standard<P::Client<Guarded<S, G, P::Protocol, P::Errors>>>>,
 {
     type Service = O::Service;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let retry = Retry::new(self.policy.clone(), self.guards.layer(inner));
-        self.outer.layer(Standard::new(retry, self.total_time))
+        let client = self.policy.clone().client(self.guards.layer(inner));
+        self.outer.layer(Standard::new(client, self.total_time))
     }
 }

@@ -1,4 +1,4 @@
-//! The standard stack: retries, a circuit breaker, a limit on calls in flight and time limits in one layer.
+//! The standard stack: retries or hedges, a circuit breaker, a limit on calls in flight and time limits in one layer.
 //!
 //! ```
 //! use reattempt::standard::StandardLayer;
@@ -7,14 +7,16 @@
 //! let builder = ServiceBuilder::new().layer(StandardLayer::http());
 //! ```
 //!
-//! From the outside in: total time, retries, guards, attempt timeout, client. A throttle of calls and a fallback may
-//! stand around them. If two settings contradict each other, the error names both. The parts of the stack are also
-//! layers of their own: [`RetryLayer`](crate::RetryLayer) and [`GuardLayer`](crate::guard::GuardLayer).
+//! From the outside in: total time, retries or hedges, guards, attempt timeout, client. A throttle of calls and a
+//! fallback may stand around them. If two settings contradict each other, the error names both. The parts of the stack
+//! are also layers of their own: [`RetryLayer`](crate::RetryLayer), [`HedgeLayer`](crate::hedge::HedgeLayer) and
+//! [`GuardLayer`](crate::guard::GuardLayer).
 //!
 //! # The type to store
 //!
-//! [`StandardClient`] names a client behind the stack with its default parts. A throttle or a fallback wraps that type.
-//! [`guide::axum`](crate::guide::axum) has a complete example, and [`guide::boxed`](crate::guide::boxed) a boxed form:
+//! [`StandardClient`] names a client behind the stack with its default parts, and [`StandardHedgedClient`] one with
+//! hedges. A throttle or a fallback wraps that type. [`guide::axum`](crate::guide::axum) has a complete example, and
+//! [`guide::boxed`](crate::guide::boxed) a boxed form:
 //!
 //! ```
 //! use bytes::Bytes;
@@ -55,14 +57,17 @@ use reattempt_control::RetryBudget;
 use reattempt_schedule_exponential::Exponential;
 
 use crate::guard::{GuardProtocol, Guarded};
+use crate::hedge::{Hedge, HedgePolicy};
 use crate::policy::RetryPolicy;
 use crate::protocol::Http;
 use crate::retry::service::Retry;
 
 mod layer;
+mod policy;
 mod service;
 
 pub use layer::{StandardGuards, StandardLayer};
+pub use policy::AttemptPolicy;
 pub use service::Standard;
 
 /// The client `C` behind the standard stack with its default parts: the type to store.
@@ -72,5 +77,14 @@ pub type StandardClient<C, K = Http> = Standard<
     Retry<
         Guarded<C, StandardGuards, K, <K as GuardProtocol>::Errors>,
         RetryPolicy<K, Exponential, RetryBudget, <K as GuardProtocol>::Errors>,
+    >,
+>;
+
+/// The client `C` behind the standard stack with hedges in place of retries ([`StandardLayer::hedge`]). Every other
+/// part has its default.
+pub type StandardHedgedClient<C, K = Http> = Standard<
+    Hedge<
+        Guarded<C, StandardGuards, K, <K as GuardProtocol>::Errors>,
+        HedgePolicy<K, RetryBudget, <K as GuardProtocol>::Errors>,
     >,
 >;

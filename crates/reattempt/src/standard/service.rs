@@ -9,29 +9,30 @@ use tower_service::Service;
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::error_mode::ErrorMode;
+use crate::hedge::{self, Extended, Hedge, HedgePolicy, Hedgeable};
 use crate::policy::RetryPolicy;
 use crate::protocol::{ClassifyOutcome, Origin, Replay};
-use crate::retry::ResponseFuture;
+use crate::retry;
 use crate::retry::service::Retry;
 use crate::send::send;
 
 /// A client behind the standard stack, made by [`StandardLayer`](super::StandardLayer).
 ///
-/// `R` is the retried and guarded client inside.
+/// `R` is the client inside, guarded and either retried or hedged.
 #[derive(Debug, Clone)]
 pub struct Standard<R> {
-    retry: R,
+    client: R,
     total_time: Duration,
 }
 
 impl<R> Standard<R> {
-    pub(super) fn new(retry: R, total_time: Duration) -> Self {
-        Self { retry, total_time }
+    pub(super) fn new(client: R, total_time: Duration) -> Self {
+        Self { client, total_time }
     }
 
-    /// Returns the retried client.
+    /// Returns the retried or hedged client.
     pub fn get_ref(&self) -> &R {
-        &self.retry
+        &self.client
     }
 
     /// Sends one request, by a clone of this handle; see [`Retry::send`](crate::Retry::send).
@@ -58,7 +59,16 @@ impl<S: Clone, P: Clone> Standard<Retry<S, P>> {
     /// Returns a handle to this client whose calls all have these options. A request's own options have precedence, and
     /// of a deadline and the total time the earlier one counts.
     pub fn with_options(&self, options: CallOptions) -> Self {
-        Self { retry: self.retry.with_options(options), total_time: self.total_time }
+        Self::new(self.client.with_options(options), self.total_time)
+    }
+}
+
+impl<S: Clone, P: Clone> Standard<Hedge<S, P>> {
+    /// Returns a handle to this client whose calls all have these options; see
+    /// [`Hedge::with_options`](crate::hedge::Hedge::with_options). Of a deadline and the total time the earlier one
+    /// counts.
+    pub fn with_options(&self, options: CallOptions) -> Self {
+        Self::new(self.client.with_options(options), self.total_time)
     }
 }
 
@@ -72,14 +82,39 @@ where
 {
     type Response = K::Answer;
     type Error = M::Error;
-    type Future = ResponseFuture<S, Req, K, D, B, M>;
+    type Future = retry::ResponseFuture<S, Req, K, D, B, M>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.retry.poll_ready(cx)
+        self.client.poll_ready(cx)
     }
 
     /// Begins a call that must be over after the total time, or at its own deadline if that is earlier.
     fn call(&mut self, request: Req) -> Self::Future {
-        self.retry.call_in_full(Some(Deadline::after(self.total_time)), request)
+        self.client.call_in_full(Some(Deadline::after(self.total_time)), request)
+    }
+}
+
+impl<S, Req, A, K, B, M> Service<Req> for Standard<Hedge<S, HedgePolicy<K, B, M>>>
+where
+    S: Service<A> + Clone,
+    S::Response: Extended,
+    K: Replay<Req, Attempt = A>
+        + Origin<A, Request = Req>
+        + ClassifyOutcome<S::Response>
+        + Hedgeable<Req>,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    type Response = K::Answer;
+    type Error = M::Error;
+    type Future = hedge::ResponseFuture<S, Req, K, B, M>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.client.poll_ready(cx)
+    }
+
+    /// Begins a call that must be over after the total time, or at its own deadline if that is earlier.
+    fn call(&mut self, request: Req) -> Self::Future {
+        self.client.call_by(Deadline::after(self.total_time), request)
     }
 }

@@ -66,6 +66,14 @@ fn standard_stack_lists_those_of_its_parts() {
         "`total_time` is 7200s (recommended: 1 s to 1 h, usually 5 s to 30 s)",
     ];
     assert_eq!(lines(&stack.validate()), expected);
+    let hedges = HedgePolicy::http().max_elapsed(SECOND / 2).boxed_errors();
+    let expected = [
+        "`max_elapsed` is 500ms (recommended: 1 s to 1 h, usually 5 s to 30 s)",
+        expected[1],
+        expected[2],
+        expected[3],
+    ];
+    assert_eq!(lines(&stack.hedge(hedges).unwrap().validate()), expected);
 }
 
 #[test]

@@ -119,7 +119,7 @@ where
         let options = self.options.clone().unwrap_or_default().with_method(method);
         if hedged {
             let (inner, hedge) = (&mut self.retry.inner, &shared.hedge);
-            ResponseFuture::hedged(begin(inner, hedge, Some(&options), request))
+            ResponseFuture::hedged(begin(inner, hedge, (Some(&options), None), request))
         } else {
             ResponseFuture::retried(self.retry.call_with(options, request))
         }

@@ -30,6 +30,7 @@ impl CallStart {
     pub(in crate::hedge) fn new<K, Req, B>(
         settings: &Settings<K, B>,
         of_handle: Option<&CallOptions>,
+        deadline: Option<Deadline>,
         request: &Req,
     ) -> Self
     where
@@ -38,8 +39,8 @@ impl CallStart {
         let mut wishes = settings.protocol.wishes(request);
         let options = wishes.take_options(of_handle);
         let own = options.as_ref();
-        let deadlines = wishes.deadline.into_iter().chain(own.and_then(CallOptions::get_deadline));
-        let deadline = deadlines.min();
+        let of_options = own.and_then(CallOptions::get_deadline);
+        let deadline = [deadline, wishes.deadline, of_options].into_iter().flatten().min();
         let may_repeat = settings.protocol.cannot_save(request).is_none()
             && !own.is_some_and(CallOptions::never);
         let replaces = may_repeat && settings.protocol.replaces();

@@ -8,6 +8,7 @@ mod ending;
 mod grpc;
 mod limits;
 mod standard;
+mod standard_hedges;
 pub(crate) mod support;
 mod waiting;
 mod with_hedges;

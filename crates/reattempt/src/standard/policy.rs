@@ -1,0 +1,96 @@
+//! The policies that can decide about the attempts of the stack: retries, or hedges in their place.
+
+use std::time::Duration;
+
+use reattempt_core::{Budget, ConfigError, Schedule, Warning};
+
+use crate::guard::GuardProtocol;
+use crate::hedge::{Hedge, HedgePolicy};
+use crate::policy::RetryPolicy;
+use crate::protocol::sealed::Sealed;
+use crate::retry::service::Retry;
+
+/// A policy for the attempts of the standard stack: [`RetryPolicy`] or [`HedgePolicy`]. Sealed.
+pub trait AttemptPolicy: Sealed + Clone {
+    /// The protocol of the requests.
+    type Protocol: GuardProtocol + Clone;
+    /// The error mode of the calls.
+    type Errors;
+    /// The client `C` with calls that follow the policy.
+    type Client<C>;
+
+    #[doc(hidden)]
+    fn client<C: Clone>(self, inner: C) -> Self::Client<C>;
+
+    #[doc(hidden)]
+    fn shared_protocol(&self) -> Self::Protocol;
+
+    /// Returns an error if a setting contradicts the attempt timeout of the stack.
+    #[doc(hidden)]
+    fn fits(&self, attempt_timeout: Duration) -> Result<(), ConfigError>;
+
+    #[doc(hidden)]
+    fn warnings(&self) -> Vec<Warning>;
+}
+
+impl<K: GuardProtocol, D: Schedule, B, M> Sealed for RetryPolicy<K, D, B, M> {}
+impl<K: GuardProtocol, B, M> Sealed for HedgePolicy<K, B, M> {}
+
+impl<K, D, B, M> AttemptPolicy for RetryPolicy<K, D, B, M>
+where
+    K: GuardProtocol + Clone,
+    D: Schedule,
+    B: Budget,
+{
+    type Protocol = K;
+    type Errors = M;
+    type Client<C> = Retry<C, Self>;
+
+    fn client<C: Clone>(self, inner: C) -> Retry<C, Self> {
+        Retry::new(self, inner)
+    }
+
+    fn shared_protocol(&self) -> K {
+        self.settings.protocol.clone()
+    }
+
+    fn fits(&self, _: Duration) -> Result<(), ConfigError> {
+        let Some(own) = self.settings.attempt_timeout else { return Ok(()) };
+        let allowed = "unset: `attempt_timeout` of the stack stands inside the guards";
+        Err(ConfigError::new("RetryPolicy::attempt_timeout", format!("{own:?}"), allowed))
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        self.validate()
+    }
+}
+
+impl<K, B, M> AttemptPolicy for HedgePolicy<K, B, M>
+where
+    K: GuardProtocol + Clone,
+    B: Budget,
+{
+    type Protocol = K;
+    type Errors = M;
+    type Client<C> = Hedge<C, Self>;
+
+    fn client<C: Clone>(self, inner: C) -> Hedge<C, Self> {
+        Hedge::new(self, inner)
+    }
+
+    fn shared_protocol(&self) -> K {
+        self.settings.protocol.clone()
+    }
+
+    /// A first attempt that times out is followed by another at once, so a longer delay would have no effect.
+    fn fits(&self, attempt_timeout: Duration) -> Result<(), ConfigError> {
+        let Some(delay) = self.fixed_delay().filter(|delay| *delay >= attempt_timeout) else {
+            return Ok(());
+        };
+        Err(ConfigError::new("HedgePolicy::delay", format!("{delay:?}"), "below `attempt_timeout`"))
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        self.validate()
+    }
+}
