@@ -8,7 +8,7 @@ use reattempt::retry::Limits;
 use reattempt::schedule::{Exponential, Failure, FailureKind, SharedSchedule};
 use reattempt_grpc::{
     Code, CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy,
-    ServiceConfig, ServiceConfigError, Throttling,
+    ServiceConfig, ServiceConfigError, Throttling, UnappliedSetting,
 };
 use serde_json::Value;
 
@@ -46,6 +46,7 @@ pub(super) fn check(text: &str, lenient: bool, seed: u64) -> Findings {
             findings.warnings.push(Problem { line: None, path, reason });
             continue;
         };
+        findings.warnings.extend(unapplied(&path, &names[0], &config));
         let course = course(method, seed);
         warn(&path, method, course.as_ref(), &mut findings.warnings);
         let of = words::list(&names.iter().map(in_words).collect::<Vec<_>>());
@@ -95,6 +96,22 @@ fn in_words(name: &Value) -> String {
             None => path.trim_start_matches('/').to_owned(),
         },
     }
+}
+
+/// Returns a warning for each setting of an entry that no layer applies, by the entry's first name.
+fn unapplied(path: &str, name: &Value, config: &ServiceConfig) -> Vec<Problem> {
+    let name = method_path(name);
+    let of_entry = config.unapplied().filter(|setting| match setting.methods() {
+        "" => name == "/",
+        methods => name == methods,
+    });
+    let problem = |setting: UnappliedSetting<'_>| Problem {
+        line: None,
+        path: format!("{path}.{}", setting.field()),
+        reason: "is not applied: the channel and the generated client have such settings"
+            .to_owned(),
+    };
+    of_entry.map(problem).collect()
 }
 
 fn warn(path: &str, method: &MethodConfig, course: Option<&Course>, warnings: &mut Vec<Problem>) {

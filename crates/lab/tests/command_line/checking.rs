@@ -93,6 +93,26 @@ fn warnings_count_when_they_are_to() {
     assert_eq!(run_with(&["check", "-", "--strict"], SERVICE_CONFIG).0, 0);
 }
 
+/// Once for each entry, also if it names several methods.
+#[test]
+fn settings_without_effect_are_reported() {
+    let config = SERVICE_CONFIG
+        .replace("\"timeout\": \"2.5s\"", "\"waitForReady\": true, \"maxRequestMessageBytes\": 9")
+        .replace("[{}],", "[{}], \"waitForReady\": false, \"maxResponseMessageBytes\": 9,");
+    let (code, text, _) = run_with(&["check", "-"], &config);
+    let why = "is not applied: the channel and the generated client have such settings";
+    let expected = format!(
+        "<stdin>: warning: methodConfig[0].waitForReady {why}
+<stdin>: warning: methodConfig[0].maxRequestMessageBytes {why}
+<stdin>: warning: methodConfig[1].maxResponseMessageBytes {why}
+
+stock.Stock/Count and "
+    );
+    assert_eq!(code, 0);
+    assert!(text.starts_with(&expected), "{text}");
+    assert_eq!(run_with(&["check", "-", "--strict"], &config).0, 1);
+}
+
 /// Methods without an entry are described too, and a timeout that leaves no time is reported.
 #[test]
 fn methods_that_are_not_retried() {
