@@ -91,8 +91,8 @@
 //!
 //! Its requests have no public extensions, so a guard learns neither the deadline of an attempt nor that it is a hedge:
 //!
-//! - An attempt may wait past its deadline; a retry or hedge layer outside drops it there. Bound the waiting time of the
-//!   guard.
+//! - An attempt may wait past its deadline; a retry or hedge layer outside drops it there. Bound the waiting time of
+//!   the guard.
 //! - A hedge may wait.
 //! - An attempt that is dropped at its deadline counts as abandoned, not as a timeout. Set an
 //!   [`attempt_timeout`](GuardLayer::attempt_timeout) below the time for a call, as the standard stack has it.
