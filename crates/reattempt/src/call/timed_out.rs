@@ -61,7 +61,8 @@ impl TimedOut {
         self.limit
     }
 
-    /// Returns the time since the attempt under way began. If none was under way, it is the time since the call began.
+    /// Returns the time since the attempt under way began. If none was under way, or the call is hedged, it is the time
+    /// since the call began. It is zero if a guard layer did not send a call because of its deadline.
     pub fn after(&self) -> Duration {
         self.after
     }

@@ -54,7 +54,7 @@ impl<E> RetryError<E> {
     }
 
     /// Returns the time from the start of the call to the end of its last attempt. A call starts when its first attempt
-    /// is first not ready.
+    /// is first not ready; a blocking call starts with its first attempt.
     pub fn elapsed(&self) -> Duration {
         self.summary.elapsed
     }
