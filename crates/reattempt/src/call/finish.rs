@@ -1,7 +1,7 @@
 //! The end of a call whose response has begun: only the end of its body decides if the call has succeeded.
 //!
-//! A protocol whose responses can fail after their heads puts a [`Finish`] into the body that its callers
-//! read, and calls one of its methods when the body has ended.
+//! If the responses of a protocol can fail after their heads, it puts a [`Finish`] into the body that its callers
+//! read. When the body has ended, it calls one of its methods.
 
 use std::fmt;
 use std::pin::Pin;
@@ -70,8 +70,8 @@ impl Finish {
 
     /// Records a failure that comes too late for a retry, with the code that the observer is given.
     ///
-    /// If the failure is one that is retried, budgets count it (THR-3). What the server asks for beside
-    /// it is ignored (PB-11). Only what the server has `responded` earns credit.
+    /// If the failure is one that is retried, budgets count it (THR-3). The server's hint beside it is
+    /// ignored (PB-11). A failure that the server did not send (`responded` is `false`) earns no credit.
     #[cold]
     pub(crate) fn broken(self, code: u16, trailers: &HeaderMap, responded: bool) {
         self.tell(code);

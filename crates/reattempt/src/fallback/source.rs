@@ -35,7 +35,7 @@ mod sealed {
 
 /// The replacement of a failed response.
 pub enum Replacement<R> {
-    /// There is none: the call's own outcome stands.
+    /// There is none: the caller gets the call's own outcome.
     None,
     /// A response in memory.
     Made(Response<Bytes>),

@@ -71,7 +71,7 @@ impl Replay<Request<Body>> for Grpc {
         kept: &mut Option<Self::Saved>,
     ) -> Request<Body> {
         first(request.headers_mut(), added);
-        // Generated clients encode a single message when they are asked for it, and do not give its length.
+        // The body of a generated client encodes its single message when it is read, and does not give its length.
         let limits = self.http.limits_of(&request);
         let head = added.saved_with(&mut request);
         let (parts, body) = request.into_parts();

@@ -224,7 +224,7 @@ fn is_connecting(_: &(dyn Error + 'static)) -> bool {
 }
 
 /// Returns `true` if the error comes from a timer that enforces the call's own `grpc-timeout`: the channel's (TN-4), or
-/// the server's, which has cancelled the stream.
+/// that of a server, which cancels the stream.
 pub(super) fn is_timer(error: &(dyn Error + 'static)) -> bool {
     let reset = reattempt_http::reset_reason(error).map(Code::from_reset);
     reset == Some(Code::Cancelled) || is_local_timeout(error)

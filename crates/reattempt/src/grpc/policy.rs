@@ -44,7 +44,7 @@ impl RetryPolicy<Grpc> {
     /// sent it.
     ///
     /// # Cancel safety
-    /// The task that makes the call encodes the message of a unary call, and up to two frames of a stream of messages.
+    /// The caller's task encodes the message of a unary call, and up to two frames of a stream of messages.
     /// tonic's `CancellationHandle` ends a stream of messages. A unary call is cancelled by dropping it.
     ///
     /// # Deadlines

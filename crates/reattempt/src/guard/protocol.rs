@@ -32,7 +32,7 @@ pub trait Guardable<Request>: Paced<Request> {
     fn facts<'a>(&self, request: &'a Request) -> Facts<'a>;
 }
 
-/// A protocol that guards can be asked about. Sealed.
+/// A protocol whose attempts guards can decide about. Sealed.
 pub trait GuardProtocol: Protocol {
     /// The error mode of a guarded client: an [`ErrorMode`] with room for a refusal.
     type Errors;

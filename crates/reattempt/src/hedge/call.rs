@@ -259,7 +259,7 @@ where
         }
     }
 
-    /// Returns the next attempt with its permit, which the budget is asked for once; or why there is none.
+    /// Returns the next attempt with its permit, or the reason why there is none. The permit is acquired once.
     fn grant(&mut self, now: Instant) -> Result<ReadyingOf<S, Req, K>, StopReason> {
         let granted = self.running.as_mut().and_then(|running| running.readying.take());
         let prepared = granted.as_ref().is_some_and(|readying| readying.attempt.is_some());

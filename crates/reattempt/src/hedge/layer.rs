@@ -26,7 +26,7 @@ use crate::protocol::Protocol;
 /// hedge to another server than the first attempt.
 ///
 /// Beside a [`RetryLayer`](crate::RetryLayer), hedging usually goes **inside**. Each attempt of the retry layer is then
-/// a set of hedged attempts, a retry follows if the whole set has failed, and a backoff is not taken for a slow
+/// a set of hedged attempts. A retry follows if the whole set has failed, and a backoff is not taken for a slow
 /// call. **Outside**, every hedge would be a call with retries of its own, and a backoff of the first call would start
 /// a hedge. In both orders attempts multiply: two in each layer are four. If a protocol's rules forbid retries on top
 /// of hedging, use one layer (CALL-1, HG-9). Both layers read the [`CallOptions`](crate::CallOptions) of a request.

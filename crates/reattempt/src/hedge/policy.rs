@@ -38,7 +38,7 @@ const DEFAULT_CAP: u32 = 5;
 /// If all attempts fail, the caller gets the last outcome.
 ///
 /// A refused response is dropped before the next attempt is prepared, because that may need its connection. The budget
-/// is asked before, so if it refuses the hedge, the caller gets that response.
+/// decides before that, so if it refuses the hedge, the caller gets the response.
 ///
 /// A wait needs a tokio runtime with its time driver on. Without any runtime, calls are sent and are not hedged.
 ///
@@ -218,8 +218,8 @@ where
     /// if it is slower than 95 of 100. Slow calls then add at most 1 − q to the load for each hedge of a call (5 % with
     /// two attempts).
     ///
-    /// No call is hedged before there are enough samples: 100, or as many as it takes for ten to be beyond the quantile
-    /// (200 for 0.95, 1000 for 0.99). The estimate is at most 6.25 % above the true quantile of the samples, and never
+    /// No call is hedged before there are enough samples: at least 100, and ten beyond the quantile (200 samples for
+    /// 0.95, 1000 for 0.99). The estimate is at most 6.25 % above the true quantile of the samples, and never
     /// below it. The timer counts in whole milliseconds. All weights are halved after each 2000 samples (0.95; 10,000
     /// for 0.99). All calls of the policy share the samples: give calls of a different kind a policy of their own.
     ///

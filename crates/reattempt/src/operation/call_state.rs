@@ -1,5 +1,5 @@
-//! The state of an operation's call that needs more than its policy: an attempt has failed, or the policy or the
-//! caller asks for something before the first one.
+//! The state of an operation's call that needs more than its policy. Such a call has a failed attempt, options of its
+//! caller, or a policy that needs something before the first attempt.
 
 use std::ops::Deref;
 use std::sync::Arc;

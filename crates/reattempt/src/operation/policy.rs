@@ -56,7 +56,7 @@ pub(super) enum Policy<D, B> {
 }
 
 impl<D, B> Policy<D, B> {
-    /// Returns `true` if the policy asks for nothing before the first attempt.
+    /// Returns `true` if the policy needs nothing before the first attempt.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
         match self {

@@ -34,7 +34,7 @@ pub(super) struct Tries<D: Schedule, B, J, N> {
 }
 
 enum Course<D: Schedule, B> {
-    /// No attempt has failed, and the policy asked for nothing before the first one.
+    /// No attempt has failed, and the policy needed nothing before the first one.
     Plain(Policy<D, B>),
     Full(Box<CallState<D, B>>),
 }

@@ -49,9 +49,9 @@ where
     /// A retry whose delay would end later is not made. The limit interrupts no attempt. The time starts when the
     /// call's future is first polled and is not ready.
     ///
-    /// One retry may be sent later. Before a retry, the refused response is dropped; if the inner service or a hook
-    /// then takes longer than the limit, the call has no other outcome to return than the retry's. Policies with boxed
-    /// errors end such a call with a [`TimedOut`](crate::TimedOut).
+    /// One retry may be sent later. Before a retry, the refused response is dropped. If the inner service or a hook
+    /// then takes longer than the limit, the retry's outcome is the only one left to return. Policies with boxed errors
+    /// end such a call with a [`TimedOut`](crate::TimedOut).
     #[doc(alias = "total_timeout")]
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();

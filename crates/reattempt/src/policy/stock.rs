@@ -71,8 +71,8 @@ impl<D> Clone for StockCall<D> {
 
 /// The policy under the stock `tower::retry::RetryLayer`, whose requests must have a [`ReplayBody`](crate::ReplayBody).
 ///
-/// [`RetryLayer`](crate::RetryLayer) can do more. Under the stock middleware refused responses are dropped instead of
-/// drained, no time limit interrupts an attempt, hooks do not run and idempotency keys are not generated. Nested retry
+/// [`RetryLayer`](crate::RetryLayer) can do more. Under the stock middleware, refused responses are dropped instead of
+/// drained. No time limit interrupts an attempt, hooks do not run, and idempotency keys are not generated. Nested retry
 /// layers do not find each other. A call whose body was not kept has no report and no event, and earns no credit.
 impl<B, D, T, Response, E> Policy<Request<ReplayBody<B>>, Response, E>
     for RetryPolicy<Http, D, T, OwnError>

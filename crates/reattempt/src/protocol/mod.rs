@@ -311,8 +311,8 @@ pub trait ClassifyOutcome<Response>: Protocol {
         false
     }
 
-    /// Returns `true` if an outcome is the call's own deadline: it comes from a timer, and the deadline has passed, or
-    /// is as near as such a timer may be early. The call then ends as if the timer of this layer had been first (TN-4).
+    /// Returns `true` if an outcome is the call's own deadline: it comes from a timer, and the deadline has passed or
+    /// is about to pass. The call then ends as if the timer of this layer had been first (TN-4).
     #[doc(hidden)]
     fn is_own_deadline(
         &self,
@@ -361,8 +361,8 @@ pub trait ClassifyOutcome<Response>: Protocol {
     }
 }
 
-/// Turns an error into the end of a call: the protocol's response for it, if the mode has one, or else the error, with
-/// the protocol's own error in front if its type allows that.
+/// Turns an error into the end of a call: the protocol's response for it, if the mode has one, or else the error. The
+/// protocol's own error is put in front if the type allows that.
 #[cold]
 pub(crate) fn unanswered<K, R, E, M>(
     error: M::Error,

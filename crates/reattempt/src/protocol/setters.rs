@@ -255,7 +255,7 @@ impl Http {
     ///
     /// The server that responds with a redirect has processed the request, and a later hop may then be
     /// refused. So behind a service that follows redirects nothing proves that a request was not
-    /// processed, and a request that must not be repeated is not retried. The stop reason is then
+    /// processed. A request that must not be repeated is then not retried, for the stop reason
     /// [`EarlierHop`](crate::StopReason::EarlierHop).
     ///
     /// The signs are:
@@ -266,9 +266,9 @@ impl Http {
     /// - No connection could be made, and the request's body had been polled before.
     ///
     /// A request with an empty body has no sign of the last kind. If a service of your own follows
-    /// redirects, use `true`. With a client that follows none, such as a reqwest client with
-    /// `redirect::Policy::none()`, use `false`: a POST is then retried after 429 or a refused connection.
-    /// tower-http's `FollowRedirect` is best placed outside the retry layer.
+    /// redirects, use `true`. If the client follows none, such as a reqwest client with
+    /// `redirect::Policy::none()`, use `false`. A POST is then retried after 429 or a refused connection.
+    /// It is best to place tower-http's `FollowRedirect` outside the retry layer.
     #[must_use]
     pub fn redirects_below(mut self, follows: bool) -> Self {
         self.redirects = Some(follows);

@@ -223,8 +223,8 @@ impl Http {
         }
         let hinted = self.hints.read(headers, SystemTime::now);
         let classification = match overridden {
-            // The client's rule stands, also where the server asks for a retry by `x-should-retry: true`:
-            // either side can rule a retry out, and neither can make the other retry.
+            // The client's rule decides, also if the server asks for a retry by `x-should-retry: true`.
+            // Either side can rule a retry out, and neither can force one.
             true => with_status(own.verdict, status).with_hint(own.hint.or(hinted.hint)),
             false => hinted.judge(own.verdict, status),
         };

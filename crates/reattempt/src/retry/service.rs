@@ -82,7 +82,7 @@ where
 
     /// Saves the request and sends the first attempt by the readied inner service.
     ///
-    /// The readied instance is replaced by a clone, which releases its reservation, in two cases: the policy has a
+    /// In two cases a clone replaces the readied instance, which releases its reservation: the policy has a
     /// [`before_attempt`](RetryPolicy::before_attempt) hook, or the call is not sent.
     // A request is large, and a function that takes it by value copies it once more. So the plan is made by
     // reference, and the plain plan is carried out here.

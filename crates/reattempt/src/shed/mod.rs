@@ -25,14 +25,14 @@
 //! # The delay in a refusal
 //!
 //! The delay is the known wait of the guard's refusal. If there is none, it is the number of calls refused in the last
-//! two seconds, divided by the rate at which calls end, or 1 s if none has ended. The delay is clamped to 100 ms to
-//! 30 s, and up to as much again is added at random, so that clients do not return together. It is sent as
+//! two seconds, divided by the rate at which calls end. If none has ended, it is 1 s. The delay is clamped to 100 ms to
+//! 30 s. Up to as much again is added at random, so that clients do not return together. The sum is sent as
 //! `Retry-After` in whole seconds, rounded up, and as `retry-after-ms`.
 //!
 //! # Retries that make up most of the load
 //!
-//! If at least 20 calls have arrived in the last two seconds, and more than half of them are retries, refusals ask
-//! clients not to retry, by `x-should-retry: false`. A call is a retry if its `x-envoy-attempt-count` is above 1.
+//! Refusals contain `x-should-retry: false` if at least 20 calls have arrived in the last two seconds, and more than
+//! half of them were retries. A call is a retry if its `x-envoy-attempt-count` is above 1.
 //! Proxies send this field, and a client can send it from a [`before_attempt`](crate::RetryPolicy::before_attempt)
 //! hook.
 

@@ -100,9 +100,9 @@ impl ServiceConfigLayer {
     /// Sets the most attempts of a call. Higher numbers of the config are lowered to it. Default 5, for retried and for
     /// hedged calls (CALL-8).
     ///
-    /// 0 and 1 turn the config's retries and hedges off. Two kinds of retry remain: the transparent retries, which
-    /// [`transparent_retries`](Grpc::transparent_retries) turns off (TR-8), and the retries of connections that were
-    /// not made, for methods without a policy. [`never_retry`](Self::never_retry) turns off all retries.
+    /// 0 and 1 turn the config's retries and hedges off. Two kinds of retry remain. One is the transparent retries,
+    /// which [`transparent_retries`](Grpc::transparent_retries) turns off (TR-8). The other is the retries of
+    /// connections that were not made, for methods without a policy. [`never_retry`](Self::never_retry) turns off all.
     pub fn max_attempts(self, attempts: u32) -> Self {
         let cap = attempts.max(DEFAULT_CAP);
         Self { most_attempts: attempts, ..self }.hedges(|hedges| hedges.attempts_cap(cap))

@@ -112,8 +112,8 @@ where
                 return ResponseFuture::refused(none);
             }
         };
-        // If the client has turned hedging off, a call is like one of a method that is retried and has one attempt: an
-        // attempt that no server has seen is replaced all the same.
+        // If the client has turned hedging off, the retrying client sends the call, with one attempt. It replaces an
+        // attempt that no server has seen all the same.
         let hedged = config.hedging_delay().is_some() && shared.most_attempts > 1;
         let method = Method { overrides: config, most_attempts: shared.most_attempts };
         let options = self.options.clone().unwrap_or_default().with_method(method);

@@ -153,7 +153,7 @@ where
         result.as_ref().is_ok_and(|response| protocol.is_answered(response))
     }
 
-    /// Returns the event of an error that the request's own body caused: either the caller's body failed, as it
+    /// Returns the event of an error that the request's own body caused. Either the caller's body failed, as it
     /// would in every attempt, or this attempt could not read on.
     fn of_the_body(&self, error: &(dyn Error + 'static), cut_off: bool) -> Option<HedgeEvent> {
         if cut_off {

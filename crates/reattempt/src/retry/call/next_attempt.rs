@@ -123,8 +123,8 @@ where
         ended
     }
 
-    /// Returns the error of a call whose time is over while no attempt is under way: the last attempt's, or a
-    /// `TimedOut` if the error type can contain it.
+    /// Returns the error of a call whose time is over while no attempt is under way. It is the last attempt's, or
+    /// a `TimedOut` if the error type can contain it.
     fn late_error(&mut self, limit: TimeLimit, now: Instant) -> Option<M::Error> {
         self.last_error()
             .or_else(|| self.timed_out(M::interrupt()?, limit, self.context.started, now))
