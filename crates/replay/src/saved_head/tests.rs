@@ -176,3 +176,12 @@ fn second_head_in_a_spare_buffer_comes_back() {
     let request = Request::get("/").header("te", "trailers").body(()).unwrap();
     assert_same(moved(SavedHead::new(&request)), &request);
 }
+
+#[test]
+fn parts_of_a_head_are_read() {
+    let kept = SavedHead::new(&request());
+    assert_eq!((kept.method_name(), kept.path_and_query()), (Some("PUT"), Some("/a?b=c")));
+    assert_eq!(kept.origin(), Some("https://user@one.example:8443"));
+    assert!(kept.is_restorable());
+    assert_eq!(format!("{kept:?}"), "SavedHead { method: Some(PUT), headers: 4, .. }");
+}

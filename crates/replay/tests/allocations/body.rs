@@ -6,8 +6,8 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http_body::Body;
 use http_body_util::{Empty, Full};
-use reattempt_replay::{ReplayBody, ReplayLimits};
-use reattempt_testing::allocations_of;
+use reattempt_replay::{ReplayBody, ReplayLimits, ReplayMemory};
+use reattempt_testing::{allocations_of, bytes_in_use};
 
 fn read<B: Body<Data = Bytes> + ?Sized>(mut body: Pin<&mut B>) {
     let mut context = Context::from_waker(Waker::noop());
@@ -47,4 +47,19 @@ fn one_frame_costs_one_allocation_if_shared() {
     );
     assert_eq!(allocations_of(|| send(Full::new(data.clone()), &limits.clone().per_call(0))), 0);
     assert_eq!(allocations_of(|| read(pin!(ReplayBody::passthrough(Full::new(data.clone()))))), 0);
+}
+
+/// Hosts that were seen once leave nothing behind.
+// trap 40
+#[test]
+fn shares_of_idle_destinations_are_removed() {
+    let limits = ReplayLimits::default().memory(ReplayMemory::new(400)).by_destination();
+    let _begun = limits.charge(100).unwrap();
+    let before = bytes_in_use();
+    for number in 0..10_000 {
+        let limits = limits.for_call(|| format!("{number}.example").into());
+        assert!(limits.charge(1).is_some());
+    }
+    let held = bytes_in_use() - before;
+    assert!(held < 8 * 1024, "{held} bytes");
 }

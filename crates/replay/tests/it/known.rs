@@ -70,6 +70,22 @@ fn set_aside_reader_is_charged_once() {
 }
 
 #[test]
+fn one_buffer_notes_its_polls_if_asked() {
+    let memory = ReplayMemory::new(100);
+    let limits = limits_of(&memory);
+    let mut first = Box::pin(ReplayBody::new(full("hello"), &limits).noting_polls(&limits));
+    let mut kept = Box::pin(first.try_clone().unwrap());
+    assert_eq!((kept.was_polled(), first.size_hint().exact(), memory.used()), (false, Some(5), 32));
+    assert_eq!(read_all(&mut first), [data(b"hello"), Seen::End]);
+    assert!(kept.was_polled());
+    kept.forget_polls();
+    assert!(!kept.was_polled());
+    assert_eq!(read_all(&mut kept), [data(b"hello"), Seen::End]);
+    drop((first, kept));
+    assert_eq!(memory.used(), 0);
+}
+
+#[test]
 fn second_clone_is_charged_if_room() {
     for (limit, used) in [(80, [40, 80, 40]), (40, [40, 40, 0])] {
         let memory = ReplayMemory::new(limit);

@@ -9,6 +9,7 @@
 )]
 
 mod body;
+mod charges;
 mod drain;
 mod heads;
 mod kept;

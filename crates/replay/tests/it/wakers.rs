@@ -1,11 +1,13 @@
 //! Several readers that wait: who is woken, when, and under which locks.
 
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use crate::support::*;
 use bytes::Bytes;
+use http_body::{Body, Frame};
 use reattempt_replay::ReplayBody;
 
 const GATED: [Step; 3] = [Step::Wait, Step::Data(b"one"), Step::Data(b"two")];
@@ -174,4 +176,116 @@ fn no_waker_is_called_or_dropped_under_lock() {
     let meddler = Meddler::new(clone(&waits));
     assert!(poll(&mut waits, &Waker::from(meddler)).is_pending());
     drop(waits);
+}
+
+/// The source is polled under a lock, and a waker may run foreign code.
+// trap 02
+#[test]
+fn no_reader_is_woken_while_body_is_polled() {
+    struct Yields(Arc<AtomicUsize>);
+
+    impl Body for Yields {
+        type Data = Bytes;
+        type Error = Boom;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Boom>>> {
+            self.0.store(1, Ordering::SeqCst);
+            cx.waker().wake_by_ref();
+            self.0.store(0, Ordering::SeqCst);
+            Poll::Pending
+        }
+    }
+
+    /// Counts its wakes, and fails if the body is being polled.
+    struct Outside {
+        polling: Arc<AtomicUsize>,
+        wakes: AtomicUsize,
+    }
+
+    impl Wake for Outside {
+        fn wake(self: Arc<Self>) {
+            assert_eq!(self.polling.load(Ordering::SeqCst), 0, "the body is being polled");
+            self.wakes.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    let polling = Arc::new(AtomicUsize::new(0));
+    let mut first = Box::pin(ReplayBody::new(Yields(Arc::clone(&polling)), &unlimited()));
+    let mut second = Box::pin(first.try_clone().unwrap());
+    assert!(poll(&mut first, Waker::noop()).is_pending());
+    let outside = Arc::new(Outside { polling, wakes: AtomicUsize::new(0) });
+    for _ in 0..2 {
+        for reader in [&mut second, &mut first] {
+            assert!(poll(reader, &Waker::from(Arc::clone(&outside))).is_pending());
+        }
+    }
+    assert!(outside.wakes.load(Ordering::SeqCst) > 0);
+}
+
+/// Both have waited before. One is behind while the other waits again, then it catches up.
+// trap 02
+#[test]
+fn catching_up_reader_loses_no_wake() {
+    for in_memory in [false, true] {
+        let frame = || Step::Data(b"one");
+        let (script, control) = Script::new(&[Step::Wait, frame(), frame(), Step::Wait, frame()]);
+        let limits = unlimited();
+        let make = if in_memory { ReplayBody::in_memory } else { ReplayBody::new };
+        let mut ahead = Box::pin(make(script, &limits));
+        let mut behind = clone(&ahead);
+        let (wakes_ahead, wakes_behind) = (Flag::new(), Flag::new());
+        assert!(poll(&mut behind, &wakes_behind.waker()).is_pending());
+        assert!(poll(&mut ahead, &wakes_ahead.waker()).is_pending());
+        control.open();
+        assert_eq!((wakes_ahead.take(), wakes_behind.take()), (1, 1));
+        for _ in 0..2 {
+            assert!(poll(&mut ahead, &wakes_ahead.waker()).is_ready());
+        }
+        assert!(poll(&mut ahead, &wakes_ahead.waker()).is_pending());
+        while poll(&mut behind, &wakes_behind.waker()).is_ready() {}
+        wakes_ahead.take();
+        control.open();
+        assert_eq!((wakes_ahead.take(), wakes_behind.take()), (1, 1), "in memory: {in_memory}");
+        assert_eq!(
+            (poll(&mut ahead, Waker::noop()), poll(&mut behind, Waker::noop())),
+            (one(), one())
+        );
+    }
+}
+
+/// The next frame is for both, although one of them has not waited.
+#[test]
+fn next_frame_is_for_one_that_caught_up() {
+    let data = || Step::Data(b"one");
+    let (script, control) =
+        Script::new(&[Step::Wait, data(), data(), data(), Step::Wait, data(), data()]);
+    let mut ahead = Box::pin(ReplayBody::in_memory(script, &unlimited()));
+    let mut behind = clone(&ahead);
+    control.open_silently();
+    for reader in [&mut ahead, &mut behind] {
+        for _ in 0..3 {
+            assert_eq!(poll(reader, Waker::noop()), one());
+        }
+    }
+    assert!(poll(&mut ahead, Waker::noop()).is_pending());
+    control.open_silently();
+    for reader in [&mut ahead, &mut behind] {
+        assert_eq!(poll(reader, Waker::noop()), one());
+        assert_eq!(read_all(reader), [Seen::Data(Bytes::from_static(b"one")), Seen::End]);
+    }
+}
+
+#[test]
+fn dropped_reader_leaves_no_waker() {
+    let (mut first, control) = gated();
+    let second = clone(&first);
+    let wakes = Flag::new();
+    assert!(poll(&mut first, &wakes.waker()).is_pending());
+    drop(first);
+    control.open();
+    assert_eq!(Arc::strong_count(&wakes), 1);
+    drop(second);
 }

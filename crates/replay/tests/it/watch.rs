@@ -180,3 +180,13 @@ fn whoever_watches_is_woken_under_no_lock() {
     read(&mut ahead, 4);
     assert!(meddler.called.load(Ordering::SeqCst));
 }
+
+#[test]
+fn watch_is_idle_if_nothing_is_shared() {
+    let limits = ReplayLimits::default();
+    let whole = ReplayBody::new(Full::new(bytes::Bytes::from_static(b"whole")), &limits);
+    assert!(whole.watch().is_idle() && whole.watch_first().is_idle());
+    let shared = reader(&[TEN; 2], &limits);
+    assert!(!shared.watch().is_idle() && !shared.watch_first().is_idle());
+    assert_eq!(format!("{:?}", shared.watch()), "ReplayWatch { .. }");
+}
