@@ -20,5 +20,6 @@ mod quota;
 mod rate_limit;
 mod send_rate;
 mod settings;
+mod shown;
 mod throttle;
 mod traps;

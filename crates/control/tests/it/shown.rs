@@ -1,0 +1,272 @@
+//! Values that budgets and guards report of themselves, and settings that are kept when others are replaced.
+
+use std::time::Duration;
+
+use reattempt_control::{
+    AdaptiveLimit, Bulkhead, Latencies, Limit, RateLimit, RetryBudget, SendRate, Throttle,
+};
+use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Quota, Reason};
+use reattempt_core::{Budget, Failure, FailureKind, ServerHint};
+
+use crate::guards::{HOST, NOW, SECOND, admit, at, reason, wait};
+
+const OTHER: &str = "https://other.example";
+
+fn admit_to<G: Guard>(guard: &G, host: &str, now: Duration) -> Option<G::Ticket> {
+    match guard.admit(&Arrival::new(host, now).impatient()) {
+        Admit::Admitted(ticket) => Some(ticket),
+        _ => None,
+    }
+}
+
+#[test]
+fn latencies_count_their_samples() {
+    let latencies = Latencies::p95();
+    assert_eq!(latencies.samples(), 0);
+    (0..5).for_each(|_| latencies.record(SECOND));
+    assert_eq!(latencies.samples(), 5);
+    assert_eq!(
+        format!("{latencies:?}"),
+        "Latencies { below_millionths: 950000, quantile: None, .. }"
+    );
+}
+
+#[test]
+fn unusual_settings_of_budgets_are_warned_of() {
+    for (budget, warned) in [
+        (RetryBudget::default(), None),
+        (RetryBudget::percent(10), None),
+        (RetryBudget::percent(60), Some("ratio")),
+        (RetryBudget::rate(1.0, 2.0).unwrap(), None),
+        (RetryBudget::rate(1.0, 100.0).unwrap(), Some("burst")),
+        (RetryBudget::aws_quota(), None),
+        (RetryBudget::unlimited(), None),
+    ] {
+        let warnings = Budget::validate(&budget);
+        let texts: Vec<_> = warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(texts.len(), usize::from(warned.is_some()), "{budget:?}: {texts:?}");
+        assert!(texts.iter().all(|text| text.contains(warned.unwrap())), "{texts:?}");
+    }
+    let warnings = |burst| Guard::validate(&RateLimit::new(Limit::per_second(1), burst)).len();
+    assert_eq!((warnings(2), warnings(100)), (0, 1));
+}
+
+#[test]
+fn only_the_unlimited_budget_is_a_noop() {
+    assert!(RetryBudget::unlimited().is_noop());
+    for budget in [RetryBudget::default(), RetryBudget::percent(10), RetryBudget::aws_quota()] {
+        assert!(!budget.is_noop());
+    }
+}
+
+/// A cautious bucket that has given way to another is full again.
+#[test]
+fn full_cautious_bucket_has_no_entry() {
+    let budget = RetryBudget::cautious().max_destinations(1).unwrap();
+    let failure = Failure::new(FailureKind::Server);
+    assert!(budget.is_full());
+    let paid = budget.acquire_after_failure("a", &failure, NOW).unwrap().spend();
+    assert!(!budget.is_full());
+    assert_eq!((budget.balance("a"), budget.balance("b")), (9.0, 10.0));
+    paid.succeed();
+    assert!(!budget.is_full(), "the doubt is left");
+    budget.on_success("a", 0);
+    assert!(budget.is_full());
+    let text = format!("{budget:?}");
+    assert!(text.ends_with("destinations: 1, not_full: {} }"), "{text}");
+}
+
+#[test]
+fn tickets_show_their_state() {
+    fn check<G: Guard>(guard: G, name: &str)
+    where
+        G::Ticket: std::fmt::Debug,
+    {
+        let text = format!("{:?}", admit(&guard, NOW).unwrap());
+        assert!(text.starts_with(name) && text.len() > name.len(), "{text}");
+    }
+    check(Bulkhead::new(1), "BulkheadTicket {");
+    check(AdaptiveLimit::aimd(), "AdaptiveTicket {");
+    check(RateLimit::new(Limit::per_second(1), 1), "RateTicket {");
+    check(SendRate::new(), "SendTicket {");
+    check(Throttle::new(), "ThrottleTicket {");
+}
+
+/// Destinations in use are listed, others are counted.
+#[test]
+fn bulkhead_lists_destinations_in_use() {
+    let bulkhead = Bulkhead::new(2);
+    let held = admit(&bulkhead, NOW).unwrap();
+    let ticket = admit_to(&bulkhead, OTHER, NOW).unwrap();
+    bulkhead.end(ticket, &End::Unsent, NOW);
+    assert!(bulkhead.end(held, &End::judged(Health::Served, SECOND), NOW).is_some());
+    let text = format!("{bulkhead:?}");
+    assert!(text.contains("destinations: 2, in_use: [(\"https://a.example\", Usage {"), "{text}");
+    assert!(text.contains("past_head: 1, oldest_past_head: None })], more: 0"), "{text}");
+}
+
+// G-19
+#[test]
+fn replaced_settings_leave_the_destinations() {
+    let bulkhead = Bulkhead::new(9).shared();
+    bulkhead.replace_settings(&Bulkhead::new(1));
+    let bulkhead = bulkhead.queue(0, SECOND);
+    let _held = admit(&bulkhead, NOW).unwrap();
+    assert!(admit_to(&bulkhead, OTHER, NOW).is_none(), "still one for all");
+
+    let limit = RateLimit::new(Limit::per_second(1), 9).shared();
+    limit.replace_settings(&RateLimit::new(Limit::per_second(1), 1));
+    let limit = limit.no_queue();
+    assert!(limit.allow(HOST, NOW) && !limit.allow(OTHER, NOW));
+
+    let throttle = Throttle::new().shared();
+    throttle.replace_settings(&Throttle::new());
+    let throttle = throttle.seed(1);
+    admit(&throttle, NOW).unwrap();
+    assert_eq!(throttle.counts(OTHER, NOW).requests, 1);
+
+    let rate = SendRate::new().shared();
+    rate.replace_settings(&SendRate::new());
+    let rate = rate.no_queue();
+    lower(&rate, HOST);
+    assert_eq!(rate.limit(OTHER), rate.limit(HOST));
+}
+
+/// Lowers a send rate by a refusal.
+fn lower(rate: &SendRate, host: &str) {
+    for call in 0..100 {
+        let now = at(10 * call);
+        let health = if call == 99 { Health::Overloaded } else { Health::Served };
+        if let Some(ticket) = admit_to(rate, host, now) {
+            rate.end(ticket, &End::judged(health, Duration::ZERO), now);
+        }
+    }
+    assert_ne!(rate.limit(host), Limit::INFINITE);
+}
+
+// G-19
+#[test]
+fn send_rate_adopts_the_queue_and_keeps_its_rate() {
+    let rate = SendRate::new();
+    lower(&rate, HOST);
+    let before = rate.limit(HOST);
+    while admit(&rate, at(1000)).is_ok() {}
+    wait(&rate, at(1000)).cancel(at(1000));
+    rate.replace_settings(&SendRate::new().no_queue());
+    assert_eq!(rate.limit(HOST), before);
+    assert_eq!(reason(rate.check(&Arrival::new(HOST, at(1000)))), Reason::RateExceeded);
+}
+
+/// An idle destination gives its place to a newcomer, which then shares with none.
+// G-20
+#[test]
+fn idle_destinations_leave_their_places() {
+    let bulkhead = Bulkhead::new(1).max_destinations(2).unwrap();
+    for host in ["a", "b"] {
+        let ticket = admit_to(&bulkhead, host, NOW).unwrap();
+        bulkhead.end(ticket, &End::Unsent, NOW);
+    }
+    let _held = admit_to(&bulkhead, "c", at(2000)).unwrap();
+    assert!(
+        admit_to(&bulkhead, "d", at(4000)).is_some() && admit_to(&bulkhead, "c", NOW).is_none()
+    );
+
+    let limit = RateLimit::new(Limit::per_second(1), 1).max_destinations(2).unwrap();
+    assert!(["a", "b"].iter().all(|host| limit.allow(host, NOW)));
+    assert!(
+        limit.allow("c", at(2000)) && limit.allow("d", at(2000)) && !limit.allow("c", at(2000))
+    );
+
+    let throttle = Throttle::new().window(SECOND).max_destinations(2).unwrap();
+    for host in ["a", "b"] {
+        admit_to(&throttle, host, NOW).unwrap();
+    }
+    admit_to(&throttle, "c", at(5000)).unwrap();
+    let requests = |host| throttle.counts(host, at(5000)).requests;
+    assert_eq!((requests("c"), requests("d")), (1, 0), "d would share, if c did");
+}
+
+/// Destinations past the bound share one state, and report it.
+// G-20
+#[test]
+fn destinations_past_the_bound_report_theirs() {
+    let bulkhead = Bulkhead::new(3).max_destinations(1).unwrap();
+    let _held = ["a", "b", "c"].map(|host| admit_to(&bulkhead, host, NOW).unwrap());
+    let in_flight = ["a", "b", "c", "d"].map(|host| bulkhead.usage(host, NOW).in_flight);
+    assert_eq!(in_flight, [1, 2, 2, 2]);
+}
+
+#[test]
+fn shared_bulkhead_has_one_limit() {
+    let bulkhead = Bulkhead::new(1).shared();
+    let _held = admit(&bulkhead, NOW).unwrap();
+    assert!(admit_to(&bulkhead, OTHER, NOW).is_none());
+    assert_eq!(bulkhead.usage(OTHER, NOW).in_flight, 1);
+}
+
+#[test]
+fn full_adaptive_limit_is_seen_beforehand() {
+    let limit = AdaptiveLimit::aimd().initial(1);
+    let arrival = Arrival::new(HOST, NOW);
+    assert!(limit.check(&arrival).is_ok());
+    let ticket = admit(&limit, NOW).unwrap();
+    assert_eq!(reason(limit.check(&arrival)), Reason::Full);
+    limit.end(ticket, &End::Unsent, NOW);
+    assert!(limit.check(&arrival).is_ok());
+}
+
+/// The quota that a response states is followed.
+// G-15
+#[test]
+fn judged_response_lowers_the_rate() {
+    let limit = RateLimit::new(Limit::per_second(10), 5);
+    let ticket = admit(&limit, NOW).unwrap();
+    let quota = Some(Quota { remaining: 0, reset: SECOND * 2 });
+    let end = End::Judged { health: Health::Served, hint: ServerHint::None, quota, after: SECOND };
+    assert!(limit.end(ticket, &end, NOW).is_none());
+    assert!(!limit.allow(HOST, at(2000)) && limit.allow(HOST, at(2100)));
+}
+
+/// More calls read their bodies than are noted without the lock.
+// G-10
+#[test]
+fn many_unread_bodies_are_counted_apart() {
+    let bulkhead = Bulkhead::new(100);
+    for round in 0..2_u64 {
+        let begin = |call: u64| at(1000 * round + call);
+        let tickets: Vec<_> = (0..100).map(|_| admit(&bulkhead, NOW).unwrap()).collect();
+        let held: Vec<_> = (0..100_u64)
+            .zip(tickets)
+            .map(|(call, ticket)| {
+                let end = End::judged(Health::Served, SECOND);
+                bulkhead.end(ticket, &end, begin(call)).unwrap()
+            })
+            .collect();
+        // The oldest first, so that the next is the oldest each time.
+        for (call, ticket) in (0..100_u64).zip(held) {
+            let usage = bulkhead.usage(HOST, begin(200));
+            let age = begin(200) - begin(call);
+            assert_eq!(
+                (usage.past_head, usage.in_flight),
+                (100 - call as usize, 100 - call as u32)
+            );
+            assert_eq!(usage.oldest_past_head, Some(age), "round {round}, call {call}");
+            let over = End::Over(reattempt_core::guard::BodyEnd::Complete);
+            assert!(bulkhead.end(ticket, &over, begin(200)).is_none());
+        }
+        assert_eq!(bulkhead.usage(HOST, NOW).past_head, 0);
+    }
+}
+
+/// A call that moves to another task is woken there.
+#[test]
+fn waiting_call_is_woken_by_its_last_waker() {
+    let bulkhead = Bulkhead::new(1).queue(1, SECOND);
+    let held = admit(&bulkhead, NOW).unwrap();
+    let mut waiting = wait(&bulkhead, NOW);
+    waiting.poll(NOW);
+    let first = std::mem::take(&mut waiting.waker);
+    waiting.poll(NOW);
+    bulkhead.end(held, &End::Unsent, NOW);
+    assert_eq!((first.woken(), waiting.waker.woken()), (0, 1));
+}
