@@ -32,7 +32,7 @@ fn latencies_count_their_samples() {
 }
 
 #[test]
-fn unusual_settings_of_budgets_are_warned_of() {
+fn unusual_budget_settings_are_warned_of() {
     for (budget, warned) in [
         (RetryBudget::default(), None),
         (RetryBudget::percent(10), None),
@@ -146,7 +146,7 @@ fn lower(rate: &SendRate, host: &str) {
 
 // G-19
 #[test]
-fn send_rate_adopts_the_queue_and_keeps_its_rate() {
+fn send_rate_adopts_a_queue_and_keeps_rate() {
     let rate = SendRate::new();
     lower(&rate, HOST);
     let before = rate.limit(HOST);
@@ -189,7 +189,7 @@ fn idle_destinations_leave_their_places() {
 /// Destinations past the bound share one state, and report it.
 // G-20
 #[test]
-fn destinations_past_the_bound_report_theirs() {
+fn places_past_the_bound_report_their_state() {
     let bulkhead = Bulkhead::new(3).max_destinations(1).unwrap();
     let _held = ["a", "b", "c"].map(|host| admit_to(&bulkhead, host, NOW).unwrap());
     let in_flight = ["a", "b", "c", "d"].map(|host| bulkhead.usage(host, NOW).in_flight);
@@ -243,13 +243,11 @@ fn many_unread_bodies_are_counted_apart() {
             })
             .collect();
         // The oldest first, so that the next is the oldest each time.
-        for (call, ticket) in (0..100_u64).zip(held) {
+        for (ticket, left) in held.into_iter().zip((1..=100_u32).rev()) {
             let usage = bulkhead.usage(HOST, begin(200));
+            let call = u64::from(100 - left);
             let age = begin(200) - begin(call);
-            assert_eq!(
-                (usage.past_head, usage.in_flight),
-                (100 - call as usize, 100 - call as u32)
-            );
+            assert_eq!((usage.past_head, usage.in_flight), (left as usize, left));
             assert_eq!(usage.oldest_past_head, Some(age), "round {round}, call {call}");
             let over = End::Over(reattempt_core::guard::BodyEnd::Complete);
             assert!(bulkhead.end(ticket, &over, begin(200)).is_none());

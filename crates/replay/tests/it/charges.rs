@@ -136,7 +136,7 @@ fn streamed_body_of_the_cap_is_kept() {
     }
 }
 
-/// What was read ahead counts at once.
+/// Frames that were read ahead count at once.
 #[test]
 fn second_frame_past_the_cap_ends_replay() {
     for (cap, replayable) in [(64, true), (63, false), (31, false)] {
@@ -151,7 +151,7 @@ fn second_frame_past_the_cap_ends_replay() {
 }
 
 #[test]
-fn sole_reader_keeps_and_reads_ahead_nothing() {
+fn sole_reader_keeps_and_prefetches_nothing() {
     let memory = ReplayMemory::new(1000);
     let steps = vec![Step::Data(b"data"); 9];
     let mut only = reader(&steps, &limits_of(&memory));
@@ -207,7 +207,7 @@ fn limits_and_charges_show_their_values() {
 /// A share in use outlives the removal of unused ones.
 // trap 40
 #[test]
-fn share_stays_full_while_others_come_and_go() {
+fn share_stays_full_while_others_come() {
     let memory = ReplayMemory::new(400);
     let limits = ReplayLimits::default().memory(memory.clone()).by_destination();
     let charge = |name: String, bytes| limits.for_call(|| name.into()).charge(bytes);
