@@ -49,21 +49,20 @@
 //!    [`resume`](Guard::resume), and the timer is set to its `until`. After the wait the inner service is readied anew.
 //! 5. *Refused*: the error is a `BoxError` around [`Refused`]; gRPC answers UNAVAILABLE, or RESOURCE_EXHAUSTED for a
 //!    limit of the caller's own.
-//! 6. The readied instance is replaced by a clone if a guard can wait or has refused, so that no readiness is left
+//! 6. The readied instance is replaced by a clone if the call waits or is not sent, so that no readiness is left
 //!    reserved.
 //! 7. The future holds a pass, which ends its ticket exactly once, also when it is dropped or unwinds: *judged* at the
 //!    response (gRPC: at the trailers), *abandoned* once the inner future was polled, *unsent* before.
 //! 8. An attempt dropped at or after its deadline is judged as unavailable, because it is a timeout.
-//! 9. [`Health`] comes from the classification: success is served; a retryable failure is failed, unavailable or
-//!    overloaded; a permanent one follows a table of its own; an error of the caller's own body is ignored. Overrides
+//! 9. [`Health`] comes from the classification. Success is served, and a retryable failure is failed, unavailable or
+//!    overloaded. A permanent one follows a table of its own. An error of the caller's own body is ignored. Overrides
 //!    apply.
-//! 10. [`end`](Guard::end) returns the ticket of a guard that holds its place to the end of the body. Only then is the
-//!     body wrapped; the wrapper ends the ticket as *over*.
+//! 10. [`end`](Guard::end) returns the ticket of a guard that holds its place to the end of the body. The response's
+//!     body then ends the ticket as *over*.
 //! 11. [`Refused`] is recognised before any classifier. No outer breaker, limit, throttle or budget counts it.
-//! 12. Retry sends again only if [`Refused::wait`] is at most 5 s, and fits deadline and elapsed time. A refused hedge
-//!     is "not sent": hedges arrive
-//!     [impatient](Arrival::impatient), because no layer between knows the guards that [`check`](Guard::check) could be
-//!     asked of. The permit returns, and no observer is notified of an attempt.
+//! 12. Retry sends again only if [`Refused::wait`] is at most 5 s, and fits deadline and elapsed time. Hedges arrive
+//!     [impatient](Arrival::impatient), so they do not wait. A refused hedge was not sent: its permit returns, and no
+//!     observer is notified of an attempt.
 //! 13. Observers receive waiting and refused; state changes are the guard's own callbacks.
 
 mod arrival;

@@ -160,8 +160,8 @@ fn walk(error: &(dyn Error + 'static), place: Place) -> Option<Verdict> {
         Sign::Proof(verdict) => Some(verdict),
         Sign::Undone(_, kind) => Some(Verdict::NotProcessed(Failure::new(kind))),
         Sign::Presumption(verdict) => below(place).or(Some(verdict)),
-        // Without a sign that the network is to blame, another attempt fails the same way:
-        // native-tls's refusal of a certificate and a URI that cannot be used look like this.
+        // Without a sign that the network is to blame, another attempt fails the same way. Examples
+        // are native-tls's refusal of a certificate, and a URI that cannot be used.
         Sign::At(Place::Connecting) => match below(Place::Connecting) {
             Some(Verdict::Transient(_) | Verdict::NotProcessed(_)) => Some(NOT_CONNECTED),
             _ => Some(Verdict::Permanent),

@@ -46,8 +46,8 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// # Throttled calls
 ///
 /// A call is throttled if its failure is of the kind [`Throttled`](FailureKind::Throttled): by default HTTP 429 and
-/// gRPC RESOURCE_EXHAUSTED. **503 and UNAVAILABLE do not count**, nor do other 5xx, lost connections and timeouts. At
-/// least as often as too much load they show an outage, after which the interval would be long: with default settings
+/// gRPC RESOURCE_EXHAUSTED. **503 and UNAVAILABLE do not count**, nor do other 5xx, lost connections and timeouts. They
+/// show an outage at least as often as too much load. After an outage the interval would be long: with default settings
 /// it takes some 640 successes from 15 min to 0.
 ///
 /// If a service throttles by such a status, set a verdict of this kind in the layer (`on_status` or a classifier).

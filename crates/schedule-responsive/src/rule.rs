@@ -21,8 +21,8 @@ pub(crate) struct Rule {
 /// The defaults that differ for turns.
 ///
 /// With an initial interval of 500 ms no rate between 2/s and unlimited exists, and with 1 ms none between 1,000/s and
-/// unlimited. Moves are scattered less, because all callers share one order of turns: with 0.3 a service that takes 1/s
-/// is used at only 65 % in some minutes, with 0.1 at 80 % or more.
+/// unlimited. Moves are scattered less, because all callers share one order of turns. With 0.3 a service that takes 1/s
+/// is used at only 65 % in some minutes, and with 0.1 at 80 % or more.
 pub(crate) const INITIAL_OF_TURNS: u64 = 10_000;
 pub(crate) const RANDOMISATION_OF_TURNS: f64 = 0.1;
 

@@ -1,4 +1,4 @@
-//! Sources of random numbers whose draws a test knows.
+//! Sources of random numbers whose draws are fixed, for tests.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

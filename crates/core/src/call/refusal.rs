@@ -12,11 +12,11 @@ use crate::{Delays, Random, StopReason};
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 impl<D: Delays> Call<D> {
-    /// Decides what follows a refusal. It is no failure of the server, so schedule and budget do not apply, and the
-    /// permit of a retry is kept for its next try or returned.
+    /// Decides what follows a refusal. It is no failure of the server, so schedule and budget do not apply. The permit
+    /// of a retry is kept for its next try or returned.
     ///
-    /// The request is sent again, under the same number, if the guard knows the wait, and the wait is at most
-    /// [`LONGEST_WAIT`] and fits the elapsed time and the deadline: at most `max_attempts` times in a call.
+    /// If the refusal has a wait of at most [`LONGEST_WAIT`] that fits the elapsed time and the deadline, the request
+    /// is sent again under the same number. That happens at most `max_attempts` times in a call.
     pub(super) fn refused(
         &mut self,
         terms: &Terms,

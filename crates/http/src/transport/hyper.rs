@@ -11,8 +11,8 @@ use super::{LOST, NOT_CONNECTED, Place, Sign, TIMED_OUT, Undone};
 /// failed to make.
 const CONNECTION_NOT_MADE: &str = "request was canceled";
 
-/// The text of hyper's error for requests whose connection's task was dropped. For hyper it is one of `is_user()`, and
-/// no predicate tells it apart.
+/// The text of hyper's error for requests whose connection's task was dropped. `is_user()` is `true` for it, as for
+/// errors of the caller, and no predicate is for it alone.
 const DISPATCH_GONE: &str = "dispatch task is gone";
 
 /// The cause of that error if the task panicked. The task polls the caller's body.
