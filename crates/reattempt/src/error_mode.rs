@@ -263,7 +263,7 @@ impl AttemptTimer {
             now
         });
         match this.sleep.as_pin_mut() {
-            Some(sleep) => sleep.poll(cx).map(|()| started),
+            Some(sleep) => clock::poll_interrupt(sleep, cx).map(|()| started),
             None => Poll::Pending,
         }
     }

@@ -1,9 +1,12 @@
 //! The one clock: tokio's, so that a paused clock governs everything.
 
+use std::pin::{Pin, pin};
 use std::sync::LazyLock;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::task::unconstrained;
+use tokio::time::{Instant, Sleep};
 
 /// The moment from which the budgets' time counts. No clock of this process is before it.
 ///
@@ -41,4 +44,12 @@ pub(crate) fn is_due(deadline: Instant, since: Instant, now: Instant) -> bool {
 /// timer is made.
 pub(crate) fn has_timer() -> bool {
     tokio::runtime::Handle::try_current().is_ok()
+}
+
+/// Polls a timer that interrupts another future, which was polled before.
+///
+/// A future that always has work uses up the budget that tokio gives a task for one poll. A timer that needed a part of
+/// that budget would never end such a future.
+pub(crate) fn poll_interrupt(sleep: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Poll<()> {
+    pin!(unconstrained(sleep)).poll(cx)
 }

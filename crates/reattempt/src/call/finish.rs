@@ -48,10 +48,12 @@ impl Finish {
     pub(crate) fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = self.deadline else { return Poll::Pending };
         match &mut self.sleep {
-            Some(sleep) => sleep.as_mut().poll(cx),
             // Without a runtime nothing can wait.
             None if !clock::has_timer() => Poll::Pending,
-            None => self.sleep.insert(Box::pin(sleep_until(deadline))).as_mut().poll(cx),
+            sleep => {
+                let sleep = sleep.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+                clock::poll_interrupt(sleep.as_mut(), cx)
+            }
         }
     }
 

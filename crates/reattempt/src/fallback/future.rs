@@ -167,7 +167,7 @@ impl<R, B> Asking<R, B> {
     fn poll_deadline(&mut self, deadline: Option<Deadline>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = deadline.filter(|_| clock::has_timer()) else { return Poll::Pending };
         let due = || Box::pin(sleep_until(deadline.instant()));
-        self.sleep.get_or_insert_with(due).as_mut().poll(cx)
+        clock::poll_interrupt(self.sleep.get_or_insert_with(due).as_mut(), cx)
     }
 }
 

@@ -283,7 +283,7 @@ fn poll_timeout<G: Guard, K>(
     let timeout = pass.and_then(|pass| pass.shared.attempt_timeout);
     let Some(timeout) = timeout.filter(|_| clock::has_timer()) else { return Poll::Pending };
     let due = || Box::pin(sleep_until(clock::later(Instant::now(), timeout)));
-    timer.get_or_insert_with(due).as_mut().poll(cx).map(|()| timeout)
+    clock::poll_interrupt(timer.get_or_insert_with(due).as_mut(), cx).map(|()| timeout)
 }
 
 /// The part of a response that is still to be followed.

@@ -284,7 +284,7 @@ impl<S, R, A, H, T> Preparation<S, R, A, H, T> {
             }
         }
         match this.sleep.as_pin_mut() {
-            Some(sleep) => sleep.poll(cx),
+            Some(sleep) => clock::poll_interrupt(sleep, cx),
             None => Poll::Ready(()),
         }
     }

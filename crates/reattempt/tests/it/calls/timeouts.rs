@@ -1,16 +1,22 @@
 //! The time limit of each attempt.
 
+use std::convert::Infallible;
+use std::fmt::Debug;
 use std::io::ErrorKind::ConnectionReset;
 
 use reattempt::error::TimeLimit;
+use reattempt::guard::{Bulkhead, GuardLayer};
 use reattempt::report::{AttemptOutcome, ReportSlot};
-use reattempt::{Deadline, RetryLayer, TimedOut};
+use reattempt::{Deadline, ReplayBody, RetryLayer, TimedOut};
 use reattempt_core::{FailureKind, StopReason};
+use tokio::task::consume_budget;
 use tokio::time::{Instant, advance};
-use tokio_test::{assert_pending, task};
-use tower::{Layer, ServiceExt};
+use tokio_test::{assert_pending, assert_ready, task};
+use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
 
-use crate::calls::support::{Act, Broken, Server, With, get, ms, options, policy, post, report_of};
+use crate::calls::support::{
+    Act, Attempt, Broken, Mocked, Server, With, get, ms, options, policy, post, report_of,
+};
 
 #[tokio::test(start_paused = true)]
 async fn hanging_attempt_is_dropped_and_retried() {
@@ -167,4 +173,35 @@ async fn deadline_that_layer_below_has_met_is_end() {
     let error = layer().layer(layer().layer(server.clone())).oneshot(request).await.unwrap_err();
     assert_eq!(error.downcast_ref::<TimedOut>().unwrap().limit(), TimeLimit::Deadline);
     assert_eq!((server.count(), began.elapsed().as_millis()), (1, 70));
+}
+
+/// An attempt that always has work. It uses up the budget that tokio gives a task for one poll.
+async fn busy() -> Result<Mocked, Infallible> {
+    loop {
+        consume_budget().await;
+    }
+}
+
+async fn assert_busy_attempt_ends<S, Req>(client: S, request: Req)
+where
+    S: Service<Req, Response: Debug, Error = BoxError>,
+{
+    let mut call = task::spawn(client.oneshot(request));
+    assert_pending!(call.poll());
+    advance(ms(50)).await;
+    let Err(error) = assert_ready!(call.poll()) else { panic!("a response") };
+    assert!(error.is::<TimedOut>(), "{error}");
+}
+
+// A timer must not need a part of that budget.
+#[tokio::test(start_paused = true)]
+async fn attempt_that_always_has_work_is_ended() {
+    let service = service_fn(|_: Attempt| busy());
+    let timed = policy().max_attempts(1).attempt_timeout(ms(50));
+    assert_busy_attempt_ends(RetryLayer::new(timed).layer(service), get()).await;
+    let boxed = RetryLayer::new(policy().boxed_errors()).layer(service);
+    assert_busy_attempt_ends(boxed, get().with(Deadline::after(ms(50)))).await;
+    let guards = GuardLayer::http(Bulkhead::new(1)).attempt_timeout(ms(50));
+    let request = get().map(ReplayBody::passthrough);
+    assert_busy_attempt_ends(guards.layer(service), request).await;
 }
