@@ -34,8 +34,8 @@ struct State {
     line: Line<()>,
     /// The handles that are not ready because too many calls wait, by a number of their own.
     blocked: BTreeMap<u64, Waker>,
-    /// The number of the next handle.
-    next: u64,
+    /// The number of the last of them.
+    last: u64,
 }
 
 /// The wakers that are woken, or dropped, once the lock is released.
@@ -44,6 +44,19 @@ struct Wakers {
     _gone: Option<Waker>,
     first: Option<Waker>,
     blocked: BTreeMap<u64, Waker>,
+}
+
+/// The mark of a handle that was not ready because too many calls waited. Its waker leaves the queue with it.
+pub(super) struct Blocked {
+    queue: Arc<Queue>,
+    number: u64,
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // Dropped after the lock.
+        let _gone = self.queue.lock().blocked.remove(&self.number);
+    }
 }
 
 /// A place in the queue, which is left when it is dropped.
@@ -115,10 +128,10 @@ impl Queue {
     ///
     /// If no call waits there is always room. So while handles are blocked, some call is in the queue and leaves it.
     pub(super) fn has_room(
-        &self,
+        self: &Arc<Self>,
         pace: &Responsive,
         now: Duration,
-        handle: &mut Option<u64>,
+        handle: &mut Option<Blocked>,
         waker: &Waker,
     ) -> bool {
         let mut state = self.lock();
@@ -127,11 +140,13 @@ impl Queue {
         if waiting == 0 || (waiting < self.bounds.waiting && !too_long()) {
             return true;
         }
-        let number = *handle.get_or_insert(state.next);
-        if number == state.next {
-            state.next += 1;
-        }
-        state.blocked.insert(number, waker.clone());
+        let blocked = handle.get_or_insert_with(|| {
+            state.last += 1;
+            Blocked { queue: Arc::clone(self), number: state.last }
+        });
+        let gone = state.blocked.insert(blocked.number, waker.clone());
+        drop(state);
+        drop(gone);
         false
     }
 

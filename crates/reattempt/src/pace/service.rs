@@ -11,6 +11,7 @@ use tower_service::Service;
 
 use super::ResponseFuture;
 use super::future::can_refuse;
+use super::queue::Blocked;
 use super::request::Paced;
 use super::settings::Settings;
 use crate::call::clock;
@@ -27,8 +28,8 @@ use crate::protocol::{ClassifyOutcome, Http};
 pub struct Pace<S, K = Http, M = OwnError> {
     inner: S,
     settings: Arc<Settings<K>>,
-    /// The number of this handle among those that wait to become ready, from the first time that it does.
-    blocked: Option<u64>,
+    /// Present from the first time that this handle waits to become ready.
+    blocked: Option<Blocked>,
     mode: PhantomData<fn() -> M>,
 }
 

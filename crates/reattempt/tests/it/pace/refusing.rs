@@ -1,6 +1,7 @@
 //! Calls that are turned away, and handles that are not ready.
 
-use std::task::Poll;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
 use http::Request;
@@ -170,6 +171,31 @@ async fn blocked_handle_readies_as_waiters_drop() {
     drop(waiting);
     assert!(ready.is_woken());
     assert!(ready.poll().is_ready());
+}
+
+/// A waker that does nothing.
+struct Still;
+
+impl Wake for Still {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_blocked_handle_leaves_no_waker() {
+    let server = Server::statuses([429, 503]);
+    let client = PaceLayer::http(pace()).max_waiting(1).layer(server.watch());
+    call(&mut client.clone()).await.unwrap();
+    let mut waiting = task::spawn(client.clone().oneshot(request()));
+    assert_pending!(waiting.poll());
+    let (mut blocked, still) = (client.clone(), Arc::new(Still));
+    let waker = Waker::from(Arc::clone(&still));
+    let mut context = Context::from_waker(&waker);
+    let ready = Service::<Request<Empty<Bytes>>>::poll_ready(&mut blocked, &mut context);
+    assert!(ready.is_pending());
+    assert_eq!(Arc::strong_count(&still), 3);
+    drop(blocked);
+    assert_eq!(Arc::strong_count(&still), 2, "the queue has kept it");
+    drop(waiting);
 }
 
 /// Nothing of a call that was turned away was sent, so it is retried whatever it is.
