@@ -7,29 +7,40 @@ use std::fmt;
 use http::HeaderMap;
 
 /// Returns `text` without the user information, the query and the fragment of any URL in it.
+///
+/// A peer may choose much of the text, so each byte is read a few times at most.
 pub(crate) fn redacted(text: &str) -> String {
+    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>');
     let mut out = String::with_capacity(text.len());
-    let mut rest = text;
+    for word in text.split_inclusive(ends) {
+        let url = word.trim_end_matches(ends);
+        redact_word(url, &mut out);
+        out.push_str(&word[url.len()..]);
+    }
+    out
+}
+
+/// Adds a text without spaces, in which all that follows the first query belongs to that.
+fn redact_word(word: &str, out: &mut String) {
+    let (mut rest, mut query) = (word, "");
+    let mut ends: &[char] = &['/', '?', '#'];
     while let Some((before, after)) = rest.split_once("://") {
-        let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>');
-        let (url, behind) = after.split_at(after.find(ends).unwrap_or(after.len()));
-        let (authority, path) = url.split_at(url.find(['/', '?', '#']).unwrap_or(url.len()));
+        let (authority, path) = after.split_at(after.find(ends).unwrap_or(after.len()));
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         out.extend([before, "://", host]);
-        if let Some(query) = path.find(['?', '#']) {
-            // The sentence around the URL may close a parenthesis, say.
-            let closing = path.trim_end_matches([')', ']', '}', '\'', '`', ',', ';', ':', '.']);
-            out.push_str(&redacted(&path[..query]));
-            out.push_str("?...");
-            out.push_str(&path[closing.len().max(query + 1)..]);
-            rest = behind;
-        } else {
-            // A path may contain another URL.
-            rest = &rest[before.len() + "://".len() + authority.len()..];
+        rest = path;
+        // A path may contain another URL, but no query.
+        if ends.len() > 1 {
+            (rest, query) = path.split_at(path.find(['?', '#']).unwrap_or(path.len()));
+            ends = &['/'];
         }
     }
     out.push_str(rest);
-    out
+    if !query.is_empty() {
+        // The sentence around the URL may close a parenthesis, say.
+        let closing = query.trim_end_matches([')', ']', '}', '\'', '`', ',', ';', ':', '.']);
+        out.extend(["?...", &query[closing.len().max(1)..]]);
+    }
 }
 
 /// The debug output of a value, such as an error, without credentials.

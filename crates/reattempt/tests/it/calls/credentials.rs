@@ -2,8 +2,9 @@
 
 use std::fmt::{Debug, Display};
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::Poll;
+use std::time::Duration;
 
 use http::Request;
 use http::request::Parts;
@@ -15,7 +16,7 @@ use reattempt::{CallOptions, RetryLayer, TimedOut, retry};
 use reattempt_schedule_fixed::Constant;
 use tower::{Layer, Service, ServiceExt};
 
-use crate::calls::support::{Act, Body, Broken, Server, With, ms, policy, request, transient};
+use crate::calls::support::{Act, Body, Broken, Server, With, get, ms, policy, request, transient};
 
 const URL: &str = "http://user:secret-1@one.example/path?api_key=secret-2#secret-3";
 
@@ -39,6 +40,24 @@ impl Texts {
         for text in texts.iter() {
             assert!(!text.contains("secret"), "{text}");
         }
+    }
+}
+
+// A peer chooses part of many texts, such as the URL of a redirect. The time for one must not grow with its square.
+#[test]
+fn long_text_is_searched_at_once() {
+    for text in ["://".repeat(1 << 18), "a://b/?".repeat(1 << 17), "a://b/ ".repeat(1 << 17)] {
+        let (done, ended) = mpsc::channel();
+        std::thread::spawn(move || {
+            let error = move || io::Error::new(io::ErrorKind::ConnectionReset, text.clone());
+            let client =
+                RetryLayer::new(policy()).layer(Server::by(move |_, _| Act::Error(error())));
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+            let failed = runtime.block_on(client.oneshot(get())).is_err();
+            done.send(failed).unwrap();
+        });
+        assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(true));
     }
 }
 
