@@ -10,7 +10,7 @@
 //! | [`Classifier`], [`Classification`] | a classifier that also returns a [`ServerHint`] |
 //! | [`Hints`], [`Hinted`] | which headers are read as hints, such as `Retry-After` |
 //! | [`verdict_of_status`], [`verdict_of_error`] | the verdicts of the built-in classification |
-//! | [`is_repeatable`] | the methods that may be sent twice |
+//! | [`is_repeatable`] | the requests that may be sent twice, by method or key |
 //! | [`IDEMPOTENCY_KEY`], [`new_idempotency_key`] | the header that makes a POST repeatable |
 
 #[cfg(feature = "tower-http")]

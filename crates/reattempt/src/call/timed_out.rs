@@ -12,8 +12,8 @@ use crate::call::redact::Names;
 /// The error of a call that a time limit ended.
 ///
 /// It is in the `BoxError` of policies with an [attempt timeout](crate::RetryPolicy::attempt_timeout) or with
-/// [boxed errors](crate::RetryPolicy::boxed_errors). It names the limit, and has the head of the last refused response,
-/// if there was one; the body of that response is gone.
+/// [boxed errors](crate::RetryPolicy::boxed_errors), and of [guard layers](crate::guard::GuardLayer). It names the
+/// limit, and has the head of the last refused response, if there was one; the body of that response is gone.
 ///
 /// ```
 /// use reattempt::TimedOut;
