@@ -129,7 +129,7 @@ where
     pub(super) fn takes_time(&mut self) {
         if self.attempts.is_none() && self.terms.limits.max_attempts > 1 {
             // It is in flight, so the call goes on.
-            let _ = self.take(HedgeEvent::TimePassed);
+            let _ = self.decide(HedgeEvent::TimePassed);
         }
     }
 
@@ -145,8 +145,8 @@ where
         started
     }
 
-    /// Records an event. Returns why the call is over, if it is.
-    fn take(&mut self, event: HedgeEvent) -> Option<StopReason> {
+    /// Decides what follows an event, and when the next attempt is due. Returns why the call is over, if it is.
+    fn decide(&mut self, event: HedgeEvent) -> Option<StopReason> {
         let now = Instant::now();
         let started = self.start(now);
         let elapsed = now.saturating_duration_since(started);

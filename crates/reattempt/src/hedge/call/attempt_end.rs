@@ -94,7 +94,7 @@ where
         }
         let stop = match sorted.event.ends() {
             Some(stop) => Some(stop),
-            None => self.take(sorted.event),
+            None => self.decide(sorted.event),
         };
         // An attempt that this side cut off or refused is the outcome only if there is no other.
         let real = sorted.event != HedgeEvent::BodyLost && !refused;
@@ -107,7 +107,7 @@ where
         if real || running.last.is_none() {
             running.failure = sorted.failure;
             let former = running.last.replace((number, result));
-            self.throw_away(former, cx);
+            self.drain_refused(former, cx);
         }
         ControlFlow::Continue(())
     }
@@ -121,7 +121,7 @@ where
         cx: &mut Context<'_>,
     ) -> Option<OverOf<S, Req, K, M>> {
         let dropped = self.running.as_mut()?.drop_cut_off(first, cx);
-        let stop = (0..dropped).find_map(|_| self.take(HedgeEvent::BodyLost))?;
+        let stop = (0..dropped).find_map(|_| self.decide(HedgeEvent::BodyLost))?;
         self.last(stop)
     }
 

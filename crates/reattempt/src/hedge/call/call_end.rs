@@ -158,7 +158,7 @@ where
             deadline: self.deadline.map(Deadline::instant),
             sleep: None,
         });
-        self.throw_away(former, cx);
+        self.drain_refused(former, cx);
         match outcome {
             Outcome::Of(_, Ok(response)) => Ok(match finish {
                 Some(finish) => K::watched(response, finish),
@@ -170,7 +170,7 @@ where
     }
 
     /// Reads of a refused response what is there at once, so that its connection may be used again.
-    pub(super) fn throw_away(
+    pub(super) fn drain_refused(
         &mut self,
         refused: Option<(u32, ResultOf<S, Req, K, M>)>,
         cx: &mut Context<'_>,

@@ -17,7 +17,7 @@ pub(in crate::hedge) struct CallStart {
     pub(super) options: Option<CallOptions>,
     pub(super) deadline: Option<Deadline>,
     /// The deadline, if the request does not contain it yet.
-    untold: Option<Deadline>,
+    deadline_to_add: Option<Deadline>,
     /// `true` if the request has fields that its protocol sets itself.
     strip: bool,
     pub(super) terms: HedgeTerms,
@@ -69,8 +69,8 @@ impl CallStart {
                 .unwrap_or(policy.max_server_delay),
         };
         let terms = HedgeTerms::new(limits, delay.unwrap_or(Duration::ZERO));
-        let untold = deadline.filter(|deadline| Some(*deadline) != wishes.told);
-        Self { options, deadline, untold, strip: wishes.strip, terms, stopwatch, replaces }
+        let deadline_to_add = deadline.filter(|deadline| Some(*deadline) != wishes.told);
+        Self { options, deadline, deadline_to_add, strip: wishes.strip, terms, stopwatch, replaces }
     }
 
     /// Returns `true` if the call may be hedged.
@@ -90,7 +90,7 @@ impl CallStart {
 
     /// Returns the additions to the request.
     pub(in crate::hedge) fn added(&self) -> Added<'_> {
-        Added { key: false, deadline: self.untold, marker: None, strip: self.strip }
+        Added { key: false, deadline: self.deadline_to_add, marker: None, strip: self.strip }
     }
 
     /// Returns `true` if nothing depends on the call's outcome and nothing interrupts it. Then the outcome is

@@ -30,14 +30,14 @@ where
         let NotSent(reason, error) = match self.poll_due(cx) {
             Ok(Hedging::Sent) => {
                 // It is in flight, so the call goes on.
-                let _ = self.take(HedgeEvent::Sent);
+                let _ = self.decide(HedgeEvent::Sent);
                 return ControlFlow::Continue(Hedging::Sent);
             }
             Ok(hedging) => return ControlFlow::Continue(hedging),
             Err(not_sent) => not_sent,
         };
         let number = self.next_number();
-        let Some(stop) = self.take(HedgeEvent::Stopped(reason)) else {
+        let Some(stop) = self.decide(HedgeEvent::Stopped(reason)) else {
             return ControlFlow::Continue(Hedging::Until(None));
         };
         // A readiness error hides no outcome that is still there.
@@ -54,7 +54,7 @@ where
     /// Records that a timer has fired. Returns the end of the call, if time is up.
     pub(in crate::hedge) fn time_passed(&mut self) -> Option<OverOf<S, Req, K, M>> {
         let due = self.upcoming;
-        let stop = self.take(HedgeEvent::TimePassed)?;
+        let stop = self.decide(HedgeEvent::TimePassed)?;
         let over = self.last(stop).or_else(|| self.refused(stop)).or_else(|| self.too_long(stop));
         if over.is_none() {
             // Only the next attempt can end the call, so no limit prevents it.
@@ -86,7 +86,7 @@ where
         }
         let running = self.running.as_mut()?;
         let former = running.last.take();
-        self.throw_away(former, cx);
+        self.drain_refused(former, cx);
         None
     }
 
@@ -106,7 +106,7 @@ where
                 self.running().readying = Some(readying);
                 None
             }
-            Err(reason) => self.take(HedgeEvent::Stopped(reason)),
+            Err(reason) => self.decide(HedgeEvent::Stopped(reason)),
         }
     }
 }
