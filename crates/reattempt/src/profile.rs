@@ -250,7 +250,7 @@ pub fn google() -> Profile<TruncatedExponential> {
 /// Each kind keeps a count of its own. No limit on attempts or elapsed time, and no jitter.
 ///
 /// In a policy, all counts start again with each call. That is enough to make a connection. No layer sees the end of
-/// the stream itself, so the owner of the stream keeps the schedule in a
+/// the stream itself. So the owner of the stream keeps the schedule in a
 /// [`Reconnecting`](crate::schedule::Reconnecting), and resets it with each message.
 ///
 /// ```

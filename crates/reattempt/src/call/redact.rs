@@ -20,7 +20,7 @@ pub(crate) fn redacted(text: &str) -> String {
     out
 }
 
-/// Adds a text without spaces, in which all that follows the first query belongs to that.
+/// Adds a text without spaces to `out`. Everything after its first query is taken for a part of that query.
 fn redact_word(word: &str, out: &mut String) {
     let (mut rest, mut query) = (word, "");
     let mut ends: &[char] = &['/', '?', '#'];

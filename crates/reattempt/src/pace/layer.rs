@@ -107,7 +107,7 @@ use crate::protocol::{CloneRequest, Http, Protocol};
 ///
 /// # While a call waits
 ///
-/// A waiting call holds the inner service that was readied for it, and so its place in a `ConcurrencyLimit` or a
+/// A waiting call holds the inner service that was readied for it. So it holds its place in a `ConcurrencyLimit` or a
 /// `Buffer` inside of this layer. A limit outside counts it too. So each limit on calls under way also bounds the calls
 /// that wait. A call that is turned away releases the inner service at once.
 ///

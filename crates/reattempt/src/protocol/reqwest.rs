@@ -22,7 +22,7 @@ use crate::call::timed_out::RefusedResponse;
 /// The saved form of a `reqwest::Request`.
 ///
 /// A body of bytes stays part of the request, so that reqwest itself can repeat it on a redirect (307, 308). A stream
-/// becomes a replayable body. So do bytes for which the bound over all bodies has no room: they can be sent again as
+/// becomes a replayable body. So do bytes for which the bound over all bodies has no room. They can be sent again as
 /// long as none of them was read.
 pub struct SavedReqwest {
     request: Request,
