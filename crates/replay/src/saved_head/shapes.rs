@@ -164,4 +164,38 @@ mod tests {
         restore(&request);
         assert!(blank(restore(&request)).is_none());
     }
+
+    /// The longest shape is held too.
+    #[test]
+    fn several_shapes_are_held_at_a_time() {
+        let names: Vec<_> = (0..LONGEST).map(|number| format!("x-{number}")).collect();
+        let longest: Vec<_> = names.iter().map(|name| (name.as_str(), "value")).collect();
+        let longest = request(&longest);
+        restore(&longest);
+        assert!(blank(restore(&longest)).is_some());
+        let all: Vec<_> = names.iter().map(|name| request(&[(name, "value")])).collect();
+        for request in all.iter().chain(&all) {
+            restore(request);
+        }
+        let held = HELD.with(|held| held.borrow().iter().filter(|one| one.mark != 0).count());
+        assert!(held > SHAPES / 2, "{held} of {SHAPES}");
+    }
+
+    #[test]
+    fn other_short_names_have_another_mark() {
+        let letters = 'a'..='p';
+        let names: Vec<_> =
+            letters.flat_map(|one| [format!("{one}x"), format!("{one}-{one}")]).collect();
+        let pairs = names.iter().flat_map(|one| names.iter().map(move |two| [one, two]));
+        let mut marks: Vec<_> = pairs
+            .map(|[one, two]| {
+                let request = request(&[(one, "value"), (two, "value")]);
+                mark(SavedHead::new(&request).headers())
+            })
+            .collect();
+        let all = marks.len();
+        marks.sort_unstable();
+        marks.dedup();
+        assert_eq!(marks.len(), all);
+    }
 }

@@ -1,10 +1,11 @@
 //! Allocations of the replayable body on the path of a call that succeeds first time.
 
+use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use http_body::Body;
+use http_body::{Body, Frame};
 use http_body_util::{Empty, Full};
 use reattempt_replay::{ReplayBody, ReplayLimits, ReplayMemory};
 use reattempt_testing::{allocations_of, bytes_in_use};
@@ -62,4 +63,47 @@ fn shares_of_idle_destinations_are_removed() {
     }
     let held = bytes_in_use() - before;
     assert!(held < 8 * 1024, "{held} bytes");
+}
+
+/// One byte, again and again.
+struct Endless;
+
+impl Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"x")))))
+    }
+}
+
+/// The places of frames that every reader has returned are freed.
+// trap 33
+#[test]
+fn places_of_passed_frames_are_freed() {
+    let limits = ReplayLimits::default().memory(ReplayMemory::new(usize::MAX));
+    let before = bytes_in_use();
+    let mut ahead = Box::pin(ReplayBody::in_memory(Endless, &limits));
+    let mut behind = Box::pin(ahead.try_clone().unwrap());
+    let next = |reader: &mut Pin<Box<ReplayBody<Endless>>>| {
+        let polled = reader.as_mut().poll_frame(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(polled, Poll::Ready(Some(Ok(_)))));
+    };
+    for lead in [1, 10_000] {
+        (0..lead).for_each(|_| next(&mut ahead));
+        for _ in 0..10_000 {
+            next(&mut ahead);
+            next(&mut behind);
+        }
+        (0..lead).for_each(|_| next(&mut behind));
+        for _ in 0..100 {
+            next(&mut ahead);
+            next(&mut behind);
+        }
+        let held = bytes_in_use() - before;
+        assert!(held < 16 * 1024, "{held} bytes after a lead of {lead}");
+    }
 }
