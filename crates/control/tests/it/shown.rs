@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use reattempt_control::{
-    AdaptiveLimit, Bulkhead, Latencies, Limit, RateLimit, RetryBudget, SendRate, Throttle,
+    AdaptiveLimit, Bulkhead, CircuitBreaker, Latencies, Limit, RateLimit, RetryBudget, SendRate,
+    Throttle,
 };
 use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Quota, Reason};
 use reattempt_core::{Budget, Failure, FailureKind, ServerHint};
 
-use crate::guards::{HOST, NOW, SECOND, admit, at, reason, wait};
+use crate::guards::{HOST, NOW, SECOND, admit, at, reason, wait, wait_until};
 
 const OTHER: &str = "https://other.example";
 
@@ -77,6 +78,51 @@ fn full_cautious_bucket_has_no_entry() {
 }
 
 #[test]
+fn rates_and_reservations_are_shown() {
+    let limit = RateLimit::new(Limit::per_second(2), 3);
+    assert_eq!(format!("{:?}", Limit::per_second(2)), "2/s");
+    assert!(Limit::per_second(2) != Limit::per_second(3));
+    assert!(Limit::per_second(2) != Limit::INFINITE);
+    let text = format!("{limit:?}");
+    assert!(text.starts_with("RateLimit { limit: 2/s, burst: 3, queue:"), "{text}");
+    assert!(limit.allow(HOST, NOW));
+    assert!(format!("{limit:?}").contains("destinations: 1, held: [], more: 0"), "{limit:?}");
+    limit.follow(HOST, 0, SECOND, NOW);
+    assert!(format!("{limit:?}").contains("held: [(\"https://a.example\""), "{limit:?}");
+    let text = format!("{:?}", limit.reserve(OTHER, NOW));
+    assert_eq!(text, "Reservation { ok: true, at: Some(1000s) }");
+}
+
+#[test]
+fn send_rate_has_the_queue_that_was_set() {
+    let rate = SendRate::new().queue(1, SECOND);
+    lower(&rate, HOST);
+    while admit(&rate, at(1000)).is_ok() {}
+    let _first = wait(&rate, at(1000));
+    assert_eq!(reason(wait_until(&rate, at(1000), None)), Reason::Full);
+}
+
+#[test]
+fn equal_bounds_are_legal() {
+    assert!(AdaptiveLimit::aimd().bounds(3, 3).is_ok());
+    assert!(AdaptiveLimit::aimd().bounds(4, 3).is_err());
+}
+
+#[test]
+fn unusual_guard_settings_are_warned_of() {
+    let warnings = |breaker: CircuitBreaker| Guard::validate(&breaker).len();
+    assert_eq!(warnings(CircuitBreaker::rate()), 0);
+    assert_eq!(warnings(CircuitBreaker::rate().failure_ratio(0.01).unwrap()), 1);
+    for (per_second, burst, number) in [(2, 4, 0), (2, 1, 1), (4, 1, 1), (1, 3, 0)] {
+        let limit = RateLimit::new(Limit::per_second(per_second), burst);
+        assert_eq!(limit.validate().len(), number, "{per_second}/s, burst {burst}");
+    }
+    let slow = RateLimit::new(Limit::every(SECOND * 60), 1);
+    assert!(slow.validate().is_empty(), "one call is a minute of this rate");
+    assert!(RateLimit::new(Limit::INFINITE, 1).validate().is_empty());
+}
+
+#[test]
 fn tickets_show_their_state() {
     fn check<G: Guard>(guard: G, name: &str)
     where
@@ -90,6 +136,7 @@ fn tickets_show_their_state() {
     check(RateLimit::new(Limit::per_second(1), 1), "RateTicket {");
     check(SendRate::new(), "SendTicket {");
     check(Throttle::new(), "ThrottleTicket {");
+    check(CircuitBreaker::rate(), "BreakerTicket {");
 }
 
 /// Destinations in use are listed, others are counted.

@@ -217,3 +217,29 @@ fn counts_are_kept_and_bounded() {
     let shed = (0..100).map(|_| admit(&throttle, NOW + MINUTE * 9)).find(Result::is_err);
     assert_eq!(reason(shed.unwrap()), Reason::Shed);
 }
+
+/// The decisions in an outage, of a throttle that is seeded so.
+fn drawn(throttle: Throttle, host: &str) -> Vec<bool> {
+    let draw = |call: u64| {
+        let now = NOW + Duration::from_millis(call);
+        match throttle.admit(&Arrival::new(host, now)) {
+            Admit::Admitted(ticket) => {
+                assert!(throttle.end(ticket, &judged(Health::Overloaded), now).is_none());
+                true
+            }
+            _ => false,
+        }
+    };
+    (0..500).map(draw).collect()
+}
+
+#[test]
+fn same_seed_and_destination_draw_alike() {
+    let draws = |seed, host| drawn(Throttle::new().seed(seed), host);
+    assert_eq!(draws(7, HOST), draws(7, HOST));
+    let others = [draws(7, "b"), draws(7, "c"), draws(8, HOST), draws(9, HOST)];
+    for (at, one) in others.iter().enumerate() {
+        assert_ne!(*one, draws(7, HOST), "{at}");
+        assert!(others[..at].iter().all(|other| other != one), "{at}");
+    }
+}

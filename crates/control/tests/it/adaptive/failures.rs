@@ -254,3 +254,26 @@ fn destinations_stay_within_the_bound() {
     assert!(matches!(limit.admit(&later), Admit::Admitted(_)));
     assert_eq!(limit_of(&limit), 20, "it has left");
 }
+
+/// A rule that notes the latency of each window.
+#[derive(Debug, Clone, Default)]
+struct Notes(Arc<OnceLock<Option<Duration>>>);
+
+impl LimitRule for Notes {
+    fn next_limit(&mut self, limit: f64, window: &LimitWindow) -> f64 {
+        let _ = self.0.set(window.latency);
+        limit
+    }
+}
+
+#[test]
+fn window_has_the_90th_percentile() {
+    let notes = Notes::default();
+    let limit = AdaptiveLimit::new(notes.clone()).bounds(100, 100).unwrap();
+    for millis in 1..=100 {
+        let end = End::judged(Health::Served, Duration::from_millis(millis));
+        let ticket = admit(&limit, NOW).unwrap();
+        end_call(&limit, ticket, &end, at(100 + 12 * millis));
+    }
+    assert_eq!(notes.0.get(), Some(&Some(Duration::from_millis(77))));
+}

@@ -119,3 +119,41 @@ fn gradient2_forgets_an_overload() {
     Server::new(40, 50).serve(&limit, 60, now, 60);
     assert!(limit_of(&limit) >= 40, "{}", limit_of(&limit));
 }
+
+/// The long average remembers 600 windows, and a time of overload for a few.
+#[test]
+fn gradient2_averages_in_exact_steps() {
+    let seconds = |seconds: f64, count: usize| {
+        vec![
+            window(100, 0, Duration::from_secs_f64(seconds).as_millis().try_into().unwrap(), 99);
+            count
+        ]
+    };
+    let slower = limits(Gradient2::new(), 100.0, &[seconds(1.0, 10), seconds(1.5, 300)].concat());
+    assert_eq!(slower.last(), Some(&29.15));
+    let overloaded = [seconds(1.0, 10), seconds(0.1, 5), seconds(1.0, 2)].concat();
+    assert_eq!(limits(Gradient2::new(), 100.0, &overloaded)[14..], [112.0, 103.47, 95.67]);
+}
+
+/// The bounds of each step, and the window at half of the limit.
+#[test]
+fn vegas_moves_in_exact_steps() {
+    // Each begins at 8 or 100; a first window sets the baseline of the second.
+    for (limit, base, current, step) in [
+        (2.0, 250, 1000, 0.0),
+        (2.0, 625, 1000, 0.0),
+        (2.0, 250, 1010, -1.0),
+        (2.0, 630, 1000, 1.0),
+        (2.0, 875, 1000, 6.0),
+        (88.0, 945, 1000, 2.0),
+    ] {
+        let windows = [window(100, 0, base, 100), window(100, 0, current, 100)];
+        let moved = limits(Vegas::new(), limit, &windows);
+        let [first, second] = moved[..] else { unreachable!() };
+        assert_eq!((second - first).round(), step, "{limit} {base} {current}");
+    }
+    let many = vec![window(100, 0, 10, 1000); 32];
+    let moved = limits(Vegas::new(), 100.0, &many);
+    assert!((moved[29] - moved[28] / 2.0).abs() < 0.01, "half for one window: {moved:?}");
+    assert_eq!(moved[30], moved[28]);
+}
