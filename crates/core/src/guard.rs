@@ -8,7 +8,7 @@
 //! | the attempt arrives | [`Guard::admit`] |
 //! | it waits, and is polled | [`Guard::resume`] |
 //! | it has waited for another guard | [`Guard::renew`] |
-//! | it has ended, or is not sent | [`Guard::end`] |
+//! | it has ended, or is not sent | [`Guard::end`], after [`Guard::times_success`] if it was served |
 //! | it is only planned | [`Guard::check`] |
 //!
 //! A guard of your own needs `admit` and `end`:
@@ -44,7 +44,8 @@
 //! 1. `GuardLayer::http(guard)` takes one guard. Several guards are a pair, `(breaker, (limit, bulkhead))`, in the
 //!    order in which they decide.
 //! 2. `call` recognises the deadline first: a call whose deadline has passed is not sent.
-//! 3. It computes the destination and reads the clock once, and calls [`admit`](Guard::admit).
+//! 3. It computes the destination and reads the clock once, and calls [`admit`](Guard::admit). The clock is read again
+//!    at the end, but not for a success of which the guard [needs no time](Guard::times_success).
 //! 4. *Admitted*: the readied instance is called. *Waiting*: the future holds the ticket and one timer; each poll calls
 //!    [`resume`](Guard::resume), and the timer is set to its `until`. After the wait the inner service is readied anew.
 //! 5. *Refused*: the error is a `BoxError` around [`Refused`]; gRPC answers UNAVAILABLE, or RESOURCE_EXHAUSTED for a
@@ -104,6 +105,13 @@ pub trait Guard: Send + Sync + 'static {
     /// ended once more, with [`End::Over`].
     fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket>;
 
+    /// Returns `false` if [`end`](Guard::end) uses no time for this ticket and an attempt that was served without a
+    /// quota. The caller need not read the clock then: it passes the moment of the sending. Default: `true`.
+    fn times_success(&self, ticket: &Self::Ticket) -> bool {
+        let _ = ticket;
+        true
+    }
+
     /// Decides about an attempt that waits. Keeps `waker`, and wakes it when the attempt may be sent.
     ///
     /// After [`Resume::Refused`] the ticket is void: it is not passed to [`end`](Guard::end). Default: admitted.
@@ -157,6 +165,11 @@ impl<G: Guard + ?Sized> Guard for Arc<G> {
 
     fn end(&self, ticket: G::Ticket, end: &End, now: Duration) -> Option<G::Ticket> {
         (**self).end(ticket, end, now)
+    }
+
+    #[inline]
+    fn times_success(&self, ticket: &G::Ticket) -> bool {
+        (**self).times_success(ticket)
     }
 
     fn resume(&self, ticket: &mut G::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {

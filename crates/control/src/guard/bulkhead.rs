@@ -168,6 +168,12 @@ impl Guard for Bulkhead {
         Some(BulkheadTicket { pass, ..ticket })
     }
 
+    /// The moment of the head is noted if the place is held past it.
+    #[inline]
+    fn times_success(&self, ticket: &BulkheadTicket) -> bool {
+        self.places.held(&ticket.places).is_some_and(Places::holds)
+    }
+
     fn resume(&self, ticket: &mut BulkheadTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let Some(places) = self.places.held(&ticket.places) else { return Resume::Admitted };
         places.resume(&mut ticket.pass, arrival, waker)

@@ -177,7 +177,7 @@ impl Places {
     /// Ends a call. Returns what is held until the response body ends.
     #[inline]
     pub(crate) fn end(&self, pass: Pass, end: &End, now: Duration) -> Option<Pass> {
-        let holds = || matches!(end, End::Judged { .. }) && self.hold.load(Ordering::Relaxed);
+        let holds = || matches!(end, End::Judged { .. }) && self.holds();
         match pass {
             Pass::Held { .. } if !holds() => {
                 self.release();
@@ -185,6 +185,12 @@ impl Places {
             }
             _ => self.end_otherwise(pass, now),
         }
+    }
+
+    /// Returns `true` if a place is held until the response body ends.
+    #[inline]
+    pub(crate) fn holds(&self) -> bool {
+        self.hold.load(Ordering::Relaxed)
     }
 
     /// Ends a call that waits, or whose response head has arrived now or before.

@@ -54,6 +54,12 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
         })
     }
 
+    #[inline]
+    fn times_success(&self, ticket: &Self::Ticket) -> bool {
+        ticket.first.as_ref().is_some_and(|first| self.0.times_success(first))
+            || ticket.second.as_ref().is_some_and(|second| self.1.times_success(second))
+    }
+
     fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         if ticket.first_waits {
             match ticket.first.as_mut().map(|first| self.0.resume(first, arrival, waker)) {
@@ -151,6 +157,13 @@ impl<G: Guard> Guard for Option<G> {
         let held =
             self.as_ref().zip(ticket).and_then(|(guard, ticket)| guard.end(ticket, end, now));
         held.map(Some)
+    }
+
+    #[inline]
+    fn times_success(&self, ticket: &Self::Ticket) -> bool {
+        self.as_ref()
+            .zip(ticket.as_ref())
+            .is_some_and(|(guard, ticket)| guard.times_success(ticket))
     }
 
     fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {

@@ -82,7 +82,7 @@ where
         let deadline = shared.protocol.deadline(&request);
         let facts = shared.protocol.facts(&request);
         let destination = shared.observer.is_some().then(|| facts.destination.into());
-        let options = facts.options;
+        let options = facts.options.map(|options| *options);
         let repeatable = shared.protocol.is_repeatable(&request, options.as_ref());
         let kept = Some(shared.source.keep(&request));
         let waiting = Waiting { shared, kept, options, deadline, repeatable, destination };

@@ -21,7 +21,7 @@ pub trait JudgeBody<E>: Protocol {
     #[doc(hidden)]
     fn of_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Judged {
         let _ = (trailers, options);
-        Judged::new(Health::Served, ServerHint::None)
+        Judged::SERVED
     }
 
     /// Returns the health of a call whose response body failed.

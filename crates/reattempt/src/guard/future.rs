@@ -1,5 +1,6 @@
 //! The future of a guarded call: it waits for the guard if it must, sends, and ends the pass.
 
+use std::error::Error;
 use std::fmt;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -243,28 +244,37 @@ where
                     if let Some(pass) = pass {
                         pass.polled();
                     }
-                    let Poll::Ready(result) = attempt.poll(cx) else {
-                        let after = ready!(poll_timeout(pass.as_ref(), timer, cx));
-                        let pass = pass.take();
-                        // The attempt is cancelled before its end is recorded.
-                        this.state.set(State::Over);
-                        if let Some(held) = pass.and_then(|pass| pass.judged(Judged::TIMED_OUT)) {
-                            held.over(BodyEnd::Broken);
+                    let followed = |pass: Option<&mut Pass<G, K>>, outcome: Result<_, _>| {
+                        pass.map(|pass| judge::<K, _, _, M, G>(pass, outcome)).unwrap_or_default()
+                    };
+                    // A response is moved once: it is large.
+                    return Poll::Ready(match attempt.poll(cx) {
+                        Poll::Ready(Ok(response)) => {
+                            let followed = followed(pass.as_mut(), Ok(&response));
+                            if !followed.holds {
+                                this.state.set(State::Over);
+                                return Poll::Ready(Ok(K::guarded(response, followed.open, None)));
+                            }
+                            let held = pass.take();
+                            this.state.set(State::Over);
+                            Ok(K::guarded(response, followed.open, held))
                         }
-                        return Poll::Ready(K::own_end(OwnEnd::TimedOut(after)));
-                    };
-                    let result = result.map_err(M::own);
-                    let followed = match pass {
-                        Some(pass) => judge::<K, _, _, M, G>(pass, &result),
-                        None => Followed::default(),
-                    };
-                    let pass = if followed.holds { pass.take() } else { None };
-                    this.state.set(State::Over);
-                    return Poll::Ready(match result {
-                        Ok(response) => Ok(K::guarded(response, followed.open, pass)),
-                        Err(error) => {
-                            pass.into_iter().for_each(|pass| pass.over(BodyEnd::Broken));
+                        Poll::Ready(Err(error)) => {
+                            let error = M::own(error);
+                            let followed = followed(pass.as_mut(), Err(M::view(&error)));
+                            let held = if followed.holds { pass.take() } else { None };
+                            this.state.set(State::Over);
+                            held.into_iter().for_each(|pass| pass.over(BodyEnd::Broken));
                             Err(error)
+                        }
+                        Poll::Pending => {
+                            let after = ready!(poll_timeout(pass.as_ref(), timer, cx));
+                            let pass = pass.take();
+                            // The attempt is cancelled before its end is recorded.
+                            this.state.set(State::Over);
+                            let held = pass.and_then(|pass| pass.judged(Judged::TIMED_OUT));
+                            held.into_iter().for_each(|pass| pass.over(BodyEnd::Broken));
+                            K::own_end(OwnEnd::TimedOut(after))
                         }
                     });
                 }
@@ -296,21 +306,28 @@ struct Followed {
 }
 
 /// Ends the ticket of an attempt with its outcome, unless that is read from the end of the response.
-fn judge<K, R, E, M, G>(pass: &mut Pass<G, K>, result: &Result<R, M::Error>) -> Followed
+#[inline]
+fn judge<K, R, E, M, G>(
+    pass: &mut Pass<G, K>,
+    outcome: Result<&R, &(dyn Error + 'static)>,
+) -> Followed
 where
     K: GuardOutcome<R, E, M>,
     M: ErrorMode<E>,
     G: Guard,
 {
     let protocol = &pass.shared.protocol;
-    let outcome = result.as_ref().map_err(M::view);
+    let served = outcome.ok().and_then(|response| protocol.served(response, pass.options()));
+    if let Some(served) = served {
+        return Followed { open: false, holds: pass.judge(served) };
+    }
     if protocol.is_refused(outcome) {
         pass.refused();
         return Followed::default();
     }
     let (classification, judged) = protocol.health(outcome, pass.options());
     let succeeded = classification.verdict == Verdict::Success;
-    let open = result.as_ref().is_ok_and(|response| protocol.is_open(response, succeeded));
+    let open = outcome.is_ok_and(|response| protocol.is_open(response, succeeded));
     Followed { open, holds: open && succeeded || pass.judge(judged) }
 }
 

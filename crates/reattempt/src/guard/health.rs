@@ -21,6 +21,9 @@ impl Judged {
     /// An attempt that took longer than it may.
     pub(super) const TIMED_OUT: Self = Self::new(Health::Unavailable, ServerHint::None);
 
+    /// An attempt that the server did, without a hint.
+    pub(super) const SERVED: Self = Self::new(Health::Served, ServerHint::None);
+
     pub(super) const fn new(health: Health, hint: ServerHint) -> Self {
         Self { health, hint, quota: None }
     }

@@ -22,7 +22,6 @@ pub struct Pass<G: Guard, K> {
     /// The moment at which the attempt was sent; once its outcome is known, that of the outcome.
     since: Duration,
     latest: Option<Duration>,
-    /// Boxed, because few calls have options and each pass is moved.
     options: Option<Box<CallOptions>>,
 }
 
@@ -38,14 +37,14 @@ enum Phase {
 }
 
 impl<G: Guard, K> Pass<G, K> {
+    #[inline]
     pub(super) fn new(
         shared: Arc<Shared<G, K>>,
         ticket: G::Ticket,
         arrival: &Arrival<'_>,
-        options: Option<CallOptions>,
+        options: Option<Box<CallOptions>>,
     ) -> Self {
         let (since, latest) = (arrival.now, arrival.latest);
-        let options = options.map(Box::new);
         Self { shared, ticket: Some(ticket), phase: Phase::Unsent, since, latest, options }
     }
 
@@ -88,8 +87,11 @@ impl<G: Guard, K> Pass<G, K> {
     }
 
     /// Ends the ticket with an outcome. Returns `true` if the guard holds its place until the body ends.
+    #[inline]
     pub(super) fn judge(&mut self, judged: Judged) -> bool {
-        let now = now();
+        let is_timed = judged != Judged::SERVED
+            || self.ticket.as_ref().is_some_and(|ticket| self.shared.guard.times_success(ticket));
+        let now = if is_timed { now() } else { self.since };
         self.end_judged(judged, now);
         (self.phase, self.since) = (Phase::Held, now);
         self.ticket.is_some()
@@ -115,12 +117,14 @@ impl<G: Guard, K> Pass<G, K> {
         self.end(&End::Over(BodyEnd::Complete), self.since);
     }
 
+    #[inline]
     fn end_judged(&mut self, Judged { health, hint, quota }: Judged, now: Duration) {
         let after = now.saturating_sub(self.since);
         self.end(&End::Judged { health, hint, quota, after }, now);
     }
 
     /// Passes an end to the guard, and keeps the ticket that it returns.
+    #[inline]
     fn end(&mut self, end: &End, now: Duration) {
         if let Some(ticket) = self.ticket.take() {
             self.ticket = self.shared.guard.end(ticket, end, now);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::Body;
 use reattempt_core::Classification;
 use reattempt_core::guard::{BodyEnd, Guard, Health, Refused};
@@ -50,27 +50,55 @@ impl<C: Send + Sync + 'static> GuardProtocol for CloneRequest<C> {
 #[derive(Debug)]
 pub struct Facts<'a> {
     pub(crate) destination: Cow<'a, str>,
-    pub(crate) options: Option<CallOptions>,
+    /// Boxed, because few calls have options and each future moves them.
+    pub(crate) options: Option<Box<CallOptions>>,
     pub(crate) patient: bool,
 }
 
 impl Http {
     /// Returns the facts of a request of the `http` crate.
+    #[inline]
     pub(crate) fn facts_of<'a, B>(&self, request: &'a Request<B>) -> Facts<'a> {
+        let destination = self.destination_of(request.uri(), || host(request.headers()));
+        if request.extensions().is_empty() && self.has_no_rule() {
+            return Facts { destination, options: None, patient: true };
+        }
+        self.facts_of_extensions(request, destination)
+    }
+
+    #[inline(never)]
+    fn facts_of_extensions<'a, B>(
+        &self,
+        request: &'a Request<B>,
+        destination: Cow<'a, str>,
+    ) -> Facts<'a> {
         let extensions = request.extensions();
         let own = extensions.get::<CallOptions>().cloned();
-        Facts {
-            destination: self.destination_of(request.uri(), || host(request.headers())),
-            options: match (own, self.options_by_rule(request)) {
-                (Some(own), Some(rule)) => Some(own.or(&rule)),
-                (own, rule) => own.or(rule),
-            },
-            patient: extensions.get::<Impatient>().is_none(),
-        }
+        let options = match (own, self.options_by_rule(request)) {
+            (Some(own), Some(rule)) => Some(own.or(&rule)),
+            (own, rule) => own.or(rule),
+        };
+        let patient = extensions.get::<Impatient>().is_none();
+        Facts { destination, options: options.map(Box::new), patient }
+    }
+}
+
+impl Http {
+    /// Returns the health of a response whose status is a success by the table alone.
+    #[inline]
+    pub(super) fn served_by_status(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        options: Option<&CallOptions>,
+    ) -> Option<Judged> {
+        let is_plain = self.is_plain_success(status, options);
+        is_plain.then(|| Judged { quota: self.quota(headers), ..Judged::SERVED })
     }
 }
 
 impl<B> Guardable<Request<B>> for Http {
+    #[inline]
     fn facts<'a>(&self, request: &'a Request<B>) -> Facts<'a> {
         self.facts_of(request)
     }
@@ -105,6 +133,14 @@ where
 {
     /// The response of a guarded call.
     type Guarded<G: Guard>;
+
+    /// Returns the health of a response if its head shows, without a closer look, that the call was served.
+    #[doc(hidden)]
+    #[inline]
+    fn served(&self, response: &Response, options: Option<&CallOptions>) -> Option<Judged> {
+        let _ = (response, options);
+        None
+    }
 
     /// Returns the health of an outcome, with its classification.
     #[doc(hidden)]
@@ -150,6 +186,10 @@ where
     type Guarded<G: Guard> = Response<GuardedBody<B, G>>;
 
     #[inline]
+    fn served(&self, response: &Response<B>, options: Option<&CallOptions>) -> Option<Judged> {
+        self.served_by_status(response.status(), response.headers(), options)
+    }
+
     fn health(
         &self,
         outcome: Result<&Response<B>, &(dyn Error + 'static)>,

@@ -21,7 +21,7 @@ impl Guardable<Request> for Http {
     fn facts<'a>(&self, request: &'a Request) -> Facts<'a> {
         Facts {
             destination: self.target(request),
-            options: self.options_by_rule(request),
+            options: self.options_by_rule(request).map(Box::new),
             patient: true,
         }
     }
@@ -29,6 +29,11 @@ impl Guardable<Request> for Http {
 
 impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
     type Guarded<G: Guard> = Response;
+
+    #[inline]
+    fn served(&self, response: &Response, options: Option<&CallOptions>) -> Option<Judged> {
+        self.served_by_status(response.status(), response.headers(), options)
+    }
 
     fn health(
         &self,

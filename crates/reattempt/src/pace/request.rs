@@ -18,8 +18,12 @@ pub trait Paced<Request>: Protocol {
 }
 
 impl<B> Paced<Request<B>> for Http {
+    #[inline]
     fn deadline(&self, request: &Request<B>) -> Option<Deadline> {
         let extensions = request.extensions();
+        if extensions.is_empty() && self.has_no_rule() {
+            return None;
+        }
         let own = extensions.get().and_then(CallOptions::get_deadline);
         let of_options = own.or_else(|| self.options_by_rule(request)?.get_deadline());
         extensions.get().copied().into_iter().chain(of_options).min()

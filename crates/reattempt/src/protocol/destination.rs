@@ -7,6 +7,7 @@ use http::uri::Authority;
 /// Returns the default destination: the authority of the target, or else the `Host` field. It begins with the scheme
 /// unless that is http, because https may be another server. `origin` is scheme and authority in one text, if there is
 /// one.
+#[inline]
 pub(super) fn default_destination<'a>(
     scheme: Option<&str>,
     authority: Option<&'a str>,
@@ -15,6 +16,19 @@ pub(super) fn default_destination<'a>(
 ) -> Cow<'a, str> {
     match (scheme, authority) {
         (None | Some("" | "http"), Some(authority)) => normal(authority, scheme),
+        _ => with_scheme(scheme, authority, origin, host),
+    }
+}
+
+#[inline(never)]
+fn with_scheme<'a>(
+    scheme: Option<&str>,
+    authority: Option<&'a str>,
+    origin: impl FnOnce() -> Option<&'a str>,
+    host: impl FnOnce() -> Option<&'a [u8]>,
+) -> Cow<'a, str> {
+    match (scheme, authority) {
+        (None, Some(authority)) => normal(authority, None),
         (Some(scheme), Some(authority)) => match (normal(authority, Some(scheme)), origin()) {
             (Cow::Borrowed(_), Some(origin)) => origin.into(),
             (normal, _) => format!("{scheme}://{normal}").into(),
@@ -32,28 +46,35 @@ pub(super) fn default_destination<'a>(
 fn is_plain(bytes: &[u8]) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * EACH;
-    let is_plain = |bytes: &[u8; 8]| {
+    // The high bit of a byte is set if it is one of those.
+    let marks = |bytes: &[u8; 8]| {
         let word = u64::from_le_bytes(*bytes);
         let low = word & !HIGH;
         let from_at_sign = low + (0x80 - b'@' as u64) * EACH;
         let past_capitals = low + (0x7f - b'Z' as u64) * EACH;
         let not_colon = (low ^ (b':' as u64 * EACH)) + 0x7f * EACH;
-        (word | from_at_sign & !past_capitals | !not_colon) & HIGH == 0
+        word | from_at_sign & !past_capitals | !not_colon
     };
     let (words, rest) = bytes.as_chunks::<8>();
     // The last word overlaps the one before.
     match bytes.last_chunk() {
-        Some(last) => words.iter().all(is_plain) && (rest.is_empty() || is_plain(last)),
+        Some(last) => words.iter().fold(marks(last), |all, word| all | marks(word)) & HIGH == 0,
         None => !rest.iter().any(|byte| matches!(byte, b':' | b'@'..=b'Z' | 0x80..)),
     }
 }
 
 /// Returns the host in lower case, with the port unless it is the scheme's own, without user and password. Borrowed if
 /// the authority has that form already.
+#[inline]
 fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
-    if is_plain(authority.as_bytes()) {
-        return authority.into();
+    match is_plain(authority.as_bytes()) {
+        true => authority.into(),
+        false => normalized(authority, scheme),
     }
+}
+
+#[inline(never)]
+fn normalized<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
     let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
     let (host, port) = match address.rsplit_once(':') {
         // The last colon of an IPv6 address without a port is within its brackets.

@@ -151,6 +151,12 @@ impl Http {
         self.options_for.as_ref()?(request.into())
     }
 
+    /// Returns `true` if no rule gives options to requests.
+    #[inline]
+    pub(crate) fn has_no_rule(&self) -> bool {
+        self.options_for.is_none()
+    }
+
     #[inline]
     pub(crate) fn has_no_classifier(&self) -> bool {
         self.classifier.is_none()
@@ -186,6 +192,17 @@ impl Http {
         }
     }
 
+    /// Returns `true` if a status is a success by the table alone.
+    #[inline]
+    pub(crate) fn is_plain_success(
+        &self,
+        status: StatusCode,
+        options: Option<&CallOptions>,
+    ) -> bool {
+        let by_the_table = self.classifier.is_none() && self.statuses.is_empty();
+        by_the_table && options.is_none() && status.is_success()
+    }
+
     /// Returns the classification of a response.
     #[inline]
     pub(crate) fn judge_response(
@@ -195,8 +212,7 @@ impl Http {
         options: Option<&CallOptions>,
         saved: Option<&impl Saved>,
     ) -> Judged {
-        let by_the_table = self.classifier.is_none() && self.statuses.is_empty();
-        if by_the_table && options.is_none() && status.is_success() {
+        if self.is_plain_success(status, options) {
             return Judged { classification: Verdict::Success.into(), overridden: false };
         }
         self.judge_closely(status, headers, options, saved.and_then(Saved::view))
@@ -282,6 +298,7 @@ impl Http {
     }
 
     /// Returns the destination of a request for `uri`.
+    #[inline]
     pub(crate) fn destination_of<'a>(
         &self,
         uri: &'a Uri,

@@ -73,6 +73,12 @@ impl Circuit {
         self.tally.succeed(pass, now)
     }
 
+    /// Returns `true` if [`succeed`](Self::succeed) would record a success at any time.
+    #[inline]
+    pub(crate) fn takes_success(&self, pass: &Pass) -> bool {
+        self.tally.takes_success(pass)
+    }
+
     /// Records the end of a call. The user's trip rule is asked between two steps, without the lock.
     pub(crate) fn end(
         &self,

@@ -88,6 +88,7 @@ impl Machine {
             generation: self.generation,
             age: self.window.age(),
             quiet_until: self.quiet_until,
+            ends_at: self.expiry.map_or(u64::MAX, nanos),
             // The first success after failures ends their run.
             takes_successes: rules.has_plain_successes()
                 && self.window.counts().consecutive_failures == 0,

@@ -306,6 +306,12 @@ impl Guard for CircuitBreaker {
         None
     }
 
+    #[inline(always)]
+    fn times_success(&self, ticket: &BreakerTicket) -> bool {
+        let takes = |tenant: &Tenant| tenant.circuit.takes_success(&ticket.pass);
+        !self.circuits.held(&ticket.tenant).is_some_and(takes)
+    }
+
     fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         let Some(tenant) = self.circuits.get(arrival.destination) else { return Ok(()) };
         let checked = tenant.circuit.check(&self.shared.changes, arrival.now);

@@ -261,6 +261,11 @@ impl Guard for RateLimit {
         None
     }
 
+    #[inline]
+    fn times_success(&self, _: &RateTicket) -> bool {
+        false
+    }
+
     fn resume(&self, ticket: &mut RateTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let Some(limiter) = self.limiters.held(&ticket.limiter) else { return Resume::Admitted };
         limiter.resume(&mut ticket.pass, arrival, waker)

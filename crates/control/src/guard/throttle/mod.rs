@@ -226,6 +226,11 @@ impl Guard for Throttle {
         None
     }
 
+    #[inline]
+    fn times_success(&self, _: &ThrottleTicket) -> bool {
+        false
+    }
+
     /// The call is counted, and need not draw again.
     fn renew(&self, ticket: ThrottleTicket, _: &Arrival<'_>) -> Result<ThrottleTicket, Refused> {
         Ok(ticket)

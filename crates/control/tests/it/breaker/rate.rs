@@ -245,3 +245,28 @@ fn debug_lists_what_is_not_closed() {
     assert!(text.contains(r#"not_closed: [("https://a.example", Open)], more: 0"#), "{text}");
     assert_eq!(breaker.state(HOST, NOW + SECOND * 30), HalfOpen);
 }
+
+/// A success in a rolling window belongs to the bucket of its admission, at whatever time it ends.
+#[test]
+fn success_needs_time_only_where_it_counts() {
+    let times = |breaker: CircuitBreaker| {
+        call(&breaker, Served, NOW).unwrap();
+        let ticket = admit(&breaker, NOW).unwrap();
+        let times = breaker.times_success(&ticket);
+        end(&breaker, ticket, Served, NOW);
+        times
+    };
+    assert!(!times(CircuitBreaker::rate()));
+    assert!(!times(CircuitBreaker::counting()));
+    assert!(times(CircuitBreaker::counting().interval(SECOND)), "the window may have ended");
+    assert!(times(CircuitBreaker::rate().slow_after(SECOND)), "the call may have been slow");
+}
+
+/// The probe's lease may have ended.
+#[test]
+fn success_of_a_probe_needs_time() {
+    let breaker = CircuitBreaker::rate().consecutive_failures(1).timeout(SECOND);
+    call(&breaker, Failed, NOW).unwrap();
+    let probe = admit(&breaker, NOW + 2 * SECOND).unwrap();
+    assert!(breaker.times_success(&probe));
+}
