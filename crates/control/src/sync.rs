@@ -9,6 +9,34 @@ pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize
 #[cfg(not(loom))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
 
+/// The parts of a count that threads raise beside each other. More threads than that share them.
+pub(crate) const STRIPES: usize = if cfg!(loom) { 2 } else { 4 };
+
+/// Returns the number of this thread's part. Threads get the numbers by turns.
+#[cfg(not(loom))]
+#[inline]
+pub(crate) fn stripe() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static OWN: usize = NEXT.fetch_add(1, Ordering::Relaxed));
+    OWN.with(|own| *own)
+}
+
+#[cfg(loom)]
+loom::thread_local!(static OWN: std::cell::Cell<usize> = std::cell::Cell::new(0));
+
+/// Returns the number of this thread's part: 0 unless the model has set another.
+#[cfg(loom)]
+pub(crate) fn stripe() -> usize {
+    OWN.with(std::cell::Cell::get)
+}
+
+/// Sets the number of this thread's part.
+#[cfg(loom)]
+#[allow(dead_code, reason = "only models use it")]
+pub(crate) fn use_stripe(number: usize) {
+    OWN.with(|own| own.set(number));
+}
+
 /// A value with cache lines of its own, so that writes to its neighbours do not slow it down. Processors fetch the
 /// lines in pairs of 64 bytes.
 #[repr(align(128))]

@@ -32,6 +32,8 @@ use machine::Ending;
 use rules::{Rules, Trip};
 use tally::Pass;
 
+use crate::sync::use_stripe;
+
 const NOW: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(3);
 
@@ -158,6 +160,7 @@ fn a_step_loses_no_call() {
         let first = scene.admit(NOW).unwrap();
         let other = Arc::clone(&scene);
         let other = thread::spawn(move || {
+            use_stripe(1);
             let pass = other.admit(NOW).unwrap();
             other.end(pass, Outcome::Success, NOW);
         });
@@ -177,7 +180,10 @@ fn a_success_counts_in_its_own_window() {
         let scene = scene_of(NOW);
         let late = scene.admit(NOW).unwrap();
         let other = Arc::clone(&scene);
-        let other = thread::spawn(move || other.end(late, Outcome::Success, NOW));
+        let other = thread::spawn(move || {
+            use_stripe(1);
+            other.end(late, Outcome::Success, NOW);
+        });
         let next = scene.admit(LATER).unwrap();
         other.join().unwrap();
         scene.end(next, Outcome::Success, LATER);
@@ -193,7 +199,10 @@ fn no_call_passes_an_isolated_breaker() {
         let scene = scene();
         let first = scene.admit(NOW).unwrap();
         let other = Arc::clone(&scene);
-        let other = thread::spawn(move || other.admit(NOW).is_some());
+        let other = thread::spawn(move || {
+            use_stripe(1);
+            other.admit(NOW).is_some()
+        });
         scene.circuit.with(&scene.changes, |rules, machine| {
             machine.force(rules, BreakerState::ForcedOpen, NOW);
         });

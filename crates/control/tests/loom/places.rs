@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use loom::thread;
 use places::{Pass, Places, Rule};
-use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Resume};
+use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, GuardKind, Health, Resume};
 
 use crate::line;
 use crate::line::Patience;
@@ -22,8 +22,17 @@ use crate::time;
 const NOW: Duration = Duration::from_secs(1);
 
 fn places(limit: u32) -> Arc<Places> {
+    places_with(limit, false)
+}
+
+/// Places that are held until the body ends.
+fn holding(limit: u32) -> Arc<Places> {
+    places_with(limit, true)
+}
+
+fn places_with(limit: u32, hold: bool) -> Arc<Places> {
     let patience = Patience { calls: 9, time: NOW };
-    Arc::new(Places::new(&Rule { limit, patience, hold: false, kind: GuardKind::Bulkhead }))
+    Arc::new(Places::new(&Rule { limit, patience, hold, kind: GuardKind::Bulkhead }))
 }
 
 fn admit(places: &Places) -> Option<Admit<Pass>> {
@@ -50,6 +59,17 @@ fn is_admitted(places: &Places, pass: &mut Pass) -> bool {
 
 fn end(places: &Places, pass: Pass) {
     assert!(places.end(pass, &End::Unsent, NOW).is_none());
+}
+
+/// The head of the response arrives. Returns what is held until the body ends.
+fn head(places: &Places, pass: Pass) -> Option<Pass> {
+    places.end(pass, &End::judged(Health::Served, NOW), NOW)
+}
+
+/// The body ends, if the place is held so long.
+fn body(places: &Places, pass: Option<Pass>) {
+    let over = End::Over(BodyEnd::Dropped);
+    assert!(pass.and_then(|pass| places.end(pass, &over, NOW)).is_none());
 }
 
 fn is_unused(places: &Places) -> bool {
@@ -153,5 +173,94 @@ fn a_place_is_taken_or_all_are_retired() {
         let other = thread::spawn(move || other.retire());
         let admitted = admit(&places).is_some();
         assert_ne!(admitted, other.join().unwrap());
+    });
+}
+
+/// A body ends while a call comes for its place.
+// G-10, G-11
+#[test]
+fn a_held_place_goes_to_the_call_in_line() {
+    loom::model(|| {
+        let places = holding(1);
+        let pass = held(&places);
+        let held = head(&places, pass);
+        assert_eq!(places.usage(NOW).past_head, 1);
+        let other = Arc::clone(&places);
+        let other = thread::spawn(move || body(&other, held));
+        let mut own = match admit(&places) {
+            Some(Admit::Admitted(pass) | Admit::Waiting(pass)) => pass,
+            _ => panic!("refused"),
+        };
+        other.join().unwrap();
+        assert!(is_admitted(&places, &mut own));
+        let held = head(&places, own);
+        assert!(held.is_some());
+        body(&places, held);
+        assert_eq!(places.usage(NOW).past_head, 0);
+        assert!(is_unused(&places));
+    });
+}
+
+/// Two heads, of which one finds no slot and is noted behind the lock, and both bodies end at once.
+#[test]
+fn bodies_that_end_at_once_free_places() {
+    loom::model(|| {
+        let places = holding(2);
+        let (one, two) = (held(&places), held(&places));
+        let other = Arc::clone(&places);
+        let other = thread::spawn(move || {
+            let held = head(&other, one);
+            body(&other, held);
+        });
+        let held = head(&places, two);
+        assert!(places.usage(NOW).past_head >= 1);
+        body(&places, held);
+        other.join().unwrap();
+        assert_eq!(places.usage(NOW).past_head, 0);
+        assert!(is_unused(&places));
+    });
+}
+
+/// The settings change to a release at the head while a head arrives: the place is freed there or with the body.
+#[test]
+fn release_at_head_frees_a_held_place_once() {
+    loom::model(|| {
+        let places = holding(1);
+        let pass = held(&places);
+        let other = Arc::clone(&places);
+        let other = thread::spawn(move || {
+            let patience = Patience { calls: 9, time: NOW };
+            let kind = GuardKind::Bulkhead;
+            other.adopt(&Rule { limit: 1, patience, hold: false, kind });
+        });
+        let past_head = head(&places, pass);
+        body(&places, past_head);
+        other.join().unwrap();
+        let next = held(&places);
+        assert!(head(&places, next).is_none(), "the new setting holds from now on");
+        assert!(is_unused(&places));
+    });
+}
+
+/// The limit falls and rises while a place is held: no call comes in above it, and none is forgotten.
+#[test]
+fn a_limit_that_moves_keeps_held_places() {
+    loom::model(|| {
+        let places = holding(1);
+        let pass = held(&places);
+        let past_head = head(&places, pass);
+        let mut waiting = waiting(&places);
+        let other = Arc::clone(&places);
+        let other = thread::spawn(move || {
+            other.set_limit(0);
+            assert!(other.usage(NOW).in_flight <= 1);
+            other.set_limit(1);
+        });
+        body(&places, past_head);
+        other.join().unwrap();
+        assert!(is_admitted(&places, &mut waiting));
+        let past_head = head(&places, waiting);
+        body(&places, past_head);
+        assert!(is_unused(&places));
     });
 }

@@ -1,13 +1,16 @@
-//! The calls to a healthy server, counted in one word without the lock.
+//! The calls to a healthy server, counted without the lock.
 //!
 //! While a breaker is closed and no bucket, window or run of failures ends, calls and successes only add to counts.
 //! They add to the *tally*. Each step behind the lock first takes the tally into the machine, and opens a new one when
 //! it is done. So every call counts exactly once, and either before a step or after it.
+//!
+//! The tally is a few words, and a thread uses one of them: a word that two threads exchange costs both of them more
+//! than the rest of the call. A step uses no count before it has closed all words.
 
 use std::time::Duration;
 
 use super::super::time::nanos;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{Apart, AtomicU64, Ordering, STRIPES, stripe};
 
 /// The tally is open.
 const OPEN: u64 = 1 << 63;
@@ -37,6 +40,8 @@ pub(crate) struct Epoch {
     pub(crate) age: u64,
     /// The nanosecond at which it ends.
     pub(crate) quiet_until: u64,
+    /// The nanosecond at which a fixed window ends; the greatest one if it has no end.
+    pub(crate) ends_at: u64,
     pub(crate) takes_successes: bool,
 }
 
@@ -44,10 +49,12 @@ pub(crate) struct Epoch {
 pub(crate) const NO_TAG: u64 = 1;
 
 pub(crate) struct Tally {
-    /// 0 while it is not open.
-    word: AtomicU64,
-    /// The nanosecond before which the machine has nothing to do. These three belong to the epoch in the word.
+    /// 0 while it is not open. They differ in their counts alone.
+    words: [Apart<AtomicU64>; STRIPES],
+    /// The nanosecond before which the machine has nothing to do. These four belong to the epoch in the words.
     quiet_until: AtomicU64,
+    /// The nanosecond at which a fixed window ends.
+    ends_at: AtomicU64,
     generation: AtomicU64,
     age: AtomicU64,
 }
@@ -56,8 +63,9 @@ impl Tally {
     /// Creates a tally that is not open.
     pub(crate) fn new() -> Self {
         Self {
-            word: AtomicU64::new(0),
+            words: std::array::from_fn(|_| Apart(AtomicU64::new(0))),
             quiet_until: AtomicU64::new(0),
+            ends_at: AtomicU64::new(0),
             generation: AtomicU64::new(0),
             age: AtomicU64::new(0),
         }
@@ -67,7 +75,8 @@ impl Tally {
     #[inline]
     pub(crate) fn admit(&self, now: Duration) -> Option<Pass> {
         let now = nanos(now);
-        let mut word = self.word.load(Ordering::Acquire);
+        let own = self.own();
+        let mut word = own.load(Ordering::Acquire);
         loop {
             let is_full = word & CALLS == CALLS;
             if word & OPEN == 0 || is_full || now >= self.quiet_until.load(Ordering::Relaxed) {
@@ -76,7 +85,7 @@ impl Tally {
             // They are of this epoch if the word has not changed since: a step closes the tally before it changes them.
             let (generation, age) =
                 (self.generation.load(Ordering::Relaxed), self.age.load(Ordering::Relaxed));
-            match self.replace(word, word + CALL) {
+            match replace(own, word, word + CALL) {
                 Ok(()) => return Some(Pass { generation, age, probe: 0, tag: tag(word) }),
                 Err(seen) => word = seen,
             }
@@ -84,15 +93,15 @@ impl Tally {
     }
 
     /// Counts a success. Returns `false` if the machine must record it.
+    ///
+    /// In a rolling window it needs no time: the success belongs to the bucket of its admission, which no step has
+    /// ended. A fixed window ends with the first call after its time, and results from before do not count.
     #[inline]
     pub(crate) fn succeed(&self, pass: &Pass, now: Duration) -> bool {
-        let now = nanos(now);
-        let mut word = self.word.load(Ordering::Acquire);
-        while word & !(CALLS | SUCCESSES) == pass.tag
-            && word & SUCCESSES != SUCCESSES
-            && now < self.quiet_until.load(Ordering::Relaxed)
-        {
-            match self.replace(word, word + 1) {
+        let own = self.own();
+        let mut word = own.load(Ordering::Acquire);
+        while takes_success(word, pass) && self.is_before_end(now) {
+            match replace(own, word, word + 1) {
                 Ok(()) => return true,
                 Err(seen) => word = seen,
             }
@@ -100,34 +109,62 @@ impl Tally {
         false
     }
 
+    /// Returns `true` if it would count a success at any time.
+    #[inline]
+    pub(crate) fn takes_success(&self, pass: &Pass) -> bool {
+        takes_success(self.own().load(Ordering::Acquire), pass)
+            && self.ends_at.load(Ordering::Relaxed) == u64::MAX
+    }
+
+    #[inline]
+    fn is_before_end(&self, now: Duration) -> bool {
+        let end = self.ends_at.load(Ordering::Relaxed);
+        end == u64::MAX || nanos(now) < end
+    }
+
     /// Closes the tally. Returns its calls, and the successes among them.
     #[inline]
     pub(crate) fn close(&self) -> (u64, u64) {
-        let word = self.word.swap(0, Ordering::AcqRel);
-        ((word & CALLS) >> 16, word & SUCCESSES)
+        let words = self.words.iter().map(|word| word.0.swap(0, Ordering::AcqRel));
+        words.fold((0, 0), |(calls, successes), word| {
+            (calls + ((word & CALLS) >> 16), successes + (word & SUCCESSES))
+        })
     }
 
     /// Opens an empty tally.
     #[inline]
     pub(crate) fn open(&self, epoch: &Epoch) {
         self.quiet_until.store(epoch.quiet_until, Ordering::Relaxed);
+        self.ends_at.store(epoch.ends_at, Ordering::Relaxed);
         self.generation.store(epoch.generation, Ordering::Relaxed);
         self.age.store(epoch.age, Ordering::Relaxed);
         let word = tag_of(epoch.number);
         let word = if epoch.takes_successes { word } else { word & !TAKES_SUCCESSES };
-        self.word.store(word, Ordering::Release);
+        self.words.iter().for_each(|own| own.0.store(word, Ordering::Release));
     }
 
+    /// Returns the word of this thread.
     #[inline]
-    fn replace(&self, seen: u64, word: u64) -> Result<(), u64> {
-        self.word.compare_exchange_weak(seen, word, Ordering::AcqRel, Ordering::Acquire).map(drop)
+    fn own(&self) -> &AtomicU64 {
+        &self.words[stripe() % STRIPES].0
     }
+}
+
+#[inline]
+fn replace(own: &AtomicU64, seen: u64, word: u64) -> Result<(), u64> {
+    own.compare_exchange_weak(seen, word, Ordering::AcqRel, Ordering::Acquire).map(drop)
 }
 
 /// Returns the word, without its counts, that a success must find.
 #[inline]
 fn tag(word: u64) -> u64 {
     word & EPOCH | OPEN | TAKES_SUCCESSES
+}
+
+/// Returns `true` if the word is of the pass's epoch, and has room for one more success.
+#[inline]
+fn takes_success(word: u64, pass: &Pass) -> bool {
+    word & !(CALLS | SUCCESSES) == pass.tag && word & SUCCESSES != SUCCESSES
 }
 
 /// Returns the tag of a pass of that epoch.
