@@ -17,6 +17,7 @@ use std::ops::Range;
 use std::str::from_utf8;
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 
@@ -66,13 +67,31 @@ impl SavedHead {
     /// Saves the head of `request`. The extensions are cloned.
     #[inline(always)]
     pub fn new<B>(request: &Request<B>) -> Self {
-        let (pairs, shared) = write(request.method(), request.uri(), request.headers());
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        Self::of(method, uri, headers, request.extensions(), request.version())
+    }
+
+    /// Saves the head of a request that was taken apart. The extensions are cloned.
+    #[inline(always)]
+    pub fn of_parts(head: &Parts) -> Self {
+        Self::of(&head.method, &head.uri, &head.headers, &head.extensions, head.version)
+    }
+
+    #[inline(always)]
+    fn of(
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+        version: Version,
+    ) -> Self {
+        let (pairs, shared) = write(method, uri, headers);
         Self {
             pairs: Buffer::new(pairs),
-            extensions: request.extensions().clone(),
+            extensions: extensions.clone(),
             shared,
-            names: u16::try_from(request.headers().keys_len()).unwrap_or(u16::MAX),
-            version: request.version(),
+            names: u16::try_from(headers.keys_len()).unwrap_or(u16::MAX),
+            version,
         }
     }
 
@@ -106,18 +125,24 @@ impl SavedHead {
 
     /// Returns the scheme of the request's target, if it has one.
     pub fn scheme(&self) -> Option<&str> {
-        let (scheme, _) = Pairs(&self.pairs).nth(1)?;
-        match scheme.strip_suffix(SEPARATOR)? {
-            b"http" => Some("http"),
-            b"https" => Some("https"),
-            other => from_utf8(other).ok(),
-        }
+        self.scheme_and_authority().0
     }
 
     /// Returns the authority of the request's target, if it has one.
     pub fn authority(&self) -> Option<&str> {
-        let (_, authority) = Pairs(&self.pairs).nth(1)?;
-        text(authority?)
+        self.scheme_and_authority().1
+    }
+
+    /// Returns the scheme and the authority of the request's target, each if it has one.
+    #[inline]
+    pub fn scheme_and_authority(&self) -> (Option<&str>, Option<&str>) {
+        let Some((scheme, authority)) = Pairs(&self.pairs).nth(1) else { return (None, None) };
+        let scheme = match scheme {
+            b"http://" => Some("http"),
+            b"https://" => Some("https"),
+            other => other.strip_suffix(SEPARATOR).and_then(|other| from_utf8(other).ok()),
+        };
+        (scheme, authority.and_then(text))
     }
 
     /// Returns the scheme and the authority of the request's target, such as `https://one.example`, if it has both.

@@ -60,23 +60,25 @@ impl Replay<Request<Body>> for Grpc {
 
     fn pass(&self, mut request: Request<Body>, added: Added<'_>) -> Request<Body> {
         first(request.headers_mut(), added);
-        added.to_message(&mut request);
+        added.to_headers(request.headers_mut());
+        added.to_extensions(request.extensions_mut());
         request
     }
 
+    #[inline(always)]
     fn keep(
         &self,
-        mut request: Request<Body>,
+        request: Request<Body>,
         added: Added<'_>,
         kept: &mut Option<Self::Saved>,
     ) -> Request<Body> {
-        first(request.headers_mut(), added);
+        let (mut head, body) = request.into_parts();
+        first(&mut head.headers, added);
         // The body of a generated client encodes its single message when it is read, and does not give its length.
-        let limits = self.http.limits_of(&request);
-        let head = added.saved_with(&mut request);
-        let (parts, body) = request.into_parts();
-        let body = SavedRequest::keep(head, ReplayBody::read_ahead(body, &limits), kept);
-        Request::from_parts(parts, Body::new(body))
+        let limits = self.http.limits_of(&head, &body);
+        let saved = added.saved_with(&mut head);
+        let body = SavedRequest::keep(saved, ReplayBody::read_ahead(body, &limits), kept);
+        Request::from_parts(head, Body::new(body))
     }
 
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Request<Body>> {

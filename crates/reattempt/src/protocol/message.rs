@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::{Extensions, HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use reattempt_core::{Classification, FailureKind, StopReason};
@@ -46,7 +46,7 @@ where
     B::Error: Into<BoxError>,
 {
     /// Keeps a request with this head, and returns the body of its first attempt: the first reader of `body`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn keep(
         head: SavedHead,
         body: ReplayBody<B>,
@@ -134,18 +134,19 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    added.to_message(&mut request);
+    added.to_headers(request.headers_mut());
+    added.to_extensions(request.extensions_mut());
     request.map(ReplayBody::passthrough)
 }
 
 impl Http {
-    /// The limits on what is kept of this request's body.
+    /// The limits on what is kept of the body of a request with this head.
     #[inline]
-    pub(crate) fn limits_of<B: Body>(&self, request: &Request<B>) -> Cow<'_, ReplayLimits> {
-        if request.body().is_end_stream() {
+    pub(crate) fn limits_of(&self, head: &Parts, body: &impl Body) -> Cow<'_, ReplayLimits> {
+        if body.is_end_stream() {
             return Cow::Borrowed(&self.replay);
         }
-        self.replay.for_call(|| self.destination_of(request.uri(), || host(request.headers())))
+        self.replay.for_call(|| self.destination_of(&head.uri, || host(&head.headers)))
     }
 }
 
@@ -158,29 +159,34 @@ impl Added<'_> {
 
     /// Puts it into a message's head, and returns the head saved. The saved one lacks the deadline, which
     /// [`SavedRequest::again`] puts into each further attempt.
-    #[inline]
-    pub(crate) fn saved_with<B>(self, message: &mut Request<B>) -> SavedHead {
+    #[inline(always)]
+    pub(crate) fn saved_with(self, head: &mut Parts) -> SavedHead {
         let saved = Added { deadline: None, ..self };
         if saved.is_any() {
-            saved.to_message(message);
+            saved.to_headers(&mut head.headers);
+            saved.to_extensions(&mut head.extensions);
         }
-        let head = SavedHead::new(message);
+        let saved = SavedHead::of_parts(head);
         if let Some(deadline) = self.deadline {
-            message.extensions_mut().insert(deadline);
+            head.extensions.insert(deadline);
         }
-        head
+        saved
     }
 
-    /// Puts it into a message's head.
-    pub(crate) fn to_message<B>(self, message: &mut Request<B>) {
+    /// Puts the key into the headers of a message.
+    pub(crate) fn to_headers(self, headers: &mut HeaderMap) {
         if self.key {
-            message.headers_mut().insert(IDEMPOTENCY_KEY, new_idempotency_key());
+            headers.insert(IDEMPOTENCY_KEY, new_idempotency_key());
         }
+    }
+
+    /// Puts the deadline and the marker into the extensions of a message.
+    pub(crate) fn to_extensions(self, extensions: &mut Extensions) {
         if let Some(deadline) = self.deadline {
-            message.extensions_mut().insert(deadline);
+            extensions.insert(deadline);
         }
         if let Some(marker) = self.marker {
-            message.extensions_mut().insert(marker.clone());
+            extensions.insert(marker.clone());
         }
     }
 }
@@ -195,7 +201,7 @@ impl Http {
 }
 
 #[inline]
-fn wishes_of(extensions: &http::Extensions) -> Wishes {
+fn wishes_of(extensions: &Extensions) -> Wishes {
     if extensions.is_empty() {
         return Wishes::default();
     }
@@ -270,24 +276,25 @@ where
         Request::from_parts(head, ReplayBody::passthrough(body))
     }
 
-    #[inline]
+    // Inlined, and taken apart before anything else, because each further function or borrow copies the request.
+    #[inline(always)]
     fn keep(
         &self,
-        mut request: Request<B>,
+        request: Request<B>,
         added: Added<'_>,
         kept: &mut Option<Self::Saved>,
     ) -> Self::Attempt {
-        let notes_polls = self.redirects.is_none()
-            && !added.key
-            && !self.may_repeat(request.method(), request.headers());
-        let limits = self.limits_of(&request);
-        let head = added.saved_with(&mut request);
-        let (parts, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        let notes_polls =
+            self.redirects.is_none() && !added.key && !self.may_repeat(&head.method, &head.headers);
+        let limits = self.limits_of(&head, &body);
+        let saved = added.saved_with(&mut head);
         let mut body = ReplayBody::new(body, &limits);
         if notes_polls {
             body = body.noting_polls(&limits);
         }
-        Request::from_parts(parts, SavedRequest::keep(head, body, kept))
+        let body = SavedRequest::keep(saved, body, kept);
+        Request::from_parts(head, body)
     }
 
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt> {

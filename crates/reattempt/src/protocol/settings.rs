@@ -319,12 +319,11 @@ impl Http {
             Some(destination) => {
                 head.uri().map_or("".into(), |uri| destination(&uri).into_owned().into())
             }
-            None => default_destination(
-                head.scheme(),
-                head.authority(),
-                || head.origin(),
-                || head.values(&http::header::HOST).next(),
-            ),
+            None => {
+                let (scheme, authority) = head.scheme_and_authority();
+                let host = || head.values(&http::header::HOST).next();
+                default_destination(scheme, authority, || head.origin(), host)
+            }
         }
     }
 }
