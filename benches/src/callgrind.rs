@@ -1,5 +1,6 @@
 //! Counts of one contender: its allocations in a separate run, its instructions under callgrind.
 
+use std::hint::black_box;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -28,15 +29,30 @@ pub fn count_here(row: &str, contender: &str, operations: &str) -> Option<Value>
     let contender = find(row, contender)?;
     let operations: u64 = operations.parse().ok()?;
     let mut work = (contender.prepare)();
-    work(WARM_UP);
+    on_aligned_stack(|| work(WARM_UP));
     let before = Allocations::now();
-    work(operations);
+    on_aligned_stack(|| work(operations));
     let after = Allocations::now();
     Some(json!({
         "allocations": after.calls - before.calls,
         "bytes": after.bytes - before.bytes,
         "kept": i128::from(after.live) - i128::from(before.live),
     }))
+}
+
+/// A cache line.
+#[repr(align(64))]
+struct Line([u8; 64]);
+
+/// Does the work with each of its stack frames at the same place in a cache line.
+///
+/// Otherwise the place depends on the lengths of the arguments, of the program's path and of the environment. A
+/// `memcpy` of more than 256 bytes takes 12 instructions more or less by the alignment of its destination.
+#[inline(never)]
+fn on_aligned_stack(work: impl FnOnce()) {
+    let line = black_box(Line([0; 64]));
+    work();
+    black_box(line.0);
 }
 
 /// Counts by running `program`, which calls [`count_here`] with row, contender and number.
