@@ -180,7 +180,10 @@ impl<F, B> Projection<'_, F, B> {
         if self.sleep.is_none() {
             self.sleep.set(Some(sleep(within)));
         }
-        self.sleep.as_mut().as_pin_mut().is_none_or(|sleep| sleep.poll(cx).is_ready())
+        self.sleep
+            .as_mut()
+            .as_pin_mut()
+            .is_none_or(|sleep| clock::poll_interrupt(sleep, cx).is_ready())
     }
 }
 

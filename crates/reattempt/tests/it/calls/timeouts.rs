@@ -6,6 +6,7 @@ use std::io::ErrorKind::ConnectionReset;
 
 use reattempt::error::TimeLimit;
 use reattempt::guard::{Bulkhead, GuardLayer};
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::report::{AttemptOutcome, ReportSlot};
 use reattempt::{Deadline, ReplayBody, RetryLayer, TimedOut};
 use reattempt_core::{FailureKind, StopReason};
@@ -201,6 +202,9 @@ async fn attempt_that_always_has_work_is_ended() {
     assert_busy_attempt_ends(RetryLayer::new(timed).layer(service), get()).await;
     let boxed = RetryLayer::new(policy().boxed_errors()).layer(service);
     assert_busy_attempt_ends(boxed, get().with(Deadline::after(ms(50)))).await;
+    let hedges = HedgePolicy::http().delay(ms(100)).boxed_errors();
+    let hedged = HedgeLayer::new(hedges).layer(service);
+    assert_busy_attempt_ends(hedged, get().with(Deadline::after(ms(50)))).await;
     let guards = GuardLayer::http(Bulkhead::new(1)).attempt_timeout(ms(50));
     let request = get().map(ReplayBody::passthrough);
     assert_busy_attempt_ends(guards.layer(service), request).await;
