@@ -24,8 +24,6 @@ pub(crate) struct Line {
 pub(crate) struct Goal {
     pub(crate) figure: Figure,
     pub(crate) limit: Limit,
-    /// The ceiling of a goal that is known to be missed: the measured figure, or ratio, and 3 %.
-    pub(crate) known: Option<f64>,
 }
 
 /// The quantity that is compared, always for one operation and above the bare contender.
@@ -74,12 +72,7 @@ pub(crate) enum Limit {
 pub(crate) const AIR: f64 = 0.03;
 
 const fn goal(figure: Figure, limit: Limit) -> Goal {
-    Goal { figure, limit, known: None }
-}
-
-/// Creates a goal that is not reached yet.
-const fn missed(figure: Figure, limit: Limit, known: f64) -> Goal {
-    Goal { figure, limit, known: Some(known) }
+    Goal { figure, limit }
 }
 
 /// tower's `Retry` by hand, with each budget; goals compare with the better one.

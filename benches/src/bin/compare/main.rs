@@ -1,6 +1,6 @@
 //! Measures everything, prints the table as Markdown, and fails when a goal is missed.
 //!
-//! Lines and goals are in [`goals`]. The table goes to the standard output and, without `--row` and `--known`, to
+//! Lines and goals are in [`goals`]. The table goes to the standard output and, without `--row` and `--no-file`, to
 //! `benches/RESULTS.md`; progress and missed goals go to the standard error.
 
 mod build;
@@ -15,20 +15,19 @@ use goals::Line;
 use measure::{Error, Figures};
 
 const HELP: &str = "\
-usage: benches/compare [--counts] [--known] [--twice] [--row NAME]...
+usage: benches/compare [--counts] [--no-file] [--twice] [--row NAME]...
 
   --counts    only counts and sizes: no CPU times, no cold builds
-  --known     accepts a missed goal if the miss is known and the figure is below the ceiling in goals/;
-              writes no file
+  --no-file   does not write benches/RESULTS.md
   --row NAME  only this row; may be given several times (`counts list` prints the names)
   --twice     counts everything twice and fails where two counts differ by more than 1 %
 
-Prints the table as Markdown; without --row and --known it also writes benches/RESULTS.md. Exits with 1
+Prints the table as Markdown; without --row and --no-file it also writes benches/RESULTS.md. Exits with 1
 when a goal is missed, with 2 when a figure could not be measured.";
 
 struct Arguments {
     counts: bool,
-    known: bool,
+    no_file: bool,
     twice: bool,
     rows: Vec<String>,
 }
@@ -79,7 +78,7 @@ fn run(arguments: &Arguments) -> Result<bool, Error> {
     }
     text.push_str(&format!("\n{}\n", surroundings::describe()));
     print!("{text}");
-    if arguments.rows.is_empty() && !arguments.known {
+    if arguments.rows.is_empty() && !arguments.no_file {
         let command = if arguments.counts { "benches/compare --counts" } else { "benches/compare" };
         write_results(command, &text)?;
     }
@@ -94,10 +93,9 @@ fn run(arguments: &Arguments) -> Result<bool, Error> {
     }
     let missed = table::missed(&lines, &figures);
     for goal in &missed {
-        let known = if goal.known { "missed, as is known" } else { "missed" };
-        eprintln!("{known}: {}", goal.text);
+        eprintln!("missed: {goal}");
     }
-    Ok(missed.iter().all(|goal| arguments.known && goal.known))
+    Ok(missed.is_empty())
 }
 
 fn add_slow(figures: &mut Figures, wanted: &dyn Fn(&str) -> bool) -> Result<(), Error> {
@@ -116,12 +114,12 @@ fn write_results(command: &str, text: &str) -> Result<(), Error> {
 
 /// Parses the arguments; returns `None` after printing the help.
 fn arguments() -> Result<Option<Arguments>, String> {
-    let mut arguments = Arguments { counts: false, known: false, twice: false, rows: Vec::new() };
+    let mut arguments = Arguments { counts: false, no_file: false, twice: false, rows: Vec::new() };
     let mut given = std::env::args().skip(1);
     while let Some(argument) = given.next() {
         match argument.as_str() {
             "--counts" => arguments.counts = true,
-            "--known" => arguments.known = true,
+            "--no-file" => arguments.no_file = true,
             "--twice" => arguments.twice = true,
             "--row" => arguments.rows.push(given.next().ok_or("--row needs a name")?),
             "--help" | "-h" => return Ok(None),

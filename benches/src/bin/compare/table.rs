@@ -71,30 +71,19 @@ pub(crate) fn markdown(lines: &[&Line], figures: &Figures) -> String {
     text
 }
 
-/// A goal that was missed.
-pub(crate) struct Missed {
-    /// Its line, the figure that was reached and the limit.
-    pub(crate) text: String,
-    /// `true` if the miss is known, and the figure is below its ceiling.
-    pub(crate) known: bool,
-}
-
 /// Returns the goals that were missed.
-pub(crate) fn missed(lines: &[&Line], figures: &Figures) -> Vec<Missed> {
-    let mut missed = Vec::new();
-    for (line, verdict) in verdicts_of(lines, figures) {
-        if verdict.state == State::Missed {
-            let text = describe(line, &verdict);
-            missed.push(Missed { text, known: verdict.known });
-        }
-    }
-    missed
+pub(crate) fn missed(lines: &[&Line], figures: &Figures) -> Vec<String> {
+    in_state(State::Missed, lines, figures)
 }
 
 /// Returns the goals with too little margin: another checkout could miss them.
 pub(crate) fn without_air(lines: &[&Line], figures: &Figures) -> Vec<String> {
+    in_state(State::NoAir, lines, figures)
+}
+
+fn in_state(state: State, lines: &[&Line], figures: &Figures) -> Vec<String> {
     let all = verdicts_of(lines, figures).into_iter();
-    all.filter(|(_, verdict)| verdict.state == State::NoAir)
+    all.filter(|(_, verdict)| verdict.state == state)
         .map(|(line, verdict)| describe(line, &verdict))
         .collect()
 }
@@ -217,8 +206,6 @@ struct Verdict {
     reached: String,
     goal: String,
     state: State,
-    /// `true` if the miss is known, and the figure is below its ceiling.
-    known: bool,
 }
 
 /// Writes three cells: the figures reached, their limits, and the verdict.
@@ -308,8 +295,7 @@ fn verdict(line: &Line, goal: &Goal, figures: &Figures) -> Option<Verdict> {
         Some(most) if lacks_air(goal.figure, compared, most) => State::NoAir,
         Some(_) => State::Met,
     };
-    let known = goal.known.is_some_and(|known| compared <= known);
-    Some(Verdict { reached, goal: limit(goal), state, known })
+    Some(Verdict { reached, goal: limit(goal), state })
 }
 
 /// Formats a ratio; those of whole calls are close to one, so they get three decimals.

@@ -2,7 +2,7 @@
 
 use super::Figure::{Allocations, CpuSeconds, Crates, Instructions, Saved, Stripped, Time};
 use super::Limit::{AtMost, Shown, Times};
-use super::{Line, TOWER, goal, missed};
+use super::{Line, TOWER, goal};
 
 pub(super) const LINES: &[Line] = &[
     Line {
@@ -279,7 +279,7 @@ pub(super) const LINES: &[Line] = &[
             // Eight are ours. Locks are five, random numbers three, arc-swap two; the others are a hasher, dates, ids
             // and types by name. A goal of 16 would need locks and random numbers of our own.
             goal(Crates, AtMost(22.0)),
-            missed(Stripped, AtMost(184_320.0), 9e9),
+            goal(Stripped, AtMost(184_320.0)),
             goal(CpuSeconds, Shown(&[])),
         ],
     },
