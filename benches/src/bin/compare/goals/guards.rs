@@ -26,8 +26,8 @@ pub(super) const LINES: &[Line] = &[
         title: "closed breaker, a call and its success, rate form",
         ours: "ours",
         goals: &[
-            // Each thread finds its word. The word is exchanged twice, each time after a check of its epoch, and the ticket
-            // goes through memory.
+            // Each thread finds its word. It is exchanged twice, each time after a check of its epoch, and the
+            // ticket goes through memory.
             goal(Instructions, AtMost(138.0)),
             goal(Instructions, Shown(&["recloser", "failsafe"])),
             goal(Allocations, AtMost(0.0)),
