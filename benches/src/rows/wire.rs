@@ -45,8 +45,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "wire-h2",
         title: "1 KiB PUT over loopback HTTP/2, hyper-util",
-        // The server's timing decides how often the connection is polled; over 300, the bare client moves by 2 %.
-        operations: 1500,
+        operations: 300,
         counted: true,
         timed: false,
         contenders: &[
