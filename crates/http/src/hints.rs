@@ -209,12 +209,12 @@ impl Hinted {
     /// let hinted = Hints::default().read(&headers, SystemTime::now);
     ///
     /// let conflict = StatusCode::CONFLICT;
-    /// let classification = hinted.judge(verdict_of_status(conflict), conflict);
+    /// let classification = hinted.classification(verdict_of_status(conflict), conflict);
     /// assert!(matches!(classification.verdict, Verdict::Transient(_)));
     /// # Ok::<(), http::header::InvalidHeaderValue>(())
     /// ```
     #[must_use]
-    pub fn judge(&self, verdict: Verdict, status: StatusCode) -> Classification {
+    pub fn classification(&self, verdict: Verdict, status: StatusCode) -> Classification {
         let kind = if status.is_server_error() { FailureKind::Server } else { FailureKind::Other };
         let failing = status.is_client_error() || status.is_server_error();
         let verdict = match verdict {

@@ -179,7 +179,7 @@ where
                     Err(data) => (None, Prefetched::once(Some(Next::Data(data)))),
                 }
             }
-            Err(said) => (Some(body), said),
+            Err(answer) => (Some(body), answer),
         };
         let keeping = Keeping { prefetched, copied_below: 0, may_be_all: NONE };
         Self::shared(source, &hint, limits.allowance_in_memory(), keeping)

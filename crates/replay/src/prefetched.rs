@@ -1,4 +1,4 @@
-//! Frames that were read from a body before a reader asked for them.
+//! Frames that were read from a body before a reader polled for them.
 //!
 //! A body in memory is polled when its first reader is made. If it consists of one frame, each reader gets
 //! that frame by reference and nothing is shared. Otherwise the frames read so far are stored here, and the

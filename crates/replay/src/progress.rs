@@ -36,7 +36,7 @@ pub(super) enum Stage {
     #[default]
     Open,
     /// The caller's body is being polled, or it panicked.
-    Asking,
+    Polling,
     /// The end, or an error, has been returned.
     Done,
     /// The error of the caller's body has been returned, to its only reader.
@@ -60,7 +60,7 @@ impl Progress {
 
     /// Polls a body whose only reader this is.
     #[inline(always)]
-    pub(super) fn ask<B>(
+    pub(super) fn poll_source<B>(
         &mut self,
         body: Pin<&mut B>,
         cx: &mut Context<'_>,
@@ -71,7 +71,7 @@ impl Progress {
         B::Error: Into<BoxError>,
     {
         let Self { read, end } = self;
-        end.ask(body, cx, |data| *read = read.wrapping_add(length_of(data)), failed)
+        end.poll_source(body, cx, |data| *read = read.wrapping_add(length_of(data)), failed)
     }
 }
 
@@ -93,7 +93,7 @@ impl End {
 
     /// Returns `true` if the caller's body failed while this was its only reader.
     pub(super) fn has_failed(self) -> bool {
-        matches!(self.stage, Stage::Asking | Stage::Failed)
+        matches!(self.stage, Stage::Polling | Stage::Failed)
     }
 
     /// Returns `true` if nothing follows.
@@ -111,7 +111,7 @@ impl End {
 
     /// Polls a body whose only reader this is, and counts its data.
     #[inline(always)]
-    pub(super) fn ask<B>(
+    pub(super) fn poll_source<B>(
         &mut self,
         mut body: Pin<&mut B>,
         cx: &mut Context<'_>,
@@ -135,20 +135,20 @@ impl End {
                 count(&data);
                 given(data)
             }
-            Err(other) => self.asked(other, ended, failed),
+            Err(other) => self.record_other(other, ended, failed),
         }
     }
 
-    /// Slow path: every answer of a body but data.
+    /// Records every answer of a body but data (slow path).
     #[cold]
     #[inline(never)]
-    fn asked<E: Into<BoxError>>(
+    fn record_other<E: Into<BoxError>>(
         &mut self,
         polled: PolledFrom<E>,
         ended: bool,
         failed: impl FnOnce(),
     ) -> Polled {
-        polled.map(|said| match said {
+        polled.map(|answer| match answer {
             Some(Ok(frame)) => {
                 self.ended = ended;
                 Some(Ok(frame))
@@ -168,7 +168,7 @@ impl End {
     /// Returns the result of polls after the end: an error once if the body panicked, then the end.
     #[cold]
     pub(super) fn closed(&mut self) -> Polled {
-        let panicked = self.stage == Stage::Asking;
+        let panicked = self.stage == Stage::Polling;
         self.stage = if panicked { Stage::Failed } else { self.stage };
         Poll::Ready(panicked.then(|| Err(panic_error().into())))
     }
@@ -199,7 +199,7 @@ struct Panicked<'a>(&'a mut Stage);
 
 impl Drop for Panicked<'_> {
     fn drop(&mut self) {
-        *self.0 = Stage::Asking;
+        *self.0 = Stage::Polling;
     }
 }
 

@@ -54,7 +54,7 @@ struct State<B> {
     /// frame, the source is open, and all is kept for another reader. `NOBODY` if one of these may no
     /// longer hold.
     leader: ReaderId,
-    /// The frames that were read before a reader asked, and the charge for them.
+    /// The frames that were read before a reader polled for them, and the charge for them.
     prefetched: Prefetched,
     prefetched_charge: usize,
     frames: Frames,
@@ -63,18 +63,18 @@ struct State<B> {
     copied_below: usize,
     /// The lengths of a first frame that may be all of the source.
     may_be_all: RangeInclusive<u64>,
-    /// Readers that can go on, and those among them that have asked for fresh frames.
+    /// Readers that can go on, and those among them that have polled for fresh frames.
     readers: usize,
-    asking: usize,
+    fresh_pollers: usize,
     next_id: ReaderId,
     /// Readers with a lower id have been cancelled, but for the one that did so.
     cancelled_below: ReaderId,
     survivor: ReaderId,
-    /// The waker that the source was given last while one reader alone had asked.
+    /// The waker that the source was given last while one reader alone had polled for fresh frames.
     lone: Option<Waiting>,
-    /// Made when a second reader asks.
+    /// Made when a second reader polls for fresh frames.
     wakers: Option<Wakers>,
-    /// A reader has asked for a frame since this was last cleared.
+    /// A reader has polled for a frame since this was last cleared.
     polled: bool,
     /// Created when a reader is first watched.
     watched: Option<Arc<Watched>>,
@@ -87,7 +87,7 @@ enum Stage {
     Prefetched,
     Open,
     /// It is being polled, or it panicked.
-    Asking,
+    Polling,
     /// It returned its end, and is not polled again.
     Done,
     /// It returned an error, or panicked, and is not polled again.
@@ -125,7 +125,7 @@ impl<B> State<B> {
     }
 
     fn has_failed(&self) -> bool {
-        matches!(self.stage, Stage::Asking | Stage::Failed)
+        matches!(self.stage, Stage::Polling | Stage::Failed)
     }
 
     /// Stores the second answer of the source, polled right after the frame that `reader` is about to return.
@@ -165,7 +165,7 @@ impl<B> State<B> {
         self.allowance.give_back_all();
         self.prefetched_charge = 0;
         self.readers = 1;
-        self.asking = 1;
+        self.fresh_pollers = 1;
         let chores = afterwards.chores();
         chores.freed = self.frames.give_up();
         if let Some(watched) = &self.watched {

@@ -124,7 +124,7 @@ fn status_503_is_no_proof_of_no_work() {
         reattempt_http::Hints::default().read(&headers, || panic!("no date, so no clock is read"));
     for code in [408, 500, 502, 503, 504] {
         let status = StatusCode::from_u16(code).unwrap();
-        let classification = hinted.judge(verdict(code), status);
+        let classification = hinted.classification(verdict(code), status);
         assert_eq!(outcome(classification.verdict, false), Fails, "{code}");
         assert_eq!(outcome(classification.verdict, true), Retried, "{code}");
     }

@@ -12,7 +12,7 @@ use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::call::protocol::Protocol;
 use crate::call::random::{CallRandom, Seed};
-use crate::call::wishes::{NestedMarker, RetrySafety, Wishes};
+use crate::call::request_terms::{NestedMarker, RequestTerms, RetrySafety};
 
 /// The context of a call, known from its start.
 #[derive(Debug, Clone, Default)]
@@ -42,19 +42,19 @@ impl CallContext {
     #[inline]
     pub(crate) fn new<K: Protocol, D, B>(
         settings: &Settings<K, D, B>,
-        mut wishes: Wishes,
+        mut terms: RequestTerms,
         of_handle: Option<&CallOptions>,
     ) -> Self {
-        let options = wishes.take_options(of_handle);
+        let options = terms.take_options(of_handle);
         let own = options.as_ref();
-        let forbidden = if settings.nested && wishes.outer.is_some() {
+        let forbidden = if settings.nested && terms.outer.is_some() {
             Some(StopReason::Nested)
         } else if settings.never || own.is_some_and(CallOptions::never) {
             Some(StopReason::Forbidden)
         } else {
             None
         };
-        let deadlines = wishes.deadline.into_iter().chain(own.and_then(CallOptions::get_deadline));
+        let deadlines = terms.deadline.into_iter().chain(own.and_then(CallOptions::get_deadline));
         CallContext {
             started: None,
             deadline: deadlines.min().map(Deadline::instant),
@@ -62,7 +62,7 @@ impl CallContext {
             keyed: false,
             forbidden,
             stream: settings.seed.as_ref().map_or(0, Seed::next_stream),
-            outer: wishes.outer,
+            outer: terms.outer,
             blocking: false,
             options,
         }
@@ -83,7 +83,7 @@ impl CallContext {
 
     /// Returns the server hint that a budget records with a permanent failure: none if the call was not to be
     /// retried anyway.
-    pub(crate) fn wish(&self, policy: &Limits, hint: ServerHint) -> ServerHint {
+    pub(crate) fn permanent_hint(&self, policy: &Limits, hint: ServerHint) -> ServerHint {
         let method = self.options.as_ref().and_then(CallOptions::method);
         let has_policy = method.is_none_or(|method| method.has_policy());
         if has_policy && self.keeps(policy) { hint } else { ServerHint::None }
@@ -94,7 +94,7 @@ impl CallContext {
         let own = self.options.as_ref().and_then(CallOptions::get_repeatable);
         self.keyed |= found.keyed;
         self.repeatable = own.unwrap_or(found.repeatable || self.keyed);
-        if !found.carry {
+        if !found.may_retry {
             self.forbidden.get_or_insert(StopReason::Forbidden);
         }
     }

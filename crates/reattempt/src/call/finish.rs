@@ -40,7 +40,7 @@ pub(crate) trait Client: Send + Sync {
     /// Returns the observer, if one is set.
     fn observer(&self) -> Option<&dyn Observer>;
     /// Returns the verdict on an answer that has ended with these trailers.
-    fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict;
+    fn classify_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict;
 }
 
 impl Finish {
@@ -76,9 +76,9 @@ impl Finish {
     /// ignored (PB-11). A failure that the server did not send (`responded` is `false`) earns no credit.
     #[cold]
     pub(crate) fn broken(self, code: u16, trailers: &HeaderMap, responded: bool) {
-        self.tell(code);
+        self.notify_broke_off(code);
         let (budget, destination) = (self.client.budget(), self.destination.as_str());
-        let end = match self.client.judge_trailers(trailers, self.options.as_ref()) {
+        let end = match self.client.classify_trailers(trailers, self.options.as_ref()) {
             Verdict::Transient(failure) | Verdict::NotProcessed(failure) => {
                 if self.retryable {
                     budget.on_failure(destination, &failure, clock::since_epoch(Instant::now()));
@@ -93,7 +93,7 @@ impl Finish {
     }
 
     /// Notifies the observer that the answer broke off with this code.
-    pub(crate) fn tell(&self, code: u16) {
+    pub(crate) fn notify_broke_off(&self, code: u16) {
         if let Some(observer) = self.client.observer() {
             let event = Event::BrokeOff { attempts: self.attempts, code };
             observer.on_event(&self.destination, &event);

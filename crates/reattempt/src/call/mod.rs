@@ -20,10 +20,10 @@ pub(crate) mod protocol;
 pub(crate) mod random;
 pub(crate) mod redact;
 pub(crate) mod report;
+pub(crate) mod request_terms;
 #[cfg(feature = "http")]
 pub(crate) mod request_view;
 pub(crate) mod schedule;
 pub(crate) mod settings;
 #[cfg(feature = "http")]
 pub(crate) mod timed_out;
-pub(crate) mod wishes;

@@ -94,7 +94,7 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     /// The verdict on an answer that has ended with these trailers.
     #[cfg(feature = "http")]
     #[doc(hidden)]
-    fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
+    fn classify_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
         let _ = (trailers, options);
         Verdict::Success
     }

@@ -111,8 +111,8 @@ impl<K: Protocol, D: Schedule, B: Budget> Client for Settings<K, D, B> {
         self.observer.as_deref()
     }
 
-    fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
-        self.protocol.judge_trailers(trailers, options)
+    fn classify_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
+        self.protocol.classify_trailers(trailers, options)
     }
 }
 

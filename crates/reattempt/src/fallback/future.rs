@@ -43,7 +43,7 @@ pin_project! {
         #[pin]
         call: Option<S::Future>,
         waiting: Waiting<Req, S::Response, F, K>,
-        asking: Option<Asking<S::Response, <K as Replaceable<Req, S::Response>>::Body>>,
+        backup_call: Option<BackupCall<S::Response, <K as Replaceable<Req, S::Response>>::Body>>,
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Waiting<Req, R, F: Source<Req, R>, K> {
 }
 
 /// A failed call, while its request is sent to a backup.
-struct Asking<R, B> {
+struct BackupCall<R, B> {
     backup: Pin<Box<dyn Future<Output = Option<R>> + Send>>,
     failed: Failed,
     body: Option<B>,
@@ -73,7 +73,7 @@ where
     K: Replaceable<Req, S::Response>,
 {
     pub(super) fn new(call: S::Future, waiting: Waiting<Req, S::Response, F, K>) -> Self {
-        Self { call: Some(call), waiting, asking: None }
+        Self { call: Some(call), waiting, backup_call: None }
     }
 }
 
@@ -99,43 +99,45 @@ where
                     K::sent(head, body)
                 }));
             };
-            let proof = unprocessed && waiting.believes(outcome.err());
+            let proof = unprocessed && waiting.is_proof(outcome.err());
             let (failed, body) = match result.map(K::split) {
                 Ok((head, body)) => (Failed(Ok(head)), Some(body)),
                 Err(error) => (Failed(Err(error)), None),
             };
             let Some(kept) = waiting.kept.take() else {
-                return Poll::Ready(stands::<Req, S::Response, K>(failed, body));
+                return Poll::Ready(own_outcome::<Req, S::Response, K>(failed, body));
             };
             let sendable = waiting.repeatable || proof;
             match waiting.shared.source.replace(kept, &failed, sendable) {
                 Replacement::None => {
-                    return Poll::Ready(stands::<Req, S::Response, K>(failed, body));
+                    return Poll::Ready(own_outcome::<Req, S::Response, K>(failed, body));
                 }
                 Replacement::Made(response) => {
                     let (mut head, data) = response.into_parts();
                     waiting.mark(&mut head.extensions, failed);
                     return Poll::Ready(Ok(K::made(head, data)));
                 }
-                Replacement::Asked(backup) => {
-                    *this.asking = Some(Asking { backup, failed, body, sleep: None });
+                Replacement::Sent(backup) => {
+                    *this.backup_call = Some(BackupCall { backup, failed, body, sleep: None });
                 }
             }
         }
         // Polled again after its end, the call stays pending.
-        let Some(asking) = this.asking else { return Poll::Pending };
-        let response = match asking.backup.as_mut().poll(cx) {
+        let Some(backup_call) = this.backup_call else { return Poll::Pending };
+        let response = match backup_call.backup.as_mut().poll(cx) {
             Poll::Ready(response) => response,
             Poll::Pending => {
-                ready!(asking.poll_deadline(waiting.deadline, cx));
+                ready!(backup_call.poll_deadline(waiting.deadline, cx));
                 None
             }
         };
-        let Some(Asking { failed, body, .. }) = this.asking.take() else { return Poll::Pending };
+        let Some(BackupCall { failed, body, .. }) = this.backup_call.take() else {
+            return Poll::Pending;
+        };
         let options = waiting.options.as_ref();
         let well = |response: &_| waiting.shared.fails(Ok(response), options).is_none();
         let Some(response) = response.filter(well) else {
-            return Poll::Ready(stands::<Req, S::Response, K>(failed, body));
+            return Poll::Ready(own_outcome::<Req, S::Response, K>(failed, body));
         };
         let (mut head, body) = K::split(response);
         waiting.mark(&mut head.extensions, failed);
@@ -145,7 +147,7 @@ where
 
 impl<Req, R, F: Source<Req, R>, K: Replaceable<Req, R>> Waiting<Req, R, F, K> {
     /// Returns `true` if the protocol accepts an outcome as proof that the request was not processed.
-    fn believes(&self, error: Option<&(dyn Error + 'static)>) -> bool {
+    fn is_proof(&self, error: Option<&(dyn Error + 'static)>) -> bool {
         let protocol = &self.shared.protocol;
         error.is_none_or(|error| is_refused_here(error) || protocol.errors_prove())
     }
@@ -162,7 +164,7 @@ impl<Req, R, F: Source<Req, R>, K: Replaceable<Req, R>> Waiting<Req, R, F, K> {
     }
 }
 
-impl<R, B> Asking<R, B> {
+impl<R, B> BackupCall<R, B> {
     /// Ready when the deadline of the call has passed.
     fn poll_deadline(&mut self, deadline: Option<Deadline>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = deadline.filter(|_| clock::has_timer()) else { return Poll::Pending };
@@ -172,7 +174,7 @@ impl<R, B> Asking<R, B> {
 }
 
 /// Returns the call's own outcome.
-fn stands<Req, R, K>(failed: Failed, body: Option<K::Body>) -> Result<K::Replaced, BoxError>
+fn own_outcome<Req, R, K>(failed: Failed, body: Option<K::Body>) -> Result<K::Replaced, BoxError>
 where
     K: Replaceable<Req, R>,
 {
@@ -190,9 +192,9 @@ where
     K: Replaceable<Req, S::Response>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match (&self.call, &self.asking) {
+        let state = match (&self.call, &self.backup_call) {
             (Some(_), _) => "calling",
-            (None, Some(_)) => "asking the backup",
+            (None, Some(_)) => "calling the backup",
             (None, None) => "over",
         };
         f.debug_struct("ResponseFuture").field("state", &state).finish_non_exhaustive()

@@ -39,8 +39,8 @@ pub enum Replacement<R> {
     None,
     /// A response in memory.
     Made(Response<Bytes>),
-    /// A response that another service may send.
-    Asked(Pin<Box<dyn Future<Output = Option<R>> + Send>>),
+    /// The request was sent to another service, which may return a response.
+    Sent(Pin<Box<dyn Future<Output = Option<R>> + Send>>),
 }
 
 impl<R> fmt::Debug for Replacement<R> {
@@ -48,7 +48,7 @@ impl<R> fmt::Debug for Replacement<R> {
         f.write_str(match self {
             Self::None => "None",
             Self::Made(_) => "Made",
-            Self::Asked(_) => "Asked",
+            Self::Sent(_) => "Sent",
         })
     }
 }
@@ -126,6 +126,6 @@ where
     fn replace(&self, kept: Option<Request>, _: &Failed, sendable: bool) -> Replacement<R> {
         let Some(request) = kept.filter(|_| sendable) else { return Replacement::None };
         let call = send(self.0.clone(), request);
-        Replacement::Asked(Box::pin(async { call.await.ok() }))
+        Replacement::Sent(Box::pin(async { call.await.ok() }))
     }
 }

@@ -12,7 +12,7 @@ use super::deadline::GRPC_TIMEOUT;
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::protocol::{
-    Added, NestedMarker, NextAttempt, Origin, Replay, RetrySafety, SavedRequest, Wishes, host,
+    Added, NestedMarker, NextAttempt, Origin, Replay, RequestTerms, RetrySafety, SavedRequest, host,
 };
 
 const PREVIOUS_ATTEMPTS: HeaderName = HeaderName::from_static("grpc-previous-rpc-attempts");
@@ -24,30 +24,31 @@ impl Replay<Request<Body>> for Grpc {
 
     /// Generated clients put the method among the extensions, which has no effect here.
     #[inline]
-    fn wants_nothing(&self, request: &Request<Body>) -> bool {
+    fn has_no_terms(&self, request: &Request<Body>) -> bool {
         let extensions = request.extensions();
-        let wishes = !extensions.is_empty()
+        let has_terms = !extensions.is_empty()
             && (extensions.get::<CallOptions>().is_some()
                 || extensions.get::<Deadline>().is_some()
                 || extensions.get::<NestedMarker>().is_some());
         let (timeout, previous) = own_fields(request.headers());
-        !wishes && !timeout && !previous && self.timeout.is_none()
+        !has_terms && !timeout && !previous && self.timeout.is_none()
     }
 
     /// The deadline is the earliest of the caller's, the request's and the policy's (DL-1).
-    fn wishes(&self, request: &Request<Body>) -> Wishes {
-        let own = self.http.wishes_of(request);
+    fn terms(&self, request: &Request<Body>) -> RequestTerms {
+        let own = self.http.terms_of(request);
         let (timeout, strip) = own_fields(request.headers());
         // The server receives only the header of the deadline.
-        let told = timeout.then(|| Deadline::from_headers(request.headers())).flatten();
+        let existing_deadline =
+            timeout.then(|| Deadline::from_headers(request.headers())).flatten();
         let configured = self.timeout.map(Deadline::after);
-        let deadline = own.deadline.into_iter().chain(told).chain(configured).min();
-        Wishes { deadline, told, strip, ..own }
+        let deadline = own.deadline.into_iter().chain(existing_deadline).chain(configured).min();
+        RequestTerms { deadline, existing_deadline, strip, ..own }
     }
 
     /// Only the caller knows the methods that may be repeated.
     fn retry_safety(&self, _: &SavedRequest<Body>) -> RetrySafety {
-        RetrySafety { carry: true, repeatable: false, keyed: false }
+        RetrySafety { may_retry: true, repeatable: false, keyed: false }
     }
 
     fn path<'a>(&self, request: &'a Request<Body>) -> &'a str {

@@ -111,7 +111,7 @@ impl Unanswered {
 }
 
 /// Returns the classification of an error.
-pub(super) fn judge_error(
+pub(super) fn classify_error(
     error: &(dyn Error + 'static),
     method: Option<&dyn MethodOverrides>,
 ) -> Classification {

@@ -11,7 +11,7 @@ use crate::call::finish::Finish;
 impl Finish {
     /// Records that the deadline has ended the response. No server has sent a status, so the budget records nothing.
     pub(super) fn late(self) {
-        self.tell(Code::DeadlineExceeded.number());
+        self.notify_broke_off(Code::DeadlineExceeded.number());
     }
 
     /// Records that the response has ended with these trailers.

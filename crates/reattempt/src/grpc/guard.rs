@@ -83,7 +83,7 @@ where
         outcome: Result<&Response<B>, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
     ) -> (Classification, Judged) {
-        let classification = self.judge(outcome, options, None::<&SavedRequest<B>>);
+        let classification = self.classify_outcome(outcome, options, None::<&SavedRequest<B>>);
         let permanent = outcome.map(|response| || of_head(response.status(), response.headers()));
         let judged = of_classification(&classification, UNAVAILABLE, permanent);
         (classification, judged)
@@ -112,14 +112,14 @@ where
 
 impl JudgeBody<BoxError> for Grpc {
     fn of_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Judged {
-        let verdict = self.judge_trailers(trailers, options);
+        let verdict = self.classify_trailers(trailers, options);
         let classification = verdict.with_hint(self.hint(trailers));
         of_classification(&classification, UNAVAILABLE, Ok(|| of_head(StatusCode::OK, trailers)))
     }
 
     fn of_broken_body(&self, error: &BoxError, options: Option<&CallOptions>) -> Judged {
         let method = options.and_then(CallOptions::method);
-        let classification = errors::judge_error(&**error, method);
+        let classification = errors::classify_error(&**error, method);
         of_classification(&classification, UNAVAILABLE, Err::<fn() -> Health, _>(&**error))
     }
 }

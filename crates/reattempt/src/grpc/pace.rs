@@ -8,7 +8,7 @@ use crate::pace::Paced;
 
 impl<B> Paced<Request<B>> for Grpc {
     fn deadline(&self, request: &Request<B>) -> Option<Deadline> {
-        let told = Deadline::from_headers(request.headers());
-        self.http.deadline(request).into_iter().chain(told).min()
+        let from_headers = Deadline::from_headers(request.headers());
+        self.http.deadline(request).into_iter().chain(from_headers).min()
     }
 }

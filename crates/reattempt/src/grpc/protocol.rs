@@ -87,7 +87,7 @@ impl Grpc {
 
     /// Returns the classification of a response head or of trailers, which have the same form; `None` if the head ends
     /// the retries.
-    fn judge_status(
+    fn classify_status(
         &self,
         status: StatusCode,
         headers: &HeaderMap,
@@ -177,8 +177,8 @@ impl Protocol for Grpc {
         errors::explained(error)
     }
 
-    fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
-        let classification = self.judge_status(StatusCode::OK, trailers, options, None);
+    fn classify_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
+        let classification = self.classify_status(StatusCode::OK, trailers, options, None);
         classification.map_or(Verdict::Permanent, |classification| classification.verdict)
     }
 }
@@ -187,7 +187,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
     type Drain = DrainBody<B>;
     type Answer = Response<GrpcBody<B>>;
 
-    fn judge(
+    fn classify_outcome(
         &self,
         outcome: Result<&Response<B>, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
@@ -202,7 +202,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
                     unanswered.classification(options.and_then(CallOptions::method))
                 }
                 None => self
-                    .judge_status(response.status(), response.headers(), options, request())
+                    .classify_status(response.status(), response.headers(), options, request())
                     .unwrap_or(Verdict::Success.into()),
             },
             Err(error) => {
@@ -210,7 +210,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
                     Some(own) => own,
                     None => {
                         let method = options.and_then(CallOptions::method);
-                        let classification = errors::judge_error(error, method);
+                        let classification = errors::classify_error(error, method);
                         if method.is_some() {
                             return classification;
                         }

@@ -15,8 +15,8 @@ use super::body::GuardedBody;
 use super::health::{self, Judged, UNAVAILABLE, of_classification};
 use super::pass::Pass;
 use crate::call::options::CallOptions;
+use crate::call::request_terms::Impatient;
 use crate::call::timed_out::{TimeLimit, TimedOut};
-use crate::call::wishes::Impatient;
 use crate::error_mode::{BoxedError, ErrorMode};
 use crate::pace::Paced;
 use crate::protocol::{ClassifyOutcome, CloneRequest, Http, Protocol, SavedClone, host};
@@ -195,7 +195,7 @@ where
         outcome: Result<&Response<B>, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
     ) -> (Classification, Judged) {
-        let classification = self.judge(outcome, options, None::<&SavedClone<()>>);
+        let classification = self.classify_outcome(outcome, options, None::<&SavedClone<()>>);
         let permanent = outcome.map(|response| || health::of_status(response.status()));
         let judged = of_classification(&classification, UNAVAILABLE, permanent);
         let quota = outcome.ok().and_then(|response| self.quota(response.headers()));
@@ -229,7 +229,7 @@ where
         outcome: Result<&R, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
     ) -> (Classification, Judged) {
-        let classification = self.judge(outcome, options, None::<&SavedClone<()>>);
+        let classification = self.classify_outcome(outcome, options, None::<&SavedClone<()>>);
         let judged =
             of_classification(&classification, UNAVAILABLE, outcome.map(|_| || Health::Served));
         (classification, judged)

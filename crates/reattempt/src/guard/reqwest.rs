@@ -40,7 +40,7 @@ impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
         outcome: Result<&Response, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
     ) -> (Classification, Judged) {
-        let classification = self.judge(outcome, options, None::<&SavedClone<()>>);
+        let classification = self.classify_outcome(outcome, options, None::<&SavedClone<()>>);
         let permanent = outcome.map(|response| || health::of_status(response.status()));
         let judged = of_classification(&classification, UNAVAILABLE, permanent);
         let quota = outcome.ok().and_then(|response| self.quota(response.headers()));

@@ -165,8 +165,8 @@ impl<K: Protocol, B: Budget> Client for Settings<K, B> {
         self.observer.as_deref()
     }
 
-    fn judge_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
-        self.protocol.judge_trailers(trailers, options)
+    fn classify_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
+        self.protocol.classify_trailers(trailers, options)
     }
 }
 

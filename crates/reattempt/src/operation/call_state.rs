@@ -13,8 +13,8 @@ use crate::call::context::CallContext;
 use crate::call::options::CallOptions;
 use crate::call::progress::{FailedAttempt, Granted, Progress};
 use crate::call::report::Report;
+use crate::call::request_terms::RequestTerms;
 use crate::call::settings::Settings;
-use crate::call::wishes::Wishes;
 
 /// All operations of a policy are for the same: they share a bucket of the budget.
 pub(super) const DESTINATION: &str = "";
@@ -58,7 +58,7 @@ impl<D: Schedule, B> CallState<D, B> {
                 Held::Own(Settings::new(Operations, schedule, budget))
             }
         };
-        let mut context = CallContext::new(&settings, Wishes::default(), options);
+        let mut context = CallContext::new(&settings, RequestTerms::default(), options);
         context.repeatable =
             context.options.as_ref().and_then(CallOptions::get_repeatable).unwrap_or(true);
         // The wait between attempts is the thread's, and needs no runtime.

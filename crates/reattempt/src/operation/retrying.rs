@@ -81,7 +81,7 @@ pub struct Retrying<F, E, D: Schedule, B, J = fn(&E) -> Classification, N = fn(&
     operation: F,
     policy: OperationPolicy<D, B>,
     options: Option<CallOptions>,
-    judge: J,
+    classify: J,
     notify: N,
     error: PhantomData<fn(E)>,
 }
@@ -95,7 +95,7 @@ impl<F, E, D: Schedule, B> Retrying<F, E, D, B> {
             operation,
             policy: policy.into_operation_policy(),
             options: None,
-            judge: |_| Verdict::Transient(Failure::new(FailureKind::Other)).into(),
+            classify: |_| Verdict::Transient(Failure::new(FailureKind::Other)).into(),
             notify: |_, _| {},
             error: PhantomData,
         }
@@ -110,12 +110,12 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
     #[doc(alias("retry_if", "filter", "retryable"))]
     pub fn when<W>(
         self,
-        worth_it: W,
+        is_retryable: W,
     ) -> Retrying<F, E, D, B, impl Fn(&E) -> Classification + use<F, E, D, B, J, N, W>, N>
     where
         W: Fn(&E) -> bool,
     {
-        self.classify(move |error: &E| match worth_it(error) {
+        self.classify(move |error: &E| match is_retryable(error) {
             true => Verdict::Transient(Failure::new(FailureKind::Other)),
             false => Verdict::Permanent,
         })
@@ -140,21 +140,20 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
     ///     .await
     /// # }
     /// ```
-    #[doc(alias = "judge")]
     pub fn classify<W, V>(
         self,
-        judge: W,
+        classify: W,
     ) -> Retrying<F, E, D, B, impl Fn(&E) -> Classification + use<F, E, D, B, J, N, W, V>, N>
     where
         W: Fn(&E) -> V,
         V: Into<Classification>,
     {
-        let judge = move |error: &E| judge(error).into();
+        let classify = move |error: &E| classify(error).into();
         Retrying {
             operation: self.operation,
             policy: self.policy,
             options: self.options,
-            judge,
+            classify,
             notify: self.notify,
             error: PhantomData,
         }
@@ -170,7 +169,7 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
             operation: self.operation,
             policy: self.policy,
             options: self.options,
-            judge: self.judge,
+            classify: self.classify,
             notify,
             error: PhantomData,
         }
@@ -185,8 +184,8 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
     /// The operation, and the state of its call.
     #[inline]
     pub(super) fn begin(self, blocking: bool) -> (F, Tries<D, B, J, N>) {
-        let Self { operation, policy, options, judge, notify, .. } = self;
-        (operation, Tries::new(policy.0, options.as_ref(), judge, notify, blocking))
+        let Self { operation, policy, options, classify, notify, .. } = self;
+        (operation, Tries::new(policy.0, options.as_ref(), classify, notify, blocking))
     }
 }
 

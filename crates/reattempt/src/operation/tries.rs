@@ -20,7 +20,7 @@ use crate::call::report::Report;
 ///
 /// A call that succeeds at once has a policy alone. The first failure allocates the rest, in one box.
 pub(super) struct Tries<D: Schedule, B, J, N> {
-    judge: J,
+    classify: J,
     notify: N,
     // Always some between two calls of a method.
     course: Option<Course<D, B>>,
@@ -44,7 +44,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
     pub(super) fn new(
         policy: Policy<D, B>,
         options: Option<&CallOptions>,
-        judge: J,
+        classify: J,
         notify: N,
         blocking: bool,
     ) -> Self {
@@ -54,7 +54,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
             Course::Full(CallState::new(policy, options, blocking))
         };
         Self {
-            judge,
+            classify,
             notify,
             course: Some(course),
             started: None,
@@ -122,7 +122,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         let now = Instant::now();
         let started = *self.started.get_or_insert(now);
         let (number, sent_at) = (self.number, self.sent_at);
-        let classification = (self.judge)(&error);
+        let classification = (self.classify)(&error);
         let Some(call) = self.call() else {
             let report = Report::of_nothing(StopReason::Forbidden);
             return ControlFlow::Break(RetryError::new(error, report, Duration::ZERO));

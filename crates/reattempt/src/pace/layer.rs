@@ -162,7 +162,7 @@ impl PaceLayer {
 }
 
 impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
-    /// Creates a layer that paces the calls of any service, with the outcomes classified by `judge`. A failure of the
+    /// Creates a layer that paces the calls of any service, with the outcomes classified by `classify`. A failure of the
     /// kind [`Throttled`](crate::schedule::FailureKind::Throttled) lengthens the interval.
     ///
     /// ```
@@ -179,12 +179,12 @@ impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
     ///     }
     /// });
     /// ```
-    pub fn classified<Response, V>(pace: Responsive, judge: C) -> Self
+    pub fn classified<Response, V>(pace: Responsive, classify: C) -> Self
     where
         C: Fn(Result<&Response, &(dyn Error + 'static)>) -> V,
         V: Into<Classification>,
     {
-        Self::with(pace, CloneRequest::new(judge))
+        Self::with(pace, CloneRequest::new(classify))
     }
 }
 

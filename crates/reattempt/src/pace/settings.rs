@@ -92,7 +92,8 @@ impl<K> Settings<K> {
         if self.protocol.is_refused(outcome) {
             return;
         }
-        let verdict = self.protocol.judge(outcome, None, None::<&SavedClone<()>>).verdict;
+        let verdict =
+            self.protocol.classify_outcome(outcome, None, None::<&SavedClone<()>>).verdict;
         let mut random = CallRandom::unseeded(sent.stream);
         if verdict == Verdict::Success {
             let interval = self.pace.interval();

@@ -30,10 +30,10 @@ impl Default for RetryPolicy {
 }
 
 impl<C: Send + Sync + 'static> RetryPolicy<CloneRequest<C>> {
-    /// Creates the policy for any service whose requests are `Clone`, with the outcomes classified by `judge`.
+    /// Creates the policy for any service whose requests are `Clone`, with the outcomes classified by `classify`.
     ///
-    /// Every request counts as repeatable. If a request must not be repeated, `judge` must not return a transient
-    /// verdict for it. `judge` returns a verdict, or a classification with a server hint.
+    /// Every request counts as repeatable. If a request must not be repeated, `classify` must not return a transient
+    /// verdict for it. `classify` returns a verdict, or a classification with a server hint.
     ///
     /// ```
     /// use std::error::Error;
@@ -45,13 +45,13 @@ impl<C: Send + Sync + 'static> RetryPolicy<CloneRequest<C>> {
     ///     Err(_) => Verdict::Transient(Failure::new(FailureKind::Other)),
     /// });
     /// ```
-    pub fn cloned<Response, V>(judge: C) -> Self
+    pub fn cloned<Response, V>(classify: C) -> Self
     where
         C: Fn(Result<&Response, &(dyn Error + 'static)>) -> V,
         V: Into<Classification>,
     {
         Self::with_protocol(
-            CloneRequest::new(judge),
+            CloneRequest::new(classify),
             Exponential::default(),
             RetryBudget::default(),
         )

@@ -111,7 +111,7 @@ where
             None => {
                 let settings = &*self.settings;
                 let mut context =
-                    CallContext::new(settings, settings.protocol.wishes_of(request), None);
+                    CallContext::new(settings, settings.protocol.terms_of(request), None);
                 let (method, headers) = (request.method(), request.headers());
                 context.set_safety(settings.protocol.safety_of_head(method, headers));
                 let keeps = context.keeps(&settings.limits);
@@ -163,7 +163,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         let refused = protocol.refusal(outcome);
         let classification = match refused {
             Some(_) => not_sent(),
-            None => protocol.judge(outcome, context.options.as_ref(), Some(&*request)),
+            None => protocol.classify_outcome(outcome, context.options.as_ref(), Some(&*request)),
         };
         let destination =
             protocol.destination_of(request.uri(), || host(request.headers())).into_owned();
@@ -242,7 +242,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
             StopReason::Succeeded => CallEnd::Succeeded,
             // An error earns nothing.
             StopReason::Permanent if result.is_ok() => {
-                CallEnd::Permanent(context.wish(&settings.limits, hint))
+                CallEnd::Permanent(context.permanent_hint(&settings.limits, hint))
             }
             _ => CallEnd::Failed,
         };

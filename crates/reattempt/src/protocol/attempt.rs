@@ -1,7 +1,7 @@
 //! The attempt that is made of a saved request, and the additions of a layer to a new request.
 
 use crate::call::deadline::Deadline;
-use crate::call::wishes::NestedMarker;
+use crate::call::request_terms::NestedMarker;
 
 /// The reason for an attempt after the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

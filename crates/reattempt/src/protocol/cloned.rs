@@ -23,12 +23,12 @@ use crate::error_mode::OwnError;
 /// [`PaceLayer::classified`](crate::pace::PaceLayer::classified).
 #[derive(Clone)]
 pub struct CloneRequest<C> {
-    judge: C,
+    classify: C,
 }
 
 impl<C> CloneRequest<C> {
-    pub(crate) fn new(judge: C) -> Self {
-        Self { judge }
+    pub(crate) fn new(classify: C) -> Self {
+        Self { classify }
     }
 }
 
@@ -55,12 +55,12 @@ impl<Request: Clone, C: Send + Sync + 'static> Replay<Request> for CloneRequest<
     type Saved = SavedClone<Request>;
     type Rest = Request;
 
-    fn wants_nothing(&self, _: &Request) -> bool {
+    fn has_no_terms(&self, _: &Request) -> bool {
         true
     }
 
     fn retry_safety(&self, _: &SavedClone<Request>) -> RetrySafety {
-        RetrySafety { carry: true, repeatable: true, keyed: false }
+        RetrySafety { may_retry: true, repeatable: true, keyed: false }
     }
 
     fn target<'a>(&self, _: &'a Request) -> Cow<'a, str> {
@@ -111,7 +111,7 @@ where
     type Drain = Ready<()>;
     type Answer = Response;
 
-    fn judge(
+    fn classify_outcome(
         &self,
         outcome: Result<&Response, &(dyn Error + 'static)>,
         _: Option<&CallOptions>,
@@ -120,7 +120,7 @@ where
         match outcome {
             // A limit of this policy is no outcome of the service.
             Err(error) if error.is::<TimedOut>() => errors::verdict_of_error(error).into(),
-            outcome => (self.judge)(outcome).into(),
+            outcome => (self.classify)(outcome).into(),
         }
     }
 

@@ -18,14 +18,14 @@ use tower::BoxError;
 
 use super::{
     Added, AttemptKind, AttemptNumber, ClassifyOutcome, Http, NestedMarker, NextAttempt, Origin,
-    Replay, RetrySafety, Saved, Wishes, redirects,
+    Replay, RequestTerms, RetrySafety, Saved, redirects,
 };
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
+use crate::call::request_terms::Impatient;
 use crate::call::request_view::RequestView;
 use crate::call::timed_out::RefusedResponse;
-use crate::call::wishes::Impatient;
 
 /// The saved form of an `http::Request`: its head, and a reader of its body that has read nothing yet.
 pub struct SavedRequest<B> {
@@ -194,23 +194,23 @@ impl Added<'_> {
 impl Http {
     /// Reads what a caller put into the extensions of a request, and what a rule has for it.
     #[inline]
-    pub(crate) fn wishes_of<B>(&self, request: &Request<B>) -> Wishes {
+    pub(crate) fn terms_of<B>(&self, request: &Request<B>) -> RequestTerms {
         let of_rule = self.options_by_rule(request);
-        Wishes { of_rule, ..wishes_of(request.extensions()) }
+        RequestTerms { of_rule, ..terms_of(request.extensions()) }
     }
 }
 
 #[inline]
-fn wishes_of(extensions: &Extensions) -> Wishes {
+fn terms_of(extensions: &Extensions) -> RequestTerms {
     if extensions.is_empty() {
-        return Wishes::default();
+        return RequestTerms::default();
     }
     let deadline = extensions.get::<Deadline>().copied();
-    Wishes {
+    RequestTerms {
         options: extensions.get::<CallOptions>().cloned(),
         of_rule: None,
         deadline,
-        told: deadline,
+        existing_deadline: deadline,
         outer: extensions.get::<NestedMarker>().cloned(),
         strip: false,
     }
@@ -226,7 +226,7 @@ where
     type Rest = ReplayBody<B>;
 
     #[inline]
-    fn wants_nothing(&self, request: &Request<B>) -> bool {
+    fn has_no_terms(&self, request: &Request<B>) -> bool {
         request.extensions().is_empty()
             && request.method() != Method::CONNECT
             && !self.replay.keeps_nothing()
@@ -240,8 +240,8 @@ where
     }
 
     #[inline]
-    fn wishes(&self, request: &Request<B>) -> Wishes {
-        self.wishes_of(request)
+    fn terms(&self, request: &Request<B>) -> RequestTerms {
+        self.terms_of(request)
     }
 
     fn cannot_save(&self, request: &Request<B>) -> Option<StopReason> {
@@ -328,7 +328,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
     type Answer = Response<B>;
 
     #[inline]
-    fn judge(
+    fn classify_outcome(
         &self,
         outcome: Result<&Response<B>, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
@@ -336,9 +336,9 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
     ) -> Classification {
         let judged = match outcome {
             Ok(response) => {
-                self.judge_response(response.status(), response.headers(), options, saved)
+                self.classify_response(response.status(), response.headers(), options, saved)
             }
-            Err(error) => self.judge_error(error, options, saved),
+            Err(error) => self.classify_error(error, options, saved),
         };
         judged.behind_redirects(|failure| match (self.redirects, outcome) {
             (Some(follows), _) => follows,

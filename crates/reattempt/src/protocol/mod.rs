@@ -28,11 +28,11 @@ use crate::call::pace_refused::PaceRefused;
 pub use crate::call::protocol::Protocol;
 pub(crate) use crate::call::protocol::sealed;
 use crate::call::report::Report;
+pub(crate) use crate::call::request_terms::AttemptNumber;
+#[doc(hidden)]
+pub use crate::call::request_terms::{NestedMarker, RequestTerms, RetrySafety};
 use crate::call::request_view::RequestView;
 use crate::call::timed_out::RefusedResponse;
-pub(crate) use crate::call::wishes::AttemptNumber;
-#[doc(hidden)]
-pub use crate::call::wishes::{NestedMarker, RetrySafety, Wishes};
 use crate::error_mode::ErrorMode;
 
 mod attempt;
@@ -84,7 +84,7 @@ pub trait Replay<Request>: Protocol {
 
     /// Returns `true` if a new request may be kept as it is, and its caller has set no option.
     #[doc(hidden)]
-    fn wants_nothing(&self, request: &Request) -> bool;
+    fn has_no_terms(&self, request: &Request) -> bool;
 
     /// Returns `true` if a new request is not to be retried and its caller has set no other option.
     #[doc(hidden)]
@@ -95,9 +95,9 @@ pub trait Replay<Request>: Protocol {
 
     /// Reads the options of the call from its request.
     #[doc(hidden)]
-    fn wishes(&self, request: &Request) -> Wishes {
+    fn terms(&self, request: &Request) -> RequestTerms {
         let _ = request;
-        Wishes::default()
+        RequestTerms::default()
     }
 
     /// Returns the reason for which a new request cannot be kept, if there is one.
@@ -241,7 +241,7 @@ pub trait ClassifyOutcome<Response>: Protocol {
 
     /// Classifies the outcome of an attempt of a request with this saved form.
     #[doc(hidden)]
-    fn judge(
+    fn classify_outcome(
         &self,
         outcome: Result<&Response, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,

@@ -11,8 +11,8 @@ use reattempt_replay::{ReplayBody, ReplayCharge, ReplayWatch};
 use reqwest::{Body, Request, Response, Url};
 
 use super::{
-    Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, Replay, RetrySafety, Saved,
-    Wishes,
+    Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, Replay, RequestTerms,
+    RetrySafety, Saved,
 };
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
@@ -103,12 +103,12 @@ impl Replay<Request> for Http {
     type Saved = SavedReqwest;
     type Rest = Request;
 
-    fn wants_nothing(&self, request: &Request) -> bool {
+    fn has_no_terms(&self, request: &Request) -> bool {
         request.method() != http::Method::CONNECT
     }
 
-    fn wishes(&self, request: &Request) -> Wishes {
-        Wishes { of_rule: self.options_by_rule(request), ..Wishes::default() }
+    fn terms(&self, request: &Request) -> RequestTerms {
+        RequestTerms { of_rule: self.options_by_rule(request), ..RequestTerms::default() }
     }
 
     fn cannot_save(&self, request: &Request) -> Option<StopReason> {
@@ -229,7 +229,7 @@ impl ClassifyOutcome<Response> for Http {
     type Drain = DrainBody<Body>;
     type Answer = Response;
 
-    fn judge(
+    fn classify_outcome(
         &self,
         outcome: Result<&Response, &(dyn Error + 'static)>,
         options: Option<&CallOptions>,
@@ -237,9 +237,9 @@ impl ClassifyOutcome<Response> for Http {
     ) -> Classification {
         let judged = match outcome {
             Ok(response) => {
-                self.judge_response(response.status(), response.headers(), options, saved)
+                self.classify_response(response.status(), response.headers(), options, saved)
             }
-            Err(error) => self.judge_error(error, options, saved),
+            Err(error) => self.classify_error(error, options, saved),
         };
         // reqwest follows redirects unless it is configured otherwise, and neither its errors nor its responses show
         // it.

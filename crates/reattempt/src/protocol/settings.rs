@@ -188,7 +188,7 @@ impl Http {
         let keyed = || self.trust_keys && is_head_repeatable(head);
         match head.method() {
             Some(method) => RetrySafety::of_message(&method, upgrades, keyed),
-            None => RetrySafety { carry: false, repeatable: false, keyed: false },
+            None => RetrySafety { may_retry: false, repeatable: false, keyed: false },
         }
     }
 
@@ -205,7 +205,7 @@ impl Http {
 
     /// Returns the classification of a response.
     #[inline]
-    pub(crate) fn judge_response(
+    pub(crate) fn classify_response(
         &self,
         status: StatusCode,
         headers: &HeaderMap,
@@ -215,11 +215,11 @@ impl Http {
         if self.is_plain_success(status, options) {
             return Judged { classification: Verdict::Success.into(), overridden: false };
         }
-        self.judge_closely(status, headers, options, saved.and_then(Saved::view))
+        self.classify_in_detail(status, headers, options, saved.and_then(Saved::view))
     }
 
     /// Classifies a response that is not simply a success by the table.
-    fn judge_closely(
+    fn classify_in_detail(
         &self,
         status: StatusCode,
         headers: &HeaderMap,
@@ -242,7 +242,7 @@ impl Http {
             // The client's rule decides, also if the server asks for a retry by `x-should-retry: true`.
             // Either side can rule a retry out, and neither can force one.
             true => with_status(own.verdict, status).with_hint(own.hint.or(hinted.hint)),
-            false => hinted.judge(own.verdict, status),
+            false => hinted.classification(own.verdict, status),
         };
         Judged { classification, overridden }
     }
@@ -254,7 +254,7 @@ impl Http {
     }
 
     /// Returns the classification of an error.
-    pub(crate) fn judge_error(
+    pub(crate) fn classify_error(
         &self,
         error: &(dyn Error + 'static),
         options: Option<&CallOptions>,
@@ -346,8 +346,8 @@ impl RetrySafety {
         // An idempotent method needs no key. Any other request is repeatable by its key alone.
         let idempotent = method.is_idempotent();
         let keyed = !idempotent && repeatable();
-        let carry = method != Method::CONNECT && !upgrades;
-        Self { carry, repeatable: idempotent || keyed, keyed }
+        let may_retry = method != Method::CONNECT && !upgrades;
+        Self { may_retry, repeatable: idempotent || keyed, keyed }
     }
 }
 

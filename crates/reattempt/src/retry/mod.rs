@@ -27,7 +27,7 @@ pub(crate) mod service;
 #[cfg(feature = "http")]
 pub use crate::call::hook::AttemptContext;
 #[cfg(feature = "http")]
-pub use crate::call::wishes::AttemptNumber;
+pub use crate::call::request_terms::AttemptNumber;
 #[cfg(feature = "http")]
 pub use crate::policy::StockDelay;
 #[cfg(feature = "http")]

@@ -104,7 +104,7 @@ where
                     shared,
                     kept,
                     target: None,
-                    carried: true,
+                    saved: true,
                     context: CallContext::default(),
                     number: 1,
                     sent_at,
@@ -150,7 +150,7 @@ impl Plan {
         if !settings.plain {
             return Self::Full;
         }
-        let plain = protocol.wants_nothing(request);
+        let plain = protocol.has_no_terms(request);
         if plain && !never {
             return Self::Plain;
         }
@@ -231,7 +231,7 @@ where
             shared,
             kept,
             target,
-            carried: start.keeps,
+            saved: start.keeps,
             context: start.context,
             number: 1,
             sent_at,

@@ -72,7 +72,7 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    end.ask(body.get_pin_mut(), cx, |data| *rest = rest.after(data), || ())
+    end.poll_source(body.get_pin_mut(), cx, |data| *rest = rest.after(data), || ())
 }
 
 impl<B> fmt::Debug for ReplayBody<B> {

@@ -35,7 +35,7 @@ pub(super) struct Place<B> {
     /// Frames read so far, while they are counted: as long as the body is shared.
     pub(super) position: u64,
     /// This reader has polled for a fresh frame and counts among those that may wait.
-    pub(super) asked: bool,
+    pub(super) polls_fresh: bool,
 }
 
 impl<B> Place<B>
@@ -153,25 +153,25 @@ where
             drop(guard);
             return self.returned(Some(kept.into()));
         }
-        if !self.asked {
-            self.asked = true;
-            state.asking += 1;
+        if !self.polls_fresh {
+            self.polls_fresh = true;
+            state.fresh_pollers += 1;
         }
         let next = match state.stage {
             Stage::Prefetched => {
-                let said = state.prefetched.pop();
+                let answer = state.prefetched.pop();
                 // The frame is charged again if it is kept.
                 state.allowance.give_back(std::mem::take(&mut state.prefetched_charge));
                 if state.prefetched.is_empty() {
                     // If `is_end_stream` panics, an error takes the place of the answer.
-                    state.stage = Stage::Asking;
+                    state.stage = Stage::Polling;
                     state.ended = state.source.as_ref().is_none_or(|source| source.is_end_stream());
                     state.stage = Stage::Open;
                 }
-                said
+                answer
             }
             Stage::Open => return self.poll_source(guard, cx),
-            Stage::Asking => Some(Next::Failed(panic_error())),
+            Stage::Polling => Some(Next::Failed(panic_error())),
             Stage::Done | Stage::Failed => None,
         };
         self.finish(guard, cx, Poll::Ready(next))
@@ -182,14 +182,14 @@ where
         let state = &mut *guard;
         state.leader = NOBODY;
         let mut afterwards = Afterwards::default();
-        let all = (state.asking > 1)
+        let all = (state.fresh_pollers > 1)
             .then(|| state.register_with_others(self.id, cx.waker(), &mut afterwards));
         let mut second = None;
         let next = match &mut state.source {
             Some(source) => {
                 let waker = all.as_ref().unwrap_or(cx.waker());
                 let context = &mut Context::from_waker(waker);
-                state.stage = Stage::Asking;
+                state.stage = Stage::Polling;
                 let next = source.as_mut().poll_frame(context).map(Next::of);
                 state.ended = source.is_end_stream();
                 if let Poll::Ready(Some(Next::Data(data))) = &next
@@ -235,7 +235,7 @@ where
     ) -> Polled {
         let state = &mut *guard;
         match &next {
-            Poll::Pending if state.asking == 1 => {
+            Poll::Pending if state.fresh_pollers == 1 => {
                 state.register_alone(self.id, cx.waker(), &mut afterwards);
             }
             Poll::Pending => {}
@@ -259,7 +259,7 @@ where
         let over = matches!(state.stage, Stage::Done | Stage::Failed);
         let spent = if over { state.source.take() } else { None };
         if state.stage == Stage::Open
-            && state.asking == 1
+            && state.fresh_pollers == 1
             && state.readers > 1
             && state.frames.one_at_end()
         {
@@ -294,7 +294,7 @@ struct Panicked<'a> {
 
 impl Drop for Panicked<'_> {
     fn drop(&mut self) {
-        *self.stage = Stage::Asking;
+        *self.stage = Stage::Polling;
         *self.leader = NOBODY;
     }
 }

@@ -60,7 +60,7 @@ impl<B> Reader<B> {
             copied_below,
             may_be_all,
             readers: 1,
-            asking: 0,
+            fresh_pollers: 0,
             next_id: FIRST + 1,
             cancelled_below: 0,
             survivor: 0,
@@ -74,8 +74,13 @@ impl<B> Reader<B> {
     }
 
     fn at_start(shared: Arc<Shared<B>>, id: ReaderId) -> Self {
-        let place =
-            Place { sole: None, id, position: 0, asked: false, progress: Progress::default() };
+        let place = Place {
+            sole: None,
+            id,
+            position: 0,
+            polls_fresh: false,
+            progress: Progress::default(),
+        };
         Self { shared, place }
     }
 
@@ -149,7 +154,7 @@ impl<B> Reader<B> {
             state.cancelled_below = state.next_id;
             state.survivor = self.place.id;
             state.readers = 1;
-            state.asking = usize::from(self.place.asked);
+            state.fresh_pollers = usize::from(self.place.polls_fresh);
             let frames = &mut *state;
             freed = frames.frames.leave_all_but(self.place.position, &mut frames.allowance);
             state.give_back(freed.as_ref());
@@ -196,14 +201,14 @@ impl<B> Reader<B> {
         if state.refusal(self.place.id, self.place.position).is_none() {
             state.leader = NOBODY;
             state.readers -= 1;
-            state.asking -= usize::from(self.place.asked);
+            state.fresh_pollers -= usize::from(self.place.polls_fresh);
             let frames = &mut *state;
             freed = frames.frames.leave(self.place.position, &mut frames.allowance);
             state.give_back(freed.as_ref());
             own = state.lone.take_if(|(id, _)| *id == self.place.id);
             // The source may hold only the waker of this reader's task, so the others that wait must poll
             // the source again.
-            if let (true, Some(wakers)) = (self.place.asked, &state.wakers) {
+            if let (true, Some(wakers)) = (self.place.polls_fresh, &state.wakers) {
                 wake = wakers.take_all_but(None);
             }
         }

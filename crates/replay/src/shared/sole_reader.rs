@@ -64,7 +64,7 @@ where
         failed: impl FnOnce(),
     ) -> Polled {
         match &mut self.source {
-            Some(source) => progress.ask(source.as_mut(), cx, failed),
+            Some(source) => progress.poll_source(source.as_mut(), cx, failed),
             None => self.poll_kept(progress, cx, failed),
         }
     }
@@ -98,7 +98,7 @@ where
     ) -> Polled {
         self.source = self.following.take();
         match &mut self.source {
-            Some(source) => progress.ask(source.as_mut(), cx, failed),
+            Some(source) => progress.poll_source(source.as_mut(), cx, failed),
             None => {
                 progress.end.stage = progress::Stage::Done;
                 Poll::Ready(None)

@@ -104,7 +104,7 @@ pub(crate) fn check(data: &[u8]) {
     assert_eq!((nothing.hint, nothing.should_retry), (ServerHint::None, None));
 
     let verdict = verdict_of_status(status);
-    let classification = hinted.judge(verdict, status);
+    let classification = hinted.classification(verdict, status);
     assert_eq!(classification.hint, hinted.hint);
     match verdict {
         Verdict::Permanent => {

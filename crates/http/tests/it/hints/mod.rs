@@ -79,23 +79,30 @@ fn should_retry_turns_failing_statuses_only() {
 
     for (code, kind) in [(409, FailureKind::Other), (501, FailureKind::Server)] {
         let status = StatusCode::from_u16(code).unwrap();
-        let classification = yes.judge(verdict_of_status(status), status);
+        let classification = yes.classification(verdict_of_status(status), status);
         let Verdict::Transient(failure) = classification.verdict else {
             panic!("{classification:?}")
         };
         assert_eq!((failure.kind(), failure.code()), (kind, Some(code)));
         assert_eq!(classification.hint, seconds(3));
-        assert_eq!(silent.judge(verdict_of_status(status), status).verdict, Verdict::Permanent);
+        assert_eq!(
+            silent.classification(verdict_of_status(status), status).verdict,
+            Verdict::Permanent
+        );
     }
     for code in [200, 304] {
         let status = StatusCode::from_u16(code).unwrap();
-        assert_eq!(yes.judge(Verdict::Success, status).verdict, Verdict::Success);
-        assert_eq!(yes.judge(Verdict::Permanent, status).verdict, Verdict::Permanent, "{code}");
+        assert_eq!(yes.classification(Verdict::Success, status).verdict, Verdict::Success);
+        assert_eq!(
+            yes.classification(Verdict::Permanent, status).verdict,
+            Verdict::Permanent,
+            "{code}"
+        );
     }
     for code in [429, 503] {
         let status = StatusCode::from_u16(code).unwrap();
         let verdict = verdict_of_status(status);
-        assert_eq!(yes.judge(verdict, status).verdict, verdict, "already retryable");
+        assert_eq!(yes.classification(verdict, status).verdict, verdict, "already retryable");
     }
 }
 

@@ -141,7 +141,8 @@ where
         let settings = &*self.shared.policy.settings;
         let options = self.options.as_ref();
         let outcome = result.as_ref().map_err(M::view);
-        let classification = settings.protocol.judge(outcome, options, self.kept.as_ref());
+        let classification =
+            settings.protocol.classify_outcome(outcome, options, self.kept.as_ref());
         let event = HedgeEvent::of(&classification, self.responded(result));
         let failure = classification.verdict.failure().copied();
         Sorted { event, failure, stop: classification.hint == ServerHint::Stop }

@@ -36,11 +36,11 @@ impl CallStart {
     where
         K: Replay<Req> + Hedgeable<Req>,
     {
-        let mut wishes = settings.protocol.wishes(request);
-        let options = wishes.take_options(of_handle);
+        let mut request_terms = settings.protocol.terms(request);
+        let options = request_terms.take_options(of_handle);
         let own = options.as_ref();
         let of_options = own.and_then(CallOptions::get_deadline);
-        let deadline = [deadline, wishes.deadline, of_options].into_iter().flatten().min();
+        let deadline = [deadline, request_terms.deadline, of_options].into_iter().flatten().min();
         let may_repeat = settings.protocol.cannot_save(request).is_none()
             && !own.is_some_and(CallOptions::never);
         let replaces = may_repeat && settings.protocol.replaces();
@@ -69,8 +69,17 @@ impl CallStart {
                 .unwrap_or(policy.max_server_delay),
         };
         let terms = HedgeTerms::new(limits, delay.unwrap_or(Duration::ZERO));
-        let deadline_to_add = deadline.filter(|deadline| Some(*deadline) != wishes.told);
-        Self { options, deadline, deadline_to_add, strip: wishes.strip, terms, stopwatch, replaces }
+        let deadline_to_add =
+            deadline.filter(|deadline| Some(*deadline) != request_terms.existing_deadline);
+        Self {
+            options,
+            deadline,
+            deadline_to_add,
+            strip: request_terms.strip,
+            terms,
+            stopwatch,
+            replaces,
+        }
     }
 
     /// Returns `true` if the call may be hedged.

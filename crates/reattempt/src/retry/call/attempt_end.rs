@@ -111,7 +111,7 @@ where
         let outcome = result.as_ref().map_err(M::view);
         let classification = match protocol.refusal(outcome) {
             Some(_) => not_sent(),
-            None => protocol.judge(outcome, options, self.kept.as_ref()),
+            None => protocol.classify_outcome(outcome, options, self.kept.as_ref()),
         };
         match classification.verdict.failure() {
             None if classification.verdict == Verdict::Success => {

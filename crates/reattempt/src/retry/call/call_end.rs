@@ -151,9 +151,9 @@ where
     #[cold]
     pub(super) fn on_permanent_failure(&mut self, hint: ServerHint) {
         let settings = &self.shared.policy.settings;
-        let wish = self.context.wish(&settings.limits, hint);
-        if wish == ServerHint::Stop || !settings.budget.is_full() {
-            self.settle_budget(CallEnd::Permanent(wish));
+        let hint = self.context.permanent_hint(&settings.limits, hint);
+        if hint == ServerHint::Stop || !settings.budget.is_full() {
+            self.settle_budget(CallEnd::Permanent(hint));
         }
     }
 
@@ -195,7 +195,7 @@ where
     pub(super) fn conclude(&mut self, last: LastOutcome<'_>, stop: StopReason) -> Option<Report> {
         let policy = &self.shared.policy;
         // A layer that never meant to retry has given nothing up.
-        if let (Some(outer), true) = (&self.context.outer, gave_up(stop) && self.carried) {
+        if let (Some(outer), true) = (&self.context.outer, gave_up(stop) && self.saved) {
             outer.give_up();
         }
         let protocol = &policy.settings.protocol;

@@ -44,7 +44,7 @@ where
     pub(in crate::retry) target: Option<Box<str>>,
     pub(in crate::retry) context: CallContext,
     /// `true` if the request was saved at all.
-    pub(in crate::retry) carried: bool,
+    pub(in crate::retry) saved: bool,
     /// The number of the attempt under way, from 1.
     pub(in crate::retry) number: u32,
     pub(in crate::retry) sent_at: SentAt,
@@ -179,18 +179,19 @@ impl CallStart {
     where
         K: Replay<Req>,
     {
-        let mut wishes = settings.protocol.wishes(request);
+        let mut terms = settings.protocol.terms(request);
         if let Some(deadline) = deadline {
-            wishes.deadline = Some(wishes.deadline.map_or(deadline, |own| own.min(deadline)));
+            terms.deadline = Some(terms.deadline.map_or(deadline, |own| own.min(deadline)));
         }
-        let (told, strip) = (wishes.told, wishes.strip);
-        let mut context = CallContext::new(settings, wishes, of_handle);
+        let (existing_deadline, strip) = (terms.existing_deadline, terms.strip);
+        let mut context = CallContext::new(settings, terms, of_handle);
         context.forbidden = context.forbidden.or_else(|| settings.protocol.cannot_save(request));
         let replaces = context.forbidden.is_none() && settings.protocol.replaces();
         let keeps = replaces || context.keeps(&settings.limits);
         let needs_key = keeps && settings.protocol.needs_key(request);
         context.keyed = needs_key;
-        let deadline = context.deadline.map(Deadline::at).filter(|own| Some(*own) != told);
+        let deadline =
+            context.deadline.map(Deadline::at).filter(|own| Some(*own) != existing_deadline);
         let nested = keeps && settings.nested && settings.protocol.may_change(request);
         let marker = nested.then(NestedMarker::default);
         Self { context, keeps, needs_key, deadline, marker, strip }
@@ -241,7 +242,7 @@ where
     /// clock.
     #[inline]
     pub(super) fn takes_time(&mut self, now: impl FnOnce() -> Instant) {
-        if self.carried && self.context.started.is_none() {
+        if self.saved && self.context.started.is_none() {
             self.context.started = Some(now());
         }
     }

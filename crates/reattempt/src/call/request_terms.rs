@@ -1,4 +1,4 @@
-//! The wishes of a new request: overrides, a deadline, the mark of an outer layer.
+//! The terms of a new request: overrides, a deadline, the mark of an outer layer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,24 +6,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::deadline::Deadline;
 use super::options::CallOptions;
 
-/// The wishes found in the extensions and headers of a new request.
+/// The terms that a caller has put into the extensions and headers of a new request.
 #[derive(Debug, Default)]
-pub struct Wishes {
+pub struct RequestTerms {
     /// The caller's overrides.
     pub options: Option<CallOptions>,
     /// The overrides that a rule of the policy has for such requests.
     pub of_rule: Option<CallOptions>,
     /// The call's deadline.
     pub deadline: Option<Deadline>,
-    /// The deadline that the request's headers give to the server.
-    pub told: Option<Deadline>,
+    /// The deadline that the request has already. The layer does not add it again.
+    pub existing_deadline: Option<Deadline>,
     /// An outer retry layer's marker.
     pub outer: Option<NestedMarker>,
     /// The request has fields that its protocol sets itself.
     pub strip: bool,
 }
 
-impl Wishes {
+impl RequestTerms {
     /// Takes the overrides of the call. Those of the request have precedence over those of the handle, and these
     /// over those of a rule.
     #[inline]
@@ -46,7 +46,7 @@ fn combined(own: Option<CallOptions>, next: Option<&CallOptions>) -> Option<Call
 #[derive(Debug, Clone, Copy)]
 pub struct RetrySafety {
     /// The request may be retried at all.
-    pub carry: bool,
+    pub may_retry: bool,
     /// The request may be processed twice.
     pub repeatable: bool,
     /// An idempotency key alone makes it repeatable.
