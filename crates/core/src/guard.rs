@@ -52,8 +52,9 @@
 //!    limit of the caller's own.
 //! 6. The readied instance is replaced by a clone if the call waits or is not sent, so that no readiness is left
 //!    reserved.
-//! 7. The future holds a pass, which ends its ticket exactly once, also when it is dropped or unwinds: *judged* at the
-//!    response (gRPC: at the trailers), *abandoned* once the inner future was polled, *unsent* before.
+//! 7. The future holds a pass, which ends its ticket exactly once, also when it is dropped or unwinds. The ticket is
+//!    *judged* at the response (gRPC: at the trailers). A dropped one is *abandoned* once the inner future was polled,
+//!    *unsent* before.
 //! 8. An attempt dropped at or after its deadline is judged as unavailable, because it is a timeout.
 //! 9. [`Health`] comes from the classification. Success is served, and a retryable failure is failed, unavailable or
 //!    overloaded. A permanent one follows a table of its own. An error of the caller's own body is ignored. Overrides

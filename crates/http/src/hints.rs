@@ -255,7 +255,7 @@ fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let line = rest?;
         let mut commas = line.iter().enumerate().filter(|(_, byte)| **byte == b',');
-        // Only the first comma of a member can stand behind the name of a day, so each byte is read a few times at
+        // Only the first comma of a member can stand behind the name of a day. So each byte is read a few times at
         // most, whatever the peer sends.
         let splits = |(place, _): (usize, &u8)| {
             let before = line[..place].trim_ascii();

@@ -7,9 +7,9 @@ use crate::idempotency::IDEMPOTENCY_KEY;
 
 /// Returns `true` if the server may process this request more than once without harm.
 ///
-/// These are requests of the idempotent methods GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110 §9.2.2), and
-/// requests with an [`Idempotency-Key`](IDEMPOTENCY_KEY) that is not blank. Extension methods such as PROPFIND
-/// are not in the list, even if they are idempotent.
+/// These are requests of the idempotent methods GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110 §9.2.2). So are
+/// requests with an [`Idempotency-Key`](IDEMPOTENCY_KEY) that is not blank. Extension methods such as PROPFIND are not
+/// in the list, even if they are idempotent.
 ///
 /// ```
 /// use http::{HeaderMap, Method};

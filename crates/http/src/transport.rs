@@ -151,7 +151,7 @@ enum Sign {
     At(Place),
 }
 
-/// Walks the chain. Outer errors decide first, because they show who caused an inner one: a broken pipe may come from
+/// Walks the chain. Outer errors decide first, because they show who caused an inner one. A broken pipe may come from
 /// the server or from the caller's own request body.
 fn walk(error: &(dyn Error + 'static), place: Place) -> Option<Verdict> {
     let below = |place| source(error).and_then(|source| walk(source, place));

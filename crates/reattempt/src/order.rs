@@ -23,9 +23,9 @@
 //! | 15 | load balancing, reconnecting | every attempt gets a fresh pick |
 //! | innermost | the client | |
 //!
-//! A limit of concurrency outside the retry layer holds its permit while a call waits to be retried;
-//! inside, the permit is free during the wait. A tonic interceptor cannot retry a call, because it does not make it:
-//! put it inside, on the channel that the retry layer wraps.
+//! A limit of concurrency outside the retry layer holds its permit while a call waits to be retried. Inside, the permit
+//! is free during the wait. A tonic interceptor cannot retry a call, because it does not make it: put it inside, on the
+//! channel that the retry layer wraps.
 //!
 //! # Services that count for each clone
 //!

@@ -174,8 +174,8 @@ pub fn retryablehttp() -> Profile<Exponential> {
     limited(Exponential::no_jitter(secs(1)).max_delay(secs(30)), 5)
 }
 
-/// The linear delays of go-retryablehttp with jitter: `n + 1` times a draw from the shortest wait to the longest, where
-/// `n` is the number of the retry from 0.
+/// The linear delays of go-retryablehttp with jitter: `n` times a draw from the shortest wait to the longest. `n` is
+/// the number of the retry, from 1.
 ///
 /// | shortest | longest | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|

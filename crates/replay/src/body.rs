@@ -43,9 +43,9 @@ pin_project! {
     /// Readers may be polled at the same time, from different tasks. A frame is kept until the slowest reader
     /// has returned it. A body with one reader is passed through.
     ///
-    /// The reader that is ahead returns the frames of the caller's body as they are. Readers behind it return
-    /// the same bytes, but may split them differently: frames below 256 KiB are copied into larger buffers, and
-    /// empty frames are left out. Frames of a body in memory stay as they are.
+    /// The reader that is ahead returns the frames of the caller's body as they are. Readers behind it return the same
+    /// bytes, but may split them differently. Frames below 256 KiB are copied into larger buffers, and empty frames are
+    /// left out. Frames of a body in memory stay as they are.
     ///
     /// A body that outgrows its [`ReplayLimits`] does not fail. The reader that is furthest ahead streams to
     /// the end. For the readers behind it, [`is_replayable`](ReplayBody::is_replayable) returns `false` and
@@ -57,8 +57,8 @@ pin_project! {
     /// Readers share nothing if the body is empty, or is one buffer [in memory](ReplayBody::new).
     ///
     /// The type is `Send` and `Sync` for every body that is `Send`. Creating a value allocates nothing for a body that
-    /// is empty or passed through, at most once for one buffer in memory, and twice for any other body. Kept frames
-    /// and waiting readers allocate more.
+    /// is empty or passed through. It allocates at most once for one buffer in memory, and twice for any other body.
+    /// Kept frames and waiting readers allocate more.
     ///
     /// # Cancel safety
     ///

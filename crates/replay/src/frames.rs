@@ -189,7 +189,7 @@ impl Frames {
         self.push(Saved::Data(data), allowance);
     }
 
-    /// Copies data that the only reader at the end has just read, if there is room in the chunk and
+    /// Copies data that the only reader at the end has just read. Returns `false` unless there is room in the chunk and
     /// the last frame can be made longer.
     #[inline]
     pub(super) fn append(&mut self, data: &[u8]) -> bool {

@@ -21,8 +21,8 @@ use crate::memory::{ReplayCharge, ReplayMemory};
 /// | a frame kept by reference | its length, at least 32 bytes |
 /// | trailers | names and values, 128 bytes for each field, and 128 bytes |
 ///
-/// The charges are within a factor of 2 of the memory held for replays, unless a frame of 256 KiB or more is a
-/// small part of its buffer. hyper's servers produce no such frame. Not charged are the rest of such a buffer, errors,
+/// The charges are within a factor of 2 of the memory held for replays. The exception is a frame of 256 KiB or more
+/// that is a small part of its buffer. hyper's servers produce none. Not charged are the rest of such a buffer, errors,
 /// and the memory inside the caller's body.
 ///
 /// ```

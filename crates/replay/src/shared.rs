@@ -6,10 +6,9 @@
 //! released, because both may run foreign code: see [`Afterwards`].
 //!
 //! The lock is held while the caller's body is polled. A retry decision on another task
-//! ([`is_replayable`](crate::ReplayBody::is_replayable), for example) thus waits for at most one poll, which
-//! does not block. Releasing the lock for the poll was measured: a kept frame of 64 bytes costs 157
-//! instructions instead of 150, and 83 ns of CPU time instead of 63. It would also need a place for readers that
-//! poll meanwhile.
+//! ([`is_replayable`](crate::ReplayBody::is_replayable), for example) thus waits for at most one poll, which does not
+//! block. Releasing the lock for the poll was measured. A kept frame of 64 bytes then costs 157 instructions instead of
+//! 150, and 83 ns of CPU time instead of 63. It would also need a place for readers that poll meanwhile.
 
 mod place;
 mod reader;
@@ -50,9 +49,8 @@ struct State<B> {
     /// Nothing follows the last frame of the source.
     ended: bool,
     stage: Stage,
-    /// The reader that may take the fast path: it stands at the end, no other reader has polled for a fresh
-    /// frame, the source is open, and all is kept for another reader. `NOBODY` if one of these may no
-    /// longer hold.
+    /// The reader that may take the fast path. It stands at the end, and no other reader has polled for a fresh frame.
+    /// The source is open, and all is kept for another reader. `NOBODY` if one of these may no longer hold.
     leader: ReaderId,
     /// The frames that were read before a reader polled for them, and the charge for them.
     prefetched: Prefetched,

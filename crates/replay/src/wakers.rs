@@ -1,8 +1,8 @@
 //! The wakers of readers that wait for the caller's body at the same time.
 //!
 //! The body is polled with one waker that wakes all of them, because any single reader that is woken may never poll
-//! again. The list has its own lock, which is released before a waker is called or dropped: a body may wake itself
-//! while it is polled, and dropping the last waker of a task may drop the task with another reader in it.
+//! again. The list has its own lock, which is released before a waker is called or dropped. A body may wake itself
+//! while it is polled. Dropping the last waker of a task may drop the task, with another reader in it.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};

@@ -7,7 +7,7 @@ const NANOS_PER_SECOND: u128 = 1_000_000_000;
 /// 52 days in nanoseconds: floats from here to the double are the whole numbers.
 const EXACT: f64 = (1_u64 << 52) as f64;
 
-/// Returns the time, or 1 ms for zero: growth would never leave a base of zero, and a cap of zero would send all
+/// Returns the time, or 1 ms for zero. Growth would never leave a base of zero, and a cap of zero would send all
 /// retries at once.
 #[inline]
 pub(crate) fn at_least_some(time: Duration) -> Duration {

@@ -117,8 +117,8 @@ impl Bucket {
     pub(crate) fn take(&self, tokens: u32, now: Duration) -> Take {
         let cost = u64::from(tokens) * ONE;
         let now = moment(now);
-        // The usual case, small enough to be inlined: no time has passed (a moment before the last
-        // one credits nothing), there are tokens, and nothing but the state changes.
+        // The usual case, small enough to be inlined: no time has passed, there are tokens, and nothing but the state
+        // changes. A moment before the last one credits nothing.
         if now <= self.refilled_until.load(Ordering::Acquire) {
             let state = self.state.load(Ordering::Acquire);
             if state < self.plain && state >= cost && self.replace(state, state - cost) {
@@ -147,8 +147,8 @@ impl Bucket {
             // Nothing is written: the refill that was due stays due.
             return Some(Take::Refused);
         }
-        // Counted before it is true, and uncounted after it has ceased to be: the count may be too
-        // high for a moment and is never too low.
+        // A bucket is counted before it is not full, and uncounted after it is full again. So the count may be too high
+        // for a moment and is never too low.
         let was_full = seen.state >= self.full;
         if was_full {
             self.count();

@@ -37,9 +37,9 @@ const LISTED: usize = 16;
 /// The entries of one guard. Past the bound, destinations share one.
 pub(crate) struct Keyed<E> {
     table: DestinationTable<E>,
-    /// The entries that are never retired: that of all destinations without one of their own, that of the first
-    /// destination, and those of the next ones, each at the first free slot from its hash on. Half of those stay free.
-    /// Most clients have one destination, and need not hash it.
+    /// The entries that are never retired. The first is that of all destinations without one of their own, the second
+    /// that of the first destination. Each further destination has the first free slot from its hash on. Half of those
+    /// stay free. Most clients have one destination, and need not hash it.
     slots: Box<[OnceLock<Place<E>>]>,
     /// The destinations kept, and the most of them. It changes behind the table's lock.
     kept: AtomicUsize,

@@ -15,8 +15,8 @@ impl<D: Delays> Call<D> {
     /// Decides what follows a refusal. It is no failure of the server, so schedule and budget do not apply. The permit
     /// of a retry is kept for its next try or returned.
     ///
-    /// If the refusal has a wait of at most [`LONGEST_WAIT`] that fits the elapsed time and the deadline, the request
-    /// is sent again under the same number. That happens at most `max_attempts` times in a call.
+    /// The request is sent again under the same number if the refusal has a wait of at most [`LONGEST_WAIT`]. The wait
+    /// must fit the elapsed time and the deadline. That happens at most `max_attempts` times in a call.
     pub(super) fn refused(
         &mut self,
         terms: &Terms,

@@ -1,5 +1,5 @@
-//! Helpers for the tests of the decision: a scene in which a retry would be made, which each test changes,
-//! and doubles that record what the decision asked, drew and took.
+//! Helpers for the tests of the decision: a scene in which a retry would be made, and doubles. Each test changes the
+//! scene. The doubles record the questions, draws and tokens of the decision.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -48,9 +48,9 @@ impl<S> FallbackLayer<Backup<S>> {
     /// The backup must have the response type of the client, so put the same layers around it. Each request is copied
     /// before it is sent. If the backup fails too, the caller gets the call's own outcome.
     ///
-    /// A request that must not be processed twice is sent to the backup only with a proof that it was not processed: a
-    /// 429, a 425 or a refusal on this side. With [`redirects_below(false)`](Http::redirects_below) a connection that
-    /// was not made is proof too.
+    /// A request that must not be processed twice is sent to the backup only with a proof that it was not processed.
+    /// Proof is a 429, a 425 or a refusal on this side. With [`redirects_below(false)`](Http::redirects_below) a
+    /// connection that was not made is proof too.
     ///
     /// ```
     /// use http_body_util::Full;

@@ -152,8 +152,8 @@ fn code_of_transport(error: &(dyn Error + 'static)) -> Option<Code> {
 
 /// Returns the code, the text and the mark of the response for this error, if a client would make another status of it.
 ///
-/// `None` for other errors: a status; a time limit of this crate, whose source is a status; a connection that was not
-/// made, which tonic recognises; an error of an unknown type.
+/// Returns `None` for a status, and for a time limit of this crate, whose source is a status. Returns `None` for a
+/// connection that was not made, which tonic recognises, and for an error of an unknown type.
 pub(super) fn in_terms_of_grpc(
     error: &(dyn Error + 'static),
 ) -> Option<(Code, Box<str>, Unanswered)> {
@@ -223,8 +223,8 @@ fn is_connecting(_: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Returns `true` if the error comes from a timer that enforces the call's own `grpc-timeout`: the channel's (TN-4), or
-/// that of a server, which cancels the stream.
+/// Returns `true` if the error comes from a timer that enforces the call's own `grpc-timeout`. It is the channel's
+/// timer, or that of a server, which cancels the stream (TN-4).
 pub(super) fn is_timer(error: &(dyn Error + 'static)) -> bool {
     let reset = reattempt_http::reset_reason(error).map(Code::from_reset);
     reset == Some(Code::Cancelled) || is_local_timeout(error)

@@ -1,5 +1,4 @@
-//! The part of a protocol that guards need: the facts of a request, the health of an outcome, and responses that can
-//! hold a pass to their ends.
+//! The part of a protocol that guards need: facts of a request, health of an outcome, responses that hold a pass.
 
 use std::borrow::Cow;
 use std::error::Error;

@@ -236,9 +236,9 @@ where
     /// Sets the time from the start of a call after which no further attempt is sent; `None` for no limit. Default 30
     /// s.
     ///
-    /// The limit interrupts no attempt. It ends the wait for a service that does not become ready for a hedge. One call
-    /// waits on, because it has no other outcome: its error type is the inner service's own, and its only response was
-    /// refused and is gone.
+    /// The limit interrupts no attempt. It ends the wait for a service that does not become ready for a hedge. One kind
+    /// of call waits on, because it has no other outcome. Its error type is the inner service's own, and its only
+    /// response was refused and is gone.
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
         self.set(|settings| settings.limits.max_elapsed = elapsed)

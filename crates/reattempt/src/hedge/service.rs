@@ -160,8 +160,8 @@ where
     ResponseFuture::new(call, inner.call(attempt))
 }
 
-/// Returns the end of a call that is not sent because its deadline has passed; `None` if there is time left,
-/// or no error or response for it (DL-3).
+/// Returns the end of a call that is not sent because its deadline has passed (DL-3). Returns `None` if there is time
+/// left, or no error or response for it.
 fn too_late<S, Req, K, M>(protocol: &K, opening: &CallStart) -> Option<AnswerOf<S, Req, K, M>>
 where
     S: Service<K::Attempt>,

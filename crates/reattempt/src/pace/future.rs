@@ -22,8 +22,8 @@ pin_project! {
     /// The future of a call that is paced.
     ///
     /// # Cancel safety
-    /// If it is dropped while it waits, its turn returns to the calls behind it and the inner service is released;
-    /// nothing was sent or counted. If it is dropped later, the call is cancelled and does not move the interval.
+    /// If it is dropped while it waits, its turn returns to the calls behind it and the inner service is released.
+    /// Nothing was sent or counted. If it is dropped later, the call is cancelled and does not move the interval.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, K, M>
     where

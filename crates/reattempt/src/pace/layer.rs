@@ -162,8 +162,8 @@ impl PaceLayer {
 }
 
 impl<C: Send + Sync + 'static> PaceLayer<CloneRequest<C>> {
-    /// Creates a layer that paces the calls of any service, with the outcomes classified by `classify`. A failure of the
-    /// kind [`Throttled`](crate::schedule::FailureKind::Throttled) lengthens the interval.
+    /// Creates a layer that paces the calls of any service. `classify` classifies the outcomes. A failure of the kind
+    /// [`Throttled`](crate::schedule::FailureKind::Throttled) lengthens the interval.
     ///
     /// ```
     /// use std::error::Error;

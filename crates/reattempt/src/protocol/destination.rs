@@ -40,7 +40,7 @@ fn with_scheme<'a>(
     }
 }
 
-/// Returns `true` if no byte is a colon, an `@`, a capital letter or beyond ASCII: most authorities are a name in lower
+/// Returns `true` if no byte is a colon, an `@`, a capital letter or beyond ASCII. Most authorities are a name in lower
 /// case and nothing else. Eight bytes are compared at once.
 #[inline]
 fn is_plain(bytes: &[u8]) -> bool {

@@ -33,7 +33,7 @@ macro_rules! message_setters {
         /// | layer | effect of the verdict |
         /// |---|---|
         /// | retries | as the [`Verdict`](crate::Verdict) states |
-        /// | hedging | a response whose verdict is transient or "not processed" is not fatal to the call (HG-4); an error is fatal only if the request's own body failed |
+        /// | hedging | a response whose verdict is transient or "not processed" is not fatal to the call (HG-4). An error is fatal only if the request's own body failed |
         /// | pacing | a failure of the kind [`Throttled`](crate::schedule::FailureKind::Throttled) lengthens the interval |
         /// | guards | see [`guard`](crate::guard) |
         ///

@@ -358,8 +358,8 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    /// Returns the classification. If the client below may have followed a redirect without a trace, no proof of the
-    /// table counts, because an earlier hop may have processed the request.
+    /// Returns the classification. No proof of the table counts if the client below may have followed a redirect
+    /// without a trace. An earlier hop may then have processed the request.
     #[inline]
     pub(crate) fn behind_redirects(
         self,

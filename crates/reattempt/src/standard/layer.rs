@@ -274,8 +274,8 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
     /// Sets the most time for a call, all its attempts and waits included. Default 30 s.
     ///
     /// # Errors
-    /// Returns an error unless `attempt_timeout`, set or by default, is below it, above a fixed delay of hedges, and at
-    /// most half of the breaker's `interval`.
+    /// Returns an error unless `attempt_timeout`, set or by default, is below the total time. It must also be above a
+    /// fixed delay of hedges, and at most half of the breaker's `interval`.
     #[doc(alias("timeout", "deadline"))]
     pub fn total_time(self, total_time: Duration) -> Result<Self, ConfigError> {
         Self { total_time, ..self }.checked()

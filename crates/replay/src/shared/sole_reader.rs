@@ -26,8 +26,8 @@ pub(super) struct SoleReader<B> {
 }
 
 impl<B> State<B> {
-    /// Takes everything out for a reader that will always be the only one: no other can continue, and the
-    /// first frame is gone, so that none can be made.
+    /// Takes everything out for a reader that will always be the only one. No other can continue. None can be made,
+    /// because the first frame is gone.
     #[cold]
     pub(super) fn hand_over(
         &mut self,

@@ -3,14 +3,14 @@
 //! All callers share one order of turns, so the rate is one call for each interval. With the rule of the schedule, a
 //! service that takes 1/s would be used at 50 % to 85 % of its capacity. A service that counts calls by the second
 //! would be used at 4 %. Three changes raise this to 80 % or more for a token bucket, a bounded queue and a window of a
-//! second, and for a service that requires an exact gap, if the timer can measure the gap. With a resolution of 1 ms, a
-//! service that requires a gap of 0.2 ms is used at 17 % to 40 %. With a timer of 1 µs the same rule reaches more than
-//! 80 %, if answers take 0.1 ms (`lab responsive --turns --timer 1us`).
+//! second. They do so for a service that requires an exact gap, if the timer can measure the gap. With a resolution of
+//! 1 ms, a service that requires a gap of 0.2 ms is used at 17 % to 40 %. With a timer of 1 µs the same rule reaches
+//! more than 80 %, if answers take 0.1 ms (`lab responsive --turns --timer 1us`).
 //!
 //! - A success counts only if its call was admitted after the last move in *either* direction. Otherwise
 //!   successes at an earlier, longer interval would shorten one at which calls are refused.
-//! - A step down is a probe. If a call admitted after it is refused, the step is undone and the interval does not grow:
-//!   the service has accepted a whole run at the interval before the step.
+//! - A step down is a probe. If a call admitted after it is refused, the step is undone and the interval does not grow.
+//!   The service has accepted a whole run at the interval before the step.
 //! - Refusals without a success between them lengthen the interval further, but count as one run. Then each success
 //!   halves the interval, until it is one move up from where the refusals began.
 //!

@@ -38,9 +38,9 @@ pub use window::LimitWindow;
 ///
 /// *A fixed limit* is too high after a server has lost half of its capacity, and too low after it has doubled.
 ///
-/// *A rule that takes fast failures for low latency* raises the limit while the server is down; here failures are no
-/// samples. *A rule that counts calls only* raises it to the maximum while the client is idle; here a limit of which
-/// less than half is used does not grow. *A baseline taken under load* lets the queue stand for ever; here baselines
+/// *A rule that takes fast failures for low latency* raises the limit while the server is down. Here failures are no
+/// samples. *A rule that counts calls only* raises it to the maximum while the client is idle. Here a limit of which
+/// less than half is used does not grow. *A baseline taken under load* lets the queue stand for ever. Here baselines
 /// are renewed.
 ///
 /// # Rules

@@ -83,7 +83,7 @@ const RENEWAL: u32 = 30;
 /// | above `6 s`, or calls were dropped | − `s` |
 ///
 /// The latency is the 90th percentile of a window, and the baseline is the lowest of those. After 30 windows the
-/// baseline is renewed, in the next window with half of the limit in use: the limit is halved for one window, and that
+/// baseline is renewed, in the next window with half of the limit in use. The limit is halved for one window, and that
 /// window's latency is the new baseline. So a baseline taken under load does not stay, nor one of a faster past.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Vegas {
@@ -151,7 +151,7 @@ const SMOOTHING: f64 = 0.2;
 /// clamped to 0.5 to 1. The long average remembers 600 windows. Above twice the current latency it shrinks faster, so
 /// that a time of overload is forgotten.
 ///
-/// Unlike in the original, dropped calls count: in a window with any, the gradient is at most the share of served calls
+/// Unlike in the original, dropped calls count. In a window with any, the gradient is at most the share of served calls
 /// (at least 0.5), and the 4 are not added.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Gradient2 {

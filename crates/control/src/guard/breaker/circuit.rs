@@ -1,5 +1,5 @@
-//! One destination's breaker as threads share it: its machine behind a lock, a tally of calls while it is closed, and
-//! one word that refuses while it is open.
+//! One destination's breaker as threads share it: a machine behind a lock, a tally of calls, and a word. The tally
+//! counts while it is closed, and the word refuses while it is open.
 
 use std::mem;
 use std::sync::{Arc, PoisonError};

@@ -4,7 +4,7 @@
 //! They add to the *tally*. Each step behind the lock first takes the tally into the machine, and opens a new one when
 //! it is done. So every call counts exactly once, and either before a step or after it.
 //!
-//! The tally is a few words, and a thread uses one of them: a word that two threads exchange costs both of them more
+//! The tally is a few words, and a thread uses one of them. A word that two threads exchange costs both of them more
 //! than the rest of the call. A step uses no count before it has closed all words.
 
 use std::time::Duration;

@@ -165,7 +165,7 @@ impl RateLimit {
     /// A guard layer calls this for each HTTP response if the hint for rate limits is on:
     /// `GuardLayer::with(Http::new().hints(Hints::default().rate_limit(true)), limit)`.
     ///
-    /// If the remaining calls would be used up before the reset, the rate is lowered until the reset: one call may go
+    /// If the remaining calls would be used up before the reset, the rate is lowered until the reset. One call may go
     /// at once, the others are spread over the time. With none remaining, no call goes. The rate is never raised. Each
     /// response replaces the one before.
     ///

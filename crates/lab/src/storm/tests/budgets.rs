@@ -29,11 +29,10 @@ fn check(case: &Case, retries: f64, tolerance: f64) {
     assert!((success - q * (1.0 + retries)).abs() < tolerance, "{what}");
 }
 
-/// Ratio: R = ratio · success. Rate: a tenth of the calls. Quota: 5 R = q + 5 q R, because a retry
-/// costs 5, an immediate success gives 1, and one after retries gives 5. Throttle: from one failure
-/// in eleven on, failures take more than successes give. Cautious: a failed retry costs 1 and a
-/// success gives 0.2, so p R = 0.2 success; after several failures in a row some are not retried. R
-/// is never above the retries that the attempts allow.
+/// Ratio: R = ratio · success. Rate: a tenth of the calls. Quota: 5 R = q + 5 q R, because a retry costs 5, an
+/// immediate success gives 1, and one after retries gives 5. Throttle: from one failure in eleven on, failures take
+/// more than successes give. Cautious: a failed retry costs 1 and a success gives 0.2, so p R = 0.2 success. After
+/// several failures in a row some are not retried. R is never above the retries that the attempts allow.
 #[test]
 fn one_busy_client() {
     for case in cases(500, 60).into_iter().filter(|case| case.clients == 1) {

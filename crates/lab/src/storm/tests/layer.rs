@@ -1,6 +1,6 @@
-//! One storm in two forms: simulated, and through a thousand real retry and guard layers under tokio's paused
-//! clock, each before a client of the same server. Each attempt of each call must end at the same
-//! time, in the same way, with the same next delay or stop reason.
+//! One storm in two forms: simulated, and through a thousand real layers under tokio's paused clock. Each retry and
+//! guard layer stands before a client of the same server. Each attempt of each call must end at the same time, in the
+//! same way, with the same next delay or stop reason.
 //!
 //! Only the server is the same code in both. The clients, their timers, timeouts, budgets and
 //! random streams are the layer's own here. A message takes at least a millisecond, so the order of

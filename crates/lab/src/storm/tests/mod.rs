@@ -236,10 +236,9 @@ fn budget_ends_the_storm_after_an_outage() {
     }
 }
 
-/// The default trickle of a ratio budget is a hundredth of a token a second. A tenth would be a tenth of
-/// the load of clients with one call a second, and half of the load of clients with one call in five
-/// seconds. A server with no more spare capacity would stay down, here and with enough clients
-/// anywhere.
+/// The default trickle of a ratio budget is a hundredth of a token a second. A tenth a second is a tenth of the load of
+/// clients with one call a second. It is half of the load of clients with one call in five seconds. A server with no
+/// more spare capacity would stay down, here and with enough clients anywhere.
 #[test]
 fn default_trickle_lets_a_server_recover() {
     for (rate, workers, queue) in [(1.0, 11, 2200), (0.2, 3, 600)] {

@@ -44,8 +44,8 @@ pub enum RetryMetric {
     TransparentRetries,
     /// `grpc.client.call.hedges`, `{hedge}`: the hedges of a call that had any.
     Hedges,
-    /// `grpc.client.call.retry_delay`, `s`: the time for which a call waited while no attempt was under way, even if no
-    /// other followed; 0 for a call that never waited.
+    /// `grpc.client.call.retry_delay`, `s`: the time for which a call waited while no attempt was under way. It counts
+    /// even if no other attempt followed. 0 for a call that never waited.
     RetryDelay,
 }
 

@@ -1,8 +1,8 @@
 //! Service configs in JSON, by which the owner of a service sets retries, hedging, deadlines and throttling of each
 //! method.
 //!
-//! [`ServiceConfigLayer`] applies a config to the calls of a channel. It looks up the method of each call in the config
-//! that is in force, and sends the call by a retrying or a hedging client.
+//! [`ServiceConfigLayer`] applies a config to the calls of a channel. It looks up the method of each call in the
+//! current config, and sends the call by a retrying or a hedging client.
 //!
 //! | item | content |
 //! |---|---|
