@@ -63,3 +63,46 @@ fn shared_budget_is_not_keyed() {
     assert!(!RetryBudget::default().shared().is_keyed());
     assert!(!RetryBudget::unlimited().is_keyed());
 }
+
+/// A bucket that time has filled is not counted any more when it leaves.
+#[test]
+fn bucket_filled_by_time_leaves_uncounted() {
+    let budget = RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap();
+    let budget = budget.min_per_second(1.0).unwrap().max_destinations(1).unwrap();
+    drop(spend(&budget, "a"));
+    drop(budget.acquire("b", &FAILURE, Duration::from_secs(2)).unwrap());
+    assert_eq!((budget.destinations(), budget.is_full()), (vec![("b".into(), 1.0)], true));
+}
+
+/// The buckets that are full have left, and the one that was shared is no longer used.
+#[test]
+fn free_place_is_a_full_bucket() {
+    let budget = budget(1.0, 2);
+    for name in ["a", "b", "c"] {
+        drop(spend(&budget, name));
+    }
+    assert_eq!(budget.balance("e"), 0.0, "shared with c");
+    for name in ["a", "b"].repeat(10) {
+        budget.on_success(name, 0);
+    }
+    drop(spend(&budget, "d"));
+    assert_eq!((budget.destinations(), budget.balance("e")), (vec![("d".into(), 0.0)], 1.0));
+}
+
+/// A bucket with doubt stays. A destination that comes back has a bucket of its own again.
+#[test]
+fn only_full_cautious_buckets_leave() {
+    let budget = RetryBudget::cautious().max_destinations(2).unwrap();
+    let fail = |name: &str| budget.on_failure(name, &FAILURE, Duration::ZERO);
+    let names = || budget.destinations().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    ["bad", "good"].into_iter().for_each(fail);
+    budget.on_success("good", 0);
+    fail("new");
+    assert_eq!(names(), ["bad", "new"].map(Into::into));
+    budget.on_success("new", 0);
+    fail("good");
+    assert_eq!(names(), ["bad", "good"].map(Into::into));
+    budget.on_success("bad", 0);
+    budget.on_success("good", 0);
+    assert!(budget.is_full());
+}

@@ -189,3 +189,16 @@ fn rates_are_kept_and_bounded() {
         assert_eq!(error.field(), "max_destinations");
     }
 }
+
+/// A call that was sent at the moment of the last cut was sent after it.
+#[test]
+fn refusal_at_the_cut_is_new() {
+    let rate = SendRate::new();
+    calls(&rate, EVERY, 10, Health::Served, NOW);
+    let now = NOW + SECOND * 10;
+    let tickets = [0; 2].map(|_| admit(&rate, now).unwrap());
+    for (ticket, most) in tickets.into_iter().zip([80.0, 56.0]) {
+        rate.end(ticket, &judged(Health::Overloaded, Duration::ZERO), now);
+        assert!(rate_of(&rate) < most, "{}", rate_of(&rate));
+    }
+}

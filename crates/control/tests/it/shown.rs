@@ -315,3 +315,39 @@ fn waiting_call_is_woken_by_its_last_waker() {
     bulkhead.end(held, &End::Unsent, NOW);
     assert_eq!((first.woken(), waiting.waker.woken()), (0, 1));
 }
+
+#[test]
+fn doubt_without_a_place_is_listed() {
+    let budget = RetryBudget::cautious().max_destinations(1).unwrap();
+    for host in ["a", "b"] {
+        budget.on_failure(host, &Failure::new(FailureKind::Server), NOW);
+    }
+    let text = format!("{budget:?}");
+    assert!(text.ends_with("others: 10.0 with doubt 1 }"), "{text}");
+}
+
+/// A guard that notes no moment of a success needs none.
+#[test]
+fn success_is_timed_if_its_moment_counts() {
+    fn times<G: Guard>(guard: &G) -> bool {
+        guard.times_success(&admit(guard, NOW).unwrap())
+    }
+    assert!(times(&Bulkhead::new(1)), "the head of a response whose body is unread");
+    assert!(!times(&Bulkhead::new(1).release_at_head()));
+    assert!(!times(&RateLimit::new(Limit::per_second(1), 1)));
+    assert!(!times(&Throttle::new().seed(1)));
+    assert!(times(&AdaptiveLimit::aimd()) && times(&SendRate::new()));
+}
+
+#[test]
+fn only_held_and_shedding_are_listed() {
+    let limit = RateLimit::new(Limit::per_second(1), 1);
+    assert!(limit.allow(HOST, NOW));
+    let waiting = wait(&limit, NOW);
+    assert!(format!("{limit:?}").contains(r#"held: [("https://a.example""#), "{limit:?}");
+    waiting.cancel(NOW);
+    assert!(format!("{limit:?}").contains("held: []"), "{limit:?}");
+    let throttle = Throttle::new().seed(1);
+    admit(&throttle, NOW).unwrap();
+    assert!(format!("{throttle:?}").contains("shedding: []"), "{throttle:?}");
+}

@@ -243,3 +243,14 @@ fn same_seed_and_destination_draw_alike() {
         assert!(others[..at].iter().all(|other| other != one), "{at}");
     }
 }
+
+/// Sixteen buckets later, the call's own has gone.
+// G-4
+#[test]
+fn outcome_past_the_window_is_nothing() {
+    let throttle = seeded();
+    let late = admit(&throttle, NOW).unwrap();
+    calls(&throttle, 10, Health::Served, NOW + MINUTE * 2);
+    throttle.end(late, &judged(Health::Overloaded), NOW + MINUTE * 2);
+    assert_eq!(counts(&throttle, NOW + MINUTE * 2), (10, 10, 0));
+}

@@ -157,3 +157,10 @@ fn vegas_moves_in_exact_steps() {
     assert!((moved[29] - moved[28] / 2.0).abs() < 0.01, "half for one window: {moved:?}");
     assert_eq!(moved[30], moved[28]);
 }
+
+/// A trend of twice the latency is kept, and a greater one shortened.
+#[test]
+fn gradient2_keeps_a_trend_of_twice() {
+    let windows = [3000, 1000, 2000].map(|millis| window(100, 0, millis, 99));
+    assert_eq!(limits(Gradient2::new(), 100.0, &windows), [100.8, 101.6, 102.4]);
+}

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use reattempt_control::BreakerState::{Closed, HalfOpen, Open};
+use reattempt_control::BreakerState::{Closed, ForcedOpen, HalfOpen, Open};
 use reattempt_control::CircuitBreaker;
 use reattempt_core::guard::Health::{Failed, Served};
 use reattempt_core::guard::{End, Guard, Reason};
@@ -252,4 +252,22 @@ fn extreme_times_are_clamped() {
         assert_eq!(breaker.state(HOST, NOW), Open, "{interval:?} {bucket:?}");
         assert!(call(&breaker, Served, NOW + SECOND * 1_000_000).is_err());
     }
+}
+
+/// Two changes in one step: the second is delivered by the next call.
+#[test]
+fn change_after_an_unwinding_one_arrives() {
+    let (breaker, noted) = noting(CircuitBreaker::rate().consecutive_failures(1).spread(0));
+    let notes = Arc::clone(&noted);
+    let breaker = breaker.on_state_change(move |change| {
+        notes.lock().unwrap().push((change.from, change.to));
+        assert!(change.to != HalfOpen, "unwinds");
+    });
+    calls(&breaker, 1, Failed, NOW);
+    let later = NOW + SECOND * 60;
+    let isolating = std::panic::AssertUnwindSafe(|| breaker.isolate(HOST, later));
+    std::panic::catch_unwind(isolating).unwrap_err();
+    assert_eq!(breaker.state(HOST, later), ForcedOpen);
+    let expected = [(Closed, Open), (Open, HalfOpen), (HalfOpen, ForcedOpen)];
+    assert_eq!(*noted.lock().unwrap(), expected);
 }

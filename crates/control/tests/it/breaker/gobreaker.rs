@@ -6,7 +6,7 @@ use std::time::Duration;
 use reattempt_control::BreakerState::{Closed, HalfOpen, Open};
 use reattempt_control::{CircuitBreaker, Counts};
 use reattempt_core::guard::Health::{Failed, Ignored, Served};
-use reattempt_core::guard::Reason;
+use reattempt_core::guard::{End, Guard, Reason};
 
 use super::{HOST, NOW, SECOND, admit, call, calls, end, noting};
 
@@ -200,4 +200,24 @@ fn rolling_interval_is_whole_buckets() {
     calls(&breaker, 1, Served, NOW - SECOND * (1000 % 3));
     calls(&breaker, 1, Served, NOW - SECOND * (1000 % 3) + SECOND * 8);
     assert_eq!(counted(&breaker), [2, 2, 0, 0, 2, 0], "three buckets: 9 s");
+}
+
+/// A call whose bucket has gone is not counted, and no rule is asked about no calls.
+#[test]
+fn rule_is_not_asked_about_no_calls() {
+    let breaker = rolling().ready_to_trip(|counts| counts.requests == 0);
+    let late = admit(&breaker, NOW).unwrap();
+    let later = NOW + SECOND * 40;
+    breaker.end(late, &End::Abandoned { after: SECOND * 40 }, later);
+    assert_eq!(breaker.state(HOST, later), Closed);
+}
+
+/// A window has a thousand buckets at most, of the length that was set.
+#[test]
+fn thousand_buckets_are_as_long_as_set() {
+    let breaker = CircuitBreaker::counting().interval(SECOND).bucket_period(SECOND / 1000);
+    let breaker = breaker.ready_to_trip(|counts| counts.total_failures > 1);
+    calls(&breaker, 1, Failed, NOW);
+    calls(&breaker, 1, Failed, NOW + SECOND);
+    assert_eq!(breaker.state(HOST, NOW + SECOND), Closed, "the first has gone");
 }

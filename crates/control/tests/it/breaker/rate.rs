@@ -270,3 +270,17 @@ fn success_of_a_probe_needs_time() {
     let probe = admit(&breaker, NOW + 2 * SECOND).unwrap();
     assert!(breaker.times_success(&probe));
 }
+
+/// Each opening draws a time of its own from the seed.
+#[test]
+fn open_times_follow_the_seed() {
+    let waits = |seed| {
+        let breaker = CircuitBreaker::rate().consecutive_failures(1).max_timeout(SECOND * 30);
+        let breaker = breaker.seed(seed);
+        [NOW, NOW + SECOND * 60].map(|now| {
+            calls(&breaker, 1, Failed, now);
+            call(&breaker, Served, now).unwrap_err().wait().unwrap().as_micros()
+        })
+    };
+    assert_eq!([waits(1), waits(u64::MAX)], [[32_110_800, 27_261_900], [31_497_900, 32_081_700]]);
+}

@@ -73,3 +73,12 @@ fn a_reset_in_decades_is_cut_short() {
     assert!(!patient.allow(HOST, NOW + SECOND * 3_000_000_000));
     assert!(format!("{patient:?}").contains("follows: true"));
 }
+
+/// Reservations lie at the implied rate up to the reset, and at the own rate from then on.
+#[test]
+fn reservations_pass_the_reset() {
+    let limit = ten(5);
+    limit.follow(HOST, 3, SECOND * 10, NOW);
+    let delays = [0; 5].map(|_| limit.reserve(HOST, NOW).delay(NOW).as_millis());
+    assert_eq!(delays, [0, 5_000, 10_000, 10_100, 10_200]);
+}

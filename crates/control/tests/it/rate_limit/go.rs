@@ -159,3 +159,31 @@ fn no_fraction_is_lost() {
     assert_eq!(limit.tokens(HOST, NOW + Duration::from_nanos(10_007_000_000)), 3.0021);
     assert!((elapsed * 0.3 - 3.0021_f64).abs() < 1e-9);
 }
+
+/// The rest of a division is kept, over any stretch of time.
+#[test]
+fn no_nanosecond_is_lost() {
+    let limit = RateLimit::new(Limit::per_second(3), 100_000);
+    assert!(allowed(&limit, 100_000, 0));
+    let soon = NOW + Duration::from_nanos(1);
+    assert!(limit.allow_n(HOST, 0, soon));
+    let late = NOW + SECOND * 7200 + Duration::from_nanos(1000);
+    assert_eq!(limit.tokens(HOST, late), 21_600.000_003);
+    assert_eq!(limit.reserve(HOST, soon).delay(NOW), Duration::from_nanos(333_333_334));
+}
+
+#[test]
+fn infinite_rate_takes_nothing_ahead() {
+    let limit = RateLimit::new(Limit::INFINITE, 1);
+    assert!((0..5).all(|_| limit.reserve(HOST, NOW).ok()));
+    limit.set_limit(HOST, Limit::per_second(1), NOW);
+    assert!(limit.allow(HOST, NOW));
+}
+
+/// A token that is there needs no time.
+#[test]
+fn token_at_hand_is_taken_past_the_deadline() {
+    let limit = ten(1);
+    assert!(limit.reserve_until(HOST, 1, NOW, NOW - SECOND).ok());
+    assert!(!limit.reserve_until(HOST, 1, NOW, NOW - SECOND).ok());
+}
