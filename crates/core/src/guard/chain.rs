@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::task::Waker;
 use core::time::Duration;
 
-use super::{Admit, Arrival, End, Guard, Refused, Resume};
+use super::{Admit, Arrival, BodyEnd, End, Guard, Refused, Resume};
 use crate::Warning;
 
 /// The tickets of a pair of guards.
@@ -16,11 +16,37 @@ pub struct PairTicket<A, B> {
     first_waits: bool,
 }
 
-impl<A, B> PairTicket<A, B> {
-    fn admitted(first: A, second: B) -> Self {
-        Self { first: Some(first), second: Some(second), first_waits: false }
+/// The ticket of one guard of a pair, while the other one runs. If that panics, this ticket ends.
+struct Kept<'a, G: Guard> {
+    guard: &'a G,
+    ticket: Option<G::Ticket>,
+    end: &'a End,
+    now: Duration,
+}
+
+impl<'a, G: Guard> Kept<'a, G> {
+    #[inline]
+    const fn new(guard: &'a G, ticket: Option<G::Ticket>, end: &'a End, now: Duration) -> Self {
+        Self { guard, ticket, end, now }
+    }
+
+    #[inline]
+    fn take(mut self) -> Option<G::Ticket> {
+        self.ticket.take()
     }
 }
+
+impl<G: Guard> Drop for Kept<'_, G> {
+    #[inline]
+    fn drop(&mut self) {
+        let held = self.ticket.take().and_then(|own| self.guard.end(own, self.end, self.now));
+        if let Some(held) = held {
+            drop(self.guard.end(held, &OVER, self.now));
+        }
+    }
+}
+
+const OVER: End = End::Over(BodyEnd::Dropped);
 
 impl<A: Guard, B: Guard> Guard for (A, B) {
     type Ticket = PairTicket<A::Ticket, B::Ticket>;
@@ -34,19 +60,21 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
             }
             Admit::Refused(refused) => return Admit::Refused(refused),
         };
-        match self.1.admit(arrival) {
-            Admit::Admitted(second) => Admit::Admitted(PairTicket::admitted(first, second)),
-            Admit::Waiting(second) => Admit::Waiting(PairTicket::admitted(first, second)),
-            Admit::Refused(refused) => {
-                drop(self.0.end(first, &End::Unsent, arrival.now));
-                Admit::Refused(refused)
-            }
-        }
+        let first = Kept::new(&self.0, Some(first), &End::Unsent, arrival.now);
+        // A refusal ends the first ticket by its drop.
+        self.1.admit(arrival).map(|second| PairTicket {
+            first: first.take(),
+            second: Some(second),
+            first_waits: false,
+        })
     }
 
     fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket> {
+        let second = Kept::new(&self.1, ticket.second, end, now);
         let first = ticket.first.and_then(|first| self.0.end(first, end, now));
-        let second = ticket.second.and_then(|second| self.1.end(second, end, now));
+        let first = Kept::new(&self.0, first, &OVER, now);
+        let second = second.take().and_then(|second| self.1.end(second, end, now));
+        let first = first.take();
         (first.is_some() || second.is_some()).then_some(PairTicket {
             first,
             second,
@@ -90,20 +118,13 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
     }
 
     fn renew(&self, ticket: Self::Ticket, arrival: &Arrival<'_>) -> Result<Self::Ticket, Refused> {
-        let mut ticket = ticket;
-        if let Resume::Refused(refused) = self.renew_first(&mut ticket, arrival) {
-            return Err(refused);
-        }
-        if let Some(second) = ticket.second.take() {
-            match self.1.renew(second, arrival) {
-                Ok(second) => ticket.second = Some(second),
-                Err(refused) => {
-                    self.refuse(&mut ticket, refused, arrival.now);
-                    return Err(refused);
-                }
-            }
-        }
-        Ok(ticket)
+        let PairTicket { first, second, first_waits } = ticket;
+        // A refusal ends the other ticket by its drop.
+        let second = Kept::new(&self.1, second, &End::Unsent, arrival.now);
+        let first = first.map(|first| self.0.renew(first, arrival)).transpose()?;
+        let first = Kept::new(&self.0, first, &End::Unsent, arrival.now);
+        let second = second.take().map(|second| self.1.renew(second, arrival)).transpose()?;
+        Ok(PairTicket { first: first.take(), second, first_waits })
     }
 
     fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {

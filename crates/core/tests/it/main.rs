@@ -8,6 +8,7 @@ mod combinators;
 mod for_failures;
 mod forwarding;
 mod guard;
+mod guard_panics;
 mod hedge;
 mod jitter;
 mod permit;

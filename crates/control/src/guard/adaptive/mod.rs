@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use reattempt_core::guard::{
-    Admit, Arrival, End, Guard, GuardKind, Health, Reason, Refused, Resume,
+    Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, Reason, Refused, Resume,
 };
 
 use super::keyed::{FORGOTTEN, Hold, Keyed};
@@ -116,7 +116,9 @@ impl<R: LimitRule> Tenant<R> {
             _ => return,
         };
         if self.window.record(served, *after, in_flight, now) {
+            let place = Unwinding { places: &self.places, pass, now };
             self.close(now);
+            mem::forget(place);
         }
     }
 
@@ -148,6 +150,20 @@ impl<R: LimitRule> Tenant<R> {
 
     fn lock(&self) -> MutexGuard<'_, Moving<R>> {
         self.moving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of a call whose end asks the user's rule. It is freed if the rule panics.
+struct Unwinding<'a> {
+    places: &'a Places,
+    pass: Pass,
+    now: Duration,
+}
+
+impl Drop for Unwinding<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        self.places.end(self.pass, &End::Over(BodyEnd::Dropped), self.now);
     }
 }
 

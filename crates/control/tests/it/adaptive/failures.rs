@@ -180,6 +180,30 @@ fn a_rule_may_use_the_limit() {
     assert_eq!(limit_of(&limit), 18, "the rule was asked inside itself");
 }
 
+/// The panic reaches the caller, and the place of its call is free.
+// G-11
+#[test]
+fn a_rule_that_unwinds_frees_the_place() {
+    #[derive(Clone)]
+    struct Unwinding;
+    impl LimitRule for Unwinding {
+        fn next_limit(&mut self, _: f64, _: &LimitWindow) -> f64 {
+            std::panic::panic_any("the user's own bug")
+        }
+    }
+    for at_head in [true, false] {
+        let limit = AdaptiveLimit::new(Unwinding);
+        let limit = if at_head { limit.release_at_head() } else { limit };
+        calls(&limit, 60, &SERVED, NOW);
+        let ticket = admit(&limit, at(1000)).unwrap();
+        let ending = std::panic::AssertUnwindSafe(|| limit.end(ticket, &SERVED, at(1000)));
+        assert!(std::panic::catch_unwind(ending).is_err());
+        let usage = limit.usage(HOST, at(1000));
+        assert_eq!((usage.limit, usage.in_flight, usage.past_head), (20, 0, 0));
+        calls(&limit, 10, &SERVED, at(1500));
+    }
+}
+
 /// A clock that goes back or stands still closes no window.
 // G-12
 #[test]
