@@ -73,13 +73,20 @@ pub struct StandardLayer<
 {
     policy: P,
     guards: GuardLayer<G, P::Protocol, P::Errors>,
-    total_time: Duration,
-    /// Absent if the user has not set it.
-    attempt_timeout: Option<Duration>,
-    /// The time over which the breaker counts; zero if it counts without an end.
-    window: Duration,
+    times: Times,
     /// The layers around the stack.
     outer: O,
+}
+
+/// The time limits of the stack, and the window that they must fit.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    total: Duration,
+    attempt: Duration,
+    /// The user has not set the time for an attempt, so it follows the total time.
+    attempt_is_derived: bool,
+    /// The time over which the breaker counts; zero if it counts without an end.
+    window: Duration,
 }
 
 const TOTAL_TIME: Duration = Duration::from_secs(30);
@@ -97,12 +104,16 @@ impl<P: AttemptPolicy> StandardLayer<StandardGuards, P> {
     /// Creates the stack around a policy, with the default of every other part.
     pub(crate) fn new(policy: P) -> Self {
         let breaker = CircuitBreaker::rate();
-        let window = breaker.window();
+        let times = Times {
+            total: TOTAL_TIME,
+            attempt: ATTEMPT_TIMEOUT,
+            attempt_is_derived: true,
+            window: breaker.window(),
+        };
         let guards = (breaker, Bulkhead::new(IN_FLIGHT));
         let guards = GuardLayer::of(policy.shared_protocol(), guards);
         let guards = guards.attempt_timeout(ATTEMPT_TIMEOUT);
-        let (total_time, attempt_timeout, outer) = (TOTAL_TIME, None, Identity::new());
-        Self { policy, guards, total_time, attempt_timeout, window, outer }
+        Self { policy, guards, times, outer: Identity::new() }
     }
 }
 
@@ -122,8 +133,8 @@ impl<P: AttemptPolicy, O> StandardLayer<StandardGuards, P, O> {
     /// Returns an error if the breaker's `interval` is below twice the `attempt_timeout`: it would forget attempts that
     /// are under way.
     pub fn limits(self, breaker: CircuitBreaker, bulkhead: Bulkhead) -> Result<Self, ConfigError> {
-        let window = breaker.window();
-        Self { window, ..self.guards((breaker, bulkhead)) }.checked()
+        let times = Times { window: breaker.window(), ..self.times };
+        Self { times, ..self.guards((breaker, bulkhead)) }.checked()
     }
 }
 
@@ -207,8 +218,7 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
         Q: AttemptPolicy<Protocol = P::Protocol, Errors = P::Errors>,
     {
         let guards = self.guards.with_protocol(policy.shared_protocol());
-        let Self { total_time, attempt_timeout, window, outer, .. } = self;
-        StandardLayer { policy, guards, total_time, attempt_timeout, window, outer }.checked()
+        StandardLayer { policy, guards, times: self.times, outer: self.outer }.checked()
     }
 }
 
@@ -253,22 +263,15 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
     }
 
     fn around<N>(self, outer: impl FnOnce(O) -> N) -> StandardLayer<G, P, N> {
-        let Self { policy, guards, total_time, attempt_timeout, window, .. } = self;
-        let outer = outer(self.outer);
-        StandardLayer { policy, guards, total_time, attempt_timeout, window, outer }
+        let Self { policy, guards, times, .. } = self;
+        StandardLayer { policy, guards, times, outer: outer(self.outer) }
     }
 
     /// Replaces all guards by another guard, or a pair of guards. Their settings are not checked against the others.
     pub fn guards<H: Guard>(self, guards: H) -> StandardLayer<H, P, O> {
         let guards = self.guards.with_guard(guards);
-        StandardLayer {
-            policy: self.policy,
-            guards,
-            total_time: self.total_time,
-            attempt_timeout: self.attempt_timeout,
-            window: Duration::ZERO,
-            outer: self.outer,
-        }
+        let times = Times { window: Duration::ZERO, ..self.times };
+        StandardLayer { policy: self.policy, guards, times, outer: self.outer }
     }
 
     /// Sets the most time for a call, all its attempts and waits included. Default 30 s.
@@ -278,7 +281,8 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
     /// fixed delay of hedges, and at most half of the breaker's `interval`.
     #[doc(alias("timeout", "deadline"))]
     pub fn total_time(self, total_time: Duration) -> Result<Self, ConfigError> {
-        Self { total_time, ..self }.checked()
+        let times = Times { total: total_time, ..self.times };
+        Self { times, ..self }.checked()
     }
 
     /// Sets the most time for each attempt, up to the head of its response. Default: 10 s, or half of the total time if
@@ -288,7 +292,8 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
     /// Returns an error unless it is below `total_time`, above a fixed delay of hedges, and at most half of the
     /// breaker's `interval`.
     pub fn attempt_timeout(self, timeout: Duration) -> Result<Self, ConfigError> {
-        Self { attempt_timeout: Some(timeout), ..self }.checked()
+        let times = Times { attempt: timeout, attempt_is_derived: false, ..self.times };
+        Self { times, ..self }.checked()
     }
 
     /// Returns a warning for each setting outside of its recommended range: those of the policy and the guards, and
@@ -305,7 +310,7 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
     /// # Ok::<_, reattempt::error::ConfigError>(())
     /// ```
     pub fn validate(&self) -> Vec<Warning> {
-        let total_time = Recommended::DEADLINE.time("total_time", self.total_time);
+        let total_time = Recommended::DEADLINE.time("total_time", self.times.total);
         let warnings = [self.policy.warnings(), self.guards.guard().validate()].concat();
         warnings.into_iter().chain(total_time).collect()
     }
@@ -313,17 +318,19 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
     /// Derives the default of the attempt timeout, and checks all settings against each other.
     fn checked(self) -> Result<Self, ConfigError> {
         let text = |time: Duration| format!("{time:?}");
-        let default = ATTEMPT_TIMEOUT.min(self.total_time / 2);
-        let timeout = self.attempt_timeout.unwrap_or(default);
-        if timeout >= self.total_time {
-            return Err(ConfigError::new("attempt_timeout", text(timeout), "below `total_time`"));
+        let Times { total, window, attempt_is_derived, .. } = self.times;
+        let derived = ATTEMPT_TIMEOUT.min(total / 2);
+        let attempt = if attempt_is_derived { derived } else { self.times.attempt };
+        if attempt >= total {
+            return Err(ConfigError::new("attempt_timeout", text(attempt), "below `total_time`"));
         }
-        self.policy.fits(timeout)?;
-        if !self.window.is_zero() && self.window < timeout.saturating_mul(2) {
+        self.policy.fits(attempt)?;
+        if !window.is_zero() && window < attempt.saturating_mul(2) {
             let allowed = "at least twice `attempt_timeout`";
-            return Err(ConfigError::new("CircuitBreaker::interval", text(self.window), allowed));
+            return Err(ConfigError::new("CircuitBreaker::interval", text(window), allowed));
         }
-        Ok(Self { guards: self.guards.attempt_timeout(timeout), ..self })
+        let times = Times { attempt, ..self.times };
+        Ok(Self { guards: self.guards.attempt_timeout(attempt), times, ..self })
     }
 }
 
@@ -337,6 +344,6 @@ where
 
     fn layer(&self, inner: S) -> Self::Service {
         let client = self.policy.clone().client(self.guards.layer(inner));
-        self.outer.layer(Standard::new(client, self.total_time))
+        self.outer.layer(Standard::new(client, self.times.total))
     }
 }

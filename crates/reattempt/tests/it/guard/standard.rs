@@ -78,6 +78,16 @@ async fn default_attempt_fits_short_total_time() {
     assert_eq!(timed_out.after(), ms(10_000));
 }
 
+#[test]
+fn debug_shows_the_time_limits_in_force() {
+    let text = format!("{:?}", stack());
+    assert!(text.contains("total: 30s, attempt: 10s, attempt_is_derived: true"), "{text}");
+    let text = format!("{:?}", stack().total_time(ms(8_000)).unwrap());
+    assert!(text.contains("total: 8s, attempt: 4s, attempt_is_derived: true"), "{text}");
+    let text = format!("{:?}", stack().attempt_timeout(ms(2_000)).unwrap());
+    assert!(text.contains("total: 30s, attempt: 2s, attempt_is_derived: false"), "{text}");
+}
+
 /// Each attempt has the deadline, also those that are made of the saved request.
 #[tokio::test(start_paused = true)]
 async fn options_of_a_handle_keep_total_time() {
