@@ -284,3 +284,22 @@ fn open_times_follow_the_seed() {
     };
     assert_eq!([waits(1), waits(u64::MAX)], [[32_110_800, 27_261_900], [31_497_900, 32_081_700]]);
 }
+
+/// Its time is not read if the breaker says so, and then another call takes the counts before it is recorded.
+#[test]
+fn success_that_loses_its_word_counts_once() {
+    let breaker = CircuitBreaker::rate().consecutive_failures(0);
+    call(&breaker, Served, NOW).unwrap();
+    let (late, failing) = (admit(&breaker, NOW).unwrap(), admit(&breaker, NOW).unwrap());
+    assert!(!breaker.times_success(&late));
+    end(&breaker, failing, Failed, NOW + 10 * SECOND);
+    // The moment of the sending, as the layer passes it.
+    end(&breaker, late, Served, NOW);
+    let counts = breaker.counts(HOST);
+    assert_eq!((counts.requests, counts.total_successes, counts.total_failures), (3, 2, 1));
+    assert_eq!((counts.consecutive_successes, counts.consecutive_failures), (1, 0));
+    // All three were in the bucket that has left the window.
+    call(&breaker, Served, NOW + 57 * SECOND).unwrap();
+    let counts = breaker.counts(HOST);
+    assert_eq!((counts.requests, counts.total_successes, counts.total_failures), (1, 1, 0));
+}
