@@ -58,6 +58,8 @@ pub(crate) enum Pass {
 }
 
 /// The use of the places of one destination.
+///
+/// The numbers are read one after the other. While calls come and go they may disagree for a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
