@@ -53,14 +53,12 @@ pin_project! {
 impl<B: Body, G: Guard, K> GuardedBody<B, G, K> {
     #[inline]
     pub(crate) fn new(inner: B, pass: Option<Pass<G, K>>) -> Self {
-        match pass {
-            // A reader may never poll a body that has ended.
-            Some(pass) if inner.is_end_stream() && !pass.is_open() => {
-                pass.over_with_head();
-                Self { inner, pass: None }
-            }
-            pass => Self { inner, pass },
+        // A reader may never poll a body that has ended.
+        if is_held(&pass) && inner.is_end_stream() {
+            pass.into_iter().for_each(Pass::over_with_head);
+            return Self { inner, pass: None };
         }
+        Self { inner, pass }
     }
 }
 
@@ -80,22 +78,16 @@ where
         let mut this = self.project();
         let frame = ready!(this.inner.as_mut().poll_frame(cx));
         match &frame {
-            Some(Ok(frame)) => {
-                if let Some(trailers) = frame.trailers_ref() {
-                    complete(this.pass, trailers);
-                } else if this.pass.as_ref().is_some_and(|pass| !pass.is_open())
-                    && this.inner.is_end_stream()
-                {
+            Some(Ok(frame)) => match frame.trailers_ref() {
+                Some(trailers) => complete(this.pass, trailers),
+                None if is_held(this.pass) && this.inner.is_end_stream() => {
                     complete(this.pass, &HeaderMap::new());
                 }
-            }
-            Some(Err(error)) => {
-                if let Some(pass) = judged(this.pass, |protocol, pass| {
-                    protocol.of_broken_body(error, pass.options())
-                }) {
-                    pass.over(BodyEnd::Broken);
-                }
-            }
+                None => {}
+            },
+            Some(Err(error)) => end(this.pass, BodyEnd::Broken, |protocol, options| {
+                protocol.of_broken_body(error, options)
+            }),
             None => complete(this.pass, &HeaderMap::new()),
         }
         Poll::Ready(frame)
@@ -111,28 +103,33 @@ where
     }
 }
 
-/// Ends the pass of a body that was read to its end.
-fn complete<G: Guard, K: JudgeBody<E>, E>(pass: &mut Option<Pass<G, K>>, trailers: &HeaderMap) {
-    let judge = |protocol: &K, pass: &Pass<G, K>| {
-        JudgeBody::<E>::of_trailers(protocol, trailers, pass.options())
-    };
-    if let Some(pass) = judged(pass, judge) {
-        pass.over(BodyEnd::Complete);
-    }
+/// Returns `true` if the attempt was judged at its head, and the guard holds a place.
+#[inline]
+fn is_held<G: Guard, K>(pass: &Option<Pass<G, K>>) -> bool {
+    pass.as_ref().is_some_and(|pass| !pass.is_open())
 }
 
-/// Takes the pass and judges the attempt, unless that was done at the head. Returns the pass if the guard still holds a
-/// place.
-fn judged<G: Guard, K>(
+/// Ends the pass of a body that was read to its end.
+fn complete<G: Guard, K: JudgeBody<E>, E>(pass: &mut Option<Pass<G, K>>, trailers: &HeaderMap) {
+    end(pass, BodyEnd::Complete, |protocol, options| {
+        JudgeBody::<E>::of_trailers(protocol, trailers, options)
+    });
+}
+
+/// Ends the pass. Judges the attempt first, unless that was done at the head.
+fn end<G: Guard, K>(
     pass: &mut Option<Pass<G, K>>,
-    judge: impl FnOnce(&K, &Pass<G, K>) -> Judged,
-) -> Option<Pass<G, K>> {
-    let pass = pass.take()?;
-    if !pass.is_open() {
-        return Some(pass);
-    }
-    let judged = judge(&pass.shared.protocol, &pass);
-    pass.judged(judged)
+    end: BodyEnd,
+    judge: impl FnOnce(&K, Option<&CallOptions>) -> Judged,
+) {
+    let Some(pass) = pass.take() else { return };
+    let held = if pass.is_open() {
+        let judged = judge(&pass.shared.protocol, pass.options());
+        pass.judged(judged)
+    } else {
+        Some(pass)
+    };
+    held.into_iter().for_each(|pass| pass.over(end));
 }
 
 /// An empty body whose attempt has ended.

@@ -205,7 +205,8 @@ where
         Err(boxed(reason))
     }
 
-    #[inline]
+    // A call would move the response once more.
+    #[inline(always)]
     fn guarded<G: Guard>(
         response: Response<B>,
         _: bool,
