@@ -242,12 +242,12 @@ impl Places {
                 Err(seen) => word = seen,
             }
         }
-        self.hand_on();
+        self.release_to_waiting();
     }
 
     /// Releases a place while calls wait.
     #[cold]
-    fn hand_on(&self) {
+    fn release_to_waiting(&self) {
         let mut state = self.lock();
         // While no call waits, others count without the lock.
         self.word.fetch_sub(1, Ordering::AcqRel);

@@ -3,7 +3,7 @@
 //! Input: breakers, a script, a rate of calls. Output: each stretch of one state with its calls, and curves over time.
 //! The library's own breaker decides, in virtual time.
 
-mod course;
+mod client;
 mod figure;
 
 use std::io::Write;
@@ -19,7 +19,7 @@ use crate::policy::{GuardKind, GuardWord};
 use crate::progress::Progress;
 use crate::text;
 use crate::values::{length, positive, share};
-use course::{Client, Course, Second, Stretch};
+use client::{Client, Course, Second, Stretch};
 
 /// The most calls of one breaker: more would take minutes.
 const MOST_CALLS: f64 = 20e6;
@@ -122,7 +122,7 @@ impl Breaker {
         let mut shown = Vec::new();
         for GuardWord { name, kind } in breakers {
             let GuardKind::Breaker(breaker) = kind else { continue };
-            let Course { stretches, per_second } = self.client(breaker, seed).course(&mut progress);
+            let Course { stretches, per_second } = self.client(breaker, seed).run(&mut progress);
             shown.push(Shown { breaker: name, stretches, per_second });
         }
         Ok(shown)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::course::Second;
+use super::simulation::Second;
 use super::{Course, Shown};
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
 

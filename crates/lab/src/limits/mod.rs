@@ -3,9 +3,9 @@
 //! Input: rules and scenes. Output: for each phase of a scene the limit, the share of the capacity that was served, and
 //! the latency, and curves over time. The library's own limits decide, in virtual time.
 
-mod course;
 mod figure;
 mod scene;
+mod simulation;
 
 use std::io::Write;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use crate::policy::{GuardKind, GuardWord};
 use crate::progress::Progress;
 use crate::text;
 use crate::values::length;
-use course::{Second, World};
 use scene::{Phase, Scene};
+use simulation::{Second, World};
 
 /// The options of `lab limits`.
 #[derive(Debug, Args)]
@@ -180,7 +180,7 @@ impl Limits {
 fn seconds_of(kind: &GuardKind, world: World<'_>, progress: &mut Progress) -> Vec<Second> {
     macro_rules! run {
         ($guard:expr) => {
-            course::course(
+            simulation::simulate(
                 world,
                 &$guard.clone().shared(),
                 |guard, now| guard.usage("", now).limit,

@@ -55,7 +55,7 @@ enum Event {
 }
 
 impl Client<'_> {
-    pub(super) fn course(self, progress: &mut Progress) -> Course {
+    pub(super) fn run(self, progress: &mut Progress) -> Course {
         // Every call draws its failure, so that all breakers meet the same script.
         let [mut arrivals, mut failures] =
             [0, 1].map(|stream| CallRandom::of_call(self.seed, stream));

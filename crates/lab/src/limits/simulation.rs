@@ -73,7 +73,7 @@ struct Run<'a, G: Guard> {
 }
 
 /// Runs the scene. `limit` returns the limit of the guard.
-pub(super) fn course<G: Guard>(
+pub(super) fn simulate<G: Guard>(
     world: World<'_>,
     guard: &G,
     limit: impl Fn(&G, Duration) -> u32,
