@@ -43,7 +43,7 @@ pub(crate) const LAYERS: &[&[&str]] = &[
         "body", "budget", "classify", "error", "observe", "order", "profile", "report", "schedule",
         "fallback", "shed", "standard",
     ],
-    &["grpc", "configured", "service_config", "metrics", "trailers_only"],
+    &["grpc"],
 ];
 
 /// The crate that has these layers.

@@ -72,8 +72,8 @@ fn new_settings_lose_no_debit_and_no_credit() {
         throttle.succeeded();
         failing.join().unwrap();
         swapping.join().unwrap();
-        // 4 of 8, or 8 of 16: the debit is worth 1 before the swap and half of that after it, and
-        // the credit is worth the same before and after.
+        // 4 of 8, or 8 of 16: the debit is worth 1 before the swap and half of that after it. The credit is worth the
+        // same before and after.
         let left = throttle.tokens_thousandths();
         assert!(left == Some(8_000) || left == Some(9_000), "{left:?}");
     });

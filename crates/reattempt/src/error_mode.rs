@@ -62,7 +62,7 @@ pub trait ErrorMode<E>: sealed::Sealed {
         error
     }
 
-    /// A look at the error, for classification.
+    /// Returns the error as a classifier reads it.
     #[doc(hidden)]
     fn view(error: &Self::Error) -> &(dyn Error + 'static);
 
@@ -75,11 +75,11 @@ pub trait ErrorMode<E>: sealed::Sealed {
         due: impl FnOnce(Instant) -> Option<Instant>,
     ) -> Poll<(Self::Interrupt, Instant)>;
 
-    /// The proof for a limit that passed while no attempt was under way; `None` where none interrupts.
+    /// Returns the proof that a limit may end the call while no attempt is under way. `None` if no limit can.
     #[doc(hidden)]
     fn interrupt() -> Option<Self::Interrupt>;
 
-    /// The moment at which the attempt was first found not to be ready, where errors contain it.
+    /// Returns the moment at which the attempt was first not ready, if errors contain it.
     #[doc(hidden)]
     fn since(timer: &Self::Timer) -> Option<Instant> {
         let _ = timer;

@@ -5,8 +5,8 @@
 //! | page | client | versions |
 //! |---|---|---|
 //! | [`hyper`] | hyper-util's legacy client | hyper 1, hyper-util 0.1 |
-//! | [`reqwest`] | `reqwest::Client` | reqwest 0.13 |
-//! | [`tonic`] | a tonic `Channel` under a generated client | tonic 0.14 |
+//! | `reqwest`, behind its feature | `reqwest::Client` | reqwest 0.13 |
+//! | `tonic`, behind its feature | a tonic `Channel` under a generated client | tonic 0.14 |
 //! | [`axum`] | the outbound calls of an axum service | axum 0.8 |
 //! | [`boxed`] | clients that are boxed, take one body type, or fail with a `BoxError` | tower 0.5 |
 //! | [`generic`] | functions over any client | tower 0.5 |

@@ -1,5 +1,5 @@
-//! An experiment that shows retries at work. A server fails in many ways, and the same calls are
-//! sent to it twice: by a plain hyper client, and by that client in a `RetryLayer`.
+//! An experiment that shows retries at work. A server fails in many ways. The same calls are sent to it twice: by a
+//! plain hyper client, and by that client in a `RetryLayer`.
 //!
 //! ```text
 //! cargo run --release -p quickstart --example quickstart -- [--seed N] [--calls 300] [--log FILE]

@@ -1,5 +1,5 @@
-//! The cautious budget: its bounds for any order of events, a serial model, threads, and the cases that a
-//! rule of tokens and doubt gets wrong if nobody thinks of them.
+//! The cautious budget: its bounds for any order of events, a serial model, threads, and the edge cases of tokens and
+//! doubt.
 
 use std::sync::Barrier;
 use std::thread;

@@ -147,8 +147,8 @@ fn short_lived_buckets_make_no_tokens() {
 
 #[test]
 fn take_racing_bucket_end_makes_no_token() {
-    // One place, and a full bucket in it. One thread takes from it while another one's newcomer
-    // drives it out: whoever is first, two tokens exist, one in the place and one of the others'.
+    // One place, and a full bucket in it. One thread takes from it while another one's newcomer drives it out. In
+    // either order two tokens exist, one in the place and one of the others'.
     for _ in 0..2000 {
         let budget =
             RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap();

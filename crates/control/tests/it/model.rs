@@ -1,5 +1,5 @@
-//! The budget against a serial model in wide integers: the same grants and the same balances for
-//! any settings, any order of calls and any moments, older and far ones among them.
+//! The budget against a serial model in wide integers. Grants and balances are the same for any settings, any order of
+//! calls and any moments, older and far ones among them.
 
 use std::collections::HashMap;
 use std::time::Duration;

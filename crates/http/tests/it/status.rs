@@ -1,5 +1,5 @@
-//! The table of statuses, one row for each of its cells: what it means, and whether it is retried
-//! for a request that may be repeated and for one that may not.
+//! The table of statuses, one row for each of its cells. A row has the meaning, and if a repeatable and any other
+//! request are retried.
 
 use http::StatusCode;
 use reattempt_core::{FailureKind, Verdict};

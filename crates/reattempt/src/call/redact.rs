@@ -1,5 +1,5 @@
-//! Texts without credentials. Errors, requests and responses contain them: in the user information and the
-//! query of a URL, and in header values. Whatever this crate writes of those three goes through here.
+//! Texts without credentials. Errors, requests and responses contain them: in the user information and the query of a
+//! URL, and in header values. All that this crate writes of those three is written here.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The service that the layer makes.
+//! The client with a fallback: it keeps what a replacement needs of each request.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The layer.
+//! The layer that puts a guard around a client, and its settings.
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The service.
+//! The guarded client: the guard admits, delays or refuses each call before it is sent.
 
 use std::fmt;
 use std::marker::PhantomData;

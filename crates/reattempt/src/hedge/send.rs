@@ -1,4 +1,4 @@
-//! One call by a shared handle.
+//! `Hedge::send`: one call by a shared handle, without `&mut`.
 
 use reattempt_core::Budget;
 use tower_service::Service;

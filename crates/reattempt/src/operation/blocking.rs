@@ -1,4 +1,4 @@
-//! The blocking form.
+//! The loop of a blocking operation: it calls the closure and sleeps on its thread.
 
 use std::ops::ControlFlow;
 use std::thread;

@@ -1,4 +1,4 @@
-//! The asynchronous form.
+//! The future of an asynchronous operation.
 
 use std::fmt;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! The errors of sockets and databases that another attempt may not meet again.
+//! Conditions for transient errors of sockets and databases.
 
 use std::io::{Error, ErrorKind};
 

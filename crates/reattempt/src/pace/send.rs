@@ -1,4 +1,4 @@
-//! One call by a shared handle.
+//! `Pace::send`: one call by a shared handle, without `&mut`.
 
 use tower_service::Service;
 

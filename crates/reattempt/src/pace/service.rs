@@ -1,4 +1,4 @@
-//! The service that the layer makes.
+//! The paced client: it sends a call whose turn is due, and queues every other.
 
 use std::fmt;
 use std::marker::PhantomData;

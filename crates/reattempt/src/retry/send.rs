@@ -1,4 +1,4 @@
-//! One call by a shared handle.
+//! `Retry::send`: one call by a shared handle, without `&mut`.
 
 use reattempt_core::{Budget, Schedule};
 use tower_service::Service;

@@ -1,4 +1,4 @@
-//! The layer.
+//! The layer that puts a guard before a server's service.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The service.
+//! The service of a server that sheds load: refusals of its guard become responses.
 
 use std::fmt;
 use std::sync::Arc;

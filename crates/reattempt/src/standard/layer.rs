@@ -1,4 +1,4 @@
-//! The layer and its settings.
+//! The layer of the standard stack, its settings and the checks between them.
 
 use std::time::Duration;
 

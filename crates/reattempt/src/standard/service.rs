@@ -1,4 +1,4 @@
-//! The service that the layer makes.
+//! The client in a standard stack.
 
 use std::task::{Context, Poll};
 use std::time::Duration;

@@ -140,8 +140,8 @@ fn success_at_once_costs_head_and_body() {
         assert_eq!(call(&mut usual, request("GET", empty())), head);
         assert_eq!(call(&mut timed, request("GET", empty())), head);
     }
-    // With a body: the state that its readers share. A POST is kept as well, for a 429, and with it
-    // whether its body was polled, unless the policy states that no redirects are followed.
+    // With a body: the state that its readers share. A POST is kept as well, for a 429. Unless the policy states that
+    // no redirects are followed, the polling of its body is noted too.
     for (method, body) in [("PUT", 1), ("POST", 2)] {
         assert_eq!(call(&mut plain, request(method, full())), head + body);
         assert_eq!(call(&mut usual, request(method, full())), head + body);
@@ -181,10 +181,10 @@ fn success_at_once_costs_head_and_body() {
     MAY_CLONE.store(1, Ordering::SeqCst);
     assert_eq!(allocations_of(|| usual.clone()), 0);
 
-    // A retry: its box, its destination and the list of attempts; the owners of the saved head's buffer, and the two
-    // parts of a map; the attempt's number among the extensions of one, the report among those
-    // of the other, three each. The first retry of all makes its destination's bucket, and the second one the
-    // thread's map of these names.
+    // A retry: its box, its destination and the list of attempts. The owners of the saved head's buffer, and the two
+    // parts of a map. The attempt's number in the extensions of the request, and the report in those of the response,
+    // three each. The first retry of all makes its destination's bucket, and the second one the thread's map of these
+    // names.
     let mut retried = Retry::new(RetryPolicy::http().backoff(Constant::immediate()), Instant);
     let mut refused_once = || {
         REFUSALS.store(1, Ordering::SeqCst);

@@ -54,8 +54,8 @@ fn request(method: &str, url: &str) -> Request {
     if body.is_empty() { request } else { request.body(body) }.build().unwrap()
 }
 
-/// A form that answers its POST with a redirect to itself, and is then too busy to show the result:
-/// the URL of the refusal is that of the request, and still the POST was carried out.
+/// A form that answers its POST with a redirect to itself, and is then too busy to show the result. The URL of the
+/// refusal is that of the request, and still the POST was processed.
 #[tokio::test]
 async fn redirected_refused_post_is_not_repeated() {
     let server =

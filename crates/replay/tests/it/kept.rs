@@ -12,8 +12,7 @@ use reattempt_replay::{ReplayBody, ReplayError, ReplayLimits, ReplayMemory};
 
 const X: Bytes = Bytes::from_static(b"x");
 
-/// Three frames, a panic, and another frame; the panic may also come when the fourth frame has been
-/// returned and the body is asked whether that was all.
+/// Three frames, a panic, and another frame. The panic may also come from `is_end_stream`, after the fourth frame.
 #[derive(Default)]
 struct Panics {
     polls: usize,

@@ -1,5 +1,5 @@
-//! Any body, any order of reading, cloning, dropping and cancelling: every reader sees exactly the
-//! body or ends with the error that says why not, nobody starves, and what is kept is accounted for.
+//! Any body, any order of reading, cloning, dropping and cancelling. Every reader sees exactly the body or ends with
+//! the error that names the reason. No reader starves, and all that is kept is charged.
 //!
 //! The property is a function over plain bytes, `crate::support::course::check`, for a fuzzer to call as well.
 

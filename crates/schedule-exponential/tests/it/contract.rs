@@ -1,5 +1,5 @@
-//! The two schedules with shared state, in their shortest form, written against the contract alone:
-//! one that paces all calls of a client, and one that waits differently for each kind of failure.
+//! The two schedules with shared state, in their shortest form, written against the contract alone. One paces all calls
+//! of a client, and one waits differently for each kind of failure.
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex};

@@ -19,8 +19,7 @@ fn fifteenth_failure_gives_291_929_ms() {
     assert_eq!(pace.metrics().times_up, 15);
 }
 
-/// Calls one by one, each as long after the last as the interval says, to a service that takes what
-/// comes slower than every 60 ms; the intervals waited.
+/// Sends calls one interval apart to a service that serves those at least 60 ms apart. Returns the intervals.
 fn against_60_ms(pace: &Responsive, calls: usize) -> Vec<Duration> {
     let mut waited = pace.interval();
     (0..calls)

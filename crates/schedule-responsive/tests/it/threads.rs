@@ -54,8 +54,8 @@ fn no_count_is_lost_and_the_bounds_hold() -> Result<(), ConfigError> {
 
 #[test]
 fn every_move_up_counts_once_per_moment() {
-    // Round after round, every thread has a call refused that was sent before any of the round's
-    // refusals came: the interval must go up once each round.
+    // In each round, every thread has a call refused that was sent before any of the round's refusals came. The
+    // interval must go up once each round.
     const ROUNDS: u64 = 12;
     let pace = of_the_check();
     let turn = Barrier::new(usize::try_from(THREADS).expect("few"));

@@ -37,8 +37,8 @@ fn dropped_call_returns_its_permit() {
     assert_eq!(bucket.tokens(), 9);
 }
 
-/// A proxy's budget (SPEC §7, "in flight"), written with this crate alone: retries under way are at most a
-/// fifth of the calls under way, and at least 3.
+/// A proxy's budget (SPEC §7, "in flight"), written with this crate alone. Retries under way are at most a fifth of the
+/// calls under way, and at least 3.
 #[derive(Debug, Clone, Default)]
 struct InFlight(Arc<Counts>);
 

@@ -82,8 +82,8 @@ async fn first_success_or_final_has_no_report() {
     }
 }
 
-/// tower's load shedder turns an attempt away before it is sent, so any request may be sent again, and the
-/// server's own response is what the caller gets.
+/// tower's load shedder refuses an attempt before it is sent, so any request may be sent again. The caller gets the
+/// server's own response.
 #[tokio::test(start_paused = true)]
 async fn overloaded_is_retried_as_not_sent() {
     let server = Server::statuses([503, 200]);

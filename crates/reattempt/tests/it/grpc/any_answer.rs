@@ -1,5 +1,5 @@
-//! Whatever a server puts into the fields of its answers, a call has a defined outcome: it ends, after no
-//! more attempts than it may have, with the last answer that came, in a form that a client can read.
+//! A call has a defined outcome for any fields of a server's answers. It ends, after no more attempts than it may have,
+//! with the last answer, in a form that a client can read.
 
 use std::time::Duration;
 
@@ -112,8 +112,8 @@ fn answer(seed: u64) -> (u64, Result<crate::grpc::support::Answer, Lost>) {
     (takes, Ok(answer))
 }
 
-/// Returns `true` if this head is a refusal that any call may be retried after: by UNAVAILABLE or
-/// RESOURCE_EXHAUSTED from the server, or 429 from something between, and no pushback that says stop.
+/// Returns `true` if this head is a refusal after which any call may be retried. It has UNAVAILABLE or
+/// RESOURCE_EXHAUSTED from the server, or 429 from a proxy, and no pushback that means stop.
 fn is_refusal(head: &Response<()>) -> bool {
     let first = head.headers().get("grpc-status").map(HeaderValue::as_bytes);
     let number = |value: &[u8]| {

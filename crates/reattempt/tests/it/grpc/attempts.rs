@@ -1,5 +1,5 @@
-//! One attempt after the other (§2, §7, §9, §13): what each is sent by, what pushback cannot do, and
-//! what an attempt's end is judged by.
+//! One attempt after the other (§2, §7, §9, §13): the service that sends it, the bounds of pushback, its
+//! classification.
 
 use std::future::{Ready, ready};
 use std::sync::{Arc, Mutex};
@@ -165,8 +165,8 @@ async fn out_4_status_that_layer_sees_decides() {
 #[derive(Debug, Clone, PartialEq)]
 struct Method(&'static str);
 
-/// Extensions are cloned for each attempt, the method's name that a generated client puts there among
-/// them, and what one attempt does to its own the next one does not see.
+/// Extensions are cloned for each attempt, the method's name of a generated client among them. The changes of one
+/// attempt do not reach the next one.
 // TN-3
 #[tokio::test(start_paused = true)]
 async fn tn_3_each_attempt_has_extensions_of_call() {
@@ -183,8 +183,7 @@ async fn tn_3_each_attempt_has_extensions_of_call() {
     assert_eq!(*seen.lock().unwrap(), vec![expected; 3]);
 }
 
-/// No attempt has a time limit of its own unless one is asked for, in code; then it is an attempt that
-/// failed, and not the end of the call.
+/// No attempt has a time limit of its own unless one is set in code. Then the attempt has failed, and the call goes on.
 // DL-5, DL-6
 #[tokio::test(start_paused = true)]
 async fn attempt_is_limited_by_client_only() {

@@ -1,5 +1,4 @@
-//! The saved part of a request while its call may still be sent again (§3, §4): what counts, what does
-//! not fit, and when it is let go.
+//! The saved part of a request while its call may still be sent again (§3, §4): its charge, its bounds, its release.
 
 use std::task::{Context, Poll};
 
@@ -216,8 +215,8 @@ async fn unfitting_frame_waits_and_ends_keeping() {
     assert_eq!(scene.arrivals.len(), 0);
 }
 
-/// In a wait nothing is read of the request, so that nothing can overflow; what the caller has ready by
-/// then does so on the attempt that follows, which is made all the same, and is the last.
+/// In a wait nothing is read of the request, so nothing can overflow. The data that the caller has ready by then
+/// overflows on the attempt that follows. That attempt is made all the same, and is the last.
 // BUF-7, BUF-12
 #[tokio::test(start_paused = true)]
 async fn nothing_is_read_in_a_wait() {

@@ -30,8 +30,8 @@ const HEDGED: &str =
 const RETRIED: &str = r#", "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.01s",
     "maxBackoff": "0.01s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}"#;
 
-/// The largest figures of each unit are waited for, and every attempt is told a figure that a server can
-/// read; no time at all is over before anything is sent.
+/// The largest figures of each unit are waited for, and every attempt has a figure that a server can read. A time of
+/// zero is over before anything is sent.
 // DL-9
 #[tokio::test(start_paused = true)]
 async fn dl_9_extreme_timeouts_are_kept() {
@@ -114,8 +114,8 @@ async fn dropped_call_gives_its_token_back() {
     }
 }
 
-/// The answer that a layer gives in place of a server's is no server's answer to a layer around it: it ends
-/// no hedged call while another attempt is under way, and earns nothing.
+/// A layer around another does not take the inner layer's own answer for a server's. It ends no hedged call while
+/// another attempt is under way, and earns nothing.
 // OUT-2, trap 36
 #[tokio::test(start_paused = true)]
 async fn out_2_lost_hedge_leaves_the_others() {
@@ -196,8 +196,8 @@ async fn st_5_hostile_trailers_reach_the_caller() {
     assert_eq!(read(reply).await.0, None);
 }
 
-/// Configs that change their policies, their throttle and their methods, a thousand times while calls are
-/// under way: each call ends as the server says, and none panics.
+/// Configs that change their policies, throttle and methods a thousand times while calls are under way. Each call ends
+/// as the server answers, and none panics.
 // CALL-6
 #[tokio::test(start_paused = true)]
 async fn call_6_config_swapped_while_calls_run() {

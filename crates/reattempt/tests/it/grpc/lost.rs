@@ -1,5 +1,5 @@
-//! A connection that is lost, and a time limit below: the caller gets an answer in gRPC's terms, and no
-//! layer around takes it for a server's own.
+//! A connection that is lost, and a time limit below. The caller gets an answer in gRPC's terms, and no layer around
+//! takes it for a server's own.
 
 use std::error::Error;
 use std::fmt;

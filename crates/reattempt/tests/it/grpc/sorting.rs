@@ -17,8 +17,8 @@ fn http(status: u16, content_type: &str) -> Answer {
     response.body(body([Step::Data("<html>")])).unwrap()
 }
 
-/// Returns the number of attempts of a call whose first answer is this one, and the status that the caller of a
-/// client sees in a head.
+/// Returns the number of attempts of a call whose first answer is this one, and the status that the caller sees in a
+/// head.
 async fn attempts(answer: impl Fn() -> Answer + Send + Sync + 'static) -> usize {
     let server = Server::at_once(move |number| match number {
         1 => answer(),

@@ -60,7 +60,7 @@ impl Reader {
     }
 
     /// Returns the measurements of the instrument `grpc.client.{name}`: for each set of labels the status, if it is one
-    /// of them, the number of measurements and their sum, a number of seconds in milliseconds.
+    /// of them, the number of measurements and their sum. Seconds are given in milliseconds.
     pub(crate) fn of(&self, name: &str) -> Vec<(String, u64, u64)> {
         let name = format!("grpc.client.{name}");
         let points = self.points().into_iter().filter(|point| point.name == name);

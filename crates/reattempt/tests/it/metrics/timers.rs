@@ -1,5 +1,5 @@
-//! A deadline that two timers keep, the layer's and the channel's: the code, the budget's account, the report
-//! and the metrics are the same, whichever of them fires first.
+//! A deadline that two timers keep, the layer's and the channel's. Code, budget, report and metrics are the same,
+//! whichever of them fires first.
 
 use std::sync::{Arc, Mutex};
 

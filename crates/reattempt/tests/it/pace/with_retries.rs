@@ -41,8 +41,8 @@ async fn inner_pace_delays_every_attempt() {
     let answer = call(&mut client).await.unwrap();
     assert_eq!(answer.status(), 200);
     assert_eq!(answer.extensions().get::<Report>().unwrap().attempts().len(), 4);
-    // The first turn is 100 ms after the retry came to the layer; the delays of the schedule pass while
-    // the next ones are waited for.
+    // The first turn is 100 ms after the retry came to the layer. The delays of the schedule pass during the waits for
+    // the next ones.
     assert_eq!(server.arrivals(), [0, 110, 310, 510].map(ms));
     let metrics = pace.metrics();
     assert_eq!((metrics.invocations, metrics.times_up, metrics.times_slept), (4, 2, 3));

@@ -1,10 +1,10 @@
-//! The number of retries of a call that fails, and its duration, for the three profiles
-//! by the length of calls; beside the estimates that came with them.
+//! The number of retries of a call that fails, and its duration, for the three profiles by the length of calls. Beside
+//! them stand the estimates of their source.
 //!
-//! Those are 3–4 retries and 250–380 ms, at most 5 and 1–1.5 s, 8–9 and 10–14 s. They do not hold
-//! here, and cannot: a delay that would pass the limit is not waited for, so no call is longer than
-//! its limit and one attempt more. They describe a library that looks at the time only when it has
-//! waited, with the attempts counted and not the retries; the second test shows that.
+//! Those are 3–4 retries and 250–380 ms, at most 5 and 1–1.5 s, 8–9 and 10–14 s. They do not hold here, and cannot. A
+//! delay that would pass the limit is not waited for, so no call is longer than its limit and one attempt more. They
+//! describe a library that reads the time only after a wait, and counts attempts, not retries. The second test shows
+//! that.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -155,8 +155,7 @@ fn own_profile_begins_with_default_limits() {
     assert_eq!(RetryPolicy::http().profile(profile).limits().max_attempts, 4);
 }
 
-/// A stream's owner and its layer share one run: what the layer waited is not begun anew by the
-/// next call, until a message has come.
+/// A stream's owner and its layer share one run of delays. The next call continues it, until a message has come.
 #[tokio::test(start_paused = true)]
 async fn stream_continues_its_last_call() {
     let profile = profile::twitter_streaming().map(Reconnecting::new);

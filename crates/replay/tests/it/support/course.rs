@@ -1,7 +1,7 @@
 //! A course of a replayable body, read from plain bytes, and the model that it is held to.
 //!
-//! Each byte is a choice: first how the body is made and what may be kept, then its frames, then what is done
-//! with its readers. Every sequence of bytes is a course.
+//! Each byte is a choice: first the kind of the body and its limits, then its frames, then the steps of its readers.
+//! Every sequence of bytes is a course.
 
 use std::sync::Arc;
 use std::task::Poll;
