@@ -1,5 +1,5 @@
-//! A deadline that arrives with a call to a real server, axum's or tonic's, and is sent with the
-//! calls that its handler makes through the retry layer.
+//! A deadline that arrives with a call to a real server, axum's or tonic's. The calls of its handler through the retry
+//! layer carry it on.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,7 @@
 //! gRPC's rules on the wire, frame by frame, with a server that does things a tonic server never
 //! would.
 
+mod channel;
 mod committing;
 mod configured;
 mod deadlines;

@@ -67,6 +67,8 @@ pub(crate) struct Arrival {
     pub(crate) body: Option<Vec<u8>>,
     /// `true` if the client abandoned the stream, in a script that waited for that.
     pub(crate) given_up: bool,
+    /// The reason with which it did so.
+    pub(crate) reset: Option<Reason>,
 }
 
 #[derive(Debug, Default)]
@@ -239,7 +241,8 @@ impl Stream {
         let (head, mut body) = request.into_parts();
         let path = head.uri.path().to_owned();
         let headers = head.headers;
-        let arrival = Arrival { connection, path, headers, body: None, given_up: false };
+        let arrival =
+            Arrival { connection, path, headers, body: None, given_up: false, reset: None };
         let script = self.book.scripts.lock().unwrap().pop_front();
         self.index = self.book.arrivals.borrow().len();
         self.book.arrivals.send_modify(|arrivals| arrivals.push(arrival));
@@ -290,11 +293,13 @@ impl Stream {
     }
 
     async fn hang(&self, answer: &mut SendResponse<Bytes>, begun: Option<&mut SendStream<Bytes>>) {
-        match begun {
-            Some(begun) => drop(std::future::poll_fn(|cx| begun.poll_reset(cx)).await),
-            None => drop(std::future::poll_fn(|cx| answer.poll_reset(cx)).await),
-        }
-        self.book.note(self.index, |arrival| arrival.given_up = true);
+        let reset = match begun {
+            Some(begun) => std::future::poll_fn(|cx| begun.poll_reset(cx)).await,
+            None => std::future::poll_fn(|cx| answer.poll_reset(cx)).await,
+        };
+        self.book.note(self.index, |arrival| {
+            (arrival.given_up, arrival.reset) = (true, reset.ok());
+        });
     }
 
     /// Waits until all frames of the stream so far are sent.

@@ -28,8 +28,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// Returns the default policy with two changes: a delay long enough for a connection to return to
-/// its pool and too short to be noticed, and a budget that stays open after many failures.
+/// Returns the default policy with two changes. The delay is long enough for a connection to return to its pool, and
+/// too short to be noticed. The budget stays open after many failures.
 pub(crate) fn quick() -> RetryPolicy<Http, Constant> {
     RetryPolicy::http()
         .backoff(Constant::new(Duration::from_millis(10)))

@@ -13,7 +13,6 @@ mod fallback;
 #[cfg(feature = "tonic")]
 mod grpc;
 #[cfg(feature = "tonic")]
-mod grpc_wire;
 mod guard;
 mod hedge;
 #[cfg(feature = "reqwest")]

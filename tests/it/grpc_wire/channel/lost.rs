@@ -1,23 +1,35 @@
 //! Connections that are lost, and resets before the headers.
 
+use std::sync::Arc;
+
 use h2::Reason;
+use reattempt::grpc::GrpcCode as Code;
 use reattempt::report::{AttemptOutcome, ReportSlot};
+use reattempt::schedule::FailureKind;
 use reattempt::{CallOptions, RetryLayer};
-use reattempt_core::FailureKind;
-use reattempt_grpc::Code;
 use tokio::net::TcpSocket;
+use tokio::sync::Notify;
 use tonic::transport::Endpoint;
 use tower::{Layer, ServiceExt};
 
-use super::server::{Act, Server};
-use super::{Ended, OK, UNAVAILABLE, call, change, policy, read, repeatable, run, throttle};
+use super::{
+    EMPTY, Ended, OK, Server, Step, UNAVAILABLE, call, change, echo, head, policy, previous, read,
+    repeatable, reset, reset_later, run, throttle,
+};
 
-/// One stream is all that the server takes at a time: the second call lies in h2, the third in hyper,
-/// when the connection is cut.
+/// The connection is cut once the request has been read.
+fn cut() -> Vec<Step> {
+    vec![Step::Read, Step::Cut]
+}
+
+/// The server takes one stream at a time. The second call lies in h2, the third in hyper, when the connection is cut.
 // TR-1, TR-9
 #[tokio::test]
 async fn undispatched_is_replaced() {
-    let server = Server::with(None, 1, [Act::Cut, Act::Answer(Code::Ok)]).await;
+    let go_on = Arc::new(Notify::new());
+    let script = vec![Step::Read, Step::Wait(Arc::clone(&go_on)), Step::Cut];
+    let server = Server::start([script]).await;
+    server.allow(1);
     let channel = server.channel();
     let slot = ReportSlot::default();
     let client = RetryLayer::new(policy().max_attempts(1)).layer(channel);
@@ -31,21 +43,21 @@ async fn undispatched_is_replaced() {
         for _ in 0..200 {
             tokio::task::yield_now().await;
         }
-        while server.count() == 0 {
+        while server.calls() == 0 {
             tokio::task::yield_now().await;
         }
     }
-    server.go_on.notify_one();
+    go_on.notify_one();
     let third = calls.pop().unwrap().await.unwrap().unwrap();
-    assert_eq!(read(third, &server).await, OK);
+    assert_eq!(read(third).await, OK);
     let report = slot.take().unwrap();
     assert_eq!((report.retries(), report.replacements()), (0, 1), "{report}");
     // That one may have been carried out, and of the one in h2 nobody can tell.
     for _ in 0..2 {
         let lost = calls.remove(0).await.unwrap().unwrap();
-        assert_eq!(read(lost, &server).await, UNAVAILABLE);
+        assert_eq!(read(lost).await, UNAVAILABLE);
     }
-    assert!(server.previous().iter().all(Option::is_none));
+    assert!(previous(&server).iter().all(Option::is_none));
 }
 
 // TR-1, trap 31
@@ -73,10 +85,9 @@ async fn absent_server_is_retried_on_schedule() {
 #[tokio::test]
 async fn lost_connection_is_unavailable() {
     for (call, streams) in [(call(), 1), (repeatable(), 2)] {
-        let server = Server::start([Act::Cut, Act::Answer(Code::Ok)]).await;
-        server.go_on.notify_one();
+        let server = Server::start([cut(), echo()]).await;
         let (_, report) = run(&server, policy(), call).await;
-        assert_eq!(server.count(), streams);
+        assert_eq!(server.calls(), streams);
         let AttemptOutcome::Failed { failure, .. } = &report.attempts()[0].outcome else {
             panic!("{report}");
         };
@@ -88,32 +99,29 @@ async fn lost_connection_is_unavailable() {
 // OUT-2, trap 29
 #[tokio::test]
 async fn out_2_lost_is_unavailable_everywhere() {
-    for (act, expected) in [
-        (Act::Cut, UNAVAILABLE),
-        (Act::HeadersCut, Ended::BodyError(tonic::Code::Unavailable)),
-        (Act::Reset(Reason::CANCEL), Ended::Status(Code::Cancelled)),
-        (Act::Reset(Reason::INTERNAL_ERROR), Ended::Status(Code::Internal)),
-        (Act::HeadersReset(Reason::INTERNAL_ERROR), Ended::BodyError(tonic::Code::Internal)),
+    let cut_later = vec![Step::Read, Step::Head(head(&[])), Step::Data(EMPTY), Step::Cut];
+    for (script, expected) in [
+        (cut(), UNAVAILABLE),
+        (cut_later, Ended::BodyError(tonic::Code::Unavailable)),
+        (reset(Reason::CANCEL), Ended::Status(Code::Cancelled)),
+        (reset(Reason::INTERNAL_ERROR), Ended::Status(Code::Internal)),
+        (reset_later(Reason::INTERNAL_ERROR), Ended::BodyError(tonic::Code::Internal)),
     ] {
-        let server = Server::start([act]).await;
-        if let Act::Cut = act {
-            server.go_on.notify_one();
-        }
+        let server = Server::start([script.clone()]).await;
         let (ended, _) = run(&server, policy(), call()).await;
-        assert_eq!((ended, server.count()), (expected, 1), "{act:?}");
+        assert_eq!((ended, server.calls()), (expected, 1), "{script:?}");
     }
 }
 
-/// A layer in a layer: what no server has answered is no refusal to the outer one, so that a call which must
-/// not be carried out twice is sent once.
+/// A layer in a layer. A call without a server's answer is no refusal to the outer one, so a call that must not be
+/// processed twice is sent once.
 // OUT-2, trap 28
 #[tokio::test]
 async fn out_2_two_layers_send_a_lost_call_once() {
-    let server = Server::start([Act::Cut]).await;
-    server.go_on.notify_one();
+    let server = Server::start([cut()]).await;
     let inner = RetryLayer::new(policy()).layer(server.channel());
     let reply = RetryLayer::new(policy()).layer(inner).oneshot(call()).await.unwrap();
-    assert_eq!((reply.headers()["grpc-status"].as_bytes(), server.count()), (&b"14"[..], 1));
+    assert_eq!((reply.headers()["grpc-status"].as_bytes(), server.calls()), (&b"14"[..], 1));
 }
 
 // RET-5, TN-10
@@ -129,11 +137,11 @@ async fn reset_before_header_has_code_of_reason() {
         (Reason::ENHANCE_YOUR_CALM, 2),
     ];
     for (reason, streams) in rows {
-        let server = Server::start([Act::Reset(reason), Act::Answer(Code::Ok)]).await;
+        let server = Server::start([reset(reason)]).await;
         let (_, report) = run(&server, policy(), repeatable()).await;
-        assert_eq!(server.count(), streams, "{reason}: {report}");
+        assert_eq!(server.calls(), streams, "{reason}: {report}");
     }
-    let server = Server::start([Act::Reset(Reason::ENHANCE_YOUR_CALM)]).await;
+    let server = Server::start([reset(Reason::ENHANCE_YOUR_CALM)]).await;
     run(&server, policy(), call()).await;
-    assert_eq!(server.count(), 1, "which it may have been served before");
+    assert_eq!(server.calls(), 1, "which it may have been served before");
 }

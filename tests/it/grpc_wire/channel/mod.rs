@@ -1,9 +1,7 @@
-//! A tonic `Channel` under the retry layer, against a server written on the `h2` crate, which can do on
-//! the wire what tonic's own server cannot. The names carry the ids of the rules that they test.
+//! Calls of a bare tonic `Channel`: the status that the caller reads, the report, and the throttle.
 
 mod ends;
 mod lost;
-mod server;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,24 +10,24 @@ use bytes::Bytes;
 use h2::Reason;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full};
-use reattempt::grpc::GrpcBody;
+use reattempt::budget::Budget;
+use reattempt::grpc::service_config::{Throttle, Throttling};
+use reattempt::grpc::{GrpcBody, GrpcCode as Code};
 use reattempt::observe::Event;
 use reattempt::report::ReportSlot;
-use reattempt::{CallOptions, Grpc, Report, RetryLayer, RetryPolicy};
-use reattempt_core::StopReason;
-use reattempt_grpc::{Code, Throttle, Throttling};
-use reattempt_schedule_fixed::Constant;
+use reattempt::schedule::{Constant, List};
+use reattempt::{CallOptions, Grpc, Report, RetryLayer, RetryPolicy, StopReason};
 use tonic::body::Body;
 use tower::{Layer, ServiceExt};
 
-use server::{Act, Goaway, Server};
+use super::server::{Server, Step, echo};
+use super::{head, policy, refused};
 
-fn policy() -> RetryPolicy<Grpc, Constant> {
-    RetryPolicy::grpc().backoff(Constant::immediate())
-}
+/// A message without content.
+const EMPTY: Bytes = Bytes::from_static(&[0, 0, 0, 0, 0]);
 
 fn call() -> Request<Body> {
-    let message = Body::new(Full::from(Bytes::from_static(&[0, 0, 0, 0, 0])));
+    let message = Body::new(Full::from(EMPTY));
     Request::post("http://one.example/service/method")
         .header("content-type", "application/grpc")
         .header("te", "trailers")
@@ -53,8 +51,8 @@ enum Ended {
     Error(tonic::Code),
 }
 
-/// Calls once, and reads what comes. The report is that of the call, whatever it came to.
-async fn run<B: reattempt_core::Budget + Clone>(
+/// Calls once and reads the response to its end. Returns the end and the report.
+async fn run<B: Budget + Clone>(
     server: &Server,
     policy: RetryPolicy<Grpc, Constant, B>,
     call: Request<Body>,
@@ -63,15 +61,14 @@ async fn run<B: reattempt_core::Budget + Clone>(
     let client = RetryLayer::new(policy).layer(server.channel());
     let client = client.with_options(CallOptions::new().report_to(&slot));
     let ended = match client.oneshot(call).await {
-        Ok(reply) => read(reply, server).await,
+        Ok(reply) => read(reply).await,
         Err(error) => Ended::Error(tonic::Status::from_error(error.into()).code()),
     };
     (ended, slot.take().unwrap())
 }
 
-async fn read(reply: Response<GrpcBody<Body>>, server: &Server) -> Ended {
+async fn read(reply: Response<GrpcBody<Body>>) -> Ended {
     let code = |headers: &HeaderMap| Some(Code::from_bytes(headers.get("grpc-status")?.as_bytes()));
-    server.go_on.notify_one();
     let mut seen = code(reply.headers());
     let mut body = reply.into_body();
     while let Some(frame) = body.frame().await {
@@ -100,15 +97,46 @@ fn numbers(numbers: &[u32]) -> Vec<Option<String>> {
 
 const OK: Ended = Ended::Status(Code::Ok);
 const UNAVAILABLE: Ended = Ended::Status(Code::Unavailable);
-const REFUSED: Act = Act::Reset(Reason::REFUSED_STREAM);
+
+/// Returns the numbers of earlier attempts that the server has read.
+fn previous(server: &Server) -> Vec<Option<String>> {
+    server.fields("grpc-previous-rpc-attempts")
+}
+
+/// A message and this status.
+fn answer(code: Code) -> Vec<Step> {
+    vec![Step::Read, Step::Head(head(&[])), Step::Data(EMPTY), Step::Trailers(status(code))]
+}
+
+fn reset(reason: Reason) -> Vec<Step> {
+    vec![Step::Read, Step::Reset(reason)]
+}
+
+/// A reset after the headers.
+fn reset_later(reason: Reason) -> Vec<Step> {
+    vec![Step::Read, Step::Head(head(&[])), Step::Reset(reason)]
+}
+
+/// UNAVAILABLE in trailers after the headers.
+fn unavailable_later() -> Vec<Step> {
+    vec![Step::Read, Step::Head(head(&[])), Step::Trailers(status(Code::Unavailable))]
+}
+
+fn unprocessed() -> Vec<Step> {
+    reset(Reason::REFUSED_STREAM)
+}
+
+fn status(code: Code) -> HeaderMap {
+    HeaderMap::from_iter([(http::HeaderName::from_static("grpc-status"), code.number().into())])
+}
 
 // TR-2, TR-4
 #[tokio::test]
 async fn refused_stream_is_replaced_for_free() {
-    let server = Server::start([REFUSED, Act::Answer(Code::Ok)]).await;
+    let server = Server::start([unprocessed(), echo()]).await;
     let throttle = throttle();
     let (ended, report) = run(&server, policy().budget(throttle.clone()), call()).await;
-    assert_eq!((ended, server.previous()), (OK, numbers(&[0, 0])));
+    assert_eq!((ended, previous(&server)), (OK, numbers(&[0, 0])));
     assert_eq!(change(&throttle), 100);
     assert_eq!((report.retries(), report.replacements()), (0, 1));
     let listed: Vec<_> =
@@ -120,10 +148,10 @@ async fn refused_stream_is_replaced_for_free() {
 // TR-2
 #[tokio::test]
 async fn tr_2_further_one_is_ordinary_failure() {
-    let server = Server::start([REFUSED]).await;
+    let server = Server::start(std::iter::repeat_n(unprocessed(), 4)).await;
     let throttle = throttle();
     let (ended, report) = run(&server, policy().budget(throttle.clone()), call()).await;
-    assert_eq!((ended, server.previous()), (UNAVAILABLE, numbers(&[0, 0, 1, 2])));
+    assert_eq!((ended, previous(&server)), (UNAVAILABLE, numbers(&[0, 0, 1, 2])));
     assert_eq!(change(&throttle), -3000);
     assert_eq!((report.retries(), report.stop_reason()), (2, StopReason::AttemptsExhausted));
 }
@@ -131,24 +159,24 @@ async fn tr_2_further_one_is_ordinary_failure() {
 // TR-3
 #[tokio::test]
 async fn tr_3_once_at_any_attempt_of_the_call() {
-    let script = [Act::PeekTrailers(Code::Unavailable), REFUSED, REFUSED, Act::Answer(Code::Ok)];
+    let script = [refused(), unprocessed(), unprocessed(), echo()];
     let server = Server::start(script).await;
     let (ended, report) = run(&server, policy(), call()).await;
-    assert_eq!((ended, server.previous()), (OK, numbers(&[0, 1, 1, 2])));
+    assert_eq!((ended, previous(&server)), (OK, numbers(&[0, 1, 1, 2])));
     assert_eq!((report.retries(), report.replacements()), (2, 1));
 }
 
 // TR-4
 #[tokio::test]
 async fn tr_4_schedule_and_attempts_do_not_notice() {
-    let script = [REFUSED, Act::PeekTrailers(Code::Unavailable), Act::Answer(Code::Ok)];
+    let script = [unprocessed(), refused(), echo()];
     let server = Server::start(script).await;
     // The first delay is that of a first retry.
-    let schedule = reattempt_schedule_fixed::List::ending([Duration::ZERO]);
+    let schedule = List::ending([Duration::ZERO]);
     let policy = RetryPolicy::grpc().backoff(schedule).max_attempts(2);
     let client = RetryLayer::new(policy).layer(server.channel());
-    let ended = read(client.oneshot(call()).await.unwrap(), &server).await;
-    assert_eq!((ended, server.previous()), (OK, numbers(&[0, 0, 1])));
+    let ended = read(client.oneshot(call()).await.unwrap()).await;
+    assert_eq!((ended, previous(&server)), (OK, numbers(&[0, 0, 1])));
 }
 
 // THR-8
@@ -157,24 +185,24 @@ async fn thr_8_a_replacement_is_not_throttled() {
     let throttle = Throttle::new(Some(Throttling::new(2.0, 0.1).unwrap()));
     throttle.failed();
     assert!(throttle.is_throttled());
-    let server = Server::start([REFUSED, Act::Answer(Code::Ok)]).await;
+    let server = Server::start([unprocessed(), echo()]).await;
     let (ended, _) = run(&server, policy().budget(throttle), call()).await;
-    assert_eq!((ended, server.count()), (OK, 2));
+    assert_eq!((ended, server.calls()), (OK, 2));
 }
 
 // TR-8
 #[tokio::test]
 async fn tr_8_two_switches() {
-    let script = || [REFUSED, Act::Answer(Code::Ok)];
+    let script = || [unprocessed(), echo()];
     // Configured retries off.
     let server = Server::start(script()).await;
     let (ended, _) = run(&server, policy().max_attempts(1), call()).await;
-    assert_eq!((ended, server.previous()), (OK, numbers(&[0, 0])));
+    assert_eq!((ended, previous(&server)), (OK, numbers(&[0, 0])));
     // Transparent ones off: it is retried like any refusal.
     let server = Server::start(script()).await;
     let (ended, report) =
         run(&server, policy().protocol(|grpc| grpc.transparent_retries(false)), call()).await;
-    assert_eq!((ended, server.previous()), (OK, numbers(&[0, 1])));
+    assert_eq!((ended, previous(&server)), (OK, numbers(&[0, 1])));
     assert_eq!(report.replacements(), 0);
     // All off.
     let none = policy().protocol(|grpc| grpc.transparent_retries(false)).max_attempts(1);
@@ -185,37 +213,39 @@ async fn tr_8_two_switches() {
         let mut call = call();
         call.extensions_mut().insert(options);
         let (ended, _) = run(&server, policy, call).await;
-        assert_eq!((ended, server.count()), (UNAVAILABLE, 1));
+        assert_eq!((ended, server.calls()), (UNAVAILABLE, 1));
     }
 }
 
 // TR-5
 #[tokio::test]
 async fn tr_5_not_after_the_commit() {
-    let server = Server::start([Act::HeadersReset(Reason::REFUSED_STREAM)]).await;
+    let server = Server::start([reset_later(Reason::REFUSED_STREAM)]).await;
     let (ended, _) = run(&server, policy(), call()).await;
-    assert_eq!((ended, server.count()), (Ended::BodyError(tonic::Code::Unavailable), 1));
+    assert_eq!((ended, server.calls()), (Ended::BodyError(tonic::Code::Unavailable), 1));
 }
 
 // TR-2, TN-12
 #[tokio::test]
 async fn goaway_without_the_stream_is_replaced() {
-    let server = Server::with(Some(Goaway::Below), u32::MAX, [Act::Answer(Code::Ok)]).await;
+    let server = Server::start([vec![Step::GoAwayBelow(Reason::NO_ERROR)]]).await;
     let (ended, report) = run(&server, policy().max_attempts(1), call()).await;
-    assert_eq!((ended, server.previous()), (OK, numbers(&[0])));
+    assert_eq!((ended, previous(&server)), (OK, numbers(&[0, 0])));
     assert_eq!((report.retries(), report.replacements()), (0, 1));
 }
 
 // TR-7
 #[tokio::test]
 async fn tr_7_goaway_above_stream_leaves_it_alive() {
-    let server = Server::with(Some(Goaway::Above), u32::MAX, [Act::Answer(Code::Internal)]).await;
+    let mut goaway = echo();
+    goaway.insert(1, Step::GoAwayAbove(Reason::NO_ERROR));
+    let server = Server::start([goaway, answer(Code::Internal)]).await;
     let (ended, report) = run(&server, policy(), call()).await;
-    assert_eq!((ended, server.count(), report.replacements()), (OK, 0, 0));
+    assert_eq!((ended, server.calls(), report.replacements()), (OK, 1, 0));
 }
 
 #[tokio::test]
-async fn observers_hear_of_a_replacement() {
+async fn observer_is_notified_of_replacement() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let events = Arc::clone(&heard);
     let policy = policy().observe(move |_: &str, event: &Event<'_>| {
@@ -224,7 +254,7 @@ async fn observers_hear_of_a_replacement() {
             event => event.to_string(),
         });
     });
-    let server = Server::start([REFUSED, Act::Answer(Code::Ok)]).await;
+    let server = Server::start([unprocessed(), echo()]).await;
     run(&server, policy, call()).await;
     let expected = ["attempt 1 failed", "attempt 1 is replaced", "succeeded on attempt 1"];
     assert_eq!(*heard.lock().unwrap(), expected);
