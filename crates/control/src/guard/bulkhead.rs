@@ -88,7 +88,7 @@ impl Bulkhead {
         self.set(|rules| rules.rule.hold = false)
     }
 
-    /// Sets the most destinations with places of their own. Default: 1024, some hundred kilobytes.
+    /// Sets the most destinations with places of their own. Default: 1024, which take 0.5 MB.
     ///
     /// # Errors
     ///

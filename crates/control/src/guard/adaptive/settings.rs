@@ -105,7 +105,7 @@ impl<R: LimitRule> AdaptiveLimit<R> {
         self.set(|rules| rules.places.hold = false)
     }
 
-    /// Sets the most destinations with a limit of their own. Default: 1024, two megabytes.
+    /// Sets the most destinations with a limit of their own. Default: 1024, which take 1.7 MB.
     ///
     /// # Errors
     ///

@@ -171,7 +171,8 @@ impl CircuitBreaker {
         self.set(|rules| rules.on_state_change = Some(Arc::new(notify)))
     }
 
-    /// Sets the most destinations with a breaker of their own. Default: 1024, some hundred kilobytes.
+    /// Sets the most destinations with a breaker of their own. Default: 1024, which take 1.6 MB; in the counting form
+    /// 1.3 MB. Four counts with cache lines of their own are a third of that.
     ///
     /// # Errors
     ///

@@ -113,7 +113,9 @@ impl RateLimit {
         self.reserve_until(destination, n, now, Duration::MAX)
     }
 
-    /// Takes `n` tokens if they will be there by `latest` (the deadline of x/time/rate's `WaitN`).
+    /// Takes `n` tokens if they will be there by `latest`: the part of x/time/rate's `WaitN` before its wait.
+    ///
+    /// Sleep for the reservation's delay, and cancel it if the sleep is dropped. A guard layer does both for one token.
     pub fn reserve_until(
         &self,
         destination: &str,

@@ -53,7 +53,7 @@ impl RateLimit {
         self.set(|rules| rules.longest_reset = longest)
     }
 
-    /// Sets the most destinations with a limit of their own. Default: 1024, some hundred kilobytes.
+    /// Sets the most destinations with a limit of their own. Default: 1024, which take 0.3 MB.
     ///
     /// # Errors
     ///

@@ -41,7 +41,7 @@ impl SendRate {
         self.set(|rules| rules.rule.patience = Patience::NONE)
     }
 
-    /// Sets the most destinations with a rate of their own. Default: 1024, some hundred kilobytes.
+    /// Sets the most destinations with a rate of their own. Default: 1024, which take 0.4 MB.
     ///
     /// # Errors
     ///

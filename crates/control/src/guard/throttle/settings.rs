@@ -105,7 +105,7 @@ impl Throttle {
         self.set(|rules| rules.seed = seed)
     }
 
-    /// Sets the most destinations with counts of their own. Default: 1024, some hundred kilobytes.
+    /// Sets the most destinations with counts of their own. Default: 1024, which take 0.4 MB.
     ///
     /// # Errors
     ///
