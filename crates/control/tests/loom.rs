@@ -189,6 +189,22 @@ fn takers_with_two_clocks_share_the_latest() {
     });
 }
 
+/// The state after two refills has the balance that it had before them, and another epoch.
+#[test]
+fn two_refills_are_not_taken_for_none() {
+    loom::model(|| {
+        let (bucket, _) = bucket(2, 0, 1);
+        let [sooner, later] = [1, 2].map(Duration::from_secs);
+        let refilling = Arc::clone(&bucket);
+        let refilling = thread::spawn(move || {
+            [sooner, later].map(|now| u64::from(refilling.take(1, now) == Take::Taken))
+        });
+        let own = u64::from(bucket.take(1, sooner) == Take::Taken);
+        let taken = own + refilling.join().unwrap().iter().sum::<u64>();
+        assert!(taken <= 2, "{taken} tokens in two seconds");
+    });
+}
+
 #[test]
 fn a_refill_a_credit_and_a_take_add_up() {
     // Three threads: every order with up to three preemptions, else it would take a minute.

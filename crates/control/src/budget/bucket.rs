@@ -8,7 +8,6 @@
 //! has refilled. Until then the epochs differ, and no other thread refills: takes and credits go on as if no time had
 //! passed. So no stretch of time is credited twice, or past the capacity, and no thread waits.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -327,12 +326,6 @@ impl Seen {
     #[inline]
     fn as_it_is(state: u64) -> Self {
         Self { state, worth: state, refilled: false }
-    }
-}
-
-impl fmt::Debug for Bucket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bucket").field("balance", &self.balance()).finish_non_exhaustive()
     }
 }
 

@@ -13,7 +13,6 @@
 //! The state of a bucket with all tokens and no doubt is above every other state, at any moment. So a success finds
 //! out by one comparison that it has no effect.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -290,14 +289,5 @@ impl PermitIssuer for CautiousBucket {
         if succeeded && cost == RETURNED {
             self.give_back(cost);
         }
-    }
-}
-
-impl fmt::Debug for CautiousBucket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CautiousBucket")
-            .field("balance", &self.balance())
-            .field("doubt", &self.doubt())
-            .finish_non_exhaustive()
     }
 }

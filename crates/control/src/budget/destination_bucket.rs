@@ -1,6 +1,5 @@
 //! The interface between the table of destinations and the kinds of bucket in it.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,9 +11,7 @@ use super::not_full::{NotFull, Slot};
 use crate::destination_table::Entry;
 
 /// A bucket that a table of destinations can hold.
-pub(crate) trait DestinationBucket:
-    Entry + PermitIssuer + fmt::Debug + Sized + 'static
-{
+pub(crate) trait DestinationBucket: Entry + PermitIssuer + Sized + 'static {
     /// The settings of such a bucket.
     type Rule: Copy + Send + Sync;
 

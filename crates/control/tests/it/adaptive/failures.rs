@@ -301,3 +301,17 @@ fn window_has_the_90th_percentile() {
     }
     assert_eq!(notes.0.get(), Some(&Some(Duration::from_millis(77))));
 }
+
+/// A limit without a sample may leave at any time.
+// G-20
+#[test]
+fn limit_without_a_sample_leaves() {
+    let limit = AdaptiveLimit::aimd().max_destinations(1).unwrap();
+    for (host, now) in [("a", SECOND), ("b", 2 * SECOND), ("c", 3 * SECOND)] {
+        let Admit::Admitted(ticket) = limit.admit(&Arrival::new(host, now)) else {
+            panic!("{host} is refused");
+        };
+        assert_eq!(limit.usage("other", now).in_flight, 0, "{host} has a limit of its own");
+        limit.end(ticket, &End::Unsent, now);
+    }
+}

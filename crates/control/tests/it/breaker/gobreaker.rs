@@ -1,6 +1,7 @@
 //! The counting form, against the semantics of sony/gobreaker v2.4.0 (commit fed8e9e, v2/gobreaker.go and
 //! v2/counter.go), one test for each of its rules. Where we differ on purpose, the test says so.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reattempt_control::BreakerState::{Closed, HalfOpen, Open};
@@ -220,4 +221,61 @@ fn thousand_buckets_are_as_long_as_set() {
     calls(&breaker, 1, Failed, NOW);
     calls(&breaker, 1, Failed, NOW + SECOND);
     assert_eq!(breaker.state(HOST, NOW + SECOND), Closed, "the first has gone");
+}
+
+#[test]
+fn success_of_an_earlier_interval_is_gone() {
+    let breaker = custom();
+    calls(&breaker, 1, Served, NOW);
+    let late = admit(&breaker, NOW).unwrap();
+    calls(&breaker, 1, Served, NOW + SECOND * 30);
+    end(&breaker, late, Served, NOW + SECOND * 31);
+    assert_eq!(counted(&breaker), [1, 1, 0, 0, 1, 0]);
+}
+
+/// A success from before the buckets changed belongs to none of the new ones.
+#[test]
+fn success_of_former_buckets_is_gone() {
+    let breaker = rolling();
+    calls(&breaker, 1, Served, NOW);
+    let late = admit(&breaker, NOW).unwrap();
+    breaker.replace_settings(&custom().bucket_period(SECOND * 5));
+    calls(&breaker, 1, Served, NOW);
+    end(&breaker, late, Served, NOW);
+    assert_eq!(counted(&breaker), [1, 1, 0, 0, 1, 0]);
+}
+
+#[test]
+fn window_slides_after_a_closing() {
+    let breaker = rolling();
+    breaker.close(HOST, NOW);
+    calls(&breaker, 1, Served, NOW);
+    calls(&breaker, 1, Served, NOW + SECOND * 60);
+    assert_eq!(counted(&breaker), [1, 1, 0, 0, 1, 0]);
+}
+
+/// A rule that uses the breaker: it opens no state but the one that it was asked about.
+#[test]
+fn rule_that_closes_the_breaker_opens_none() {
+    let slot: Arc<OnceLock<CircuitBreaker>> = Arc::default();
+    let own = Arc::clone(&slot);
+    let breaker = CircuitBreaker::counting().ready_to_trip(move |_| {
+        own.get().unwrap().close(HOST, NOW);
+        true
+    });
+    slot.set(breaker.clone()).unwrap();
+    calls(&breaker, 1, Failed, NOW);
+    assert_eq!(breaker.state(HOST, NOW), Closed);
+}
+
+/// The rule is asked about abandoned calls as about failures.
+#[test]
+fn abandoned_calls_are_failures_to_the_rule() {
+    let breaker = CircuitBreaker::counting()
+        .ready_to_trip(|counts| counts.requests.min(counts.consecutive_failures) == 3);
+    for state in [Closed, Closed, Open] {
+        let abandoned = End::Abandoned { after: SECOND };
+        breaker.end(admit(&breaker, NOW).unwrap(), &abandoned, NOW);
+        assert_eq!(breaker.state(HOST, NOW), state);
+    }
 }

@@ -303,3 +303,9 @@ fn success_that_loses_its_word_counts_once() {
     let counts = breaker.counts(HOST);
     assert_eq!((counts.requests, counts.total_successes, counts.total_failures), (1, 1, 0));
 }
+
+#[test]
+fn failure_ratio_is_kept_to_the_millionth() {
+    let breaker = CircuitBreaker::rate().failure_ratio(0.123_456).unwrap();
+    assert!(format!("{breaker:?}").contains("ratio: 0.123456,"), "{breaker:?}");
+}
