@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use changes::BreakerState::{Closed, HalfOpen, Open};
-use changes::{BreakerState, Changes};
+use changes::{BreakerState, Changes, StateChange};
 use circuit::Circuit;
 use counts::Outcome;
 use loom::thread;
@@ -223,5 +223,54 @@ fn a_call_is_admitted_or_finds_it_retired() {
         let other = thread::spawn(move || other.circuit.retire(&other.changes, NOW));
         let admitted = scene.circuit.admit(&scene.changes, NOW).is_some();
         assert_ne!(admitted, other.join().unwrap());
+    });
+}
+
+/// A call that is counted in a new tally has the generation of that tally, not the one before.
+// G-4
+#[test]
+fn a_pass_belongs_to_its_tally() {
+    loom::model(|| {
+        let scene = scene();
+        let first = scene.admit(NOW).unwrap();
+        let other = Arc::clone(&scene);
+        let other = thread::spawn(move || {
+            other.circuit.with(&other.changes, |rules, machine| machine.force(rules, Closed, NOW));
+        });
+        let pass = scene.admit(NOW).unwrap();
+        other.join().unwrap();
+        let now = |_: &Rules, machine: &mut machine::Machine| (machine.epoch, machine.generation);
+        let (epoch, generation) = scene.circuit.with(&scene.changes, now);
+        assert_eq!(pass.generation == generation, pass.tag == tally::tag_of(epoch));
+        scene.end(first, Outcome::Success, NOW);
+    });
+}
+
+/// Each change is delivered, in its order, although two threads push and deliver.
+// G-5
+#[test]
+fn changes_arrive_once_in_order() {
+    loom::model(|| {
+        let told = Arc::new(loom::sync::Mutex::new(Vec::new()));
+        let notes = Arc::clone(&told);
+        let callback: changes::Callback =
+            Arc::new(move |change| notes.lock().unwrap().push(change.to));
+        let changes = Arc::new(Changes::default());
+        let push = |to| {
+            changes.push(StateChange { name: "".into(), destination: "".into(), from: Closed, to });
+        };
+        push(Open);
+        let (other, delivering) = (Arc::clone(&changes), Arc::clone(&callback));
+        let other = thread::spawn(move || {
+            if other.any() {
+                other.deliver(&delivering);
+            }
+        });
+        push(HalfOpen);
+        if changes.any() {
+            changes.deliver(&callback);
+        }
+        other.join().unwrap();
+        assert_eq!(*told.lock().unwrap(), [Open, HalfOpen]);
     });
 }

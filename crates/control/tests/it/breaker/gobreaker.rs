@@ -279,3 +279,11 @@ fn abandoned_calls_are_failures_to_the_rule() {
         assert_eq!(breaker.state(HOST, NOW), state);
     }
 }
+
+#[test]
+fn success_at_its_intervals_end_is_gone() {
+    let breaker = custom();
+    let late = admit(&breaker, NOW).unwrap();
+    end(&breaker, late, Served, NOW + SECOND * 30);
+    assert_eq!(counted(&breaker), [0; 6]);
+}
