@@ -4,7 +4,10 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// All errors of a service config, at least one. [`Display`](fmt::Display) writes each on its own line.
+/// All errors of a service config, at least one.
+///
+/// [`Display`](fmt::Display) writes the first 20 errors on lines of their own, and then the number of the others.
+/// [`iter`](Self::iter) returns all of them.
 ///
 /// ```
 /// # use reattempt_grpc::ServiceConfig;
@@ -16,15 +19,24 @@ use std::sync::Arc;
 ///      methodConfig[0].waitForReady must be true or false, but it is \"yes\""
 /// );
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ServiceConfigErrors {
     errors: Vec<ServiceConfigError>,
 }
+
+/// The most errors in one text.
+const MOST_WRITTEN: usize = 20;
 
 impl ServiceConfigErrors {
     /// Returns the errors, in the order in which the document is read.
     pub fn iter(&self) -> std::slice::Iter<'_, ServiceConfigError> {
         self.errors.iter()
+    }
+
+    /// Returns the errors of a text, and the number of the others.
+    fn written(&self) -> (&[ServiceConfigError], usize) {
+        let written = self.errors.get(..MOST_WRITTEN).unwrap_or(&self.errors);
+        (written, self.errors.len() - written.len())
     }
 
     /// Returns `value` if there are no errors.
@@ -62,13 +74,22 @@ impl<'a> IntoIterator for &'a ServiceConfigErrors {
 
 impl fmt::Display for ServiceConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, error) in self.errors.iter().enumerate() {
+        let (written, others) = self.written();
+        for (number, error) in written.iter().enumerate() {
             if number > 0 {
                 f.write_str("\n")?;
             }
             error.fmt(f)?;
         }
-        Ok(())
+        if others > 0 { write!(f, "\nand {others} more") } else { Ok(()) }
+    }
+}
+
+impl fmt::Debug for ServiceConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (written, others) = self.written();
+        let mut fields = f.debug_struct("ServiceConfigErrors");
+        fields.field("errors", &written).field("others", &others).finish()
     }
 }
 

@@ -190,3 +190,19 @@ fn error_shows_start_of_value_on_one_line() {
     let shown = "k".repeat(63);
     assert_eq!(errors(&text), [format!("[\"{shown}…] must not be given twice")]);
 }
+
+/// A document chooses how many errors it has, but not how long their text is.
+#[test]
+fn text_of_many_errors_is_short() {
+    let entry = r#"[{"service": "a.B"}]"#;
+    for (entries_of, written) in [(1, ""), (21, ""), (22, "\nand 1 more")] {
+        let text = ServiceConfig::parse(&entries(&vec![entry; entries_of]));
+        let text = text.err().map(|errors| errors.to_string()).unwrap_or_default();
+        assert_eq!(text.lines().count(), (entries_of - 1).min(21), "{text}");
+        assert!(text.ends_with(written), "{text}");
+    }
+    let errors = ServiceConfig::parse(&entries(&vec![entry; 10_000])).unwrap_err();
+    assert_eq!(errors.iter().count(), 9_999);
+    assert!(errors.to_string().ends_with("\nand 9979 more"), "{errors}");
+    assert!(errors.to_string().len() < 4_000 && format!("{errors:?}").len() < 8_000);
+}
