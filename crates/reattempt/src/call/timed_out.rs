@@ -62,7 +62,7 @@ impl TimedOut {
     }
 
     /// Returns the time since the attempt under way began. If none was under way, or the call is hedged, it is the time
-    /// since the call began. It is zero if a guard layer did not send a call because of its deadline.
+    /// since the call began. If a guard layer did not send the call, it is the time that the call waited.
     pub fn after(&self) -> Duration {
         self.after
     }

@@ -91,7 +91,9 @@ where
 
     fn own_end<G: Guard>(reason: OwnEnd) -> Result<Self::Guarded<G>, M::Error> {
         let answer = match reason {
-            OwnEnd::Late => GrpcBody::answering(Code::DeadlineExceeded, PASSED, Unanswered::LATE),
+            OwnEnd::Late(_) => {
+                GrpcBody::answering(Code::DeadlineExceeded, PASSED, Unanswered::LATE)
+            }
             OwnEnd::TimedOut(after) => {
                 let text = format!("the attempt timed out after {after:?}");
                 GrpcBody::answering(Code::DeadlineExceeded, &text, Unanswered::TIMED_OUT)

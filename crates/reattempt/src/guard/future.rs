@@ -64,6 +64,7 @@ pin_project! {
 pub(super) struct Waiting<S, Req, G: Guard, K> {
     pass: Pass<G, K>,
     destination: Box<str>,
+    began: Duration,
     latest: Option<Duration>,
     service: S,
     request: Option<Req>,
@@ -84,12 +85,13 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
     pub(super) fn new(
         pass: Pass<G, K>,
         destination: Box<str>,
+        began: Duration,
         latest: Option<Duration>,
         service: S,
         request: Req,
     ) -> Self {
-        let request = Some(request);
-        Self { pass, destination, latest, service, request, sleep: None, wait: Wait::Guard }
+        let (request, sleep, wait) = (Some(request), None, Wait::Guard);
+        Self { pass, destination, began, latest, service, request, sleep, wait }
     }
 
     /// Ready when the guard has decided.
@@ -105,7 +107,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
             };
             if self.is_late(now) {
                 // A guard need not look at the deadline.
-                return Poll::Ready(Err(OwnEnd::Late));
+                return Poll::Ready(Err(self.late()));
             }
             let Some(until) = until.into_iter().chain(self.latest).min() else {
                 self.sleep = None;
@@ -126,6 +128,10 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
             None => self.sleep = Some(Box::pin(sleep_until(at))),
         }
         self.sleep.as_mut().map_or(Poll::Pending, |sleep| sleep.as_mut().poll(cx))
+    }
+
+    fn late(&self) -> OwnEnd {
+        OwnEnd::Late(now().saturating_sub(self.began))
     }
 
     fn is_late(&self, now: Duration) -> bool {
@@ -150,7 +156,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
                 if !self.is_late(now) {
                     ready!(self.poll_sleep(latest, now, cx));
                 }
-                return Poll::Ready(Err(Failed::OwnEnd(OwnEnd::Late)));
+                return Poll::Ready(Err(Failed::OwnEnd(self.late())));
             }
         }
         let now = now();

@@ -114,8 +114,8 @@ impl<Request, C: Send + Sync + 'static> Guardable<Request> for CloneRequest<C> {
 pub enum OwnEnd {
     /// A guard refused the attempt.
     Refused(Refused),
-    /// The deadline has passed before the attempt was sent.
-    Late,
+    /// The deadline has passed before the attempt was sent. The call had waited this long.
+    Late(Duration),
     /// The attempt took longer than it may.
     TimedOut(Duration),
 }
@@ -168,7 +168,7 @@ where
 pub(crate) fn boxed(reason: OwnEnd) -> BoxError {
     match reason {
         OwnEnd::Refused(refused) => Box::new(refused),
-        OwnEnd::Late => timed_out(TimeLimit::Deadline, Duration::ZERO),
+        OwnEnd::Late(waited) => timed_out(TimeLimit::Deadline, waited),
         OwnEnd::TimedOut(after) => timed_out(TimeLimit::Attempt, after),
     }
 }

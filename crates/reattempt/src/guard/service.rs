@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, Guard};
 use tower_service::Service;
@@ -101,7 +102,7 @@ where
         arrival.patient = facts.patient;
         if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
             self.inner = self.inner.clone();
-            return ResponseFuture::not_sent(OwnEnd::Late);
+            return ResponseFuture::not_sent(OwnEnd::Late(Duration::ZERO));
         }
         match shared.admit(&arrival) {
             Admit::Admitted(ticket) => {
@@ -112,11 +113,12 @@ where
             Admit::Waiting(ticket) => {
                 let pass = Pass::new(Arc::clone(shared), ticket, &arrival, facts.options);
                 shared.notify(&facts.destination, &Event::Waiting);
-                let (destination, latest) = (arrival.destination.into(), arrival.latest);
+                let (began, latest) = (arrival.now, arrival.latest);
+                let destination = arrival.destination.into();
                 // The readied instance is released, so that other calls need not wait for this one.
                 self.inner = self.inner.clone();
                 let service = self.inner.clone();
-                let waiting = Waiting::new(pass, destination, latest, service, request);
+                let waiting = Waiting::new(pass, destination, began, latest, service, request);
                 ResponseFuture::waiting(waiting)
             }
             Admit::Refused(refused) => {

@@ -94,6 +94,7 @@ async fn deadline_ends_a_wait_without_an_end() {
         let request = attempt(ONE).with(Deadline::after(ms(300)));
         let error = client.send(request).await.unwrap_err();
         assert!(error.is::<reattempt::TimedOut>(), "{error}");
+        assert_eq!(error.to_string(), "the deadline passed after 300ms");
         assert_eq!(began.elapsed(), ms(300));
         assert_eq!(recorder.log(), ["waiting", "unsent"]);
     }
@@ -179,6 +180,7 @@ async fn deadline_ends_a_wait_for_readiness() {
     let ended = tokio::time::timeout(ms(1000), call).await;
     let error = ended.expect("an end at the deadline").unwrap_err();
     assert!(error.is::<reattempt::TimedOut>(), "{error}");
+    assert_eq!(error.to_string(), "the deadline passed after 300ms");
     assert_eq!(began.elapsed(), ms(300));
     assert_eq!(queue.log(), ["waiting", "unsent"]);
     assert!(!slow.sent.load(Ordering::SeqCst));
