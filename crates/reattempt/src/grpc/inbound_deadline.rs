@@ -23,7 +23,7 @@ use crate::call::deadline::Deadline;
 /// | tonic | `Server::builder().layer(…)` | `request.extensions()` |
 ///
 /// Put it outermost, because the time counts from there. A request without the field, or with one that cannot be read,
-/// has no deadline.
+/// gets no deadline. If a layer outside has set an earlier deadline, that stays.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -75,8 +75,9 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> S::Future {
-        if let Some(deadline) = Deadline::from_headers(request.headers()) {
-            request.extensions_mut().insert(deadline);
+        if let Some(asked) = Deadline::from_headers(request.headers()) {
+            let own = request.extensions().get().copied();
+            request.extensions_mut().insert(own.map_or(asked, |own| asked.min(own)));
         }
         self.inner.call(request)
     }

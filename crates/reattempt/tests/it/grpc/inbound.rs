@@ -44,6 +44,33 @@ async fn inbound_deadline_reaches_every_attempt() {
     assert_eq!(told, [Some(ms(800)), Some(ms(700)), None]);
 }
 
+/// A caller's field cannot put off a deadline that the server has set, whatever bytes it has.
+// DL-1, DL-9
+#[tokio::test(start_paused = true)]
+async fn inbound_field_only_shortens() {
+    let own = Deadline::after(ms(200));
+    for (field, kept) in [
+        (&b"100m"[..], Deadline::after(ms(100))),
+        (b"0n", Deadline::after(ms(0))),
+        (b"200m", own),
+        (b"300m", own),
+        (b"99999999H", own),
+        (b"999999999H", own),
+        (b"-1S", own),
+        (b"1", own),
+        (b"", own),
+        (b"\xff\xff", own),
+        (&[b'9'; 100_000], own),
+    ] {
+        let server = InboundDeadlineLayer.layer(service_fn(async |inbound: Request<()>| {
+            Ok::<_, Infallible>(inbound.extensions().get::<Deadline>().copied())
+        }));
+        let mut inbound = Request::builder().header("grpc-timeout", field).body(()).unwrap();
+        inbound.extensions_mut().insert(own);
+        assert_eq!(server.oneshot(inbound).await.unwrap(), Some(kept), "{field:?}");
+    }
+}
+
 // DL-1
 #[tokio::test(start_paused = true)]
 async fn earlier_of_two_deadlines_is_handed_on() {
