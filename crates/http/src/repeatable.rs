@@ -7,9 +7,9 @@ use crate::idempotency::IDEMPOTENCY_KEY;
 
 /// Returns `true` if the server may process this request more than once without harm.
 ///
-/// These are requests of the idempotent methods GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110 §9.2.2). So are
-/// requests with an [`Idempotency-Key`](IDEMPOTENCY_KEY) that is not blank. Extension methods such as PROPFIND are not
-/// in the list, even if they are idempotent.
+/// These are requests of the idempotent methods GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110 §9.2.2), and of
+/// QUERY, which is safe by its definition. So are requests with an [`Idempotency-Key`](IDEMPOTENCY_KEY) that is not
+/// blank. Extension methods such as PROPFIND are not in the list, even if they are idempotent.
 ///
 /// ```
 /// use http::{HeaderMap, Method};
@@ -55,6 +55,7 @@ mod tests {
             (Method::HEAD, true),
             (Method::OPTIONS, true),
             (Method::TRACE, true),
+            (Method::QUERY, true),
             (Method::PUT, true),
             (Method::DELETE, true),
             (Method::POST, false),
@@ -91,6 +92,7 @@ mod tests {
             (keyed(Method::POST, "a", true), true),
             (keyed(Method::PATCH, "  ", false), false),
             (keyed(Method::DELETE, "", false), true),
+            (keyed(Method::QUERY, "", false), true),
         ] {
             assert_eq!(is_head_repeatable(&SavedHead::new(&request)), expected, "{request:?}");
             assert_eq!(is_repeatable(request.method(), request.headers()), expected);

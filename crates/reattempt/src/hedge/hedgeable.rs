@@ -24,9 +24,9 @@ impl Hedgeable<reqwest::Request> for Http {
     }
 }
 
-/// Returns `true` for the safe methods of RFC 9110 §9.2.1, and with `idempotent` for the methods of §9.2.2. A request
-/// for an upgrade is not hedged, because it would begin a conversation twice. An idempotency key makes no request
-/// hedgeable: while the first request with it is under way, servers refuse a second one.
+/// Returns `true` for QUERY and the safe methods of RFC 9110 §9.2.1, and with `idempotent` for the methods of §9.2.2.
+/// A request for an upgrade is not hedged, because it would begin a conversation twice. An idempotency key makes no
+/// request hedgeable: while the first request with it is under way, servers refuse a second one.
 fn by_method(method: &Method, headers: &HeaderMap, idempotent: bool) -> bool {
     let allowed = method.is_safe() || (idempotent && method.is_idempotent());
     allowed && !headers.contains_key(http::header::UPGRADE)
@@ -45,6 +45,7 @@ mod tests {
             ("HEAD", true, true),
             ("OPTIONS", true, true),
             ("TRACE", true, true),
+            ("QUERY", true, true),
             ("PUT", false, true),
             ("DELETE", false, true),
             ("POST", false, false),

@@ -43,8 +43,8 @@ type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + S
 /// | connection lost after sending, no response in time, a response that is not HTTP | retried | returned |
 /// | certificate refused, bad URI, the caller's own body failed | returned | returned |
 ///
-/// GET, HEAD, OPTIONS, TRACE, PUT and DELETE may be repeated, and requests with an `Idempotency-Key`. So may a request
-/// that its caller marks by [`CallOptions::repeatable`](crate::CallOptions::repeatable). Behind a service that
+/// GET, HEAD, OPTIONS, TRACE, QUERY, PUT and DELETE may be repeated, and requests with an `Idempotency-Key`. So may a
+/// request that its caller marks by [`CallOptions::repeatable`](crate::CallOptions::repeatable). Behind a service that
 /// [follows redirects](Http::redirects_below) (reqwest, by default) no other request is retried.
 ///
 /// | setting | default |
