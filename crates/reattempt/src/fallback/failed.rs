@@ -7,10 +7,12 @@ use std::sync::Arc;
 use http::response::Parts;
 use tower::BoxError;
 
+use crate::call::redact::{Names, Redacted, redacted};
 use crate::call::report::Report;
 
 /// The outcome of a call that has failed for good.
-#[derive(Debug)]
+///
+/// Its texts have no header values, and no query of a URL, because these may be credentials.
 pub struct Failed(pub(super) Result<Parts, BoxError>);
 
 impl Failed {
@@ -29,7 +31,20 @@ impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Ok(head) => write!(f, "{}", head.status),
-            Err(error) => write!(f, "{error}"),
+            Err(error) => f.write_str(&redacted(&error.to_string())),
+        }
+    }
+}
+
+impl fmt::Debug for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Ok(head) => {
+                let mut fields = f.debug_struct("Response");
+                fields.field("status", &head.status).field("headers", &Names(&head.headers));
+                fields.finish()
+            }
+            Err(error) => f.debug_tuple("Error").field(&Redacted(error)).finish(),
         }
     }
 }

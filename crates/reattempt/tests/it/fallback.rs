@@ -74,6 +74,26 @@ async fn fallback_contains_the_own_outcome() {
     assert_eq!(text(answer).await, "spare");
 }
 
+/// Neither the mark nor the failure shows the headers of a response, or the query of a URL in an error.
+#[tokio::test(start_paused = true)]
+async fn fallback_shows_no_credentials() {
+    const URL: &str = "http://user:secret@one.example/?api_key=secret";
+    for status in [Some(503), None] {
+        let server = Server::by(move |_, _| match status {
+            Some(status) => Act::from(status).header("set-cookie", "secret"),
+            None => Act::Error(std::io::Error::new(ErrorKind::ConnectionReset, URL)),
+        });
+        let answer = call(server, get()).await.unwrap();
+        let mark = answer.extensions().get::<FellBack>().unwrap();
+        let failed = mark.failed();
+        for text in [format!("{failed}"), format!("{failed:?}"), format!("{mark:#?}")] {
+            assert!(!text.contains("secret"), "{text}");
+            let kept = ["503", "one.example", "broke"].iter().any(|part| text.contains(part));
+            assert!(kept, "{text}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn declined_fallback_leaves_the_outcome() {
     let layer = FallbackLayer::http(|failed: &Failed| {
