@@ -14,7 +14,8 @@ use parking_lot::Mutex;
 ///
 /// With [`ReplayLimits::by_destination`](crate::ReplayLimits::by_destination), which the layers call, one
 /// destination that hangs leaves room for the others. Once a quarter of the limit is in use, a destination can add
-/// at most another quarter, so it holds at most about half. Bodies that were begun before are not kept any further.
+/// at most another quarter. So it holds at most half, and the part of one body by which the first quarter was passed.
+/// A body in memory may be that large that this part matters. Bodies that were begun before are not kept any further.
 ///
 /// ```
 /// let memory = reattempt_replay::ReplayMemory::new(8 * 1024 * 1024);

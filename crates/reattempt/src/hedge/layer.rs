@@ -13,11 +13,13 @@ use crate::protocol::Protocol;
 /// - **Hedging multiplies load**, and most of all when a server is slow because it is overloaded. Keep
 ///   the budget, and prefer the running quantile to a fixed delay. A fixed delay that only one call in twenty exceeds
 ///   today is exceeded by half of them in an outage.
-/// - **The server processes a request more than once, at the same time.** Over HTTP only GET, HEAD, OPTIONS
-///   and TRACE are hedged, unless [`idempotent_methods`](HedgePolicy::idempotent_methods) or
+/// - **The server processes a request more than once, at the same time.** Over HTTP only GET, HEAD, OPTIONS, TRACE
+///   and QUERY are hedged, unless [`idempotent_methods`](HedgePolicy::idempotent_methods) or
 ///   [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows others. **A protocol that cannot distinguish
 ///   safe methods hedges all of them**: use this layer only for methods that may run more than once (HG-14).
 /// - A loser is cancelled, not undone: the server may process it to its end.
+/// - **An attempt that fails is followed by the next at once.** Over HTTP/2 that may use the connection that is just
+///   being lost, and fail with it. A [`RetryLayer`](crate::RetryLayer) outside tries again after a delay.
 ///
 /// # Order of layers
 ///
