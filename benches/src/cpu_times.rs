@@ -1,6 +1,7 @@
 //! CPU times of the contenders of one row, interleaved in one process.
 //!
-//! Only ratios within one run are meaningful: the machine is shared and its clock rate varies.
+//! Only ratios within one run are meaningful: the machine is shared and its clock rate varies. So each time counts as
+//! its share of its own round, and the median of the shares is taken. A slow round then counts for all alike.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{Row, Work};
 
-/// The number of rounds; their lowest decile counts.
+/// The number of rounds; the median of the shares counts.
 const ROUNDS: usize = 50;
 
 /// The least time one contender takes in one round.
@@ -26,18 +27,27 @@ pub fn cpu_times(row: &Row) -> Vec<(&'static str, f64)> {
             (work, operations)
         })
         .collect();
-    let mut times = vec![Vec::with_capacity(ROUNDS); works.len()];
+    let mut rounds = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
-        for ((work, operations), times) in works.iter_mut().zip(&mut times) {
-            times.push(time(work, *operations).as_nanos() as f64 / *operations as f64);
-        }
+        let per_operation = |(work, operations): &mut (Work, u64)| {
+            time(work, *operations).as_nanos() as f64 / *operations as f64
+        };
+        rounds.push(works.iter_mut().map(per_operation).collect::<Vec<_>>());
     }
-    let lowest_decile = |mut times: Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        times[ROUNDS / 10]
+    let means: Vec<f64> =
+        rounds.iter().map(|round| round.iter().sum::<f64>() / round.len() as f64).collect();
+    let usual_mean = median(means.clone());
+    let usual_time = |contender: usize| {
+        let shares = rounds.iter().zip(&means).map(|(round, mean)| round[contender] / mean);
+        usual_mean * median(shares.collect())
     };
     let names = row.contenders.iter().map(|contender| contender.name);
-    names.zip(times.into_iter().map(lowest_decile)).collect()
+    names.enumerate().map(|(contender, name)| (name, usual_time(contender))).collect()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 /// Returns the number of operations that take a slice.

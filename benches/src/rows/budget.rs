@@ -1,7 +1,8 @@
 //! Credits of successes and withdrawals of tokens, on one thread and on two.
 //!
-//! The bare loop does not use the budget. A credit is `on_success` alone. The layer calls `is_full`
-//! first, because a full budget needs no destination; that combination has contenders of its own.
+//! The bare loop does not use the budget. Ours is compared with a bare loop that also passes the name of a destination,
+//! which tower's budget does not get. A credit is `on_success` alone. The layer calls `is_full` first, because a full
+//! budget needs no destination. That combination has contenders of its own.
 //!
 //! tower's budget and governor's limiter read a clock each time, which is part of their cost. Ours
 //! gets the time as an argument, because a failed call has read it anyway.
@@ -37,15 +38,24 @@ pub(super) const ROWS: &[Row] = &[
                     black_box(&budget);
                 })
             }),
-            above("ours-full", "bare", || credits(full().shared(), false)),
-            above("ours-half-full", "bare", || credits(half_full(tiny_ratio().shared()), false)),
+            alone("bare-named", || {
+                let budget = full();
+                repeat(move || {
+                    black_box(&budget);
+                    black_box(DESTINATION);
+                })
+            }),
+            above("ours-full", "bare-named", || credits(full().shared(), false)),
+            above("ours-half-full", "bare-named", || {
+                credits(half_full(tiny_ratio().shared()), false)
+            }),
             above("ours-full-asked", "bare", || credits(full(), true)),
-            above("ours-half-full-asked", "bare", || {
+            above("ours-half-full-asked", "bare-named", || {
                 credits(half_full(tiny_ratio().shared()), true)
             }),
-            above("ours-cautious-half-full", "bare", || credits(half_full_cautious(), false)),
-            above("ours-half-full-keyed", "bare", || credits(half_full(tiny_ratio()), true)),
-            above("ours-64-destinations", "bare", || credits(one_of_64_not_full(), true)),
+            above("ours-cautious-half-full", "bare-named", || credits(half_full_cautious(), false)),
+            above("ours-half-full-keyed", "bare-named", || credits(half_full(tiny_ratio()), true)),
+            above("ours-64-destinations", "bare-named", || credits(one_of_64_not_full(), true)),
             above("tower", "bare", || {
                 let budget = TpsBudget::default();
                 repeat(move || black_box(&budget).deposit())
@@ -69,16 +79,23 @@ pub(super) const ROWS: &[Row] = &[
                     black_box(&budget);
                 })
             }),
-            above("ours", "bare", || takes(ratio().shared(), false)),
+            alone("bare-named", || {
+                let budget = full();
+                repeat(move || {
+                    black_box(&budget);
+                    black_box(DESTINATION);
+                })
+            }),
+            above("ours", "bare-named", || takes(ratio().shared(), false)),
             // With the success between two failures, without which the third is the last that is granted.
-            above("ours-cautious-and-credit", "bare", || {
+            above("ours-cautious-and-credit", "bare-named", || {
                 let budget = full().shared();
                 repeat(move || {
                     drop(retry(black_box(&budget)).expect("a success came before it"));
                     budget.on_success(black_box(DESTINATION), 0);
                 })
             }),
-            above("ours-64-destinations", "bare", || takes(one_of_64_not_full(), false)),
+            above("ours-64-destinations", "bare-named", || takes(one_of_64_not_full(), false)),
             above("tower", "bare", || {
                 // The nearest to giving back: one token is taken and one deposited.
                 let budget = TpsBudget::new(Duration::from_secs(10), 1_000_000, 1.0);
@@ -102,7 +119,14 @@ pub(super) const ROWS: &[Row] = &[
                     black_box(&budget);
                 })
             }),
-            above("ours", "bare", || takes(plenty(), true)),
+            alone("bare-named", || {
+                let budget = full();
+                repeat(move || {
+                    black_box(&budget);
+                    black_box(DESTINATION);
+                })
+            }),
+            above("ours", "bare-named", || takes(plenty(), true)),
             above("tower", "bare", || {
                 let budget = TpsBudget::new(Duration::from_secs(10), 200_000_000, 1.0);
                 repeat(move || assert!(black_box(&budget).withdraw()))

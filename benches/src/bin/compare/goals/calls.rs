@@ -236,9 +236,9 @@ pub(super) const LINES: &[Line] = &[
         row: "wire-h2",
         title: "the same over HTTP/2",
         ours: "ours",
-        // The aim is 1.05, and 1.03 to 1.06 were counted: the server's timing decides how often the
-        // connection is polled, so the bare client alone moves by 2 %.
-        goals: &[goal(Whole, Times(1.08, &["bare"]))],
+        // 1.035 to 1.049 were counted in seven runs on a busy machine: the server's timing decides how often the
+        // connection is polled. The aim is 1.05.
+        goals: &[goal(Whole, Times(1.06, &["bare"]))],
     },
     Line {
         part: WIRE,
