@@ -188,12 +188,6 @@ impl Bucket {
         state != RETIRED
     }
 
-    /// Returns `true` if a credit would have no effect.
-    #[inline]
-    pub(crate) fn wants_no_credit(&self) -> bool {
-        self.state.load(Ordering::Acquire) >= self.creditable
-    }
-
     /// Fills the bucket if time has filled it up by `now`. It then no longer counts as not full.
     pub(crate) fn settle(&self, now: Duration) {
         let now = moment(now);

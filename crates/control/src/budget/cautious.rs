@@ -84,7 +84,7 @@ pub(crate) struct CautiousBucket {
     capacity: u64,
     credit: u64,
     /// Where it is counted while it is not full.
-    counted: Option<(Arc<NotFull>, Slot)>,
+    counted: (Arc<NotFull>, Slot),
 }
 
 impl Event {
@@ -101,7 +101,7 @@ impl Event {
 
 impl CautiousBucket {
     /// Creates a full bucket.
-    pub(crate) fn new(rule: Caution, counted: Option<(Arc<NotFull>, Slot)>) -> Self {
+    pub(crate) fn new(rule: Caution, counted: (Arc<NotFull>, Slot)) -> Self {
         let capacity = rule.capacity / MILLIONTHS;
         let full = (MOST_DOUBT << DOUBT_SHIFT) | (capacity << TICK_BITS);
         let (state, credit) = (AtomicU64::new(full), rule.credit / MILLIONTHS);
@@ -144,12 +144,6 @@ impl CautiousBucket {
             return true;
         }
         state != RETIRED
-    }
-
-    /// Returns `true` if a success would have no effect.
-    #[inline]
-    pub(crate) fn is_full(&self) -> bool {
-        self.state.load(Ordering::Acquire) >= self.full
     }
 
     /// Returns the tokens in millionths; `None` once retired.
@@ -232,16 +226,12 @@ impl CautiousBucket {
 
     #[cold]
     fn count(&self) {
-        if let Some((not_full, slot)) = &self.counted {
-            not_full.add(*slot);
-        }
+        self.counted.0.add(self.counted.1);
     }
 
     #[cold]
     fn uncount(&self) {
-        if let Some((not_full, slot)) = &self.counted {
-            not_full.remove(*slot);
-        }
+        self.counted.0.remove(self.counted.1);
     }
 }
 

@@ -42,24 +42,14 @@ impl Budget for RetryBudget {
     /// retry has returned its cost.
     #[inline]
     fn on_success(&self, destination: &str, retries: u32) {
-        match &self.state.buckets {
-            Buckets::None => {}
-            Buckets::Tokens(store) => {
-                if retries == 0 || !matches!(self.state.settings.kind, Kind::Quota(..)) {
-                    store.on_success(destination);
-                }
-            }
-            Buckets::Cautious(store) => store.on_success(destination),
+        if !self.is_full() {
+            self.credit(destination, retries);
         }
     }
 
     #[inline]
     fn is_full(&self) -> bool {
-        match &self.state.buckets {
-            Buckets::None => true,
-            Buckets::Tokens(store) => store.is_full(),
-            Buckets::Cautious(store) => store.is_full(),
-        }
+        self.state.not_full.count() == 0
     }
 
     #[inline]
@@ -78,6 +68,20 @@ impl Budget for RetryBudget {
 }
 
 impl RetryBudget {
+    /// Not inlined, so that a success of a full budget saves no registers.
+    #[inline(never)]
+    fn credit(&self, destination: &str, retries: u32) {
+        match &self.state.buckets {
+            Buckets::None => {}
+            Buckets::Tokens(store) => {
+                if retries == 0 || !matches!(self.state.settings.kind, Kind::Quota(..)) {
+                    store.on_success(destination);
+                }
+            }
+            Buckets::Cautious(store) => store.on_success(destination),
+        }
+    }
+
     /// Takes tokens. A cautious budget records `event` in the same step.
     #[inline]
     fn take(

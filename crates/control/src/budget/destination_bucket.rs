@@ -16,13 +16,11 @@ pub(crate) trait DestinationBucket: Entry + PermitIssuer + Sized + 'static {
     type Rule: Copy + Send + Sync;
 
     /// Creates a full bucket, which is counted in that slot while a success would change it.
-    fn create(rule: Self::Rule, counted: Option<(Arc<NotFull>, Slot)>) -> Self;
+    fn create(rule: Self::Rule, counted: (Arc<NotFull>, Slot)) -> Self;
     /// Returns the most that the bucket holds, in millionths.
     fn capacity(rule: Self::Rule) -> u64;
     /// Records a success. Returns `false` if the bucket has left the table.
     fn credit(&self) -> bool;
-    /// Returns `true` if a success would have no effect.
-    fn is_full(&self) -> bool;
     /// Returns the tokens in millionths; `None` once the bucket has left the table.
     fn balance(&self) -> Option<u64>;
     /// Returns the doubt that keeps retries back although there are tokens; only some kinds have any.
@@ -44,8 +42,8 @@ impl Entry for Bucket {
 impl DestinationBucket for Bucket {
     type Rule = Rule;
 
-    fn create(rule: Rule, counted: Option<(Arc<NotFull>, Slot)>) -> Self {
-        Self::new(rule, counted.filter(|_| rule.ratio > 0))
+    fn create(rule: Rule, counted: (Arc<NotFull>, Slot)) -> Self {
+        Self::new(rule, (rule.ratio > 0).then_some(counted))
     }
 
     fn capacity(rule: Rule) -> u64 {
@@ -55,11 +53,6 @@ impl DestinationBucket for Bucket {
     #[inline]
     fn credit(&self) -> bool {
         self.credit()
-    }
-
-    #[inline]
-    fn is_full(&self) -> bool {
-        self.wants_no_credit()
     }
 
     fn balance(&self) -> Option<u64> {
@@ -84,7 +77,7 @@ impl Entry for CautiousBucket {
 impl DestinationBucket for CautiousBucket {
     type Rule = Caution;
 
-    fn create(rule: Caution, counted: Option<(Arc<NotFull>, Slot)>) -> Self {
+    fn create(rule: Caution, counted: (Arc<NotFull>, Slot)) -> Self {
         Self::new(rule, counted)
     }
 
@@ -95,11 +88,6 @@ impl DestinationBucket for CautiousBucket {
     #[inline]
     fn credit(&self) -> bool {
         self.credit()
-    }
-
-    #[inline]
-    fn is_full(&self) -> bool {
-        self.is_full()
     }
 
     fn balance(&self) -> Option<u64> {

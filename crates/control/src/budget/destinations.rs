@@ -35,13 +35,10 @@ pub(crate) struct Destinations<B: DestinationBucket> {
 
 impl<B: DestinationBucket> Destinations<B> {
     /// Creates an empty table with room for `most` destinations.
-    pub(crate) fn new(most: usize, rule: B::Rule) -> Self {
-        let not_full = Arc::new(NotFull::new());
+    pub(crate) fn new(most: usize, rule: B::Rule, not_full: Arc<NotFull>) -> Self {
+        let others = B::create(rule, (Arc::clone(&not_full), Slot::OTHERS));
         Self {
-            table: DestinationTable::new(
-                most,
-                B::create(rule, Some((Arc::clone(&not_full), Slot::OTHERS))),
-            ),
+            table: DestinationTable::new(most, others),
             firsts: (0..FIRSTS).map(|_| OnceLock::new()).collect(),
             not_full,
             settle_at: AtomicU64::new(0),
@@ -75,20 +72,6 @@ impl<B: DestinationBucket> Destinations<B> {
         self.take_as_newcomer(destination, now, take)
     }
 
-    /// Credits a success of `destination`. A destination without a bucket of its own uses the shared one.
-    #[inline]
-    pub(crate) fn on_success(&self, destination: &str) {
-        if !self.are_full() {
-            self.credit(destination);
-        }
-    }
-
-    /// Returns `true` if a success of any destination would have no effect.
-    #[inline]
-    pub(crate) fn are_full(&self) -> bool {
-        self.not_full.count() == 0
-    }
-
     /// Returns the balance that `destination` would draw on, in millionths.
     pub(crate) fn balance(&self, destination: &str) -> u64 {
         let table = self.table.load();
@@ -116,8 +99,9 @@ impl<B: DestinationBucket> Destinations<B> {
         (others.balance().unwrap_or(B::capacity(self.rule)), others.doubt())
     }
 
-    #[inline(never)]
-    fn credit(&self, destination: &str) {
+    /// Credits a success of `destination`. A destination without a bucket of its own uses the shared one.
+    #[inline]
+    pub(crate) fn on_success(&self, destination: &str) {
         let hash = self.table.hash(destination);
         if self.not_full.count_for(hash) > 0 {
             self.credit_first_or_listed(hash, destination);
@@ -170,7 +154,7 @@ impl<B: DestinationBucket> Destinations<B> {
         let create = |name: &Arc<str>| {
             let hash = self.table.hash(name);
             let counted = (Arc::clone(&self.not_full), Slot::of(hash));
-            let bucket = Arc::new(B::create(self.rule, Some(counted)));
+            let bucket = Arc::new(B::create(self.rule, counted));
             let place = Place { name: Arc::clone(name), entry: Arc::clone(&bucket) };
             self.first(hash).get_or_init(|| place);
             bucket

@@ -6,6 +6,7 @@ use reattempt_core::ConfigError;
 
 use super::bucket::Bucket;
 use super::cautious::CautiousBucket;
+use super::not_full::NotFull;
 use super::settings::{Kind, Quota, Settings, tokens};
 use super::store::Store;
 use crate::sync::{Apart, AtomicU64, Ordering};
@@ -90,12 +91,12 @@ pub struct RetryBudget {
 pub(super) struct State {
     pub(super) settings: Settings,
     pub(super) buckets: Buckets,
+    /// The buckets that a success would change: under a rule of time alone none.
+    pub(super) not_full: Arc<NotFull>,
     /// Written while a destination is failing, and not to slow down the successes of the others.
     pub(super) refusals: Apart<AtomicU64>,
 }
 
-/// With a tag of its own: every success reads it, and to work it out of a neighbouring value takes longer.
-#[repr(u8)]
 pub(super) enum Buckets {
     None,
     Tokens(Store<Bucket>),
@@ -332,12 +333,16 @@ impl RetryBudget {
 
     fn build(settings: Settings) -> Self {
         let most = settings.max_destinations;
+        let not_full = Arc::new(NotFull::new());
+        let counted = Arc::clone(&not_full);
         let buckets = match settings.kind {
             Kind::Unlimited => Buckets::None,
-            Kind::Tokens(rule) | Kind::Quota(rule, _) => Buckets::Tokens(Store::new(most, rule)),
-            Kind::Cautious(caution) => Buckets::Cautious(Store::new(most, caution)),
+            Kind::Tokens(rule) | Kind::Quota(rule, _) => {
+                Buckets::Tokens(Store::new(most, rule, counted))
+            }
+            Kind::Cautious(caution) => Buckets::Cautious(Store::new(most, caution, counted)),
         };
-        Self { state: Arc::new(State { settings, buckets, refusals: Apart::default() }) }
+        Self { state: Arc::new(State { settings, buckets, not_full, refusals: Apart::default() }) }
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::bucket::Take;
 use super::destination_bucket::DestinationBucket;
 use super::destinations::Destinations;
+use super::not_full::{NotFull, Slot};
 
 /// All buckets under one rule.
 pub(crate) enum Store<B: DestinationBucket> {
@@ -14,11 +15,15 @@ pub(crate) enum Store<B: DestinationBucket> {
 }
 
 impl<B: DestinationBucket> Store<B> {
-    /// Creates full buckets for at most that many destinations, or one for all.
-    pub(crate) fn new(max_destinations: Option<usize>, rule: B::Rule) -> Self {
+    /// Creates full buckets for at most that many destinations, or one for all. They are counted in `not_full`.
+    pub(crate) fn new(
+        max_destinations: Option<usize>,
+        rule: B::Rule,
+        not_full: Arc<NotFull>,
+    ) -> Self {
         match max_destinations {
-            None => Self::One(Arc::new(B::create(rule, None))),
-            Some(most) => Self::Each(Destinations::new(most, rule)),
+            None => Self::One(Arc::new(B::create(rule, (not_full, Slot::OTHERS)))),
+            Some(most) => Self::Each(Destinations::new(most, rule, not_full)),
         }
     }
 
@@ -42,15 +47,6 @@ impl<B: DestinationBucket> Store<B> {
         match self {
             Self::One(bucket) => drop(bucket.credit()),
             Self::Each(destinations) => destinations.on_success(destination),
-        }
-    }
-
-    /// Returns `true` if a success of any destination would have no effect.
-    #[inline]
-    pub(crate) fn is_full(&self) -> bool {
-        match self {
-            Self::One(bucket) => bucket.is_full(),
-            Self::Each(destinations) => destinations.are_full(),
         }
     }
 

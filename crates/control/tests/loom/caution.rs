@@ -20,7 +20,7 @@ const LOST: Event = Event::FailureAndRetry(FailureKind::Network);
 /// A bucket of `capacity` tokens that earns half a token, after so many failures.
 fn bucket(capacity: u64, failures: u64) -> (Arc<CautiousBucket>, Arc<NotFull>) {
     let not_full = Arc::new(NotFull::new());
-    let counted = Some((Arc::clone(&not_full), Slot::of(HASH)));
+    let counted = (Arc::clone(&not_full), Slot::of(HASH));
     let rule = Caution { capacity: capacity * TOKEN, credit: TOKEN / 2 };
     let bucket = Arc::new(CautiousBucket::new(rule, counted));
     for _ in 0..failures {
