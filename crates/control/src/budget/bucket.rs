@@ -75,9 +75,6 @@ pub(crate) struct Bucket {
     /// The bound below which a credit changes a state: `full`, or 0 under a rule of time
     /// alone.
     creditable: u64,
-    /// A change between two states below this needs no counting: neither is full, or the bucket is not
-    /// counted.
-    plain: u64,
     refill: u64,
     refunds: bool,
     /// Where it is counted while it is not full.
@@ -104,7 +101,6 @@ impl Bucket {
             full,
             credit: rule.ratio << EPOCH_BITS,
             creditable: if rule.ratio > 0 { full } else { 0 },
-            plain: if counted.is_some() { full } else { RETIRED },
             refill: rule.refill,
             refunds: rule.refunds,
             counted,
@@ -116,12 +112,11 @@ impl Bucket {
     pub(crate) fn take(&self, tokens: u32, now: Duration) -> Take {
         let cost = u64::from(tokens) * ONE;
         let now = moment(now);
-        // The usual case, small enough to be inlined: no time has passed, there are tokens, and nothing but the state
-        // changes. A moment before the last one credits nothing.
+        // The usual case, small enough to be inlined: no time has passed. A moment before the last one credits nothing.
         if now <= self.refilled_until.load(Ordering::Acquire) {
-            let state = self.state.load(Ordering::Acquire);
-            if state < self.plain && state >= cost && self.replace(state, state - cost) {
-                return Take::Taken;
+            let seen = Seen::as_it_is(self.state.load(Ordering::Acquire));
+            if let Some(take) = self.take_from(&seen, cost, now) {
+                return take;
             }
         }
         self.take_with_care(cost, now)
@@ -230,8 +225,10 @@ impl Bucket {
     #[inline]
     fn add(&self, state: u64, amount: u64) {
         let next = self.sum(state, amount);
-        if next >= self.plain || !self.replace(state, next) {
+        if !self.replace(state, next) {
             self.add_with_care(amount);
+        } else if next >= self.full {
+            self.uncount();
         }
     }
 
@@ -277,12 +274,14 @@ impl Bucket {
         Seen { state, worth: (balance << EPOCH_BITS) | next_epoch, refilled: true }
     }
 
+    #[inline(never)]
     fn count(&self) {
         if let Some((not_full, slot)) = &self.counted {
             not_full.add(*slot);
         }
     }
 
+    #[inline(never)]
     fn uncount(&self) {
         if let Some((not_full, slot)) = &self.counted {
             not_full.remove(*slot);

@@ -100,7 +100,7 @@ impl<B: DestinationBucket> Destinations<B> {
     }
 
     /// Credits a success of `destination`. A destination without a bucket of its own uses the shared one.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn on_success(&self, destination: &str) {
         let hash = self.table.hash(destination);
         if self.not_full.count_for(hash) > 0 {
