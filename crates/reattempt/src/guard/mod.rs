@@ -156,6 +156,7 @@ mod protocol;
 mod reqwest;
 mod service;
 mod shared;
+mod wait;
 
 #[cfg(feature = "reqwest")]
 pub(crate) use self::reqwest::with_url;
@@ -178,3 +179,4 @@ pub use reattempt_core::guard::{
 };
 pub use service::Guarded;
 pub use shared::now;
+pub use wait::wait_for_tokens;

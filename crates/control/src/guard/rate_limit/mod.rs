@@ -115,7 +115,8 @@ impl RateLimit {
 
     /// Takes `n` tokens if they will be there by `latest`: the part of x/time/rate's `WaitN` before its wait.
     ///
-    /// Sleep for the reservation's delay, and cancel it if the sleep is dropped. A guard layer does both for one token.
+    /// Sleep for the reservation's delay, and cancel it if the sleep is dropped. `reattempt::guard::wait_for_tokens` and
+    /// a guard layer do both.
     pub fn reserve_until(
         &self,
         destination: &str,

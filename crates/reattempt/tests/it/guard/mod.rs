@@ -10,6 +10,7 @@ mod limits;
 mod standard;
 mod standard_hedges;
 pub(crate) mod support;
+mod tokens;
 mod waiting;
 mod with_hedges;
 mod with_retries;

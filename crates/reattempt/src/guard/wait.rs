@@ -1,0 +1,72 @@
+//! Waits for tokens of a rate limit, for work that is no call of a guarded client.
+
+use std::time::Duration;
+
+use reattempt_control::{RateLimit, Reservation};
+use reattempt_core::guard::{GuardKind, Reason, Refused};
+
+use super::shared::now;
+
+/// Waits until `n` tokens of `destination` may be used, but at most for `longest`.
+///
+/// It is `WaitN` of x/time/rate, for work that no [`GuardLayer`](super::GuardLayer) sees: a batch of `n` messages, or
+/// bytes. The tokens are reserved at once, so a wait keeps its moment if the rate or the burst changes.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), reattempt::guard::Refused> {
+/// use std::time::Duration;
+/// use reattempt::guard::{Limit, RateLimit, wait_for_tokens};
+///
+/// let limit = RateLimit::new(Limit::per_second(100), 50);
+/// wait_for_tokens(&limit, "queue.example", 50, Duration::MAX).await?; // at once: the burst
+/// wait_for_tokens(&limit, "queue.example", 20, Duration::MAX).await?; // after 0.2 s
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// Returns an error at once, and takes no tokens, if `n` exceeds the burst ([`Reason::TooLarge`]) or if the tokens would
+/// come later than `longest` ([`Reason::WaitTooLong`]).
+///
+/// # Cancel safety
+///
+/// A future that is dropped gives its tokens back, except as many as later reservations have borrowed.
+///
+/// # Panics
+///
+/// Panics if it has to wait outside of a tokio runtime with a time driver.
+#[doc(alias("wait", "wait_n"))]
+pub async fn wait_for_tokens(
+    limit: &RateLimit,
+    destination: &str,
+    n: u32,
+    longest: Duration,
+) -> Result<(), Refused> {
+    let start = now();
+    let reservation = limit.reserve_until(destination, n, start, start.saturating_add(longest));
+    if !reservation.ok() {
+        let too_large = n > limit.burst(destination);
+        let reason = if too_large { Reason::TooLarge } else { Reason::WaitTooLong };
+        return Err(Refused::new(GuardKind::RateLimit, reason));
+    }
+    let delay = reservation.delay(start);
+    if !delay.is_zero() {
+        let mut unused = Unused(Some(reservation));
+        tokio::time::sleep(delay).await;
+        unused.0 = None;
+    }
+    Ok(())
+}
+
+/// A reservation that is cancelled when the wait for it is dropped.
+struct Unused(Option<Reservation>);
+
+impl Drop for Unused {
+    fn drop(&mut self) {
+        if let Some(reservation) = &mut self.0 {
+            reservation.cancel(now());
+        }
+    }
+}
