@@ -174,3 +174,43 @@ async fn grpc_refusal_has_a_pushback() {
     assert!(refused.headers().get("reattempt-refused").is_none());
     drop(busy.await.unwrap().unwrap());
 }
+
+/// Arrivals, retries, ends and refusals are counted apart, in the current second and the one before.
+// G9
+#[tokio::test(start_paused = true)]
+async fn calls_are_counted_for_two_seconds() {
+    let layer = ShedLayer::http(Bulkhead::new(1));
+    let server = layer.layer(service_fn(work));
+    let busy = tokio::spawn(server.clone().oneshot(get()));
+    tokio::task::yield_now().await;
+    for attempt in ["1", "2", "3"] {
+        let mut request = get();
+        request.headers_mut().insert("x-envoy-attempt-count", HeaderValue::from_static(attempt));
+        server.clone().oneshot(request).await.unwrap();
+    }
+    busy.await.unwrap().unwrap();
+    let counts = "Counts { arrived: 4, retries: 2, ended: 1, refused: 3 }";
+    let none = "Counts { arrived: 0, retries: 0, ended: 0, refused: 0 }";
+    for (wait, current, before) in
+        [(899, counts, none), (1, none, counts), (999, none, counts), (1, none, none)]
+    {
+        tokio::time::advance(ms(wait)).await;
+        let text = format!("{layer:?}");
+        let expected = format!("gauge: Gauge {{ current: {current}, before: {before} }}");
+        assert!(text.contains(&expected), "{text}");
+    }
+}
+
+/// The counts of a bucket count in the next second, too, and are nothing after a pause.
+// G9
+#[tokio::test(start_paused = true)]
+async fn pause_forgets_both_seconds() {
+    let layer = ShedLayer::http(Bulkhead::new(0));
+    let server = layer.layer(service_fn(work));
+    for pause in [2_000, 60_000] {
+        drop(server.clone().oneshot(get()).await.unwrap());
+        tokio::time::advance(ms(pause)).await;
+        let text = format!("{layer:?}");
+        assert_eq!(text.matches("refused: 0").count(), 2, "{text}");
+    }
+}
