@@ -38,6 +38,9 @@ impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F, Grpc> {
 impl<S> FallbackLayer<Backup<S>, Grpc> {
     /// Sends gRPC requests whose calls have failed to another service; see [`backup`](FallbackLayer::backup). A method
     /// may be processed twice only if [`CallOptions::repeatable`] permits it.
+    ///
+    /// The body must be `Clone`, and the one of tonic's generated clients is not. For those, use a hedge or a second
+    /// endpoint of the channel.
     pub fn grpc_backup(service: S) -> Self {
         Self::with(Grpc::new(), Backup::new(service))
     }

@@ -27,8 +27,8 @@ use super::shared::now;
 ///
 /// # Errors
 ///
-/// Returns an error at once, and takes no tokens, if `n` exceeds the burst ([`Reason::TooLarge`]) or if the tokens would
-/// come later than `longest` ([`Reason::WaitTooLong`]).
+/// Returns an error at once, and takes no tokens, if `n` exceeds the burst ([`Reason::TooLarge`]) or if the tokens
+/// would come later than `longest` ([`Reason::WaitTooLong`]).
 ///
 /// # Cancel safety
 ///

@@ -1,5 +1,8 @@
 //! Fallbacks: which outcomes they replace, and what the caller sees of the outcome.
 
+#[cfg(all(feature = "reqwest", feature = "tonic"))]
+mod clients;
+
 use std::io::ErrorKind;
 
 use bytes::Bytes;
@@ -280,77 +283,4 @@ async fn dropped_call_has_no_fallback() {
     let client = FallbackLayer::backup(retries.layer(backup.clone())).layer(retries.layer(server));
     assert!(tokio::time::timeout(ms(10), client.send(get())).await.is_err());
     assert_eq!(backup.count(), 0);
-}
-
-#[cfg(feature = "reqwest")]
-#[tokio::test(start_paused = true)]
-async fn reqwest_fallback_keeps_the_url() {
-    use std::convert::Infallible;
-
-    use reqwest::ResponseBuilderExt;
-
-    for (status, expected) in [(503, "spare"), (404, "own")] {
-        let client = tower::service_fn(move |request: reqwest::Request| async move {
-            let builder = Response::builder().status(status).url(request.url().clone());
-            Ok::<_, Infallible>(reqwest::Response::from(builder.body("own").unwrap()))
-        });
-        let client = FallbackLayer::http(spare).layer(RetryLayer::new(policy()).layer(client));
-        let request =
-            reqwest::Request::new(http::Method::GET, format!("{ONE}path").parse().unwrap());
-        let response = client.send(request).await.unwrap();
-        if status == 404 {
-            assert_eq!(response.url().path(), "/path");
-        }
-        assert_eq!(response.text().await.unwrap(), expected);
-    }
-}
-
-#[cfg(feature = "reqwest")]
-#[tokio::test(start_paused = true)]
-async fn reqwest_backup_needs_a_body_in_memory() {
-    use std::convert::Infallible;
-
-    let service = |status| {
-        tower::service_fn(move |_: reqwest::Request| async move {
-            let response = Response::builder().status(status).body("").unwrap();
-            Ok::<_, Infallible>(reqwest::Response::from(response))
-        })
-    };
-    let client = FallbackLayer::backup(service(200)).layer(service(503));
-    let stream = reqwest::Body::wrap(http_body_util::Full::new(Bytes::from_static(b"hello")));
-    for (body, expected) in [("hello".into(), 200), (stream, 503)] {
-        let mut request = reqwest::Request::new(http::Method::PUT, ONE.parse().unwrap());
-        *request.body_mut() = Some(body);
-        assert_eq!(client.send(request).await.unwrap().status(), expected);
-    }
-}
-
-#[cfg(feature = "tonic")]
-#[tokio::test(start_paused = true)]
-async fn grpc_fallback_is_a_message() {
-    use crate::grpc::support::{Server, ends_with, trailers_only};
-    use reattempt_grpc::Code;
-
-    let request = || {
-        let body = tonic::body::Body::empty();
-        Request::post("http://one.example/service/method").body(body).unwrap()
-    };
-    let layer = FallbackLayer::grpc(spare);
-    let client = layer.layer(RetryLayer::grpc().layer(Server::at_once(|number| match number {
-        1..=3 => trailers_only(Code::Unavailable),
-        4 => trailers_only(Code::NotFound),
-        _ => ends_with(Code::Ok),
-    })));
-    let response = client.send(request()).await.unwrap();
-    let own = response.extensions().get::<FellBack>().unwrap().failed().outcome().unwrap();
-    assert_eq!(own.headers["grpc-status"], "14");
-    let body = response.into_body().collect().await.unwrap();
-    assert_eq!(body.trailers().unwrap()["grpc-status"], "0");
-    assert_eq!(body.to_bytes(), &b"\0\0\0\0\x05spare"[..]);
-    for code in [Some("5"), None] {
-        let response = client.send(request()).await.unwrap();
-        assert!(response.extensions().get::<FellBack>().is_none());
-        let status = response.headers().get("grpc-status").map(|code| code.to_str().unwrap());
-        assert_eq!(status, code);
-    }
 }

@@ -53,21 +53,22 @@ pub(super) const LINES: &[Line] = &[
         row: "credit",
         title: "credit of a success, all full",
         ours: "ours-full",
-        goals: &[goal(Instructions, AtMost(22.0))],
+        goals: &[goal(Instructions, AtMost(11.0))],
     },
     Line {
         part: BUDGETS,
         row: "credit",
         title: "credit of a success, half full, one bucket",
         ours: "ours-half-full",
-        goals: &[goal(Instructions, AtMost(31.0))],
+        // The word that all buckets share is read first, so that a success of a full budget reads no more than that.
+        goals: &[goal(Instructions, AtMost(42.0))],
     },
     Line {
         part: BUDGETS,
         row: "credit",
         title: "the same behind the question whether all are full: they are",
         ours: "ours-full-asked",
-        goals: &[goal(Instructions, AtMost(22.0))],
+        goals: &[goal(Instructions, AtMost(11.0))],
     },
     Line {
         part: BUDGETS,
@@ -95,8 +96,9 @@ pub(super) const LINES: &[Line] = &[
         row: "take-and-give-back",
         title: "take and give back",
         ours: "ours",
-        // 34 of them are the loop and its permit, which is a trait object.
-        goals: &[goal(Instructions, AtMost(130.0))],
+        // 34 of them are the loop and its permit, which is a trait object. Each take here finds the bucket full, so it is
+        // counted as not full, and uncounted when the token is back.
+        goals: &[goal(Instructions, AtMost(159.0))],
     },
     Line {
         part: BUDGETS,

@@ -115,8 +115,8 @@ impl RateLimit {
 
     /// Takes `n` tokens if they will be there by `latest`: the part of x/time/rate's `WaitN` before its wait.
     ///
-    /// Sleep for the reservation's delay, and cancel it if the sleep is dropped. `reattempt::guard::wait_for_tokens` and
-    /// a guard layer do both.
+    /// Sleep for the reservation's delay, and cancel it if the sleep is dropped. `reattempt::guard::wait_for_tokens`
+    /// and a guard layer do both.
     pub fn reserve_until(
         &self,
         destination: &str,
