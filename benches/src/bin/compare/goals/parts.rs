@@ -96,8 +96,8 @@ pub(super) const LINES: &[Line] = &[
         row: "take-and-give-back",
         title: "take and give back",
         ours: "ours",
-        // 34 of them are the loop and its permit, which is a trait object. Each take here finds the bucket full, so it is
-        // counted as not full, and uncounted when the token is back.
+        // 34 of them are the loop and its permit, which is a trait object. Each take here finds the bucket full. So it
+        // is counted as not full, and uncounted when the token is back.
         goals: &[goal(Instructions, AtMost(159.0))],
     },
     Line {
