@@ -70,6 +70,7 @@
 mod arrival;
 mod chain;
 mod end;
+mod erased;
 mod refused;
 
 use alloc::sync::Arc;
@@ -80,6 +81,7 @@ use core::time::Duration;
 pub use arrival::{Admit, Arrival, Resume};
 pub use chain::PairTicket;
 pub use end::{BodyEnd, End, Health, Quota};
+pub use erased::{SharedGuard, SharedTicket, erase};
 pub use refused::{GuardKind, Reason, Refused};
 
 use crate::Warning;
@@ -90,7 +92,7 @@ use crate::Warning;
 /// once, unless [`resume`](Guard::resume) or [`renew`](Guard::renew) refuses the attempt.
 ///
 /// A pair of guards is a guard; the second is called only if the first admits. `Arc<G>` is a guard, and so is
-/// `Option<G>`, whose `None` admits everything.
+/// `Option<G>`, whose `None` admits everything. [`erase`] gives all guards one type.
 pub trait Guard: Send + Sync + 'static {
     /// The proof that an attempt was admitted or is queued.
     type Ticket: Send + Sync + 'static;

@@ -6,7 +6,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use reattempt_core::guard::{
-    Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, Reason, Refused, Resume,
+    Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, Reason, Refused, Resume, erase,
 };
 
 const NOW: Duration = Duration::from_secs(1);
@@ -250,4 +250,54 @@ fn arrival_has_what_it_was_given() {
     let arrival = Arrival::new("x", NOW).latest(NOW * 2).impatient();
     assert_eq!((arrival.destination, arrival.now), ("x", NOW));
     assert_eq!((arrival.latest, arrival.patient), (Some(NOW * 2), false));
+}
+
+#[test]
+fn erased_guard_is_the_guard_inside() {
+    let log = Log::default();
+    let admits = [Admit::Waiting(1), Admit::Admitted(2), Admit::Refused(FULL)];
+    let scripted = Scripted::new("a", admits, &log).resumes([Resume::Admitted]);
+    let guard = erase(Scripted { holds: true, ..scripted });
+    let mut first = waiting(guard.admit(&arrival()));
+    assert_eq!(resume(&guard, &mut first), Resume::Admitted);
+    let held = guard.end(first, &End::judged(Health::Served, NOW), NOW).unwrap();
+    assert!(guard.end(held, &End::Over(BodyEnd::Dropped), NOW).is_none());
+    let Admit::Admitted(second) = guard.admit(&arrival()) else { panic!("not admitted") };
+    assert_eq!(guard.renew(second, &arrival()).unwrap_err(), FULL);
+    let calls = ["admit", "resume", "judged 1", "over 1", "admit", "unsent 2", "admit impatient"];
+    assert_eq!(*log.lock().unwrap(), calls.map(|call| format!("a {call}")));
+}
+
+/// A guard that differs from the defaults of the contract.
+struct Closed;
+
+impl Guard for Closed {
+    type Ticket = ();
+
+    fn admit(&self, _: &Arrival<'_>) -> Admit<()> {
+        Admit::Admitted(())
+    }
+
+    fn end(&self, (): (), _: &End, _: Duration) -> Option<()> {
+        Some(())
+    }
+
+    fn times_success(&self, (): &()) -> bool {
+        false
+    }
+
+    fn check(&self, _: &Arrival<'_>) -> Result<(), Refused> {
+        Err(OPEN)
+    }
+}
+
+#[test]
+fn erased_guard_keeps_what_it_overrides() {
+    let (guard, other) = (erase(Closed), erase((Closed, Closed)));
+    let Admit::Admitted(ticket) = guard.admit(&arrival()) else { panic!("not admitted") };
+    assert!(!guard.times_success(&ticket));
+    assert_eq!(guard.check(&arrival()), Err(OPEN));
+    // The ticket is not the other guard's: it ends nothing there.
+    assert!(other.times_success(&ticket));
+    assert!(other.end(ticket, &End::judged(Health::Served, NOW), NOW).is_none());
 }

@@ -38,6 +38,8 @@
 //! second refuses, the first is notified that nothing was sent. After a wait all of them decide again, so that a queued
 //! call is not sent to a server whose breaker has opened meanwhile.
 //!
+//! [`erase`] gives guards one type, [`SharedGuard`], for lists that are known at run time only.
+//!
 //! # Refusals
 //!
 //! Nothing was sent, and the server has not failed. So no budget, breaker or pace outside counts a refusal.
@@ -175,7 +177,7 @@ pub use reattempt_control::{
 };
 pub use reattempt_core::guard::{
     Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, PairTicket, Quota, Reason, Refused,
-    Resume,
+    Resume, SharedGuard, SharedTicket, erase,
 };
 pub use service::Guarded;
 pub use shared::now;

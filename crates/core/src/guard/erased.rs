@@ -1,0 +1,105 @@
+//! Guards behind one type, for lists of guards that are known at run time only.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::fmt;
+use core::task::Waker;
+use core::time::Duration;
+
+use super::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused, Resume};
+use crate::Warning;
+
+/// A guard of any type, made by [`erase`]. A clone shares its state.
+pub type SharedGuard = Arc<dyn Guard<Ticket = SharedTicket>>;
+
+/// The ticket of a [`SharedGuard`]: that of the guard inside, in a box.
+pub struct SharedTicket(Box<dyn Any + Send + Sync>);
+
+/// Puts a guard behind the type that all guards share, such as those that a file lists.
+///
+/// Each attempt that is admitted allocates once, and once more if the guard holds its place to the end of the body. A
+/// ticket without a size allocates nothing. A ticket of another guard has no effect.
+///
+/// ```
+/// # use core::time::Duration;
+/// # use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused};
+/// use reattempt_core::guard::{SharedGuard, erase};
+/// # struct Open;
+/// # impl Guard for Open {
+/// #     type Ticket = ();
+/// #     fn admit(&self, _: &Arrival<'_>) -> Admit<()> { Admit::Admitted(()) }
+/// #     fn end(&self, _: (), _: &End, _: Duration) -> Option<()> { None }
+/// # }
+/// # struct Maintenance;
+/// # impl Guard for Maintenance {
+/// #     type Ticket = ();
+/// #     fn admit(&self, _: &Arrival<'_>) -> Admit<()> {
+/// #         Admit::Refused(Refused::new(GuardKind::Custom, Reason::Isolated))
+/// #     }
+/// #     fn end(&self, _: (), _: &End, _: Duration) -> Option<()> { None }
+/// # }
+///
+/// let listed: Vec<SharedGuard> = vec![erase(Open), erase(Maintenance)];
+/// // The first of the list decides first; `None` admits everything.
+/// let all: Option<SharedGuard> = listed.into_iter().rev().reduce(|rest, first| erase((first, rest)));
+/// let arrival = Arrival::new("https://one.example", Duration::ZERO);
+/// assert!(matches!(all.admit(&arrival), Admit::Refused(_)));
+/// ```
+pub fn erase<G: Guard>(guard: G) -> SharedGuard {
+    Arc::new(Erased(guard))
+}
+
+struct Erased<G>(G);
+
+impl SharedTicket {
+    fn new<T: Send + Sync + 'static>(ticket: T) -> Self {
+        Self(Box::new(ticket))
+    }
+}
+
+impl<G: Guard> Guard for Erased<G> {
+    type Ticket = SharedTicket;
+
+    fn admit(&self, arrival: &Arrival<'_>) -> Admit<SharedTicket> {
+        self.0.admit(arrival).map(SharedTicket::new)
+    }
+
+    fn end(&self, ticket: SharedTicket, end: &End, now: Duration) -> Option<SharedTicket> {
+        let own = ticket.0.downcast::<G::Ticket>().ok()?;
+        self.0.end(*own, end, now).map(SharedTicket::new)
+    }
+
+    fn times_success(&self, ticket: &SharedTicket) -> bool {
+        ticket.0.downcast_ref().is_none_or(|own| self.0.times_success(own))
+    }
+
+    fn resume(&self, ticket: &mut SharedTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        match ticket.0.downcast_mut() {
+            Some(own) => self.0.resume(own, arrival, waker),
+            None => Resume::Admitted,
+        }
+    }
+
+    fn renew(&self, ticket: SharedTicket, arrival: &Arrival<'_>) -> Result<SharedTicket, Refused> {
+        match ticket.0.downcast::<G::Ticket>() {
+            Ok(own) => self.0.renew(*own, arrival).map(SharedTicket::new),
+            Err(_) => Err(Refused::new(GuardKind::Custom, Reason::Full)),
+        }
+    }
+
+    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        self.0.check(arrival)
+    }
+
+    fn validate(&self) -> Vec<Warning> {
+        self.0.validate()
+    }
+}
+
+impl fmt::Debug for SharedTicket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedTicket").finish_non_exhaustive()
+    }
+}
