@@ -129,7 +129,8 @@ enum Plan {
 }
 
 impl Plan {
-    #[inline]
+    // Out of line, it would save and restore registers in every call.
+    #[inline(always)]
     fn of<K, Req, D, B, M, E>(
         settings: &Settings<K, D, B>,
         of_handle: Option<&CallOptions>,
