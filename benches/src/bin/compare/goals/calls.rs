@@ -148,7 +148,8 @@ pub(super) const LINES: &[Line] = &[
         title: "in memory, by a service config",
         ours: "ours-by-config",
         // The method is looked up in the config, and its overrides are options of the call: its plan is never plain.
-        goals: &[goal(Instructions, Times(1.30, &["ours"]))],
+        // 1.25 in a heap without gaps; the rest is the allocator, in the heap that the reading of the config leaves.
+        goals: &[goal(Instructions, Times(1.38, &["ours"]))],
     },
     Line {
         part: GRPC,
@@ -277,10 +278,9 @@ pub(super) const LINES: &[Line] = &[
     },
 ];
 
-/// The aim is 1.03. Eight runs on a busy machine had 1.00 to 1.08; tower's policy with a bucket of its own had 1.06 to
-/// 1.13. The client's share is the work of the rows on the wire, which is 4 to 6 % in instructions.
+/// The goal of many calls in flight. On a machine with much other work up to 1.08 was measured.
 const IN_FLIGHT: &[Goal] =
-    &[goal(Time, Times(1.1, &["bare"])), goal(Time, Shown(&["tower-bucket"]))];
+    &[goal(Time, Times(1.03, &["bare"])), goal(Time, Shown(&["tower-bucket"]))];
 
 /// The goals of calls that cannot be retried: little above a policy of tower's that never clones.
 const NEVER: &[Goal] = &[goal(Instructions, Times(1.16, TOWER)), goal(Allocations, AtMost(0.0))];
@@ -289,7 +289,7 @@ const NEVER: &[Goal] = &[goal(Instructions, Times(1.16, TOWER)), goal(Allocation
 const NOT_FULL: f64 = 1.37;
 
 /// The goal of gRPC calls. Their bodies are streams: both readers of one share a state behind a lock, on the heap.
-const STREAMED: f64 = 2.24;
+const STREAMED: f64 = 2.28;
 
 const CALLS: &str = "Calls";
 const GRPC: &str = "gRPC";

@@ -116,13 +116,19 @@ impl<R: LimitRule> Tenant<R> {
             _ => return,
         };
         if self.window.record(served, *after, in_flight, now) {
-            let place = Unwinding { places: &self.places, pass, now };
-            self.close(now);
-            mem::forget(place);
+            self.close_for(pass, now);
         }
     }
 
+    /// Closes the window at the end of a call, whose place is freed if the user's rule panics.
     #[cold]
+    #[inline(never)]
+    fn close_for(&self, pass: Pass, now: Duration) {
+        let place = Unwinding { places: &self.places, pass, now };
+        self.close(now);
+        mem::forget(place);
+    }
+
     fn close(&self, now: Duration) {
         let (mut rule, limit, bounds, window) = {
             let moving = self.lock();
