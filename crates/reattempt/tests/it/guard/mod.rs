@@ -7,6 +7,8 @@ mod ending;
 #[cfg(feature = "tonic")]
 mod grpc;
 mod limits;
+mod orders;
+mod stacks;
 mod standard;
 mod standard_hedges;
 pub(crate) mod support;

@@ -1,0 +1,201 @@
+//! Stacks of layers in the order of the table of [`reattempt::order`], around a server with a script.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use reattempt::fallback::{Failed, FallbackLayer};
+use reattempt::guard::{Bulkhead, CircuitBreaker, Guard, GuardLayer, Limit, RateLimit};
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::pace::PaceLayer;
+use reattempt::{ReplayBody, RetryBudget, RetryLayer};
+use reattempt_schedule_responsive::Responsive;
+use tokio::sync::Semaphore;
+use tower::limit::ConcurrencyLimit;
+use tower::timeout::Timeout;
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
+
+use crate::calls::support::{Act, Server, answer, ms, policy};
+
+pub(super) type AnyBody = UnsyncBoxBody<Bytes, BoxError>;
+pub(super) type Client = BoxCloneSyncService<Request<AnyBody>, Response<AnyBody>, BoxError>;
+/// An action of the server.
+pub(super) type Action = fn() -> Act;
+/// Puts the guards of row 9 around a client, in one layer.
+pub(super) type Guarding = fn(&Parts, Client) -> Client;
+
+/// The most calls, and the most attempts, under way in a stack with that limit.
+pub(super) const PERMITS: usize = 2;
+
+/// A row of the table, from the outside in.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Row {
+    Fallback,
+    TotalTimeout,
+    CallLimit,
+    Retry,
+    Hedge,
+    Guards,
+    Pace,
+    AttemptLimit,
+    AttemptTimeout,
+}
+
+pub(super) const OUTSIDE_IN: [Row; 9] = [
+    Row::Fallback,
+    Row::TotalTimeout,
+    Row::CallLimit,
+    Row::Retry,
+    Row::Hedge,
+    Row::Guards,
+    Row::Pace,
+    Row::AttemptLimit,
+    Row::AttemptTimeout,
+];
+
+/// The guards of one stack.
+pub(super) struct Parts {
+    pub(super) breaker: CircuitBreaker,
+    pub(super) rate: RateLimit,
+    pub(super) places: Bulkhead,
+}
+
+/// The guards of row 9 by name, and the layer that they make.
+pub(super) const GUARDS: [(&str, Guarding); 10] = [
+    ("no guard", |_, client| client),
+    ("breaker", |of, client| guarded(of.breaker.clone(), client)),
+    ("rate", |of, client| guarded(of.rate.clone(), client)),
+    ("places", |of, client| guarded(of.places.clone(), client)),
+    ("breaker, rate, places", |of, client| triple(&of.breaker, &of.rate, &of.places, client)),
+    ("breaker, places, rate", |of, client| triple(&of.breaker, &of.places, &of.rate, client)),
+    ("rate, breaker, places", |of, client| triple(&of.rate, &of.breaker, &of.places, client)),
+    ("rate, places, breaker", |of, client| triple(&of.rate, &of.places, &of.breaker, client)),
+    ("places, breaker, rate", |of, client| triple(&of.places, &of.breaker, &of.rate, client)),
+    ("places, rate, breaker", |of, client| triple(&of.places, &of.rate, &of.breaker, client)),
+];
+
+fn triple<A, B, C>(a: &A, b: &B, c: &C, client: Client) -> Client
+where
+    A: Guard + Clone,
+    B: Guard + Clone,
+    C: Guard + Clone,
+{
+    guarded((a.clone(), (b.clone(), c.clone())), client)
+}
+
+fn guarded<G: Guard>(guard: G, client: Client) -> Client {
+    boxed(GuardLayer::http(guard).layer(client))
+}
+
+pub(super) fn boxed_body<B>(body: B) -> AnyBody
+where
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    body.map_err(Into::into).boxed_unsync()
+}
+
+fn boxed<S, B>(service: S) -> Client
+where
+    S: Service<Request<AnyBody>, Response = Response<B>, Error: Into<BoxError>, Future: Send>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    let service = ServiceBuilder::new()
+        .map_response(|response: Response<B>| response.map(boxed_body))
+        .map_err(Into::into)
+        .service(service);
+    BoxCloneSyncService::new(service)
+}
+
+/// Returns the client for the attempts of a retry layer or of hedging.
+fn of_attempts(
+    client: Client,
+) -> impl Service<
+    Request<ReplayBody<AnyBody>>,
+    Response = Response<AnyBody>,
+    Error = BoxError,
+    Future: Send,
+> + Clone
++ Send
++ Sync {
+    client.map_request(|attempt: Request<ReplayBody<AnyBody>>| attempt.map(boxed_body))
+}
+
+fn spare(_: &Failed) -> Option<Response<Bytes>> {
+    Some(Response::new(Bytes::from_static(b"spare")))
+}
+
+pub(super) fn serves() -> Act {
+    Act::Answer(answer(200, "some"))
+}
+
+/// A client in layers, and its parts.
+pub(super) struct Stack {
+    pub(super) name: String,
+    pub(super) rows: Vec<Row>,
+    pub(super) client: Client,
+    pub(super) parts: Parts,
+    pub(super) server: Server,
+    pub(super) script: Arc<Mutex<VecDeque<Action>>>,
+    pub(super) call_limit: Arc<Semaphore>,
+    pub(super) attempt_limit: Arc<Semaphore>,
+}
+
+impl Stack {
+    pub(super) fn new(rows: Vec<Row>, (guards, guarded): (&str, Guarding)) -> Self {
+        let breaker = CircuitBreaker::rate().min_calls(1_000).unwrap().consecutive_failures(5);
+        let parts = Parts {
+            breaker: breaker.timeout(ms(10_000)).spread(0).seed(1),
+            rate: RateLimit::new(Limit::per_second(100), 1),
+            places: Bulkhead::new(2).queue(16, ms(1_000)),
+        };
+        let pace = Responsive::new().initial(ms(40)).unwrap().randomisation(0.0).unwrap();
+        let [call_limit, attempt_limit] = [(); 2].map(|()| Arc::new(Semaphore::new(PERMITS)));
+        let script = Arc::new(Mutex::new(VecDeque::<Action>::new()));
+        let acts = Arc::clone(&script);
+        let server = Server::by(move |_, _| {
+            acts.lock().unwrap().pop_front().map_or_else(serves, |act| act())
+        });
+        let inner = server
+            .clone()
+            .map_request(|attempt: Request<AnyBody>| attempt.map(ReplayBody::passthrough));
+        let mut client = boxed(inner);
+        for row in
+            OUTSIDE_IN.into_iter().rev().filter(|row| rows.contains(row) || *row == Row::Guards)
+        {
+            client = match row {
+                Row::Fallback => boxed(FallbackLayer::http(spare).layer(client)),
+                Row::TotalTimeout => boxed(Timeout::new(client, ms(5_000))),
+                Row::CallLimit => {
+                    boxed(ConcurrencyLimit::with_semaphore(client, call_limit.clone()))
+                }
+                Row::Retry => {
+                    let policy = policy().budget(RetryBudget::unlimited()).boxed_errors();
+                    boxed(RetryLayer::new(policy).layer(of_attempts(client)))
+                }
+                Row::Hedge => {
+                    let policy = HedgePolicy::http().max_attempts(2).delay(ms(50)).boxed_errors();
+                    let policy = policy.budget(RetryBudget::unlimited());
+                    boxed(HedgeLayer::new(policy).layer(of_attempts(client)))
+                }
+                Row::Guards => guarded(&parts, client),
+                Row::Pace => {
+                    boxed(PaceLayer::http(pace.clone()).seed(1).boxed_errors().layer(client))
+                }
+                Row::AttemptLimit => {
+                    boxed(ConcurrencyLimit::with_semaphore(client, attempt_limit.clone()))
+                }
+                Row::AttemptTimeout => boxed(Timeout::new(client, ms(200))),
+            };
+        }
+        let name = format!("{rows:?}, {guards}");
+        Self { name, rows, client, parts, server, script, call_limit, attempt_limit }
+    }
+}
