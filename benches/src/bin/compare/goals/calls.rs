@@ -282,8 +282,8 @@ pub(super) const LINES: &[Line] = &[
 const IN_FLIGHT: &[Goal] =
     &[goal(Time, Times(1.03, &["bare"])), goal(Time, Shown(&["tower-bucket"]))];
 
-/// The goal of many calls in flight over HTTP/2. Two runs on a nearly idle machine had 1.00 and 1.05. One call costs 5 %
-/// more on the wire, in instructions.
+/// The goal of many calls in flight over HTTP/2. Two runs on a nearly idle machine had 1.00 and 1.05. On the wire, one
+/// call costs 5 % more in instructions.
 const IN_FLIGHT_H2: &[Goal] =
     &[goal(Time, Times(1.09, &["bare"])), goal(Time, Shown(&["tower-bucket"]))];
 
