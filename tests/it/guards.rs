@@ -16,18 +16,20 @@ use hyper::service::service_fn;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use reattempt::Grpc;
 use reattempt::error::Answered;
+use reattempt::fallback::{FallbackLayer, FellBack};
 use reattempt::guard::{self, Bulkhead, GuardLayer, Guarded, GuardedBody, Refused};
 use reattempt::shed::ShedLayer;
+use reattempt::{Grpc, RetryLayer, RetryPolicy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tonic::Code;
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint};
 use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::{HealthReporter, HealthService};
@@ -184,6 +186,27 @@ async fn tonic_place_ends_with_the_stream() {
     assert_eq!(in_flight(), 0);
     client.check(HealthCheckRequest::default()).await.unwrap();
     assert_eq!(in_flight(), 0, "the trailers ended the place");
+}
+
+/// A connection that was refused proves that the call was not processed.
+// G7
+#[tokio::test]
+async fn tonic_backup_answers_for_a_dead_server() {
+    let unheard = TcpSocket::new_v4().unwrap();
+    unheard.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let dead = format!("http://{}", unheard.local_addr().unwrap());
+    let dead = Endpoint::from_shared(dead).unwrap().connect_lazy();
+    let alive: Channel = health!(tower::layer::util::Identity::new());
+    let retries = RetryLayer::new(RetryPolicy::grpc().max_attempts(1));
+    for (first, backed) in [(dead, true), (alive.clone(), false)] {
+        let backup = FallbackLayer::grpc_backup(retries.layer(alive.clone()));
+        let mut client = HealthClient::new(backup.layer(retries.layer(first)));
+        let call = async move { client.check(HealthCheckRequest::default()).await };
+        let answer = timeout(Duration::from_secs(20), tokio::spawn(call)).await.unwrap().unwrap();
+        let answer = answer.unwrap();
+        assert_eq!(answer.extensions().get::<FellBack>().is_some(), backed);
+        assert_eq!(answer.get_ref().status(), ServingStatus::Serving);
+    }
 }
 
 // G9

@@ -36,7 +36,7 @@ pin_project! {
     pub struct ResponseFuture<S, Req, F, K>
     where
         S: Service<Req>,
-        F: Source<Req, S::Response>,
+        F: Source<K, Req, S::Response>,
         K: Replaceable<Req, S::Response>,
     {
         // Absent once the call has ended.
@@ -48,7 +48,7 @@ pin_project! {
 }
 
 /// The data of a call that are needed at its end.
-pub(super) struct Waiting<Req, R, F: Source<Req, R>, K> {
+pub(super) struct Waiting<Req, R, F: Source<K, Req, R>, K> {
     pub(super) shared: Arc<Shared<F, K>>,
     pub(super) kept: Option<F::Kept>,
     pub(super) options: Option<CallOptions>,
@@ -69,7 +69,7 @@ struct BackupCall<R, B> {
 impl<S, Req, F, K> ResponseFuture<S, Req, F, K>
 where
     S: Service<Req>,
-    F: Source<Req, S::Response>,
+    F: Source<K, Req, S::Response>,
     K: Replaceable<Req, S::Response>,
 {
     pub(super) fn new(call: S::Future, waiting: Waiting<Req, S::Response, F, K>) -> Self {
@@ -81,7 +81,7 @@ impl<S, Req, F, K> Future for ResponseFuture<S, Req, F, K>
 where
     S: Service<Req>,
     S::Error: Into<BoxError>,
-    F: Source<Req, S::Response>,
+    F: Source<K, Req, S::Response>,
     K: GuardOutcome<S::Response, S::Error, BoxedError> + Replaceable<Req, S::Response>,
 {
     type Output = Result<<K as Replaceable<Req, S::Response>>::Replaced, BoxError>;
@@ -92,6 +92,7 @@ where
         if let Some(call) = this.call.as_mut().as_pin_mut() {
             let result = ready!(call.poll(cx)).map_err(Into::into);
             this.call.set(None);
+            let kept = waiting.kept.take();
             let outcome = result.as_ref().map_err(|error| &**error as _);
             let Some(unprocessed) = waiting.shared.fails(outcome, waiting.options.as_ref()) else {
                 return Poll::Ready(result.map(|response| {
@@ -104,11 +105,11 @@ where
                 Ok((head, body)) => (Failed(Ok(head)), Some(body)),
                 Err(error) => (Failed(Err(error)), None),
             };
-            let Some(kept) = waiting.kept.take() else {
+            let Some(kept) = kept else {
                 return Poll::Ready(own_outcome::<Req, S::Response, K>(failed, body));
             };
             let sendable = waiting.repeatable || proof;
-            match waiting.shared.source.replace(kept, &failed, sendable) {
+            match waiting.shared.source.replace(kept, &failed, sendable, waiting.deadline) {
                 Replacement::None => {
                     return Poll::Ready(own_outcome::<Req, S::Response, K>(failed, body));
                 }
@@ -145,7 +146,7 @@ where
     }
 }
 
-impl<Req, R, F: Source<Req, R>, K: Replaceable<Req, R>> Waiting<Req, R, F, K> {
+impl<Req, R, F: Source<K, Req, R>, K: Replaceable<Req, R>> Waiting<Req, R, F, K> {
     /// Returns `true` if the protocol accepts an outcome as proof that the request was not processed.
     fn is_proof(&self, error: Option<&(dyn Error + 'static)>) -> bool {
         let protocol = &self.shared.protocol;
@@ -188,7 +189,7 @@ where
 impl<S, Req, F, K> fmt::Debug for ResponseFuture<S, Req, F, K>
 where
     S: Service<Req>,
-    F: Source<Req, S::Response>,
+    F: Source<K, Req, S::Response>,
     K: Replaceable<Req, S::Response>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -45,7 +45,7 @@ impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F> {
 impl<S> FallbackLayer<Backup<S>> {
     /// Creates a layer that sends the requests of failed calls to another service, the backup.
     ///
-    /// The backup must have the response type of the client, so put the same layers around it. Each request is copied
+    /// The backup must have the response type of the client, so put the same layers around it. Each request is cloned
     /// before it is sent. If the backup fails too, the caller gets the call's own outcome.
     ///
     /// A request that must not be processed twice is sent to the backup only with a proof that it was not processed.

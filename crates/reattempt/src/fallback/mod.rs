@@ -97,7 +97,7 @@
 //! |---|---|
 //! | [`FallbackLayer`], [`Fallback`], [`ResponseFuture`] | the middleware |
 //! | [`Failed`], [`FellBack`] | the failure, and the mark of the response that replaces it |
-//! | [`Backup`], [`CopyRequest`] | another service as the fallback, and the requests that it takes |
+//! | [`Backup`], [`KeepRequest`] | another service as the fallback, and the requests that it takes |
 
 mod body;
 mod failed;
@@ -116,4 +116,4 @@ pub use future::ResponseFuture;
 pub use layer::FallbackLayer;
 pub use protocol::Replaceable;
 pub use service::Fallback;
-pub use source::{Backup, CopyRequest, Replacement, Source};
+pub use source::{Backup, KeepRequest, Replacement, Source};

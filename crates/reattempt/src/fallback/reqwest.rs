@@ -4,7 +4,8 @@ use bytes::Bytes;
 use http::response::Parts;
 use reqwest::{Body, Request, Response};
 
-use super::Replaceable;
+use super::{KeepRequest, Replaceable};
+use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::guard::with_url;
 use crate::protocol::Http;
@@ -32,5 +33,18 @@ impl Replaceable<Request, Response> for Http {
 
     fn made(head: Parts, data: Bytes) -> Response {
         http::Response::from_parts(head, data).into()
+    }
+}
+
+impl KeepRequest<Request> for Http {
+    type Kept = Request;
+
+    fn keep(&self, request: Request) -> (Request, Option<Request>) {
+        let kept = request.try_clone();
+        (request, kept)
+    }
+
+    fn again(kept: Request, _: Option<Deadline>) -> Option<Request> {
+        Some(kept)
     }
 }

@@ -51,7 +51,7 @@ impl<S, F, K> Fallback<S, F, K> {
     where
         S: Service<Req> + Clone,
         S::Error: Into<BoxError>,
-        F: Source<Req, S::Response>,
+        F: Source<K, Req, S::Response>,
         K: Guardable<Req>
             + GuardOutcome<S::Response, S::Error, BoxedError>
             + Replaceable<Req, S::Response>,
@@ -64,7 +64,7 @@ impl<S, Req, F, K> Service<Req> for Fallback<S, F, K>
 where
     S: Service<Req>,
     S::Error: Into<BoxError>,
-    F: Source<Req, S::Response>,
+    F: Source<K, Req, S::Response>,
     K: Guardable<Req>
         + GuardOutcome<S::Response, S::Error, BoxedError>
         + Replaceable<Req, S::Response>,
@@ -84,7 +84,8 @@ where
         let destination = shared.observer.is_some().then(|| facts.destination.into());
         let options = facts.options.map(|options| *options);
         let repeatable = shared.protocol.is_repeatable(&request, options.as_ref());
-        let kept = Some(shared.source.keep(&request));
+        let (request, kept) = shared.source.keep(&shared.protocol, request);
+        let kept = Some(kept);
         let waiting = Waiting { shared, kept, options, deadline, repeatable, destination };
         ResponseFuture::new(self.inner.call(request), waiting)
     }

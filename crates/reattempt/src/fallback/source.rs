@@ -9,28 +9,33 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::Failed;
+use crate::call::deadline::Deadline;
+use crate::protocol::{Http, Protocol};
 use crate::send::send;
 
 /// A source of responses in place of failed ones: a function of the [`Failed`] outcome, or a [`Backup`]. Sealed.
-pub trait Source<Request, R>: sealed::Sealed {
+pub trait Source<K, Request, R>: sealed::Sealed {
     /// The part of a request that is kept until its call ends.
     type Kept;
 
-    /// Returns the part of a request that a replacement needs.
+    /// Returns the request that is sent, and the part of it that a replacement needs.
     #[doc(hidden)]
-    fn keep(&self, request: &Request) -> Self::Kept;
+    fn keep(&self, protocol: &K, request: Request) -> (Request, Self::Kept);
 
     /// Returns the replacement. `sendable` is `true` if the request may be sent to another server.
     #[doc(hidden)]
-    fn replace(&self, kept: Self::Kept, failed: &Failed, sendable: bool) -> Replacement<R>;
+    fn replace(
+        &self,
+        kept: Self::Kept,
+        failed: &Failed,
+        sendable: bool,
+        deadline: Option<Deadline>,
+    ) -> Replacement<R>;
 }
 
 mod sealed {
     #[expect(unnameable_types, reason = "no other crate implements `Source`")]
     pub trait Sealed {}
-
-    #[expect(unnameable_types, reason = "no other crate implements `CopyRequest`")]
-    pub trait SealedRequest {}
 }
 
 /// The replacement of a failed response.
@@ -55,24 +60,26 @@ impl<R> fmt::Debug for Replacement<R> {
 
 impl<F: Fn(&Failed) -> Option<Response<Bytes>>> sealed::Sealed for F {}
 
-impl<F, Request, R> Source<Request, R> for F
+impl<F, K, Request, R> Source<K, Request, R> for F
 where
     F: Fn(&Failed) -> Option<Response<Bytes>>,
 {
     type Kept = ();
 
-    fn keep(&self, _: &Request) {}
+    fn keep(&self, _: &K, request: Request) -> (Request, ()) {
+        (request, ())
+    }
 
-    fn replace(&self, (): (), failed: &Failed, _: bool) -> Replacement<R> {
+    fn replace(&self, (): (), failed: &Failed, _: bool, _: Option<Deadline>) -> Replacement<R> {
         self(failed).map_or(Replacement::None, Replacement::Made)
     }
 }
 
 /// Another service as the fallback, with the same types of request and response.
 ///
-/// Each request is copied before it is sent. A request that must not be processed twice is sent here only if the server
-/// has certainly not processed it. A request that cannot be copied, such as reqwest's with a stream as its body, has no
-/// backup.
+/// Each request is kept while it is sent. A request that must not be processed twice is sent here only if the server
+/// has certainly not processed it. A request that cannot be kept, such as reqwest's with a stream as its body, has no
+/// backup. Nothing is sent here once the deadline of the call has passed.
 #[derive(Debug, Clone)]
 pub struct Backup<S>(S);
 
@@ -85,46 +92,65 @@ impl<S> Backup<S> {
 
 impl<S> sealed::Sealed for Backup<S> {}
 
-/// A request that a [`Backup`] can copy: one of the `http` crate with a body that is `Clone`, or reqwest's. Sealed.
-pub trait CopyRequest: sealed::SealedRequest + Sized {
-    /// Returns a copy, if the body has one.
+/// A protocol that can keep a request of type `Request` for a [`Backup`]. Sealed.
+///
+/// HTTP clones an `http::Request<B>` where `B: Clone`, and a reqwest request unless its body is a stream. A protocol
+/// whose bodies are not `Clone` keeps them while they stream.
+#[diagnostic::on_unimplemented(
+    message = "this `FallbackLayer` cannot keep a request of type `{Request}` for a backup",
+    note = "over HTTP it must be an `http::Request<B>` where `B: Clone`, or reqwest's with the feature `reqwest`"
+)]
+pub trait KeepRequest<Request>: Protocol {
+    /// The form in which a request is kept.
+    type Kept;
+
+    /// Returns the request that is sent, and the form in which it is kept, if it has one.
     #[doc(hidden)]
-    fn copy(&self) -> Option<Self>;
+    fn keep(&self, request: Request) -> (Request, Option<Self::Kept>);
+
+    /// Returns the request for the backup, unless it was not kept to its end. A field of the deadline has the time that
+    /// is left.
+    #[doc(hidden)]
+    fn again(kept: Self::Kept, deadline: Option<Deadline>) -> Option<Request>;
 }
 
-impl<B: Clone> sealed::SealedRequest for http::Request<B> {}
+impl<B: Clone> KeepRequest<http::Request<B>> for Http {
+    type Kept = http::Request<B>;
 
-impl<B: Clone> CopyRequest for http::Request<B> {
-    fn copy(&self) -> Option<Self> {
-        Some(self.clone())
+    fn keep(&self, request: http::Request<B>) -> (http::Request<B>, Option<Self::Kept>) {
+        let kept = request.clone();
+        (request, Some(kept))
+    }
+
+    fn again(kept: Self::Kept, _: Option<Deadline>) -> Option<http::Request<B>> {
+        Some(kept)
     }
 }
 
-#[cfg(feature = "reqwest")]
-impl sealed::SealedRequest for reqwest::Request {}
-
-#[cfg(feature = "reqwest")]
-impl CopyRequest for reqwest::Request {
-    fn copy(&self) -> Option<Self> {
-        self.try_clone()
-    }
-}
-
-impl<S, Request, R> Source<Request, R> for Backup<S>
+impl<S, K, Request, R> Source<K, Request, R> for Backup<S>
 where
+    K: KeepRequest<Request>,
     S: Service<Request, Response = R> + Clone + Send + 'static,
     S::Error: Into<BoxError>,
     S::Future: Send,
-    Request: CopyRequest + Send + 'static,
+    Request: Send + 'static,
 {
-    type Kept = Option<Request>;
+    type Kept = Option<K::Kept>;
 
-    fn keep(&self, request: &Request) -> Option<Request> {
-        request.copy()
+    fn keep(&self, protocol: &K, request: Request) -> (Request, Option<K::Kept>) {
+        protocol.keep(request)
     }
 
-    fn replace(&self, kept: Option<Request>, _: &Failed, sendable: bool) -> Replacement<R> {
-        let Some(request) = kept.filter(|_| sendable) else { return Replacement::None };
+    fn replace(
+        &self,
+        kept: Option<K::Kept>,
+        _: &Failed,
+        sendable: bool,
+        deadline: Option<Deadline>,
+    ) -> Replacement<R> {
+        let in_time = deadline.is_none_or(|deadline| !deadline.remaining().is_zero());
+        let again = kept.filter(|_| sendable && in_time).and_then(|kept| K::again(kept, deadline));
+        let Some(request) = again else { return Replacement::None };
         let call = send(self.0.clone(), request);
         Replacement::Sent(Box::pin(async { call.await.ok() }))
     }

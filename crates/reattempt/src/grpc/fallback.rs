@@ -9,7 +9,7 @@ use reattempt_grpc::{Code, GRPC_STATUS};
 
 use super::Grpc;
 use crate::call::options::CallOptions;
-use crate::fallback::{Backup, Failed, FallbackBody, FallbackLayer, Replaceable};
+use crate::fallback::{Failed, FallbackBody, FallbackLayer, Replaceable};
 
 impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F, Grpc> {
     /// Replaces failed gRPC calls by a function of the failure, whose response contains one encoded message.
@@ -32,17 +32,6 @@ impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F, Grpc> {
     /// ```
     pub fn grpc(make: F) -> Self {
         Self::with(Grpc::new(), make)
-    }
-}
-
-impl<S> FallbackLayer<Backup<S>, Grpc> {
-    /// Sends gRPC requests whose calls have failed to another service; see [`backup`](FallbackLayer::backup). A method
-    /// may be processed twice only if [`CallOptions::repeatable`] permits it.
-    ///
-    /// The body must be `Clone`, and the one of tonic's generated clients is not. For those, use a hedge or a second
-    /// endpoint of the channel.
-    pub fn grpc_backup(service: S) -> Self {
-        Self::with(Grpc::new(), Backup::new(service))
     }
 }
 

@@ -12,6 +12,8 @@
 //! | [`inbound_deadline`] | the deadline of a server's own caller, for its outbound calls |
 //! | `metrics` | gRPC's own instruments, behind the feature `opentelemetry` |
 
+#[cfg(feature = "tonic")]
+mod backup;
 mod body;
 #[cfg(feature = "tonic")]
 mod channel;

@@ -2,6 +2,8 @@
 
 #[cfg(all(feature = "reqwest", feature = "tonic"))]
 mod clients;
+#[cfg(feature = "tonic")]
+mod grpc_backup;
 
 use std::io::ErrorKind;
 

@@ -5,7 +5,7 @@ use std::io::{Error, ErrorKind};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use reattempt::fallback::{Backup, FallbackLayer, FellBack};
 use reattempt::{CallOptions, Http, RetryLayer};
 use reattempt_grpc::Code;
@@ -14,7 +14,7 @@ use tower::{BoxError, Layer};
 
 use super::spare;
 use crate::calls::support::{ONE, With, policy};
-use crate::grpc::support::{Server, ends_with, trailers_only};
+use crate::grpc::support::{Server, call, ends_with, trailers_only};
 
 #[tokio::test(start_paused = true)]
 async fn reqwest_fallback_keeps_the_url() {
@@ -102,9 +102,8 @@ async fn reqwest_backup_gets_unsent_post_if_told() {
 
 #[tokio::test(start_paused = true)]
 async fn grpc_backup_needs_proof_or_permission() {
-    type Call = Request<Full<Bytes>>;
+    type Call = Request<tonic::body::Body>;
 
-    let call = || Request::post("http://one.example/service/method").body(Full::default()).unwrap();
     let permitted = || call().with(CallOptions::new().repeatable(true));
     let backup = tower::service_fn(|_: Call| async { Ok::<_, BoxError>(ends_with(Code::Ok)) });
     for (is_sent, request, backed) in

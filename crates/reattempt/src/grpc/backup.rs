@@ -1,0 +1,77 @@
+//! The backup of a gRPC channel: tonic's requests are kept while their bodies stream.
+
+use http::Request;
+use reattempt_replay::{ReplayBody, SavedHead};
+use tonic::body::Body;
+
+use super::Grpc;
+use crate::call::deadline::Deadline;
+use crate::fallback::{Backup, FallbackLayer, KeepRequest};
+use crate::protocol::{Saved, SavedRequest};
+
+impl<S> FallbackLayer<Backup<S>, Grpc> {
+    /// Creates a layer that sends the requests of failed gRPC calls to another channel, the backup. It needs the
+    /// feature `tonic`, because the requests are those of tonic's generated clients.
+    ///
+    /// The backup must have the response type of the client, so put the same layers around it. If the backup fails too,
+    /// the caller gets the call's own outcome. A call whose response has begun is not replaced, however it ends.
+    ///
+    /// The body is kept while it streams to the first channel, up to [`Grpc::replay`]: 256 KiB for each call. A longer
+    /// one has no backup. When the backup is called, the first upload ends. The field `grpc-timeout` then has the time
+    /// that is left of the deadline.
+    ///
+    /// A method may be processed twice only if [`CallOptions::repeatable`](crate::CallOptions::repeatable) permits it.
+    /// Without that, the backup is called only with a proof that the first server did not process the call. A
+    /// connection that was not made is one.
+    ///
+    /// ```
+    /// use reattempt::RetryLayer;
+    /// use reattempt::fallback::FallbackLayer;
+    /// use tonic::transport::Endpoint;
+    /// use tonic_health::pb::health_client::HealthClient;
+    /// use tower::ServiceBuilder;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let channel = |address| Endpoint::from_static(address).connect_lazy();
+    /// let backup = ServiceBuilder::new()
+    ///     .layer(RetryLayer::grpc())
+    ///     .service(channel("http://backup.example:50051"));
+    /// let channel = ServiceBuilder::new()
+    ///     .layer(FallbackLayer::grpc_backup(backup))
+    ///     .layer(RetryLayer::grpc())
+    ///     .service(channel("http://one.example:50051"));
+    /// let mut client = HealthClient::new(channel);
+    /// # drop(client.check(tonic_health::pb::HealthCheckRequest::default()));
+    /// # }
+    /// ```
+    pub fn grpc_backup(service: S) -> Self {
+        Self::with(Grpc::new(), Backup::new(service))
+    }
+}
+
+impl KeepRequest<Request<Body>> for Grpc {
+    type Kept = SavedRequest<Body>;
+
+    fn keep(&self, request: Request<Body>) -> (Request<Body>, Option<SavedRequest<Body>>) {
+        let (head, body) = request.into_parts();
+        let limits = self.http.limits_of(&head, &body);
+        let mut kept = None;
+        let body = ReplayBody::read_ahead(body, &limits);
+        let body = SavedRequest::keep(SavedHead::of_parts(&head), body, &mut kept);
+        (Request::from_parts(head, Body::new(body)), kept)
+    }
+
+    fn again(kept: SavedRequest<Body>, deadline: Option<Deadline>) -> Option<Request<Body>> {
+        if !kept.at_hand() {
+            return None;
+        }
+        kept.supersede();
+        let mut request = Request::new(Body::new(kept.body?));
+        kept.head.move_to(&mut request)?;
+        if let Some(deadline) = deadline {
+            deadline.write_to(request.headers_mut());
+        }
+        Some(request)
+    }
+}

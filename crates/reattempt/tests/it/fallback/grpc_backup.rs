@@ -1,0 +1,224 @@
+//! The backup of a gRPC channel: the bodies that it gets, and the time that it has.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use reattempt::body::{ReplayError, ReplayLimits};
+use reattempt::fallback::{Backup, FallbackLayer, FellBack};
+use reattempt::{CallOptions, Deadline, Grpc, RetryLayer};
+use reattempt_grpc::{Code, parse_grpc_timeout};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+use tonic::body::Body;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use tower::{Layer, Service, service_fn};
+
+use crate::calls::support::{With, ms};
+use crate::grpc::support::{
+    Answer, Server, Step, call, call_within, ends_with, policy, status, streaming, trailers_only,
+};
+
+type Call = Request<Body>;
+
+/// The bodies that a server has read, and the answers that it gives in order, the last one again and again.
+#[derive(Clone)]
+struct Reader {
+    read: Arc<Mutex<Vec<Bytes>>>,
+    answers: Arc<[fn() -> Answer]>,
+}
+
+impl Reader {
+    fn new(answers: impl Into<Arc<[fn() -> Answer]>>) -> Self {
+        Self { read: Arc::default(), answers: answers.into() }
+    }
+
+    /// Returns the server as a service, which reads each body to its end.
+    fn service(
+        &self,
+    ) -> impl Service<Call, Response = Answer, Error = Infallible, Future: Send> + Clone + Send + use<>
+    {
+        let this = self.clone();
+        service_fn(move |call: Call| {
+            let this = this.clone();
+            async move {
+                // A body that fails is no reason not to answer.
+                let body = call.into_body().collect().await;
+                let mut read = this.read.lock().unwrap();
+                read.push(body.map(|body| body.to_bytes()).unwrap_or_default());
+                let number = read.len().min(this.answers.len());
+                Ok(this.answers[number - 1]())
+            }
+        })
+    }
+
+    fn read(&self) -> Vec<Bytes> {
+        self.read.lock().unwrap().clone()
+    }
+}
+
+fn unavailable() -> Answer {
+    trailers_only(Code::Unavailable)
+}
+
+/// A `HealthCheckResponse`: SERVING.
+fn serving() -> Answer {
+    streaming([Step::Data("\0\0\0\0\x02\x08\x01"), Step::Trailers(status(Code::Ok))])
+}
+
+fn repeatable() -> CallOptions {
+    CallOptions::new().repeatable(true)
+}
+
+/// A call whose body is a stream of these frames, each of which comes after 10 ms.
+fn streamed(frames: &[Result<&'static str, &'static str>]) -> Call {
+    let frames: Vec<_> = frames.to_vec();
+    let frames = stream::unfold(frames.into_iter(), |mut frames| async {
+        let frame = frames.next()?;
+        sleep(ms(10)).await;
+        let frame = frame.map(|data| Frame::data(Bytes::from_static(data.as_bytes())));
+        Some((frame.map_err(tonic::Status::cancelled), frames))
+    });
+    call().map(|_| Body::new(StreamBody::new(frames))).with(repeatable())
+}
+
+fn fell_back<B>(answer: &Response<B>) -> bool {
+    answer.extensions().get::<FellBack>().is_some()
+}
+
+/// The client and its backup both retry. The message is encoded once and sent five times.
+#[tokio::test(start_paused = true)]
+async fn generated_client_has_a_backup() {
+    let server = Reader::new([unavailable as fn() -> Answer]);
+    let backup = Reader::new([unavailable as fn() -> Answer, serving]);
+    let retries = RetryLayer::new(policy(0));
+    let channel = FallbackLayer::grpc_backup(retries.layer(backup.service()))
+        .layer(retries.layer(server.service()));
+    let mut client = HealthClient::new(channel);
+    let check = || {
+        let message = HealthCheckRequest { service: "stock".to_owned() };
+        let mut check = tonic::Request::new(message);
+        check.extensions_mut().insert(repeatable());
+        check
+    };
+    let answer = client.check(check()).await.unwrap();
+    let mark = answer.extensions().get::<FellBack>().unwrap();
+    assert_eq!(mark.failed().outcome().unwrap().headers["grpc-status"], "14");
+    assert_eq!(answer.get_ref().status(), ServingStatus::Serving);
+    let message = &b"\0\0\0\0\x07\x0a\x05stock"[..];
+    assert_eq!((server.read(), backup.read()), (vec![message.into(); 3], vec![message.into(); 2]));
+}
+
+/// Neither server keeps the other from reading the stream, and each attempt reads all of it.
+#[tokio::test(start_paused = true)]
+async fn grpc_backup_gets_the_whole_stream() {
+    for retried in [false, true] {
+        let attempts = if retried { 3 } else { 1 };
+        let server = Reader::new([unavailable as fn() -> Answer]);
+        let backup = Reader::new([serving as fn() -> Answer]);
+        let retries = RetryLayer::new(policy(0).max_attempts(attempts));
+        let client = FallbackLayer::grpc_backup(retries.layer(backup.service()))
+            .layer(retries.layer(server.service()));
+        let answer = client.send(streamed(&[Ok("one "), Ok("two "), Ok("three")])).await.unwrap();
+        assert!(fell_back(&answer));
+        let body = Bytes::from_static(b"one two three");
+        let reads = (vec![body.clone(); attempts as usize], vec![body]);
+        assert_eq!((server.read(), backup.read()), reads);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_body_has_no_grpc_backup() {
+    for (limit, last, backed) in [
+        (256, Ok("end"), true),
+        // The body is longer than what is kept.
+        (4, Ok("end"), false),
+        (0, Ok("end"), false),
+        // The caller's own body fails.
+        (256, Err("own"), false),
+    ] {
+        let server = Reader::new([unavailable as fn() -> Answer]);
+        let backup = Reader::new([serving as fn() -> Answer]);
+        let grpc = Grpc::new().replay(ReplayLimits::default().per_call(limit));
+        let client = FallbackLayer::with(grpc, Backup::new(backup.service()));
+        let client = client.layer(server.service());
+        let answer = client.send(streamed(&[Ok("begin "), last])).await.unwrap();
+        let own = answer.headers().get("grpc-status").map(|code| code.as_bytes() == b"14");
+        assert_eq!((fell_back(&answer), own), (backed, (!backed).then_some(true)), "{limit}");
+        assert_eq!(backup.read().len(), usize::from(backed), "{limit}");
+    }
+}
+
+/// The first server has answered before the end of the stream, and goes on to read it.
+#[tokio::test(start_paused = true)]
+async fn grpc_backup_ends_the_first_upload() {
+    let (first, mut uploads) = mpsc::unbounded_channel();
+    let server = service_fn(move |call: Call| {
+        let first = first.clone();
+        async move {
+            let mut body = call.into_body();
+            assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "one ");
+            first.send(body).unwrap();
+            Ok::<_, Infallible>(unavailable())
+        }
+    });
+    let backup = Reader::new([serving as fn() -> Answer]);
+    let client = FallbackLayer::grpc_backup(backup.service()).layer(server);
+    let answer = client.send(streamed(&[Ok("one "), Ok("two")])).await.unwrap();
+    assert!(fell_back(&answer));
+    assert_eq!(backup.read(), ["one two"]);
+    let rest = timeout(ms(1000), uploads.try_recv().unwrap().frame()).await.unwrap().unwrap();
+    let error = rest.unwrap_err();
+    let cause = error.source().and_then(|cause| cause.downcast_ref());
+    assert!(matches!(cause, Some(ReplayError::Superseded)), "{error:?}");
+}
+
+/// The deadline is that of the field, of an extension or of the options.
+#[tokio::test(start_paused = true)]
+async fn grpc_backup_is_given_the_time_left() {
+    for (field, extension, option, left) in [
+        (Some("1S"), None, None, Some(600)),
+        (None, Some(900), None, Some(500)),
+        (None, None, Some(800), Some(400)),
+        (Some("1S"), Some(900), Some(800), Some(400)),
+        (None, None, None, None),
+    ] {
+        let deadline = |after: Option<u64>| after.map(|after| Deadline::after(ms(after)));
+        let mut call = field.map_or_else(call, call_within);
+        if let Some(deadline) = deadline(extension) {
+            call = call.with(deadline);
+        }
+        let mut options = repeatable();
+        if let Some(deadline) = deadline(option) {
+            options = options.deadline(deadline);
+        }
+        let server = Server::by(|_| (400, Ok(unavailable())));
+        let backup = Server::at_once(|_| ends_with(Code::Ok));
+        let client = FallbackLayer::grpc_backup(backup.clone()).layer(server);
+        assert!(fell_back(&client.send(call.with(options)).await.unwrap()));
+        let field = backup.fields("grpc-timeout").remove(0);
+        let field = field.and_then(|field| parse_grpc_timeout(field.as_bytes()));
+        assert_eq!(field.map(|time| time.as_millis()), left);
+    }
+}
+
+/// The retry layer answers for a server that hangs, when no time is left for a backup.
+#[tokio::test(start_paused = true)]
+async fn grpc_backup_is_not_called_too_late() {
+    let server = Server::by(|_| (60_000, Ok(unavailable())));
+    let backup = Server::at_once(|_| ends_with(Code::Ok));
+    let retries = RetryLayer::new(policy(0));
+    let client = FallbackLayer::grpc_backup(retries.layer(backup.clone()));
+    let client = client.layer(retries.layer(server));
+    let began = Instant::now();
+    let answer = client.send(call_within("300m").with(repeatable())).await.unwrap();
+    assert_eq!((began.elapsed(), backup.count()), (ms(300), 0));
+    assert_eq!(answer.headers()["grpc-status"], "4");
+}
