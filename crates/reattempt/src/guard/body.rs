@@ -83,7 +83,7 @@ where
                 None if is_held(this.pass) && this.inner.is_end_stream() => {
                     complete(this.pass, &HeaderMap::new());
                 }
-                None => {}
+                None => this.pass.iter_mut().for_each(Pass::answered),
             },
             Some(Err(error)) => end(this.pass, BodyEnd::Broken, |protocol, options| {
                 protocol.of_broken_body(error, options)

@@ -73,7 +73,8 @@
 //! | an error of the caller's own request body | ignored |
 //!
 //! An HTTP response is judged at its head, and a call that ends with trailers at its trailers. A call that is dropped
-//! before that is [abandoned](End::Abandoned), or a timeout if its deadline has passed.
+//! before that is [abandoned](End::Abandoned), or a timeout if its deadline has passed. A call that is dropped after
+//! its first message is served: many callers end a stream so.
 //!
 //! # The server's own limit
 //!

@@ -32,6 +32,8 @@ enum Phase {
     Unsent,
     /// The inner future was polled, and the outcome is not known.
     Sent,
+    /// A part of the response body has come at this moment, and the outcome is still to be read from its end.
+    Answered(Duration),
     /// The outcome is known, and the guard holds its place until the body ends.
     Held,
 }
@@ -104,7 +106,14 @@ impl<G: Guard, K> Pass<G, K> {
 
     /// Returns `true` if the outcome is still to be read from the body.
     pub(super) fn is_open(&self) -> bool {
-        self.phase == Phase::Sent
+        matches!(self.phase, Phase::Sent | Phase::Answered(_))
+    }
+
+    /// Records that a part of the body has come. If the rest is dropped, the server has done its work.
+    pub(super) fn answered(&mut self) {
+        if self.phase == Phase::Sent {
+            self.phase = Phase::Answered(now());
+        }
     }
 
     /// Ends the place of an attempt whose body has ended.
@@ -140,9 +149,10 @@ impl<G: Guard, K> Drop for Pass<G, K> {
         let now = now();
         match self.phase {
             Phase::Unsent => self.end(&End::Unsent, now),
-            Phase::Sent if self.latest.is_some_and(|latest| latest <= now) => {
+            Phase::Sent | Phase::Answered(_) if self.latest.is_some_and(|latest| latest <= now) => {
                 self.end_judged(Judged::TIMED_OUT, now);
             }
+            Phase::Answered(at) => self.end_judged(Judged::SERVED, at),
             Phase::Sent => {
                 let after = now.saturating_sub(self.since);
                 self.end(&End::Abandoned { after }, now);

@@ -59,6 +59,36 @@ async fn unread_body_is_neutral() {
     assert_eq!(recorder.log(), ["admitted", "abandoned"]);
 }
 
+/// Callers of server streams often take what they need and drop the rest.
+#[tokio::test(start_paused = true)]
+async fn stream_dropped_after_message_is_served() {
+    let answer = || streaming([Step::Wait(20), Step::Data("message"), Step::Hang]);
+    for (timeout, health) in [("1S", "Served"), ("100m", "Unavailable")] {
+        let recorder = Recorder::default();
+        let client = GuardLayer::grpc(recorder.clone()).layer(Server::at_once(move |_| answer()));
+        let mut request = request();
+        request.headers_mut().insert("grpc-timeout", timeout.parse().unwrap());
+        let mut body = Box::pin(client.send(request).await.unwrap().into_body());
+        assert!(body.frame().await.unwrap().unwrap().is_data());
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        drop(body);
+        assert_eq!(recorder.log(), ["admitted", health], "{timeout}");
+        let latency = if health == "Served" { 20 } else { 120 };
+        assert_eq!(recorder.latencies(), [std::time::Duration::from_millis(latency)]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_streams_leave_breaker_closed() {
+    let server = Server::at_once(|_| streaming([Step::Data("message"), Step::Hang]));
+    let client = GuardLayer::grpc(CircuitBreaker::rate().seed(1)).layer(server.clone());
+    for _ in 0..50 {
+        let mut body = Box::pin(client.send(request()).await.unwrap().into_body());
+        assert!(body.frame().await.unwrap().unwrap().is_data());
+    }
+    assert_eq!(server.count(), 50);
+}
+
 #[tokio::test(start_paused = true)]
 async fn body_without_a_status_has_failed() {
     let answers: [fn() -> Answer; 2] = [
