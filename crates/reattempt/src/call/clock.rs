@@ -11,10 +11,16 @@ use tokio::time::{Instant, Sleep};
 /// The moment from which the budgets' time counts. No clock of this process is before it.
 ///
 /// It is a month before the first use, because a paused clock may have been stopped a little earlier.
-static EPOCH: LazyLock<Instant> = LazyLock::new(|| {
-    let now = Instant::now();
+static EPOCH: LazyLock<Instant> = LazyLock::new(epoch);
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "the paused clock of one runtime may be far ahead of the clocks of the others"
+)]
+fn epoch() -> Instant {
+    let now = Instant::from_std(std::time::Instant::now());
     now.checked_sub(Duration::from_secs(30 * 24 * 3600)).unwrap_or(now)
-});
+}
 
 /// Returns the monotonic time that budgets are given.
 pub(crate) fn since_epoch(now: Instant) -> Duration {
@@ -52,4 +58,16 @@ pub(crate) fn has_timer() -> bool {
 /// that budget would never end such a future.
 pub(crate) fn poll_interrupt(sleep: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Poll<()> {
     pin!(unconstrained(sleep)).poll(cx)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn epoch_is_before_clock_of_any_runtime() {
+        let of_another_runtime = Instant::now();
+        tokio::time::advance(Duration::from_secs(365 * 24 * 3600)).await;
+        assert!(epoch() < of_another_runtime);
+    }
 }
