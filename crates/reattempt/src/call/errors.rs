@@ -1,8 +1,9 @@
 //! An error and its causes, as an iterator and as one line of text.
 
 use std::error::Error;
+use std::fmt::{self, Write};
 
-use super::redact::redacted;
+use super::redact::{ends_word, redacted};
 
 /// tower's type of boxed errors.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
@@ -14,16 +15,60 @@ pub(crate) fn causes<'a>(
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// Returns the error and its causes in one line, without credentials.
+/// The most bytes of the text of an error. A peer chooses a part of some texts: the debug data of HTTP/2 have up to
+/// 64 KiB, for each call of a connection.
+const LONGEST: usize = 1024;
+
+/// Returns the error and its causes in one line, without credentials. A text of more than 1 KiB is cut off.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> Box<str> {
-    let mut text = error.to_string();
+    let mut text = Text::of(error);
     for cause in causes(error).skip(1) {
-        let cause = cause.to_string();
+        let cause = Text::of(cause);
+        if text.is_cut {
+            break;
+        }
         // Many errors repeat their cause in their own text.
-        if !text.ends_with(&cause) {
-            text.push_str(": ");
-            text.push_str(&cause);
+        if !text.text.ends_with(&cause.text) {
+            text.add(format_args!(": {}", cause.text));
         }
     }
-    redacted(&text).into()
+    redacted(&text.text).into()
+}
+
+/// A text that is cut off at [`LONGEST`].
+#[derive(Default)]
+struct Text {
+    text: String,
+    is_cut: bool,
+}
+
+impl Text {
+    fn of(error: &(dyn Error + 'static)) -> Self {
+        let mut text = Self::default();
+        text.add(format_args!("{error}"));
+        text
+    }
+
+    fn add(&mut self, more: fmt::Arguments<'_>) {
+        // It fails where the text is cut.
+        let _ = self.write_fmt(more);
+    }
+}
+
+impl Write for Text {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let room = LONGEST.saturating_sub(self.text.len());
+        if part.len() <= room {
+            self.text.push_str(part);
+            return Ok(());
+        }
+        let end = (0..=room).rev().find(|end| part.is_char_boundary(*end));
+        self.text.push_str(&part[..end.unwrap_or(0)]);
+        // The credentials in a part of a URL could not be recognised.
+        let words = self.text.trim_end_matches(|c| !ends_word(c)).len();
+        self.text.truncate(words);
+        self.text.push('…');
+        self.is_cut = true;
+        Err(fmt::Error)
+    }
 }

@@ -10,14 +10,18 @@ use http::HeaderMap;
 ///
 /// A peer may choose much of the text, so each byte is read a few times at most.
 pub(crate) fn redacted(text: &str) -> String {
-    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>');
     let mut out = String::with_capacity(text.len());
-    for word in text.split_inclusive(ends) {
-        let url = word.trim_end_matches(ends);
+    for word in text.split_inclusive(ends_word) {
+        let url = word.trim_end_matches(ends_word);
         redact_word(url, &mut out);
         out.push_str(&word[url.len()..]);
     }
     out
+}
+
+/// Returns `true` if no URL goes on past this character.
+pub(super) fn ends_word(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '"' | '<' | '>')
 }
 
 /// Adds a text without spaces to `out`. Everything after its first query is taken for a part of that query.

@@ -49,14 +49,14 @@ pub enum AttemptOutcome {
     Failed {
         /// The kind of failure and the protocol's code.
         failure: Failure,
-        /// The error with its causes, if there was no response.
+        /// The error with its causes, if there was no response. A text of more than 1 KiB is cut off.
         error: Option<Box<str>>,
     },
     /// The attempt failed in a way that a retry would not mend.
     PermanentFailure {
         /// The protocol's code, if the head of the response has one: the status of HTTP.
         code: Option<u16>,
-        /// The error with its causes, if there was no response.
+        /// The error with its causes, if there was no response. A text of more than 1 KiB is cut off.
         error: Option<Box<str>>,
     },
 }

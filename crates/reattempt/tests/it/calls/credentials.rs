@@ -16,7 +16,9 @@ use reattempt::{CallOptions, RetryLayer, TimedOut, retry};
 use reattempt_schedule_fixed::Constant;
 use tower::{Layer, Service, ServiceExt};
 
-use crate::calls::support::{Act, Body, Broken, Server, With, get, ms, policy, request, transient};
+use crate::calls::support::{
+    Act, Body, Broken, Server, With, get, ms, policy, report_of, request, transient,
+};
 
 const URL: &str = "http://user:secret-1@one.example/path?api_key=secret-2#secret-3";
 
@@ -40,6 +42,23 @@ impl Texts {
         for text in texts.iter() {
             assert!(!text.contains("secret"), "{text}");
         }
+    }
+}
+
+/// A peer chooses part of some texts, such as the debug data of HTTP/2. Each report holds up to 64 of them.
+#[tokio::test(start_paused = true)]
+async fn long_text_is_cut_between_words() {
+    for spaces in 900..1050 {
+        let text = format!("{}{URL} é{}", " ".repeat(spaces), "secret".repeat(100_000));
+        let error = move || io::Error::new(io::ErrorKind::ConnectionReset, text.clone());
+        let server = Server::by(move |arrival, _| match arrival {
+            1 => Act::Error(error()),
+            _ => 200.into(),
+        });
+        let answer = RetryLayer::new(policy()).layer(server).oneshot(get()).await.unwrap();
+        let report = report_of(&answer).to_string();
+        assert!(!report.contains("secret") && report.contains('…'), "{spaces}: {report}");
+        assert!((900..1200).contains(&report.len()), "{}", report.len());
     }
 }
 
