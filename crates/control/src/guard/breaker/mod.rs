@@ -21,6 +21,7 @@ mod settings;
 mod tally;
 
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +39,7 @@ use tally::Pass;
 
 pub use changes::{BreakerState, StateChange};
 pub use counts::Counts;
+use counts::Outcome;
 
 /// A circuit breaker for each destination.
 ///
@@ -74,7 +76,8 @@ pub use counts::Counts;
 ///
 /// - A result does not count if the state has changed since its call was admitted.
 /// - An abandoned call does not count. If all calls of a window were abandoned, they are failures.
-/// - A failed probe opens the breaker again. A probe that is abandoned, excluded or unsent frees its place.
+/// - A failed probe opens the breaker again. A probe that is abandoned, excluded or unsent frees its place. So does one
+///   whose callback or predicate panics.
 /// - If the server asks for a longer delay with the failure that opens the breaker, the open time is that delay, up
 ///   to [`max_timeout`](Self::max_timeout).
 /// - Time does not go back: an earlier moment counts as the latest one seen.
@@ -212,20 +215,41 @@ impl CircuitBreaker {
             let pass = tenant.circuit.admit(&self.shared.changes, arrival.now)?;
             Some(pass.map(|pass| BreakerTicket { tenant: tenant.hold(), pass }))
         });
-        self.shared.notify();
         match admitted {
-            Some(Ok(ticket)) => Admit::Admitted(ticket),
-            Some(Err(refused)) => Admit::Refused(refused),
+            Some(Ok(ticket)) => {
+                self.ask(&ticket, Outcome::Unsent, arrival.now, || self.shared.notify());
+                Admit::Admitted(ticket)
+            }
+            Some(Err(refused)) => {
+                self.shared.notify();
+                Admit::Refused(refused)
+            }
             // Behind the table's lock no entry is retired, so there is no call to make an end of.
             None => Admit::Refused(settings::impossible()),
         }
+    }
+
+    /// Calls functions of the user's. If one of them panics, the call ends with that outcome, which frees a probe's
+    /// place.
+    fn ask<R>(
+        &self,
+        ticket: &BreakerTicket,
+        outcome: Outcome,
+        now: Duration,
+        ask: impl FnOnce() -> R,
+    ) -> R {
+        let ending = Ending { outcome, asked: Duration::ZERO, now };
+        let unwinding = Unwinding { breaker: self, ticket, ending };
+        let answer = ask();
+        mem::forget(unwinding);
+        answer
     }
 
     /// Records the end of a call that is not a success among others.
     #[inline(never)]
     fn record(&self, ticket: &BreakerTicket, end: &End, now: Duration) {
         let rules = self.shared.rules.load_full();
-        let outcome = rules.outcome(end);
+        let outcome = self.ask(ticket, Outcome::Abandoned, now, || rules.outcome(end));
         let asked = match end {
             End::Judged { hint, .. } => asked_delay(*hint),
             _ => Duration::ZERO,
@@ -242,6 +266,23 @@ impl CircuitBreaker {
             ready_to_trip,
         );
         self.shared.notify();
+    }
+}
+
+/// The call of a ticket while functions of the user's run. It ends if one of them panics.
+struct Unwinding<'a> {
+    breaker: &'a CircuitBreaker,
+    ticket: &'a BreakerTicket,
+    ending: Ending,
+}
+
+impl Drop for Unwinding<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        let (breaker, ticket) = (self.breaker, self.ticket);
+        let Some(tenant) = breaker.circuits.held(&ticket.tenant) else { return };
+        // A change of the state is delivered by the next call, because the callback may be what panics.
+        tenant.circuit.end(&breaker.shared.changes, ticket.pass, self.ending, |_| false);
     }
 }
 

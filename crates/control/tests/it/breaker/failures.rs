@@ -1,5 +1,7 @@
 //! Failures of other libraries, and bad input.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -251,6 +253,37 @@ fn extreme_times_are_clamped() {
         calls(&breaker, 5, Failed, NOW);
         assert_eq!(breaker.state(HOST, NOW), Open, "{interval:?} {bucket:?}");
         assert!(call(&breaker, Served, NOW + SECOND * 1_000_000).is_err());
+    }
+}
+
+/// A callback, or a predicate on the outcome, panics in the call of a probe.
+// G-1, G-11
+#[test]
+fn a_probe_that_unwinds_frees_its_place() {
+    for function in ["on_state_change", "is_successful", "is_excluded"] {
+        let armed = Arc::new(AtomicBool::new(false));
+        let own = Arc::clone(&armed);
+        let unwind = move || assert!(!own.swap(false, Relaxed), "unwinds");
+        let breaker = CircuitBreaker::rate().consecutive_failures(5).spread(0);
+        let breaker = match function {
+            "on_state_change" => breaker.on_state_change(move |_| unwind()),
+            "is_successful" => breaker.is_successful(move |health| {
+                unwind();
+                health == Served
+            }),
+            _ => breaker.is_excluded(move |_| {
+                unwind();
+                false
+            }),
+        };
+        calls(&breaker, 5, Failed, NOW);
+        armed.store(true, Relaxed);
+        let later = NOW + SECOND * 30;
+        let probe = std::panic::AssertUnwindSafe(|| call(&breaker, Served, later));
+        std::panic::catch_unwind(probe).unwrap_err();
+        assert_eq!(breaker.state(HOST, later), HalfOpen, "{function}");
+        assert_eq!(call(&breaker, Served, later), Ok(()), "{function}");
+        assert_eq!(breaker.state(HOST, later), Closed, "{function}");
     }
 }
 
