@@ -117,6 +117,16 @@ async fn storm_of_retries_is_told_to_stop() {
     }
 }
 
+/// Retries must be more than half of the calls.
+// G9
+#[tokio::test(start_paused = true)]
+async fn half_the_calls_may_be_retries() {
+    for (retries, stops) in [(50, false), (51, true)] {
+        let response = storm(Bulkhead::new(0), retries).await;
+        assert_eq!(response.headers().contains_key("x-should-retry"), stops, "{retries}");
+    }
+}
+
 // G9
 #[tokio::test(start_paused = true)]
 async fn client_stops_when_it_is_told_to() {

@@ -94,6 +94,31 @@ async fn health_of_http_outcomes() {
     }
 }
 
+/// A status that the caller has made permanent has its meaning for the server's health all the same.
+// G-24
+#[tokio::test(start_paused = true)]
+async fn health_of_permanent_statuses() {
+    let expected = [
+        (429, "Overloaded"),
+        (503, "Unavailable"),
+        (504, "Unavailable"),
+        (500, "Failed"),
+        (502, "Failed"),
+        (408, "Served"),
+        (404, "Served"),
+    ];
+    let mut judged = Vec::new();
+    for (status, _) in expected {
+        let recorder = Recorder::default();
+        let code = http::StatusCode::from_u16(status).unwrap();
+        let http = Http::new().on_status(code, Verdict::Permanent);
+        let client = GuardLayer::with(http, recorder.clone()).layer(Server::statuses([status]));
+        client.send(attempt(ONE)).await.unwrap();
+        judged.push((status, recorder.log().pop().unwrap()));
+    }
+    assert_eq!(judged, expected.map(|(status, health)| (status, health.to_owned())));
+}
+
 #[tokio::test(start_paused = true)]
 async fn overrides_decide_over_health() {
     let recorder = Recorder::default();

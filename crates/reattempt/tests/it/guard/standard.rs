@@ -179,3 +179,12 @@ fn standard_clients_have_types_to_store() {
     let _: StandardClient<Server, reattempt::Grpc> =
         StandardLayer::grpc().layer(Server::statuses([200]));
 }
+
+/// An attempt of 10 s, the default, fits a window of 20 s.
+#[test]
+fn window_of_two_attempts_is_allowed() {
+    for (window, allowed) in [(20_000, true), (19_990, false), (0, true)] {
+        let breaker = CircuitBreaker::counting().interval(ms(window));
+        assert_eq!(stack().limits(breaker, Bulkhead::new(1)).is_ok(), allowed, "{window}");
+    }
+}
