@@ -1,7 +1,7 @@
 //! Metrics of guards, as OpenTelemetry instruments.
 //!
 //! [`GuardMetrics`] is an observer of attempts that wait or are refused, records the state changes of circuit breakers,
-//! and reads the places of limits. Each of the three is switched on by itself.
+//! and reads places, rates and probabilities. Each of them is switched on by itself.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use opentelemetry::metrics::{Counter, Meter, MeterProvider};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use reattempt_core::guard::{GuardKind, Reason, Refused};
 
-use super::{StateChange, Usage};
+use super::{Limit, StateChange, ThrottleCounts, Usage};
 use crate::call::observe::{Event, Observer};
 
 /// The metrics of guards, as OpenTelemetry instruments.
@@ -25,13 +25,16 @@ use crate::call::observe::{Event, Observer};
 /// | `reattempt.guard.waiting` (a gauge) | `{call}` | name | the same |
 /// | `reattempt.guard.past_head` (a gauge) | `{call}` | name | the same |
 /// | `reattempt.guard.oldest_past_head` (a gauge) | `s` | name | the same, while there is one |
+/// | `reattempt.guard.tokens` (a gauge) | `{call}` | name | [`tokens`](Self::tokens) of a rate limit |
+/// | `reattempt.guard.rate` (a gauge) | `{call}/s` | name | [`rate`](Self::rate) of a send rate or a rate limit, while it is finite |
+/// | `reattempt.guard.refusal_probability` (a gauge) | `1` | name | [`throttling`](Self::throttling) of a throttle |
 ///
 /// The labels are:
 ///
 /// - **`guard`**: `circuit_breaker`, `rate_limit`, `bulkhead`, `adaptive_limit`, `throttle`, `send_rate` or `custom`.
 /// - **`reason`**: `open`, `too_many_requests`, `isolated`, `full`, `rate_exceeded`, `wait_too_long`, `too_large` or
 ///   `shed`.
-/// - **`name`**: the name of the breaker, or the one given to [`places`](Self::places).
+/// - **`name`**: the name of the breaker, or the one given with the reader of a gauge.
 /// - **`from`**, **`to`**: `closed`, `half-open`, `open` or `forced open`.
 /// - **`destination`**: on the counters, only if [`with_destinations`](Self::with_destinations) is called.
 ///
@@ -147,15 +150,66 @@ impl GuardMetrics {
                 .with_callback(move |observer| observer.observe(read(&usage()), &labels))
                 .build();
         }
+        let (gauge, unit) = ("reattempt.guard.oldest_past_head", "s");
+        self.gauge(
+            gauge,
+            unit,
+            "Age of the oldest response whose body is not over",
+            name,
+            move || usage().oldest_past_head.map(|age| age.as_secs_f64()),
+        );
+    }
+
+    /// Creates the gauge of a rate limit's tokens under this name. `tokens` returns them, by
+    /// [`RateLimit::tokens`](super::RateLimit::tokens). A value below 0 counts calls that wait.
+    pub fn tokens(
+        &self,
+        name: impl Into<Arc<str>>,
+        tokens: impl Fn() -> f64 + Send + Sync + 'static,
+    ) {
+        let (gauge, unit) = ("reattempt.guard.tokens", "{call}");
+        let read = move || Some(tokens());
+        self.gauge(gauge, unit, "Calls that may be sent at once", name.into(), read);
+    }
+
+    /// Creates the gauge of a rate under this name. `rate` returns it, by [`SendRate::limit`](super::SendRate::limit)
+    /// or [`RateLimit::limit`](super::RateLimit::limit).
+    pub fn rate(
+        &self,
+        name: impl Into<Arc<str>>,
+        rate: impl Fn() -> Limit + Send + Sync + 'static,
+    ) {
+        let (gauge, unit) = ("reattempt.guard.rate", "{call}/s");
+        let read = move || Some(rate().tokens_per_second()).filter(|rate| rate.is_finite());
+        self.gauge(gauge, unit, "The rate at which calls may be sent", name.into(), read);
+    }
+
+    /// Creates the gauge of a throttle under this name. `counts` returns its counts, by
+    /// [`Throttle::counts`](super::Throttle::counts).
+    pub fn throttling(
+        &self,
+        name: impl Into<Arc<str>>,
+        counts: impl Fn() -> ThrottleCounts + Send + Sync + 'static,
+    ) {
+        let (gauge, unit) = ("reattempt.guard.refusal_probability", "1");
+        let read = move || Some(counts().probability);
+        self.gauge(gauge, unit, "The share of calls that are refused", name.into(), read);
+    }
+
+    fn gauge(
+        &self,
+        gauge: &'static str,
+        unit: &'static str,
+        description: &'static str,
+        name: Arc<str>,
+        read: impl Fn() -> Option<f64> + Send + Sync + 'static,
+    ) {
         let labels = [KeyValue::new("name", name)];
-        let builder = self.meter.f64_observable_gauge("reattempt.guard.oldest_past_head");
+        let builder = self.meter.f64_observable_gauge(gauge).with_unit(unit);
         builder
-            .with_unit("s")
-            .with_description("Age of the oldest response whose body is not over")
+            .with_description(description)
             .with_callback(move |observer| {
-                if let Some(age) = usage().oldest_past_head {
-                    observer.observe(age.as_secs_f64(), &labels);
-                }
+                read().into_iter().for_each(|value| observer.observe(value, &labels));
             })
             .build();
     }

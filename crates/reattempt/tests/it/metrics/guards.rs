@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use reattempt::guard::metrics::GuardMetrics;
 use reattempt::guard::{
-    self, Admit, Arrival, Bulkhead, CircuitBreaker, End, Guard, GuardLayer, Health, Limit,
-    RateLimit,
+    self, Admit, Arrival, Bulkhead, CircuitBreaker, End, Guard, GuardKind, GuardLayer, Health,
+    Limit, RateLimit, Reason, Refused, SendRate, Throttle, ThrottleCounts,
 };
+use reattempt::observe::{Event, Observer};
 use tower::Layer;
 
 use crate::calls::support::{ONE, Server, TWO};
-use crate::guard::support::attempt;
+use crate::guard::support::{Recorder, attempt, refused};
 use crate::metrics::reader::Reader;
 
 fn line(labels: &str, value: u64) -> (String, u64) {
@@ -94,6 +95,149 @@ async fn places_are_read_when_collected() {
     bulkhead.end(held.unwrap(), &End::Unsent, start);
     assert_eq!(reader.of_guard("past_head"), [line("name=stock", 0)]);
     assert_eq!(reader.of_guard("waiting"), [line("name=stock", 0)]);
+}
+
+/// A rate of which nothing is known yet is infinite, and is not measured.
+#[test]
+fn rates_are_read_when_collected() {
+    let reader = Reader::new();
+    let metrics = GuardMetrics::new(&reader.provider);
+    let start = Duration::from_secs(100);
+    let (limit, rate) = (RateLimit::new(Limit::per_second(10), 5), SendRate::new());
+    let throttle = Throttle::new().seed(1);
+    let reads = limit.clone();
+    metrics.tokens("stock", move || reads.tokens("one.example", start));
+    let reads = limit.clone();
+    metrics.rate("stock", move || reads.limit("one.example"));
+    let reads = rate.clone();
+    metrics.rate("send", move || reads.limit("one.example"));
+    let reads = throttle.clone();
+    metrics.throttling("stock", move || reads.counts("one.example", start));
+    let read = |name| reader.of_guard(name);
+    assert_eq!(read("tokens"), [line("name=stock", 5)]);
+    assert_eq!(read("rate"), [line("name=stock", 10)]);
+    assert_eq!(read("refusal_probability"), [line("name=stock", 0)]);
+
+    assert!(limit.allow_n("one.example", 2, start));
+    let overloaded = End::judged(Health::Overloaded, Duration::ZERO);
+    for _ in 0..100 {
+        let arrival = Arrival::new("one.example", start);
+        if let Admit::Admitted(ticket) = throttle.admit(&arrival) {
+            throttle.end(ticket, &overloaded, start);
+        }
+    }
+    if let Admit::Admitted(ticket) = rate.admit(&Arrival::new("one.example", start)) {
+        rate.end(ticket, &overloaded, start);
+    }
+    assert_eq!(read("tokens"), [line("name=stock", 3)]);
+    assert_eq!(read("rate").len(), 2);
+    // 0.9, in whole numbers.
+    assert_eq!(read("refusal_probability"), [line("name=stock", 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_guard_and_reason_has_a_label() {
+    let reader = Reader::new();
+    let recorder = Recorder::default();
+    let layer = GuardLayer::http(recorder.clone());
+    let client =
+        layer.observe_with(GuardMetrics::new(&reader.provider)).layer(Server::statuses([200]));
+    let refusals = [
+        (GuardKind::CircuitBreaker, Reason::Open, "guard=circuit_breaker reason=open"),
+        (GuardKind::RateLimit, Reason::RateExceeded, "guard=rate_limit reason=rate_exceeded"),
+        (GuardKind::Bulkhead, Reason::Full, "guard=bulkhead reason=full"),
+        (
+            GuardKind::AdaptiveLimit,
+            Reason::WaitTooLong,
+            "guard=adaptive_limit reason=wait_too_long",
+        ),
+        (GuardKind::Throttle, Reason::Shed, "guard=throttle reason=shed"),
+        (GuardKind::SendRate, Reason::TooLarge, "guard=send_rate reason=too_large"),
+        (GuardKind::Custom, Reason::Isolated, "guard=custom reason=isolated"),
+        (GuardKind::Custom, Reason::TooManyRequests, "guard=custom reason=too_many_requests"),
+    ];
+    for (guard, reason, _) in refusals {
+        recorder.refuse(Refused::new(guard, reason));
+        client.send(attempt(ONE)).await.unwrap_err();
+    }
+    let mut expected = refusals.map(|(_, _, labels)| line(labels, 1));
+    expected.sort();
+    assert_eq!(reader.of_guard("refused"), expected);
+}
+
+#[test]
+fn every_state_has_a_label() {
+    let reader = Reader::new();
+    let metrics = GuardMetrics::new(&reader.provider).with_destinations();
+    let breaker = breaker(&metrics).spread(0);
+    let call = |health, at| {
+        let Admit::Admitted(ticket) = breaker.admit(&Arrival::new("one.example", at)) else {
+            return;
+        };
+        breaker.end(ticket, &End::judged(health, Duration::ZERO), at);
+    };
+    let at = Duration::from_secs;
+    (0..5).for_each(|_| call(Health::Failed, at(100)));
+    call(Health::Served, at(130));
+    breaker.isolate("one.example", at(130));
+    let changes =
+        ["closed to=forced open", "closed to=open", "half-open to=closed", "open to=half-open"];
+    let expected = changes.map(|change| {
+        let change = change.replace(" to=", " name=stock to=");
+        line(&format!("destination=one.example from={change}"), 1)
+    });
+    assert_eq!(reader.of_guard("state_changes"), expected);
+}
+
+#[test]
+fn waits_have_a_destination_if_asked_for() {
+    let reader = Reader::new();
+    let metrics = GuardMetrics::new(&reader.provider).with_destinations();
+    metrics.on_event("one.example", &Event::Waiting);
+    assert_eq!(reader.of_guard("waited"), [line("destination=one.example", 1)]);
+}
+
+#[test]
+fn instruments_of_guards_have_their_units() {
+    let reader = Reader::new();
+    let metrics = GuardMetrics::new(&reader.provider);
+    metrics.on_event("", &Event::Waiting);
+    metrics.on_event("", &Event::Refused { refused: &refused() });
+    let breaker = CircuitBreaker::rate().seed(1).on_state_change(metrics.state_changes());
+    breaker.isolate("one.example", Duration::ZERO);
+    let bulkhead = Bulkhead::new(1);
+    let Admit::Admitted(ticket) = bulkhead.admit(&Arrival::new("", Duration::ZERO)) else {
+        panic!("there is a place")
+    };
+    let held = bulkhead.end(ticket, &End::judged(Health::Served, Duration::ZERO), Duration::ZERO);
+    assert!(held.is_some());
+    metrics.places("", move || bulkhead.usage("", Duration::ZERO));
+    metrics.tokens("", || 1.0);
+    metrics.rate("", || Limit::per_second(1));
+    metrics.throttling("", ThrottleCounts::default);
+    let all = reader.all();
+    let mut units: Vec<_> = all
+        .scope_metrics()
+        .flat_map(|scope| scope.metrics())
+        .map(|metric| (metric.name().trim_start_matches("reattempt.guard."), metric.unit()))
+        .collect();
+    units.sort_unstable();
+    assert_eq!(
+        units,
+        [
+            ("in_flight", "{call}"),
+            ("limit", "{call}"),
+            ("oldest_past_head", "s"),
+            ("past_head", "{call}"),
+            ("rate", "{call}/s"),
+            ("refusal_probability", "1"),
+            ("refused", "{attempt}"),
+            ("state_changes", "{change}"),
+            ("tokens", "{call}"),
+            ("waited", "{attempt}"),
+            ("waiting", "{call}"),
+        ]
+    );
 }
 
 #[test]
