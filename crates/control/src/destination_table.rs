@@ -6,11 +6,19 @@
 //! table is in place. If no entry may leave, all destinations without a place share one entry.
 
 use std::hash::{BuildHasher, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
-use hashbrown::{DefaultHashBuilder, HashTable};
+#[cfg(not(loom))]
+use hashbrown::DefaultHashBuilder;
+use hashbrown::HashTable;
+
+use crate::sync::Mutex;
+
+/// Each run of a model must be the same, so the hash has no random seed.
+#[cfg(loom)]
+type DefaultHashBuilder = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 
 /// The default table holds the destinations of a busy gateway in some hundred kilobytes.
 pub(crate) const MAX_DESTINATIONS: usize = 1024;

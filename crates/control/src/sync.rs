@@ -9,6 +9,41 @@ pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize
 #[cfg(not(loom))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
 
+/// A cell that is set once.
+#[cfg(not(loom))]
+pub(crate) use std::sync::OnceLock;
+
+/// A cell that is set once, for models: the checker sees the flag, and may show a reader that it is not set yet.
+#[cfg(loom)]
+pub(crate) struct OnceLock<T> {
+    is_set: AtomicBool,
+    value: std::sync::OnceLock<T>,
+}
+
+#[cfg(loom)]
+impl<T> OnceLock<T> {
+    pub(crate) fn new() -> Self {
+        Self { is_set: AtomicBool::new(false), value: std::sync::OnceLock::new() }
+    }
+
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.is_set.load(Ordering::Acquire).then(|| self.value.get()).flatten()
+    }
+
+    pub(crate) fn set(&self, value: T) -> Result<(), T> {
+        self.value.set(value)?;
+        self.is_set.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+#[cfg(loom)]
+impl<T> From<T> for OnceLock<T> {
+    fn from(value: T) -> Self {
+        Self { is_set: AtomicBool::new(true), value: value.into() }
+    }
+}
+
 /// The parts of a count that threads raise beside each other. More threads than that share them.
 pub(crate) const STRIPES: usize = if cfg!(loom) { 2 } else { 4 };
 

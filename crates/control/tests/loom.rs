@@ -14,6 +14,11 @@ mod caution;
 mod cautious;
 #[path = "loom/circuit.rs"]
 mod circuit;
+#[allow(dead_code, reason = "only what the models use")]
+#[path = "../src/destination_table.rs"]
+mod destination_table;
+#[path = "loom/keyed.rs"]
+mod keyed_model;
 #[path = "loom/limiter.rs"]
 mod limiter_model;
 #[allow(dead_code, reason = "only what the models use")]

@@ -5,13 +5,13 @@
 //! leave at most once a second, not for each newcomer.
 
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::ConfigError;
 
 use crate::destination_table::{DestinationTable, Entry, MOST_DESTINATIONS, Place, find};
-use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, OnceLock, Ordering};
 
 /// Checks the bound of a table.
 pub(crate) fn checked_destinations(most: usize) -> Result<usize, ConfigError> {
