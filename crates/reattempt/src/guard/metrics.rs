@@ -180,7 +180,8 @@ impl GuardMetrics {
         rate: impl Fn() -> Limit + Send + Sync + 'static,
     ) {
         let (gauge, unit) = ("reattempt.guard.rate", "{call}/s");
-        let read = move || Some(rate().tokens_per_second()).filter(|rate| rate.is_finite());
+        // The SDK measures no infinite value.
+        let read = move || Some(rate().tokens_per_second());
         self.gauge(gauge, unit, "The rate at which calls may be sent", name.into(), read);
     }
 
