@@ -28,7 +28,8 @@ impl<G: Guard> GuardLayer<G, Grpc> {
     ///
     /// The caller of a refused call gets UNAVAILABLE, or RESOURCE_EXHAUSTED if the limit is the caller's own. The
     /// response has the [`Refused`](crate::guard::Refused) in its extensions, and the field `reattempt-refused` names
-    /// the guard. A call is judged at its trailers. If its response is not read to the end, it does not count.
+    /// the guard. A call is judged at its trailers. If its response is dropped after a message, the call was served;
+    /// dropped sooner, it does not count.
     ///
     /// The requests of a tonic client name no host, so all calls through one layer share a state (see
     /// [destinations](Grpc)).

@@ -4,8 +4,9 @@ use std::error::Error;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body::Body;
+use reattempt_core::Verdict;
 use reattempt_core::guard::{Guard, Refused};
-use reattempt_grpc::GRPC_RETRY_PUSHBACK_MS;
+use reattempt_grpc::{Code, GRPC_RETRY_PUSHBACK_MS};
 use tower::BoxError;
 
 use super::Grpc;
@@ -32,7 +33,12 @@ impl<G: Guard> ShedLayer<G, Grpc, Answered> {
     /// let builder = ServiceBuilder::new().layer(layer);
     /// ```
     pub fn grpc(guard: G) -> Self {
-        Self::new(GuardLayer::with(Grpc::new().destination(|_| "".into()), guard))
+        // The server did its work for a caller that had used up its quota or gave it too little time.
+        let grpc = Grpc::new()
+            .destination(|_| "".into())
+            .on_code(Code::ResourceExhausted, Verdict::Success)
+            .on_code(Code::DeadlineExceeded, Verdict::Success);
+        Self::new(GuardLayer::with(grpc, guard))
     }
 }
 

@@ -114,9 +114,16 @@ impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
 
     /// Returns the layer with the same settings around another guard.
     pub(crate) fn with_guard<H: Guard>(self, guard: H) -> GuardLayer<H, K, M> {
-        let Shared { protocol, observer, attempt_timeout, .. } = self.shared;
+        let Shared { protocol, observer, attempt_timeout, serves, .. } = self.shared;
         let guard = Arc::new(guard);
-        GuardLayer::shared(Shared { guard, protocol, observer, attempt_timeout })
+        GuardLayer::shared(Shared { guard, protocol, observer, attempt_timeout, serves })
+    }
+
+    /// Makes the layer stand before a server. A call that is dropped at its deadline was served then, because its
+    /// caller has chosen the deadline.
+    pub(crate) fn before_server(mut self) -> Self {
+        self.shared.serves = true;
+        self
     }
 
     /// Sets the most time for each attempt, up to the head of its response. Default: no limit.

@@ -150,7 +150,8 @@ impl<G: Guard, K> Drop for Pass<G, K> {
         match self.phase {
             Phase::Unsent => self.end(&End::Unsent, now),
             Phase::Sent | Phase::Answered(_) if self.latest.is_some_and(|latest| latest <= now) => {
-                self.end_judged(Judged::TIMED_OUT, now);
+                let judged = if self.shared.serves { Judged::SERVED } else { Judged::TIMED_OUT };
+                self.end_judged(judged, now);
             }
             Phase::Answered(at) => self.end_judged(Judged::SERVED, at),
             Phase::Sent => {

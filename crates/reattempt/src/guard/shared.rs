@@ -27,11 +27,14 @@ pub(super) struct Shared<G, K> {
     pub(super) protocol: K,
     pub(super) observer: Option<Arc<dyn Observer>>,
     pub(super) attempt_timeout: Option<Duration>,
+    /// `true` if the layer stands before a server. The deadlines are those of its callers then.
+    pub(super) serves: bool,
 }
 
 impl<G, K> Shared<G, K> {
     pub(super) fn new(protocol: K, guard: G) -> Self {
-        Self { guard: Arc::new(guard), protocol, observer: None, attempt_timeout: None }
+        let (observer, attempt_timeout) = (None, None);
+        Self { guard: Arc::new(guard), protocol, observer, attempt_timeout, serves: false }
     }
 
     pub(super) fn notify(&self, destination: &str, event: &Event<'_>) {
@@ -67,6 +70,7 @@ impl<G, K: Clone> Clone for Shared<G, K> {
             protocol: self.protocol.clone(),
             observer: self.observer.clone(),
             attempt_timeout: self.attempt_timeout,
+            serves: self.serves,
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use http::StatusCode;
+use reattempt_core::Verdict;
 use reattempt_core::guard::Guard;
 use tower_layer::Layer;
 
@@ -25,13 +27,18 @@ where
 impl<G: Guard> ShedLayer<G> {
     /// Creates a layer for an HTTP server whose error is `Infallible`, such as an axum `Router` or one of its handlers.
     pub fn http(guard: G) -> Self {
-        Self::new(GuardLayer::with(Http::new().destination(|_| "".into()), guard))
+        // The server did its work for a caller that was too slow or had used up its quota.
+        let http = Http::new()
+            .destination(|_| "".into())
+            .on_status(StatusCode::REQUEST_TIMEOUT, Verdict::Success)
+            .on_status(StatusCode::TOO_MANY_REQUESTS, Verdict::Success);
+        Self::new(GuardLayer::with(http, guard))
     }
 }
 
 impl<G: Guard, K: GuardProtocol, M> ShedLayer<G, K, M> {
     pub(crate) fn new(guards: GuardLayer<G, K, M>) -> Self {
-        Self { guards, gauge: Arc::new(Gauge::new()) }
+        Self { guards: guards.before_server(), gauge: Arc::new(Gauge::new()) }
     }
 }
 

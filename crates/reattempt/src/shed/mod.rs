@@ -22,6 +22,13 @@
 //!
 //! A protocol with statuses of its own sends those instead.
 //!
+//! # Signs of load
+//!
+//! An adaptive limit follows the latencies of the service, and its responses 503 and 504, or UNAVAILABLE. No caller can
+//! lower it by its own deadline or quota. A call that ends with 408, 429, RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED was
+//! served, and so was one that is dropped at its deadline. Its latency counts. A call that is dropped earlier does not
+//! count.
+//!
 //! # The delay in a refusal
 //!
 //! The delay is the known wait of the guard's refusal. If there is none, it is the number of calls refused in the last

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
-use reattempt::guard::{Bulkhead, Limit, RateLimit};
+use reattempt::guard::{self, AdaptiveLimit, Bulkhead, Limit, RateLimit};
 use reattempt::retry::AttemptContext;
 use reattempt::shed::ShedLayer;
 use reattempt::{ReplayBody, Report, RetryBudget, RetryLayer, RetryPolicy, StopReason};
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
-use crate::calls::support::{Body, get, ms, policy};
+use crate::calls::support::{Body, get, mocked, ms, policy, put};
 
 /// A handler that takes 100 ms for a request.
 async fn work<B>(_: Request<B>) -> Result<Response<Full<Bytes>>, Infallible> {
@@ -183,6 +183,55 @@ async fn grpc_refusal_has_a_pushback() {
     assert!((100..=2_000).contains(&number(&refused, "grpc-retry-pushback-ms").unwrap()));
     assert!(refused.headers().get("reattempt-refused").is_none());
     drop(busy.await.unwrap().unwrap());
+}
+
+/// One caller spoils a call in each window of the limit, which is no sign of load.
+#[tokio::test(start_paused = true)]
+async fn one_caller_does_not_lower_limit() {
+    for status in [408, 429] {
+        let limit = AdaptiveLimit::aimd();
+        let server = service_fn(move |request: Request<Body>| async move {
+            sleep(ms(20)).await;
+            Ok::<_, Infallible>(mocked(if request.method() == "PUT" { status } else { 200 }))
+        });
+        let server = ShedLayer::http(limit.clone()).layer(server);
+        for number in 0..1_000 {
+            let request = if number % 50 == 0 { put() } else { get() };
+            drop(server.clone().oneshot(request).await.unwrap());
+        }
+        assert_eq!(limit.usage("", guard::now()).limit, 20, "{status}");
+    }
+}
+
+/// The same by gRPC. tonic's server drops a call at the deadline that its caller has chosen.
+#[cfg(feature = "tonic")]
+#[tokio::test(start_paused = true)]
+async fn one_grpc_caller_does_not_lower_limit() {
+    use http_body_util::BodyExt;
+    use reattempt_grpc::Code;
+
+    use crate::grpc::support::{Answer, Server, call_within, ends_with, trailers_only};
+
+    let spoilt: [fn() -> (u64, Answer); 3] = [
+        || (20, trailers_only(Code::ResourceExhausted)),
+        || (20, ends_with(Code::DeadlineExceeded)),
+        || (100, ends_with(Code::Ok)),
+    ];
+    for (case, spoilt) in spoilt.into_iter().enumerate() {
+        let limit = AdaptiveLimit::aimd();
+        let server = Server::after(move |number| match number % 50 {
+            1 => spoilt(),
+            _ => (20, ends_with(Code::Ok)),
+        });
+        let server = ShedLayer::grpc(limit.clone()).layer(server);
+        for _ in 0..1_000 {
+            let call = server.clone().oneshot(call_within("50m"));
+            if let Ok(response) = tokio::time::timeout(ms(50), call).await {
+                drop(response.unwrap().into_body().collect().await.unwrap());
+            }
+        }
+        assert_eq!(limit.usage("", guard::now()).limit, 20, "{case}");
+    }
 }
 
 /// Arrivals, retries, ends and refusals are counted apart, in the current second and the one before.
