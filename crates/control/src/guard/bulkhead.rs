@@ -84,6 +84,8 @@ impl Bulkhead {
     }
 
     /// Frees the place at the response head. Default: at the end of the body.
+    ///
+    /// The head of a gRPC response does not end its call, so such a place is held until the trailers.
     pub fn release_at_head(self) -> Self {
         self.set(|rules| rules.rule.hold = false)
     }

@@ -22,6 +22,10 @@ use crate::call::deadline::Deadline;
 /// | axum | `Router::layer` | an argument of the type `http::Extensions` |
 /// | tonic | `Server::builder().layer(…)` | `request.extensions()` |
 ///
+/// A peer chooses the time. An outbound call that ends at a propagated deadline counts as a timeout of its server, and
+/// enough of them open a circuit breaker for all callers. So do not propagate the deadlines of peers that are not
+/// trusted, or refuse their requests if too little time is [left](Deadline::remaining).
+///
 /// Put it outermost, because the time counts from there. A request without the field, or with one that cannot be read,
 /// gets no deadline. If a layer outside has set an earlier deadline, that stays.
 ///

@@ -29,6 +29,12 @@
 //! served, and so was one that is dropped at its deadline. Its latency counts. A call that is dropped earlier does not
 //! count.
 //!
+//! # Callers that do not read
+//!
+//! A place is held until the response body ends. A caller that does not read its response holds it, and over HTTP/2 one
+//! connection can hold all places. Before callers that are not trusted, set
+//! [`release_at_head`](crate::guard::AdaptiveLimit::release_at_head).
+//!
 //! # The delay in a refusal
 //!
 //! The delay is the known wait of the guard's refusal. If there is none, it is the number of calls refused in the last

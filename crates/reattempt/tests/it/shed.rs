@@ -203,7 +203,7 @@ async fn one_caller_does_not_lower_limit() {
     }
 }
 
-/// The same by gRPC. tonic's server drops a call at the deadline that its caller has chosen.
+/// A server of tonic drops a call at the deadline that its caller has chosen.
 #[cfg(feature = "tonic")]
 #[tokio::test(start_paused = true)]
 async fn one_grpc_caller_does_not_lower_limit() {

@@ -101,6 +101,8 @@ impl<R: LimitRule> AdaptiveLimit<R> {
     }
 
     /// Frees the place at the response head. Default: at the end of the body.
+    ///
+    /// The head of a gRPC response does not end its call, so such a place is held until the trailers.
     pub fn release_at_head(self) -> Self {
         self.set(|rules| rules.places.hold = false)
     }
