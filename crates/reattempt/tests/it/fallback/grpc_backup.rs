@@ -9,9 +9,11 @@ use futures_util::stream;
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use reattempt::body::{ReplayError, ReplayLimits};
+use reattempt::body::{ReplayError, ReplayLimits, ReplayMemory};
 use reattempt::fallback::{Backup, FallbackLayer, FellBack};
-use reattempt::{CallOptions, Deadline, Grpc, RetryLayer};
+use reattempt::guard::{Bulkhead, CircuitBreaker};
+use reattempt::standard::StandardLayer;
+use reattempt::{CallOptions, Deadline, Grpc, RetryLayer, RetryPolicy};
 use reattempt_grpc::{Code, parse_grpc_timeout};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
@@ -221,4 +223,49 @@ async fn grpc_backup_is_not_called_too_late() {
     let answer = client.send(call_within("300m").with(repeatable())).await.unwrap();
     assert_eq!((began.elapsed(), backup.count()), (ms(300), 0));
     assert_eq!(answer.headers()["grpc-status"], "4");
+}
+
+/// A call that a breaker refuses was not sent, so the backup needs no permission.
+// G7
+#[tokio::test(start_paused = true)]
+async fn open_breaker_leads_to_the_grpc_backup() {
+    let stack = || {
+        let breaker = CircuitBreaker::rate().seed(1).consecutive_failures(3);
+        let stack = StandardLayer::grpc().retry(RetryPolicy::grpc().seed(1)).unwrap();
+        stack.limits(breaker, Bulkhead::new(64)).unwrap()
+    };
+    let server = Reader::new([(|| trailers_only(Code::Internal)) as fn() -> Answer]);
+    let backup = Reader::new([serving as fn() -> Answer]);
+    let layer = FallbackLayer::grpc_backup(stack().layer(backup.service()));
+    let client = stack().fallback(layer).layer(server.service());
+    for number in 0..6 {
+        let mut call = streamed(&[Ok("one "), Ok("two")]);
+        call.extensions_mut().clear();
+        assert_eq!(fell_back(&client.send(call).await.unwrap()), number >= 3, "{number}");
+    }
+    assert_eq!((server.read(), backup.read()), (vec![Bytes::from("one two"); 3], server.read()));
+}
+
+/// The future is still there, but with the head it is certain that no backup is called.
+#[tokio::test(start_paused = true)]
+async fn head_ends_the_keeping_of_the_body() {
+    let (first, mut uploads) = mpsc::unbounded_channel();
+    let server = service_fn(move |call: Call| {
+        let first = first.clone();
+        async move {
+            first.send(call.into_body()).unwrap();
+            Ok::<_, Infallible>(serving())
+        }
+    });
+    let memory = ReplayMemory::new(1024 * 1024);
+    let grpc = Grpc::new().replay(ReplayLimits::default().memory(memory.clone()));
+    let backup = Backup::new(Server::at_once(|_| serving()));
+    let mut client = FallbackLayer::with(grpc, backup).layer(server);
+    let mut call = std::pin::pin!(client.call(streamed(&[Ok("one "), Ok("two")])));
+    assert!(!fell_back(&call.as_mut().await.unwrap()));
+    let mut upload = uploads.try_recv().unwrap();
+    while let Some(frame) = upload.frame().await {
+        frame.unwrap();
+        assert_eq!(memory.used(), 0);
+    }
 }
