@@ -46,7 +46,8 @@ impl<S> FallbackLayer<Backup<S>> {
     /// Creates a layer that sends the requests of failed calls to another service, the backup.
     ///
     /// The backup must have the response type of the client, so put the same layers around it. Each request is cloned
-    /// before it is sent. If the backup fails too, the caller gets the call's own outcome.
+    /// before it is sent. If the backup fails too, the caller gets the call's own outcome. Only a deadline of the
+    /// request limits the time of the backup here.
     ///
     /// A request that must not be processed twice is sent to the backup only with a proof that it was not processed.
     /// Proof is a 429, a 425 or a refusal on this side. With [`redirects_below(false)`](Http::redirects_below) a

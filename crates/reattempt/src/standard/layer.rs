@@ -245,6 +245,9 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
 
     /// Adds a fallback around everything else. It classifies outcomes by its own protocol value.
     ///
+    /// A backup begins when the stack has ended, and the total time does not count for it. Give it time limits of its
+    /// own: put the same stack around it.
+    ///
     /// ```
     /// use bytes::Bytes;
     /// use http::Response;

@@ -12,6 +12,13 @@
 //! are also layers of their own: [`RetryLayer`](crate::RetryLayer), [`HedgeLayer`](crate::hedge::HedgeLayer) and
 //! [`GuardLayer`](crate::guard::GuardLayer).
 //!
+//! # What has no time limit
+//!
+//! The limits end at the head of an HTTP response. A body that stalls afterwards keeps its place among the calls in
+//! flight, so a server that stalls enough of them is not called any more. Limit [the time without a
+//! frame](crate::order#servers-that-stall) around the client. The time of a [fallback](StandardLayer::fallback) is its
+//! own, too.
+//!
 //! # The type to store
 //!
 //! [`StandardClient`] names a client behind the stack with its default parts, and [`StandardHedgedClient`] one with

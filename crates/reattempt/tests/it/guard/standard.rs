@@ -129,6 +129,17 @@ async fn throttle_and_fallback_stand_outside() {
     }
 }
 
+/// A call that took all of the total time still has its backup.
+#[tokio::test(start_paused = true)]
+async fn backup_has_a_time_of_its_own() {
+    let backup = stack().layer(Server::by(|_, _| Act::from(200).later(ms(5_000))));
+    let layer = stack().total_time(ms(2_000)).unwrap().fallback(FallbackLayer::backup(backup));
+    let began = Instant::now();
+    let response = layer.layer(Server::by(|_, _| Act::Hang)).send(get()).await.unwrap();
+    assert!(response.extensions().get::<FellBack>().is_some());
+    assert_eq!((response.status().as_u16(), began.elapsed()), (200, ms(7_000)));
+}
+
 #[test]
 fn contradictions_name_both_settings() {
     let text = |error: reattempt::error::ConfigError| error.to_string();
