@@ -13,7 +13,7 @@ use http_body::Body as _;
 use http_body_util::{BodyExt, Full};
 use reattempt::fallback::{Backup, Failed, FallbackBody, FallbackLayer, FellBack};
 use reattempt::guard::{GuardLayer, Refused};
-use reattempt::{Deadline, Http, Report, RetryLayer, RetryPolicy};
+use reattempt::{Deadline, Http, ReplayBody, Report, RetryLayer, RetryPolicy, TimedOut};
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
@@ -275,6 +275,22 @@ async fn backup_ends_at_the_deadline() {
     let request = get().with(Deadline::after(ms(250)));
     assert_eq!(with_backup(Http::new(), 503, &backup)(request).await.status(), 503);
     assert_eq!((began.elapsed(), backup.cancelled()), (ms(250), 1));
+}
+
+/// The retry layer ends the call at its deadline, so no time is left for the backup.
+#[tokio::test(start_paused = true)]
+async fn backup_is_not_called_too_late() {
+    let backup = Server::statuses([200]);
+    let retries = RetryLayer::new(policy().boxed_errors());
+    let server = Server::by(|_, _| Act::Hang);
+    // A retry layer around the backup would look at the deadline.
+    let bare = ServiceBuilder::new()
+        .map_request(|request: Request<Body>| request.map(ReplayBody::passthrough))
+        .service(backup.clone());
+    let client = FallbackLayer::backup(bare).layer(retries.layer(server));
+    let error = client.send(get().with(Deadline::after(ms(250)))).await.unwrap_err();
+    assert!(error.is::<TimedOut>(), "{error}");
+    assert_eq!(backup.count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
