@@ -8,6 +8,7 @@
 //! | the attempt arrives | [`Guard::admit`] |
 //! | it waits, and is polled | [`Guard::resume`] |
 //! | it has waited for another guard | [`Guard::renew`] |
+//! | a part of its response has come, and the end is to follow | [`Guard::is_probe`] |
 //! | it has ended, or is not sent | [`Guard::end`], after [`Guard::times_success`] if it was served |
 //! | it is only planned | [`Guard::check`] |
 //!
@@ -115,6 +116,13 @@ pub trait Guard: Send + Sync + 'static {
         true
     }
 
+    /// Returns `true` if the attempt only has to show that the server works again. It is then judged by the first
+    /// message of a stream, because the end may be hours away. Default: `false`.
+    fn is_probe(&self, ticket: &Self::Ticket) -> bool {
+        let _ = ticket;
+        false
+    }
+
     /// Decides about an attempt that waits. Keeps `waker`, and wakes it when the attempt may be sent.
     ///
     /// After [`Resume::Refused`] the ticket is void: it is not passed to [`end`](Guard::end). Default: admitted.
@@ -173,6 +181,10 @@ impl<G: Guard + ?Sized> Guard for Arc<G> {
     #[inline]
     fn times_success(&self, ticket: &G::Ticket) -> bool {
         (**self).times_success(ticket)
+    }
+
+    fn is_probe(&self, ticket: &G::Ticket) -> bool {
+        (**self).is_probe(ticket)
     }
 
     fn resume(&self, ticket: &mut G::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {

@@ -88,6 +88,11 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
             || ticket.second.as_ref().is_some_and(|second| self.1.times_success(second))
     }
 
+    fn is_probe(&self, ticket: &Self::Ticket) -> bool {
+        ticket.first.as_ref().is_some_and(|first| self.0.is_probe(first))
+            || ticket.second.as_ref().is_some_and(|second| self.1.is_probe(second))
+    }
+
     fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         if ticket.first_waits {
             match ticket.first.as_mut().map(|first| self.0.resume(first, arrival, waker)) {
@@ -185,6 +190,11 @@ impl<G: Guard> Guard for Option<G> {
         self.as_ref()
             .zip(ticket.as_ref())
             .is_some_and(|(guard, ticket)| guard.times_success(ticket))
+    }
+
+    fn is_probe(&self, ticket: &Self::Ticket) -> bool {
+        let own = self.as_ref().zip(ticket.as_ref());
+        own.is_some_and(|(guard, ticket)| guard.is_probe(ticket))
     }
 
     fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {

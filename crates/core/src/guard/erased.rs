@@ -75,6 +75,10 @@ impl<G: Guard> Guard for Erased<G> {
         ticket.0.downcast_ref().is_none_or(|own| self.0.times_success(own))
     }
 
+    fn is_probe(&self, ticket: &SharedTicket) -> bool {
+        ticket.0.downcast_ref().is_some_and(|own| self.0.is_probe(own))
+    }
+
     fn resume(&self, ticket: &mut SharedTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         match ticket.0.downcast_mut() {
             Some(own) => self.0.resume(own, arrival, waker),

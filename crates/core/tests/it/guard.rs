@@ -286,6 +286,10 @@ impl Guard for Closed {
         false
     }
 
+    fn is_probe(&self, (): &()) -> bool {
+        true
+    }
+
     fn check(&self, _: &Arrival<'_>) -> Result<(), Refused> {
         Err(OPEN)
     }
@@ -296,8 +300,24 @@ fn erased_guard_keeps_what_it_overrides() {
     let (guard, other) = (erase(Closed), erase((Closed, Closed)));
     let Admit::Admitted(ticket) = guard.admit(&arrival()) else { panic!("not admitted") };
     assert!(!guard.times_success(&ticket));
+    assert!(guard.is_probe(&ticket) && !other.is_probe(&ticket));
     assert_eq!(guard.check(&arrival()), Err(OPEN));
     // The ticket is not the other guard's: it ends nothing there.
     assert!(other.times_success(&ticket));
     assert!(other.end(ticket, &End::judged(Health::Served, NOW), NOW).is_none());
+}
+
+/// A probe in any guard of a list makes the attempt one.
+#[test]
+fn probe_is_seen_through_every_wrapper() {
+    let none = None::<Closed>;
+    let probes =
+        (erase(std::sync::Arc::new((Some(Closed), none))), erase((None::<Closed>, Closed)));
+    for guard in [probes.0, probes.1] {
+        let Admit::Admitted(ticket) = guard.admit(&arrival()) else { panic!("not admitted") };
+        assert!(guard.is_probe(&ticket));
+    }
+    let guard = (None::<Closed>, None::<Closed>);
+    let Admit::Admitted(ticket) = guard.admit(&arrival()) else { panic!("not admitted") };
+    assert!(!guard.is_probe(&ticket));
 }

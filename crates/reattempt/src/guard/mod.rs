@@ -74,7 +74,8 @@
 //!
 //! An HTTP response is judged at its head, and a call that ends with trailers at its trailers. A call that is dropped
 //! before that is [abandoned](End::Abandoned), or a timeout if its deadline has passed. A call that is dropped after
-//! its first message is served: many callers end a stream so.
+//! its first message is served: many callers end a stream so. A probe of a half-open breaker is judged at its first
+//! message.
 //!
 //! # The server's own limit
 //!

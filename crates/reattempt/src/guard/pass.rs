@@ -111,7 +111,12 @@ impl<G: Guard, K> Pass<G, K> {
 
     /// Records that a part of the body has come. If the rest is dropped, the server has done its work.
     pub(super) fn answered(&mut self) {
-        if self.phase == Phase::Sent {
+        if self.phase != Phase::Sent {
+            return;
+        }
+        if self.ticket.as_ref().is_some_and(|ticket| self.shared.guard.is_probe(ticket)) {
+            self.judge(Judged::SERVED);
+        } else {
             self.phase = Phase::Answered(now());
         }
     }

@@ -35,7 +35,7 @@ use changes::Changes;
 use circuit::Circuit;
 use machine::{Ending, Machine};
 use rules::{Rules, Trip};
-use tally::Pass;
+use tally::{NO_TAG, Pass};
 
 pub use changes::{BreakerState, StateChange};
 pub use counts::Counts;
@@ -351,6 +351,10 @@ impl Guard for CircuitBreaker {
     fn times_success(&self, ticket: &BreakerTicket) -> bool {
         let takes = |tenant: &Tenant| tenant.circuit.takes_success(&ticket.pass);
         !self.circuits.held(&ticket.tenant).is_some_and(takes)
+    }
+
+    fn is_probe(&self, ticket: &BreakerTicket) -> bool {
+        ticket.pass.tag == NO_TAG
     }
 
     fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {

@@ -2,7 +2,7 @@
 
 use http::Request;
 use http_body_util::BodyExt;
-use reattempt::guard::{CircuitBreaker, GuardKind, GuardLayer, Reason, Refused};
+use reattempt::guard::{Bulkhead, CircuitBreaker, GuardKind, GuardLayer, Reason, Refused};
 use reattempt_grpc::Code;
 use tonic::body::Body;
 use tower::Layer;
@@ -87,6 +87,29 @@ async fn dropped_streams_leave_breaker_closed() {
         assert!(body.frame().await.unwrap().unwrap().is_data());
     }
     assert_eq!(server.count(), 50);
+}
+
+/// The end of a stream comes after the lease of the probe.
+// G-1
+#[tokio::test(start_paused = true)]
+async fn message_of_a_probe_closes_the_breaker() {
+    let server = Server::at_once(|number| match number {
+        ..=20 => trailers_only(Code::Unavailable),
+        _ => streaming([Step::Data("message"), Step::Hang]),
+    });
+    let limits = (CircuitBreaker::rate().seed(1), Bulkhead::new(64));
+    let client = GuardLayer::grpc(limits).layer(server.clone());
+    for _ in 0..20 {
+        drop(client.send(request()).await.unwrap());
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(33)).await;
+    let mut streams = Vec::new();
+    for _ in 0..10 {
+        let mut body = Box::pin(client.send(request()).await.unwrap().into_body());
+        assert!(body.frame().await.unwrap().unwrap().is_data());
+        streams.push(body);
+    }
+    assert_eq!(server.count(), 30);
 }
 
 #[tokio::test(start_paused = true)]
