@@ -1,10 +1,11 @@
 //! The backup of a gRPC channel: tonic's requests are kept while their bodies stream.
 
 use http::Request;
-use reattempt_replay::{ReplayBody, SavedHead};
+use reattempt_replay::SavedHead;
 use tonic::body::Body;
 
 use super::Grpc;
+use super::channel::readers;
 use crate::call::deadline::Deadline;
 use crate::fallback::{Backup, FallbackLayer, KeepRequest};
 use crate::protocol::{Saved, SavedRequest};
@@ -56,10 +57,9 @@ impl KeepRequest<Request<Body>> for Grpc {
     fn keep(&self, request: Request<Body>) -> (Request<Body>, Option<SavedRequest<Body>>) {
         let (head, body) = request.into_parts();
         let limits = self.http.limits_of(&head, &body);
-        let mut kept = None;
-        let body = ReplayBody::read_ahead(body, &limits);
-        let body = SavedRequest::keep(SavedHead::of_parts(&head), body, &mut kept);
-        (Request::from_parts(head, Body::new(body)), kept)
+        let (first, further) = readers(body, &limits);
+        let kept = SavedRequest { head: SavedHead::of_parts(&head), body: further };
+        (Request::from_parts(head, first), Some(kept))
     }
 
     fn again(kept: SavedRequest<Body>, deadline: Option<Deadline>) -> Option<Request<Body>> {
