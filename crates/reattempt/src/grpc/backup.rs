@@ -1,11 +1,10 @@
 //! The backup of a gRPC channel: tonic's requests are kept while their bodies stream.
 
 use http::Request;
-use reattempt_replay::SavedHead;
+use reattempt_replay::{ReplayBody, SavedHead};
 use tonic::body::Body;
 
 use super::Grpc;
-use super::channel::readers;
 use crate::call::deadline::Deadline;
 use crate::fallback::{Backup, FallbackLayer, KeepRequest};
 use crate::protocol::{Saved, SavedRequest};
@@ -54,14 +53,18 @@ impl<S> FallbackLayer<Backup<S>, Grpc> {
 impl KeepRequest<Request<Body>> for Grpc {
     type Kept = SavedRequest<Body>;
 
+    /// Inlined, so that a client without a backup shares no part of this: its own would not be inlined any more.
+    #[inline]
     fn keep(&self, request: Request<Body>) -> (Request<Body>, Option<SavedRequest<Body>>) {
         let (head, body) = request.into_parts();
         let limits = self.http.limits_of(&head, &body);
-        let (first, further) = readers(body, &limits);
-        let kept = SavedRequest { head: SavedHead::of_parts(&head), body: further };
-        (Request::from_parts(head, first), Some(kept))
+        let mut kept = None;
+        let body = ReplayBody::read_ahead(body, &limits);
+        let body = SavedRequest::keep(SavedHead::of_parts(&head), body, &mut kept);
+        (Request::from_parts(head, Body::new(body)), kept)
     }
 
+    #[inline]
     fn again(kept: SavedRequest<Body>, deadline: Option<Deadline>) -> Option<Request<Body>> {
         if !kept.at_hand() {
             return None;

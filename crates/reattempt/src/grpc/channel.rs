@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, Request};
-use reattempt_replay::{ReplayBody, ReplayLimits};
+use reattempt_replay::ReplayBody;
 use tonic::body::Body;
 
 use super::Grpc;
@@ -78,9 +78,8 @@ impl Replay<Request<Body>> for Grpc {
         // The body of a generated client encodes its single message when it is read, and does not give its length.
         let limits = self.http.limits_of(&head, &body);
         let saved = added.saved_with(&mut head);
-        let (first, further) = readers(body, &limits);
-        *kept = Some(SavedRequest { head: saved, body: further });
-        Request::from_parts(head, first)
+        let body = SavedRequest::keep(saved, ReplayBody::read_ahead(body, &limits), kept);
+        Request::from_parts(head, Body::new(body))
     }
 
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Request<Body>> {
@@ -119,15 +118,6 @@ impl Replay<Request<Body>> for Grpc {
 
 impl Origin<Request<Body>> for Grpc {
     type Request = Request<Body>;
-}
-
-/// Returns the body of the first attempt and a reader for another. One function for retries and backups, so that all of
-/// it is inlined here.
-#[inline(never)]
-pub(super) fn readers(body: Body, limits: &ReplayLimits) -> (Body, Option<ReplayBody<Body>>) {
-    let body = ReplayBody::read_ahead(body, limits);
-    let further = body.try_clone();
-    (Body::new(body), further)
 }
 
 /// Prepares the head of a call before its first attempt.
