@@ -72,12 +72,15 @@ impl fmt::Debug for Names<'_> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 mod tests {
+    #[cfg(feature = "http")]
     use http_body_util::Full;
 
     use super::redacted;
+    #[cfg(feature = "http")]
     use crate::protocol::{Added, CloneRequest, Http, Replay};
 
     /// Returns the `Debug` form of what is saved of `request`.
+    #[cfg(feature = "http")]
     fn shown<K, Request>(protocol: &K, request: Request) -> String
     where
         K: Replay<Request, Saved: std::fmt::Debug>,
@@ -88,6 +91,7 @@ mod tests {
         format!("{kept:?} {kept:#?} {}", protocol.destination(&kept))
     }
 
+    #[cfg(feature = "http")]
     #[test]
     fn kept_requests_show_no_credentials() {
         let request = http::Request::put("http://user:secret@one.example/?key=secret")
