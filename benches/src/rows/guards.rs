@@ -240,8 +240,7 @@ fn allows(limit: RateLimit) -> Work {
 }
 
 /// Takes tokens of 64 destinations by turns, of one table after the other. The seed of a table is random, and with it
-/// the slots that a look-up compares. One table alone costs between 99 and 129 instructions, and more if the seed is
-/// bad for these names.
+/// the slots that a look-up compares. So the count is the mean over many tables.
 fn allows_by_turns() -> Work {
     let names: Vec<String> = (0..NAMES).map(|number| format!("host-{number}.example")).collect();
     let limits: Vec<RateLimit> = iter::repeat_with(limit).take(TABLES).collect();

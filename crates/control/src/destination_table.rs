@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 #[cfg(not(loom))]
-use hashbrown::DefaultHashBuilder;
+use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 
 use crate::sync::Mutex;
 
 /// Each run of a model must be the same, so the hash has no random seed.
 #[cfg(loom)]
-type DefaultHashBuilder = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
+type RandomState = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 
 /// The default table holds the destinations of a busy gateway in some hundred kilobytes.
 pub(crate) const MAX_DESTINATIONS: usize = 1024;
@@ -51,7 +51,7 @@ pub(crate) struct DestinationTable<E> {
     changing: Mutex<()>,
     /// The entry of all destinations without a place in the table. It is never retired.
     others: Arc<E>,
-    hashing: DefaultHashBuilder,
+    hashing: RandomState,
     most: usize,
 }
 
@@ -62,7 +62,7 @@ impl<E: Entry> DestinationTable<E> {
             entries: ArcSwap::default(),
             changing: Mutex::new(()),
             others: Arc::new(others),
-            hashing: DefaultHashBuilder::default(),
+            hashing: RandomState::default(),
             most,
         }
     }
@@ -131,8 +131,10 @@ impl<E: Entry> DestinationTable<E> {
         self.load().iter().map(|place| &place.entry).chain([&self.others]).for_each(act);
     }
 
-    /// Returns the hash of a whole name. The seed is random, so an adversary who chooses the names cannot know which
-    /// of them collide. Even with collisions a look-up compares at most as many names as the table may hold.
+    /// Returns the hash of a whole name. Callers use its low bits alone, so it is foldhash's variant of quality: the
+    /// fast one clusters names such as `host-1` and `host-2` under some seeds (18 comparisons a look-up, where 1.6
+    /// are usual). The seed is random, so an adversary who chooses the names cannot know which of them collide. Even
+    /// with collisions a look-up compares at most as many names as the table may hold.
     #[inline]
     pub(crate) fn hash(&self, destination: &str) -> u64 {
         let mut hasher = self.hashing.build_hasher();
