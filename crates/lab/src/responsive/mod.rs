@@ -20,6 +20,7 @@ use serde::Serialize;
 use crate::common::Common;
 use crate::error::{Found, LabError};
 use crate::text;
+use crate::values::positive;
 use service::{Gate, Service, Table, Window};
 use turns::{Course, Load, Turns};
 use workers::{Call, Workers};
@@ -65,8 +66,8 @@ pub(crate) struct Responsive {
     turns: bool,
     /// With --turns: calls a second at random times, instead of workers that wait for their answers
     #[arg(long, value_name = "NUMBER", requires = "turns", conflicts_with_all = ["workers", "apart"],
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    load: Option<u32>,
+          value_parser = positive)]
+    load: Option<f64>,
     /// With --turns: the resolution of the timer by which calls wait [default: 1ms, as tokio's]
     #[arg(long, requires = "turns", value_parser = humantime::parse_duration, value_name = "TIME")]
     timer: Option<Duration>,
@@ -219,7 +220,7 @@ impl Responsive {
         let pace = self.pace(usual(1, 10))?;
         if self.turns {
             let load = match self.load {
-                Some(rate) => Load::Open(f64::from(rate)),
+                Some(rate) => Load::Open(rate),
                 None => Load::Closed { workers: workers as usize, apart: self.apart },
             };
             pace.give_turns();

@@ -39,3 +39,23 @@ fn settings_that_the_library_refuses() {
         assert_eq!((code, &*text, &*errors), (2, "", expected));
     }
 }
+
+#[test]
+fn load_is_a_number_above_zero() {
+    let of = |load| run(&["responsive", "--turns", "--stay", "10s", "--load", load]);
+    let (code, text, errors) = of("1.2");
+    assert_eq!((code, &*errors), (0, ""));
+    assert!(text.contains("served a second"), "{text}");
+    for (load, reason) in [
+        ("0", "must be from 0.0001 to 1000000"),
+        ("-1", "must be from 0.0001 to 1000000"),
+        ("nan", "must be from 0.0001 to 1000000"),
+        ("inf", "must be from 0.0001 to 1000000"),
+        ("1,2", "not a number"),
+    ] {
+        let (code, text, errors) = of(load);
+        assert_eq!((code, &*text), (2, ""));
+        let expected = format!("error: invalid value '{load}' for '--load <NUMBER>': {reason}\n");
+        assert!(errors.starts_with(&expected), "{errors}");
+    }
+}
