@@ -76,7 +76,7 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// | event | effect |
 /// |---|---|
 /// | a call that was admitted after a step down is throttled | the step is undone, and the interval does not grow |
-/// | any other call is throttled | as above |
+/// | any other call is throttled | as above. The first one after a success starts from the time between the last two turns, if that is longer, but from at most `interval · up⁴` |
 /// | a call succeeds | the success counts only if the call was admitted after the last move in either direction |
 /// | a call succeeds after several refusals | the interval is halved, down to `up` times the interval at which the refusals began |
 ///

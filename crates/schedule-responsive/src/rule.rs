@@ -50,6 +50,11 @@ impl Rule {
         self.randomise(times(interval, self.up), drawn).clamp(self.initial, self.max)
     }
 
+    /// Returns the interval after four moves up without jitter.
+    pub(crate) fn four_up(&self, interval: u64) -> u64 {
+        (0..4).fold(interval, |interval, _| times(interval, self.up))
+    }
+
     /// Returns the interval after a run of successes.
     pub(crate) fn moved_down(&self, interval: u64, drawn: u64) -> u64 {
         let next = self.randomise(times(interval, self.down), drawn).min(self.max);

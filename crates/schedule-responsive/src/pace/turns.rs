@@ -2,7 +2,7 @@
 //!
 //! All callers share one order of turns, so the rate is one call for each interval. With the rule of the schedule, a
 //! service that takes 1/s would be used at 50 % to 85 % of its capacity. A service that counts calls by the second
-//! would be used at 4 %. Three changes raise this to 80 % or more for a token bucket, a bounded queue and a window of a
+//! would be used at 4 %. Four changes raise this to 80 % or more for a token bucket, a bounded queue and a window of a
 //! second. They do so for a service that requires an exact gap, if the timer can measure the gap. With a resolution of
 //! 1 ms, a service that requires a gap of 0.2 ms is used at 17 % to 40 %. With a timer of 1 µs the same rule reaches
 //! more than 80 %, if answers take 0.1 ms (`lab responsive --turns --timer 1us`).
@@ -13,6 +13,10 @@
 //!   The service has accepted a whole run at the interval before the step.
 //! - Refusals without a success between them lengthen the interval further, but count as one run. Then each success
 //!   halves the interval, until it is one move up from where the refusals began.
+//! - While calls come further apart than the interval, it delays none of them. With a factor of 1.5, 28 refusals lead
+//!   from 10 µs to 1 s. A service that takes 1/s and gets 1.2/s refuses so many in two minutes. So the first refusal
+//!   after a success starts from the time between the last two turns, if that is longer. Four moves up are the limit,
+//!   because one long pause says little about the service.
 //!
 //! One bit, in the word of the moves up, guards moves in both directions here. An outcome during a move is dropped, as
 //! in the schedule's rule.
@@ -27,7 +31,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// intervals may be shorter.
 const LATE: u64 = 2_000_000;
 
-/// The state of the rule of turns. All but `refused` and `last` are written under the claim.
+/// The state of the rule of turns. `before` and `start` are written under the claim only.
 pub(crate) struct Turns {
     /// The interval before the last move, if that was a step down; else 0.
     before: AtomicU64,
@@ -37,6 +41,8 @@ pub(crate) struct Turns {
     refused: AtomicU64,
     /// The time of the last turn, in nanoseconds; 0 before the first.
     last: AtomicU64,
+    /// The time between the last two turns.
+    gap: AtomicU64,
 }
 
 impl Turns {
@@ -46,6 +52,7 @@ impl Turns {
             start: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             last: AtomicU64::new(0),
+            gap: AtomicU64::new(0),
         }
     }
 }
@@ -77,7 +84,9 @@ impl Pace {
             if due > now {
                 return Err(due);
             }
-            if replace(&self.turns.last, last, due.max(now.saturating_sub(LATE))) {
+            let turn = due.max(now.saturating_sub(LATE));
+            if replace(&self.turns.last, last, turn) {
+                self.turns.gap.store(turn - last, Ordering::Release);
                 return Ok(());
             }
         }
@@ -96,14 +105,18 @@ impl Pace {
         }
         let interval = self.interval();
         let before = self.turns.before.swap(0, Ordering::AcqRel);
-        let from = if before == 0 { interval } else { before };
+        let was_probe = before != 0 && self.downs() & NOTED == note & NOTED;
+        let mut from = if before == 0 { interval } else { before };
         if self.turns.refused.swap(1, Ordering::AcqRel) == 0 {
+            if !was_probe {
+                let gap = self.turns.gap.load(Ordering::Acquire);
+                from = gap.clamp(from, rule.four_up(from));
+            }
             self.turns.start.store(from.max(rule.initial), Ordering::Release);
         }
         if interval == 0 {
             self.turns.last.store(0, Ordering::Release);
         }
-        let was_probe = before != 0 && self.downs() & NOTED == note & NOTED;
         let next = if was_probe { from } else { rule.moved_up(from, drawn) };
         self.interval.store(next, Ordering::Release);
         self.down.fetch_and(!RUN, Ordering::AcqRel);

@@ -111,6 +111,28 @@ fn after_a_run_of_refusals_successes_halve() {
     assert_eq!(accept(&pace, &mut Never), ms(400));
 }
 
+/// An interval that delays no call is far from the service's own: it need not grow step by step.
+#[test]
+fn refusal_of_late_call_starts_from_its_gap() {
+    // The interval is 100 ms. One call comes at 1 s, and the next after a longer pause.
+    for (pause, expected) in [(100, 200), (402, 800), (1_602, 3_200), (600_000, 3_200)] {
+        let pace = turns();
+        refuse(&pace, &mut Never);
+        accept(&pace, &mut Never);
+        assert_eq!(pace.take_turn(ms(900), 0), Err(secs(1)));
+        assert_eq!(pace.take_turn(secs(1), 0), Ok(()));
+        assert_eq!(pace.take_turn(ms(1_000 + pause), 0), Ok(()));
+        assert_eq!(refuse(&pace, &mut Never), ms(expected), "after {pause} ms");
+        // It is where this run of refusals began: no success halves it.
+        assert_eq!(accept(&pace, &mut Never), ms(expected));
+        assert_eq!(accept(&pace, &mut Never), ms(expected) * 9 / 10);
+        // A refused step is undone, and the second refusal in a row doubles, however late the calls are.
+        assert_eq!(pace.take_turn(secs(10_000), 0), Ok(()));
+        assert_eq!(refuse(&pace, &mut Never), ms(expected));
+        assert_eq!(refuse(&pace, &mut Never), ms(expected) * 2);
+    }
+}
+
 /// From a long outage it is back at once: eleven successes, where the schedule's rule takes some 700.
 #[test]
 fn after_an_outage_the_pace_is_back_soon() {

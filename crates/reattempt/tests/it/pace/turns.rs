@@ -9,7 +9,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use http::Request;
 use reattempt::pace::PaceLayer;
+use reattempt_core::Random;
 use reattempt_schedule_responsive::Responsive;
+use reattempt_testing::Seeded;
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt, service_fn};
 
@@ -117,32 +119,33 @@ fn limited(
     })
 }
 
-/// Calls a second that are served in the second minute of an open load of twice the capacity.
-async fn served_of(capacity: f64) -> f64 {
+/// Returns the calls per second that are served of an open load at random times, after `settled` and for as long.
+async fn served_of(capacity: f64, load: f64, settled: Duration) -> f64 {
     let served = Arc::default();
     let service = limited(capacity, ms(5), Arc::clone(&served));
     let layer = PaceLayer::http(Responsive::new()).boxed_errors().seed(1);
     let client = layer.layer(service);
     let began = Instant::now();
-    let gap = Duration::from_secs_f64(0.5 / capacity);
-    for number in 0.. {
-        let at = began + gap * number;
-        if at > began + secs(120) {
-            break;
-        }
+    let (mut random, mut at) = (Seeded::new(1), began);
+    while at < began + 2 * settled {
         tokio::time::sleep_until(at).await;
         tokio::spawn(client.clone().oneshot(request()));
+        let share = ((random.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        at += Duration::from_secs_f64(-share.ln() / load);
     }
-    let minute = began + secs(60)..began + secs(120);
     let served = served.lock().unwrap();
-    served.iter().filter(|at| minute.contains(at)).count() as f64 / 60.0
+    let counted = served.iter().filter(|at| **at >= began + settled).count();
+    counted as f64 / settled.as_secs_f64()
 }
 
 // trap 37
 #[tokio::test(start_paused = true)]
-async fn open_load_of_twice_capacity_is_served() {
-    for capacity in [1.0, 50.0] {
-        let rate = served_of(capacity).await;
-        assert!((0.8..=1.2).contains(&(rate / capacity)), "{rate} of {capacity}");
+async fn open_load_above_capacity_is_served() {
+    let minute = secs(60);
+    let slow = [(1.0, 1.2, minute), (1.0, 2.0, minute)];
+    let fast = [(50.0, 60.0, minute), (50.0, 100.0, minute), (5_000.0, 6_000.0, secs(5))];
+    for (capacity, load, settled) in slow.into_iter().chain(fast) {
+        let rate = served_of(capacity, load, settled).await;
+        assert!((0.8..=1.2).contains(&(rate / capacity)), "{rate} of {capacity} at {load}");
     }
 }
