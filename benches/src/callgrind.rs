@@ -4,8 +4,6 @@ use std::hint::black_box;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde_json::{Value, json};
-
 use crate::{Allocations, Contender, Row, find};
 
 /// Operations before the counts, in which connections are opened, tables filled and generators
@@ -23,9 +21,9 @@ pub struct Counted {
     pub kept: f64,
 }
 
-/// Does `operations` in this process; returns their allocations as JSON. `None` if there is no such
-/// row, contender or number.
-pub fn count_here(row: &str, contender: &str, operations: &str) -> Option<Value> {
+/// Does `operations` in this process. Returns the number of their allocations and the bytes that they keep, as text.
+/// `None` if there is no such row, contender or number.
+pub fn count_here(row: &str, contender: &str, operations: &str) -> Option<String> {
     let contender = find(row, contender)?;
     let operations: u64 = operations.parse().ok()?;
     let mut work = (contender.prepare)();
@@ -33,11 +31,8 @@ pub fn count_here(row: &str, contender: &str, operations: &str) -> Option<Value>
     let before = Allocations::now();
     on_aligned_stack(|| work(operations));
     let after = Allocations::now();
-    Some(json!({
-        "allocations": after.calls - before.calls,
-        "bytes": after.bytes - before.bytes,
-        "kept": i128::from(after.live) - i128::from(before.live),
-    }))
+    let kept = i128::from(after.live) - i128::from(before.live);
+    Some(format!("{} {kept}", after.calls - before.calls))
 }
 
 /// A cache line.
@@ -68,12 +63,11 @@ pub fn count(program: &Path, row: &Row, contender: &Contender) -> Result<Counted
     let arguments =
         |operations: u64| [row.name.into(), contender.name.into(), operations.to_string()];
     let (allocated, _) = run(Command::new(program).args(arguments(operations)))?;
-    let allocated: Value =
-        serde_json::from_str(&allocated).map_err(|error| format!("{error} in {allocated:?}"))?;
-    let each = |name: &str| {
-        let all = allocated[name].as_f64().ok_or_else(|| format!("no {name} in {allocated}"))?;
-        Ok::<_, String>(all / operations as f64)
+    let allocated: Vec<f64> = allocated.split_whitespace().flat_map(str::parse).collect();
+    let [allocations, kept] = allocated[..] else {
+        return Err(format!("not two numbers: {allocated:?}"));
     };
+    let each = |all: f64| all / operations as f64;
     let under_callgrind = |operations: u64| {
         let mut valgrind = Command::new("valgrind");
         valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
@@ -85,7 +79,7 @@ pub fn count(program: &Path, row: &Row, contender: &Contender) -> Result<Counted
         ),
         false => None,
     };
-    Ok(Counted { instructions, allocations: each("allocations")?, kept: each("kept")? })
+    Ok(Counted { instructions, allocations: each(allocations), kept: each(kept) })
 }
 
 /// Returns the number behind `Collected :` at the end of callgrind's output.

@@ -3,10 +3,13 @@
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::hint::black_box;
+#[cfg(feature = "peers")]
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+#[cfg(feature = "peers")]
+use std::task::Waker;
+use std::task::{Context, Poll};
 #[cfg(feature = "peers")]
 use std::time::Duration;
 
@@ -14,6 +17,7 @@ use bytes::Bytes;
 #[cfg(feature = "peers")]
 use http::Extensions;
 use http::{Request, Response, StatusCode};
+#[cfg(feature = "peers")]
 use http_body::Body;
 use http_body_util::Empty;
 #[cfg(feature = "peers")]
@@ -52,9 +56,11 @@ impl<B> Service<Request<B>> for Answers {
 }
 
 /// A service that answers 200 after it has read the body, which must not be missing.
+#[cfg(feature = "peers")]
 #[derive(Debug, Clone)]
 pub(crate) struct Reads;
 
+#[cfg(feature = "peers")]
 impl<B: Body + Unpin> Service<Request<B>> for Reads {
     type Response = Answer;
     type Error = Infallible;

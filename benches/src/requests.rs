@@ -3,10 +3,11 @@
 //! Each has eight headers: four constants and four made at run time. The names of two run-time
 //! headers are in no table, neither in that of `http` nor in ours.
 
-use bytes::{BufMut, Bytes};
-use http::{HeaderMap, HeaderValue, Method, Request, Version};
+use bytes::Bytes;
+#[cfg(feature = "peers")]
+use http::Method;
+use http::{HeaderMap, HeaderValue, Request};
 use http_body_util::Full;
-use tonic::codec::{EncodeBody, EncodeBuf, Encoder};
 
 /// The body of every request through a tower service.
 pub(crate) type Body = Full<Bytes>;
@@ -50,39 +51,6 @@ pub(crate) fn fresh_unknown() -> Request<Body> {
         Request::put("http://shop.example/orders/7").body(Full::new(kilobyte())).unwrap();
     fill(request.headers_mut(), UNKNOWN);
     request
-}
-
-/// Builds a fresh gRPC call with a message of 1 KiB and seven fields of metadata beside the
-/// protocol's own two.
-pub(crate) fn grpc() -> Request<tonic::body::Body> {
-    let mut request = fresh_to("http://shop.example/shop.Orders/Put", Full::new(kilobyte()));
-    *request.method_mut() = Method::POST;
-    *request.version_mut() = Version::HTTP_2;
-    let headers = request.headers_mut();
-    headers.insert("content-type", HeaderValue::from_static("application/grpc"));
-    headers.insert("te", HeaderValue::from_static("trailers"));
-    request.map(tonic::body::Body::new)
-}
-
-/// Builds that call with the body of tonic's generated clients: a stream that encodes its one
-/// message when it is read, without a size hint.
-pub(crate) fn grpc_encoded() -> Request<tonic::body::Body> {
-    let messages = tonic::codegen::tokio_stream::once(Ok(kilobyte()));
-    let body = EncodeBody::new_client(Verbatim, messages, None, None);
-    grpc().map(|_| tonic::body::Body::new(body))
-}
-
-/// An encoder that copies the message.
-struct Verbatim;
-
-impl Encoder for Verbatim {
-    type Item = Bytes;
-    type Error = tonic::Status;
-
-    fn encode(&mut self, message: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), tonic::Status> {
-        buffer.put(message);
-        Ok(())
-    }
 }
 
 /// Makes requests without a body by cloning a prepared one, so that clones share its run-time

@@ -2,7 +2,7 @@
 //!
 //! | command | effect |
 //! |---|---|
-//! | `counts ROW CONTENDER N` | prepares, warms up, does N operations; prints what they allocated, as JSON |
+//! | `counts ROW CONTENDER N` | prepares, warms up, does N operations; prints their allocations and the bytes kept |
 //! | `counts times ROW` | prints the CPU time of an operation of each contender, which take turns, as JSON |
 //! | `counts size` | prints the size of each contender's future, as JSON |
 //! | `counts check` | fails unless each contender does what it is measured for |

@@ -1,16 +1,18 @@
 //! Unary gRPC calls that succeed at the first attempt, beside a fresh call of HTTP.
 
-use http::Request;
-use http_body_util::BodyExt;
+use bytes::{BufMut, Bytes};
+use http::{HeaderValue, Method, Request, Version};
+use http_body_util::{BodyExt, Full};
 use reattempt::RetryLayer;
 use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
+use tonic::codec::{EncodeBody, EncodeBuf, Encoder};
 use tower::Layer;
 
 use super::call::each;
 use super::{Row, above, alone};
 use crate::contenders::ours;
 use crate::inner::{Answers, Reads};
-use crate::requests::{fresh, grpc, grpc_encoded};
+use crate::requests::{fresh, fresh_to, kilobyte};
 
 pub(super) const ROWS: &[Row] = &[Row {
     name: "grpc",
@@ -30,6 +32,39 @@ pub(super) const ROWS: &[Row] = &[Row {
         above("ours-by-config", "bare", || each(by_config().layer(Reads), grpc)),
     ],
 }];
+
+/// Builds a fresh gRPC call with a message of 1 KiB and seven fields of metadata beside the
+/// protocol's own two.
+fn grpc() -> Request<tonic::body::Body> {
+    let mut request = fresh_to("http://shop.example/shop.Orders/Put", Full::new(kilobyte()));
+    *request.method_mut() = Method::POST;
+    *request.version_mut() = Version::HTTP_2;
+    let headers = request.headers_mut();
+    headers.insert("content-type", HeaderValue::from_static("application/grpc"));
+    headers.insert("te", HeaderValue::from_static("trailers"));
+    request.map(tonic::body::Body::new)
+}
+
+/// Builds that call with the body of tonic's generated clients: a stream that encodes its one
+/// message when it is read, without a size hint.
+fn grpc_encoded() -> Request<tonic::body::Body> {
+    let messages = tonic::codegen::tokio_stream::once(Ok(kilobyte()));
+    let body = EncodeBody::new_client(Verbatim, messages, None, None);
+    grpc().map(|_| tonic::body::Body::new(body))
+}
+
+/// An encoder that copies the message.
+struct Verbatim;
+
+impl Encoder for Verbatim {
+    type Item = Bytes;
+    type Error = tonic::Status;
+
+    fn encode(&mut self, message: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), tonic::Status> {
+        buffer.put(message);
+        Ok(())
+    }
+}
 
 /// Boxes the body once more, as tonic's type makes every wrapper do.
 fn boxed(request: Request<tonic::body::Body>) -> Request<tonic::body::Body> {

@@ -4,7 +4,9 @@
 mod body;
 mod budget;
 mod call;
+#[cfg(feature = "peers")]
 mod grpc;
+#[cfg(feature = "guards")]
 mod guards;
 mod head;
 #[cfg(feature = "peers")]
@@ -67,14 +69,21 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
         once::ROWS,
         settings::ROWS,
         operation::ROWS,
-        grpc::ROWS,
         head::ROWS,
         budget::ROWS,
+        #[cfg(feature = "guards")]
         guards::ROWS,
     ];
     #[cfg(feature = "peers")]
-    let more =
-        [layers::ROWS, schedule::ROWS, body::ROWS, wire::ROWS, in_flight::ROWS, waiting::ROWS];
+    let more = [
+        grpc::ROWS,
+        layers::ROWS,
+        schedule::ROWS,
+        body::ROWS,
+        wire::ROWS,
+        in_flight::ROWS,
+        waiting::ROWS,
+    ];
     #[cfg(not(feature = "peers"))]
     let more: [&[Row]; 0] = [];
     few.into_iter().chain(more).flatten()

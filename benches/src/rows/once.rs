@@ -3,6 +3,7 @@
 //! The bare call succeeds at once. So the cost of the retry includes its own work, the second call
 //! of the inner service, and the second head and body.
 
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
@@ -143,13 +144,19 @@ where
     S::Error: std::fmt::Debug,
 {
     Box::new(move |operations| {
-        runtime.block_on(async {
+        block_on(&runtime, async {
             for _ in 0..operations {
                 let answer = service.ready().await.unwrap().call(make()).await.unwrap();
                 assert_eq!(answer.status(), StatusCode::OK);
             }
         });
     })
+}
+
+/// Runs the future on the runtime. The compiler makes tokio's code once, for all types of futures.
+pub(super) fn block_on(runtime: &Runtime, future: impl Future<Output = ()>) {
+    let future: Pin<&mut dyn Future<Output = ()>> = pin!(future);
+    runtime.block_on(future);
 }
 
 #[cfg(feature = "peers")]

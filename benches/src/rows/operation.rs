@@ -12,6 +12,7 @@ use std::time::Duration;
 use backon::Retryable;
 use reattempt::retry;
 use reattempt::schedule::{Constant, Exponential};
+#[cfg(feature = "peers")]
 use tokio_retry::strategy::{FixedInterval, jitter};
 
 use super::{Row, Work, above, alone, once};
@@ -28,6 +29,7 @@ pub(super) const ROWS: &[Row] = &[
             alone("bare", || polled(succeeds)),
             above("ours", "bare", || polled(ours)),
             above("backon", "bare", || polled(by_backon)),
+            #[cfg(feature = "peers")]
             above("tokio-retry", "bare", || polled(by_tokio_retry)),
         ],
     },
@@ -42,6 +44,7 @@ pub(super) const ROWS: &[Row] = &[
             above("ours", "bare", || awaited(ours_once)),
             above("backon", "bare", || awaited(backon_once)),
             above("backon-without-timer", "bare", || awaited(backon_once_without_timer)),
+            #[cfg(feature = "peers")]
             above("tokio-retry", "bare", || awaited(tokio_retry_once)),
         ],
     },
@@ -63,6 +66,7 @@ fn by_backon() -> impl Future<Output = Outcome> {
     succeeds.retry(delays)
 }
 
+#[cfg(feature = "peers")]
 fn by_tokio_retry() -> impl Future<Output = Outcome> {
     let delays = tokio_retry::strategy::ExponentialBackoff::from_millis(2).factor(50);
     tokio_retry::Retry::start(delays.max_delay(CAP).map(jitter).take(2), succeeds)
@@ -106,7 +110,7 @@ impl Turns {
 fn awaited<F: AsyncFn(&Turns) -> bool + 'static>(run: F) -> Work {
     let runtime = once::paused();
     Box::new(move |operations| {
-        runtime.block_on(async {
+        once::block_on(&runtime, async {
             let turns = Turns::default();
             for _ in 0..operations {
                 assert!(run(&turns).await);
@@ -133,6 +137,7 @@ async fn backon_once_without_timer(turns: &Turns) -> bool {
     (|| turns.next()).retry(delays).sleep(Pause::new).await.is_ok()
 }
 
+#[cfg(feature = "peers")]
 async fn tokio_retry_once(turns: &Turns) -> bool {
     let delays = FixedInterval::new(Duration::ZERO).take(2);
     tokio_retry::Retry::start(delays, || turns.next()).await.is_ok()
