@@ -31,9 +31,9 @@ const ONE: u64 = TOKEN << EPOCH_BITS;
 /// The most tokens of a bucket: the sum of two full balances fits into the balance's 45 bits.
 pub(crate) const MOST_TOKENS: u32 = 10_000_000;
 
-/// The state of a bucket that has left the table. It is above every full state, so that credits and
+/// The state of a bucket that has left the table. It is above every full state, also with a credit more. So credits and
 /// permits given back take the bucket for full and leave it alone.
-const RETIRED: u64 = u64::MAX;
+const RETIRED: u64 = 1 << 63;
 
 /// The low bits of a moment, which are microseconds; whole seconds are above them.
 const MICROSECOND_BITS: u32 = 20;
@@ -72,9 +72,6 @@ pub(crate) struct Bucket {
     /// Capacity and ratio, shifted to where the state has its balance.
     full: u64,
     credit: u64,
-    /// The bound below which a credit changes a state: `full`, or 0 under a rule of time
-    /// alone.
-    creditable: u64,
     refill: u64,
     refunds: bool,
     /// Where it is counted while it is not full.
@@ -100,7 +97,6 @@ impl Bucket {
             refilled_epoch: AtomicU64::new(0),
             full,
             credit: rule.ratio << EPOCH_BITS,
-            creditable: if rule.ratio > 0 { full } else { 0 },
             refill: rule.refill,
             refunds: rule.refunds,
             counted,
@@ -108,22 +104,11 @@ impl Bucket {
     }
 
     /// Takes this many tokens, or none.
-    #[inline]
     pub(crate) fn take(&self, tokens: u32, now: Duration) -> Take {
-        let cost = u64::from(tokens) * ONE;
-        let now = moment(now);
-        // The usual case, small enough to be inlined: no time has passed. A moment before the last one credits nothing.
-        if now <= self.refilled_until.load(Ordering::Acquire) {
-            let seen = Seen::as_it_is(self.state.load(Ordering::Acquire));
-            if let Some(take) = self.take_from(&seen, cost, now) {
-                return take;
-            }
+        if let Some(take) = self.try_take(tokens, now) {
+            return take;
         }
-        self.take_with_care(cost, now)
-    }
-
-    #[inline(never)]
-    fn take_with_care(&self, cost: u64, now: u64) -> Take {
+        let (cost, now) = (u64::from(tokens) * ONE, moment(now));
         loop {
             if let Some(take) = self.take_from(&self.look(now), cost, now) {
                 return take;
@@ -131,12 +116,21 @@ impl Bucket {
         }
     }
 
+    /// A [`take`](Self::take) in the usual case, small enough to be inlined: no time has passed, and no other thread
+    /// changes the bucket. `None` in any other.
+    #[inline(always)]
+    pub(crate) fn try_take(&self, tokens: u32, now: Duration) -> Option<Take> {
+        let (cost, now) = (u64::from(tokens) * ONE, moment(now));
+        // A moment before the last one credits nothing.
+        if now > self.refilled_until.load(Ordering::Acquire) {
+            return None;
+        }
+        self.take_from(&Seen::as_it_is(self.state.load(Ordering::Acquire)), cost, now)
+    }
+
     /// An attempt at a take; `None` if the bucket was changed since it was seen.
     #[inline]
     fn take_from(&self, seen: &Seen, cost: u64, now: u64) -> Option<Take> {
-        if seen.state == RETIRED {
-            return Some(Take::Retired);
-        }
         if seen.worth < cost {
             // Nothing is written: the refill that was due stays due.
             return Some(Take::Refused);
@@ -145,6 +139,9 @@ impl Bucket {
         // for a moment and is never too low.
         let was_full = seen.state >= self.full;
         if was_full {
+            if seen.state == RETIRED {
+                return Some(Take::Retired);
+            }
             self.count();
         }
         let next = seen.worth - cost;
@@ -172,15 +169,9 @@ impl Bucket {
     #[inline]
     pub(crate) fn credit(&self) -> bool {
         let state = self.state.load(Ordering::Acquire);
-        if state < self.creditable {
-            // Only the credit that fills the bucket has to be cut, or anything to uncount.
-            let next = state + self.credit;
-            if next >= self.full || !self.replace(state, next) {
-                self.add_with_care(self.credit);
-            }
-            return true;
-        }
-        state != RETIRED
+        // Only the credit that fills the bucket has to be cut, or anything to uncount.
+        let next = state + self.credit;
+        (next < self.full && self.replace(state, next)) || self.add_with_care(self.credit)
     }
 
     /// Fills the bucket if time has filled it up by `now`. It then no longer counts as not full.
@@ -232,8 +223,9 @@ impl Bucket {
         }
     }
 
+    /// Returns `false` if the bucket has left the table.
     #[inline(never)]
-    fn add_with_care(&self, amount: u64) {
+    fn add_with_care(&self, amount: u64) -> bool {
         let mut state = self.state.load(Ordering::Acquire);
         while state < self.full {
             let next = self.sum(state, amount);
@@ -241,10 +233,11 @@ impl Bucket {
                 if next >= self.full {
                     self.uncount();
                 }
-                return;
+                return true;
             }
             state = self.state.load(Ordering::Acquire);
         }
+        state != RETIRED
     }
 
     /// The state with an amount added, up to the capacity.
@@ -274,14 +267,14 @@ impl Bucket {
         Seen { state, worth: (balance << EPOCH_BITS) | next_epoch, refilled: true }
     }
 
-    #[inline(never)]
+    #[inline]
     fn count(&self) {
         if let Some((not_full, slot)) = &self.counted {
             not_full.add(*slot);
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn uncount(&self) {
         if let Some((not_full, slot)) = &self.counted {
             not_full.remove(*slot);

@@ -27,15 +27,20 @@ pub(crate) const MOST_DOUBT: u64 = 128;
 /// Beyond this doubt there is no retry. The first call of an outage can make its three attempts.
 const ALLOWED_DOUBT: u64 = 3;
 /// Doubt that a success removes. With 1, a server that fails every third attempt would close the bucket.
-const REMOVED_BY_SUCCESS: u64 = 2;
+const REMOVED_BY_SUCCESS: u64 = 2 << DOUBT_SHIFT;
 /// The time without a failure after which a bucket is new again. A dead host keeps its bucket for as long.
 pub(crate) const QUIET: Duration = Duration::from_secs(600);
 
 const TICK_BITS: u32 = 36;
 const TICK: u64 = (1 << TICK_BITS) - 1;
 const TOKEN_BITS: u32 = 20;
-const TOKENS: u64 = (1 << TOKEN_BITS) - 1;
+const TOKENS: u64 = ((1 << TOKEN_BITS) - 1) << TICK_BITS;
 const DOUBT_SHIFT: u32 = TICK_BITS + TOKEN_BITS;
+const TRUST: u64 = u64::MAX << DOUBT_SHIFT;
+/// The last second whose ticks can be counted.
+const LAST_SECOND: u64 = (TICK << 6) / 1000 - 1;
+/// The least state without doubt.
+const NO_DOUBT: u64 = MOST_DOUBT << DOUBT_SHIFT;
 
 /// One token, in the thousandths that are counted here.
 const TOKEN: u64 = 1000;
@@ -52,9 +57,9 @@ const MILLIONTHS: u64 = 1000;
 pub(crate) const LEAST_TOKENS: u32 = KEPT;
 pub(crate) const MOST_TOKENS: u32 = 1000;
 
-/// The state of a bucket that has left the table. It is above every full state, so that successes and
-/// permits leave it alone.
-const RETIRED: u64 = u64::MAX;
+/// The state of a bucket that has left the table. It is above every full state, also with a credit more. So successes
+/// and permits leave it alone.
+const RETIRED: u64 = u64::MAX << DOUBT_SHIFT;
 
 /// The settings of a cautious bucket, in millionths of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,28 +77,34 @@ pub(crate) enum Event {
     Failure(FailureKind),
     /// An attempt failed, and its retry asks for a token.
     FailureAndRetry(FailureKind),
-    /// An attempt is asked for without a failure: a hedge. It is itself a sign of trouble.
-    Hedge,
+    /// An attempt is asked for without a failure of its own: a hedge. It is itself a sign of trouble.
+    Hedge(FailureKind),
 }
 
 pub(crate) struct CautiousBucket {
     state: AtomicU64,
     /// No doubt and all tokens, at tick 0: the least state that is full.
     full: u64,
-    /// In thousandths.
-    capacity: u64,
+    /// The amount that a success adds, where the state has its tokens.
     credit: u64,
     /// Where it is counted while it is not full.
     counted: (Arc<NotFull>, Slot),
 }
 
 impl Event {
+    #[inline]
+    pub(crate) fn kind(self) -> FailureKind {
+        match self {
+            Self::Failure(kind) | Self::FailureAndRetry(kind) | Self::Hedge(kind) => kind,
+        }
+    }
+
     /// Returns the tokens that a retry costs after the event.
     #[inline]
     pub(crate) fn cost(self) -> u32 {
         match self {
             Self::Failure(_) => 0,
-            Self::Hedge | Self::FailureAndRetry(FailureKind::Throttled) => KEPT,
+            Self::Hedge(_) | Self::FailureAndRetry(FailureKind::Throttled) => KEPT,
             Self::FailureAndRetry(_) => RETURNED,
         }
     }
@@ -104,34 +115,49 @@ impl CautiousBucket {
     pub(crate) fn new(rule: Caution, counted: (Arc<NotFull>, Slot)) -> Self {
         let capacity = rule.capacity / MILLIONTHS;
         let full = (MOST_DOUBT << DOUBT_SHIFT) | (capacity << TICK_BITS);
-        let (state, credit) = (AtomicU64::new(full), rule.credit / MILLIONTHS);
-        Self { state, full, capacity, credit, counted }
+        let (state, credit) = (AtomicU64::new(full), (rule.credit / MILLIONTHS) << TICK_BITS);
+        Self { state, full, credit, counted }
     }
 
     /// Records `event`, and takes a token if one is asked for and may be taken: one atomic step.
     ///
     /// A refused hedge leaves no trace. A refused retry leaves its failure.
     pub(crate) fn record(&self, event: Event, now: Duration) -> Take {
-        let now = tick(now);
-        let mut state = self.state.load(Ordering::Acquire);
         loop {
-            if state == RETIRED {
-                return Take::Retired;
-            }
-            let doubted = doubted(self.after_quiet(state, now), event, now);
-            let cost = u64::from(event.cost()) * TOKEN;
-            let taken = cost > 0 && allows_retry(doubted) && tokens_of(doubted) >= cost;
-            let next = match event {
-                Event::Hedge if !taken => return Take::Refused,
-                _ if taken => doubted - (cost << TICK_BITS),
-                _ => doubted,
-            };
-            match self.replace(state, next) {
-                Ok(()) if taken => return Take::Taken,
-                Ok(()) => return Take::Refused,
-                Err(seen) => state = seen,
+            if let Some(take) = self.try_record(event, now) {
+                return take;
             }
         }
+    }
+
+    /// An attempt to [`record`](Self::record); `None` if another thread has changed the bucket meanwhile.
+    #[inline(always)]
+    pub(crate) fn try_record(&self, event: Event, now: Duration) -> Option<Take> {
+        let now = tick(now);
+        let state = self.state.load(Ordering::Acquire);
+        if state == RETIRED {
+            return Some(Take::Retired);
+        }
+        let doubted = doubted(self.after_quiet(state, now), event, now);
+        let cost = u64::from(event.cost()) * TOKEN;
+        let taken = cost > 0 && allows_retry(doubted) && tokens_of(doubted) >= cost;
+        let next = match event {
+            Event::Hedge(_) if !taken => return Some(Take::Refused),
+            _ if taken => doubted - (cost << TICK_BITS),
+            _ => doubted,
+        };
+        // A failure and a hedge add doubt, so the bucket is not full afterwards.
+        let was_full = state >= self.full;
+        if was_full {
+            self.count();
+        }
+        if self.exchange(state, next) {
+            return Some(if taken { Take::Taken } else { Take::Refused });
+        }
+        if was_full {
+            self.uncount();
+        }
+        None
     }
 
     /// Records a success. Reads no clock, and writes nothing when the bucket is full. Returns `false` if the
@@ -139,11 +165,10 @@ impl CautiousBucket {
     #[inline]
     pub(crate) fn credit(&self) -> bool {
         let state = self.state.load(Ordering::Acquire);
-        if state < self.full {
-            self.add(state, REMOVED_BY_SUCCESS, self.credit);
-            return true;
-        }
-        state != RETIRED
+        // The usual case, small enough to be inlined: there is no doubt, and the bucket stays less than full.
+        let next = state + self.credit;
+        (state >= NO_DOUBT && next < self.full && self.exchange(state, next))
+            || self.add(REMOVED_BY_SUCCESS, self.credit)
     }
 
     /// Returns the tokens in millionths; `None` once retired.
@@ -187,20 +212,22 @@ impl CautiousBucket {
         if is_quiet && state < self.full { self.full | (state & TICK) } else { state }
     }
 
-    /// Removes doubt from `state`, which is not full, and adds tokens in thousandths, both up to their bounds.
+    /// Removes doubt from a bucket that is not full, and adds tokens, both up to their bounds. Both stand where the
+    /// state has them. Returns `false` if the bucket has left the table.
     ///
     /// Not inlined, so that a success of a full bucket saves no registers.
     #[inline(never)]
-    fn add(&self, mut state: u64, removed: u64, tokens: u64) {
+    fn add(&self, removed: u64, tokens: u64) -> bool {
+        let mut state = self.state.load(Ordering::Acquire);
         while state < self.full {
-            let trust = ((state >> DOUBT_SHIFT) + removed).min(MOST_DOUBT);
-            let tokens = (tokens_of(state) + tokens).min(self.capacity);
-            let next = (trust << DOUBT_SHIFT) | (tokens << TICK_BITS) | (state & TICK);
-            match self.replace(state, next) {
-                Ok(()) => return,
+            let trust = ((state & TRUST) + removed).min(NO_DOUBT);
+            let tokens = ((state & TOKENS) + tokens).min(self.full & TOKENS);
+            match self.replace(state, trust | tokens | (state & TICK)) {
+                Ok(()) => return true,
                 Err(seen) => state = seen,
             }
         }
+        state != RETIRED
     }
 
     /// Changes `state` into `next`, or returns what is there instead.
@@ -224,12 +251,17 @@ impl CautiousBucket {
         replaced.map(drop)
     }
 
-    #[cold]
+    #[inline]
+    fn exchange(&self, state: u64, next: u64) -> bool {
+        self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    #[inline]
     fn count(&self) {
         self.counted.0.add(self.counted.1);
     }
 
-    #[cold]
+    #[inline]
     fn uncount(&self) {
         self.counted.0.remove(self.counted.1);
     }
@@ -247,7 +279,7 @@ fn doubted(state: u64, event: Event, now: u64) -> u64 {
     );
     let is_known = lost && trust < MOST_DOUBT && state & TICK == now;
     let trust = if is_known { trust } else { trust.saturating_sub(1) };
-    (trust << DOUBT_SHIFT) | (state & (TOKENS << TICK_BITS)) | now.max(state & TICK)
+    (trust << DOUBT_SHIFT) | (state & TOKENS) | now.max(state & TICK)
 }
 
 fn allows_retry(state: u64) -> bool {
@@ -256,22 +288,25 @@ fn allows_retry(state: u64) -> bool {
 
 #[inline]
 fn tokens_of(state: u64) -> u64 {
-    (state >> TICK_BITS) & TOKENS
+    (state & TOKENS) >> TICK_BITS
 }
 
 /// Returns a moment in ticks, which need no division.
+#[inline]
 fn tick(now: Duration) -> u64 {
-    let milliseconds =
-        now.as_secs().saturating_mul(1000).saturating_add(now.subsec_millis().into());
-    (milliseconds >> 6).min(TICK)
+    let seconds = now.as_secs().min(LAST_SECOND);
+    (seconds * 1000 + u64::from(now.subsec_millis())) >> 6
 }
 
 impl PermitIssuer for CautiousBucket {
     /// Returns the tokens of a retry that was never sent. The failure before it stays counted.
     #[inline]
     fn give_back(&self, cost: u32) {
+        let tokens = (u64::from(cost) * TOKEN) << TICK_BITS;
         let state = self.state.load(Ordering::Acquire);
-        self.add(state, 0, u64::from(cost) * TOKEN);
+        let next = state + tokens;
+        let fits = next & TOKENS <= self.full & TOKENS && next < self.full;
+        let _ = (fits && self.exchange(state, next)) || self.add(0, tokens);
     }
 
     #[inline]

@@ -4,10 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::RetryBudget;
-use super::destination_bucket::DestinationBucket;
-use super::retry_budget::Buckets;
 use super::settings::{Kind, tokens};
-use super::store::Store;
+use super::store::Balance;
 
 /// The number of destinations that are listed, the emptiest first.
 const LISTED: usize = 16;
@@ -23,10 +21,10 @@ impl fmt::Debug for RetryBudget {
                 debug.field("capacity", &tokens(caution.capacity));
                 caution.capacity
             }
-            Kind::Quota(rule, quota) => {
+            Kind::Quota(rule, costs) => {
                 debug.field("kind", &format_args!("quota"));
-                debug.field("retry", &quota.retry);
-                debug.field("after_timeout", &quota.after_timeout);
+                debug.field("retry", &costs.retry);
+                debug.field("after_timeout", &costs.after_timeout);
                 debug.field("capacity", &tokens(rule.capacity));
                 debug.field("min_per_second", &tokens(rule.refill));
                 rule.capacity
@@ -46,48 +44,26 @@ impl fmt::Debug for RetryBudget {
             }
         };
         debug.field("refusals", &self.refusals());
-        match &self.state.buckets {
-            Buckets::None => {}
-            Buckets::Tokens(store) => balances(&mut debug, store, capacity),
-            Buckets::Cautious(store) => balances(&mut debug, store, capacity),
+        let is_full = |balance: &Balance| balance.tokens >= capacity && balance.doubt == 0;
+        let (mut own, others) = self.state.store.balances();
+        if self.state.settings.max_destinations.is_none() {
+            return debug.field("balance", &others).finish();
+        }
+        debug.field("destinations", &own.len());
+        own.retain(|(_, balance)| !is_full(balance));
+        own.sort_unstable_by(|(a, low), (b, high)| (low.tokens, a).cmp(&(high.tokens, b)));
+        debug.field("not_full", &Listed(&own));
+        if !is_full(&others) {
+            debug.field("others", &others);
         }
         debug.finish()
     }
 }
 
-fn balances<B: DestinationBucket>(
-    debug: &mut fmt::DebugStruct<'_, '_>,
-    store: &Store<B>,
-    capacity: u64,
-) {
-    let destinations = match store {
-        Store::Each(destinations) => destinations,
-        Store::One(bucket) => {
-            let balance = bucket.balance().unwrap_or_default();
-            debug.field("balance", &Shown { balance, doubt: bucket.doubt() });
-            return;
-        }
-    };
-    let mut balances = destinations.balances();
-    debug.field("destinations", &balances.len());
-    balances.retain(|(_, balance, doubt)| *balance < capacity || *doubt > 0);
-    balances.sort_unstable_by(|(a, low, _), (b, high, _)| (low, a).cmp(&(high, b)));
-    debug.field("not_full", &Listed(&balances));
-    let (balance, doubt) = destinations.balance_of_others();
-    if balance < capacity || doubt > 0 {
-        debug.field("others", &Shown { balance, doubt });
-    }
-}
-
-/// The tokens of a bucket, and the doubt if there is any.
-struct Shown {
-    balance: u64,
-    doubt: u64,
-}
-
-impl fmt::Debug for Shown {
+/// The tokens, and the doubt if there is any.
+impl fmt::Debug for Balance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let balance = tokens(self.balance);
+        let balance = tokens(self.tokens);
         match self.doubt {
             0 => fmt::Debug::fmt(&balance, f),
             doubt => write!(f, "{balance:?} with doubt {doubt}"),
@@ -96,17 +72,13 @@ impl fmt::Debug for Shown {
 }
 
 /// The first few balances, and how many more there are.
-struct Listed<'a>(&'a [(Arc<str>, u64, u64)]);
+struct Listed<'a>(&'a [(Arc<str>, Balance)]);
 
 impl fmt::Debug for Listed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (listed, more) = self.0.split_at(self.0.len().min(LISTED));
         let mut map = f.debug_map();
-        map.entries(
-            listed
-                .iter()
-                .map(|(name, balance, doubt)| (name, Shown { balance: *balance, doubt: *doubt })),
-        );
+        map.entries(listed.iter().map(|(name, balance)| (name, balance)));
         if !more.is_empty() {
             map.entry(&format_args!("more"), &more.len());
         }

@@ -3,22 +3,31 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt_core::PermitIssuer;
+use reattempt_core::{FailureKind, PermitIssuer};
 
-use super::bucket::{Bucket, Rule};
-use super::cautious::{Caution, CautiousBucket};
+use super::bucket::{Bucket, Rule, Take};
+use super::cautious::{Caution, CautiousBucket, Event};
 use super::not_full::{NotFull, Slot};
+use super::settings::Costs;
 use crate::destination_table::Entry;
 
 /// A bucket that a table of destinations can hold.
-pub(crate) trait DestinationBucket: Entry + PermitIssuer + Sized + 'static {
+pub(super) trait DestinationBucket: Entry + PermitIssuer + Sized + 'static {
     /// The settings of such a bucket.
     type Rule: Copy + Send + Sync;
+    /// `true` if a failure that is not retried changes such a bucket.
+    const RECORDS_FAILURES: bool;
 
     /// Creates a full bucket, which is counted in that slot while a success would change it.
     fn create(rule: Self::Rule, counted: (Arc<NotFull>, Slot)) -> Self;
     /// Returns the most that the bucket holds, in millionths.
     fn capacity(rule: Self::Rule) -> u64;
+    /// Returns the tokens that an event asks for.
+    fn cost(rule: Self::Rule, event: Event) -> u32;
+    /// Records an event, and takes the tokens that it asks for.
+    fn record(&self, event: Event, cost: u32, now: Duration) -> Take;
+    /// Records an event in the usual case; `None` in any other. Small enough to be inlined.
+    fn try_record(&self, event: Event, cost: u32, now: Duration) -> Option<Take>;
     /// Records a success. Returns `false` if the bucket has left the table.
     fn credit(&self) -> bool;
     /// Returns the tokens in millionths; `None` once the bucket has left the table.
@@ -40,14 +49,29 @@ impl Entry for Bucket {
 }
 
 impl DestinationBucket for Bucket {
-    type Rule = Rule;
+    type Rule = (Rule, Costs);
+    const RECORDS_FAILURES: bool = false;
 
-    fn create(rule: Rule, counted: (Arc<NotFull>, Slot)) -> Self {
+    fn create((rule, _): Self::Rule, counted: (Arc<NotFull>, Slot)) -> Self {
         Self::new(rule, (rule.ratio > 0).then_some(counted))
     }
 
-    fn capacity(rule: Rule) -> u64 {
+    fn capacity((rule, _): Self::Rule) -> u64 {
         rule.capacity
+    }
+
+    #[inline]
+    fn cost((_, costs): Self::Rule, event: Event) -> u32 {
+        if event.kind() == FailureKind::Timeout { costs.after_timeout } else { costs.retry }
+    }
+
+    fn record(&self, _: Event, cost: u32, now: Duration) -> Take {
+        self.take(cost, now)
+    }
+
+    #[inline(always)]
+    fn try_record(&self, _: Event, cost: u32, now: Duration) -> Option<Take> {
+        self.try_take(cost, now)
     }
 
     #[inline]
@@ -76,6 +100,7 @@ impl Entry for CautiousBucket {
 
 impl DestinationBucket for CautiousBucket {
     type Rule = Caution;
+    const RECORDS_FAILURES: bool = true;
 
     fn create(rule: Caution, counted: (Arc<NotFull>, Slot)) -> Self {
         Self::new(rule, counted)
@@ -83,6 +108,20 @@ impl DestinationBucket for CautiousBucket {
 
     fn capacity(rule: Caution) -> u64 {
         rule.capacity
+    }
+
+    #[inline]
+    fn cost(_: Caution, event: Event) -> u32 {
+        event.cost()
+    }
+
+    fn record(&self, event: Event, _: u32, now: Duration) -> Take {
+        self.record(event, now)
+    }
+
+    #[inline(always)]
+    fn try_record(&self, event: Event, _: u32, now: Duration) -> Option<Take> {
+        self.try_record(event, now)
     }
 
     #[inline]

@@ -1,6 +1,6 @@
-//! A bucket for each destination, in a table of bounded size.
+//! The buckets of one kind: one for each destination, in a table of bounded size, or one for all.
 //!
-//! Input: takes and successes with the name of a destination. Output: the bucket that
+//! Input: events and successes with the name of a destination. Output: permits of the bucket that
 //! tokens were taken from. The table is [`DestinationTable`].
 //!
 //! A destination without a take, or under a cautious budget without a failure, has a full bucket and needs no entry.
@@ -9,9 +9,13 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use reattempt_core::{FailureKind, Permit};
+
 use super::bucket::Take;
+use super::cautious::Event;
 use super::destination_bucket::DestinationBucket;
 use super::not_full::{NotFull, Slot};
+use super::store::{Balance, Store};
 use crate::destination_table::{DestinationTable, Entries, Place, find};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -21,7 +25,7 @@ const SECONDS_BETWEEN_SETTLEMENTS: u64 = 10;
 /// The number of destinations that a credit finds without the table: two kilobytes for each budget.
 const FIRSTS: usize = 64;
 
-pub(crate) struct Destinations<B: DestinationBucket> {
+pub(super) struct Destinations<B: DestinationBucket> {
     table: DestinationTable<B>,
     /// The first destination of those whose hashes end alike. A credit that finds its bucket here does not search the
     /// table. The entry stays after the bucket has left the table.
@@ -31,49 +35,33 @@ pub(crate) struct Destinations<B: DestinationBucket> {
     /// From which second on a take settles the buckets.
     settle_at: AtomicU64,
     rule: B::Rule,
+    /// `false` if all destinations share one bucket.
+    by_destination: bool,
 }
 
-impl<B: DestinationBucket> Destinations<B> {
-    /// Creates an empty table with room for `most` destinations.
-    pub(crate) fn new(most: usize, rule: B::Rule, not_full: Arc<NotFull>) -> Self {
-        let others = B::create(rule, (Arc::clone(&not_full), Slot::OTHERS));
-        Self {
-            table: DestinationTable::new(most, others),
-            firsts: (0..FIRSTS).map(|_| OnceLock::new()).collect(),
-            not_full,
-            settle_at: AtomicU64::new(0),
-            rule,
+impl<B: DestinationBucket> Store for Destinations<B> {
+    fn retry(&self, destination: &str, failure: FailureKind, now: Duration) -> Option<Permit> {
+        self.record(destination, Event::FailureAndRetry(failure), now)
+    }
+
+    fn hedge(&self, destination: &str, failure: FailureKind, now: Duration) -> Option<Permit> {
+        self.record(destination, Event::Hedge(failure), now)
+    }
+
+    fn on_failure(&self, destination: &str, failure: FailureKind, now: Duration) {
+        if B::RECORDS_FAILURES {
+            drop(self.record(destination, Event::Failure(failure), now));
         }
     }
 
-    /// Takes from the bucket of `destination`, and returns it if the tokens were there.
-    #[inline]
-    pub(crate) fn take(
-        &self,
-        destination: &str,
-        now: Duration,
-        take: impl Fn(&B) -> Take,
-    ) -> Option<Arc<B>> {
-        let hash = self.table.hash(destination);
-        let table = self.table.load();
-        if now.as_secs() >= self.settle_at.load(Ordering::Relaxed) {
-            self.settle(&table, now);
+    fn on_success(&self, destination: &str) {
+        if self.by_destination {
+            return self.credit_by_destination(destination);
         }
-        if let Some(bucket) = find(&table, hash, destination) {
-            match take(bucket) {
-                Take::Taken => return Some(Arc::clone(bucket)),
-                Take::Refused => return None,
-                Take::Retired => {}
-            }
-        } else if self.table.is_full(&table) && !table.iter().any(|own| own.entry.is_full_at(now)) {
-            return taken_from(self.table.others(), take);
-        }
-        drop(table);
-        self.take_as_newcomer(destination, now, take)
+        self.table.others().credit();
     }
 
-    /// Returns the balance that `destination` would draw on, in millionths.
-    pub(crate) fn balance(&self, destination: &str) -> u64 {
+    fn balance(&self, destination: &str) -> u64 {
         let table = self.table.load();
         let balance = match find(&table, self.table.hash(destination), destination) {
             Some(bucket) => bucket.balance(),
@@ -83,25 +71,89 @@ impl<B: DestinationBucket> Destinations<B> {
         balance.unwrap_or(B::capacity(self.rule))
     }
 
-    /// Returns every destination that has a bucket, with its balance in millionths and its doubt, in no order.
-    pub(crate) fn balances(&self) -> Vec<(Arc<str>, u64, u64)> {
+    fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {
         let table = self.table.load();
-        let of = |Place { name, entry }: &Place<B>| {
-            let balance = entry.balance().unwrap_or(B::capacity(self.rule));
-            (Arc::clone(name), balance, entry.doubt())
-        };
-        table.iter().map(of).collect()
+        let own = table.iter().map(|place| (Arc::clone(&place.name), self.shown(&place.entry)));
+        (own.collect(), self.shown(self.table.others()))
+    }
+}
+
+impl<B: DestinationBucket> Destinations<B> {
+    /// Creates full buckets for at most that many destinations, or one for all. They are counted in `not_full`.
+    pub(super) fn new(
+        max_destinations: Option<usize>,
+        rule: B::Rule,
+        not_full: Arc<NotFull>,
+    ) -> Self {
+        let others = B::create(rule, (Arc::clone(&not_full), Slot::OTHERS));
+        let firsts = if max_destinations.is_some() { FIRSTS } else { 0 };
+        Self {
+            table: DestinationTable::new(max_destinations.unwrap_or(0), others),
+            firsts: (0..firsts).map(|_| OnceLock::new()).collect(),
+            not_full,
+            settle_at: AtomicU64::new(0),
+            rule,
+            by_destination: max_destinations.is_some(),
+        }
     }
 
-    /// Returns the balance in millionths and the doubt of the bucket that destinations without a place share.
-    pub(crate) fn balance_of_others(&self) -> (u64, u64) {
-        let others = self.table.others();
-        (others.balance().unwrap_or(B::capacity(self.rule)), others.doubt())
+    #[inline(always)]
+    fn record(&self, destination: &str, event: Event, now: Duration) -> Option<Permit> {
+        if self.by_destination {
+            return self.record_by_destination(destination, event, now);
+        }
+        let (bucket, cost) = (self.table.others(), B::cost(self.rule, event));
+        match bucket.try_record(event, cost, now) {
+            Some(Take::Taken) => Some(Permit::new(Arc::<B>::clone(bucket), cost)),
+            Some(_) => None,
+            None => self.record_in(bucket, event, now),
+        }
+    }
+
+    /// Records an event in a bucket that cannot be retired meanwhile.
+    #[inline(never)]
+    fn record_in(&self, bucket: &Arc<B>, event: Event, now: Duration) -> Option<Permit> {
+        let cost = B::cost(self.rule, event);
+        let taken = bucket.record(event, cost, now) == Take::Taken;
+        taken.then(|| Permit::new(Arc::<B>::clone(bucket), cost))
+    }
+
+    /// Not inlined, so that one bucket for all is used without its registers.
+    #[inline(never)]
+    fn record_by_destination(
+        &self,
+        destination: &str,
+        event: Event,
+        now: Duration,
+    ) -> Option<Permit> {
+        let hash = self.table.hash(destination);
+        let table = self.table.load();
+        if now.as_secs() >= self.settle_at.load(Ordering::Relaxed) {
+            self.settle(&table, now);
+        }
+        if let Some(bucket) = find(&table, hash, destination) {
+            let cost = B::cost(self.rule, event);
+            let take = bucket.try_record(event, cost, now);
+            match take.unwrap_or_else(|| bucket.record(event, cost, now)) {
+                Take::Taken => return Some(Permit::new(Arc::<B>::clone(bucket), cost)),
+                Take::Refused => return None,
+                Take::Retired => {}
+            }
+        } else if self.table.is_full(&table) && !table.iter().any(|own| own.entry.is_full_at(now)) {
+            return self.record_in(self.table.others(), event, now);
+        }
+        drop(table);
+        self.record_as_newcomer(destination, event, now)
+    }
+
+    fn shown(&self, bucket: &B) -> Balance {
+        let tokens = bucket.balance().unwrap_or(B::capacity(self.rule));
+        Balance { tokens, doubt: bucket.doubt() }
     }
 
     /// Credits a success of `destination`. A destination without a bucket of its own uses the shared one.
     #[inline(never)]
-    pub(crate) fn on_success(&self, destination: &str) {
+    fn credit_by_destination(&self, destination: &str) {
         let hash = self.table.hash(destination);
         if self.not_full.count_for(hash) > 0 {
             self.credit_first_or_listed(hash, destination);
@@ -143,14 +195,9 @@ impl<B: DestinationBucket> Destinations<B> {
         }
     }
 
-    /// Finds `destination` a place and takes its first tokens, behind the lock.
+    /// Finds `destination` a place and records its first event, behind the lock.
     #[cold]
-    fn take_as_newcomer(
-        &self,
-        destination: &str,
-        now: Duration,
-        take: impl Fn(&B) -> Take,
-    ) -> Option<Arc<B>> {
+    fn record_as_newcomer(&self, destination: &str, event: Event, now: Duration) -> Option<Permit> {
         let create = |name: &Arc<str>| {
             let hash = self.table.hash(name);
             let counted = (Arc::clone(&self.not_full), Slot::of(hash));
@@ -159,11 +206,7 @@ impl<B: DestinationBucket> Destinations<B> {
             self.first(hash).get_or_init(|| place);
             bucket
         };
-        self.table.enter(destination, now, create, |bucket| taken_from(bucket, take))
+        let record = |bucket: &Arc<B>| self.record_in(bucket, event, now);
+        self.table.enter(destination, now, create, record)
     }
-}
-
-/// Takes from a bucket that cannot be retired meanwhile.
-fn taken_from<B>(bucket: &Arc<B>, take: impl Fn(&B) -> Take) -> Option<Arc<B>> {
-    (take(bucket) == Take::Taken).then(|| Arc::clone(bucket))
 }

@@ -49,12 +49,14 @@ impl NotFull {
     }
 
     /// Counts a bucket, before it ceases to be full. A thread that sees it less than full sees it counted.
+    #[inline]
     pub(crate) fn add(&self, slot: Slot) {
         self.all.0.fetch_add(1, Ordering::Relaxed);
         self.by_slot[slot.0].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Stops counting a bucket, after it has become full.
+    #[inline]
     pub(crate) fn remove(&self, slot: Slot) {
         self.all.0.fetch_sub(1, Ordering::Release);
         self.by_slot[slot.0].fetch_sub(1, Ordering::Release);

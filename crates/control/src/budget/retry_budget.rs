@@ -6,9 +6,10 @@ use reattempt_core::ConfigError;
 
 use super::bucket::Bucket;
 use super::cautious::CautiousBucket;
+use super::destinations::Destinations;
 use super::not_full::NotFull;
-use super::settings::{Kind, Quota, Settings, tokens};
-use super::store::Store;
+use super::settings::{Costs, Kind, Settings, tokens};
+use super::store::{Store, Unlimited};
 use crate::sync::{Apart, AtomicU64, Ordering};
 
 /// A bucket of tokens for each destination, in front of every retry.
@@ -90,17 +91,11 @@ pub struct RetryBudget {
 
 pub(super) struct State {
     pub(super) settings: Settings,
-    pub(super) buckets: Buckets,
+    pub(super) store: Box<dyn Store>,
     /// The buckets that a success would change: under a rule of time alone none.
     pub(super) not_full: Arc<NotFull>,
     /// Written while a destination is failing, and not to slow down the successes of the others.
     pub(super) refusals: Apart<AtomicU64>,
-}
-
-pub(super) enum Buckets {
-    None,
-    Tokens(Store<Bucket>),
-    Cautious(Store<CautiousBucket>),
 }
 
 impl RetryBudget {
@@ -181,7 +176,7 @@ impl RetryBudget {
     /// assert_eq!(quota.balance("s3.example"), 500.0);
     /// ```
     pub fn aws_quota() -> Self {
-        Self::build(Settings::of_quota(Quota::AWS))
+        Self::build(Settings::of_quota(Costs::AWS))
     }
 
     /// Creates AWS's retry quota with other costs: of a retry, and of a retry after a timeout, in tokens.
@@ -305,10 +300,9 @@ impl RetryBudget {
     /// Tokens that time has added since are not counted, because this method reads no clock. But a retry to any
     /// destination, at most every ten seconds, marks the buckets that time has filled as full.
     pub fn balance(&self, destination: &str) -> f64 {
-        match &self.state.buckets {
-            Buckets::None => f64::INFINITY,
-            Buckets::Tokens(store) => tokens(store.balance(destination)),
-            Buckets::Cautious(store) => tokens(store.balance(destination)),
+        match self.state.settings.kind {
+            Kind::Unlimited => f64::INFINITY,
+            _ => tokens(self.state.store.balance(destination)),
         }
     }
 
@@ -316,14 +310,9 @@ impl RetryBudget {
     ///
     /// Empty for a shared or an unlimited budget.
     pub fn destinations(&self) -> Vec<(Arc<str>, f64)> {
-        let mut balances = match &self.state.buckets {
-            Buckets::None => None,
-            Buckets::Tokens(store) => store.destinations().map(|table| table.balances()),
-            Buckets::Cautious(store) => store.destinations().map(|table| table.balances()),
-        }
-        .unwrap_or_default();
-        balances.sort_unstable();
-        balances.into_iter().map(|(name, balance, _)| (name, tokens(balance))).collect()
+        let (mut own, _) = self.state.store.balances();
+        own.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        own.into_iter().map(|(name, balance)| (name, tokens(balance.tokens))).collect()
     }
 
     /// Returns the number of retries and hedges refused since the budget was built, over all destinations.
@@ -335,14 +324,17 @@ impl RetryBudget {
         let most = settings.max_destinations;
         let not_full = Arc::new(NotFull::new());
         let counted = Arc::clone(&not_full);
-        let buckets = match settings.kind {
-            Kind::Unlimited => Buckets::None,
-            Kind::Tokens(rule) | Kind::Quota(rule, _) => {
-                Buckets::Tokens(Store::new(most, rule, counted))
+        let tokens =
+            |rule, costs| Destinations::<Bucket>::new(most, (rule, costs), counted.clone());
+        let store: Box<dyn Store> = match settings.kind {
+            Kind::Unlimited => Box::new(Unlimited),
+            Kind::Tokens(rule) => Box::new(tokens(rule, Costs::ONE)),
+            Kind::Quota(rule, costs) => Box::new(tokens(rule, costs)),
+            Kind::Cautious(caution) => {
+                Box::new(Destinations::<CautiousBucket>::new(most, caution, counted))
             }
-            Kind::Cautious(caution) => Buckets::Cautious(Store::new(most, caution, counted)),
         };
-        Self { state: Arc::new(State { settings, buckets, not_full, refusals: Apart::default() }) }
+        Self { state: Arc::new(State { settings, store, not_full, refusals: Apart::default() }) }
     }
 }
 

@@ -37,19 +37,20 @@ pub(crate) enum Kind {
     Cautious(Caution),
     /// Each retry costs one token. Each success adds the ratio, even if its call was retried.
     Tokens(Rule),
-    Quota(Rule, Quota),
+    Quota(Rule, Costs),
 }
 
-/// The cost of a retry in tokens, which the success of its call gives back.
+/// The tokens that a retry costs. Under a quota the success of its call gives them back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Quota {
+pub(crate) struct Costs {
     pub(crate) retry: u32,
     pub(crate) after_timeout: u32,
 }
 
-impl Quota {
+impl Costs {
+    pub(crate) const ONE: Self = Self { retry: 1, after_timeout: 1 };
     pub(crate) const AWS: Self = Self { retry: 5, after_timeout: 10 };
-    /// The capacity of a bucket.
+    /// The capacity of a bucket under a quota.
     const CAPACITY: u32 = 500;
 
     fn new(retry: u32, after_timeout: u32) -> Result<Self, ConfigError> {
@@ -121,12 +122,12 @@ impl Settings {
     }
 
     pub(crate) fn quota(retry: u32, after_timeout: u32) -> Result<Self, ConfigError> {
-        Quota::new(retry, after_timeout).map(Self::of_quota)
+        Costs::new(retry, after_timeout).map(Self::of_quota)
     }
 
-    pub(crate) fn of_quota(quota: Quota) -> Self {
-        let capacity = u64::from(Quota::CAPACITY) * TOKEN;
-        Self::of(Kind::Quota(Rule { capacity, ratio: TOKEN, refill: 0, refunds: true }, quota))
+    pub(crate) fn of_quota(costs: Costs) -> Self {
+        let capacity = u64::from(Costs::CAPACITY) * TOKEN;
+        Self::of(Kind::Quota(Rule { capacity, ratio: TOKEN, refill: 0, refunds: true }, costs))
     }
 
     pub(crate) fn ratio_for(normal_rps: f64) -> Result<Self, ConfigError> {
@@ -148,7 +149,7 @@ impl Settings {
             Kind::Cautious(_) if !CAUTIOUS_CAPACITY.contains(&capacity) => {
                 return Err(ConfigError::new("capacity", tokens, "a number from 2 to 1000"));
             }
-            Kind::Quota(_, quota) if capacity < u64::from(quota.dearest()) * TOKEN => {
+            Kind::Quota(_, costs) if capacity < u64::from(costs.dearest()) * TOKEN => {
                 // A retry after a timeout, or any at all, would never be allowed.
                 return Err(ConfigError::new("capacity", tokens, "at least what a retry costs"));
             }

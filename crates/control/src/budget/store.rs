@@ -1,68 +1,59 @@
-//! The buckets of one budget: a single one, or one for each destination.
+//! The interface between a budget and its buckets.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::bucket::Take;
-use super::destination_bucket::DestinationBucket;
-use super::destinations::Destinations;
-use super::not_full::{NotFull, Slot};
+use reattempt_core::{FailureKind, Permit};
 
-/// All buckets under one rule.
-pub(crate) enum Store<B: DestinationBucket> {
-    One(Arc<B>),
-    Each(Destinations<B>),
-}
+/// All buckets of a budget. A call through it decides at once their kind, and whether each destination has its own.
+pub(super) trait Store: Send + Sync {
+    /// Records a failure of `destination`, and returns a permit for its retry if the tokens were there.
+    fn retry(&self, destination: &str, failure: FailureKind, now: Duration) -> Option<Permit>;
 
-impl<B: DestinationBucket> Store<B> {
-    /// Creates full buckets for at most that many destinations, or one for all. They are counted in `not_full`.
-    pub(crate) fn new(
-        max_destinations: Option<usize>,
-        rule: B::Rule,
-        not_full: Arc<NotFull>,
-    ) -> Self {
-        match max_destinations {
-            None => Self::One(Arc::new(B::create(rule, (not_full, Slot::OTHERS)))),
-            Some(most) => Self::Each(Destinations::new(most, rule, not_full)),
-        }
-    }
+    /// Returns a permit for a hedge if the tokens were there.
+    fn hedge(&self, destination: &str, failure: FailureKind, now: Duration) -> Option<Permit>;
 
-    /// Takes from the bucket of `destination`, and returns it if the tokens were there.
-    #[inline]
-    pub(crate) fn take(
-        &self,
-        destination: &str,
-        now: Duration,
-        take: impl Fn(&B) -> Take,
-    ) -> Option<Arc<B>> {
-        match self {
-            Self::One(bucket) => (take(bucket) == Take::Taken).then(|| Arc::clone(bucket)),
-            Self::Each(destinations) => destinations.take(destination, now, take),
-        }
-    }
+    /// Records a failure of `destination` that is not retried.
+    fn on_failure(&self, destination: &str, failure: FailureKind, now: Duration);
 
     /// Records a success of `destination`.
-    #[inline]
-    pub(crate) fn on_success(&self, destination: &str) {
-        match self {
-            Self::One(bucket) => drop(bucket.credit()),
-            Self::Each(destinations) => destinations.on_success(destination),
-        }
-    }
+    fn on_success(&self, destination: &str);
 
     /// Returns the balance that `destination` would draw on, in millionths.
-    pub(crate) fn balance(&self, destination: &str) -> u64 {
-        match self {
-            Self::One(bucket) => bucket.balance().unwrap_or_default(),
-            Self::Each(destinations) => destinations.balance(destination),
-        }
+    fn balance(&self, destination: &str) -> u64;
+
+    /// Returns the buckets of destinations, in no order, and the bucket that destinations share.
+    fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance);
+}
+
+/// The tokens of a bucket in millionths, and the doubt that keeps retries back although there are tokens.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Balance {
+    pub(super) tokens: u64,
+    pub(super) doubt: u64,
+}
+
+/// No buckets: every retry is granted.
+pub(super) struct Unlimited;
+
+impl Store for Unlimited {
+    fn retry(&self, _: &str, _: FailureKind, _: Duration) -> Option<Permit> {
+        Some(Permit::free())
     }
 
-    /// Returns the table of destinations, if there is one.
-    pub(crate) fn destinations(&self) -> Option<&Destinations<B>> {
-        match self {
-            Self::One(_) => None,
-            Self::Each(destinations) => Some(destinations),
-        }
+    fn hedge(&self, _: &str, _: FailureKind, _: Duration) -> Option<Permit> {
+        Some(Permit::free())
+    }
+
+    fn on_failure(&self, _: &str, _: FailureKind, _: Duration) {}
+
+    fn on_success(&self, _: &str) {}
+
+    fn balance(&self, _: &str) -> u64 {
+        u64::MAX
+    }
+
+    fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {
+        (Vec::new(), Balance { tokens: u64::MAX, doubt: 0 })
     }
 }

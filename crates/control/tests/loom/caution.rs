@@ -91,7 +91,7 @@ fn the_last_token_goes_to_one_failure() {
 fn hedge_and_failure_share_the_last_doubt() {
     loom::model(|| {
         let (bucket, _) = bucket(10, 2);
-        let hedge = recorder(&bucket, Event::Hedge);
+        let hedge = recorder(&bucket, Event::Hedge(FailureKind::Other));
         let retry = taken(&bucket, RETRY);
         let hedge = hedge.join().unwrap();
         assert_eq!(hedge + retry, 1);
