@@ -34,6 +34,8 @@ pub(crate) const MOST_TOKENS: u32 = 10_000_000;
 /// The state of a bucket that has left the table. It is above every full state, also with a credit more. So credits and
 /// permits given back take the bucket for full and leave it alone.
 const RETIRED: u64 = 1 << 63;
+const _: () =
+    assert!(MOST_TOKENS as u64 * ONE < RETIRED, "no balance is taken for a bucket that has left");
 
 /// The low bits of a moment, which are microseconds; whole seconds are above them.
 const MICROSECOND_BITS: u32 = 20;

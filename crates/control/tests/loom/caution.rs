@@ -128,6 +128,32 @@ fn first_failure_and_success_are_counted() {
     });
 }
 
+/// No doubt is left, and room for two credits.
+#[test]
+fn success_without_doubt_keeps_all_others() {
+    for event in [None, Some(RETRY)] {
+        loom::model(move || {
+            let (bucket, not_full) = bucket(10, 0);
+            assert_eq!(taken(&bucket, Event::Hedge(FailureKind::Other)), 1);
+            bucket.credit();
+            assert_eq!(state(&bucket), (17, 0));
+            let other = Arc::clone(&bucket);
+            let other = thread::spawn(move || match event {
+                None => drop(other.credit()),
+                Some(event) => assert_eq!(taken(&other, event), 1),
+            });
+            bucket.credit();
+            other.join().unwrap();
+            let (tokens, doubt) = state(&bucket);
+            match event {
+                None => assert_eq!((tokens, doubt), (19, 0)),
+                Some(_) => assert!(tokens == 16 && doubt <= 1, "{tokens} {doubt}"),
+            }
+            assert_eq!(count(&not_full), 1);
+        });
+    }
+}
+
 #[test]
 fn a_retry_that_succeeds_returns_its_token() {
     loom::model(|| {

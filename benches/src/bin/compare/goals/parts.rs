@@ -61,7 +61,14 @@ pub(super) const LINES: &[Line] = &[
         title: "credit of a success, half full, one bucket",
         ours: "ours-half-full",
         // The word that all buckets share is read first, so that a success of a full budget reads no more than that.
-        goals: &[goal(Instructions, AtMost(42.0))],
+        goals: &[goal(Instructions, AtMost(25.0))],
+    },
+    Line {
+        part: BUDGETS,
+        row: "credit",
+        title: "credit of a success, half full and without doubt, one cautious bucket",
+        ours: "ours-cautious-half-full",
+        goals: &[goal(Instructions, AtMost(26.0))],
     },
     Line {
         part: BUDGETS,
@@ -96,9 +103,9 @@ pub(super) const LINES: &[Line] = &[
         row: "take-and-give-back",
         title: "take and give back",
         ours: "ours",
-        // 34 of them are the loop and its permit, which is a trait object. Each take here finds the bucket full. So it
+        // 30 of them are the call and its permit, which is a trait object. Each take here finds the bucket full. So it
         // is counted as not full, and uncounted when the token is back.
-        goals: &[goal(Instructions, AtMost(159.0))],
+        goals: &[goal(Instructions, AtMost(120.0))],
     },
     Line {
         part: BUDGETS,
