@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`RetryBudget`] | a bucket of tokens for each destination |
 //! | [`Latencies`] | a histogram of the latencies of first attempts |
+//! | [`ServerLoad`] | the calls to a server in the last two seconds, for the advice in refusals |
 //!
 //! Guards decide about every attempt, the first included. Their contract is [`reattempt_core::guard`]. Each keeps one
 //! state for each destination, in a table of bounded size.
@@ -33,9 +34,9 @@ mod sync;
 
 pub use budget::RetryBudget;
 pub use guard::{
-    AdaptiveLimit, AdaptiveTicket, Aimd, BreakerState, BreakerTicket, Bulkhead, BulkheadTicket,
-    CircuitBreaker, Counts, Gradient2, Limit, LimitRule, LimitWindow, Line, RateLimit, RateTicket,
-    Reservation, SendRate, SendTicket, StateChange, Throttle, ThrottleCounts, ThrottleTicket, Turn,
-    Usage, Vegas,
+    AdaptiveLimit, AdaptiveTicket, Advice, Aimd, BreakerState, BreakerTicket, Bulkhead,
+    BulkheadTicket, CircuitBreaker, Counts, Gradient2, Limit, LimitRule, LimitWindow, Line,
+    RateLimit, RateTicket, Reservation, SendRate, SendTicket, ServerLoad, StateChange, Throttle,
+    ThrottleCounts, ThrottleTicket, Turn, Usage, Vegas,
 };
 pub use latencies::Latencies;

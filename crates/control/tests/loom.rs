@@ -21,9 +21,11 @@ mod destination_table;
 mod keyed_model;
 #[path = "loom/limiter.rs"]
 mod limiter_model;
-#[allow(dead_code, reason = "only what the models use")]
+#[allow(dead_code, unreachable_pub, reason = "only what the models use")]
 #[path = "../src/guard/line.rs"]
 mod line;
+#[path = "loom/server_load.rs"]
+mod load_model;
 #[allow(dead_code, reason = "only what the models use")]
 #[path = "../src/budget/not_full.rs"]
 mod not_full;

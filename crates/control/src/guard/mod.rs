@@ -10,6 +10,7 @@ mod line;
 mod places;
 mod rate_limit;
 mod send_rate;
+mod server_load;
 mod throttle;
 mod time;
 
@@ -20,4 +21,5 @@ pub use line::{Line, Turn};
 pub use places::Usage;
 pub use rate_limit::{Limit, RateLimit, RateTicket, Reservation};
 pub use send_rate::{SendRate, SendTicket};
+pub use server_load::{Advice, ServerLoad};
 pub use throttle::{Throttle, ThrottleCounts, ThrottleTicket};

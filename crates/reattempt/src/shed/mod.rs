@@ -56,7 +56,7 @@ mod protocol;
 mod service;
 
 pub use future::ResponseFuture;
-pub use gauge::{Advice, Gauge};
+pub use gauge::Gauge;
 pub use layer::ShedLayer;
 pub use protocol::ShedProtocol;
 pub(crate) use protocol::number;

@@ -255,7 +255,7 @@ async fn calls_are_counted_for_two_seconds() {
     {
         tokio::time::advance(ms(wait)).await;
         let text = format!("{layer:?}");
-        let expected = format!("gauge: Gauge {{ current: {current}, before: {before} }}");
+        let expected = format!("gauge: ServerLoad {{ current: {current}, before: {before} }}");
         assert!(text.contains(&expected), "{text}");
     }
 }

@@ -1,0 +1,187 @@
+//! The calls to a server in the last two seconds, and the advice to refused clients that follows from them.
+
+use std::fmt;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use reattempt_core::Random;
+use reattempt_core::guard::Refused;
+
+use super::time::nanos;
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+
+const SECOND: Duration = Duration::from_secs(1);
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(30);
+/// The fewest arrivals for which the share of retries counts.
+const ENOUGH: u32 = 20;
+
+/// The advice to a client whose call is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Advice {
+    /// The time after which the client may retry.
+    pub after: Duration,
+    /// `true` if the client must not retry.
+    pub stop: bool,
+}
+
+/// The counts of the calls to one server, in two buckets of a second.
+///
+/// An arrival and an end add to the current bucket without a lock. The lock is taken once a second, and by refusals.
+///
+/// ```
+/// use std::time::Duration;
+/// # use reattempt_control::ServerLoad;
+/// # use reattempt_core::Random;
+/// # use reattempt_core::guard::{GuardKind, Reason, Refused};
+/// # struct Lowest;
+/// # impl Random for Lowest { fn next_u64(&mut self) -> u64 { 0 } }
+///
+/// let load = ServerLoad::new(Duration::ZERO);
+/// for _ in 0..5 {
+///     load.arrived(false, Duration::ZERO);
+/// }
+/// let now = Duration::from_millis(500);
+/// load.ended(now);
+/// // One call ends in half a second, and two are to come again.
+/// let full = Refused::new(GuardKind::Bulkhead, Reason::Full);
+/// load.advise(&full, now, &mut Lowest);
+/// assert_eq!(load.advise(&full, now, &mut Lowest).after, Duration::from_secs(1));
+/// ```
+pub struct ServerLoad {
+    /// The nanosecond at which the current bucket began.
+    began: AtomicU64,
+    /// Calls that arrived, and in the upper half the retries among them.
+    arrivals: AtomicU64,
+    /// Calls that ended, and in the upper half those refused.
+    ends: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct State {
+    /// The start of the older bucket.
+    since: Duration,
+    pub(crate) before: Counts,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counts {
+    pub(crate) arrived: u32,
+    pub(crate) retries: u32,
+    pub(crate) ended: u32,
+    pub(crate) refused: u32,
+}
+
+/// One call in the upper half of a word.
+const UPPER: u64 = 1 << 32;
+
+impl ServerLoad {
+    /// Creates the load of a server without calls.
+    pub fn new(now: Duration) -> Self {
+        Self {
+            began: AtomicU64::new(nanos(now)),
+            arrivals: AtomicU64::new(0),
+            ends: AtomicU64::new(0),
+            state: Mutex::new(State { since: now, before: Counts::default() }),
+        }
+    }
+
+    /// Records a call that arrives.
+    pub fn arrived(&self, retry: bool, now: Duration) {
+        self.turn(now);
+        self.arrivals.fetch_add(if retry { UPPER + 1 } else { 1 }, Ordering::Relaxed);
+    }
+
+    /// Records a call that the server has answered.
+    pub fn ended(&self, now: Duration) {
+        self.turn(now);
+        self.ends.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records a call that is refused, and returns the advice to its client.
+    ///
+    /// The delay is the known wait of the refusal, or else the time in which as many calls end as were refused in both
+    /// buckets. Up to as much again is drawn from `random`.
+    pub fn advise(&self, refused: &Refused, now: Duration, random: &mut impl Random) -> Advice {
+        self.turn(now);
+        self.ends.fetch_add(UPPER, Ordering::Relaxed);
+        let (current, State { since, before }) = self.buckets();
+        let Counts { arrived, retries, ended, refused: waiting } = before.and(current);
+        let span = now.saturating_sub(since);
+        let drained = span.saturating_mul(waiting).checked_div(ended).unwrap_or(SECOND);
+        let wait = refused.wait().unwrap_or(drained).clamp(SHORTEST, LONGEST);
+        let after = wait + random.between(Duration::ZERO, wait);
+        Advice { after, stop: arrived >= ENOUGH && retries > arrived / 2 }
+    }
+
+    /// Returns the current bucket and the one before. Under the lock no call moves from one to the other.
+    pub(crate) fn buckets(&self) -> (Counts, State) {
+        let state = self.lock();
+        let words = [&self.arrivals, &self.ends].map(|word| word.load(Ordering::Relaxed));
+        (Counts::of(words), *state)
+    }
+
+    /// Begins a new bucket if the current one is a second old.
+    pub fn turn(&self, now: Duration) {
+        if self.open_at(now) >= SECOND {
+            self.begin_bucket(now);
+        }
+    }
+
+    /// Returns how long the current bucket has been open.
+    fn open_at(&self, now: Duration) -> Duration {
+        Duration::from_nanos(nanos(now).saturating_sub(self.began.load(Ordering::Relaxed)))
+    }
+
+    #[cold]
+    fn begin_bucket(&self, now: Duration) {
+        let mut state = self.lock();
+        let open = self.open_at(now);
+        // Another thread may have begun it.
+        if open < SECOND {
+            return;
+        }
+        let words = [&self.arrivals, &self.ends].map(|word| word.swap(0, Ordering::Relaxed));
+        let current = Counts::of(words);
+        (state.before, state.since) = match open < 2 * SECOND {
+            true => (current, now.saturating_sub(open)),
+            false => (Counts::default(), now),
+        };
+        self.began.store(nanos(now), Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counts {
+    fn of(words: [u64; 2]) -> Self {
+        let [(arrived, retries), (ended, refused)] = words.map(halves);
+        Self { arrived, retries, ended, refused }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            arrived: self.arrived + other.arrived,
+            retries: self.retries + other.retries,
+            ended: self.ended + other.ended,
+            refused: self.refused + other.refused,
+        }
+    }
+}
+
+/// Returns the lower and the upper half.
+#[allow(clippy::cast_possible_truncation, reason = "each half has 32 bits")]
+const fn halves(word: u64) -> (u32, u32) {
+    (word as u32, (word >> 32) as u32)
+}
+
+/// Shows the buckets as the last call left them; [`turn`](ServerLoad::turn) brings them up to date.
+impl fmt::Debug for ServerLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (current, State { before, .. }) = self.buckets();
+        f.debug_struct("ServerLoad").field("current", &current).field("before", &before).finish()
+    }
+}
