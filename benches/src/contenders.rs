@@ -5,6 +5,8 @@
 
 mod by_hand;
 #[cfg(feature = "peers")]
+mod least;
+#[cfg(feature = "peers")]
 mod others;
 
 use std::time::Duration;
@@ -12,6 +14,8 @@ use std::time::Duration;
 use reattempt::{Retry, RetryPolicy};
 
 pub(crate) use by_hand::{Bucket, ByHand, Pause, by_hand, by_hand_once, by_hand_with_bucket};
+#[cfg(feature = "peers")]
+pub(crate) use least::{KeepsLeast, Least, ROOM};
 #[cfg(feature = "peers")]
 pub(crate) use others::{
     middleware_bare, reqwest_retry, reqwest_retry_usual, resilience, resilience_with,

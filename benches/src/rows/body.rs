@@ -8,16 +8,15 @@ use std::convert::Infallible;
 use std::hint::black_box;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
-use parking_lot::Mutex;
 use reattempt::ReplayBody;
 use reattempt::body::{ReplayLimits, ReplayMemory};
 
 use super::{Row, Work, above, alone};
+use crate::contenders::{Least, ROOM};
 
 /// A usual read of a file, or a frame of HTTP/2.
 const CHUNK: usize = 16 * 1024;
@@ -118,9 +117,6 @@ fn read_each<B: Body<Data = Bytes> + Unpin>(mut body: B, each: impl Fn(Bytes)) -
     chunks
 }
 
-/// More than the largest body.
-const ROOM: usize = 4 << 30;
-
 /// Returns limits that every body fits into.
 fn enough() -> ReplayLimits {
     ReplayLimits::default().per_call(usize::MAX).memory(ReplayMemory::new(ROOM))
@@ -143,56 +139,6 @@ fn read_and_keep(source: Source) -> usize {
     chunks
 }
 
-/// The least code that keeps the chunks for a reader on another thread: one lock, one clone, one
-/// place in a vector, and both bounds, counted as ours are. It has no second reader, no trailers,
-/// no error, no end known beforehand and no size hint.
-struct Least {
-    kept: Arc<Mutex<LeastKept>>,
-}
-
-struct LeastKept {
-    source: Source,
-    /// `true` if a copy of the chunk is kept.
-    copies: bool,
-    chunks: Vec<Bytes>,
-    left: usize,
-    memory: Arc<AtomicUsize>,
-}
-
-impl Body for Least {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    #[inline(never)]
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let mut kept = self.kept.lock();
-        let kept = &mut *kept;
-        let polled = Pin::new(&mut kept.source).poll_frame(cx);
-        // Checked by reference first, which does not move the frame.
-        if !matches!(&polled, Poll::Ready(Some(Ok(frame))) if frame.is_data()) {
-            return Poll::Ready(None);
-        }
-        let Poll::Ready(Some(Ok(frame))) = polled else { return Poll::Ready(None) };
-        let Ok(data) = frame.into_data() else { return Poll::Ready(None) };
-        let length = data.len();
-        let take = |used: usize| used.checked_add(length).filter(|sum| *sum <= ROOM);
-        if length > kept.left
-            || kept.memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err()
-        {
-            return Poll::Ready(None);
-        }
-        kept.left -= length;
-        kept.chunks.push(match kept.copies {
-            true => Bytes::copy_from_slice(&data),
-            false => data.clone(),
-        });
-        Poll::Ready(Some(Ok(Frame::data(data))))
-    }
-}
-
 fn read_and_keep_no_more(source: Source) -> usize {
     keep_no_more(source, false)
 }
@@ -202,11 +148,9 @@ fn read_and_copy_no_more(source: Source) -> usize {
 }
 
 fn keep_no_more(source: Source, copies: bool) -> usize {
-    let memory = Arc::new(AtomicUsize::new(0));
-    let kept = LeastKept { source, copies, chunks: Vec::new(), left: usize::MAX, memory };
-    let kept = Arc::new(Mutex::new(kept));
-    let chunks = read(Least { kept: Arc::clone(&kept) });
-    assert_eq!(kept.lock().chunks.len(), chunks);
+    let (first, kept) = Least::new(source, copies, Arc::default());
+    let chunks = read(first);
+    assert_eq!(kept.lock().chunks(), chunks);
     chunks
 }
 

@@ -1,5 +1,7 @@
 //! Unary gRPC calls that succeed at the first attempt, beside a fresh call of HTTP.
 
+use std::sync::Arc;
+
 use bytes::{BufMut, Bytes};
 use http::{HeaderValue, Method, Request, Version};
 use http_body_util::{BodyExt, Full};
@@ -10,7 +12,7 @@ use tower::Layer;
 
 use super::call::each;
 use super::{Row, above, alone};
-use crate::contenders::ours;
+use crate::contenders::{KeepsLeast, ours};
 use crate::inner::{Answers, Reads};
 use crate::requests::{fresh, fresh_to, kilobyte};
 
@@ -25,6 +27,9 @@ pub(super) const ROWS: &[Row] = &[Row {
         above("ours-http", "bare-http", || each(ours(Answers), fresh)),
         alone("bare", || each(Reads, || boxed(grpc()))),
         above("ours", "bare", || each(RetryLayer::grpc().layer(Reads), grpc)),
+        above("least-keeping", "bare", || {
+            each(KeepsLeast { inner: Reads, memory: Arc::default() }, grpc)
+        }),
         alone("bare-encoded", || each(Reads, || boxed(grpc_encoded()))),
         above("ours-encoded", "bare-encoded", || {
             each(RetryLayer::grpc().layer(Reads), grpc_encoded)

@@ -138,7 +138,14 @@ pub(super) const LINES: &[Line] = &[
     Line {
         part: GRPC,
         row: "grpc",
-        title: "the same, encoded when it is read, as generated clients have it",
+        title: "least code that keeps such a body from its first poll on: one lock, one copy, both bounds",
+        ours: "least-keeping",
+        goals: &[],
+    },
+    Line {
+        part: GRPC,
+        row: "grpc",
+        title: "a call encoded when it is read, as generated clients have it",
         ours: "ours-encoded",
         goals: &[goal(Instructions, Times(STREAMED, &["ours-http"]))],
     },
@@ -289,6 +296,7 @@ const NEVER: &[Goal] = &[goal(Instructions, Times(1.16, TOWER)), goal(Allocation
 const NOT_FULL: f64 = 1.37;
 
 /// The goal of gRPC calls. Their bodies are streams: both readers of one share a state behind a lock, on the heap.
+/// A goal of 1.3 is out of reach: a call of HTTP and the least code that keeps such a body are 1.5 together.
 const STREAMED: f64 = 2.28;
 
 const CALLS: &str = "Calls";
