@@ -23,7 +23,7 @@
 //! | [`RateLimit`] | the client has a quota of calls for each second | a bucket of tokens, and the calls that wait for them |
 //! | [`SendRate`] | the client's quota is unknown: refusals lower the rate, successes raise it again | the rate, and the tokens of a rate limit |
 //!
-//! [`Line`] is the line in which calls wait, for guards and for a pace.
+//! [`Line`] is the bounded line in which calls wait, for guards and for a pace.
 #![forbid(unsafe_code)]
 
 mod budget;
@@ -36,7 +36,7 @@ pub use budget::RetryBudget;
 pub use guard::{
     AdaptiveLimit, AdaptiveTicket, Advice, Aimd, BreakerState, BreakerTicket, Bulkhead,
     BulkheadTicket, CircuitBreaker, Counts, Gradient2, Limit, LimitRule, LimitWindow, Line,
-    RateLimit, RateTicket, Reservation, SendRate, SendTicket, ServerLoad, StateChange, Throttle,
-    ThrottleCounts, ThrottleTicket, Turn, Usage, Vegas,
+    Patience, RateLimit, RateTicket, Reservation, SendRate, SendTicket, ServerLoad, StateChange,
+    Throttle, ThrottleCounts, ThrottleTicket, Turn, Usage, Vegas, Wakers,
 };
 pub use latencies::Latencies;

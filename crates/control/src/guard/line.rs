@@ -1,4 +1,4 @@
-//! The line of calls that wait for a guard or for their turns, in the order in which they came.
+//! The bounded line of calls that wait for a guard or for their turns, in the order in which they came.
 //!
 //! The line is plain data behind its owner's lock. Wakers are taken out of it, and woken once the lock is released.
 
@@ -9,11 +9,11 @@ use std::time::Duration;
 
 /// The bounds on waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Patience {
-    /// The most calls that wait for one destination; 0 if none may.
-    pub(crate) calls: usize,
+pub struct Patience {
+    /// The most calls that wait in one line; 0 if none may.
+    pub calls: usize,
     /// The longest wait of one call.
-    pub(crate) time: Duration,
+    pub time: Duration,
 }
 
 impl Patience {
@@ -27,23 +27,25 @@ pub struct Turn(NonZeroU64);
 
 /// A line of waiting calls, first come first served. Each has a note of the line's owner.
 ///
-/// The owner keeps the line behind a lock and bounds its length. Wakers that methods return must be woken or dropped
-/// after the lock is released.
+/// The owner keeps the line behind a lock. It asks whether the line [is full](Self::is_full) before it adds a call.
+/// Wakers that methods return must be woken or dropped after the lock is released.
 ///
 /// ```
 /// use std::time::Duration;
-/// # use reattempt_control::Line;
+/// # use reattempt_control::{Line, Patience};
 ///
-/// let (now, longest) = (Duration::from_secs(100), Duration::from_secs(30));
-/// let mut line = Line::new();
-/// let first = line.push((), now, longest);
-/// let second = line.push((), now, longest);
+/// let now = Duration::from_secs(100);
+/// let mut line = Line::new(Patience { calls: 2, time: Duration::from_secs(30) });
+/// let first = line.push((), now);
+/// let second = line.push((), now);
+/// assert!(line.is_full());
 /// assert_eq!(line.place_of(second), Some(1));
-/// assert!(line.remove(0).is_none(), "it was never polled");
+/// line.leave(0).wake();
 /// assert_eq!((line.place_of(first), line.place_of(second)), (None, Some(0)));
 /// ```
 #[derive(Debug)]
 pub struct Line<T> {
+    patience: Patience,
     next: Turn,
     /// By number.
     waiting: VecDeque<Waiter<T>>,
@@ -60,8 +62,23 @@ struct Waiter<T> {
 
 impl<T> Line<T> {
     /// Creates a line in which no call waits.
-    pub const fn new() -> Self {
-        Self { next: Turn(NonZeroU64::MIN), waiting: VecDeque::new() }
+    pub const fn new(patience: Patience) -> Self {
+        Self { patience, next: Turn(NonZeroU64::MIN), waiting: VecDeque::new() }
+    }
+
+    /// Returns the bounds.
+    pub const fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    /// Changes the bounds. Calls that wait give up when they would have.
+    pub(crate) const fn set_patience(&mut self, patience: Patience) {
+        self.patience = patience;
+    }
+
+    /// Returns `true` if as many calls wait as may.
+    pub fn is_full(&self) -> bool {
+        self.waiting.len() >= self.patience.calls
     }
 
     /// Returns the number of waiting calls.
@@ -74,11 +91,11 @@ impl<T> Line<T> {
         self.waiting.is_empty()
     }
 
-    /// Adds a call behind all others. It gives up after waiting for `longest` from `now`.
-    pub fn push(&mut self, note: T, now: Duration, longest: Duration) -> Turn {
+    /// Adds a call behind all others, also to a line that is full. It gives up after the longest wait.
+    pub fn push(&mut self, note: T, now: Duration) -> Turn {
         let turn = self.next;
         self.next = Turn(turn.0.saturating_add(1));
-        let give_up = now.saturating_add(longest);
+        let give_up = now.saturating_add(self.patience.time);
         self.waiting.push_back(Waiter { turn, give_up, waker: None, note });
         turn
     }
@@ -93,7 +110,7 @@ impl<T> Line<T> {
     }
 
     /// Returns the moment at which a call gives up; zero if there is no call at that place.
-    pub fn give_up(&self, place: usize) -> Duration {
+    pub(crate) fn give_up(&self, place: usize) -> Duration {
         self.waiting.get(place).map_or(Duration::ZERO, |waiter| waiter.give_up)
     }
 
@@ -112,9 +129,16 @@ impl<T> Line<T> {
         }
     }
 
+    /// Removes a call. Wakes the call that is first in its place.
+    pub fn leave(&mut self, place: usize) -> Wakers {
+        let _gone = self.remove(place);
+        let first = if place == 0 { self.first().first } else { None };
+        Wakers { _gone, first }
+    }
+
     /// Removes a call. Returns its waker.
     #[must_use]
-    pub fn remove(&mut self, place: usize) -> Option<Waker> {
+    pub(crate) fn remove(&mut self, place: usize) -> Option<Waker> {
         self.waiting.remove(place)?.waker
     }
 
@@ -123,15 +147,26 @@ impl<T> Line<T> {
         self.waiting.pop_front()?.waker
     }
 
-    /// Takes the waker of the first call, whose turn may have moved.
-    pub fn first(&mut self) -> Option<Waker> {
-        self.waiting.front_mut()?.waker.take()
+    /// Wakes the first call, whose turn may have moved.
+    pub fn first(&mut self) -> Wakers {
+        let first = self.waiting.front_mut().and_then(|first| first.waker.take());
+        Wakers { _gone: None, first }
     }
 }
 
-/// A line in which no call waits.
-impl<T> Default for Line<T> {
-    fn default() -> Self {
-        Self::new()
+/// The wakers that a change of the line has left: of the first call, and of a call that is gone.
+///
+/// Wake or drop them after the lock of the line is released.
+#[derive(Debug, Default)]
+#[must_use = "the first call is woken by `wake`"]
+pub struct Wakers {
+    _gone: Option<Waker>,
+    first: Option<Waker>,
+}
+
+impl Wakers {
+    /// Wakes the first call.
+    pub fn wake(self) {
+        self.first.into_iter().for_each(Waker::wake);
     }
 }

@@ -32,7 +32,6 @@ pub(crate) struct Places {
 struct State {
     line: Line<()>,
     more_heads: MoreHeads,
-    patience: Patience,
 }
 
 /// The settings of one destination.
@@ -83,8 +82,7 @@ enum Take {
 
 impl Places {
     pub(crate) fn new(rule: &Rule) -> Self {
-        let state =
-            State { line: Line::new(), more_heads: MoreHeads::default(), patience: rule.patience };
+        let state = State { line: Line::new(rule.patience), more_heads: MoreHeads::default() };
         Self {
             word: AtomicU64::new(0),
             limit: AtomicU32::new(rule.limit),
@@ -136,19 +134,14 @@ impl Places {
             let word = self.word.load(Ordering::Relaxed);
             let full = word >= u64::from(self.limit.load(Ordering::Acquire));
             if full && self.replace(word, word | WAITERS).is_ok() {
-                let longest = state.patience.time;
-                return Some(Admit::Waiting(Pass::Waiting(state.line.push(
-                    (),
-                    arrival.now,
-                    longest,
-                ))));
+                return Some(Admit::Waiting(Pass::Waiting(state.line.push((), arrival.now))));
             }
         }
     }
 
     fn may_wait(&self, state: &State, arrival: &Arrival<'_>) -> Result<(), Refused> {
         let never = self.limit.load(Ordering::Acquire) == 0;
-        if !arrival.patient || never || state.line.len() >= state.patience.calls {
+        if !arrival.patient || never || state.line.is_full() {
             return Err(Refused::new(self.kind, Reason::Full));
         }
         if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
@@ -295,7 +288,7 @@ impl Places {
     /// Adopts new settings but for the limit.
     pub(crate) fn adopt(&self, rule: &Rule) {
         self.hold.store(rule.hold, Ordering::Relaxed);
-        self.lock().patience = rule.patience;
+        self.lock().line.set_patience(rule.patience);
     }
 
     /// Returns the decision that [`admit`](Self::admit) would make.

@@ -6,12 +6,13 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reattempt_control::Patience;
 use reattempt_core::Classification;
 use reattempt_schedule_responsive::Responsive;
 use tower_layer::Layer;
 
 use super::Pace;
-use super::queue::{Bounds, Queue};
+use super::queue::Queue;
 use super::settings::Settings;
 use crate::call::random::Seed;
 use crate::error_mode::BoxedError;
@@ -154,7 +155,7 @@ where
 }
 
 /// 30 s is the default limit on elapsed time; 1024 calls wait a fifth of a second at 5,000/s.
-const DEFAULT_BOUNDS: Bounds = Bounds { waiting: 1024, wait: Duration::from_secs(30) };
+const DEFAULT_PATIENCE: Patience = Patience { calls: 1024, time: Duration::from_secs(30) };
 
 impl PaceLayer {
     /// Creates a layer that paces HTTP requests. A 429 lengthens the interval.
@@ -210,7 +211,7 @@ impl<K: Protocol> PaceLayer<K> {
     /// ```
     pub fn with(pace: Responsive, protocol: K) -> Self {
         pace.give_turns();
-        let queue = Arc::new(Queue::new(DEFAULT_BOUNDS));
+        let queue = Arc::new(Queue::new(DEFAULT_PATIENCE));
         Self::of(Settings { pace, protocol, records: true, seed: None, queue })
     }
 }
@@ -246,7 +247,7 @@ impl<K: Protocol, M> PaceLayer<K, M> {
     /// One call more is turned away with a [`PaceRefused`](crate::pace::PaceRefused), if the error type can contain it.
     /// Otherwise services are not ready while so many calls wait; each handle that was ready before may still add one.
     pub fn max_waiting(self, calls: usize) -> Self {
-        self.bound(|bounds| bounds.waiting = calls)
+        self.bound(|patience| patience.calls = calls)
     }
 
     /// Sets the longest time for which a call may wait for its turn. Default 30 s, the default limit on elapsed time.
@@ -255,14 +256,14 @@ impl<K: Protocol, M> PaceLayer<K, M> {
     /// call is turned away then. If the error type cannot contain that, services are not ready while another call would
     /// wait longer.
     pub fn max_wait(self, wait: Duration) -> Self {
-        self.bound(|bounds| bounds.wait = wait)
+        self.bound(|patience| patience.time = wait)
     }
 
-    fn bound(self, change: impl FnOnce(&mut Bounds)) -> Self {
+    fn bound(self, change: impl FnOnce(&mut Patience)) -> Self {
         self.set(|settings| {
-            let mut bounds = settings.queue.bounds;
-            change(&mut bounds);
-            settings.queue = Arc::new(Queue::new(bounds));
+            let mut patience = settings.queue.patience();
+            change(&mut patience);
+            settings.queue = Arc::new(Queue::new(patience));
         })
     }
 

@@ -11,25 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-use reattempt_control::{Line, Turn};
+use reattempt_control::{Line, Patience, Turn, Wakers};
 use reattempt_schedule_responsive::Responsive;
 
 use crate::call::pace_refused::{PaceRefusal, PaceRefused};
 
-/// The bounds on how many calls may wait, and how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Bounds {
-    pub(super) waiting: usize,
-    pub(super) wait: Duration,
-}
-
 /// The queue of a layer and of all services that it makes.
-pub(super) struct Queue {
-    pub(super) bounds: Bounds,
-    state: Mutex<State>,
-}
+pub(super) struct Queue(Mutex<State>);
 
-#[derive(Default)]
 struct State {
     line: Line<()>,
     /// The handles that are not ready because too many calls wait, by a number of their own.
@@ -40,9 +29,8 @@ struct State {
 
 /// The wakers that are woken, or dropped, once the lock is released.
 #[derive(Default)]
-struct Wakers {
-    _gone: Option<Waker>,
-    first: Option<Waker>,
+struct Left {
+    line: Wakers,
     blocked: BTreeMap<u64, Waker>,
 }
 
@@ -85,12 +73,17 @@ pub(super) enum Step {
 }
 
 impl Queue {
-    pub(super) fn new(bounds: Bounds) -> Self {
-        Self { bounds, state: Mutex::default() }
+    pub(super) fn new(patience: Patience) -> Self {
+        let line = Line::new(patience);
+        Self(Mutex::new(State { line, blocked: BTreeMap::new(), last: 0 }))
+    }
+
+    pub(super) fn patience(&self) -> Patience {
+        self.lock().line.patience()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a turn at once, if one is due and no call waits.
@@ -110,17 +103,17 @@ impl Queue {
         let mut state = self.lock();
         let waiting = state.line.len();
         let due = pace.turn_due(now, waiting);
-        if refuses && waiting >= self.bounds.waiting {
+        if refuses && state.line.is_full() {
             let wait = due.saturating_sub(now);
             return Err(PaceRefused { reason: PaceRefusal::QueueFull, wait });
         }
-        let longest = if refuses { self.bounds.wait } else { Duration::MAX };
+        let longest = if refuses { state.line.patience().time } else { Duration::MAX };
         let deadline = deadline.filter(|_| refuses);
         let terms = Terms { deadline, give_up: now.saturating_add(longest) };
         if let Some(refused) = terms.refused(due, now) {
             return Err(refused);
         }
-        let turn = state.line.push((), now, longest);
+        let turn = state.line.push((), now);
         Ok(Place { queue: Arc::clone(self), turn, since: now, terms })
     }
 
@@ -136,8 +129,9 @@ impl Queue {
     ) -> bool {
         let mut state = self.lock();
         let waiting = state.line.len();
-        let too_long = || pace.turn_due(now, waiting) > now.saturating_add(self.bounds.wait);
-        if waiting == 0 || (waiting < self.bounds.waiting && !too_long()) {
+        let longest = state.line.patience().time;
+        let too_long = || pace.turn_due(now, waiting) > now.saturating_add(longest);
+        if waiting == 0 || (!state.line.is_full() && !too_long()) {
             return true;
         }
         let blocked = handle.get_or_insert_with(|| {
@@ -153,27 +147,24 @@ impl Queue {
     /// Wakes the first in the queue: the interval has become shorter.
     pub(super) fn wake_first(&self) {
         let first = self.lock().line.first();
-        first.into_iter().for_each(Waker::wake);
+        first.wake();
     }
 }
 
 impl State {
     /// Removes a place; those behind it move up.
-    fn leave(&mut self, place: usize, bounds: Bounds) -> Wakers {
-        let mut wakers = Wakers { _gone: self.line.remove(place), ..Wakers::default() };
-        if place == 0 {
-            wakers.first = self.line.first();
-        }
-        if self.line.len() <= bounds.waiting / 2 {
-            wakers.blocked = std::mem::take(&mut self.blocked);
-        }
-        wakers
+    fn leave(&mut self, place: usize) -> Left {
+        let line = self.line.leave(place);
+        let has_room = self.line.len() <= self.line.patience().calls / 2;
+        let blocked = if has_room { std::mem::take(&mut self.blocked) } else { BTreeMap::new() };
+        Left { line, blocked }
     }
 }
 
-impl Wakers {
+impl Left {
     fn wake(self) {
-        self.first.into_iter().chain(self.blocked.into_values()).for_each(Waker::wake);
+        self.line.wake();
+        self.blocked.into_values().for_each(Waker::wake);
     }
 }
 
@@ -184,9 +175,9 @@ impl Place {
         let place = state.line.place_of(self.turn);
         match pace.take_turn(now, place.unwrap_or(0)) {
             Ok(()) => {
-                let wakers = place.map(|place| state.leave(place, self.queue.bounds));
+                let left = place.map(|place| state.leave(place));
                 drop(state);
-                wakers.unwrap_or_default().wake();
+                left.unwrap_or_default().wake();
                 Step::Admitted(now.saturating_sub(self.since))
             }
             Err(due) => match self.terms.refused(due, now) {
@@ -220,18 +211,19 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.queue.lock();
         if let Some(place) = state.line.place_of(self.turn) {
-            let wakers = state.leave(place, self.queue.bounds);
+            let left = state.leave(place);
             drop(state);
-            wakers.wake();
+            left.wake();
         }
     }
 }
 
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
         f.debug_struct("Queue")
-            .field("bounds", &self.bounds)
-            .field("waiting", &self.lock().line.len())
+            .field("bounds", &state.line.patience())
+            .field("waiting", &state.line.len())
             .finish()
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, GuardKind, Reason, Refused, Resume};
 
-use super::super::line::{Line, Patience, Turn};
+use super::super::line::{Line, Patience, Turn, Wakers};
 use super::super::time::nanos;
 use super::limit::Limit;
 use super::tokens::{Booking, Tokens, Unbookable};
@@ -31,7 +31,6 @@ struct State {
     tokens: Tokens,
     /// With the position behind each call's tokens.
     line: Line<u64>,
-    patience: Patience,
     kind: GuardKind,
     /// The rate or the burst was set for this destination alone.
     own: bool,
@@ -63,8 +62,7 @@ impl Limiter {
     pub(crate) fn new(rule: Rule) -> Self {
         Self(Mutex::new(State {
             tokens: Tokens::new(rule.limit, rule.burst),
-            line: Line::new(),
-            patience: rule.patience,
+            line: Line::new(rule.patience),
             kind: rule.kind,
             own: false,
             retired: false,
@@ -144,7 +142,9 @@ impl Limiter {
             }
         };
         pass.turn = None;
-        state.leave(place).wake(state);
+        let wakers = state.line.leave(place);
+        drop(state);
+        wakers.wake();
         next
     }
 
@@ -158,10 +158,11 @@ impl Limiter {
         let after = end.map_or(u64::MAX, |end| state.tokens.taken_after(end));
         state.give_back(after, pass.cost);
         let wakers = match place {
-            Some(place) => state.leave(place),
-            None => Wakers::first(&mut state),
+            Some(place) => state.line.leave(place),
+            None => state.line.first(),
         };
-        wakers.wake(state);
+        drop(state);
+        wakers.wake();
     }
 
     /// Returns the tokens of a booking that no later one is built upon.
@@ -171,17 +172,15 @@ impl Limiter {
         let amount = state.tokens.cancellable(booking);
         let after = state.tokens.taken_after(booking.end);
         state.give_back(after, amount);
-        Wakers::first(&mut state).wake(state);
+        let wakers = state.line.first();
+        drop(state);
+        wakers.wake();
     }
 
     /// Changes the tokens from now on. A rate or burst that is changed is this destination's own.
     ///
-    /// Returns the waker of the first call that waits. `None`: the limiter has left the table.
-    pub(crate) fn change(
-        &self,
-        now: Duration,
-        change: impl FnOnce(&mut Tokens),
-    ) -> Option<Option<Waker>> {
+    /// Returns the wakers of the line. `None`: the limiter has left the table.
+    pub(crate) fn change(&self, now: Duration, change: impl FnOnce(&mut Tokens)) -> Option<Wakers> {
         let mut state = self.lock();
         state.advance(now);
         if state.retired {
@@ -196,7 +195,7 @@ impl Limiter {
     /// Adopts new settings. A rate or burst of its own stays.
     pub(crate) fn adopt(&self, rule: &Rule) {
         let mut state = self.lock();
-        state.patience = rule.patience;
+        state.line.set_patience(rule.patience);
         if !state.own {
             state.tokens.set(rule.limit, rule.burst);
         }
@@ -204,8 +203,8 @@ impl Limiter {
 
     /// Wakes the first call in line, because its moment may have moved.
     pub(crate) fn wake_first(&self) {
-        let mut state = self.lock();
-        Wakers::first(&mut state).wake(state);
+        let wakers = self.lock().line.first();
+        wakers.wake();
     }
 
     /// Retires the limiter if no call waits and a new one would behave the same, or is as good because this one is
@@ -237,24 +236,6 @@ impl Limiter {
     }
 }
 
-/// The waker of the call that is now the first, and that of a call that has left the line.
-struct Wakers {
-    first: Option<Waker>,
-    _gone: Option<Waker>,
-}
-
-impl Wakers {
-    fn first(state: &mut State) -> Self {
-        Self { first: state.line.first(), _gone: None }
-    }
-
-    /// Releases the lock, and wakes the first.
-    fn wake(self, state: MutexGuard<'_, State>) {
-        drop(state);
-        self.first.into_iter().for_each(Waker::wake);
-    }
-}
-
 impl State {
     /// Adds what time has added. Returns the latest moment seen.
     #[inline]
@@ -266,10 +247,10 @@ impl State {
     /// Returns the moment up to which that call may wait; 0 if it may not.
     #[inline]
     fn latest(&self, arrival: &Arrival<'_>) -> u64 {
-        if !arrival.patient || self.line.len() >= self.patience.calls {
+        if !arrival.patient || self.line.is_full() {
             return 0;
         }
-        let longest = nanos(arrival.now.saturating_add(self.patience.time));
+        let longest = nanos(arrival.now.saturating_add(self.line.patience().time));
         arrival.latest.map_or(longest, |latest| longest.min(nanos(latest).saturating_sub(1)))
     }
 
@@ -279,7 +260,7 @@ impl State {
         let latest = self.latest(arrival).max(self.tokens.now());
         match self.tokens.book(cost, latest) {
             Ok(booking) => {
-                let turn = self.line.push(booking.end, arrival.now, self.patience.time);
+                let turn = self.line.push(booking.end, arrival.now);
                 Admit::Waiting(Pass { cost: booking.cost, turn: Some(turn) })
             }
             Err(unbookable) => Admit::Refused(self.refusal(unbookable, arrival)),
@@ -291,9 +272,9 @@ impl State {
         let Unbookable::TooLate(due) = unbookable else {
             return Refused::new(self.kind, Reason::TooLarge);
         };
-        let reason = if !arrival.patient || self.patience.calls == 0 {
+        let reason = if !arrival.patient || self.line.patience().calls == 0 {
             Reason::RateExceeded
-        } else if self.line.len() >= self.patience.calls {
+        } else if self.line.is_full() {
             Reason::Full
         } else {
             Reason::WaitTooLong
@@ -313,11 +294,5 @@ impl State {
             *own = own.wrapping_sub(amount);
         }
         self.tokens.give_back(amount);
-    }
-
-    /// Removes a call from the line.
-    fn leave(&mut self, place: usize) -> Wakers {
-        let _gone = self.line.remove(place);
-        Wakers { first: if place == 0 { self.line.first() } else { None }, _gone }
     }
 }

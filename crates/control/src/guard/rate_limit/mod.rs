@@ -26,6 +26,7 @@ use reattempt_core::guard::{
 };
 
 use super::keyed::{Found, Hold, Keyed};
+use super::line::Wakers;
 use super::time::nanos;
 use crate::destination_table::Entry;
 use limiter::{Limiter, Look, Pass};
@@ -176,11 +177,11 @@ impl RateLimit {
     pub fn follow(&self, destination: &str, remaining: u32, reset: Duration, now: Duration) {
         let quota = Quota { remaining, reset };
         let first = self.with(destination, now, |limiter| self.follow_at(&limiter, quota, now));
-        first.flatten().into_iter().for_each(Waker::wake);
+        first.into_iter().for_each(Wakers::wake);
     }
 
-    /// Follows a quota at one destination. Returns the waker of the first call that waits.
-    fn follow_at(&self, limiter: &Limiter, quota: Quota, now: Duration) -> Option<Option<Waker>> {
+    /// Follows a quota at one destination. Returns the wakers of the line.
+    fn follow_at(&self, limiter: &Limiter, quota: Quota, now: Duration) -> Option<Wakers> {
         let reset = quota.reset.min(self.rules.load().longest_reset);
         limiter.change(now, |tokens| {
             let until = tokens.now().saturating_add(nanos(reset));
@@ -203,7 +204,7 @@ impl RateLimit {
 
     fn change(&self, destination: &str, now: Duration, change: impl Fn(&mut tokens::Tokens)) {
         let first = self.with(destination, now, |limiter| limiter.change(now, &change));
-        first.flatten().into_iter().for_each(Waker::wake);
+        first.into_iter().for_each(Wakers::wake);
     }
 
     fn look(&self, destination: &str, now: Option<Duration>) -> Look {
@@ -257,7 +258,7 @@ impl Guard for RateLimit {
             // A limiter that has left the table since is not missed: the next response states the quota again.
             End::Judged { quota: Some(quota), .. } => {
                 let first = self.follow_at(limiter, quota, now);
-                first.flatten().into_iter().for_each(Waker::wake);
+                first.into_iter().for_each(Wakers::wake);
             }
             _ => {}
         }

@@ -16,6 +16,7 @@ use reattempt_core::guard::{
 };
 
 use super::keyed::{FORGOTTEN, Hold, Keyed};
+use super::line::Wakers;
 use super::rate_limit::limiter::{Limiter, Pass};
 use super::rate_limit::{Limit, TOKEN};
 use super::time::nanos;
@@ -99,7 +100,7 @@ impl Tenant {
                 tokens.set(limit, limit.minted(nanos(SECOND), 0).0.max(TOKEN));
             })
         };
-        first.flatten().into_iter().for_each(Waker::wake);
+        first.into_iter().for_each(Wakers::wake);
     }
 }
 
