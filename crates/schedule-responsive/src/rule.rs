@@ -63,7 +63,7 @@ impl Rule {
 
     /// Returns the interval above which each success halves it: one move up from where the refusals began.
     pub(crate) fn recovered(&self, start: u64) -> u64 {
-        times(start, self.up).min(self.max)
+        times(start, self.up).clamp(self.initial, self.max)
     }
 
     /// Returns `x − d + U[0, 2d]`, where `d` is `r · x`, at most the longest randomisation. The 64 random bits `drawn`

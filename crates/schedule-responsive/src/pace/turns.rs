@@ -110,7 +110,7 @@ impl Pace {
         if self.turns.refused.swap(1, Ordering::AcqRel) == 0 {
             if !was_probe {
                 let gap = self.turns.gap.load(Ordering::Acquire);
-                from = gap.clamp(from, rule.four_up(from));
+                from = from.max(rule.four_up(from).min(gap));
             }
             self.turns.start.store(from.max(rule.initial), Ordering::Release);
         }

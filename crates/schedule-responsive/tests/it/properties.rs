@@ -42,6 +42,8 @@ enum Event {
     /// With a note that somebody took at some other time.
     RefusedBy(u64),
     AcceptedBy(u64),
+    /// A caller asks for its turn at this time.
+    Turn(u64),
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
@@ -51,6 +53,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         Just(Event::Accepted),
         any::<u64>().prop_map(Event::RefusedBy),
         any::<u64>().prop_map(Event::AcceptedBy),
+        nanos().prop_map(Event::Turn),
     ];
     prop::collection::vec(event, 0..120)
 }
@@ -68,7 +71,11 @@ proptest! {
         (pace, initial, max) in settings(),
         events in events(),
         seed in any::<u64>(),
+        by_turns in any::<bool>(),
     ) {
+        if by_turns {
+            pace.give_turns();
+        }
         let sources: [Box<dyn Random>; 3] =
             [Box::new(Always(0)), Box::new(Always(u64::MAX)), Box::new(Seeded::new(seed))];
         for mut random in sources {
@@ -79,6 +86,11 @@ proptest! {
                     Event::Accepted => pace.on_success(pace.on_send(), random),
                     Event::RefusedBy(note) => pace.on_failure(SentAt(note), &THROTTLED, random),
                     Event::AcceptedBy(note) => pace.on_success(SentAt(note), random),
+                    Event::Turn(now) => {
+                        let now = Duration::from_nanos(now);
+                        let due = pace.take_turn(now, 0);
+                        prop_assert!(due.is_ok() || due.is_err_and(|due| due > now));
+                    }
                 }
                 let interval = pace.interval();
                 prop_assert!(
