@@ -16,6 +16,7 @@ mod request;
 mod send;
 mod service;
 mod settings;
+mod sync;
 
 pub use crate::call::pace_refused::{PaceRefusal, PaceRefused};
 pub use future::ResponseFuture;

@@ -7,13 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
 use reattempt_control::{Line, Patience, Turn, Wakers};
 use reattempt_schedule_responsive::Responsive;
 
+use super::sync::{Mutex, MutexGuard};
 use crate::call::pace_refused::{PaceRefusal, PaceRefused};
 
 /// The queue of a layer and of all services that it makes.

@@ -19,7 +19,7 @@
 //!   because one long pause says little about the service.
 //!
 //! One bit, in the word of the moves up, guards moves in both directions here. An outcome during a move is dropped, as
-//! in the schedule's rule.
+//! in the schedule's rule. A success that is recorded at the same time as a refusal may count in the run after it.
 
 use reattempt_core::Random;
 

@@ -1,0 +1,8 @@
+//! The lock of the queue: that of std, or that of the model checker under `--cfg loom`.
+//!
+//! The models are in the tests of `reattempt-schedule-responsive`. They include this file and the queue.
+
+#[cfg(loom)]
+pub(super) use loom::sync::{Mutex, MutexGuard};
+#[cfg(not(loom))]
+pub(super) use std::sync::{Mutex, MutexGuard};
