@@ -6,6 +6,8 @@
 mod by_hand;
 #[cfg(feature = "peers")]
 mod least;
+#[cfg(feature = "guards")]
+pub(crate) mod least_guard;
 #[cfg(feature = "peers")]
 mod others;
 

@@ -19,6 +19,7 @@ use tower_service::Service;
 
 use super::once::each_on;
 use super::{Row, Work, above, alone};
+use crate::contenders::least_guard::LeastGuard;
 use crate::contenders::ours;
 use crate::inner::Answers;
 use crate::requests::{Body, fresh};
@@ -120,6 +121,7 @@ pub(super) const ROWS: &[Row] = &[
         contenders: &[
             alone("bare", || awaited(Answers, fresh)),
             above("ours", "bare", || guarded(CircuitBreaker::rate())),
+            above("least", "bare", || least(false)),
             #[cfg(feature = "peers")]
             above("resilience-breaker", "bare", peers::resilience_breaker),
             #[cfg(feature = "peers")]
@@ -135,6 +137,7 @@ pub(super) const ROWS: &[Row] = &[
         contenders: &[
             alone("bare", || awaited(Answers, fresh)),
             above("ours", "bare", || guarded(limit())),
+            above("least", "bare", || least(false)),
             #[cfg(feature = "peers")]
             above("tower-limit", "bare", peers::tower_rate),
             #[cfg(feature = "peers")]
@@ -150,6 +153,7 @@ pub(super) const ROWS: &[Row] = &[
         contenders: &[
             alone("bare", || awaited(Answers, fresh)),
             above("ours", "bare", || guarded(Bulkhead::default())),
+            above("least", "bare", || least(true)),
             #[cfg(feature = "peers")]
             above("tower-limit", "bare", peers::tower_concurrency),
             #[cfg(feature = "peers")]
@@ -165,6 +169,7 @@ pub(super) const ROWS: &[Row] = &[
         contenders: &[
             alone("bare", || awaited(Answers, fresh)),
             above("ours", "bare", || guarded(AdaptiveLimit::vegas())),
+            above("least", "bare", || least(true)),
             #[cfg(feature = "peers")]
             above("tower-acc", "bare", peers::tower_acc),
             #[cfg(feature = "peers")]
@@ -302,10 +307,16 @@ fn guarded(guard: impl Guard) -> Work {
     awaited(GuardLayer::http(guard).layer(Answers), fresh)
 }
 
-/// Checks that every contender's calls succeed, and that the open breakers refuse.
+/// Calls through the least layer, which frees its place at the head or at the end of the body.
+fn least(to_the_end: bool) -> Work {
+    awaited(LeastGuard::new(Answers, 64, to_the_end), fresh)
+}
+
+/// Checks that every contender's calls succeed, and that the open breakers and the full least layer refuse.
 #[cfg(feature = "peers")]
 pub(super) fn check() {
     for contender in ROWS.iter().flat_map(|row| row.contenders) {
         (contender.prepare)()(10);
     }
+    peers::check_least();
 }

@@ -28,6 +28,7 @@ const PEERS: &[(&str, &str)] = &[
     ("seatbelt", "seatbelt"),
     ("tower-limit", "tower's limit"),
     ("tower-acc", "tower-acc"),
+    ("least", "least layer by hand"),
     ("resilience-adaptive", "tower-resilience"),
     ("resilience-breaker", "tower-resilience"),
     ("resilience-bulkhead", "tower-resilience"),

@@ -1,9 +1,12 @@
 //! The peers of guards, each at its best configuration for the same job.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::hint::black_box;
 use std::num::NonZeroU32;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -13,13 +16,14 @@ use failsafe::failure_policy::{
 };
 use failsafe::{Config, StateMachine};
 use governor::{Quota, RateLimiter};
-use http::Request;
+use http::{Request, Response};
 use recloser::Recloser;
 use seatbelt::breaker::Breaker;
 use seatbelt::{RecoveryInfo, ResilienceContext};
 use tick::Clock;
-use tower::Layer;
+use tokio::time::Instant;
 use tower::limit::{ConcurrencyLimit, RateLimit, rate::Rate};
+use tower::{Layer, Service, service_fn};
 use tower_acc::{ConcurrencyLimitLayer, Vegas};
 use tower_resilience_adaptive::{AdaptiveLimiterLayer, Vegas as ResilienceVegas};
 use tower_resilience_bulkhead::BulkheadLayer;
@@ -27,6 +31,7 @@ use tower_resilience_circuitbreaker::CircuitBreakerLayer;
 use tower_resilience_ratelimiter::RateLimiterLayer;
 
 use super::{Work, awaited, repeat, running};
+use crate::contenders::least_guard::{Failed, Latest, LeastGuard};
 use crate::inner::{Answer, Answers};
 use crate::requests::{Body, fresh};
 
@@ -169,4 +174,21 @@ pub(super) fn on_two_threads<B: Send + Sync + 'static>(shared: B, operation: fn(
             }
         });
     })
+}
+
+/// Checks that the least layer holds its place to the end of the body, refuses without a place and after the deadline,
+/// and loses no place.
+pub(super) fn check_least() {
+    let serves = service_fn(|_| ready(Ok::<_, Infallible>(Response::new(fresh().into_body()))));
+    let client = LeastGuard::new(serves, 1, true);
+    let call =
+        |request| pin!(client.clone().call(request)).poll(&mut Context::from_waker(Waker::noop()));
+    let held = call(fresh());
+    assert!(matches!(held, Poll::Ready(Ok(_))) && client.in_flight() == 1);
+    assert!(matches!(call(fresh()), Poll::Ready(Err(Failed::Refused))));
+    drop(held);
+    let mut late = fresh();
+    late.extensions_mut().insert(Latest(Instant::now()));
+    assert!(matches!(call(late), Poll::Ready(Err(Failed::Late))));
+    assert!(call(fresh()).is_ready() && client.in_flight() == 0);
 }

@@ -122,6 +122,7 @@ pub(super) const LINES: &[Line] = &[
         ours: "ours",
         goals: &[
             goal(Instructions, Shown(&["resilience-breaker", "seatbelt"])),
+            goal(Instructions, Shown(&["least"])),
             goal(Allocations, AtMost(0.0)),
         ],
     },
@@ -130,21 +131,30 @@ pub(super) const LINES: &[Line] = &[
         row: "guarded-limit",
         title: "fresh call through a rate limit",
         ours: "ours",
-        goals: &[goal(Instructions, Shown(&["tower-limit", "resilience-limiter"]))],
+        goals: &[
+            goal(Instructions, Shown(&["tower-limit", "resilience-limiter"])),
+            goal(Instructions, Shown(&["least"])),
+        ],
     },
     Line {
         part: LAYERS,
         row: "guarded-places",
         title: "fresh call through a bulkhead",
         ours: "ours",
-        goals: &[goal(Instructions, Shown(&["tower-limit", "resilience-bulkhead"]))],
+        goals: &[
+            goal(Instructions, Shown(&["tower-limit", "resilience-bulkhead"])),
+            goal(Instructions, Shown(&["least"])),
+        ],
     },
     Line {
         part: LAYERS,
         row: "guarded-adaptive",
         title: "fresh call through an adaptive limit",
         ours: "ours",
-        goals: &[goal(Instructions, Shown(&["tower-acc", "resilience-adaptive"]))],
+        goals: &[
+            goal(Instructions, Shown(&["tower-acc", "resilience-adaptive"])),
+            goal(Instructions, Shown(&["least"])),
+        ],
     },
     Line {
         part: LAYERS,
