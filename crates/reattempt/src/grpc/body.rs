@@ -88,6 +88,9 @@ fn status_of(code: Code, text: &str) -> HeaderMap {
     headers
 }
 
+/// The number of fields that [`set_status`] writes.
+const FIELDS_OF_STATUS: usize = 2;
+
 /// Writes a status, with its text percent-encoded.
 pub(super) fn set_status(headers: &mut HeaderMap, code: Code, text: &str) {
     headers.insert(GRPC_STATUS, code.number().into());
@@ -190,10 +193,15 @@ impl<B: fmt::Debug> fmt::Debug for GrpcBody<B> {
 }
 
 /// Adds a status to a response that is not gRPC (OUT-1), and mends one that a client could not read.
+///
+/// If the headers leave no room for the status, they are dropped.
 pub(super) fn presentable(status: StatusCode, headers: &mut HeaderMap) {
     if !headers.contains_key(GRPC_STATUS) {
         let Some(code) = reattempt_grpc::code_of_head(status, headers) else { return };
         let text = format!("the response is not gRPC; its HTTP status is {status}");
+        if headers.try_reserve(FIELDS_OF_STATUS).is_err() {
+            headers.clear();
+        }
         set_status(headers, code, &text);
     }
     remove_unreadable_details(headers);

@@ -85,9 +85,10 @@ impl Replay<Request<Body>> for Grpc {
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Request<Body>> {
         let mut attempt = SavedRequest::again(kept, next)?;
         let headers = attempt.headers_mut();
-        // The number of attempts before it. An attempt that was replaced does not count (RPH-1, RPH-2).
+        // The number of attempts before it. An attempt that was replaced does not count (RPH-1, RPH-2). A caller's map
+        // that is full has no room for it.
         if next.number > 1 {
-            headers.insert(PREVIOUS_ATTEMPTS, (next.number - 1).into());
+            let _ = headers.try_insert(PREVIOUS_ATTEMPTS, (next.number - 1).into());
         }
         if let Some(deadline) = next.deadline {
             deadline.write_to(headers);

@@ -27,7 +27,7 @@ impl Deadline {
     /// Writes the time that is left into the field `grpc-timeout`, and replaces a value that is there.
     ///
     /// The unit is the finest whose figure has at most eight digits. The figure is rounded down, but to one nanosecond
-    /// at least.
+    /// at least. Nothing is written to a map that is full.
     pub fn write_to(&self, headers: &mut HeaderMap) {
         let left = self.remaining();
         let units = [
@@ -42,7 +42,7 @@ impl Deadline {
         if let Some((figure, unit)) = fitting
             && let Ok(value) = HeaderValue::try_from(format!("{figure}{unit}"))
         {
-            headers.insert(GRPC_TIMEOUT, value);
+            let _ = headers.try_insert(GRPC_TIMEOUT, value);
         }
     }
 }

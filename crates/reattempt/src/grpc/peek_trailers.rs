@@ -199,7 +199,11 @@ fn peeked<B: Body>(
     let (mut head, inner) = response.into_parts();
     let first = match first {
         First::Read(Some(Ok(frame))) => match frame.into_trailers() {
-            Ok(trailers) if trailers.contains_key(GRPC_STATUS) => {
+            // A map of headers is limited, and a server could send more than fit into one.
+            Ok(trailers)
+                if trailers.contains_key(GRPC_STATUS)
+                    && head.headers.try_reserve(trailers.len()).is_ok() =>
+            {
                 // What belongs to a status is not read from headers before it (PB-1).
                 for name in OF_A_STATUS {
                     head.headers.remove(name);

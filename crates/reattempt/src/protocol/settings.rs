@@ -23,6 +23,9 @@ use crate::error_mode::OwnError;
 /// More than an error page has, and less than a new connection costs.
 const DRAIN_LIMIT: u64 = 16 * 1024;
 
+/// The number of different names that a map of headers can hold.
+const MOST_HEADERS: usize = 24_576;
+
 /// The reason of RFC 9113 §7 by which a server refuses a stream.
 const REFUSED_STREAM: u32 = 7;
 
@@ -162,10 +165,11 @@ impl Http {
         self.classifier.is_none()
     }
 
-    /// Returns `true` if a request is to be given an idempotency key.
+    /// Returns `true` if a request is to be given an idempotency key, and has room for it.
     #[inline]
     pub(crate) fn needs_key(&self, method: &Method, headers: &HeaderMap) -> bool {
         self.generate_keys
+            && headers.keys_len() < MOST_HEADERS
             && !is_repeatable(method, headers)
             && !headers.contains_key(http::header::UPGRADE)
     }

@@ -52,6 +52,22 @@ async fn no_key_if_unneeded_or_unasked() {
     assert!(server.seen().iter().all(|attempt| attempt.header(KEY).is_none()));
 }
 
+/// A request without room for a key is sent as it is, and not repeated.
+#[tokio::test(start_paused = true)]
+async fn full_request_is_given_no_key() {
+    let server = Server::statuses([503]);
+    let client = RetryLayer::new(policy().protocol(|http| http.generate_idempotency_keys(true)))
+        .layer(server.clone());
+    let mut full = post();
+    for number in 0..24_576 {
+        let name = http::HeaderName::try_from(format!("x-{number}")).unwrap();
+        full.headers_mut().insert(name, http::HeaderValue::from_static("some"));
+    }
+    client.oneshot(full).await.unwrap();
+    let seen = server.seen();
+    assert_eq!((seen.len(), seen[0].header(KEY)), (1, None));
+}
+
 /// Retries for ever, an hour after each failure.
 fn patient() -> RetryPolicy<reattempt::Http, Constant> {
     let hour = Constant::new(Duration::from_secs(3600));

@@ -2,19 +2,20 @@
 
 use std::io::{self, ErrorKind};
 
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt;
 use reattempt::grpc::peek_trailers::PeekTrailersLayer;
 use reattempt::grpc::service_config::ServiceConfigLayer;
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
-use reattempt::{CallOptions, RetryLayer};
+use reattempt::{CallOptions, Deadline, RetryLayer};
 use reattempt_control::RetryBudget;
 use reattempt_grpc::{Code, ServiceConfig, ServiceConfigHandle, parse_grpc_timeout};
 use tokio::time::Instant;
 use tower::{Layer, ServiceBuilder, ServiceExt};
 
 use crate::grpc::support::{
-    Server, Step, call, call_with, call_within, change, ends_with, field, lost, ms, policy, read,
-    status, streaming, throttle, trailers_only, with,
+    Server, Step, body, call, call_with, call_within, change, ends_with, field, lost, ms, policy,
+    read, status, streaming, throttle, trailers_only, with,
 };
 
 fn config(policy: &str) -> ServiceConfig {
@@ -249,4 +250,63 @@ async fn hg_11_never_retried_call_has_its_code() {
     let never = CallOptions::new().never_retry();
     let reply = read(hedged.oneshot(call_with(never)).await.unwrap()).await;
     assert_eq!((reply.0, server.count()), (Some(Code::DeadlineExceeded), 1));
+}
+
+/// This many different fields, among which no status is.
+fn many(prefix: &str, count: usize) -> HeaderMap {
+    let name = |number| HeaderName::try_from(format!("{prefix}-{number}")).unwrap();
+    (0..count).map(|number| (name(number), HeaderValue::from_static("some"))).collect()
+}
+
+/// A map of headers holds 24576 names at most. Two maps that are full in part are not put into one.
+// ST-5
+#[tokio::test(start_paused = true)]
+async fn st_5_too_many_trailers_stay_trailers() {
+    for count in [10, 15_000] {
+        let server = Server::at_once(move |_| {
+            let mut trailers = many("x-trailer", count);
+            trailers.extend(status(Code::NotFound));
+            let mut answer = streaming([Step::Trailers(trailers)]);
+            answer.headers_mut().extend(many("x-head", count));
+            answer
+        });
+        let client = PeekTrailersLayer::new(ms(10)).layer(server);
+        let answer = client.oneshot(call()).await.unwrap();
+        assert_eq!(answer.headers().contains_key("grpc-status"), count == 10);
+        let trailers = answer.into_body().collect().await.unwrap().trailers().cloned();
+        assert_eq!(trailers.map(|trailers| trailers.len()), (count != 10).then_some(count + 1));
+    }
+}
+
+/// A response whose headers leave no room for a status has one all the same.
+// OUT-1
+#[tokio::test(start_paused = true)]
+async fn out_1_full_head_is_given_a_status() {
+    for count in 24_570..=24_576 {
+        let server = Server::at_once(move |_| {
+            let mut answer = Response::new(body([]));
+            *answer.headers_mut() = many("x-head", count);
+            *answer.status_mut() = StatusCode::NOT_FOUND;
+            answer
+        });
+        let client = RetryLayer::new(policy(1)).layer(server);
+        let reply = read(client.oneshot(call()).await.unwrap()).await;
+        assert_eq!(reply.0, Some(Code::Unimplemented), "{count}");
+    }
+}
+
+/// A caller's headers that leave no room for the layer's fields are sent as they are.
+// DL-2, RPH-1
+#[tokio::test(start_paused = true)]
+async fn dl_2_full_request_is_sent_as_it_is() {
+    let server = Server::at_once(|_| trailers_only(Code::Unavailable));
+    let client = RetryLayer::new(policy(1)).layer(server.clone());
+    let mut full = call_with(Deadline::after(ms(1000)));
+    *full.headers_mut() = many("x-own", 24_576);
+    let reply = read(client.oneshot(full).await.unwrap()).await;
+    assert_eq!(reply.0, Some(Code::Unavailable));
+    assert!(server.count() > 1);
+    for name in ["grpc-timeout", "grpc-previous-rpc-attempts"] {
+        assert!(server.fields(name).iter().all(Option::is_none), "{name}");
+    }
 }
