@@ -412,10 +412,12 @@ fn success_gives_back_what_has_room() {
 fn filling_success_and_dear_take_both_count() {
     loom::model(|| {
         let (bucket, not_full) = bucket(10, 5, 0);
-        let succeeding = Arc::clone(&bucket);
-        let succeeding = thread::spawn(move || succeeding.on_retry_end(5, true));
-        let taken = bucket.take(10, START) == Take::Taken;
-        succeeding.join().unwrap();
+        // A take that fails only loads. If it were the first to run, loom would run no other order
+        // (tokio-rs/loom#166).
+        let taking = Arc::clone(&bucket);
+        let taking = thread::spawn(move || taking.take(10, START) == Take::Taken);
+        bucket.on_retry_end(5, true);
+        let taken = taking.join().unwrap();
         let left = if taken { 0 } else { 10 };
         assert_eq!(bucket.balance(), Some(left * TOKEN));
         assert_eq!(count(&not_full), usize::from(taken));
