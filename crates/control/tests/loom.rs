@@ -26,6 +26,8 @@ mod limiter_model;
 mod line;
 #[path = "loom/server_load.rs"]
 mod load_model;
+#[path = "loom/memory.rs"]
+mod memory_model;
 #[allow(dead_code, reason = "only what the models use")]
 #[path = "../src/budget/not_full.rs"]
 mod not_full;

@@ -44,6 +44,7 @@ mod prefetched;
 mod progress;
 mod saved_head;
 mod shared;
+mod sync;
 mod wakers;
 mod watch;
 

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
+
+use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 
 /// The limit on the memory of all kept bodies. Clones share one limit.
 ///

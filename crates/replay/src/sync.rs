@@ -1,0 +1,3 @@
+//! The atomics of the memory's counts. The models of `reattempt-control` put those of the model checker in their place.
+
+pub(super) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
