@@ -29,6 +29,8 @@ pub struct Finish {
     /// The number of its last attempt.
     pub(crate) attempts: u32,
     pub(crate) deadline: Option<Instant>,
+    /// The head of the response had the status, so nothing is due at the end. The deadline still ends the body.
+    pub(crate) settled: bool,
     /// The timer of the deadline, made when the body is first not ready at once.
     pub(crate) sleep: Option<Pin<Box<Sleep>>>,
 }

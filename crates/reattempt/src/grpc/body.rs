@@ -136,6 +136,7 @@ where
             }
             // A status that has come stands.
             (Poll::Ready(Some(Ok(frame))), Some(_)) if frame.is_trailers() => false,
+            (Poll::Ready(None), Some(finish)) if finish.settled => false,
             (Poll::Ready(_), Some(finish)) => finish.is_late(),
         };
         if late {

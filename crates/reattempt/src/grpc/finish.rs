@@ -11,12 +11,18 @@ use crate::call::finish::Finish;
 impl Finish {
     /// Records that the deadline has ended the response. No server has sent a status, so the budget records nothing.
     pub(super) fn late(self) {
+        if self.settled {
+            return;
+        }
         self.notify_broke_off(Code::DeadlineExceeded.number());
     }
 
     /// Records that the response has ended with these trailers.
     #[inline]
     pub(super) fn ended(self, trailers: &HeaderMap) {
+        if self.settled {
+            return;
+        }
         match trailers.get(GRPC_STATUS) {
             Some(status) if status == "0" => self.succeeded(),
             Some(status) => {
@@ -29,6 +35,9 @@ impl Finish {
 
     /// Records that the response has broken off with this error.
     pub(super) fn failed(self, error: &(dyn Error + 'static)) {
+        if self.settled {
+            return;
+        }
         self.broken_by(code_of_error(error), false);
     }
 

@@ -245,6 +245,11 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
     }
 
     #[inline]
+    fn may_stall(&self, response: &Response<B>) -> bool {
+        !response.body().is_end_stream()
+    }
+
+    #[inline]
     fn answer(mut response: Response<B>, open: bool) -> Response<GrpcBody<B>> {
         if !open {
             let status = response.status();
@@ -253,7 +258,10 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         response.map(|body| GrpcBody::new(body, None))
     }
 
-    fn watched(response: Response<B>, finish: Finish) -> Response<GrpcBody<B>> {
+    fn watched(mut response: Response<B>, finish: Finish) -> Response<GrpcBody<B>> {
+        if finish.settled {
+            presentable(response.status(), response.headers_mut());
+        }
         response.map(|body| GrpcBody::new(body, Some(finish)))
     }
 

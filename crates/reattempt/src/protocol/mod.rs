@@ -285,11 +285,19 @@ pub trait ClassifyOutcome<Response>: Protocol {
         false
     }
 
+    /// Returns `true` if more of a response is to come although it is not open. Its deadline is kept all the same.
+    #[doc(hidden)]
+    #[inline]
+    fn may_stall(&self, response: &Response) -> bool {
+        let _ = response;
+        false
+    }
+
     /// Makes the caller's response of one whose end is not watched.
     #[doc(hidden)]
     fn answer(response: Response, open: bool) -> Self::Answer;
 
-    /// Makes the caller's response of an open one, with the accounting that is due at its end.
+    /// Makes the caller's response of one that is open or may stall, with the accounting that is due at its end.
     #[doc(hidden)]
     fn watched(response: Response, finish: Finish) -> Self::Answer {
         drop(finish);

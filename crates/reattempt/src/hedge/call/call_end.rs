@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Context;
 
-use reattempt_core::{Budget, CallEnd, StopReason};
+use reattempt_core::{Account, Budget, CallEnd, StopReason};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -115,6 +115,8 @@ where
         };
         let succeeded = stop == StopReason::Succeeded;
         let open = response.is_some_and(|response| settings.protocol.is_open(response, succeeded));
+        let may_stall = |response: &_| !open && settings.protocol.may_stall(response);
+        let stalls = self.deadline.is_some() && response.is_some_and(may_stall);
         let concerned = account.has_paid() || !settings.budget.is_full();
         let credited = succeeded && response.is_some() && !open && concerned;
         self.stopwatch = None;
@@ -143,7 +145,7 @@ where
             Some(running) => (Some(running.destination), running.last),
             None => (None, None),
         };
-        let finish = open.then(|| Finish {
+        let finish = (open || stalls).then(|| Finish {
             client: Arc::<Settings<K, B>>::clone(settings),
             destination: match (destination, kept) {
                 (Some(destination), _) => destination.into(),
@@ -153,9 +155,10 @@ where
             options: self.options.take(),
             // A response that was classified as a failure is reported already.
             retryable: succeeded && self.terms.limits.max_attempts > 1,
-            account,
+            account: if open { account } else { Account::default() },
             attempts,
             deadline: self.deadline.map(Deadline::instant),
+            settled: !open,
             sleep: None,
         });
         self.drain_refused(former, cx);

@@ -34,12 +34,19 @@ where
             Ok(response) => settings.protocol.is_open(response, succeeded),
             Err(_) => false,
         };
-        let watched = open
-            && (self.context.deadline.is_some()
-                || settings.observer.is_some()
-                || !settings.budget.is_noop());
+        let watched = match &result {
+            Ok(_) if open => {
+                self.context.deadline.is_some()
+                    || settings.observer.is_some()
+                    || !settings.budget.is_noop()
+            }
+            Ok(response) => {
+                self.context.deadline.is_some() && settings.protocol.may_stall(response)
+            }
+            Err(_) => false,
+        };
         if watched {
-            return self.end_watched(result, stop);
+            return self.end_watched(result, stop, open);
         }
         let report = self.account(&mut result, stop, open);
         self.clear();
@@ -56,9 +63,12 @@ where
         &mut self,
         mut result: Result<S::Response, M::Error>,
         stop: StopReason,
+        open: bool,
     ) -> Result<K::Answer, M::Error> {
-        let finish = self.finish(stop == StopReason::Succeeded);
-        let _ = self.account(&mut result, stop, true);
+        let account = if open { self.take_account() } else { Account::default() };
+        let finish =
+            Finish { settled: !open, ..self.finish(stop == StopReason::Succeeded, account) };
+        let _ = self.account(&mut result, stop, open);
         self.clear();
         result.map(|response| K::watched(response, finish))
     }
@@ -123,8 +133,7 @@ where
     }
 
     /// Returns the state that is needed at the end of the response.
-    fn finish(&mut self, succeeded: bool) -> Finish {
-        let account = self.take_account();
+    fn finish(&self, succeeded: bool, account: Account) -> Finish {
         let settings = &self.shared.policy.settings;
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         let destination = match progress {
@@ -143,6 +152,7 @@ where
             account,
             attempts: self.number,
             deadline: self.context.deadline,
+            settled: false,
             sleep: None,
         }
     }

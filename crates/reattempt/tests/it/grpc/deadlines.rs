@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use http::Request;
 use http_body_util::BodyExt;
+use reattempt::hedge::HedgePolicy;
 use reattempt::report::ReportSlot;
 use reattempt::retry::AttemptContext;
 use reattempt::{CallOptions, Deadline, Report, RetryLayer, RetryPolicy};
 use reattempt_core::StopReason;
 use reattempt_grpc::{Code, parse_grpc_timeout};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tonic::body::Body;
+use tower::util::BoxCloneService;
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 use crate::grpc::support::{
@@ -315,4 +317,45 @@ fn call_without_deadline_has_no_timer() {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     let mut future = std::pin::pin!(client.oneshot(call()));
     assert!(future.as_mut().poll(&mut context).is_ready());
+}
+
+/// A server sends the status, and does not end the stream. The status counts once, and the deadline ends the body.
+// DL-3, ST-1
+#[tokio::test(start_paused = true)]
+async fn dl_3_deadline_ends_body_after_a_status() {
+    type Row = (fn() -> Answer, Code, i64);
+    let rows: [Row; 3] = [
+        (|| with(streaming([Step::Hang]), "grpc-status", "0"), Code::Ok, 100),
+        (|| with(streaming([Step::Data("a"), Step::Hang]), "grpc-status", "5"), Code::NotFound, 0),
+        (|| not_found(streaming([Step::Wait(100), Step::Hang])), Code::Unimplemented, 0),
+    ];
+    for (answer, code, credit) in rows {
+        let throttle = throttle();
+        let server = Server::at_once(move |_| answer());
+        let retried = RetryLayer::new(policy(0).budget(throttle.clone())).layer(server.clone());
+        let hedged = HedgePolicy::grpc().budget(throttle.clone()).into_layer().layer(server);
+        let clients = [BoxCloneService::new(retried), BoxCloneService::new(hedged)];
+        for (client, credits) in clients.into_iter().zip([credit, 2 * credit]) {
+            let began = Instant::now();
+            let reply = read(client.oneshot(call_within("250m")).await.unwrap()).await;
+            assert_eq!((reply.0, began.elapsed()), (Some(code), ms(250)));
+            assert_eq!(change(&throttle), credits);
+        }
+    }
+}
+
+/// A body that has ended after its status stands, also if it is read after the deadline.
+// DL-3, ST-1
+#[tokio::test(start_paused = true)]
+async fn dl_3_body_that_ended_in_time_stands() {
+    let answer = |_| with(streaming([]), "grpc-status", "0");
+    let reply = RetryLayer::grpc().layer(Server::at_once(answer)).oneshot(call_within("250m"));
+    let mut body = reply.await.unwrap().into_body();
+    sleep(ms(300)).await;
+    assert!(timeout(ms(100), body.frame()).await.unwrap().is_none());
+}
+
+fn not_found(mut answer: Answer) -> Answer {
+    *answer.status_mut() = http::StatusCode::NOT_FOUND;
+    answer
 }
