@@ -294,10 +294,10 @@ impl Bucket {
 impl PermitIssuer for Bucket {
     #[inline]
     fn give_back(&self, cost: u32) {
-        let amount = u64::from(cost.min(MOST_TOKENS)) * TOKEN;
         let state = self.state.load(Ordering::Acquire);
         if state < self.full {
-            self.add(state, amount << EPOCH_BITS);
+            // It was taken from this bucket, so it is no more than the capacity.
+            self.add(state, u64::from(cost) * ONE);
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use reattempt_core::{Budget, Failure, Permit, Warning};
 
+use super::cautious::Event;
 use super::retry_budget::RetryBudget;
 use super::settings::Kind;
 use crate::sync::Ordering;
@@ -30,7 +31,9 @@ impl Budget for RetryBudget {
     /// Adds to the doubt of a cautious budget. No other kind counts failures.
     #[inline]
     fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
-        self.state.store.on_failure(destination, failure.kind(), now);
+        if matches!(self.state.settings.kind, Kind::Cautious(_)) {
+            drop(self.state.store.record(destination, Event::Failure(failure.kind()), now));
+        }
     }
 
     /// Adds the ratio to the bucket of `destination`. Under a quota a retried call adds nothing, because its last

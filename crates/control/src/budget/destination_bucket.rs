@@ -15,8 +15,6 @@ use crate::destination_table::Entry;
 pub(super) trait DestinationBucket: Entry + PermitIssuer + Sized + 'static {
     /// The settings of such a bucket.
     type Rule: Copy + Send + Sync;
-    /// `true` if a failure that is not retried changes such a bucket.
-    const RECORDS_FAILURES: bool;
 
     /// Creates a full bucket, which is counted in that slot while a success would change it.
     fn create(rule: Self::Rule, counted: (Arc<NotFull>, Slot)) -> Self;
@@ -50,7 +48,6 @@ impl Entry for Bucket {
 
 impl DestinationBucket for Bucket {
     type Rule = (Rule, Costs);
-    const RECORDS_FAILURES: bool = false;
 
     fn create((rule, _): Self::Rule, counted: (Arc<NotFull>, Slot)) -> Self {
         Self::new(rule, (rule.ratio > 0).then_some(counted))
@@ -100,7 +97,6 @@ impl Entry for CautiousBucket {
 
 impl DestinationBucket for CautiousBucket {
     type Rule = Caution;
-    const RECORDS_FAILURES: bool = true;
 
     fn create(rule: Caution, counted: (Arc<NotFull>, Slot)) -> Self {
         Self::new(rule, counted)

@@ -1,4 +1,4 @@
-//! The buckets of one kind: one for each destination, in a table of bounded size, or one for all.
+//! A bucket for each destination, in a table of bounded size.
 //!
 //! Input: events and successes with the name of a destination. Output: permits of the bucket that
 //! tokens were taken from. The table is [`DestinationTable`].
@@ -9,13 +9,13 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use reattempt_core::{FailureKind, Permit};
+use reattempt_core::Permit;
 
 use super::bucket::Take;
 use super::cautious::Event;
 use super::destination_bucket::DestinationBucket;
 use super::not_full::{NotFull, Slot};
-use super::store::{Balance, Store};
+use super::store::{Balance, Store, record_in};
 use crate::destination_table::{DestinationTable, Entries, Place, find};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -35,30 +35,36 @@ pub(super) struct Destinations<B: DestinationBucket> {
     /// From which second on a take settles the buckets.
     settle_at: AtomicU64,
     rule: B::Rule,
-    /// `false` if all destinations share one bucket.
-    by_destination: bool,
 }
 
 impl<B: DestinationBucket> Store for Destinations<B> {
-    fn retry(&self, destination: &str, failure: FailureKind, now: Duration) -> Option<Permit> {
-        self.record(destination, Event::FailureAndRetry(failure), now)
-    }
-
-    fn hedge(&self, destination: &str, failure: FailureKind, now: Duration) -> Option<Permit> {
-        self.record(destination, Event::Hedge(failure), now)
-    }
-
-    fn on_failure(&self, destination: &str, failure: FailureKind, now: Duration) {
-        if B::RECORDS_FAILURES {
-            drop(self.record(destination, Event::Failure(failure), now));
+    #[inline(never)]
+    fn record(&self, destination: &str, event: Event, now: Duration) -> Option<Permit> {
+        let (hash, cost) = (self.table.hash(destination), B::cost(self.rule, event));
+        let table = self.table.load();
+        if now.as_secs() >= self.settle_at.load(Ordering::Relaxed) {
+            self.settle(&table, now);
         }
+        if let Some(bucket) = find(&table, hash, destination) {
+            let take = bucket.try_record(event, cost, now);
+            match take.unwrap_or_else(|| bucket.record(event, cost, now)) {
+                Take::Taken => return Some(Permit::new(Arc::<B>::clone(bucket), cost)),
+                Take::Refused => return None,
+                Take::Retired => {}
+            }
+        } else if self.table.is_full(&table) && !table.iter().any(|own| own.entry.is_full_at(now)) {
+            return record_in(self.table.others(), event, cost, now);
+        }
+        drop(table);
+        self.record_as_newcomer(destination, event, cost, now)
     }
 
+    /// Credits the bucket of `destination`. A destination without a bucket of its own uses the shared one.
     fn on_success(&self, destination: &str) {
-        if self.by_destination {
-            return self.credit_by_destination(destination);
+        let hash = self.table.hash(destination);
+        if self.not_full.count_for(hash) > 0 {
+            self.credit_first_or_listed(hash, destination);
         }
-        self.table.others().credit();
     }
 
     fn balance(&self, destination: &str) -> u64 {
@@ -73,90 +79,22 @@ impl<B: DestinationBucket> Store for Destinations<B> {
 
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {
         let table = self.table.load();
-        let own = table.iter().map(|place| (Arc::clone(&place.name), self.shown(&place.entry)));
-        (own.collect(), self.shown(self.table.others()))
+        let balance = |bucket: &B| Balance::of(bucket, self.rule);
+        let own = table.iter().map(|place| (Arc::clone(&place.name), balance(&place.entry)));
+        (own.collect(), balance(self.table.others()))
     }
 }
 
 impl<B: DestinationBucket> Destinations<B> {
-    /// Creates full buckets for at most that many destinations, or one for all. They are counted in `not_full`.
-    pub(super) fn new(
-        max_destinations: Option<usize>,
-        rule: B::Rule,
-        not_full: Arc<NotFull>,
-    ) -> Self {
+    /// Creates full buckets for at most that many destinations. They are counted in `not_full`.
+    pub(super) fn new(most: usize, rule: B::Rule, not_full: Arc<NotFull>) -> Self {
         let others = B::create(rule, (Arc::clone(&not_full), Slot::OTHERS));
-        let firsts = if max_destinations.is_some() { FIRSTS } else { 0 };
         Self {
-            table: DestinationTable::new(max_destinations.unwrap_or(0), others),
-            firsts: (0..firsts).map(|_| OnceLock::new()).collect(),
+            table: DestinationTable::new(most, others),
+            firsts: (0..FIRSTS).map(|_| OnceLock::new()).collect(),
             not_full,
             settle_at: AtomicU64::new(0),
             rule,
-            by_destination: max_destinations.is_some(),
-        }
-    }
-
-    #[inline(always)]
-    fn record(&self, destination: &str, event: Event, now: Duration) -> Option<Permit> {
-        if self.by_destination {
-            return self.record_by_destination(destination, event, now);
-        }
-        let (bucket, cost) = (self.table.others(), B::cost(self.rule, event));
-        match bucket.try_record(event, cost, now) {
-            Some(Take::Taken) => Some(Permit::new(Arc::<B>::clone(bucket), cost)),
-            Some(_) => None,
-            None => self.record_in(bucket, event, now),
-        }
-    }
-
-    /// Records an event in a bucket that cannot be retired meanwhile.
-    #[inline(never)]
-    fn record_in(&self, bucket: &Arc<B>, event: Event, now: Duration) -> Option<Permit> {
-        let cost = B::cost(self.rule, event);
-        let taken = bucket.record(event, cost, now) == Take::Taken;
-        taken.then(|| Permit::new(Arc::<B>::clone(bucket), cost))
-    }
-
-    /// Not inlined, so that one bucket for all is used without its registers.
-    #[inline(never)]
-    fn record_by_destination(
-        &self,
-        destination: &str,
-        event: Event,
-        now: Duration,
-    ) -> Option<Permit> {
-        let hash = self.table.hash(destination);
-        let table = self.table.load();
-        if now.as_secs() >= self.settle_at.load(Ordering::Relaxed) {
-            self.settle(&table, now);
-        }
-        if let Some(bucket) = find(&table, hash, destination) {
-            let cost = B::cost(self.rule, event);
-            let take = bucket.try_record(event, cost, now);
-            match take.unwrap_or_else(|| bucket.record(event, cost, now)) {
-                Take::Taken => return Some(Permit::new(Arc::<B>::clone(bucket), cost)),
-                Take::Refused => return None,
-                Take::Retired => {}
-            }
-        } else if self.table.is_full(&table) && !table.iter().any(|own| own.entry.is_full_at(now)) {
-            return self.record_in(self.table.others(), event, now);
-        }
-        drop(table);
-        self.record_as_newcomer(destination, event, now)
-    }
-
-    fn shown(&self, bucket: &B) -> Balance {
-        let tokens = bucket.balance().unwrap_or(B::capacity(self.rule));
-        Balance { tokens, doubt: bucket.doubt() }
-    }
-
-    /// Credits a success of `destination`. A destination without a bucket of its own uses the shared one.
-    #[inline(never)]
-    fn credit_by_destination(&self, destination: &str) {
-        let hash = self.table.hash(destination);
-        if self.not_full.count_for(hash) > 0 {
-            self.credit_first_or_listed(hash, destination);
         }
     }
 
@@ -197,7 +135,13 @@ impl<B: DestinationBucket> Destinations<B> {
 
     /// Finds `destination` a place and records its first event, behind the lock.
     #[cold]
-    fn record_as_newcomer(&self, destination: &str, event: Event, now: Duration) -> Option<Permit> {
+    fn record_as_newcomer(
+        &self,
+        destination: &str,
+        event: Event,
+        cost: u32,
+        now: Duration,
+    ) -> Option<Permit> {
         let create = |name: &Arc<str>| {
             let hash = self.table.hash(name);
             let counted = (Arc::clone(&self.not_full), Slot::of(hash));
@@ -206,7 +150,7 @@ impl<B: DestinationBucket> Destinations<B> {
             self.first(hash).get_or_init(|| place);
             bucket
         };
-        let record = |bucket: &Arc<B>| self.record_in(bucket, event, now);
+        let record = |bucket: &Arc<B>| record_in(bucket, event, cost, now);
         self.table.enter(destination, now, create, record)
     }
 }

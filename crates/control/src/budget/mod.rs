@@ -5,8 +5,8 @@
 //! | `retry_budget` | the type that users name: constructors and setters |
 //! | `contract` | its implementation of core's `Budget` |
 //! | `settings` | the settings, checked, as integers |
-//! | `store` | the interface between a budget and its buckets |
-//! | `destinations` | its buckets: one for all destinations, or a table |
+//! | `store` | the interface between a budget and its buckets; one bucket for all destinations |
+//! | `destinations` | a table of buckets |
 //! | `bucket`, `cautious` | the two kinds of bucket, each one atomic word |
 //! | `not_full` | the count of buckets that a success would change |
 //! | `debug` | the `Debug` output |

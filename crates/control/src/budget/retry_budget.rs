@@ -6,10 +6,11 @@ use reattempt_core::ConfigError;
 
 use super::bucket::Bucket;
 use super::cautious::CautiousBucket;
+use super::destination_bucket::DestinationBucket;
 use super::destinations::Destinations;
-use super::not_full::NotFull;
+use super::not_full::{NotFull, Slot};
 use super::settings::{Costs, Kind, Settings, tokens};
-use super::store::{Store, Unlimited};
+use super::store::{Shared, Store, Unlimited};
 use crate::sync::{Apart, AtomicU64, Ordering};
 
 /// A bucket of tokens for each destination, in front of every retry.
@@ -321,18 +322,12 @@ impl RetryBudget {
     }
 
     fn build(settings: Settings) -> Self {
-        let most = settings.max_destinations;
         let not_full = Arc::new(NotFull::new());
-        let counted = Arc::clone(&not_full);
-        let tokens =
-            |rule, costs| Destinations::<Bucket>::new(most, (rule, costs), counted.clone());
-        let store: Box<dyn Store> = match settings.kind {
+        let store = match settings.kind {
             Kind::Unlimited => Box::new(Unlimited),
-            Kind::Tokens(rule) => Box::new(tokens(rule, Costs::ONE)),
-            Kind::Quota(rule, costs) => Box::new(tokens(rule, costs)),
-            Kind::Cautious(caution) => {
-                Box::new(Destinations::<CautiousBucket>::new(most, caution, counted))
-            }
+            Kind::Tokens(rule) => store::<Bucket>(settings, (rule, Costs::ONE), &not_full),
+            Kind::Quota(rule, costs) => store::<Bucket>(settings, (rule, costs), &not_full),
+            Kind::Cautious(caution) => store::<CautiousBucket>(settings, caution, &not_full),
         };
         Self { state: Arc::new(State { settings, store, not_full, refusals: Apart::default() }) }
     }
@@ -342,5 +337,19 @@ impl RetryBudget {
 impl Default for RetryBudget {
     fn default() -> Self {
         Self::cautious()
+    }
+}
+
+fn store<B: DestinationBucket>(
+    settings: Settings,
+    rule: B::Rule,
+    not_full: &Arc<NotFull>,
+) -> Box<dyn Store> {
+    let not_full = Arc::clone(not_full);
+    match settings.max_destinations {
+        Some(most) => Box::new(Destinations::<B>::new(most, rule, not_full)),
+        None => {
+            Box::new(Shared { bucket: Arc::new(B::create(rule, (not_full, Slot::OTHERS))), rule })
+        }
     }
 }

@@ -1,20 +1,28 @@
-//! The interface between a budget and its buckets.
+//! The interface between a budget and its buckets, and the stores without a table.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::{FailureKind, Permit};
 
+use super::bucket::Take;
+use super::cautious::Event;
+use super::destination_bucket::DestinationBucket;
+
 /// All buckets of a budget. A call through it decides at once their kind, and whether each destination has its own.
 pub(super) trait Store: Send + Sync {
+    /// Records `event` of `destination`. Returns a permit if it asks for tokens and they were there.
+    fn record(&self, destination: &str, event: Event, now: Duration) -> Option<Permit>;
+
     /// Records a failure of `destination`, and returns a permit for its retry if the tokens were there.
-    fn retry(&self, destination: &str, failure: FailureKind, now: Duration) -> Option<Permit>;
+    fn retry(&self, destination: &str, failure: FailureKind, now: Duration) -> Option<Permit> {
+        self.record(destination, Event::FailureAndRetry(failure), now)
+    }
 
     /// Returns a permit for a hedge if the tokens were there.
-    fn hedge(&self, destination: &str, failure: FailureKind, now: Duration) -> Option<Permit>;
-
-    /// Records a failure of `destination` that is not retried.
-    fn on_failure(&self, destination: &str, failure: FailureKind, now: Duration);
+    fn hedge(&self, destination: &str, failure: FailureKind, now: Duration) -> Option<Permit> {
+        self.record(destination, Event::Hedge(failure), now)
+    }
 
     /// Records a success of `destination`.
     fn on_success(&self, destination: &str);
@@ -33,19 +41,20 @@ pub(super) struct Balance {
     pub(super) doubt: u64,
 }
 
+impl Balance {
+    pub(super) fn of<B: DestinationBucket>(bucket: &B, rule: B::Rule) -> Self {
+        let tokens = bucket.balance().unwrap_or(B::capacity(rule));
+        Self { tokens, doubt: bucket.doubt() }
+    }
+}
+
 /// No buckets: every retry is granted.
 pub(super) struct Unlimited;
 
 impl Store for Unlimited {
-    fn retry(&self, _: &str, _: FailureKind, _: Duration) -> Option<Permit> {
+    fn record(&self, _: &str, _: Event, _: Duration) -> Option<Permit> {
         Some(Permit::free())
     }
-
-    fn hedge(&self, _: &str, _: FailureKind, _: Duration) -> Option<Permit> {
-        Some(Permit::free())
-    }
-
-    fn on_failure(&self, _: &str, _: FailureKind, _: Duration) {}
 
     fn on_success(&self, _: &str) {}
 
@@ -56,4 +65,46 @@ impl Store for Unlimited {
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {
         (Vec::new(), Balance { tokens: u64::MAX, doubt: 0 })
     }
+}
+
+/// One bucket for all destinations.
+pub(super) struct Shared<B: DestinationBucket> {
+    pub(super) bucket: Arc<B>,
+    pub(super) rule: B::Rule,
+}
+
+impl<B: DestinationBucket> Store for Shared<B> {
+    #[inline(always)]
+    fn record(&self, _: &str, event: Event, now: Duration) -> Option<Permit> {
+        let cost = B::cost(self.rule, event);
+        match self.bucket.try_record(event, cost, now) {
+            Some(Take::Taken) => Some(Permit::new(Arc::<B>::clone(&self.bucket), cost)),
+            Some(_) => None,
+            None => record_in(&self.bucket, event, cost, now),
+        }
+    }
+
+    fn on_success(&self, _: &str) {
+        self.bucket.credit();
+    }
+
+    fn balance(&self, _: &str) -> u64 {
+        Balance::of(&*self.bucket, self.rule).tokens
+    }
+
+    fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {
+        (Vec::new(), Balance::of(&*self.bucket, self.rule))
+    }
+}
+
+/// Records an event in a bucket that cannot be retired meanwhile.
+#[inline(never)]
+pub(super) fn record_in<B: DestinationBucket>(
+    bucket: &Arc<B>,
+    event: Event,
+    cost: u32,
+    now: Duration,
+) -> Option<Permit> {
+    let taken = bucket.record(event, cost, now) == Take::Taken;
+    taken.then(|| Permit::new(Arc::<B>::clone(bucket), cost))
 }

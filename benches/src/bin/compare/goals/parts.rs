@@ -68,7 +68,7 @@ pub(super) const LINES: &[Line] = &[
         row: "credit",
         title: "credit of a success, half full and without doubt, one cautious bucket",
         ours: "ours-cautious-half-full",
-        goals: &[goal(Instructions, AtMost(26.0))],
+        goals: &[goal(Instructions, AtMost(25.0))],
     },
     Line {
         part: BUDGETS,
@@ -105,7 +105,7 @@ pub(super) const LINES: &[Line] = &[
         ours: "ours",
         // 30 of them are the call and its permit, which is a trait object. Each take here finds the bucket full. So it
         // is counted as not full, and uncounted when the token is back.
-        goals: &[goal(Instructions, AtMost(120.0))],
+        goals: &[goal(Instructions, AtMost(111.0))],
     },
     Line {
         part: BUDGETS,
