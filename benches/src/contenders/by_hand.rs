@@ -142,7 +142,7 @@ impl Bucket {
 }
 
 impl Default for Bucket {
-    /// Ten tokens, and a tenth of one for each success: the defaults of ours.
+    /// Ten tokens, and a tenth of one for each success, as in our `RetryBudget::ratio(0.1)`.
     fn default() -> Self {
         Self::new(10, TOKEN / 10)
     }

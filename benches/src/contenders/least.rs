@@ -1,4 +1,4 @@
-//! The least code that keeps a streamed body.
+//! The least code that keeps a streamed body for a retry: the measured floor of `ReplayBody`.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-/// More than the largest body.
+/// A limit on the memory of all kept bodies that no row reaches.
 pub(crate) const ROOM: usize = 4 << 30;
 
 /// The least code that keeps the chunks for a reader on another thread: one lock, one clone or copy, one
@@ -90,7 +90,8 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Least<B> {
     }
 }
 
-/// The least that a gRPC call adds to one of HTTP: its body is kept from the first poll on, until the response.
+/// A service that keeps each gRPC body, from its first poll until the response: the least that a retried gRPC call adds
+/// to one of HTTP.
 #[derive(Clone)]
 pub(crate) struct KeepsLeast<S> {
     pub(crate) inner: S,

@@ -32,18 +32,23 @@ pub(crate) struct LeastGuard<S> {
 pub(crate) struct Gate {
     destination: &'static str,
     limit: u64,
-    /// A place is held until the response body ends.
+    /// `true` if a place is held until the response body ends.
     to_the_end: bool,
     in_flight: AtomicU64,
-    /// Outcomes, and in the upper half those that are failures.
+    /// Calls that have ended, and in the upper half the failures among them.
     ends: AtomicU64,
 }
 
 impl<S> LeastGuard<S> {
     pub(crate) fn new(inner: S, limit: u64, to_the_end: bool) -> Self {
-        let (in_flight, ends) = Default::default();
-        let destination = "shop.example";
-        Self { inner, gate: Arc::new(Gate { destination, limit, to_the_end, in_flight, ends }) }
+        let gate = Gate {
+            destination: "shop.example",
+            limit,
+            to_the_end,
+            in_flight: AtomicU64::new(0),
+            ends: AtomicU64::new(0),
+        };
+        Self { inner, gate: Arc::new(gate) }
     }
 
     /// Returns the number of calls in flight.
@@ -67,7 +72,7 @@ impl Gate {
     }
 }
 
-/// The destination: the authority in lower case, of the scheme http.
+/// Returns the destination: the authority in lower case, as if every scheme were http.
 fn destination(uri: &Uri) -> Cow<'_, str> {
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     let is_plain = !authority.bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'@');
@@ -104,7 +109,7 @@ where
 /// A place, freed when it is dropped.
 pub(crate) struct Pass {
     gate: Arc<Gate>,
-    /// The moment of the sending.
+    /// The moment at which the call was sent.
     since: Instant,
     /// There until the outcome is known.
     deadline: Option<Instant>,
@@ -114,7 +119,7 @@ impl Pass {
     /// Records the outcome. Returns the pass if the place is held until the body ends.
     fn judged(mut self, failed: bool) -> Option<Self> {
         self.deadline = None;
-        // The rule of a guard gets the moment with the outcome.
+        // A guard gets this moment with the outcome.
         black_box(self.since);
         self.gate.ends.fetch_add(1 + (u64::from(failed) << 32), Ordering::Relaxed);
         self.gate.to_the_end.then_some(self)
@@ -125,7 +130,7 @@ impl Drop for Pass {
     fn drop(&mut self) {
         // A call that is dropped at its deadline is a timeout.
         if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            self.gate.ends.fetch_add(1 << 32, Ordering::Relaxed);
+            self.gate.ends.fetch_add(1 + (1 << 32), Ordering::Relaxed);
         }
         self.gate.in_flight.fetch_sub(1, Ordering::AcqRel);
     }

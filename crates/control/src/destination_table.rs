@@ -20,9 +20,9 @@ use crate::sync::Mutex;
 #[cfg(loom)]
 type RandomState = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 
-/// The default table holds the destinations of a busy gateway in some hundred kilobytes.
-pub(crate) const MAX_DESTINATIONS: usize = 1024;
-/// A newcomer copies the table: beyond this the copy would take milliseconds.
+/// The default bound of a table: room for the destinations of a busy gateway, in some hundred kilobytes.
+pub(crate) const DEFAULT_DESTINATIONS: usize = 1024;
+/// The highest bound of a table. A newcomer copies the table, which beyond this would take milliseconds.
 pub(crate) const MOST_DESTINATIONS: usize = 65_536;
 
 /// A value that a table can hold for a destination.
@@ -31,6 +31,7 @@ pub(crate) trait Entry {
     fn retire(&self, now: Duration) -> bool;
 }
 
+/// The entries of a table, by the hash of their names.
 pub(crate) type Entries<E> = HashTable<Place<E>>;
 
 /// An entry with the name of its destination.
@@ -87,7 +88,7 @@ impl<E: Entry> DestinationTable<E> {
 
     /// Finds `destination` a place behind the lock, and uses its entry while it cannot be retired.
     ///
-    /// `create` makes the entry of a newcomer, whose name it is given.
+    /// `create` makes the entry for the name of a newcomer.
     #[cold]
     pub(crate) fn enter<R>(
         &self,
@@ -126,15 +127,18 @@ impl<E: Entry> DestinationTable<E> {
 
     /// Runs `first`, and then `act` for each entry, the shared one last, while no newcomer comes in.
     pub(crate) fn for_all(&self, first: impl FnOnce(), act: impl Fn(&Arc<E>)) {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        first();
-        self.load().iter().map(|place| &place.entry).chain([&self.others]).for_each(act);
+        self.alone(|| {
+            first();
+            self.load().iter().map(|place| &place.entry).chain([&self.others]).for_each(act);
+        });
     }
 
-    /// Returns the hash of a whole name. Callers use its low bits alone, so it is foldhash's variant of quality: the
-    /// fast one clusters names such as `host-1` and `host-2` under some seeds (18 comparisons a look-up, where 1.6
-    /// are usual). The seed is random, so an adversary who chooses the names cannot know which of them collide. Even
-    /// with collisions a look-up compares at most as many names as the table may hold.
+    /// Returns the hash of a name.
+    ///
+    /// Callers choose slots by its low bits, so the hash is foldhash's `quality`. Its `fast` clusters names such as
+    /// `host-1` and `host-2` under some seeds: a look-up then compares 18 names, where 1.6 are usual. The seed is
+    /// random, so an adversary who chooses the names cannot know which of them collide. Even with collisions a look-up
+    /// compares at most as many names as the table may hold.
     #[inline]
     pub(crate) fn hash(&self, destination: &str) -> u64 {
         let mut hasher = self.hashing.build_hasher();
@@ -143,6 +147,7 @@ impl<E: Entry> DestinationTable<E> {
     }
 }
 
+/// Returns the entry of `destination`, if it has a place.
 #[inline]
 pub(crate) fn find<'a, E>(
     entries: &'a Entries<E>,

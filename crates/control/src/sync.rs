@@ -44,7 +44,7 @@ impl<T> From<T> for OnceLock<T> {
     }
 }
 
-/// The parts of a count that threads raise beside each other. More threads than that share them.
+/// The number of parts of a count. Threads add to different parts, as long as there are no more threads than parts.
 pub(crate) const STRIPES: usize = if cfg!(loom) { 2 } else { 4 };
 
 /// Returns the number of this thread's part. Threads get the numbers by turns.

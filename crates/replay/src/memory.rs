@@ -15,8 +15,8 @@ use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 ///
 /// With [`ReplayLimits::by_destination`](crate::ReplayLimits::by_destination), which the layers call, one
 /// destination that hangs leaves room for the others. Once a quarter of the limit is in use, a destination can add
-/// at most another quarter. So it holds at most half, and the part of one body by which the first quarter was passed.
-/// A body in memory may be that large that this part matters. Bodies that were begun before are not kept any further.
+/// at most another quarter. So it holds at most half of the limit, plus the frame or the body in memory that passed the
+/// first quarter. Of bodies that began before, no more is kept.
 ///
 /// ```
 /// let memory = reattempt_replay::ReplayMemory::new(8 * 1024 * 1024);
@@ -34,14 +34,14 @@ struct Bound {
 enum Kind {
     /// The bound over all bodies.
     Whole(Shares),
-    /// The share of one destination, whose bytes count for the whole as well.
+    /// The share of one destination. Its bytes are also taken from the whole.
     Share(ReplayMemory),
 }
 
-/// The bytes taken by each destination.
+/// The shares of the destinations, and the rule that makes them necessary.
 #[derive(Default)]
 struct Shares {
-    /// Bodies without a destination can take nothing past the first quarter.
+    /// `true` if bodies without a share can take nothing past the first quarter.
     required: AtomicBool,
     table: Mutex<Table>,
 }
@@ -75,7 +75,9 @@ impl Bound {
         self.limit / 4
     }
 
-    /// Takes `bytes` if that many are left. The count guards no other data, hence `Relaxed`.
+    /// Takes `bytes` if that many are left, and if the bytes in use are not yet enough.
+    ///
+    /// The count guards no other data, hence `Relaxed`.
     #[inline]
     fn take(&self, bytes: usize, is_enough: impl Fn(usize) -> bool) -> bool {
         let add = |used: usize| {
@@ -99,20 +101,21 @@ impl ReplayMemory {
         Self(Arc::new(Bound { limit, used: AtomicUsize::new(0), kind }))
     }
 
-    /// Lets only destinations take memory past the first quarter from now on.
+    /// Lets only shares take memory past the first quarter from now on.
     pub(super) fn require_shares(&self) {
         if let Kind::Whole(shares) = &self.0.kind {
             shares.required.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Returns `true` if shares count: a quarter is in use.
+    /// Returns `true` if a quarter is in use. Then new bodies need a share.
     #[inline]
     pub(super) fn is_shared_out(&self) -> bool {
         self.used() >= self.0.quarter()
     }
 
-    /// Returns the share of this destination. It takes a lock, so call it only if shares count.
+    /// Returns the share of this destination. It takes a lock, so call it only if the memory
+    /// [is shared out](Self::is_shared_out).
     pub(super) fn share(&self, destination: &str) -> Self {
         match &self.0.kind {
             Kind::Whole(shares) => shares.table.lock().share(destination, self),
@@ -201,7 +204,7 @@ impl fmt::Debug for ReplayCharge {
 /// The least charge of a frame: about the size of its entry in the queue.
 pub(super) const LEAST_CHARGE: usize = 32;
 
-/// The most bytes that a chunk has room for beyond the frame that it is made for.
+/// The largest capacity of a chunk, unless the frame that it is made for is longer.
 const LARGEST_CHUNK: usize = 16 * 1024;
 
 /// The charge of a data frame of `length` bytes that is kept by reference.
@@ -210,7 +213,7 @@ pub(super) fn least_charge(length: usize) -> usize {
     length.max(LEAST_CHARGE)
 }
 
-/// The memory that one body may take and has taken. Dropping it gives back the rest.
+/// The memory that one body may take and has taken. Dropping it gives back all that is taken.
 pub(super) struct Allowance {
     per_call: usize,
     /// The bytes that the limit of one call still allows.
@@ -233,8 +236,8 @@ impl Allowance {
         granted
     }
 
-    /// Takes the capacity of a chunk that `length` bytes are copied into. The charge doubles, so that there are few
-    /// chunks. If a limit leaves less, the capacity is that, or just `length`.
+    /// Takes the capacity of a chunk that `length` bytes are copied into. It is as much as the body has taken so far,
+    /// so that there are few chunks. If a limit leaves less, it is what the limit of the call leaves, or `length`.
     pub(super) fn take_chunk(&mut self, length: usize) -> Option<usize> {
         let ample = self.taken().clamp(LEAST_CHARGE, LARGEST_CHUNK).max(length).min(self.left);
         if ample < length {

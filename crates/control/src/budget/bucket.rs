@@ -3,10 +3,11 @@
 //! Input: takes and their moments, credits, and returned permits. Output: taken, refused or retired. The model checker
 //! includes this file as it stands, so it does not refer to destinations.
 //!
-//! The balance and an *epoch* are in one word, so every change is one compare-and-swap. A refill raises the
-//! balance, takes the token and starts the next epoch in that one step. Only then it stores the moment until which it
-//! has refilled. Until then the epochs differ, and no other thread refills: takes and credits go on as if no time had
-//! passed. So no stretch of time is credited twice, or past the capacity, and no thread waits.
+//! The balance and the *epoch*, the number of refills so far, are in one word, so every change is one compare-and-swap.
+//! A refill raises the balance, takes the token and starts the next epoch in that one step. Afterwards it stores the
+//! moment until which it has refilled, with the number of the new epoch. As long as that number is not the one in the
+//! word, no other thread refills: takes and credits go on as if no time had passed. So no stretch of time is credited
+//! twice, or past the capacity, and no thread waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +32,8 @@ const ONE: u64 = TOKEN << EPOCH_BITS;
 /// The most tokens of a bucket: the sum of two full balances fits into the balance's 45 bits.
 pub(crate) const MOST_TOKENS: u32 = 10_000_000;
 
-/// The state of a bucket that has left the table. It is above every full state, also with a credit more. So credits and
-/// permits given back take the bucket for full and leave it alone.
+/// The state of a bucket that has left the table. It is above every full state, and a credit added to it does not
+/// overflow. So credits and permits given back take the bucket for full and leave it alone.
 const RETIRED: u64 = 1 << 63;
 const _: () =
     assert!(MOST_TOKENS as u64 * ONE < RETIRED, "no balance is taken for a bucket that has left");
@@ -46,7 +47,7 @@ const MICROSECONDS: u64 = (1 << MICROSECOND_BITS) - 1;
 pub(crate) struct Rule {
     /// The most it holds, and what it starts with; at most [`MOST_TOKENS`].
     pub(crate) capacity: u64,
-    /// The amount that a success adds; 0 under a rule of time alone.
+    /// The amount that a success adds; 0 if only time adds tokens.
     pub(crate) ratio: u64,
     /// The amount that a second adds; at most a million tokens.
     pub(crate) refill: u64,
@@ -59,7 +60,7 @@ pub(crate) struct Rule {
 pub(crate) enum Take {
     /// The tokens are gone from the bucket.
     Taken,
-    /// There were fewer, and nothing was changed.
+    /// No tokens were taken.
     Refused,
     /// The bucket has left the table: the caller must look for the one in its place.
     Retired,
@@ -85,7 +86,7 @@ struct Seen {
     state: u64,
     /// The state with the refill that is due, in the next epoch if there is one.
     worth: u64,
-    /// Returns `true` if time has passed that this thread may credit.
+    /// `true` if `worth` has a refill.
     refilled: bool,
 }
 
@@ -171,12 +172,12 @@ impl Bucket {
     #[inline]
     pub(crate) fn credit(&self) -> bool {
         let state = self.state.load(Ordering::Acquire);
-        // Only the credit that fills the bucket has to be cut, or anything to uncount.
+        // A credit that leaves the bucket less than full needs no cut to the capacity, and the bucket stays counted.
         let next = state + self.credit;
-        (next < self.full && self.replace(state, next)) || self.add_with_care(self.credit)
+        (next < self.full && self.replace(state, next)) || self.add(self.credit)
     }
 
-    /// Fills the bucket if time has filled it up by `now`. It then no longer counts as not full.
+    /// Fills the bucket, and stops counting it, if time has filled it up by `now`.
     pub(crate) fn settle(&self, now: Duration) {
         let now = moment(now);
         let seen = self.look(now);
@@ -202,7 +203,7 @@ impl Bucket {
         true
     }
 
-    /// Returns `true` if [`retire`](Self::retire) would find it full.
+    /// Returns `true` if the bucket is full at `now` or retired.
     pub(crate) fn is_full_at(&self, now: Duration) -> bool {
         self.look(moment(now)).worth >= self.full
     }
@@ -213,21 +214,23 @@ impl Bucket {
         (state != RETIRED).then_some(state >> EPOCH_BITS)
     }
 
-    /// Adds to the state, last seen as `state`, an amount of at most [`MOST_TOKENS`] that stands
-    /// where the state has its balance.
+    /// Adds an amount, up to the capacity, to a bucket that was not full when `state` was loaded. The usual case of
+    /// [`add`](Self::add), small enough to be inlined.
     #[inline]
-    fn add(&self, state: u64, amount: u64) {
+    fn add_to(&self, state: u64, amount: u64) {
         let next = self.sum(state, amount);
         if !self.replace(state, next) {
-            self.add_with_care(amount);
+            self.add(amount);
         } else if next >= self.full {
             self.uncount();
         }
     }
 
-    /// Returns `false` if the bucket has left the table.
+    /// Adds an amount, up to the capacity. Returns `false` if the bucket has left the table.
+    ///
+    /// The amount is at most [`MOST_TOKENS`], shifted to where the state has its balance.
     #[inline(never)]
-    fn add_with_care(&self, amount: u64) -> bool {
+    fn add(&self, amount: u64) -> bool {
         let mut state = self.state.load(Ordering::Acquire);
         while state < self.full {
             let next = self.sum(state, amount);
@@ -283,8 +286,8 @@ impl Bucket {
         }
     }
 
-    /// Changes the state, with release and acquire. A thread loads the moment before its change, and stores the
-    /// next moment after it.
+    /// Changes the state. Release and acquire, because a thread loads the moment of the last refill before this step,
+    /// and stores that of its own refill after it.
     #[inline]
     fn replace(&self, state: u64, next: u64) -> bool {
         self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -297,7 +300,7 @@ impl PermitIssuer for Bucket {
         let state = self.state.load(Ordering::Acquire);
         if state < self.full {
             // It was taken from this bucket, so it is no more than the capacity.
-            self.add(state, u64::from(cost) * ONE);
+            self.add_to(state, u64::from(cost) * ONE);
         }
     }
 
@@ -310,7 +313,7 @@ impl PermitIssuer for Bucket {
 }
 
 impl Seen {
-    /// Without a refill.
+    /// Creates the view without a refill.
     #[inline]
     fn as_it_is(state: u64) -> Self {
         Self { state, worth: state, refilled: false }

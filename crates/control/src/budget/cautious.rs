@@ -1,17 +1,17 @@
 //! One bucket of a cautious budget: tokens, and doubt that closes it while attempts fail.
 //!
 //! The whole state is one word, so each event is one compare-and-swap: a failure is counted and the
-//! token of its retry taken at once. Nothing is ever locked, and no thread waits for another. The
-//! model checker includes this file as it stands, so it knows nothing of destinations or settings.
+//! token of its retry taken at once. There is no lock, and no thread waits for another. The
+//! model checker includes this file as it stands, so it does not refer to destinations or settings.
 //!
 //! | bits | content |
 //! |---|---|
-//! | 56–63 | 128 − doubt |
+//! | 56–63 | *trust*: 128 − doubt |
 //! | 36–55 | tokens, in thousandths |
 //! | 0–35 | moment of the last failure, in ticks of 64 ms; it ends after 139 years |
 //!
-//! The state of a bucket with all tokens and no doubt is above every other state, at any moment. So a success finds
-//! out by one comparison that it has no effect.
+//! A bucket with all tokens and no doubt is full. Whatever the moment of its last failure, its state is above that of
+//! every bucket that is not full. So a success finds by one comparison that it has no effect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +26,11 @@ use crate::sync::{AtomicU64, Ordering};
 pub(crate) const MOST_DOUBT: u64 = 128;
 /// Beyond this doubt there is no retry. The first call of an outage can make its three attempts.
 const ALLOWED_DOUBT: u64 = 3;
-/// Doubt that a success removes. With 1, a server that fails every third attempt would close the bucket.
+/// Doubt that a success removes, where the state has it. With 1, a server that fails half of its attempts would close
+/// the bucket.
 const REMOVED_BY_SUCCESS: u64 = 2 << DOUBT_SHIFT;
-/// The time without a failure after which a bucket is new again. A dead host keeps its bucket for as long.
+/// The time without a failure after which a bucket is new again. The bucket of a host that is no longer called keeps
+/// its place in the table for as long.
 pub(crate) const QUIET: Duration = Duration::from_secs(600);
 
 const TICK_BITS: u32 = 36;
@@ -57,8 +59,8 @@ const MILLIONTHS: u64 = 1000;
 pub(crate) const LEAST_TOKENS: u32 = KEPT;
 pub(crate) const MOST_TOKENS: u32 = 1000;
 
-/// The state of a bucket that has left the table. It is above every full state, also with a credit more. So successes
-/// and permits leave it alone.
+/// The state of a bucket that has left the table. It is above every full state, and a credit added to it does not
+/// overflow. So successes and permits leave it alone.
 const RETIRED: u64 = u64::MAX << DOUBT_SHIFT;
 
 /// The settings of a cautious bucket, in millionths of a token.
@@ -75,9 +77,9 @@ pub(crate) struct Caution {
 pub(crate) enum Event {
     /// An attempt failed, and no retry is asked for.
     Failure(FailureKind),
-    /// An attempt failed, and its retry asks for a token.
+    /// An attempt failed, and its retry asks for tokens.
     FailureAndRetry(FailureKind),
-    /// An attempt is asked for without a failure of its own: a hedge. It is itself a sign of trouble.
+    /// A hedge asks for tokens, without a failure of its own. That it is due is itself a sign of trouble.
     Hedge(FailureKind),
 }
 
@@ -119,7 +121,7 @@ impl CautiousBucket {
         Self { state, full, credit, counted }
     }
 
-    /// Records `event`, and takes a token if one is asked for and may be taken: one atomic step.
+    /// Records `event`, and takes the tokens that it asks for if they may be taken, in one atomic step.
     ///
     /// A refused hedge leaves no trace. A refused retry leaves its failure.
     pub(crate) fn record(&self, event: Event, now: Duration) -> Take {
@@ -186,7 +188,7 @@ impl CautiousBucket {
     pub(crate) fn settle(&self, now: Duration) {
         let state = self.state.load(Ordering::Acquire);
         let settled = self.after_quiet(state, tick(now));
-        // If another thread has changed it, it is not quiet.
+        // If another thread changes the bucket meanwhile, a later settlement fills it.
         let _ = self.replace(state, settled);
     }
 
@@ -200,7 +202,7 @@ impl CautiousBucket {
             && self.replace(state, RETIRED).is_ok()
     }
 
-    /// Returns `true` if [`retire`](Self::retire) would find it full.
+    /// Returns `true` if the bucket is full at `now` or retired.
     pub(crate) fn is_full_at(&self, now: Duration) -> bool {
         let state = self.state.load(Ordering::Acquire);
         self.after_quiet(state, tick(now)) >= self.full
@@ -230,27 +232,23 @@ impl CautiousBucket {
         state != RETIRED
     }
 
-    /// Changes `state` into `next`, or returns what is there instead.
+    /// Changes `state` into a `next` that is no less full, or returns what is there instead.
     ///
-    /// The bucket is counted before it ceases to be full, and uncounted after it has become full. So the count may
-    /// be too high for a moment, but never too low.
+    /// The bucket is uncounted after it has become full, and [`try_record`](Self::try_record) counts it before it
+    /// ceases to be full. So the count may be too high for a moment, but never too low.
     #[inline]
     fn replace(&self, state: u64, next: u64) -> Result<(), u64> {
         if state == next {
             return Ok(());
         }
-        let (was_full, is_full) = (state >= self.full, next >= self.full);
-        if was_full && !is_full {
-            self.count();
-        }
-        let replaced =
-            self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire);
-        if was_full != is_full && replaced.is_ok() == is_full {
+        self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire)?;
+        if state < self.full && next >= self.full {
             self.uncount();
         }
-        replaced.map(drop)
+        Ok(())
     }
 
+    /// Changes the state without a change of the count.
     #[inline]
     fn exchange(&self, state: u64, next: u64) -> bool {
         self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -267,7 +265,7 @@ impl CautiousBucket {
     }
 }
 
-/// Adds the doubt of an event to a state.
+/// Returns the state after a failure or a hedge: more doubt, its moment, and the same tokens.
 ///
 /// A connection that is lost fails every call on it. So a failure of the kind `Network` within the tick of another
 /// failure adds no doubt.

@@ -12,7 +12,7 @@ use crate::sync::Ordering;
 impl Budget for RetryBudget {
     /// Takes the cost of a retry from the bucket of `destination`. Allocates only at the first take for a destination.
     ///
-    /// A cautious budget takes this for a hedge: it costs 2 tokens and adds 1 to the doubt.
+    /// A cautious budget treats this as a hedge: it costs 2 tokens and adds 1 to the doubt.
     #[inline]
     fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
         self.state.store.hedge(destination, failure.kind(), now).or_else(|| self.refuse())

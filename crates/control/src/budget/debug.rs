@@ -7,7 +7,7 @@ use super::RetryBudget;
 use super::settings::{Kind, tokens};
 use super::store::Balance;
 
-/// The number of destinations that are listed, the emptiest first.
+/// The most destinations that are listed.
 const LISTED: usize = 16;
 
 /// The rule, the refusals, and the balances that are not full, the emptiest first.

@@ -1,4 +1,6 @@
-//! The interface between the table of destinations and the kinds of bucket in it.
+//! The interface between the stores of a budget and the kinds of bucket in them.
+//!
+//! Its implementations are here, because the model checker includes the files of the buckets alone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +18,7 @@ pub(super) trait DestinationBucket: Entry + PermitIssuer + Sized + 'static {
     /// The settings of such a bucket.
     type Rule: Copy + Send + Sync;
 
-    /// Creates a full bucket, which is counted in that slot while a success would change it.
+    /// Creates a full bucket, which is counted in a slot while a success would change it.
     fn create(rule: Self::Rule, counted: (Arc<NotFull>, Slot)) -> Self;
     /// Returns the most that the bucket holds, in millionths.
     fn capacity(rule: Self::Rule) -> u64;
@@ -36,7 +38,7 @@ pub(super) trait DestinationBucket: Entry + PermitIssuer + Sized + 'static {
     }
     /// Fills the bucket if time has filled it by `now`.
     fn settle(&self, now: Duration);
-    /// Returns `true` if [`retire`](Entry::retire) would find it full.
+    /// Returns `true` if the bucket is full at `now` or retired.
     fn is_full_at(&self, now: Duration) -> bool;
 }
 

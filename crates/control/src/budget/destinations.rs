@@ -30,9 +30,9 @@ pub(super) struct Destinations<B: DestinationBucket> {
     /// The first destination of those whose hashes end alike. A credit that finds its bucket here does not search the
     /// table. The entry stays after the bucket has left the table.
     firsts: Box<[OnceLock<Place<B>>]>,
-    /// The buckets that a success would change: under a rule of time alone none.
+    /// The number of buckets that a success would change; 0 if only time adds tokens.
     not_full: Arc<NotFull>,
-    /// From which second on a take settles the buckets.
+    /// The second from which on the next event settles the buckets.
     settle_at: AtomicU64,
     rule: B::Rule,
 }
@@ -120,7 +120,8 @@ impl<B: DestinationBucket> Destinations<B> {
 
     /// Fills the buckets that time has filled up, if it is this thread's turn.
     ///
-    /// Without it, a bucket that is no longer used would never be full, and every success would look for its bucket.
+    /// Without it, a bucket that is no longer used would stay less than full, and every success would compute the hash
+    /// of its destination.
     #[cold]
     fn settle(&self, table: &Entries<B>, now: Duration) {
         let seconds = now.as_secs();

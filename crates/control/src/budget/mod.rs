@@ -7,6 +7,7 @@
 //! | `settings` | the settings, checked, as integers |
 //! | `store` | the interface between a budget and its buckets; one bucket for all destinations |
 //! | `destinations` | a table of buckets |
+//! | `destination_bucket` | the interface between the stores and the kinds of bucket |
 //! | `bucket`, `cautious` | the two kinds of bucket, each one atomic word |
 //! | `not_full` | the count of buckets that a success would change |
 //! | `debug` | the `Debug` output |

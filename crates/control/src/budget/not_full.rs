@@ -1,18 +1,18 @@
 //! The number of buckets that a success would change, in all and by the hash of their destination.
 //!
-//! If every bucket is full, a success needs one load. Otherwise it needs a hash and two loads, and seldom reads the
-//! table of destinations. Destinations with the same part of their hash are counted together. So a success may look up
-//! a full bucket, but it never misses one that is not full.
+//! If every bucket is full, a success needs one load. Otherwise it needs a hash and two more loads, and seldom reads
+//! the table of destinations. Destinations with the same part of their hash are counted together. So a success may
+//! look up a full bucket, but it never misses one that is not full.
 
 use crate::sync::{Apart, AtomicU32, AtomicUsize, Ordering};
 
-/// A kilobyte for each budget. The model checker pays for each.
+/// The number of counts by hash: a kilobyte for each budget. One is enough for the model checker.
 const SLOTS: usize = if cfg!(loom) { 1 } else { 256 };
 
 pub(crate) struct NotFull {
     /// The word that every success of every thread reads.
     all: Apart<AtomicUsize>,
-    /// The last is for the bucket that has many destinations.
+    /// The last is for the bucket that destinations share.
     by_slot: [AtomicU32; SLOTS + 1],
 }
 
@@ -41,21 +41,22 @@ impl NotFull {
         self.all.0.load(Ordering::Acquire)
     }
 
-    /// Returns the most of them that a destination with this hash may draw on.
+    /// Returns the number of those buckets in the slots of this hash: the most that its destination may use.
     #[inline]
     pub(crate) fn count_for(&self, hash: u64) -> u32 {
         let count = |slot: Slot| self.by_slot[slot.0].load(Ordering::Acquire);
         count(Slot::of(hash)) + count(Slot::OTHERS)
     }
 
-    /// Counts a bucket, before it ceases to be full. A thread that sees it less than full sees it counted.
+    /// Counts a bucket. It is called before the bucket ceases to be full, so a thread that finds it less than full
+    /// finds it counted.
     #[inline]
     pub(crate) fn add(&self, slot: Slot) {
         self.all.0.fetch_add(1, Ordering::Relaxed);
         self.by_slot[slot.0].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Stops counting a bucket, after it has become full.
+    /// Stops counting a bucket. It is called after the bucket has become full.
     #[inline]
     pub(crate) fn remove(&self, slot: Slot) {
         self.all.0.fetch_sub(1, Ordering::Release);

@@ -93,9 +93,9 @@ pub struct RetryBudget {
 pub(super) struct State {
     pub(super) settings: Settings,
     pub(super) store: Box<dyn Store>,
-    /// The buckets that a success would change: under a rule of time alone none.
+    /// The number of buckets that a success would change; 0 if only time adds tokens.
     pub(super) not_full: Arc<NotFull>,
-    /// Written while a destination is failing, and not to slow down the successes of the others.
+    /// Apart, because it is written while a destination fails, which must not slow down the successes of others.
     pub(super) refusals: Apart<AtomicU64>,
 }
 
@@ -217,7 +217,7 @@ impl RetryBudget {
     ///
     /// * Retries and hedges ≤ 10 + 0.2 · *S* + the retries that succeed.
     /// * Retries and hedges ≤ 3 + 2 · *S*: three in a total outage. A lost connection is the exception: all calls that
-    ///   fail with it within 64 ms add doubt once. Only the first bound limits their retries, to ten.
+    ///   fail with it in one tick of 64 ms add doubt once. Only the first bound limits their retries, to ten.
     ///
     /// # Limits
     ///
@@ -340,6 +340,7 @@ impl Default for RetryBudget {
     }
 }
 
+/// Creates the full buckets of a budget.
 fn store<B: DestinationBucket>(
     settings: Settings,
     rule: B::Rule,

@@ -8,9 +8,9 @@ use reattempt_core::{ConfigError, Recommended, Warning};
 
 use super::bucket::{MOST_TOKENS, Rule, TOKEN};
 use super::cautious::{self, Caution};
-use crate::destination_table::{MAX_DESTINATIONS, MOST_DESTINATIONS};
+use crate::destination_table::{DEFAULT_DESTINATIONS, MOST_DESTINATIONS};
 
-/// The share of successful calls that may be retried by default.
+/// The share of the normal traffic that may be retried, in the budgets that are made for a traffic.
 const RATIO: f64 = 0.1;
 /// The amount that a second adds by default to the bucket of a ratio budget: one retry in a hundred seconds. With a
 /// tenth of a token, many clients of one call a second would keep a server down.
@@ -29,7 +29,7 @@ pub(crate) struct Settings {
     pub(crate) max_destinations: Option<usize>,
 }
 
-/// The rule of every bucket of a budget.
+/// The kind of a budget, with the rule of its buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Every retry is granted.
@@ -40,7 +40,7 @@ pub(crate) enum Kind {
     Quota(Rule, Costs),
 }
 
-/// The tokens that a retry costs. Under a quota the success of its call gives them back.
+/// The tokens that a retry costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Costs {
     pub(crate) retry: u32,
@@ -68,7 +68,7 @@ impl Costs {
 }
 
 impl Kind {
-    /// Returns a warning if the share or the burst of retries is unusual. A quota has its own measure.
+    /// Returns a warning if the share or the burst of retries is unusual. No range is recommended for a quota.
     pub(crate) fn validate(&self) -> Option<Warning> {
         match self {
             Self::Tokens(rule) if rule.ratio == 0 => {
@@ -88,37 +88,30 @@ impl Settings {
     pub(crate) const CAUTIOUS: Self =
         Self::of(Kind::Cautious(Caution { capacity: 10 * TOKEN, credit: TOKEN / 5 }));
 
-    const RATIO: Self = Self::tokens(Rule {
-        capacity: 10 * TOKEN,
-        ratio: TOKEN / 10,
-        refill: TRICKLE,
-        refunds: false,
-    });
-
     const fn of(kind: Kind) -> Self {
-        Self { kind, max_destinations: Some(MAX_DESTINATIONS) }
+        Self { kind, max_destinations: Some(DEFAULT_DESTINATIONS) }
     }
 
-    const fn tokens(rule: Rule) -> Self {
-        Self::of(Kind::Tokens(rule))
+    /// Returns the settings of a ratio budget. `ratio` is in millionths.
+    fn of_ratio(ratio: u64) -> Self {
+        let capacity = 10 * TOKEN;
+        Self::of(Kind::Tokens(Rule { capacity, ratio, refill: TRICKLE, refunds: false }))
     }
 
     pub(crate) fn ratio(ratio: f64) -> Result<Self, ConfigError> {
         let allowed = (0.000_001, 1.0, "a number from 0.000001 to 1");
-        let ratio = millionths("ratio", ratio, allowed)?;
-        Ok(Self::RATIO.with(|rule| rule.ratio = ratio))
+        millionths("ratio", ratio, allowed).map(Self::of_ratio)
     }
 
     pub(crate) fn percent(percent: u32) -> Self {
-        let ratio = u64::from(percent.clamp(1, 100)) * TOKEN / 100;
-        Self::RATIO.with(|rule| rule.ratio = ratio)
+        Self::of_ratio(u64::from(percent.clamp(1, 100)) * TOKEN / 100)
     }
 
     pub(crate) fn rate(per_second: f64, burst: f64) -> Result<Self, ConfigError> {
         let allowed = (0.000_001, 1_000_000.0, "a number from 0.000001 to 1000000");
         let refill = millionths("per_second", per_second, allowed)?;
         let capacity = capacity("burst", burst)?;
-        Ok(Self::tokens(Rule { capacity, ratio: 0, refill, refunds: false }))
+        Ok(Self::of(Kind::Tokens(Rule { capacity, ratio: 0, refill, refunds: false })))
     }
 
     pub(crate) fn quota(retry: u32, after_timeout: u32) -> Result<Self, ConfigError> {
@@ -136,7 +129,7 @@ impl Settings {
     }
 
     pub(crate) fn rate_for(normal_rps: f64) -> Result<Self, ConfigError> {
-        let rate = 0.1 * normal(normal_rps)?;
+        let rate = RATIO * normal(normal_rps)?;
         Self::rate(rate, (2.0 * rate).max(1.0))
     }
 
@@ -159,16 +152,17 @@ impl Settings {
         Ok(self)
     }
 
-    pub(crate) fn min_per_second(self, per_second: f64) -> Result<Self, ConfigError> {
+    pub(crate) fn min_per_second(mut self, per_second: f64) -> Result<Self, ConfigError> {
         let allowed = (0.0, 1_000_000.0, "a number from 0 to 1000000");
         let refill = millionths("min_per_second", per_second, allowed)?;
-        let unset = match self.kind {
+        let unset = match &mut self.kind {
             Kind::Unlimited => UNSET_IF_UNLIMITED,
             Kind::Cautious(_) => "left unset on a cautious budget",
             // It would replace the rate, and at 0 leave nothing that refills the bucket.
             Kind::Tokens(rule) if rule.ratio == 0 => "left unset on a rate budget",
-            Kind::Tokens(_) | Kind::Quota(..) => {
-                return Ok(self.with(|rule| rule.refill = refill));
+            Kind::Tokens(rule) | Kind::Quota(rule, _) => {
+                rule.refill = refill;
+                return Ok(self);
             }
         };
         Err(ConfigError::new("min_per_second", per_second, unset))
@@ -183,13 +177,6 @@ impl Settings {
 
     pub(crate) fn shared(self) -> Self {
         Self { max_destinations: None, ..self }
-    }
-
-    fn with(mut self, change: impl FnOnce(&mut Rule)) -> Self {
-        if let Kind::Tokens(rule) | Kind::Quota(rule, _) = &mut self.kind {
-            change(rule);
-        }
-        self
     }
 }
 

@@ -9,17 +9,18 @@ use super::bucket::Take;
 use super::cautious::Event;
 use super::destination_bucket::DestinationBucket;
 
-/// All buckets of a budget. A call through it decides at once their kind, and whether each destination has its own.
+/// The buckets of a budget. A call through the trait object is the one choice of their kind, and between one bucket and
+/// a table.
 pub(super) trait Store: Send + Sync {
-    /// Records `event` of `destination`. Returns a permit if it asks for tokens and they were there.
+    /// Records `event` of `destination`. Returns a permit if it asks for tokens and the bucket grants them.
     fn record(&self, destination: &str, event: Event, now: Duration) -> Option<Permit>;
 
-    /// Records a failure of `destination`, and returns a permit for its retry if the tokens were there.
+    /// Records a failure of `destination`. Returns a permit for its retry if the bucket grants it.
     fn retry(&self, destination: &str, failure: FailureKind, now: Duration) -> Option<Permit> {
         self.record(destination, Event::FailureAndRetry(failure), now)
     }
 
-    /// Returns a permit for a hedge if the tokens were there.
+    /// Returns a permit for a hedge of `destination` if the bucket grants it.
     fn hedge(&self, destination: &str, failure: FailureKind, now: Duration) -> Option<Permit> {
         self.record(destination, Event::Hedge(failure), now)
     }
@@ -27,7 +28,7 @@ pub(super) trait Store: Send + Sync {
     /// Records a success of `destination`.
     fn on_success(&self, destination: &str);
 
-    /// Returns the balance that `destination` would draw on, in millionths.
+    /// Returns the balance of the bucket that `destination` would use, in millionths.
     fn balance(&self, destination: &str) -> u64;
 
     /// Returns the buckets of destinations, in no order, and the bucket that destinations share.
@@ -35,7 +36,7 @@ pub(super) trait Store: Send + Sync {
 }
 
 /// The tokens of a bucket in millionths, and the doubt that keeps retries back although there are tokens.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 pub(super) struct Balance {
     pub(super) tokens: u64,
     pub(super) doubt: u64,

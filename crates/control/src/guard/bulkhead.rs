@@ -12,7 +12,7 @@ use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refus
 use super::keyed::{Hold, Keyed, checked_destinations};
 use super::line::Patience;
 use super::places::{Pass, Places, Rule, Usage};
-use crate::destination_table::{Entry, MAX_DESTINATIONS};
+use crate::destination_table::{DEFAULT_DESTINATIONS, Entry};
 
 /// A limit on calls in flight for each destination.
 ///
@@ -21,9 +21,9 @@ use crate::destination_table::{Entry, MAX_DESTINATIONS};
 /// *Without a bulkhead*, one slow server collects all calls of a client. Each holds its task, memory and connection
 /// until it times out, and none are left for calls to healthy servers.
 ///
-/// *A place that is free at the response head* does not limit bodies, which hold the connection. *A place that is
-/// freed by code after the call* leaks if the call is dropped. *A place that goes to a waiting call just as that is
-/// dropped* is lost. Here a place is held until the body ends or is dropped, and a dropped call passes its place on.
+/// *A place that is freed at the response head* does not limit bodies, which hold the connection. *A place that is
+/// freed by code after the call* leaks if the call is dropped. *A place that is given to a waiting call while that call
+/// is dropped* is lost. Here a place is held until the body ends or is dropped, and a dropped call passes its place on.
 ///
 /// # Rules
 ///
@@ -74,7 +74,7 @@ impl Bulkhead {
     pub fn new(limit: u32) -> Self {
         let kind = GuardKind::Bulkhead;
         let rule = Rule { limit, patience: Patience::NONE, hold: true, kind };
-        Self::build(Rules { rule, max_destinations: Some(MAX_DESTINATIONS) })
+        Self::build(Rules { rule, max_destinations: Some(DEFAULT_DESTINATIONS) })
     }
 
     /// Sets how many calls may wait for one destination, and for how long. Default: none, because before a slow

@@ -1,8 +1,8 @@
-//! The entries of one guard: the bounded table, with the first destinations at hand.
+//! The entries of one guard: the bounded table, and slots in front of it for the first destinations.
 //!
 //! The first destinations keep their entries, in slots that never change. So a look-up among them loads no table, and
-//! a ticket notes the number of such a slot and counts no references. A full table is searched for entries that may
-//! leave at most once a second, not for each newcomer.
+//! a ticket holds the number of such a slot and counts no references. A search of the full table for entries that may
+//! leave runs at most once a second, not for each newcomer.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ pub(crate) fn checked_destinations(most: usize) -> Result<usize, ConfigError> {
 /// The time without an outcome after which a learned state may be dropped: it no longer describes the server.
 pub(crate) const FORGOTTEN: Duration = Duration::from_secs(600);
 
-/// The bound from which on places may be kept: in a smaller table every entry must be able to leave.
+/// The least bound with which entries are kept. In a smaller table every entry must be able to leave.
 const KEEPS: usize = 64;
 
-/// The part of the bound that is kept, and the most places: a client of more servers has a table.
+/// One of so many entries that the bound allows is kept, up to [`MOST_KEPT`].
 const KEPT_PART: usize = 16;
 const MOST_KEPT: usize = 64;
 
@@ -37,11 +37,11 @@ const LISTED: usize = 16;
 /// The entries of one guard. Past the bound, destinations share one.
 pub(crate) struct Keyed<E> {
     table: DestinationTable<E>,
-    /// The entries that are never retired. The first is that of all destinations without one of their own, the second
-    /// that of the first destination. Each further destination has the first free slot from its hash on. Half of those
-    /// stay free. Most clients have one destination, and need not hash it.
+    /// The entries that are never retired: [`SHARED`], [`FIRST`], and from [`NEXT`] on those of further destinations.
+    /// Each of these has the first slot from its hash on that was free. At least half of them stay free. Most clients
+    /// have one destination, and need not hash it.
     slots: Box<[OnceLock<Place<E>>]>,
-    /// The destinations kept, and the most of them. It changes behind the table's lock.
+    /// The number of destinations whose entries are kept, and the most. It changes behind the table's lock.
     kept: AtomicUsize,
     most_kept: usize,
     /// The second from which on a newcomer to the full table searches it for entries that may leave.
@@ -63,9 +63,11 @@ pub(crate) enum Hold<E> {
     Counted(Arc<E>),
 }
 
-/// The slot that destinations share, that of the first destination, and the first of the next ones.
+/// The slot that destinations without an entry of their own share.
 const SHARED: usize = 0;
+/// The slot of the first destination.
 const FIRST: usize = 1;
+/// The slots from here on are those of the next destinations.
 const NEXT: usize = 2;
 
 impl<E> Found<'_, E> {
@@ -121,7 +123,7 @@ impl<E: Entry> Keyed<E> {
 
     /// Returns the slots of the next destinations: a power of two, or none.
     #[inline]
-    fn next(&self) -> &[OnceLock<Place<E>>] {
+    fn next_slots(&self) -> &[OnceLock<Place<E>>] {
         self.slots.get(NEXT..).unwrap_or_default()
     }
 
@@ -151,8 +153,8 @@ impl<E: Entry> Keyed<E> {
         }
     }
 
-    /// Uses the entry of `destination` in another slot or in the table. Not inlined, so that the one at hand is used
-    /// without it.
+    /// Uses the entry of `destination` in another slot or in the table. Not inlined, so that the code for an entry at
+    /// hand stays small.
     #[inline(never)]
     fn look_up<R>(
         &self,
@@ -177,7 +179,7 @@ impl<E: Entry> Keyed<E> {
             None if self.table.is_full(&entries) && !self.may_search(now) => Some(self.shared()),
             own => own,
         };
-        // `None`: the entry was retired.
+        // `None`: there is no entry yet, or it was retired.
         if let Some(done) = found.and_then(&act) {
             return Some(done);
         }
@@ -194,7 +196,7 @@ impl<E: Entry> Keyed<E> {
     /// Returns the entry of `destination` if it is among the next ones that are kept.
     #[inline]
     fn find_next(&self, hash: u64, destination: &str) -> Option<Found<'_, E>> {
-        let slots = self.next();
+        let slots = self.next_slots();
         let mut slot = slot_of(hash, slots.len());
         while let Some(place) = slots.get(slot)?.get() {
             if is_same(&place.name, destination) {
@@ -220,7 +222,7 @@ impl<E: Entry> Keyed<E> {
         if kept == 0 {
             self.slots.get(FIRST).into_iter().for_each(|slot| drop(slot.set(place())));
         } else {
-            let slots = self.next();
+            let slots = self.next_slots();
             let from = slot_of(hash, slots.len());
             let free = slots[from..].iter().chain(slots).find(|slot| slot.get().is_none());
             free.into_iter().for_each(|slot| drop(slot.set(place())));
@@ -283,7 +285,7 @@ impl<E: Entry> Keyed<E> {
         self.table.load().len() + self.kept.load(Ordering::Relaxed)
     }
 
-    /// Returns `true` once a second.
+    /// Returns `true` at most once a second.
     fn may_search(&self, now: Duration) -> bool {
         let seconds = now.as_secs();
         let due = self.search_at.load(Ordering::Relaxed);
@@ -293,7 +295,7 @@ impl<E: Entry> Keyed<E> {
     }
 }
 
-/// Returns the slot of a number. The number of slots is a power of two.
+/// Returns the slot of a number. The number of slots is a power of two, or 0.
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "the slots are counted by the low bits")]
 const fn slot_of(number: u64, slots: usize) -> usize {
@@ -314,7 +316,7 @@ fn is_same(one: &str, other: &str) -> bool {
     }
 }
 
-/// Returns the first and the last bytes, which overlap unless there are twice as many.
+/// Returns the first and the last `N` bytes: together all of a name of `N` to `2 N` bytes.
 #[inline]
 fn ends<const N: usize>(bytes: &[u8]) -> (Option<&[u8; N]>, Option<&[u8; N]>) {
     (bytes.first_chunk(), bytes.last_chunk())

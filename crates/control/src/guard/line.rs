@@ -25,9 +25,9 @@ impl Patience {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Turn(NonZeroU64);
 
-/// A line of waiting calls, first come first served. Each has a note of the line's owner.
+/// A line of waiting calls, first come first served. With each call the line keeps a note, a `T` of the line's owner.
 ///
-/// The owner keeps the line behind a lock. It asks whether the line [is full](Self::is_full) before it adds a call.
+/// The owner keeps the line behind a lock, and checks that it is not [full](Self::is_full) before it adds a call.
 /// Wakers that methods return must be woken or dropped after the lock is released.
 ///
 /// ```
@@ -47,7 +47,7 @@ pub struct Turn(NonZeroU64);
 pub struct Line<T> {
     patience: Patience,
     next: Turn,
-    /// By number.
+    /// In the order of their numbers.
     waiting: VecDeque<Waiter<T>>,
 }
 
@@ -71,12 +71,12 @@ impl<T> Line<T> {
         self.patience
     }
 
-    /// Changes the bounds. Calls that wait give up when they would have.
+    /// Changes the bounds. The moments at which waiting calls give up stay the same.
     pub(crate) const fn set_patience(&mut self, patience: Patience) {
         self.patience = patience;
     }
 
-    /// Returns `true` if as many calls wait as may.
+    /// Returns `true` if as many calls wait as the bounds allow.
     pub fn is_full(&self) -> bool {
         self.waiting.len() >= self.patience.calls
     }
@@ -91,7 +91,7 @@ impl<T> Line<T> {
         self.waiting.is_empty()
     }
 
-    /// Adds a call behind all others, also to a line that is full. It gives up after the longest wait.
+    /// Adds a call behind all others, even if the line is full. The call gives up after the longest wait.
     pub fn push(&mut self, note: T, now: Duration) -> Turn {
         let turn = self.next;
         self.next = Turn(turn.0.saturating_add(1));
@@ -129,7 +129,7 @@ impl<T> Line<T> {
         }
     }
 
-    /// Removes a call. Wakes the call that is first in its place.
+    /// Removes a call. If it was the first, the wakers that are returned wake the next.
     pub fn leave(&mut self, place: usize) -> Wakers {
         let _gone = self.remove(place);
         let first = if place == 0 { self.first().first } else { None };
@@ -147,7 +147,7 @@ impl<T> Line<T> {
         self.waiting.pop_front()?.waker
     }
 
-    /// Wakes the first call, whose turn may have moved.
+    /// Returns the waker of the first call, for an owner that has changed its moment.
     pub fn first(&mut self) -> Wakers {
         let first = self.waiting.front_mut().and_then(|first| first.waker.take());
         Wakers { _gone: None, first }

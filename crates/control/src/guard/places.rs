@@ -117,7 +117,7 @@ impl Places {
         }
     }
 
-    /// Enters the line.
+    /// Adds a call to the line, unless a place has become free or the call may not wait.
     #[cold]
     fn enter(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
         let mut state = self.lock();
@@ -132,16 +132,15 @@ impl Places {
                 return Some(Admit::Refused(refused));
             }
             let word = self.word.load(Ordering::Relaxed);
-            let full = word >= u64::from(self.limit.load(Ordering::Acquire));
-            if full && self.replace(word, word | WAITERS).is_ok() {
+            let is_full = word >= u64::from(self.limit());
+            if is_full && self.replace(word, word | WAITERS).is_ok() {
                 return Some(Admit::Waiting(Pass::Waiting(state.line.push((), arrival.now))));
             }
         }
     }
 
     fn may_wait(&self, state: &State, arrival: &Arrival<'_>) -> Result<(), Refused> {
-        let never = self.limit.load(Ordering::Acquire) == 0;
-        if !arrival.patient || never || state.line.is_full() {
+        if !arrival.patient || self.limit() == 0 || state.line.is_full() {
             return Err(Refused::new(self.kind, Reason::Full));
         }
         if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
@@ -242,7 +241,7 @@ impl Places {
     #[cold]
     fn release_to_waiting(&self) {
         let mut state = self.lock();
-        // While no call waits, others count without the lock.
+        // One atomic step: if no call waits any longer, other threads count without the lock.
         self.word.fetch_sub(1, Ordering::AcqRel);
         let granted = self.grant(&mut state);
         drop(state);
@@ -254,7 +253,7 @@ impl Places {
         let mut granted = Vec::new();
         while !state.line.is_empty() {
             let word = self.word.load(Ordering::Relaxed);
-            if count(word) >= self.limit.load(Ordering::Acquire) {
+            if count(word) >= self.limit() {
                 break;
             }
             self.word.fetch_add(1, Ordering::AcqRel);
@@ -271,7 +270,7 @@ impl Places {
         gone
     }
 
-    /// Lets takes and releases do without the lock again, if no call waits.
+    /// Lets takes and releases go without the lock again if no call waits.
     fn note_empty(&self, state: &State) {
         if state.line.is_empty() {
             self.word.fetch_and(!WAITERS, Ordering::AcqRel);

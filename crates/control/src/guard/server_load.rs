@@ -11,9 +11,10 @@ use super::time::nanos;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
 const SECOND: Duration = Duration::from_secs(1);
+/// The bounds of the wait in an advice, before it is spread.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(30);
-/// The fewest arrivals for which the share of retries counts.
+/// The fewest arrivals with which the share of retries decides.
 const ENOUGH: u32 = 20;
 
 /// The advice to a client whose call is refused.
@@ -43,7 +44,7 @@ pub struct Advice {
 /// }
 /// let now = Duration::from_millis(500);
 /// load.ended(now);
-/// // One call ends in half a second, and two are to come again.
+/// // One call ended in half a second, and two were refused: in a second, two more will have ended.
 /// let full = Refused::new(GuardKind::Bulkhead, Reason::Full);
 /// load.advise(&full, now, &mut Lowest);
 /// assert_eq!(load.advise(&full, now, &mut Lowest).after, Duration::from_secs(1));
@@ -102,7 +103,8 @@ impl ServerLoad {
     /// Records a call that is refused, and returns the advice to its client.
     ///
     /// The delay is the known wait of the refusal, or else the time in which as many calls end as were refused in both
-    /// buckets. Up to as much again is drawn from `random`.
+    /// buckets. It is from 100 ms to 30 s, and up to as much again is drawn from `random`. The client must not retry if
+    /// there were 20 arrivals or more, and more than half of them were retries.
     pub fn advise(&self, refused: &Refused, now: Duration, random: &mut impl Random) -> Advice {
         self.turn(now);
         self.ends.fetch_add(UPPER, Ordering::Relaxed);
@@ -144,9 +146,10 @@ impl ServerLoad {
         }
         let words = [&self.arrivals, &self.ends].map(|word| word.swap(0, Ordering::Relaxed));
         let current = Counts::of(words);
-        (state.before, state.since) = match open < 2 * SECOND {
-            true => (current, now.saturating_sub(open)),
-            false => (Counts::default(), now),
+        (state.before, state.since) = if open < 2 * SECOND {
+            (current, now.saturating_sub(open))
+        } else {
+            (Counts::default(), now)
         };
         self.began.store(nanos(now), Ordering::Relaxed);
     }

@@ -154,8 +154,9 @@ pub(super) const LINES: &[Line] = &[
         row: "grpc",
         title: "in memory, by a service config",
         ours: "ours-by-config",
-        // The method is looked up in the config, and its overrides are options of the call: its plan is never plain.
-        // 1.25 in a heap without gaps; the rest is the allocator, in the heap that the reading of the config leaves.
+        // The method is looked up in the config. Its overrides are options of the call, so its plan is never `Plain`.
+        // The ratio is 1.25 in a heap without gaps. The rest is the allocator, in the heap that the config's parser
+        // leaves.
         goals: &[goal(Instructions, Times(1.38, &["ours"]))],
     },
     Line {

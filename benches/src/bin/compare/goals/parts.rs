@@ -203,7 +203,7 @@ pub(super) const LINES: &[Line] = &[
         row: "body-large",
         title: "kept by reference, ours",
         ours: "ours-keeping",
-        // Ours has also the position of each reader, the leader, and the end or panic of the source.
+        // Ours also has the position of each reader, the leader, and the end or panic of the source.
         goals: &[goal(Instructions, Times(1.47, &["least-keeping"]))],
     },
     Line {

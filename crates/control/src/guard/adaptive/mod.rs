@@ -38,10 +38,10 @@ pub use window::LimitWindow;
 ///
 /// *A fixed limit* is too high after a server has lost half of its capacity, and too low after it has doubled.
 ///
-/// *A rule that takes fast failures for low latency* raises the limit while the server is down. Here failures are no
-/// samples. *A rule that counts calls only* raises it to the maximum while the client is idle. Here a limit of which
-/// less than half is used does not grow. *A baseline taken under load* lets the queue stand for ever. Here baselines
-/// are renewed.
+/// *A rule that takes fast failures for low latency* raises the limit while the server is down. Here only calls that
+/// were served have a latency. *A rule that counts calls only* raises it to the maximum while the client is idle. Here
+/// a limit of which less than half is used does not grow. *A baseline taken under load* lets the queue stand for ever.
+/// Here baselines are renewed.
 ///
 /// # Rules
 ///
@@ -51,9 +51,9 @@ pub use window::LimitWindow;
 /// | [`Vegas`] | the latency above a baseline that is renewed | steady latencies |
 /// | [`Gradient2`] | the trend of latencies | latencies that drift |
 ///
-/// - A sample is the latency to the outcome, with the calls in flight at the start. *Dropped* are
-///   [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable); other failures and abandoned calls
-///   are ignored.
+/// - A sample is a call that was served, with its latency to the outcome, or one that was *dropped*:
+///   [`Overloaded`](Health::Overloaded) or [`Unavailable`](Health::Unavailable). Both have the calls in flight at the
+///   start. Other failures and abandoned calls are ignored.
 /// - The limit moves when a window closes: after 1 s with 50 samples, or after 30 s with fewer. A call that began
 ///   before the last move is no sample. So one event lowers the limit once, even if many calls time out.
 /// - Limits are from 1 to 200 and begin at 20 ([`bounds`](Self::bounds), [`initial`](Self::initial)).
@@ -136,7 +136,7 @@ impl<R: LimitRule> Tenant<R> {
             let Some(window) = self.window.close(now) else { return };
             (moving.rule.clone(), moving.limit, moving.bounds, window)
         };
-        // Without the lock: rule and wakers are the user's.
+        // Without the lock, because rule and wakers are the user's.
         let next = rule.next_limit(limit, &window);
         let grows = next > limit;
         let moves = next.is_finite() && (!grows || is_in_use(limit, &window));
@@ -159,7 +159,7 @@ impl<R: LimitRule> Tenant<R> {
     }
 }
 
-/// The place of a call whose end asks the user's rule. It is freed if the rule panics.
+/// The place of a call while the user's rule runs. It is freed if the rule panics.
 struct Unwinding<'a> {
     places: &'a Places,
     pass: Pass,

@@ -9,7 +9,7 @@ use reattempt_core::ConfigError;
 use reattempt_core::guard::GuardKind;
 
 use super::{AdaptiveLimit, Aimd, Gradient2, LimitRule, Tenant, Vegas};
-use crate::destination_table::MAX_DESTINATIONS;
+use crate::destination_table::DEFAULT_DESTINATIONS;
 use crate::guard::keyed::{Keyed, checked_destinations};
 use crate::guard::line::Patience;
 use crate::guard::places::Rule;
@@ -17,7 +17,7 @@ use crate::guard::places::Rule;
 #[derive(Debug, Clone)]
 pub(super) struct Rules<R> {
     pub(super) rule: R,
-    /// With the initial limit.
+    /// Its limit is the initial one.
     pub(super) places: Rule,
     pub(super) bounds: Bounds,
     pub(super) max_destinations: Option<usize>,
@@ -66,7 +66,7 @@ impl<R: LimitRule> AdaptiveLimit<R> {
             rule,
             places: Rule { limit: 20, patience, hold: true, kind },
             bounds: Bounds { least: 1, most: 200 },
-            max_destinations: Some(MAX_DESTINATIONS),
+            max_destinations: Some(DEFAULT_DESTINATIONS),
         })
     }
 

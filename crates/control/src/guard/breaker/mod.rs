@@ -208,7 +208,7 @@ impl CircuitBreaker {
 }
 
 impl CircuitBreaker {
-    /// Decides about a call by the machine.
+    /// Slow path of [`admit`](Guard::admit): every case that an entry at hand does not cover.
     #[inline(never)]
     fn decide(&self, arrival: &Arrival<'_>) -> Admit<BreakerTicket> {
         let admitted = self.with(arrival.destination, arrival.now, |tenant| {
@@ -224,7 +224,7 @@ impl CircuitBreaker {
                 self.shared.notify();
                 Admit::Refused(refused)
             }
-            // Behind the table's lock no entry is retired, so there is no call to make an end of.
+            // Behind the table's lock no entry is retired, so there is always an answer.
             None => Admit::Refused(settings::impossible()),
         }
     }
@@ -245,7 +245,7 @@ impl CircuitBreaker {
         answer
     }
 
-    /// Records the end of a call that is not a success among others.
+    /// Records the end of a call that the tally has not taken as a success.
     #[inline(never)]
     fn record(&self, ticket: &BreakerTicket, end: &End, now: Duration) {
         let rules = self.shared.rules.load_full();

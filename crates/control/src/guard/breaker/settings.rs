@@ -11,7 +11,7 @@ use reattempt_core::{ConfigError, Recommended, Warning};
 
 use super::rules::{Rate, Rules, Trip};
 use super::{BreakerState, CircuitBreaker, Counts, StateChange};
-use crate::destination_table::{MAX_DESTINATIONS, MOST_DESTINATIONS};
+use crate::destination_table::{DEFAULT_DESTINATIONS, MOST_DESTINATIONS};
 
 /// The most destinations that `Debug` lists.
 const LISTED: usize = 16;
@@ -243,7 +243,7 @@ fn rules() -> Rules {
         is_successful: None,
         is_excluded: None,
         on_state_change: None,
-        max_destinations: Some(MAX_DESTINATIONS),
+        max_destinations: Some(DEFAULT_DESTINATIONS),
     }
 }
 

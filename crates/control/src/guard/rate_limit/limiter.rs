@@ -29,10 +29,10 @@ pub(crate) struct Limiter(Mutex<State>);
 
 struct State {
     tokens: Tokens,
-    /// With the position behind each call's tokens.
+    /// The note of a call is the position behind its tokens.
     line: Line<u64>,
     kind: GuardKind,
-    /// The rate or the burst was set for this destination alone.
+    /// `true` if the rate or the burst was set for this destination alone.
     own: bool,
     retired: bool,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Look {
     pub(crate) limit: Limit,
     pub(crate) burst: u64,
     pub(crate) waiting: usize,
-    /// The server's answers hold the rate down.
+    /// `true` if the server's answers hold the rate down.
     pub(crate) follows: bool,
 }
 
@@ -89,7 +89,7 @@ impl Limiter {
         (!state.retired).then(|| state.tokens.book(cost, nanos(latest)))
     }
 
-    /// Decides about a call that costs as much. `None`: the limiter has left the table.
+    /// Decides about a call that costs `cost` millionths. `None`: the limiter has left the table.
     #[inline]
     pub(crate) fn admit(&self, cost: u64, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
         let mut state = self.lock();
@@ -154,7 +154,7 @@ impl Limiter {
         state.advance(now);
         let place = pass.turn.and_then(|turn| state.line.place_of(turn));
         let end = place.and_then(|place| state.line.note(place)).copied();
-        // Whatever waits now is behind a call that waits no longer.
+        // Every call that waits now is behind a call that waits no longer.
         let after = end.map_or(u64::MAX, |end| state.tokens.taken_after(end));
         state.give_back(after, pass.cost);
         let wakers = match place {
@@ -237,14 +237,14 @@ impl Limiter {
 }
 
 impl State {
-    /// Adds what time has added. Returns the latest moment seen.
+    /// Adds the tokens of the time that has passed. Returns the latest moment seen.
     #[inline]
     fn advance(&mut self, now: Duration) -> u64 {
         self.tokens.advance(nanos(now));
         self.tokens.now()
     }
 
-    /// Returns the moment up to which that call may wait; 0 if it may not.
+    /// Returns the moment up to which a call may wait; 0 if it may not.
     #[inline]
     fn latest(&self, arrival: &Arrival<'_>) -> u64 {
         if !arrival.patient || self.line.is_full() {
@@ -285,7 +285,7 @@ impl State {
         })
     }
 
-    /// Gives tokens back. Calls that wait, and have fewer than `after` tokens behind their own, move up.
+    /// Gives tokens back, after which `after` others were taken. Waiting calls that took theirs later move up.
     fn give_back(&mut self, after: u64, amount: u64) {
         for own in self.line.notes_from_behind() {
             if self.tokens.taken_after(*own) >= after {

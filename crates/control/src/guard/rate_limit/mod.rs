@@ -173,7 +173,7 @@ impl RateLimit {
     /// at once, the others are spread over the time. With none remaining, no call goes. The rate is never raised. Each
     /// response replaces the one before.
     ///
-    /// A reset of zero restores the own rate. Resets are cut to [`longest_reset`](Self::longest_reset).
+    /// A reset of zero restores the destination's own rate. Resets are cut to [`longest_reset`](Self::longest_reset).
     pub fn follow(&self, destination: &str, remaining: u32, reset: Duration, now: Duration) {
         let quota = Quota { remaining, reset };
         let first = self.with(destination, now, |limiter| self.follow_at(&limiter, quota, now));

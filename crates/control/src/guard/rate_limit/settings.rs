@@ -10,7 +10,7 @@ use reattempt_core::{ConfigError, Recommended, Warning};
 
 use super::limiter::{Limiter, Rule};
 use super::{Limit, RateLimit, TOKEN, cost};
-use crate::destination_table::MAX_DESTINATIONS;
+use crate::destination_table::DEFAULT_DESTINATIONS;
 use crate::guard::keyed::{Keyed, checked_destinations};
 use crate::guard::line::Patience;
 
@@ -32,7 +32,7 @@ impl RateLimit {
         let patience = Patience { calls: 1024, time: Duration::from_secs(30) };
         let kind = GuardKind::RateLimit;
         let rule = Rule { limit, burst: cost(burst), patience, kind };
-        let max_destinations = Some(MAX_DESTINATIONS);
+        let max_destinations = Some(DEFAULT_DESTINATIONS);
         Self::build(Rules { rule, longest_reset: HOUR, max_destinations })
     }
 

@@ -37,12 +37,13 @@ use settings::Rules;
 ///
 /// # The rule
 ///
-/// Nothing is limited before the first refusal. Then a bucket that holds the calls of one second is filled at a rate:
+/// Nothing is limited before the first refusal. Then a bucket that holds the calls of one second is filled at a rate,
+/// which refusals cut:
 ///
 /// | outcome | the rate |
 /// |---|---|
 /// | [`Overloaded`](Health::Overloaded) | `0.7 w`; the ceiling *w* is the rate so far, or the measured rate if that is lower |
-/// | [`Served`](Health::Served), *t* seconds later | `0.4 (t − K)³ + w`, with `K = ∛(0.75 w)`: *w* at *K* seconds, more after it |
+/// | [`Served`](Health::Served), *t* seconds after the last cut | `0.4 (t − K)³ + w`, with `K = ∛(0.75 w)`: *w* at *K* seconds, more after it |
 /// | both | at most twice the measured rate, and at least one call in two seconds |
 ///
 /// The measured rate is that of outcomes, in half seconds. Other failures do not move the rate. A 503 is often an

@@ -9,7 +9,7 @@ use reattempt_core::ConfigError;
 use reattempt_core::guard::GuardKind;
 
 use super::{Limit, SendRate, Tenant};
-use crate::destination_table::MAX_DESTINATIONS;
+use crate::destination_table::DEFAULT_DESTINATIONS;
 use crate::guard::keyed::{Keyed, checked_destinations};
 use crate::guard::line::Patience;
 use crate::guard::rate_limit::limiter::Rule;
@@ -27,7 +27,7 @@ impl SendRate {
         let patience = Patience { calls: 1024, time: Duration::from_secs(30) };
         let (limit, kind) = (Limit::INFINITE, GuardKind::SendRate);
         let rule = Rule { limit, burst: 0, patience, kind };
-        Self::build(Rules { rule, max_destinations: Some(MAX_DESTINATIONS) })
+        Self::build(Rules { rule, max_destinations: Some(DEFAULT_DESTINATIONS) })
     }
 
     /// Sets how many calls may wait for one destination, and for how long. Default: 1024 for 30 s, as a

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use reattempt_core::ConfigError;
 
 use super::{Tenant, Throttle};
-use crate::destination_table::MAX_DESTINATIONS;
+use crate::destination_table::DEFAULT_DESTINATIONS;
 use crate::guard::keyed::{Keyed, checked_destinations};
 
 /// The millionths of one.
@@ -56,7 +56,7 @@ impl Throttle {
             },
             window: Duration::from_secs(120),
             seed: RandomState::new().hash_one(0),
-            max_destinations: Some(MAX_DESTINATIONS),
+            max_destinations: Some(DEFAULT_DESTINATIONS),
         })
     }
 
