@@ -13,6 +13,7 @@ use arc_swap::{ArcSwap, Guard};
 #[cfg(not(loom))]
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
+use reattempt_core::ConfigError;
 
 use crate::sync::Mutex;
 
@@ -23,7 +24,15 @@ type RandomState = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 /// The default bound of a table: room for the destinations of a busy gateway, in some hundred kilobytes.
 pub(crate) const DEFAULT_DESTINATIONS: usize = 1024;
 /// The highest bound of a table. A newcomer copies the table, which beyond this would take milliseconds.
-pub(crate) const MOST_DESTINATIONS: usize = 65_536;
+const MOST_DESTINATIONS: usize = 65_536;
+
+/// Returns the bound of a table if it is a legal one.
+pub(crate) fn checked_destinations(most: usize) -> Result<usize, ConfigError> {
+    if (1..=MOST_DESTINATIONS).contains(&most) {
+        return Ok(most);
+    }
+    Err(ConfigError::new("max_destinations", most, "a number from 1 to 65536"))
+}
 
 /// A value that a table can hold for a destination.
 pub(crate) trait Entry {

@@ -8,7 +8,7 @@ use reattempt_core::{ConfigError, Recommended, Warning};
 
 use super::bucket::{MOST_TOKENS, Rule, TOKEN};
 use super::cautious::{self, Caution};
-use crate::destination_table::{DEFAULT_DESTINATIONS, MOST_DESTINATIONS};
+use crate::destination_table::{DEFAULT_DESTINATIONS, checked_destinations};
 
 /// The share of the normal traffic that may be retried, in the budgets that are made for a traffic.
 const RATIO: f64 = 0.1;
@@ -169,10 +169,7 @@ impl Settings {
     }
 
     pub(crate) fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
-        if !(1..=MOST_DESTINATIONS).contains(&most) {
-            return Err(ConfigError::new("max_destinations", most, "a number from 1 to 65536"));
-        }
-        Ok(Self { max_destinations: Some(most), ..self })
+        Ok(Self { max_destinations: Some(checked_destinations(most)?), ..self })
     }
 
     pub(crate) fn shared(self) -> Self {

@@ -9,8 +9,7 @@ use super::bucket::Take;
 use super::cautious::Event;
 use super::destination_bucket::DestinationBucket;
 
-/// The buckets of a budget. A call through the trait object is the one choice of their kind, and between one bucket and
-/// a table.
+/// The buckets of a budget. The type behind the trait object decides their kind, and if each destination has its own.
 pub(super) trait Store: Send + Sync {
     /// Records `event` of `destination`. Returns a permit if it asks for tokens and the bucket grants them.
     fn record(&self, destination: &str, event: Event, now: Duration) -> Option<Permit>;

@@ -9,10 +9,10 @@ use arc_swap::ArcSwap;
 use reattempt_core::ConfigError;
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused, Resume};
 
-use super::keyed::{Hold, Keyed, checked_destinations};
+use super::keyed::{Hold, Keyed};
 use super::line::Patience;
 use super::places::{Pass, Places, Rule, Usage};
-use crate::destination_table::{DEFAULT_DESTINATIONS, Entry};
+use crate::destination_table::{DEFAULT_DESTINATIONS, Entry, checked_destinations};
 
 /// A limit on calls in flight for each destination.
 ///

@@ -8,18 +8,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt_core::ConfigError;
-
-use crate::destination_table::{DestinationTable, Entry, MOST_DESTINATIONS, Place, find};
+use crate::destination_table::{DestinationTable, Entry, Place, find};
 use crate::sync::{AtomicU64, AtomicUsize, OnceLock, Ordering};
-
-/// Checks the bound of a table.
-pub(crate) fn checked_destinations(most: usize) -> Result<usize, ConfigError> {
-    if (1..=MOST_DESTINATIONS).contains(&most) {
-        return Ok(most);
-    }
-    Err(ConfigError::new("max_destinations", most, "a number from 1 to 65536"))
-}
 
 /// The time without an outcome after which a learned state may be dropped: it no longer describes the server.
 pub(crate) const FORGOTTEN: Duration = Duration::from_secs(600);
@@ -27,7 +17,7 @@ pub(crate) const FORGOTTEN: Duration = Duration::from_secs(600);
 /// The least bound with which entries are kept. In a smaller table every entry must be able to leave.
 const KEEPS: usize = 64;
 
-/// One of so many entries that the bound allows is kept, up to [`MOST_KEPT`].
+/// Entries are kept for one in this many destinations of the bound, and for at most [`MOST_KEPT`].
 const KEPT_PART: usize = 16;
 const MOST_KEPT: usize = 64;
 
@@ -38,8 +28,8 @@ const LISTED: usize = 16;
 pub(crate) struct Keyed<E> {
     table: DestinationTable<E>,
     /// The entries that are never retired: [`SHARED`], [`FIRST`], and from [`NEXT`] on those of further destinations.
-    /// Each of these has the first slot from its hash on that was free. At least half of them stay free. Most clients
-    /// have one destination, and need not hash it.
+    /// Each of these has the first slot from its hash on that was free. At least half of their slots stay free. Most
+    /// clients have one destination, and need not hash it.
     slots: Box<[OnceLock<Place<E>>]>,
     /// The number of destinations whose entries are kept, and the most. It changes behind the table's lock.
     kept: AtomicUsize,

@@ -11,7 +11,7 @@ use reattempt_core::{ConfigError, Recommended, Warning};
 
 use super::rules::{Rate, Rules, Trip};
 use super::{BreakerState, CircuitBreaker, Counts, StateChange};
-use crate::destination_table::{DEFAULT_DESTINATIONS, MOST_DESTINATIONS};
+use crate::destination_table::{DEFAULT_DESTINATIONS, checked_destinations};
 
 /// The most destinations that `Debug` lists.
 const LISTED: usize = 16;
@@ -178,9 +178,7 @@ impl CircuitBreaker {
     ///
     /// Returns an error unless `most` is a number from 1 to 65536.
     pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
-        if !(1..=MOST_DESTINATIONS).contains(&most) {
-            return Err(ConfigError::new("max_destinations", most, "a number from 1 to 65536"));
-        }
+        let most = checked_destinations(most)?;
         Ok(self.set(|rules| rules.max_destinations = Some(most)))
     }
 

@@ -9,8 +9,8 @@ use reattempt_core::ConfigError;
 use reattempt_core::guard::GuardKind;
 
 use super::{Limit, SendRate, Tenant};
-use crate::destination_table::DEFAULT_DESTINATIONS;
-use crate::guard::keyed::{Keyed, checked_destinations};
+use crate::destination_table::{DEFAULT_DESTINATIONS, checked_destinations};
+use crate::guard::keyed::Keyed;
 use crate::guard::line::Patience;
 use crate::guard::rate_limit::limiter::Rule;
 

@@ -10,8 +10,8 @@ use arc_swap::ArcSwap;
 use reattempt_core::ConfigError;
 
 use super::{Tenant, Throttle};
-use crate::destination_table::DEFAULT_DESTINATIONS;
-use crate::guard::keyed::{Keyed, checked_destinations};
+use crate::destination_table::{DEFAULT_DESTINATIONS, checked_destinations};
+use crate::guard::keyed::Keyed;
 
 /// The millionths of one.
 pub(super) const MILLION: u64 = 1_000_000;
