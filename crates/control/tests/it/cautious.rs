@@ -237,6 +237,10 @@ fn moments_out_of_order_are_harmless() {
     assert_eq!(outage(&budget, "a", 9, late), 3);
     assert_eq!(outage(&budget, "a", 9, START), 0, "an older moment does not turn the clock back");
     assert_eq!(outage(&budget, "a", 9, late + QUIET - Duration::from_secs(1)), 0);
+    let century = Duration::from_secs(100 * 365 * 86_400);
+    assert_eq!(outage(&budget, "c", 9, century), 3);
+    assert_eq!(outage(&budget, "c", 9, century + QUIET - Duration::from_secs(1)), 0);
+    assert_eq!(outage(&budget, "c", 9, century + 2 * QUIET), 3);
     // After 139 years time stands still.
     assert_eq!(outage(&budget, "b", 9, Duration::MAX), 3);
     assert_eq!(outage(&budget, "b", 9, Duration::MAX), 0);
