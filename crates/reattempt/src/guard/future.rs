@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 use reattempt_core::Verdict;
-use reattempt_core::guard::{Arrival, BodyEnd, Guard, Resume};
+use reattempt_core::guard::{Arrival, BodyEnd, Guard, GuardKind, Reason, Refused, Resume};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_service::Service;
 
@@ -113,6 +113,11 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
                 self.sleep = None;
                 return Poll::Pending;
             };
+            if self.sleep.is_none() && !clock::has_timer() {
+                // The call was made in a runtime, and is polled outside of any.
+                let refused = Refused::new(GuardKind::Custom, Reason::WaitTooLong);
+                return Poll::Ready(Err(OwnEnd::Refused(refused)));
+            }
             ready!(self.poll_sleep(until, now, cx));
         }
     }
@@ -154,6 +159,9 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
                 let Some(latest) = self.latest else { return Poll::Pending };
                 let now = now();
                 if !self.is_late(now) {
+                    if self.sleep.is_none() && !clock::has_timer() {
+                        return Poll::Pending;
+                    }
                     ready!(self.poll_sleep(latest, now, cx));
                 }
                 return Poll::Ready(Err(Failed::OwnEnd(self.late())));

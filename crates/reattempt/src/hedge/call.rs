@@ -152,15 +152,12 @@ where
         let elapsed = now.saturating_duration_since(started);
         let random = &mut CallRandom::unseeded(None);
         let terms = &self.terms;
-        let attempts = self.attempts.get_or_insert_with(|| {
-            let mut attempts = HedgeCall::new(terms);
-            if !clock::has_timer() {
-                // Where nothing can wait nothing is hedged.
-                let stopped = HedgeEvent::Stopped(StopReason::NoTimer);
-                let _ = attempts.next(terms, stopped, elapsed, random);
-            }
-            attempts
-        });
+        let attempts = self.attempts.get_or_insert_with(|| HedgeCall::new(terms));
+        if !clock::has_timer() {
+            // Where nothing can wait nothing is hedged. A call may also leave its runtime.
+            let stopped = HedgeEvent::Stopped(StopReason::NoTimer);
+            let _ = attempts.next(terms, stopped, elapsed, random);
+        }
         let decision = attempts.next(terms, event, elapsed, random);
         self.upcoming = match decision {
             HedgeDecision::Continue { next } => next.map(|next| clock::later(started, next)),

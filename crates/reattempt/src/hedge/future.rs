@@ -12,6 +12,7 @@ use tower_service::Service;
 
 use super::Extended;
 use super::call::{AnswerOf, Call, Hedging, Outcome, Over, OverOf};
+use crate::call::clock;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 
@@ -162,11 +163,12 @@ where
                 continue;
             }
             if let Some(until) = until {
-                if *this.sleeping_until != Some(until) {
+                if *this.sleeping_until != Some(until) && clock::has_timer() {
                     *this.sleeping_until = Some(until);
                     this.sleep.set(Some(sleep_until(until)));
                 }
-                if let Some(sleep) = this.sleep.as_mut().as_pin_mut()
+                if *this.sleeping_until == Some(until)
+                    && let Some(sleep) = this.sleep.as_mut().as_pin_mut()
                     && sleep.poll(cx).is_ready()
                 {
                     *this.sleeping_until = None;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
+use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Empty;
 use reattempt::Deadline;
@@ -186,17 +187,46 @@ async fn deadline_ends_a_wait_for_readiness() {
     assert!(!slow.sent.load(Ordering::SeqCst));
 }
 
+fn always_ready()
+-> impl Service<Request<Empty<Bytes>>, Response = Response<Empty<Bytes>>, Error = Infallible> + Clone
+{
+    tower::service_fn(async |_| Ok(Response::new(Empty::new())))
+}
+
 // trap 23
 #[test]
 fn without_a_runtime_no_call_waits() {
     let recorder = Recorder::queueing();
-    let ready = tower::service_fn(async |_: Request<Empty<bytes::Bytes>>| {
-        Ok::<_, Infallible>(Response::new(Empty::<bytes::Bytes>::new()))
-    });
-    let mut client = GuardLayer::http(recorder.clone()).layer(ready);
+    let mut client = GuardLayer::http(recorder.clone()).layer(always_ready());
     let mut call = Box::pin(client.call(Request::get(ONE).body(Empty::new()).unwrap()));
     let mut cx = Context::from_waker(Waker::noop());
     let Poll::Ready(Err(error)) = call.as_mut().poll(&mut cx) else { panic!("it waits") };
     assert!(error.is::<Refused>());
     assert_eq!(recorder.log(), ["waiting", "unsent", "impatient"]);
+}
+
+/// A call that was made in a runtime, and waits outside of it.
+// trap 23
+#[test]
+fn call_that_leaves_its_runtime_is_refused() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    for polled_inside in [false, true] {
+        let recorder = Recorder::queueing();
+        let mut client = GuardLayer::http(recorder.clone()).layer(always_ready());
+        let entered = runtime.enter();
+        let mut limited = Request::get(ONE).body(Empty::new()).unwrap();
+        limited.extensions_mut().insert(Deadline::after(ms(60_000)));
+        let mut call = Box::pin(client.call(limited));
+        if polled_inside {
+            assert!(call.as_mut().poll(&mut cx).is_pending());
+        }
+        drop(entered);
+        match call.as_mut().poll(&mut cx) {
+            Poll::Pending => assert!(polled_inside, "it has a timer"),
+            Poll::Ready(ended) => assert!(ended.unwrap_err().is::<Refused>()),
+        }
+        drop(call);
+        assert_eq!(recorder.log(), ["waiting", "unsent"]);
+    }
 }
