@@ -18,6 +18,9 @@ use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 /// at most another quarter. So it holds at most half of the limit, plus the frame or the body in memory that passed the
 /// first quarter. Of bodies that began before, no more is kept.
 ///
+/// A body counts as long as somebody holds it. Over HTTP/2 hyper may hold that of a call that has ended until the
+/// connection closes, if the server lets no byte of it through.
+///
 /// ```
 /// let memory = reattempt_replay::ReplayMemory::new(8 * 1024 * 1024);
 /// assert_eq!((memory.used(), memory.limit()), (0, 8 * 1024 * 1024));
