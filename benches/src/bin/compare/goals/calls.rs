@@ -294,7 +294,7 @@ const IN_FLIGHT: &[Goal] =
 const NEVER: &[Goal] = &[goal(Instructions, Times(1.16, TOWER)), goal(Allocations, AtMost(0.0))];
 
 /// The goal while a bucket is not full: a success computes its destination and finds its bucket.
-const NOT_FULL: f64 = 1.37;
+const NOT_FULL: f64 = 1.35;
 
 /// The goal of gRPC calls. Their bodies are streams: both readers of one share a state behind a lock, on the heap.
 /// A goal of 1.3 is out of reach: a call of HTTP and the least code that keeps such a body are 1.5 together.
