@@ -189,6 +189,15 @@ impl RateLimit {
         })
     }
 
+    /// Follows a quota at one destination. Not inlined, because few responses state one.
+    ///
+    /// A limiter that has left the table is not missed: the next response states the quota again.
+    #[inline(never)]
+    fn follow_and_wake(&self, limiter: &Limiter, quota: Quota, now: Duration) {
+        let wakers = self.follow_at(limiter, quota, now);
+        wakers.into_iter().for_each(Wakers::wake);
+    }
+
     /// Adopts the settings of another limit, except `max_destinations`, and keeps the state.
     ///
     /// A destination whose own rate or burst was set keeps both. For the others, the time since the last call is
@@ -255,11 +264,7 @@ impl Guard for RateLimit {
         let limiter = self.limiters.held(&ticket.limiter)?;
         match *end {
             End::Unsent => limiter.unsent(&ticket.pass, now),
-            // A limiter that has left the table since is not missed: the next response states the quota again.
-            End::Judged { quota: Some(quota), .. } => {
-                let first = self.follow_at(limiter, quota, now);
-                first.into_iter().for_each(Wakers::wake);
-            }
+            End::Judged { quota: Some(quota), .. } => self.follow_and_wake(limiter, quota, now),
             _ => {}
         }
         None
