@@ -67,14 +67,14 @@ impl<B: DestinationBucket> Store for Destinations<B> {
         }
     }
 
-    fn balance(&self, destination: &str) -> u64 {
+    fn balance(&self, destination: &str) -> Option<u64> {
         let table = self.table.load();
         let balance = match find(&table, self.table.hash(destination), destination) {
             Some(bucket) => bucket.balance(),
             None if self.table.is_full(&table) => self.table.others().balance(),
             None => None,
         };
-        balance.unwrap_or(B::capacity(self.rule))
+        balance.or(Some(B::capacity(self.rule)))
     }
 
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {

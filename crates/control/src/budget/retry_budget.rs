@@ -301,10 +301,7 @@ impl RetryBudget {
     /// Tokens that time has added since are not counted, because this method reads no clock. But a retry to any
     /// destination, at most every ten seconds, marks the buckets that time has filled as full.
     pub fn balance(&self, destination: &str) -> f64 {
-        match self.state.settings.kind {
-            Kind::Unlimited => f64::INFINITY,
-            _ => tokens(self.state.store.balance(destination)),
-        }
+        self.state.store.balance(destination).map_or(f64::INFINITY, tokens)
     }
 
     /// Returns every destination that has a bucket of its own, with its [`balance`](Self::balance), by name.

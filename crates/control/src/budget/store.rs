@@ -27,8 +27,8 @@ pub(super) trait Store: Send + Sync {
     /// Records a success of `destination`.
     fn on_success(&self, destination: &str);
 
-    /// Returns the balance of the bucket that `destination` would use, in millionths.
-    fn balance(&self, destination: &str) -> u64;
+    /// Returns the balance of the bucket that `destination` would use, in millionths. `None`: there is no limit.
+    fn balance(&self, destination: &str) -> Option<u64>;
 
     /// Returns the buckets of destinations, in no order, and the bucket that destinations share.
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance);
@@ -58,8 +58,8 @@ impl Store for Unlimited {
 
     fn on_success(&self, _: &str) {}
 
-    fn balance(&self, _: &str) -> u64 {
-        u64::MAX
+    fn balance(&self, _: &str) -> Option<u64> {
+        None
     }
 
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {
@@ -88,8 +88,8 @@ impl<B: DestinationBucket> Store for Shared<B> {
         self.bucket.credit();
     }
 
-    fn balance(&self, _: &str) -> u64 {
-        Balance::of(&*self.bucket, self.rule).tokens
+    fn balance(&self, _: &str) -> Option<u64> {
+        Some(Balance::of(&*self.bucket, self.rule).tokens)
     }
 
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {

@@ -19,6 +19,7 @@ mod model;
 mod quota;
 mod rate_limit;
 mod send_rate;
+mod server_load;
 mod settings;
 mod shown;
 mod throttle;
