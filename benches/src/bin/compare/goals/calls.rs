@@ -156,8 +156,8 @@ pub(super) const LINES: &[Line] = &[
         ours: "ours-by-config",
         // The method is looked up in the config. Its overrides are options of the call, so its plan is never `Plain`.
         // The ratio is 1.25 in a heap without gaps. The rest is the allocator, in the heap that the config's parser
-        // leaves.
-        goals: &[goal(Instructions, Times(1.38, &["ours"]))],
+        // leaves: 1.25 to 1.37 by the environment and the path of the checkout.
+        goals: &[goal(Instructions, Times(1.45, &["ours"]))],
     },
     Line {
         part: GRPC,
@@ -172,7 +172,7 @@ pub(super) const LINES: &[Line] = &[
         title: "the same, with the field",
         ours: "ours",
         // The first extension of a request costs 890: a map, its table and the value are made and dropped.
-        goals: &[goal(Instructions, AtMost(1495.0)), goal(Allocations, AtMost(3.0))],
+        goals: &[goal(Instructions, AtMost(1500.0)), goal(Allocations, AtMost(3.0))],
     },
     Line {
         part: GRPC,
