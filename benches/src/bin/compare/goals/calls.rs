@@ -157,7 +157,7 @@ pub(super) const LINES: &[Line] = &[
         // The method is looked up in the config. Its overrides are options of the call, so its plan is never `Plain`.
         // The ratio is 1.25 in a heap without gaps. The rest is the allocator, in the heap that the config's parser
         // leaves: 1.25 to 1.37 by the environment and the path of the checkout.
-        goals: &[goal(Instructions, Times(1.45, &["ours"]))],
+        goals: &[goal(Instructions, Times(1.41, &["ours"]))],
     },
     Line {
         part: GRPC,
