@@ -114,7 +114,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
                 return Poll::Pending;
             };
             if self.sleep.is_none() && !clock::has_timer() {
-                // The call was made in a runtime, and is polled outside of any.
+                // The call was made in a runtime, and is polled outside of any: nothing would end its wait.
                 let refused = Refused::new(GuardKind::Custom, Reason::WaitTooLong);
                 return Poll::Ready(Err(OwnEnd::Refused(refused)));
             }
@@ -160,6 +160,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
                 let now = now();
                 if !self.is_late(now) {
                     if self.sleep.is_none() && !clock::has_timer() {
+                        // The inner service wakes the call. Without a runtime nothing does at the deadline.
                         return Poll::Pending;
                     }
                     ready!(self.poll_sleep(latest, now, cx));
