@@ -27,12 +27,14 @@ use crate::growth::at_least_some;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decorrelated {
     base: Duration,
-    cap: Option<Duration>,
+    /// The base, or the cap if that is shorter.
+    shortest: Duration,
+    cap: Duration,
 }
 
 impl Decorrelated {
     pub(crate) fn new(base: Duration, cap: Duration) -> Self {
-        Self { base, cap: Some(cap) }
+        Self { base, shortest: base.min(cap), cap }
     }
 
     /// Sets the cap, the longest delay. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min. Zero
@@ -41,12 +43,12 @@ impl Decorrelated {
     /// It also limits a base above it. Every delay is then this long.
     #[doc(alias = "cap")]
     pub fn max_delay(self, longest: Duration) -> Self {
-        Self { cap: Some(at_least_some(longest)), ..self }
+        Self::new(self.base, at_least_some(longest))
     }
 
     /// Removes the cap. Delays grow up to [`Duration::MAX`].
     pub fn no_max_delay(self) -> Self {
-        Self { cap: None, ..self }
+        Self::new(self.base, Duration::MAX)
     }
 }
 
@@ -64,18 +66,16 @@ impl Schedule for Decorrelated {
     }
 
     fn validate(&self, _: &Limits) -> Vec<Warning> {
-        let cap = self.cap.unwrap_or(Duration::MAX);
         let base = Recommended::BASE.time("base", self.base);
-        base.into_iter().chain(Recommended::CAP.time("max_delay", cap)).collect()
+        base.into_iter().chain(Recommended::CAP.time("max_delay", self.cap)).collect()
     }
 }
 
 impl Delays for Decorrelated {
     #[inline]
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
-        let previous = retry.previous.map_or(self.base, |previous| previous.max(self.base));
-        let cap = self.cap.unwrap_or(Duration::MAX);
-        let longest = previous.saturating_mul(3).min(cap);
-        Some(random.between(self.base.min(cap), longest))
+        let previous = retry.previous.map_or(self.shortest, |previous| previous.max(self.shortest));
+        let longest = previous.saturating_mul(3).min(self.cap);
+        Some(random.between(self.shortest, longest))
     }
 }

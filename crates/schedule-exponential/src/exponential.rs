@@ -46,9 +46,8 @@ const LONGEST_DOUBLING: u64 = u64::MAX / 2;
 #[doc(alias = "ExponentialBackoff")]
 #[derive(Clone, Copy, PartialEq)]
 pub struct Exponential {
-    settings: General,
-    /// The usual form of the state of a new call, if the settings allow it.
-    doubling: Option<DoublingFull>,
+    /// The state of a new call. It has all settings.
+    fresh: State,
 }
 
 impl Exponential {
@@ -104,7 +103,16 @@ impl Exponential {
 
     #[inline]
     fn of(settings: General) -> Self {
-        Self { settings, doubling: DoublingFull::of(&settings) }
+        let doubling = DoublingFull::of(&settings);
+        Self { fresh: doubling.map_or(State::General(settings), State::DoublingFull) }
+    }
+
+    #[inline]
+    fn settings(&self) -> General {
+        match self.fresh {
+            State::DoublingFull(doubling) => doubling.settings(),
+            State::General(settings) => settings,
+        }
     }
 
     /// Sets the factor by which the interval grows. Default 2. Recommended: 1.5 to 3. Below 1, intervals shrink.
@@ -112,10 +120,11 @@ impl Exponential {
     /// # Errors
     ///
     /// `factor` must be finite and above 0.
-    pub fn factor(mut self, factor: f64) -> Result<Self, ConfigError> {
+    pub fn factor(self, factor: f64) -> Result<Self, ConfigError> {
         if factor.is_finite() && factor > 0.0 {
-            self.settings.growth.factor = factor;
-            Ok(Self::of(self.settings))
+            let mut settings = self.settings();
+            settings.growth.factor = factor;
+            Ok(Self::of(settings))
         } else {
             Err(ConfigError::new("factor", factor, "a finite number above 0"))
         }
@@ -128,23 +137,27 @@ impl Exponential {
     /// gRPC's service config.
     #[doc(alias = "cap")]
     #[inline]
-    pub fn max_delay(mut self, longest: Duration) -> Self {
-        self.settings.growth.cap = at_least_some(longest);
-        Self::of(self.settings)
+    pub fn max_delay(self, longest: Duration) -> Self {
+        self.capped(at_least_some(longest))
     }
 
     /// Removes the cap. Intervals grow up to [`Duration::MAX`].
-    pub fn no_max_delay(mut self) -> Self {
-        self.settings.growth.cap = Duration::MAX;
-        Self::of(self.settings)
+    pub fn no_max_delay(self) -> Self {
+        self.capped(Duration::MAX)
+    }
+
+    #[inline]
+    fn capped(self, cap: Duration) -> Self {
+        let mut settings = self.settings();
+        settings.growth.cap = cap;
+        Self::of(settings)
     }
 
     /// Limits the delay to the cap as well. It changes only [`symmetric`](Self::symmetric) jitter.
     ///
     /// The range is cut before the draw, so delays do not bunch at the cap. Their mean is then below the interval.
-    pub fn clamp_jitter(mut self) -> Self {
-        self.settings.clamp_jitter = true;
-        Self::of(self.settings)
+    pub fn clamp_jitter(self) -> Self {
+        Self::of(General { clamp_jitter: true, ..self.settings() })
     }
 }
 
@@ -156,7 +169,7 @@ impl Default for Exponential {
 
 impl fmt::Debug for Exponential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let General { growth, jitter, clamp_jitter } = &self.settings;
+        let General { growth, jitter, clamp_jitter } = &self.settings();
         f.debug_struct("Exponential")
             .field("base", &growth.base)
             .field("factor", &growth.factor)
@@ -172,10 +185,7 @@ impl Schedule for Exponential {
 
     #[inline]
     fn delays(&self) -> ExponentialDelays {
-        ExponentialDelays(match self.doubling {
-            Some(doubling) => State::DoublingFull(doubling),
-            None => State::General(self.settings),
-        })
+        ExponentialDelays(self.fresh)
     }
 
     #[inline]
@@ -184,7 +194,7 @@ impl Schedule for Exponential {
     }
 
     fn validate(&self, _: &Limits) -> Vec<Warning> {
-        let Growth { base, cap, factor, .. } = self.settings.growth;
+        let Growth { base, cap, factor, .. } = self.settings().growth;
         let warnings = [
             Recommended::BASE.time("base", base),
             Recommended::FACTOR.number("factor", factor),
@@ -216,6 +226,10 @@ struct DoublingFull {
     choices: u64,
     /// That number at the cap.
     most: u64,
+    // The other settings, which a setter reads.
+    base: Duration,
+    cap: Duration,
+    clamp_jitter: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -237,11 +251,19 @@ impl Delays for ExponentialDelays {
 
 impl DoublingFull {
     #[inline]
-    fn of(General { growth, jitter, .. }: &General) -> Option<Self> {
+    fn of(General { growth, jitter, clamp_jitter }: &General) -> Option<Self> {
         if growth.factor != 2.0 || *jitter != Jitter::full() {
             return None;
         }
-        Some(Self { choices: choices(growth.base.min(growth.cap))?, most: choices(growth.cap)? })
+        let Growth { base, cap, .. } = *growth;
+        let (choices, most) = (choices(base.min(cap))?, choices(cap)?);
+        Some(Self { choices, most, base, cap, clamp_jitter: *clamp_jitter })
+    }
+
+    #[inline]
+    fn settings(self) -> General {
+        let growth = Growth::new(self.base, 2.0, self.cap);
+        General { growth, jitter: Jitter::full(), clamp_jitter: self.clamp_jitter }
     }
 
     #[inline]

@@ -173,6 +173,15 @@ fn a_cap_below_the_base_cuts_the_base() {
 }
 
 #[test]
+fn a_higher_cap_restores_the_base() {
+    let schedule = Exponential::full_jitter(secs(2)).clamp_jitter();
+    assert_eq!(schedule.max_delay(ms(99)).max_delay(secs(5)), schedule);
+    assert_eq!(schedule.max_delay(ms(99)).no_max_delay(), schedule.no_max_delay());
+    let decorrelated = Exponential::decorrelated(secs(2));
+    assert_eq!(decorrelated.max_delay(ms(99)).max_delay(secs(5)), decorrelated);
+}
+
+#[test]
 fn a_base_of_zero_counts_as_a_millisecond() {
     let longest = &mut Always(u64::MAX);
     assert_eq!(first(2, &Exponential::full_jitter(Duration::ZERO), longest), [1, 2].map(ms));
