@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use http::{HeaderValue, Request};
 use reattempt::grpc::inbound_deadline::InboundDeadlineLayer;
+use reattempt::guard::{GuardLayer, Pace};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
-use reattempt::pace::PaceLayer;
 use reattempt::schedule::Responsive;
 use tower::Layer;
 use tower::hedge;
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[Row] = &[
         contenders: &[
             alone("bare", || awaited(Answers, fresh)),
             above("ours", "bare", || {
-                awaited(PaceLayer::http(Responsive::new()).layer(Answers), fresh)
+                awaited(GuardLayer::http(Pace::new(Responsive::new())).layer(Answers), fresh)
             }),
         ],
     },

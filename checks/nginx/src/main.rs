@@ -14,8 +14,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use reattempt::guard::{GuardLayer, SendRate};
-use reattempt::pace::PaceLayer;
+use reattempt::guard::{GuardLayer, Pace, SendRate};
 use reattempt::schedule::Responsive;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{Instant, timeout_at};
@@ -65,7 +64,8 @@ async fn main() -> Result<ExitCode, BoxError> {
     let port = std::env::args().nth(1).ok_or("usage: reattempt-nginx-check PORT")?;
     let client = || Client::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
     let sending = ServiceBuilder::new().layer(GuardLayer::http(SendRate::new())).service(client());
-    let pacing = ServiceBuilder::new().layer(PaceLayer::http(Responsive::new())).service(client());
+    let pace = GuardLayer::http(Pace::new(Responsive::new()));
+    let pacing = ServiceBuilder::new().layer(pace).service(client());
     let tasks = LocalSet::new();
     let measured = tasks.run_until(async {
         let url = |path| format!("http://127.0.0.1:{port}/{path}");

@@ -38,7 +38,7 @@ pub(crate) const LAYERS: &[&[&str]] = &[
     &["call"],
     &["protocol"],
     &["policy"],
-    &["retry", "hedge", "pace", "guard", "operation"],
+    &["retry", "hedge", "guard", "operation"],
     &[
         "body", "budget", "classify", "error", "observe", "order", "profile", "report", "schedule",
         "fallback", "shed", "standard",

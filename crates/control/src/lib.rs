@@ -23,7 +23,7 @@
 //! | [`RateLimit`] | the client has a quota of calls for each second | a bucket of tokens, and the calls that wait for them |
 //! | [`SendRate`] | the client's quota is unknown: refusals lower the rate, successes raise it again | the rate, and the tokens of a rate limit |
 //!
-//! [`Line`] is the bounded line in which calls wait, for a guard or for their turns in a pace layer.
+//! [`Line`] is the bounded line in which calls wait for a guard.
 #![forbid(unsafe_code)]
 
 mod budget;

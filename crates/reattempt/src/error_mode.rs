@@ -11,7 +11,6 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::call::clock;
 use crate::call::errors::BoxError;
-use crate::call::pace_refused::PaceRefused;
 pub(crate) use crate::call::protocol::OwnError;
 use crate::call::timed_out::TimedOut;
 
@@ -89,13 +88,6 @@ pub trait ErrorMode<E>: sealed::Sealed {
     /// Forgets the timer: another attempt begins.
     #[doc(hidden)]
     fn reset(timer: Pin<&mut Self::Timer>);
-
-    /// Returns the caller's error for a call that was not admitted; `None` if the type cannot contain it.
-    #[doc(hidden)]
-    fn refused(error: PaceRefused) -> Option<Self::Error> {
-        let _ = error;
-        None
-    }
 
     /// Returns the caller's error for an interrupted attempt; `None` if the protocol has a response for it.
     #[doc(hidden)]
@@ -219,10 +211,6 @@ impl<E: Into<BoxError>> ErrorMode<E> for BoxedError {
 
     fn reset(mut timer: Pin<&mut AttemptTimer>) {
         timer.set(AttemptTimer::default());
-    }
-
-    fn refused(error: PaceRefused) -> Option<BoxError> {
-        Some(Box::new(error))
     }
 
     fn timed_out((): (), error: TimedOut) -> Option<BoxError> {

@@ -57,7 +57,7 @@
 //! | load shedding in front of a server | [`shed`] |
 //! | slow calls sent once more | [`hedge`] |
 //! | a response in place of a call that has failed for good | [`fallback`] |
-//! | all calls slowed to the rate that a server accepts | [`pace`] |
+//! | all calls slowed to the rate that a server accepts | [`guard::Pace`] |
 //! | gRPC: service configs, metrics, trailers | `grpc`, behind its feature |
 //! | any other operation | [`retry()`], [`operation`] |
 //! | the reason why a client does not compile | [`check`] |
@@ -115,8 +115,6 @@ pub mod observe;
 pub mod operation;
 #[cfg(feature = "http")]
 pub mod order;
-#[cfg(feature = "http")]
-pub mod pace;
 pub mod profile;
 #[cfg(feature = "http")]
 pub mod protocol;

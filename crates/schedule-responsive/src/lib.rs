@@ -38,6 +38,7 @@ mod rule;
 mod sync;
 
 pub use metrics::ResponsiveMetrics;
+pub use pace::ReservedTurn;
 #[cfg(feature = "std")]
 pub use reconnecting::Reconnecting;
 pub use responsive::Responsive;

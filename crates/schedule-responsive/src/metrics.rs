@@ -16,7 +16,7 @@ pub struct ResponsiveMetrics {
     pub times_up: u64,
     /// The moves downwards, also those to zero.
     pub times_down: u64,
-    /// The delays. A pacing layer counts a delay at its end, and does not count cancelled ones. A schedule counts a
+    /// The delays. A guard of turns counts a delay at its end, and does not count cancelled ones. A schedule counts a
     /// delay when it returns it, even if a limit or the budget then refuses the retry.
     pub times_slept: u64,
     /// The sum of those delays. It saturates at 584 years.
@@ -37,6 +37,10 @@ impl Counters {
     #[inline]
     pub(crate) fn invoked(&self) {
         self.invocations.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn not_invoked(&self) {
+        self.invocations.fetch_sub(1, Ordering::Relaxed);
     }
 
     pub(crate) fn slept(&self, wait: Duration) {

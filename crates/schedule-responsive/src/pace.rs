@@ -20,6 +20,7 @@ use reattempt_core::Random;
 
 use crate::rule::Rule;
 use crate::sync::{AtomicU64, Ordering};
+pub use turns::ReservedTurn;
 use turns::Turns;
 
 /// In both words: a move is being made.

@@ -12,7 +12,7 @@ use reattempt_core::{
 
 use crate::ResponsiveMetrics;
 use crate::metrics::Counters;
-use crate::pace::Pace;
+use crate::pace::{Pace, ReservedTurn};
 use crate::rule::{INITIAL_OF_TURNS, LONGEST_RUN, RANDOMISATION_OF_TURNS, Rule, nanos};
 
 /// The longest interval that can be set: 64 bits of nanoseconds.
@@ -60,7 +60,7 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// # As a schedule
 ///
 /// The delay before each retry is the interval, at least `initial`. Calls that succeed are not delayed. The layer
-/// that delays each call is `PaceLayer` in `reattempt`.
+/// that delays each call has the guard `Pace` of `reattempt`.
 ///
 /// **Set [`max`](Self::max) below the call's limit on elapsed time** (30 s by default). Only retries are delayed, so
 /// a longer interval does not lower the rate of first attempts. If more than about one call in forty is throttled, the
@@ -69,7 +69,7 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 ///
 /// # As turns
 ///
-/// A layer (`PaceLayer` in `reattempt`) admits each call one interval after the call before, across all callers. The
+/// A guard (`Pace` in `reattempt`) admits each call one interval after the call before, across all callers. The
 /// rate is then 1/interval at most, however many callers there are. The interval moves by these rules instead, and
 /// settles near the service's capacity:
 ///
@@ -86,7 +86,7 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// # Sharing
 ///
 /// Clones share their interval. A setter creates a *new* interval of 0, and clones that exist keep the old one. Share
-/// one value among all clients of the service, but report each outcome once: see `PaceLayer` for its use together
+/// one value among all clients of the service, but report each outcome once: see `Pace` for its use together
 /// with a retry layer.
 ///
 /// ```
@@ -267,12 +267,32 @@ impl Responsive {
     ///
     /// If the turn is not due yet, returns the time at which it will be due. The interval may move before that time.
     pub fn take_turn(&self, now: Duration, ahead: usize) -> Result<(), Duration> {
-        self.shared.pace.take_turn(nanos(now), count(ahead)).map_err(Duration::from_nanos)
+        self.reserve_turn(now, ahead).map(drop)
+    }
+
+    /// Takes a turn as [`take_turn`](Self::take_turn) does. It can be [given back](Self::give_back).
+    ///
+    /// # Errors
+    ///
+    /// If the turn is not due yet, returns the time at which it will be due.
+    pub fn reserve_turn(&self, now: Duration, ahead: usize) -> Result<ReservedTurn, Duration> {
+        self.shared.pace.reserve_turn(nanos(now), count(ahead)).map_err(Duration::from_nanos)
     }
 
     /// Returns the time at which the next turn after those of `ahead` waiting callers is due, by the current interval.
     pub fn turn_due(&self, now: Duration, ahead: usize) -> Duration {
         Duration::from_nanos(self.shared.pace.turn_due(nanos(now), count(ahead)))
+    }
+
+    /// Gives a turn back: its call is not sent. Returns `true` if the next turn is due earlier now, and `false` if
+    /// another turn was taken after this one.
+    pub fn give_back(&self, turn: ReservedTurn) -> bool {
+        self.shared.pace.give_back(turn)
+    }
+
+    /// Takes a call out of the [metrics](Self::metrics) that was counted as sent, and is not sent after all.
+    pub fn not_sent(&self) {
+        self.shared.counters.not_invoked();
     }
 
     /// Returns the counters of the events so far.

@@ -1,5 +1,5 @@
-//! The interval, the turns and the queue of `PaceLayer` under the model checker, which tries every order in which the
-//! threads can run and every value that they may read.
+//! The interval, the turns and the queue of the guard `Pace` under the model checker, which tries every order in which
+//! the threads can run and every value that they may read.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p reattempt-schedule-responsive --test loom --release`.
 #![cfg(loom)]
@@ -10,25 +10,17 @@
     reason = "a test fails by panicking"
 )]
 
-#[allow(dead_code, unreachable_pub, reason = "only what the models use")]
-#[path = "../../reattempt/src/call/pace_refused.rs"]
-mod pace_refused;
 #[allow(dead_code, reason = "only what the models use")]
-#[path = "../../reattempt/src/pace/queue.rs"]
+#[path = "../../reattempt/src/guard/pace/queue.rs"]
 mod queue;
 #[path = "loom/queue.rs"]
 mod queue_model;
 #[path = "loom/race.rs"]
 mod race;
-#[path = "../../reattempt/src/pace/sync.rs"]
+#[path = "../../reattempt/src/guard/pace/sync.rs"]
 mod sync;
 #[path = "loom/turns.rs"]
 mod turns;
-
-/// The path by which the queue imports its error.
-mod call {
-    pub(crate) use super::pace_refused;
-}
 
 use loom::thread;
 use reattempt_core::{Failure, FailureKind, Random, Schedule, SentAt};

@@ -1,4 +1,4 @@
-//! The bounded line of calls that wait for a guard or for their turns, in the order in which they came.
+//! The bounded line of calls that wait for a guard, in the order in which they came.
 //!
 //! The line is plain data behind its owner's lock. Wakers are taken out of it, and woken once the lock is released.
 
@@ -110,7 +110,7 @@ impl<T> Line<T> {
     }
 
     /// Returns the moment at which a call gives up; zero if there is no call at that place.
-    pub(crate) fn give_up(&self, place: usize) -> Duration {
+    pub fn give_up(&self, place: usize) -> Duration {
         self.waiting.get(place).map_or(Duration::ZERO, |waiter| waiter.give_up)
     }
 

@@ -28,6 +28,8 @@ pub enum GuardKind {
     Throttle,
     /// A rate of sending that adapts to the server.
     SendRate,
+    /// An interval between calls that adapts to the server.
+    Pace,
     /// A guard of the user's own.
     Custom,
 }
@@ -106,6 +108,7 @@ impl fmt::Display for GuardKind {
             Self::AdaptiveLimit => "adaptive limit",
             Self::Throttle => "throttle",
             Self::SendRate => "send rate",
+            Self::Pace => "pace",
             Self::Custom => "guard",
         })
     }

@@ -60,7 +60,7 @@ pub(crate) struct Responsive {
     /// One pace for all workers
     #[arg(long)]
     shared: bool,
-    /// One pace for all workers, which take turns as behind a `PaceLayer`: each call is sent one
+    /// One pace for all workers, which take turns as behind the guard `Pace`: each call is sent one
     /// interval after the one before it
     #[arg(long, conflicts_with = "shared")]
     turns: bool,

@@ -1,4 +1,4 @@
-//! Callers that take turns in virtual time, as behind a `PaceLayer`. They are workers that call
+//! Callers that take turns in virtual time, as behind the guard `Pace`. They are workers that call
 //! again after each answer, or an open load that does not depend on answers.
 
 use std::collections::VecDeque;

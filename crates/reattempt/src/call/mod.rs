@@ -13,8 +13,6 @@ pub(crate) mod observe;
 pub(crate) mod options;
 #[cfg(feature = "http")]
 pub(crate) mod outcome;
-#[cfg(feature = "http")]
-pub(crate) mod pace_refused;
 pub(crate) mod progress;
 pub(crate) mod protocol;
 pub(crate) mod random;

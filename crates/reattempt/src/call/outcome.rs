@@ -88,9 +88,9 @@ impl<'a> Outcome<'a> {
     /// Returns the request as its caller made it, with a generated idempotency key. Changes by a `before_attempt` hook
     /// are not included.
     ///
-    /// `None` if the request was not saved: the call cannot be retried, or the layer saves none (pacing, guards,
-    /// fallbacks). Trailers are also classified without the request, because its head may contain credentials and is
-    /// not kept so long.
+    /// `None` if the request was not saved: the call cannot be retried, or the layer saves none (guards, fallbacks).
+    /// Trailers are also classified without the request, because its head may contain credentials and is not kept so
+    /// long.
     pub fn request(&self) -> Option<RequestView<'a>> {
         self.request
     }

@@ -11,7 +11,6 @@ use tower::BoxError;
 
 use crate::call::errors::{causes, chain};
 use crate::call::method::MethodOverrides;
-use crate::call::pace_refused::PaceRefused;
 use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::protocol::verdict_of_error;
 
@@ -243,9 +242,7 @@ fn is_local_timeout(_: &(dyn Error + 'static)) -> bool {
 
 /// Returns `true` if a layer on this side made the response in place of sending the request.
 pub(super) fn is_refused<B>(response: &Response<B>) -> bool {
-    let extensions = response.extensions();
-    (extensions.get::<Refused>().is_some() || extensions.get::<PaceRefused>().is_some())
-        && response.headers().contains_key(GRPC_STATUS)
+    refusal(response).is_some()
 }
 
 /// Returns the refusal that a response stands for.

@@ -12,7 +12,7 @@ use tower::BoxError;
 use super::Grpc;
 use super::body::GrpcBody;
 use super::errors::{self, Unanswered};
-use crate::call::deadline::PASSED;
+use crate::call::deadline::{Deadline, PASSED};
 use crate::call::options::CallOptions;
 use crate::error_mode::{Answered, ErrorMode};
 use crate::guard::{
@@ -66,6 +66,11 @@ impl GuardProtocol for Grpc {
 }
 
 impl<B> Guardable<Request<B>> for Grpc {
+    fn deadline(&self, request: &Request<B>) -> Option<Deadline> {
+        let from_headers = Deadline::from_headers(request.headers());
+        self.http.deadline(request).into_iter().chain(from_headers).min()
+    }
+
     fn facts<'a>(&self, request: &'a Request<B>) -> Facts<'a> {
         self.http.facts_of(request)
     }
@@ -151,6 +156,7 @@ fn refused_answer<B>(refused: Refused) -> Response<GrpcBody<B>> {
         GuardKind::AdaptiveLimit => "adaptive-limit",
         GuardKind::Throttle => "throttle",
         GuardKind::SendRate => "send-rate",
+        GuardKind::Pace => "pace",
         _ => "guard",
     };
     answer.headers_mut().insert(REFUSED_BY, http::HeaderValue::from_static(name));

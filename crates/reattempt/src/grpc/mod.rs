@@ -1,4 +1,4 @@
-//! gRPC: codes, trailers, pushback and service configs, for the same retry, hedge and pace layers.
+//! gRPC: codes, trailers, pushback and service configs, for the same retry, hedge and guard layers.
 //!
 //! [`RetryLayer::grpc`](crate::RetryLayer::grpc) and [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) retry gRPC
 //! over any HTTP/2 client. [`Grpc`] holds what is retried and read.
@@ -23,7 +23,6 @@ mod fallback;
 mod finish;
 mod guard;
 mod hedge;
-mod pace;
 mod policy;
 pub(crate) mod protocol;
 mod settings;

@@ -1,10 +1,7 @@
 //! Constructors of policies and layers for gRPC.
 
-use reattempt_schedule_responsive::Responsive;
-
 use super::Grpc;
 use crate::hedge::{HedgeLayer, HedgePolicy};
-use crate::pace::PaceLayer;
 use crate::policy::RetryPolicy;
 use crate::retry::RetryLayer;
 
@@ -84,16 +81,5 @@ impl HedgePolicy<Grpc> {
     /// whatever status its trailers have (COM-1, HG-3).
     pub fn grpc() -> Self {
         Self::with(Grpc::new())
-    }
-}
-
-impl PaceLayer<Grpc> {
-    /// Creates a layer that paces gRPC calls.
-    ///
-    /// RESOURCE_EXHAUSTED in the headers of a response lengthens the interval. A status in trailers is not read, and
-    /// its call counts as a success. If a call cannot wait, its caller gets RESOURCE_EXHAUSTED, or DEADLINE_EXCEEDED
-    /// because of its deadline.
-    pub fn grpc(pace: Responsive) -> Self {
-        Self::with(pace, Grpc::new())
     }
 }

@@ -22,7 +22,6 @@ use super::body::{GrpcBody, presentable};
 use super::errors::{self, Unanswered};
 use crate::call::finish::Finish;
 use crate::call::options::CallOptions;
-use crate::call::pace_refused::{PaceRefusal, PaceRefused};
 use crate::call::report::Report;
 use crate::call::request_view::RequestView;
 use crate::call::timed_out::RefusedResponse;
@@ -281,19 +280,6 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
             Ok(response) => errors::refusal(response),
             Err(error) => refusal_in(error),
         }
-    }
-
-    /// RESOURCE_EXHAUSTED, or DEADLINE_EXCEEDED for a deadline, with the mark of a limit of the caller's own.
-    fn not_admitted(&self, refused: PaceRefused) -> Option<Self::Answer> {
-        let (code, mark) = match refused.reason() {
-            PaceRefusal::DeadlineTooSoon => (Code::DeadlineExceeded, Unanswered::LATE),
-            PaceRefusal::QueueFull | PaceRefusal::WaitTooLong => {
-                (Code::ResourceExhausted, Unanswered::TURNED_AWAY)
-            }
-        };
-        let mut answer = GrpcBody::answering(code, &refused.to_string(), mark);
-        answer.extensions_mut().insert(refused);
-        Some(answer)
     }
 
     fn too_late(

@@ -31,7 +31,8 @@ use crate::call::observe::{Event, Observer};
 ///
 /// The labels are:
 ///
-/// - **`guard`**: `circuit_breaker`, `rate_limit`, `bulkhead`, `adaptive_limit`, `throttle`, `send_rate` or `custom`.
+/// - **`guard`**: `circuit_breaker`, `rate_limit`, `bulkhead`, `adaptive_limit`, `throttle`, `send_rate`,
+///   `pace` or `custom`.
 /// - **`reason`**: `open`, `too_many_requests`, `isolated`, `full`, `rate_exceeded`, `wait_too_long`, `too_large` or
 ///   `shed`.
 /// - **`name`**: the name of the breaker, or the one given with the reader of a gauge.
@@ -244,6 +245,7 @@ fn labels_of(refused: &Refused) -> Vec<KeyValue> {
         GuardKind::AdaptiveLimit => "adaptive_limit",
         GuardKind::Throttle => "throttle",
         GuardKind::SendRate => "send_rate",
+        GuardKind::Pace => "pace",
         _ => "custom",
     };
     let reason = match refused.reason() {

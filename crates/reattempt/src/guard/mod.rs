@@ -27,10 +27,11 @@
 //! | [`AdaptiveLimit`] | calls in flight, by latency and overload ([`Aimd`], [`Vegas`], [`Gradient2`]) | is refused, or waits |
 //! | [`Throttle`] | calls to a server that refuses many | is refused with a probability |
 //! | [`SendRate`] | calls for each second, by what the server throttles | waits |
+//! | [`Pace`] | the time between two calls, by what the server throttles | waits for its turn |
 //!
 //! Each guard keeps a state for each destination: scheme, host and port, unless
-//! [`Http::destination`](crate::Http::destination) sets another key. Clones of a guard share its state, so keep one to
-//! read it or to control it.
+//! [`Http::destination`](crate::Http::destination) sets another key. A [`Pace`] has one for all. Clones
+//! of a guard share its state, so keep one to read it or to control it.
 //!
 //! # Several guards
 //!
@@ -42,7 +43,7 @@
 //!
 //! # Refusals
 //!
-//! Nothing was sent, and the server has not failed. So no budget, breaker or pace outside counts a refusal.
+//! Nothing was sent, and the server has not failed. So no budget and no guard outside counts a refusal.
 //!
 //! If a refusal has a known wait of at most 5 s, a retry layer outside waits that long and sends the attempt again. The
 //! wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline. So while a breaker is open,
@@ -154,6 +155,7 @@ mod health;
 mod layer;
 #[cfg(feature = "opentelemetry")]
 pub mod metrics;
+mod pace;
 mod pass;
 mod protocol;
 #[cfg(feature = "reqwest")]
@@ -169,6 +171,7 @@ pub use future::ResponseFuture;
 pub use health::Judged;
 pub(crate) use health::of_classification;
 pub use layer::GuardLayer;
+pub use pace::{Pace, PaceTicket};
 pub use pass::Pass;
 pub use protocol::{Facts, GuardOutcome, GuardProtocol, Guardable, OwnEnd};
 pub use reattempt_control::{

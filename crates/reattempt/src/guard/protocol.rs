@@ -13,11 +13,11 @@ use tower::BoxError;
 use super::body::GuardedBody;
 use super::health::{self, Judged, UNAVAILABLE, of_classification};
 use super::pass::Pass;
+use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::call::request_terms::Impatient;
 use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::{BoxedError, ErrorMode};
-use crate::pace::Paced;
 use crate::protocol::{ClassifyOutcome, CloneRequest, Http, Protocol, SavedClone, host};
 
 /// A protocol whose requests of type `Request` can be guarded. Sealed.
@@ -25,7 +25,11 @@ use crate::protocol::{ClassifyOutcome, CloneRequest, Http, Protocol, SavedClone,
     message = "this `GuardLayer` cannot guard a request of type `{Request}`",
     note = "`GuardLayer::http(…)` guards `http::Request<B>`, and `reqwest::Request` with the feature `reqwest`; `GuardLayer::classified(…)` guards any request"
 )]
-pub trait Guardable<Request>: Paced<Request> {
+pub trait Guardable<Request>: GuardProtocol {
+    /// Returns the deadline that travels with the request.
+    #[doc(hidden)]
+    fn deadline(&self, request: &Request) -> Option<Deadline>;
+
     /// Returns what guards need of a request, besides its deadline.
     #[doc(hidden)]
     fn facts<'a>(&self, request: &'a Request) -> Facts<'a>;
@@ -98,12 +102,27 @@ impl Http {
 
 impl<B> Guardable<Request<B>> for Http {
     #[inline]
+    fn deadline(&self, request: &Request<B>) -> Option<Deadline> {
+        let extensions = request.extensions();
+        if extensions.is_empty() && self.has_no_rule() {
+            return None;
+        }
+        let own = extensions.get().and_then(CallOptions::get_deadline);
+        let of_options = own.or_else(|| self.options_by_rule(request)?.get_deadline());
+        extensions.get().copied().into_iter().chain(of_options).min()
+    }
+
+    #[inline]
     fn facts<'a>(&self, request: &'a Request<B>) -> Facts<'a> {
         self.facts_of(request)
     }
 }
 
 impl<Request, C: Send + Sync + 'static> Guardable<Request> for CloneRequest<C> {
+    fn deadline(&self, _: &Request) -> Option<Deadline> {
+        None
+    }
+
     fn facts<'a>(&self, _: &'a Request) -> Facts<'a> {
         Facts { destination: "".into(), options: None, patient: true }
     }

@@ -12,12 +12,17 @@ use super::body::GuardedBody;
 use super::health::{self, Judged, UNAVAILABLE, of_classification};
 use super::pass::Pass;
 use super::protocol::{Facts, GuardOutcome, Guardable, OwnEnd, boxed};
+use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
 use crate::protocol::{ClassifyOutcome, Http, Replay, SavedClone};
 
 /// A request of reqwest has no public extensions: it may always wait, and only a rule gives it a deadline.
 impl Guardable<Request> for Http {
+    fn deadline(&self, request: &Request) -> Option<Deadline> {
+        self.options_by_rule(request)?.get_deadline()
+    }
+
     fn facts<'a>(&self, request: &'a Request) -> Facts<'a> {
         Facts {
             destination: self.target(request),

@@ -18,9 +18,8 @@ use crate::error_mode::OwnError;
 /// The protocol for requests of any type, with the function that classifies outcomes. A retry layer clones the request
 /// for each attempt.
 ///
-/// Made by [`RetryPolicy::cloned`](crate::RetryPolicy::cloned),
-/// [`GuardLayer::classified`](crate::guard::GuardLayer::classified) and
-/// [`PaceLayer::classified`](crate::pace::PaceLayer::classified).
+/// Made by [`RetryPolicy::cloned`](crate::RetryPolicy::cloned) and
+/// [`GuardLayer::classified`](crate::guard::GuardLayer::classified).
 #[derive(Clone)]
 pub struct CloneRequest<C> {
     classify: C,

@@ -6,15 +6,11 @@ use reattempt_core::guard::Refused;
 use reattempt_core::{Classification, Failure, FailureKind, Verdict};
 
 use crate::call::errors::causes;
-use crate::call::pace_refused::{PaceRefusal, PaceRefused};
 use crate::call::timed_out::{TimeLimit, TimedOut};
 
 /// Returns the verdict on an error: that of HTTP, or a timeout if the error is one of tower's, tokio's or this crate's.
 /// An attempt that a layer on this side turned away was not sent. An unknown error is not retried.
 pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
-    if is_past_deadline(error) {
-        return Verdict::Permanent;
-    }
     if is_refused_here(error) {
         return Verdict::NotProcessed(Failure::new(FailureKind::Other));
     }
@@ -39,11 +35,8 @@ pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
 
 /// Returns `true` if a layer on this side turned the attempt away, so that nothing of it was sent.
 pub(crate) fn is_refused_here(error: &(dyn Error + 'static)) -> bool {
-    causes(error).any(|error| {
-        error.is::<Refused>()
-            || error.is::<tower::load_shed::error::Overloaded>()
-            || error.is::<PaceRefused>()
-    })
+    causes(error)
+        .any(|error| error.is::<Refused>() || error.is::<tower::load_shed::error::Overloaded>())
 }
 
 /// Returns the classification of an attempt that a guard refused.
@@ -55,11 +48,4 @@ pub(crate) fn not_sent() -> Classification {
 /// Returns the refusal of a guard, if one refused the attempt.
 pub(crate) fn refusal_in(error: &(dyn Error + 'static)) -> Option<Refused> {
     causes(error).find_map(|error| error.downcast_ref()).copied()
-}
-
-/// Returns `true` if a pace turned the attempt away because its turn was due after the deadline.
-fn is_past_deadline(error: &(dyn Error + 'static)) -> bool {
-    causes(error)
-        .filter_map(|error| error.downcast_ref::<PaceRefused>())
-        .any(|refused| refused.reason() == PaceRefusal::DeadlineTooSoon)
 }

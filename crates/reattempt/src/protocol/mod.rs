@@ -24,7 +24,6 @@ use crate::call::deadline::Deadline;
 pub use crate::call::finish::Finish;
 use crate::call::options::CallOptions;
 pub(crate) use crate::call::outcome::Outcome;
-use crate::call::pace_refused::PaceRefused;
 pub use crate::call::protocol::Protocol;
 pub(crate) use crate::call::protocol::sealed;
 use crate::call::report::Report;
@@ -346,13 +345,6 @@ pub trait ClassifyOutcome<Response>: Protocol {
     #[doc(hidden)]
     fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
         let _ = (error, report);
-        None
-    }
-
-    /// Makes the caller's response to a call that was not admitted, if the protocol has an answer for it.
-    #[doc(hidden)]
-    fn not_admitted(&self, refused: PaceRefused) -> Option<Self::Answer> {
-        let _ = refused;
         None
     }
 

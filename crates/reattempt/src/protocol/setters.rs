@@ -34,7 +34,6 @@ macro_rules! message_setters {
         /// |---|---|
         /// | retries | as the [`Verdict`](crate::Verdict) states |
         /// | hedging | a response whose verdict is transient or "not processed" is not fatal to the call (HG-4). An error is fatal only if the request's own body failed |
-        /// | pacing | a failure of the kind [`Throttled`](crate::schedule::FailureKind::Throttled) lengthens the interval |
         /// | guards | see [`guard`](crate::guard) |
         ///
         /// ```
@@ -86,8 +85,8 @@ macro_rules! message_setters {
 
         /// Adds a rule that chooses options by the request: by its method, its path or a header.
         ///
-        /// Every layer with this protocol calls it before it sends a request, possibly more than once. Guards and paces
-        /// inside a retry layer do so for each attempt. The precedence is: the options in the request, those of the
+        /// Every layer with this protocol calls it before it sends a request, possibly more than once. Guards inside
+        /// a retry layer do so for each attempt. The precedence is: the options in the request, those of the
         /// handle, those of a rule. If several rules set an option, the first rule has precedence.
         ///
         /// The rule is given a view, not `http::request::Parts`: those would have to be made from each request.

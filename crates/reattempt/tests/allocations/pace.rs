@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{Empty, Full};
-use reattempt::pace::PaceLayer;
+use reattempt::guard::{GuardLayer, Pace};
 use reattempt_schedule_responsive::Responsive;
 use tower::{Layer, Service};
 
@@ -37,7 +37,7 @@ impl Service<Request<Full<Bytes>>> for Server {
 
 #[test]
 fn call_without_wait_allocates_nothing() {
-    let mut client = PaceLayer::http(Responsive::new()).layer(Server);
+    let mut client = GuardLayer::http(Pace::new(Responsive::new())).layer(Server);
     let mut cx = Context::from_waker(Waker::noop());
     for _ in 0..3 {
         let request = Request::get("http://one.example/").body(Full::from("hello")).unwrap();
@@ -47,5 +47,5 @@ fn call_without_wait_allocates_nothing() {
         });
         assert_eq!(allocated, 0);
     }
-    assert_eq!(client.pace().metrics().invocations, 3);
+    assert_eq!(client.guard().responsive().metrics().invocations, 3);
 }

@@ -31,6 +31,15 @@ use crate::sync::{AtomicU64, Ordering};
 /// intervals may be shorter.
 const LATE: u64 = 2_000_000;
 
+/// A turn that was reserved. The default is the turn of a call that was sent while there was no interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReservedTurn {
+    /// The time of the turn before; 0 if none was taken.
+    before: u64,
+    /// The time of the turn; 0 if none was taken.
+    at: u64,
+}
+
 /// The state of the rule of turns. `before` and `start` are written under the claim only.
 pub(crate) struct Turns {
     /// The interval before the last move, if that was a step down; else 0.
@@ -69,11 +78,11 @@ impl Pace {
 
     /// Takes that turn, or returns the time at which it is due. The first turn after an interval of 0 waits for one
     /// interval.
-    pub(crate) fn take_turn(&self, now: u64, ahead: u64) -> Result<(), u64> {
+    pub(crate) fn reserve_turn(&self, now: u64, ahead: u64) -> Result<ReservedTurn, u64> {
         loop {
             let interval = self.interval();
             if interval == 0 {
-                return Ok(());
+                return Ok(ReservedTurn::default());
             }
             let last = self.turns.last.load(Ordering::Acquire);
             if last == 0 {
@@ -84,12 +93,17 @@ impl Pace {
             if due > now {
                 return Err(due);
             }
-            let turn = due.max(now.saturating_sub(LATE));
-            if replace(&self.turns.last, last, turn) {
-                self.turns.gap.store(turn - last, Ordering::Release);
-                return Ok(());
+            let at = due.max(now.saturating_sub(LATE));
+            if replace(&self.turns.last, last, at) {
+                self.turns.gap.store(at - last, Ordering::Release);
+                return Ok(ReservedTurn { before: last, at });
             }
         }
+    }
+
+    /// Gives a turn back, unless another was taken after it. Returns `true` if the next turn is due earlier now.
+    pub(crate) fn give_back(&self, turn: ReservedTurn) -> bool {
+        turn.at != 0 && replace(&self.turns.last, turn.at, turn.before)
     }
 
     /// Records that a call was refused.

@@ -1,17 +1,17 @@
-//! The queue of `PaceLayer` under the model checker: order, bound, places that are given back, and wakeups.
+//! The queue of the guard `Pace` under the model checker: order, bound, places that are given back, and wakeups.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-use reattempt_control::Patience;
+use reattempt_control::{Patience, Turn as InLine};
 use reattempt_core::Schedule;
+use reattempt_core::guard::{Admit, Arrival, Reason};
 use reattempt_schedule_responsive::Responsive;
 use reattempt_testing::ms;
 
-use crate::call::pace_refused::PaceRefusal;
-use crate::queue::{Blocked, Place, Queue, Step};
+use crate::queue::{Place, Queue, Step};
 use crate::race::outcomes;
 use crate::refuse;
 use crate::turns::{Turn, turns};
@@ -30,58 +30,59 @@ impl Wake for Woken {
     }
 }
 
-/// A queue with the places of calls that wait.
+/// A queue with calls that wait.
 struct Scene {
-    queue: Arc<Queue>,
+    queue: Queue,
     pace: Responsive,
-    places: Vec<Mutex<Option<Place>>>,
-    blocked: Mutex<Option<Blocked>>,
+    waiting: Vec<Mutex<Option<InLine>>>,
     woken: Arc<Woken>,
 }
 
+fn arrival(now: Duration) -> Arrival<'static> {
+    Arrival::new("", now)
+}
+
 impl Scene {
-    fn new(waiting: usize, calls: usize) -> Self {
-        let patience = Patience { calls: waiting, time: Duration::from_secs(30) };
-        let (queue, pace) = (Arc::new(Queue::new(patience)), turns(5, 1));
-        let enter = |_| Mutex::new(queue.enter(&pace, NOW, None, true).ok());
-        let places = (0..calls).map(enter).collect();
-        Self { queue, pace, places, blocked: Mutex::default(), woken: Arc::default() }
+    fn new(room: usize, calls: usize) -> Self {
+        let patience = Patience { calls: room, time: Duration::from_secs(30) };
+        let (queue, pace) = (Queue::new(patience), turns(5, 1));
+        let mut scene = Self { queue, pace, waiting: Vec::new(), woken: Arc::default() };
+        scene.waiting = (0..calls).map(|_| Mutex::new(scene.enter().ok())).collect();
+        scene
     }
 
-    fn enter(&self) -> Result<Place, PaceRefusal> {
-        self.queue.enter(&self.pace, NOW, None, true).map_err(|refused| refused.reason)
-    }
-
-    fn take(&self, call: usize) -> Option<Place> {
-        self.places[call].lock().unwrap().take()
-    }
-
-    fn leave(&self, call: usize) {
-        drop(self.take(call));
-    }
-
-    /// Polls a call, which keeps its place.
-    fn poll(&self, call: usize, now: Duration) -> Turn {
-        let place = self.take(call).unwrap();
-        let turn = self.poll_place(&place, now);
-        *self.places[call].lock().unwrap() = Some(place);
-        turn
-    }
-
-    fn poll_place(&self, place: &Place, now: Duration) -> Turn {
-        match place.poll(&self.pace, now, &Waker::from(Arc::clone(&self.woken))) {
-            Step::Admitted(_) => Ok(()),
-            Step::Waiting(due) => Err(due),
-            Step::Refused(refused) => panic!("{refused}"),
+    fn enter(&self) -> Result<InLine, Reason> {
+        match self.queue.admit(&self.pace, &arrival(NOW)) {
+            Admit::Waiting(Place::InLine(turn)) => Ok(turn),
+            Admit::Refused(refused) => Err(refused.reason()),
+            admitted => panic!("{admitted:?}"),
         }
     }
 
-    fn has_room(&self) -> bool {
-        let mut blocked = self.blocked.lock().unwrap().take();
+    /// Returns `true` if a new call, which may not wait, is admitted.
+    fn try_turn(&self) -> bool {
+        let admitted = self.queue.admit(&self.pace, &arrival(FIRST).impatient());
+        matches!(admitted, Admit::Admitted(Place::Reserved(_)))
+    }
+
+    fn leave(&self, call: usize) {
+        if let Some(turn) = self.waiting[call].lock().unwrap().take() {
+            self.queue.leave(turn);
+        }
+    }
+
+    fn poll(&self, call: usize, now: Duration) -> Turn {
+        let turn = self.waiting[call].lock().unwrap().unwrap();
+        self.poll_turn(turn, now)
+    }
+
+    fn poll_turn(&self, turn: InLine, now: Duration) -> Turn {
         let waker = Waker::from(Arc::clone(&self.woken));
-        let room = self.queue.has_room(&self.pace, NOW, &mut blocked, &waker);
-        *self.blocked.lock().unwrap() = blocked;
-        room
+        match self.queue.resume(&self.pace, turn, &arrival(now), &waker) {
+            Step::Reserved(_) => Ok(()),
+            Step::Waiting(due) => Err(due),
+            Step::Refused(refused) => panic!("{refused}"),
+        }
     }
 
     fn is_woken(&self) -> bool {
@@ -107,7 +108,7 @@ fn two_callers_enter_one_behind_the_other() {
         || Scene::new(9, 0),
         |scene| scene.enter().unwrap(),
         |scene| scene.enter().unwrap(),
-        |scene, one, another| (scene.poll_place(&one, NOW), scene.poll_place(&another, NOW)),
+        |scene, one, another| (scene.poll_turn(one, NOW), scene.poll_turn(another, NOW)),
     );
     assert_eq!(found, [(Err(FIRST), Err(SECOND)), (Err(SECOND), Err(FIRST))]);
 }
@@ -134,7 +135,7 @@ fn two_dropped_places_leave_the_third() {
         |scene, (), ()| {
             let third = scene.poll(2, NOW);
             scene.leave(2);
-            (third, scene.poll_place(&scene.enter().unwrap(), NOW))
+            (third, scene.poll_turn(scene.enter().unwrap(), NOW))
         },
     );
     assert_eq!(found, [(Err(FIRST), Err(FIRST))]);
@@ -145,7 +146,7 @@ fn two_dropped_places_leave_the_third() {
 fn new_call_takes_no_waiting_calls_turn() {
     let found = outcomes(
         || Scene::new(9, 1),
-        |scene| scene.queue.try_turn(&scene.pace, FIRST),
+        Scene::try_turn,
         |scene| scene.poll(0, FIRST),
         |_, taken, turn| (taken, turn),
     );
@@ -157,23 +158,32 @@ fn new_call_takes_no_waiting_calls_turn() {
 fn new_call_takes_a_dropped_calls_turn() {
     let found = outcomes(
         || Scene::new(9, 1),
-        |scene| scene.queue.try_turn(&scene.pace, FIRST),
+        Scene::try_turn,
         |scene| scene.leave(0),
-        |scene, taken, ()| (taken, scene.queue.try_turn(&scene.pace, FIRST)),
+        |scene, taken, ()| (taken, scene.try_turn()),
     );
     assert_eq!(found, [(false, true), (true, false)]);
 }
 
-/// A handle that finds the queue full is woken when there is room.
+/// A turn that is given back goes to the call that waits, which finds it or is woken to ask again.
 #[test]
-fn blocked_handle_is_woken_when_call_leaves() {
+fn reserved_turn_given_back_passes_on() {
+    let start = || {
+        let mut scene = Scene::new(9, 0);
+        let turn = scene.pace.reserve_turn(FIRST, 0).unwrap();
+        scene.waiting.push(Mutex::new(scene.enter().ok()));
+        (scene, turn)
+    };
     let found = outcomes(
-        || Scene::new(1, 1),
-        |scene| scene.leave(0),
-        Scene::has_room,
-        |scene, (), room| (room, scene.is_woken(), scene.has_room()),
+        start,
+        |(scene, turn)| {
+            assert!(scene.pace.give_back(*turn), "no other turn was taken");
+            scene.queue.wake_first();
+        },
+        |(scene, _)| scene.poll(0, FIRST),
+        |(scene, _), (), turn| (turn, scene.is_woken()),
     );
-    assert_eq!(found, [(false, true, true), (true, false, true)]);
+    assert_eq!(found, [(Ok(()), false), (Err(SECOND), true)]);
 }
 
 /// A call that waits is admitted at the interval before a refusal, or asks again at the time after it.

@@ -254,3 +254,21 @@ fn success_beside_refusal_may_count() {
     );
     assert_eq!(found, [(ms(100), (3, 2)), (ms(200), (3, 1))]);
 }
+
+/// A turn is given back, unless another caller has taken the next one. That one stays an interval after it.
+#[test]
+fn turn_before_another_is_not_given_back() {
+    let start = || {
+        let scene = Scene::new(turns(5, 1));
+        let turn = scene.turns.reserve_turn(ms(1_100), 0).unwrap();
+        (scene, turn)
+    };
+    let found = outcomes(
+        start,
+        |(scene, turn)| scene.turns.give_back(*turn),
+        |(scene, _)| scene.take(ms(1_200)),
+        |(scene, _), given, taken| (given, taken, scene.due()),
+    );
+    // Given back first, the turn of 1,100 ms is there again: it is taken 98 ms late.
+    assert_eq!(found, [(false, Ok(()), ms(1_300)), (true, Ok(()), ms(1_298))]);
+}

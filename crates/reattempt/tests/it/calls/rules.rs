@@ -1,8 +1,8 @@
 //! Options that a rule of the policy chooses by the request.
 
 use reattempt::classify::RequestView;
+use reattempt::guard::{GuardKind, GuardLayer, Pace, Reason, Refused};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
-use reattempt::pace::PaceLayer;
 use reattempt::{CallOptions, Deadline, Http, RetryBudget, RetryLayer, RetryPolicy};
 use reattempt_core::{SharedSchedule, StopReason};
 use reattempt_replay::{ReplayBody, ReplayLimits};
@@ -122,7 +122,7 @@ async fn hedges_follow_rules() {
 async fn pace_keeps_deadline_of_rule() {
     let pace = Responsive::new().initial(ms(500)).unwrap().randomisation(0.0).unwrap();
     let rule = |_: RequestView<'_>| Some(CallOptions::new().deadline(Deadline::after(ms(100))));
-    let layer = PaceLayer::http(pace).protocol(|http| http.options_for(rule)).boxed_errors();
+    let layer = GuardLayer::with(Http::new().options_for(rule), Pace::new(pace));
     let throttled = tower::service_fn(|_: http::Request<String>| {
         let response = http::Response::builder().status(429).body(String::new());
         std::future::ready(response)
@@ -130,8 +130,8 @@ async fn pace_keeps_deadline_of_rule() {
     let client = layer.layer(throttled);
     client.clone().oneshot(http::Request::new(String::new())).await.unwrap();
     let error = client.oneshot(http::Request::new(String::new())).await.unwrap_err();
-    let refused = error.downcast_ref::<reattempt::pace::PaceRefused>().unwrap();
-    assert_eq!(refused.reason(), reattempt::pace::PaceRefusal::DeadlineTooSoon);
+    let refused = error.downcast_ref::<Refused>().unwrap();
+    assert_eq!((refused.guard(), refused.reason()), (GuardKind::Pace, Reason::WaitTooLong));
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::Full;
+use reattempt::guard::{GuardLayer, Pace};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
-use reattempt::pace::PaceLayer;
 use reattempt::schedule::Responsive;
 use reattempt::{RetryLayer, check};
 use tokio_test::{assert_pending, assert_ready_ok, task};
@@ -58,7 +58,7 @@ async fn hedge_and_pace_send_by_a_shared_handle() {
     assert_eq!(hedged.send(get()).await.unwrap().status(), StatusCode::OK);
     assert_eq!(server.count(), 2);
 
-    let paced = PaceLayer::http(Responsive::new()).layer(hedged);
+    let paced = GuardLayer::http(Pace::new(Responsive::new())).layer(hedged);
     assert_eq!(paced.send(get()).await.unwrap().status(), StatusCode::OK);
     assert_eq!(server.count(), 3);
 }

@@ -8,9 +8,8 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use reattempt::fallback::{Failed, FallbackLayer};
-use reattempt::guard::{Bulkhead, CircuitBreaker, Guard, GuardLayer, Limit, RateLimit};
+use reattempt::guard::{Bulkhead, CircuitBreaker, Guard, GuardLayer, Limit, Pace, RateLimit};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
-use reattempt::pace::PaceLayer;
 use reattempt::{ReplayBody, RetryBudget, RetryLayer};
 use reattempt_schedule_responsive::Responsive;
 use tokio::sync::Semaphore;
@@ -156,7 +155,8 @@ impl Stack {
             rate: RateLimit::new(Limit::per_second(100), 1),
             places: Bulkhead::new(2).queue(16, ms(1_000)),
         };
-        let pace = Responsive::new().initial(ms(40)).unwrap().randomisation(0.0).unwrap();
+        // Short enough that the turn of a hedge, which may not wait, is due after 50 ms.
+        let pace = Responsive::new().initial(ms(10)).unwrap().randomisation(0.0).unwrap();
         let [call_limit, attempt_limit] = [(); 2].map(|()| Arc::new(Semaphore::new(PERMITS)));
         let script = Arc::new(Mutex::new(VecDeque::<Action>::new()));
         let acts = Arc::clone(&script);
@@ -186,9 +186,7 @@ impl Stack {
                     boxed(HedgeLayer::new(policy).layer(of_attempts(client)))
                 }
                 Row::Guards => guarded(&parts, client),
-                Row::Pace => {
-                    boxed(PaceLayer::http(pace.clone()).seed(1).boxed_errors().layer(client))
-                }
+                Row::Pace => boxed(GuardLayer::http(Pace::new(pace.clone()).seed(1)).layer(client)),
                 Row::AttemptLimit => {
                     boxed(ConcurrencyLimit::with_semaphore(client, attempt_limit.clone()))
                 }

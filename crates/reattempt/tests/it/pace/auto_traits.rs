@@ -6,8 +6,8 @@ use std::future::Ready;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Empty;
-use reattempt::error::{BoxedError, OwnError};
-use reattempt::pace::{Pace, PaceLayer, ResponseFuture as PaceFuture};
+use reattempt::error::{Answered, BoxedError};
+use reattempt::guard::{GuardLayer, Guarded, Pace, ResponseFuture as GuardFuture};
 use reattempt::protocol::CloneRequest;
 use reattempt::{Grpc, Http};
 use tower::Service;
@@ -39,31 +39,31 @@ impl Service<Request<Empty<Bytes>>> for SendOnly {
 
 #[test]
 fn what_users_hold_is_send_and_sync() {
-    send_sync_unpin::<PaceLayer>();
-    send_sync_unpin::<PaceLayer<Grpc>>();
-    send_sync_unpin::<PaceLayer<Http, BoxedError>>();
-    send_sync_unpin::<PaceLayer<CloneRequest<fn()>>>();
-    send_sync_unpin::<Pace<fn()>>();
-    send_sync_unpin::<Pace<fn(), Grpc, BoxedError>>();
+    send_sync_unpin::<Pace>();
+    send_sync_unpin::<GuardLayer<Pace>>();
+    send_sync_unpin::<GuardLayer<Pace, Grpc>>();
+    send_sync_unpin::<GuardLayer<Pace, Grpc, BoxedError>>();
+    send_sync_unpin::<GuardLayer<Pace, CloneRequest<fn()>>>();
+    send_sync_unpin::<Guarded<fn(), Pace>>();
+    send_sync_unpin::<Guarded<fn(), Pace, Grpc, BoxedError>>();
 }
 
 #[test]
 fn client_of_send_only_service_is_send() {
-    send::<Pace<SendOnly>>();
-    send::<PaceFuture<SendOnly, Request<Empty<Bytes>>, Http, OwnError>>();
-    send::<PaceFuture<SendOnly, Request<Empty<Bytes>>, Http, BoxedError>>();
+    send::<Guarded<SendOnly, Pace>>();
+    send::<GuardFuture<SendOnly, Request<Empty<Bytes>>, Pace, Http, BoxedError>>();
 }
 
 #[cfg(feature = "reqwest")]
 #[test]
 fn a_reqwest_client_can_be_paced() {
     fn service<S: Service<reqwest::Request>>() {}
-    service::<Pace<reqwest::Client>>();
+    service::<Guarded<reqwest::Client, Pace>>();
 }
 
 #[cfg(feature = "tonic")]
 #[test]
 fn a_tonic_channel_can_be_paced() {
     fn service<S: Service<Request<tonic::body::Body>>>() {}
-    service::<Pace<tonic::transport::Channel, Grpc>>();
+    service::<Guarded<tonic::transport::Channel, Pace, Grpc, Answered>>();
 }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
 
-use reattempt::pace::PaceLayer;
+use reattempt::guard::{CircuitBreaker, GuardKind, GuardLayer, Pace, Refused, now};
 use tower::{Layer, Service, ServiceExt};
 
 use super::support::{Server, answer, begin, call, ms, pace};
@@ -12,7 +12,7 @@ use super::support::{Server, answer, begin, call, ms, pace};
 async fn call_dropped_in_wait_is_not_counted() {
     let server = Server::statuses([429, 200]);
     let pace = pace();
-    let mut client = PaceLayer::http(pace.clone()).layer(server.watch());
+    let mut client = GuardLayer::http(Pace::new(pace.clone())).layer(server.watch());
     call(&mut client).await.unwrap();
     let before = pace.metrics();
 
@@ -39,7 +39,7 @@ async fn call_dropped_after_sending_moves_nothing() {
         tokio::time::sleep(ms(50)).await;
         Ok::<_, std::convert::Infallible>(answer(if *refused.body() { 429 } else { 200 }))
     });
-    let mut client = PaceLayer::http(pace.clone()).layer(server);
+    let mut client = GuardLayer::http(Pace::new(pace.clone())).layer(server);
     let refused = client.ready().await.unwrap().call(http::Request::new(true));
     assert!(tokio::time::timeout(ms(49), refused).await.is_err());
     assert_eq!(pace.interval(), ms(0));
@@ -51,10 +51,31 @@ async fn call_dropped_after_sending_moves_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_over_stays_silent() {
-    let mut client = PaceLayer::http(pace()).layer(Server::statuses([200]));
+    let mut client = GuardLayer::http(Pace::new(pace())).layer(Server::statuses([200]));
     let mut over = Box::pin(begin(&mut client).await);
     let mut cx = Context::from_waker(Waker::noop());
     assert!(over.as_mut().poll(&mut cx).is_ready());
     assert!(matches!(over.as_mut().poll(&mut cx), Poll::Pending));
-    assert_eq!(client.pace().metrics().invocations, 1);
+    assert_eq!(client.guard().responsive().metrics().invocations, 1);
+}
+
+/// A turn was taken, and another guard refused the call.
+#[tokio::test(start_paused = true)]
+async fn call_not_sent_gives_its_turn_back() {
+    let server = Server::statuses([429, 503]);
+    let breaker = CircuitBreaker::rate();
+    let guards = (Pace::new(pace()), breaker.clone());
+    let mut client = GuardLayer::http(guards).layer(server.watch());
+    call(&mut client).await.unwrap();
+    call(&mut client).await.unwrap();
+    tokio::time::advance(ms(100)).await;
+    let before = client.guard().0.responsive().metrics();
+
+    breaker.isolate("one.example", now());
+    let error = call(&mut client).await.unwrap_err();
+    assert_eq!(error.downcast_ref::<Refused>().unwrap().guard(), GuardKind::CircuitBreaker);
+    assert_eq!(client.guard().0.responsive().metrics(), before, "it was not sent");
+    breaker.close("one.example", now());
+    call(&mut client).await.unwrap();
+    assert_eq!(server.arrivals(), [0, 100, 200].map(ms), "its turn was there again");
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use reattempt::pace::PaceLayer;
+use reattempt::guard::{GuardLayer, Pace};
 use tower::{BoxError, Layer, ServiceExt};
 
 use super::support::{Answer, Server, call, ms, pace, request};
@@ -11,14 +11,15 @@ use super::support::{Answer, Server, call, ms, pace, request};
 #[tokio::test(start_paused = true)]
 async fn trap_30_error_is_inner_services_own() {
     let server = Server::<Answer, io::Error>::by(|_| Err(io::ErrorKind::BrokenPipe.into()));
-    let error: io::Error = call(&mut PaceLayer::http(pace()).layer(server)).await.unwrap_err();
+    let error = call(&mut GuardLayer::http(Pace::new(pace())).layer(server)).await.unwrap_err();
+    let error: &io::Error = error.downcast_ref().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
 }
 
 #[tokio::test(start_paused = true)]
 async fn box_error_stays_itself_in_boxed_mode() {
     let server = Server::<Answer, BoxError>::by(|_| Err(io::Error::other("lost").into()));
-    let layer = PaceLayer::http(pace()).boxed_errors();
+    let layer = GuardLayer::http(Pace::new(pace()));
     let error = layer.layer(server).oneshot(request()).await.unwrap_err();
     assert_eq!(error.downcast_ref::<io::Error>().unwrap().to_string(), "lost");
 }
@@ -28,7 +29,7 @@ async fn interval_moves_behind_timeout_and_buffer() {
     let server = Server::statuses([429, 200]);
     let pace = pace();
     let inner = tower::ServiceBuilder::new()
-        .layer(PaceLayer::http(pace.clone()).boxed_errors())
+        .layer(GuardLayer::http(Pace::new(pace.clone())))
         .buffer(4)
         .timeout(ms(10))
         .service(server.watch());

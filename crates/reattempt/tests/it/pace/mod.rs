@@ -2,6 +2,7 @@
 
 mod auto_traits;
 mod cancelling;
+mod contract;
 mod errors;
 mod judging;
 mod no_runtime;

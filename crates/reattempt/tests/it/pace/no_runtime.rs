@@ -3,13 +3,14 @@
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
 
-use reattempt::pace::{Pace, PaceLayer};
+use reattempt::guard::{GuardKind, GuardLayer, Guarded, Pace, Reason, Refused};
+use tower::BoxError;
 use tower::{Layer, Service};
 
-use super::support::{Answer, Server, ms, pace, request};
+use super::support::{Server, pace, request, secs};
 
 /// Polls a call once; it must be over then.
-fn call(client: &mut Pace<Server>) -> Answer {
+fn call(client: &mut Guarded<Server, Pace>) -> Result<u16, BoxError> {
     let mut cx = Context::from_waker(Waker::noop());
     assert!(
         Service::<http::Request<http_body_util::Empty<bytes::Bytes>>>::poll_ready(client, &mut cx)
@@ -17,7 +18,7 @@ fn call(client: &mut Pace<Server>) -> Answer {
     );
     let mut answer = Box::pin(client.call(request()));
     match answer.as_mut().poll(&mut cx) {
-        Poll::Ready(answer) => answer.unwrap(),
+        Poll::Ready(answer) => answer.map(|answer| answer.status().as_u16()),
         Poll::Pending => panic!("it waits, and there is nothing to wait on"),
     }
 }
@@ -26,23 +27,25 @@ fn call(client: &mut Pace<Server>) -> Answer {
 #[test]
 fn interval_of_0_touches_no_timer() {
     let pace = pace();
-    let mut client = PaceLayer::http(pace.clone()).layer(Server::statuses([200]));
+    let mut client = GuardLayer::http(Pace::new(pace.clone())).layer(Server::statuses([200]));
     for _ in 0..5 {
-        call(&mut client);
+        assert_eq!(call(&mut client).unwrap(), 200);
     }
     assert_eq!((pace.metrics().invocations, pace.metrics().times_slept), (5, 0));
 }
 
 // trap 23
 #[test]
-fn interval_is_skipped_if_nothing_can_wait() {
-    let pace = pace();
-    let mut client = PaceLayer::http(pace.clone()).layer(Server::statuses([429, 429, 200]));
-    for _ in 0..4 {
-        call(&mut client);
+fn call_is_refused_if_nothing_can_wait() {
+    // Longer than the test, whose clock is not paused.
+    let pace = pace().initial(secs(20)).unwrap();
+    let mut client = GuardLayer::http(Pace::new(pace.clone())).layer(Server::statuses([429, 200]));
+    assert_eq!(call(&mut client).unwrap(), 429);
+    for _ in 0..3 {
+        let error = call(&mut client).unwrap_err();
+        let refused: &Refused = error.downcast_ref().unwrap();
+        assert_eq!((refused.guard(), refused.reason()), (GuardKind::Pace, Reason::RateExceeded));
+        assert!(refused.wait().is_some_and(|wait| wait <= secs(20)), "{refused}");
     }
-    assert_eq!(pace.interval(), ms(100));
-    let metrics = pace.metrics();
-    assert_eq!((metrics.invocations, metrics.times_up, metrics.times_down), (4, 2, 1));
-    assert_eq!(metrics.times_slept, 0);
+    assert_eq!((pace.metrics().invocations, pace.metrics().times_slept), (1, 0));
 }

@@ -1,7 +1,7 @@
 //! Readiness: passed through, and used by the call it was asked for.
 
 use futures_util::future::join_all;
-use reattempt::pace::PaceLayer;
+use reattempt::guard::{GuardLayer, Pace};
 use tokio_test::{assert_pending, assert_ready, assert_ready_err, assert_ready_ok, task};
 use tower::Layer;
 use tower_test::mock;
@@ -10,7 +10,7 @@ use super::support::{Answer, Server, answer, begin, call, ms, pace};
 
 #[tokio::test(start_paused = true)]
 async fn readiness_is_that_of_the_inner_service() {
-    let layer = PaceLayer::http(pace()).boxed_errors();
+    let layer = GuardLayer::http(Pace::new(pace()));
     let (mut client, mut handle) =
         mock::spawn_with(|inner: mock::Mock<http::Request<u32>, Answer>| layer.layer(inner));
     handle.allow(0);
@@ -31,46 +31,48 @@ async fn readiness_is_that_of_the_inner_service() {
 
 // trap 09
 #[tokio::test(start_paused = true)]
-async fn readied_instance_is_called_after_wait() {
-    // The server panics when another instance of it is called.
-    let server = Server::statuses([429, 429, 200]);
-    let mut client = PaceLayer::http(pace()).layer(server.watch());
+async fn call_that_waited_readies_service_anew() {
+    // The server panics when an instance of it is called that was not readied.
+    let server = Server::statuses([429, 429, 503]);
+    let mut client = GuardLayer::http(Pace::new(pace())).layer(server.watch());
     for _ in 0..6 {
         call(&mut client).await.unwrap();
     }
-    assert_eq!((server.arrivals().len(), server.unused()), (6, 0));
+    // The instances that were readied for the five calls that waited are let go of.
+    assert_eq!((server.arrivals().len(), server.unused()), (6, 5));
 
-    // Several may wait at a time, each with its own.
+    // Several may wait at a time.
     let mut waiting = Vec::new();
     for _ in 0..3 {
         waiting.push(begin(&mut client).await);
     }
     for answer in join_all(waiting).await {
-        assert_eq!(answer.unwrap().status(), 200);
+        assert_eq!(answer.unwrap().status(), 503);
     }
-    assert_eq!((server.arrivals().len(), server.unused()), (9, 0));
+    assert_eq!((server.arrivals().len(), server.unused()), (9, 8));
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_call_that_waits_clones_service() {
     let server = Server::statuses([200, 200, 429, 429, 200]);
-    let mut client = PaceLayer::http(pace()).layer(server.watch());
-    for clones in [0, 0, 0, 1, 2] {
+    let mut client = GuardLayer::http(Pace::new(pace())).layer(server.watch());
+    // One for the wait, and one in place of the instance that was readied.
+    for clones in [0, 0, 0, 2, 4] {
         call(&mut client).await.unwrap();
         assert_eq!(server.clones(), clones);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_call_holds_place_in_inner_limit() {
-    let server = Server::statuses([429, 200]);
+async fn waiting_call_holds_no_place_of_a_limit() {
+    let server = Server::statuses([429, 503]);
     let limited = tower::limit::ConcurrencyLimit::new(server.watch(), 1);
-    let mut client = PaceLayer::http(pace()).layer(limited);
+    let mut client = GuardLayer::http(Pace::new(pace())).layer(limited);
     call(&mut client).await.unwrap();
     let waiting = begin(&mut client).await;
     let mut other = client.clone();
-    assert_pending!(task::spawn(begin(&mut other)).poll());
+    let other = begin(&mut other).await;
     waiting.await.unwrap();
-    call(&mut other).await.unwrap();
+    other.await.unwrap();
     assert_eq!(server.arrivals(), [0, 100, 200].map(ms));
 }

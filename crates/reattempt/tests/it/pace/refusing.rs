@@ -1,34 +1,31 @@
-//! Calls that are turned away, and handles that are not ready.
-
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+//! Calls that are refused.
 
 use bytes::Bytes;
-use http::Request;
+use http::{Request, Response};
 use http_body_util::Empty;
-use reattempt::pace::{PaceLayer, PaceRefusal, PaceRefused};
+use reattempt::guard::{GuardKind, GuardLayer, Pace, Reason, Refused};
 use reattempt::{CallOptions, Deadline, Report, RetryLayer, RetryPolicy};
 use reattempt_control::RetryBudget;
 use reattempt_schedule_fixed::Constant;
-use tokio_test::{assert_pending, assert_ready_ok, task};
+use tokio_test::{assert_pending, task};
 use tower::{BoxError, Layer, Service, ServiceExt};
 
 use super::support::{Answer, Server, answer, call, ms, pace, request, secs};
 
-fn refused(error: &BoxError) -> PaceRefused {
+fn refused(error: &BoxError) -> Refused {
     *error.downcast_ref().expect("it was turned away by the pace")
 }
 
-fn checked<S>(client: S) -> S
+fn checked<S, B>(client: S) -> S
 where
-    S: Service<Request<Empty<Bytes>>, Response = Answer, Error = BoxError>,
+    S: Service<Request<Empty<Bytes>>, Response = Response<B>, Error = BoxError>,
 {
     client
 }
 
-async fn send<S>(client: &mut S, request: Request<Empty<Bytes>>) -> Answer
+async fn send<S, B>(client: &mut S, request: Request<Empty<Bytes>>) -> Response<B>
 where
-    S: Service<Request<Empty<Bytes>>, Response = Answer, Error = BoxError>,
+    S: Service<Request<Empty<Bytes>>, Response = Response<B>, Error = BoxError>,
 {
     client.ready().await.unwrap().call(request).await.unwrap()
 }
@@ -36,7 +33,7 @@ where
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_turns_calls_away() {
     let server = Server::statuses([429, 503]);
-    let layer = PaceLayer::http(pace()).boxed_errors().max_waiting(2);
+    let layer = GuardLayer::http(Pace::new(pace()).queue(2, secs(30)));
     let client = layer.layer(server.watch());
     call(&mut client.clone()).await.unwrap();
     let mut waiting: Vec<_> =
@@ -44,12 +41,12 @@ async fn a_full_queue_turns_calls_away() {
     waiting.iter_mut().for_each(|call| assert_pending!(call.poll()));
 
     let error = client.clone().oneshot(request()).await.unwrap_err();
-    assert_eq!(refused(&error).reason(), PaceRefusal::QueueFull);
-    assert_eq!(refused(&error).wait(), ms(300));
-    let text = "the call was not sent: too many calls wait for their turns (300ms)";
+    assert_eq!(refused(&error).reason(), Reason::Full);
+    assert_eq!(refused(&error).wait(), Some(ms(300)));
+    let text = "not sent: the pace is full (try again in 300ms)";
     assert_eq!(error.to_string(), text);
     // trap 38
-    assert_eq!(server.unused(), 1, "what was made ready for it is let go of");
+    assert_eq!(server.unused(), 3, "what was made ready for those that wait is let go of as well");
 
     drop(waiting.pop());
     assert_pending!(task::spawn(client.oneshot(request())).poll());
@@ -59,13 +56,13 @@ async fn a_full_queue_turns_calls_away() {
 #[tokio::test(start_paused = true)]
 async fn wait_that_is_too_long_is_refused_at_once() {
     let server = Server::statuses([429, 503]);
-    let layer = PaceLayer::http(pace()).boxed_errors().max_wait(ms(99));
+    let layer = GuardLayer::http(Pace::new(pace()).queue(1024, ms(99)));
     let mut client = layer.layer(server.watch());
     call(&mut client).await.unwrap();
     let error = call(&mut client).await.unwrap_err();
-    assert_eq!(refused(&error).reason(), PaceRefusal::WaitTooLong);
+    assert_eq!(refused(&error).reason(), Reason::WaitTooLong);
     assert_eq!(server.unused(), 1);
-    assert_eq!(refused(&error).wait(), ms(100));
+    assert_eq!(refused(&error).wait(), Some(ms(100)));
     // Time brings the turn nearer, though no call was sent.
     tokio::time::advance(ms(1)).await;
     assert_eq!(call(&mut client).await.unwrap().status(), 503);
@@ -76,20 +73,20 @@ async fn wait_that_is_too_long_is_refused_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_moves_away_ends_the_wait() {
     let server = Server::statuses([429]);
-    let layer = PaceLayer::http(pace()).boxed_errors().max_wait(ms(250));
+    let layer = GuardLayer::http(Pace::new(pace()).queue(1024, ms(250)));
     let client = layer.layer(server.watch());
     call(&mut client.clone()).await.unwrap();
     let (first, second) =
         tokio::join!(client.clone().oneshot(request()), client.clone().oneshot(request()));
     assert_eq!(first.unwrap().status(), 429);
     // Due after 200 ms at first, and after 300 ms once the interval had doubled.
-    assert_eq!(refused(&second.unwrap_err()).reason(), PaceRefusal::WaitTooLong);
+    assert_eq!(refused(&second.unwrap_err()).reason(), Reason::WaitTooLong);
 }
 
 #[tokio::test(start_paused = true)]
 async fn deadline_before_turn_is_refused_at_once() {
     let server = Server::statuses([429, 503]);
-    let client = PaceLayer::http(pace()).boxed_errors().layer(server.watch());
+    let client = GuardLayer::http(Pace::new(pace())).layer(server.watch());
     call(&mut client.clone()).await.unwrap();
     let late = |add: fn(&mut Request<_>)| {
         let mut late = request();
@@ -105,7 +102,7 @@ async fn deadline_before_turn_is_refused_at_once() {
     });
     for call in [by_extension, by_options] {
         let error = call.await.unwrap_err();
-        assert_eq!(refused(&error).reason(), PaceRefusal::DeadlineTooSoon);
+        assert_eq!(refused(&error).reason(), Reason::WaitTooLong);
     }
     let in_time = late(|request| {
         request.extensions_mut().insert(Deadline::after(ms(101)));
@@ -122,80 +119,21 @@ async fn grpc_is_answered_by_the_layer() {
         answer.headers_mut().insert("grpc-status", 8.into());
         Ok(answer)
     });
-    let client = PaceLayer::grpc(pace()).max_waiting(0).layer(server.watch());
+    let client = GuardLayer::grpc(Pace::new(pace()).no_queue()).layer(server.watch());
     call(&mut client.clone()).await.unwrap();
     let full = client.clone().oneshot(request()).await.unwrap();
     assert_eq!(full.headers()["grpc-status"], "8");
-    let mark: &PaceRefused = full.extensions().get().unwrap();
-    assert_eq!(mark.reason(), PaceRefusal::QueueFull);
+    assert_eq!(full.headers()["reattempt-refused"], "pace");
+    let mark: &Refused = full.extensions().get().unwrap();
+    assert_eq!((mark.guard(), mark.reason()), (GuardKind::Pace, Reason::RateExceeded));
 
-    let client = PaceLayer::grpc(client.pace().clone()).layer(server.watch());
+    let client =
+        GuardLayer::grpc(Pace::new(client.guard().responsive().clone())).layer(server.watch());
     let mut late = request();
     late.headers_mut().insert("grpc-timeout", "99m".parse().unwrap());
     let late = client.oneshot(late).await.unwrap();
-    assert_eq!(late.headers()["grpc-status"], "4");
+    assert_eq!(late.headers()["grpc-status"], "8");
     assert_eq!(server.arrivals().len(), 1);
-}
-
-/// The inner service's own error type has no room for a refusal, so handles are not ready instead.
-#[tokio::test(start_paused = true)]
-async fn own_errors_make_a_full_queue_not_ready() {
-    let server = Server::statuses([429, 503]);
-    let layer = PaceLayer::http(pace()).max_waiting(1);
-    let client = layer.layer(server.watch());
-    call(&mut client.clone()).await.unwrap();
-    let mut waiting = task::spawn(client.clone().oneshot(request()));
-    assert_pending!(waiting.poll());
-    let mut blocked = client.clone();
-    let mut ready = task::spawn(ServiceExt::<Request<Empty<Bytes>>>::ready(&mut blocked));
-    assert!(ready.poll().is_pending());
-    assert!(!ready.is_woken());
-    tokio::time::advance(ms(101)).await;
-    assert_ready_ok!(waiting.poll());
-    assert!(ready.is_woken());
-    let Poll::Ready(Ok(ready)) = ready.poll() else { panic!("there is room") };
-    ready.call(request()).await.unwrap();
-    assert_eq!(server.arrivals().len(), 3);
-}
-
-#[tokio::test(start_paused = true)]
-async fn blocked_handle_readies_as_waiters_drop() {
-    let server = Server::statuses([429, 503]);
-    let client = PaceLayer::http(pace()).max_waiting(1).layer(server.watch());
-    call(&mut client.clone()).await.unwrap();
-    let mut waiting = task::spawn(client.clone().oneshot(request()));
-    assert_pending!(waiting.poll());
-    let mut blocked = client.clone();
-    let mut ready = task::spawn(ServiceExt::<Request<Empty<Bytes>>>::ready(&mut blocked));
-    assert!(ready.poll().is_pending());
-    drop(waiting);
-    assert!(ready.is_woken());
-    assert!(ready.poll().is_ready());
-}
-
-/// A waker that does nothing.
-struct Still;
-
-impl Wake for Still {
-    fn wake(self: Arc<Self>) {}
-}
-
-#[tokio::test(start_paused = true)]
-async fn dropped_blocked_handle_leaves_no_waker() {
-    let server = Server::statuses([429, 503]);
-    let client = PaceLayer::http(pace()).max_waiting(1).layer(server.watch());
-    call(&mut client.clone()).await.unwrap();
-    let mut waiting = task::spawn(client.clone().oneshot(request()));
-    assert_pending!(waiting.poll());
-    let (mut blocked, still) = (client.clone(), Arc::new(Still));
-    let waker = Waker::from(Arc::clone(&still));
-    let mut context = Context::from_waker(&waker);
-    let ready = Service::<Request<Empty<Bytes>>>::poll_ready(&mut blocked, &mut context);
-    assert!(ready.is_pending());
-    assert_eq!(Arc::strong_count(&still), 3);
-    drop(blocked);
-    assert_eq!(Arc::strong_count(&still), 2, "the queue has kept it");
-    drop(waiting);
 }
 
 /// Nothing of a call that was turned away was sent, so it is retried whatever it is.
@@ -208,7 +146,7 @@ async fn a_retry_layer_sends_a_refused_call_again() {
         .budget(RetryBudget::unlimited())
         .max_attempts(3)
         .boxed_errors();
-    let inner = PaceLayer::http(pace.clone()).boxed_errors().max_wait(ms(50));
+    let inner = GuardLayer::http(Pace::new(pace.clone()).queue(1024, ms(50)));
     let mut client = checked(RetryLayer::new(policy).layer(inner.layer(server.watch())));
     let mut post = request();
     *post.method_mut() = http::Method::POST;

@@ -1,13 +1,16 @@
 //! One pace for clones, layers, tasks and threads.
 
 use std::convert::Infallible;
+use std::error::Error;
+use std::fmt::Debug;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
+use std::time::Duration;
 
 use futures_util::future::join_all;
-use reattempt::pace::PaceLayer;
+use reattempt::guard::{GuardLayer, Pace};
 use reattempt_core::{Failure, FailureKind, Verdict};
 use reattempt_schedule_responsive::Responsive;
 use tokio::sync::Barrier;
@@ -20,19 +23,19 @@ use super::support::{Server, answer, call, ms, pace, request};
 async fn clones_and_layers_share_given_pace() {
     let refusing = Server::statuses([429]);
     let pace = pace();
-    let layer = PaceLayer::http(pace.clone());
+    let layer = GuardLayer::http(Pace::new(pace.clone()));
     let mut one = layer.layer(refusing.watch());
     let mut clone = one.clone();
     let mut other = layer.clone().layer(refusing.watch());
-    let mut of_the_other_layer = PaceLayer::http(pace).layer(refusing.watch());
+    let mut of_the_other_layer = GuardLayer::http(Pace::new(pace)).layer(refusing.watch());
     call(&mut one).await.unwrap();
     call(&mut clone).await.unwrap();
     call(&mut other).await.unwrap();
     call(&mut of_the_other_layer).await.unwrap();
     assert_eq!(refusing.arrivals(), [0, 100, 300, 700].map(ms));
-    assert_eq!(one.pace().metrics().invocations, 4);
+    assert_eq!(one.guard().responsive().metrics().invocations, 4);
 
-    let mut separate = PaceLayer::http(super::support::pace()).layer(refusing.watch());
+    let mut separate = GuardLayer::http(Pace::new(super::support::pace())).layer(refusing.watch());
     call(&mut separate).await.unwrap();
     assert_eq!(refusing.arrivals()[4], ms(700), "another pace has seen no refusal");
 }
@@ -49,7 +52,7 @@ async fn twenty_refusals_at_once_move_it_once() {
             Ok::<_, Infallible>(answer(429))
         }
     });
-    let client = PaceLayer::http(pace.clone()).layer(server);
+    let client = GuardLayer::http(Pace::new(pace.clone())).layer(server);
     for round in 0..4 {
         join_all((0..20).map(|_| client.clone().oneshot(request()))).await;
         assert_eq!(pace.interval(), ms(100 << round));
@@ -67,7 +70,7 @@ async fn call_waiting_through_a_move_follows_it() {
     // the second. That one is sent after the move, so its refusal is news as well.
     let server = Server::statuses([429]);
     let pace = pace();
-    let mut client = PaceLayer::http(pace.clone()).layer(server.watch());
+    let mut client = GuardLayer::http(Pace::new(pace.clone())).layer(server.watch());
     call(&mut client).await.unwrap();
     let first = client.clone().oneshot(request());
     let second = client.clone().oneshot(request());
@@ -83,12 +86,15 @@ fn no_count_is_lost_between_threads() {
     const THREADS: u64 = 16;
     const CALLS: u64 = 500;
     let pace = Responsive::new().initial(ms(1)).unwrap().max(ms(3)).unwrap();
-    let layer = PaceLayer::classified(pace.clone(), |outcome: Result<&u64, _>| match outcome {
+    let classify = |outcome: Result<&u64, &(dyn Error + 'static)>| match outcome {
         Ok(number) if number % 3 == 0 => {
             Verdict::NotProcessed(Failure::new(FailureKind::Throttled))
         }
         _ => Verdict::Success,
-    });
+    };
+    // The clocks of the threads are far apart, so a turn may be due long after the time of a call.
+    let patient = Pace::new(pace.clone()).queue(1024, Duration::MAX);
+    let layer = GuardLayer::classified(classify, patient);
     let client = layer.layer(service_fn(|number: u64| async move { Ok::<_, Infallible>(number) }));
     let waited: u64 = thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
@@ -111,15 +117,17 @@ fn paused() -> tokio::runtime::Runtime {
 /// Makes these calls one by one, and says how many had to wait.
 async fn waits<S>(client: &mut S, numbers: std::ops::Range<u64>) -> u64
 where
-    S: Service<u64, Response = u64, Error = Infallible>,
+    S: Service<u64, Response = u64, Error: Debug>,
 {
     let mut waited = 0;
     for number in numbers {
         let mut answer = Box::pin(client.ready().await.unwrap().call(number));
-        let first = poll_fn(|cx| Poll::Ready(answer.as_mut().poll(cx))).await;
-        if first.is_pending() {
-            waited += 1;
-            answer.await.unwrap();
+        match poll_fn(|cx| Poll::Ready(answer.as_mut().poll(cx))).await {
+            Poll::Ready(first) => drop(first.unwrap()),
+            Poll::Pending => {
+                waited += 1;
+                answer.await.unwrap();
+            }
         }
     }
     waited

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use http::Request;
-use reattempt::pace::PaceLayer;
+use reattempt::guard::{GuardLayer, Pace};
 use reattempt_core::Random;
 use reattempt_schedule_responsive::Responsive;
 use reattempt_testing::Seeded;
@@ -29,7 +29,7 @@ async fn enter<F: Future + Unpin>(call: &mut F) {
 #[tokio::test(start_paused = true)]
 async fn twenty_callers_take_turns() {
     let server = Server::statuses([429, 503]);
-    let client = PaceLayer::http(pace()).layer(server.watch());
+    let client = GuardLayer::http(Pace::new(pace())).layer(server.watch());
     call(&mut client.clone()).await.unwrap();
     join_all((0..20).map(|_| client.clone().oneshot(request()))).await;
     let gaps: Vec<_> = server.arrivals().windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -39,7 +39,7 @@ async fn twenty_callers_take_turns() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_waiter_gives_its_turn_back() {
     let server = Server::statuses([429, 503]);
-    let mut client = PaceLayer::http(pace()).layer(server.watch());
+    let mut client = GuardLayer::http(Pace::new(pace())).layer(server.watch());
     call(&mut client).await.unwrap();
     let mut first = Box::pin(begin(&mut client).await);
     let mut second = Box::pin(begin(&mut client).await);
@@ -57,7 +57,7 @@ async fn a_dropped_waiter_gives_its_turn_back() {
 #[tokio::test(start_paused = true)]
 async fn an_unpolled_waiter_does_not_block_others() {
     let server = Server::statuses([429, 503]);
-    let mut client = PaceLayer::http(pace()).layer(server.watch());
+    let mut client = GuardLayer::http(Pace::new(pace())).layer(server.watch());
     call(&mut client).await.unwrap();
     let mut waiting = Vec::new();
     for _ in 0..5 {
@@ -76,7 +76,7 @@ async fn an_unpolled_waiter_does_not_block_others() {
 async fn a_shorter_interval_reaches_the_waiting() {
     let server = Server::statuses([429, 200]);
     let pace = pace().threshold(1).unwrap();
-    let mut client = PaceLayer::http(pace.clone()).layer(server.watch());
+    let mut client = GuardLayer::http(Pace::new(pace.clone())).layer(server.watch());
     call(&mut client).await.unwrap();
     let calls: Vec<_> = (0..10).map(|_| client.clone().oneshot(request())).collect();
     join_all(calls).await;
@@ -123,7 +123,7 @@ fn limited(
 async fn served_of(capacity: f64, load: f64, settled: Duration) -> f64 {
     let served = Arc::default();
     let service = limited(capacity, ms(5), Arc::clone(&served));
-    let layer = PaceLayer::http(Responsive::new()).boxed_errors().seed(1);
+    let layer = GuardLayer::http(Pace::new(Responsive::new()).seed(1));
     let client = layer.layer(service);
     let began = Instant::now();
     let (mut random, mut at) = (Seeded::new(1), began);

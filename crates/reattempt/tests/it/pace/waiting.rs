@@ -1,6 +1,6 @@
 //! The times at which calls are sent.
 
-use reattempt::pace::PaceLayer;
+use reattempt::guard::{GuardLayer, Pace};
 use reattempt_schedule_responsive::Responsive;
 use tokio::time::Instant;
 use tower::Layer;
@@ -11,7 +11,7 @@ use super::support::{Answer, Server, answer, begin, call, ms, pace};
 async fn each_call_is_one_interval_after_the_last() {
     let server = Server::statuses([429, 429, 429, 200]);
     let pace = pace();
-    let mut client = PaceLayer::http(pace.clone()).layer(server.watch());
+    let mut client = GuardLayer::http(Pace::new(pace.clone())).layer(server.watch());
     for expected in [100, 200, 400, 200, 200, 100, 100, 0, 0, 0, 0] {
         call(&mut client).await.unwrap();
         assert_eq!(pace.interval(), ms(expected));
@@ -19,7 +19,7 @@ async fn each_call_is_one_interval_after_the_last() {
     let at = [0, 100, 300, 700, 900, 1100, 1200, 1300, 1300, 1300, 1300];
     assert_eq!(server.arrivals(), at.map(ms), "successes are paced, too");
 
-    let metrics = client.pace().metrics();
+    let metrics = client.guard().responsive().metrics();
     assert_eq!(metrics.invocations, 11);
     assert_eq!((metrics.times_up, metrics.times_down), (3, 3));
     assert_eq!((metrics.times_slept, metrics.total_slept), (7, ms(1300)));
@@ -35,7 +35,7 @@ async fn rate_converges_to_what_service_takes() {
         let since = now - std::mem::replace(&mut *last.lock().unwrap(), now);
         Ok(answer(if since > ms(60) { 200 } else { 429 }))
     });
-    let mut client = PaceLayer::http(pace.clone()).layer(server.watch());
+    let mut client = GuardLayer::http(Pace::new(pace.clone())).layer(server.watch());
     for _ in 0..300 {
         call(&mut client).await.unwrap();
     }
@@ -48,22 +48,22 @@ async fn rate_converges_to_what_service_takes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn call_enters_queue_when_first_polled() {
-    let server = Server::statuses([429, 429, 200]);
-    let mut client = PaceLayer::http(pace()).layer(server.watch());
+async fn call_enters_queue_when_it_is_made() {
+    let server = Server::statuses([429, 503]);
+    let mut client = GuardLayer::http(Pace::new(pace())).layer(server.watch());
     call(&mut client).await.unwrap();
     let early = begin(&mut client).await;
     call(&mut client).await.unwrap();
-    // Its turn is one interval, now of 200 ms, after the last call, though it was made before that.
     early.await.unwrap();
-    assert_eq!(server.arrivals(), [0, 100, 300].map(ms));
+    // The second call has the second turn. The first one was not polled in time, and takes the next.
+    assert_eq!(server.arrivals(), [0, 200, 300].map(ms));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_turn_is_due_does_not_wait() {
     let server = Server::statuses([429, 429, 200]);
     let pace = pace();
-    let mut client = PaceLayer::http(pace.clone()).layer(server.watch());
+    let mut client = GuardLayer::http(Pace::new(pace.clone())).layer(server.watch());
     call(&mut client).await.unwrap();
     call(&mut client).await.unwrap();
     tokio::time::advance(ms(1000)).await;
@@ -78,7 +78,8 @@ async fn longest_interval_is_waited_in_full() {
     let server = Server::statuses([429, 200]);
     let longest = std::time::Duration::from_secs(15 * 60);
     let pace = Responsive::new().initial(longest).unwrap();
-    let mut client = PaceLayer::http(pace).layer(server.watch());
+    let pace = Pace::new(pace).queue(1, longest);
+    let mut client = GuardLayer::http(pace).layer(server.watch());
     call(&mut client).await.unwrap();
     call(&mut client).await.unwrap();
     assert_eq!(server.arrivals()[1], longest);
@@ -86,18 +87,18 @@ async fn longest_interval_is_waited_in_full() {
 
 #[tokio::test(start_paused = true)]
 async fn a_seed_makes_every_move_reproducible() {
-    let moved = async |layer: PaceLayer| {
-        let mut client = layer.layer(Server::statuses([429]));
+    let moved = async |pace: Pace| {
+        let mut client = GuardLayer::http(pace).layer(Server::statuses([429]));
         let mut intervals = Vec::new();
         for _ in 0..8 {
             call(&mut client).await.unwrap();
-            intervals.push(client.pace().interval());
+            intervals.push(client.guard().responsive().interval());
         }
         intervals
     };
-    let layer = || PaceLayer::http(Responsive::new());
-    let first = moved(layer().seed(7)).await;
-    assert_eq!(first, moved(layer().seed(7)).await);
-    assert_ne!(first, moved(layer().seed(8)).await);
-    assert_ne!(first, moved(layer()).await);
+    let pace = || Pace::new(Responsive::new());
+    let first = moved(pace().seed(7)).await;
+    assert_eq!(first, moved(pace().seed(7)).await);
+    assert_ne!(first, moved(pace().seed(8)).await);
+    assert_ne!(first, moved(pace()).await);
 }

@@ -2,9 +2,9 @@
 //! that is its schedule.
 
 use bytes::Bytes;
-use http::Request;
+use http::{Request, Response};
 use http_body_util::Empty;
-use reattempt::pace::PaceLayer;
+use reattempt::guard::{GuardLayer, Pace};
 use reattempt::{Report, RetryLayer, RetryPolicy};
 use reattempt_control::RetryBudget;
 use reattempt_core::StopReason;
@@ -21,9 +21,9 @@ fn policy() -> RetryPolicy<reattempt::Http, Constant> {
         .max_attempts(4)
 }
 
-fn checked<S>(client: S) -> S
+fn checked<S, B>(client: S) -> S
 where
-    S: Service<Request<Empty<Bytes>>, Response = Answer>,
+    S: Service<Request<Empty<Bytes>>, Response = Response<B>>,
 {
     client
 }
@@ -34,8 +34,8 @@ async fn inner_pace_delays_every_attempt() {
     let pace = pace();
     let mut client = checked(
         ServiceBuilder::new()
-            .layer(RetryLayer::new(policy()))
-            .layer(PaceLayer::http(pace.clone()))
+            .layer(RetryLayer::new(policy().boxed_errors()))
+            .layer(GuardLayer::http(Pace::new(pace.clone())))
             .service(server.watch()),
     );
     let answer = call(&mut client).await.unwrap();
@@ -54,7 +54,7 @@ async fn shared_pace_counts_each_outcome_once() {
     let pace = pace().threshold(3).unwrap();
     let mut client = checked(
         ServiceBuilder::new()
-            .layer(PaceLayer::http(pace.clone()).waits_only())
+            .layer(GuardLayer::http(Pace::new(pace.clone()).waits_only()))
             .layer(RetryLayer::new(policy().backoff(pace.clone())))
             .service(server.watch()),
     );

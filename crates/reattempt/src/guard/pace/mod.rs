@@ -1,0 +1,338 @@
+//! The guard of turns: each call is sent one interval after the call before it.
+//!
+//! [`Responsive`] decides about the interval and about the moment of a turn; `queue` has the order of the calls that
+//! wait.
+
+mod queue;
+mod sync;
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use reattempt_control::{Patience, Turn};
+use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Refused, Resume};
+use reattempt_core::{Failure, FailureKind, Schedule, SentAt};
+use reattempt_schedule_responsive::{ReservedTurn, Responsive};
+
+use self::queue::{Place, Queue, Step};
+use crate::call::random::{CallRandom, Seed};
+
+/// A guard by which calls take turns: each is sent one interval after the call before it.
+///
+/// Use it if a server throttles its callers and all calls of a client should slow down together. All callers that share
+/// the interval share one order of turns, so their number does not change the rate of 1/interval. While nothing is
+/// throttled the interval is 0, and a call costs a few counts.
+///
+/// [`Responsive`] documents the moves of the interval and its settings; for turns, its `initial` is 10 µs unless it is
+/// set. The timer counts in whole milliseconds and rounds up. If several turns are due at once, they are taken at once.
+///
+/// A pace has one interval for all destinations. [`SendRate`](super::SendRate) is the guard with a rate for each
+/// destination, by the rule of AWS's clients.
+///
+/// ```
+/// use http_body_util::Full;
+/// use hyper_util::client::legacy::Client;
+/// use hyper_util::rt::TokioExecutor;
+/// use reattempt::guard::{GuardLayer, Pace};
+/// use reattempt::schedule::Responsive;
+/// use reattempt::{RetryLayer, RetryPolicy};
+/// use tower::ServiceBuilder;
+///
+/// let client = ServiceBuilder::new()
+///     .layer(RetryLayer::new(RetryPolicy::http().boxed_errors()))
+///     .layer(GuardLayer::http(Pace::new(Responsive::new())))
+///     .service(Client::builder(TokioExecutor::new()).build_http());
+/// # reattempt::check::<http::Request<Full<bytes::Bytes>>, _>(&client);
+/// ```
+///
+/// # The queue
+///
+/// Calls are sent in the order in which they came. At most 1024 wait, each at most 30 s ([`queue`](Self::queue)). A
+/// call that finds the queue full, or whose turn is due after its deadline, is refused at once, with the time to its
+/// turn. If the turn of a waiting call moves too far away, that call is refused then. A hedge does not wait: it is sent
+/// only if its turn is due.
+///
+/// A call that is dropped while it waits gives its turn back. So does a call that took its turn and is not sent, unless
+/// another turn was taken after it. Under an open load of twice its capacity, a service receives about its capacity
+/// (`lab responsive --turns`).
+///
+/// The share of its capacity that a service then serves depends on its way of counting. The laboratory measured these
+/// shares in the second minute of an open load, with responses after 5 ms:
+///
+/// | the service refuses | capacity | load | served | with a timer of 1 µs |
+/// |---|---|---|---|---|
+/// | what is above its capacity in a window of time | 5,000/s | 6,000/s | 100 % | |
+/// | | 5/s | 6/s | 94 % | |
+/// | | 1/s | 1.2/s | 100 % | |
+/// | | 1/s | 2/s | 97 % | |
+/// | each call that follows too soon on the one before | 1/s | 1.2/s | 90 % | 90 % |
+/// | | 1/s | 2/s | 85 % | 85 % |
+/// | | 50/s | 60/s | 87 % | 92 % |
+/// | | 500/s | 1,000/s | 61 % | 81 % |
+/// | | 5,000/s | 6,000/s | 35 % | 57 % |
+///
+/// So a service that demands an exact gap of a few milliseconds or less serves much less than its capacity. One cause
+/// is tokio's timer, which counts in milliseconds: several turns come together. The other is that refusals arrive late.
+///
+/// # What moves the interval
+///
+/// | health of the outcome | the interval |
+/// |---|---|
+/// | [`Overloaded`](Health::Overloaded): 429, RESOURCE_EXHAUSTED | grows |
+/// | [`Served`](Health::Served): a success, or an error of the caller such as 404 | shrinks after ten of them, or at once after several refusals |
+/// | everything else: 503, UNAVAILABLE, other 5xx, 408, 425, lost connections, timeouts | stays |
+///
+/// 503 and UNAVAILABLE do not count, because they are signs of an outage at least as often as of too much load. Slower
+/// calls do not mend an outage, and the long interval would outlive it by hundreds of calls. This example is for a
+/// service that throttles by 503:
+///
+/// ```
+/// use http::StatusCode;
+/// use reattempt::guard::{GuardLayer, Pace};
+/// use reattempt::schedule::{Failure, FailureKind, Responsive};
+/// use reattempt::{Http, Verdict};
+///
+/// let slow_down = Verdict::NotProcessed(Failure::new(FailureKind::Throttled).with_code(503));
+/// let http = Http::new().on_status(StatusCode::SERVICE_UNAVAILABLE, slow_down);
+/// let layer = GuardLayer::with(http, Pace::new(Responsive::new()));
+/// ```
+///
+/// # Together with retries
+///
+/// Inside a [`RetryLayer`](crate::RetryLayer) with any schedule, every attempt is paced, and the delay before a retry
+/// is added. The wait is a part of the attempt. So the limit on elapsed time does not count it beforehand; an attempt
+/// timeout or a deadline ends it like any attempt.
+///
+/// If the same interval is the *schedule* of the retry layer, each outcome would be recorded twice, and each retry
+/// would wait twice. In that case put the guard **outside**, with [`waits_only`](Self::waits_only). It then delays the
+/// first attempt. The schedule delays the retries, within the limits, and records every outcome once.
+///
+/// ```
+/// use reattempt::guard::{GuardLayer, Pace};
+/// use reattempt::schedule::Responsive;
+/// use reattempt::{RetryLayer, RetryPolicy};
+/// use tower::ServiceBuilder;
+///
+/// let interval = Responsive::new();
+/// let builder = ServiceBuilder::new()
+///     .layer(GuardLayer::http(Pace::new(interval.clone()).waits_only()))
+///     .layer(RetryLayer::new(RetryPolicy::http().backoff(interval)));
+/// ```
+///
+/// Different clients of one service may share an interval in any of these ways. Clones of a pace share the queue too.
+///
+/// ```
+/// use std::convert::Infallible;
+/// use std::time::Duration;
+/// use http::{Request, Response, StatusCode};
+/// use reattempt::guard::{GuardLayer, Pace};
+/// use reattempt::schedule::Responsive;
+/// use tokio::time::Instant;
+/// use tower::{Layer, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// // A server that refuses everything.
+/// let server = service_fn(|_: Request<String>| async {
+///     let mut response = Response::new(String::new());
+///     *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+///     Ok::<_, Infallible>(response)
+/// });
+///
+/// let interval = Responsive::new().initial(Duration::from_millis(500))?.randomisation(0.0)?;
+/// let client = GuardLayer::http(Pace::new(interval.clone())).layer(server);
+/// let began = Instant::now();
+/// for _ in 0..3 {
+///     client.send(Request::new(String::new())).await?;
+/// }
+/// // The first call was sent at once, the second after 500 ms, the third 750 ms later.
+/// assert_eq!(began.elapsed(), Duration::from_millis(1250));
+/// assert_eq!(interval.interval(), Duration::from_millis(1125));
+/// assert_eq!(interval.metrics().times_slept, 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "a setter returns a new guard"]
+pub struct Pace {
+    responsive: Responsive,
+    /// `true` if outcomes move the interval.
+    records: bool,
+    seed: Option<Seed>,
+    queue: Arc<Queue>,
+}
+
+/// The proof that a pace admitted a call or has it in line.
+#[derive(Debug)]
+pub struct PaceTicket(State);
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    InLine { turn: Turn, since: Duration },
+    Admitted(Admitted),
+}
+
+/// A call that may be sent: its turn, the note of the moves before it, and the stream of its random numbers.
+#[derive(Debug, Clone, Copy)]
+struct Admitted {
+    turn: ReservedTurn,
+    sent_at: SentAt,
+    stream: Option<u64>,
+}
+
+/// 30 s is the default limit on elapsed time; 1024 calls wait a fifth of a second at 5,000/s.
+const DEFAULT_PATIENCE: Patience = Patience { calls: 1024, time: Duration::from_secs(30) };
+
+/// A setter returns a pace with a queue of its own. The interval stays shared.
+impl Pace {
+    /// Creates a guard by which calls are sent one interval apart.
+    pub fn new(interval: Responsive) -> Self {
+        interval.give_turns();
+        let queue = Arc::new(Queue::new(DEFAULT_PATIENCE));
+        Self { responsive: interval, records: true, seed: None, queue }
+    }
+
+    /// Makes the guard wait before each call and record no outcome. Use it outside of a retry layer whose schedule is
+    /// the same interval: that records the attempts and their outcomes.
+    pub fn waits_only(self) -> Self {
+        Self { records: false, ..self }
+    }
+
+    /// Sets how many calls may wait for their turns, and for how long. Default: 1024 for 30 s. At 5,000 calls a second
+    /// so many wait a fifth of a second, and 30 s is the default limit on elapsed time.
+    #[doc(alias("max_waiting", "max_wait"))]
+    pub fn queue(self, calls: usize, time: Duration) -> Self {
+        Self { queue: Arc::new(Queue::new(Patience { calls, time })), ..self }
+    }
+
+    /// Refuses calls whose turn is not due, instead of making them wait.
+    pub fn no_queue(self) -> Self {
+        self.queue(0, Duration::ZERO)
+    }
+
+    /// Makes every move of the interval reproducible, for tests and simulations. Each call draws from a stream of
+    /// random numbers of its own, in the order in which calls are admitted.
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed: Some(Seed::new(seed)), ..self }
+    }
+
+    /// Returns the interval and its counts.
+    pub fn responsive(&self) -> &Responsive {
+        &self.responsive
+    }
+
+    /// Returns the number of calls that wait.
+    pub fn waiting(&self) -> usize {
+        self.queue.waiting()
+    }
+
+    #[inline]
+    fn admitted(&self, turn: ReservedTurn) -> Admitted {
+        if !self.records {
+            return Admitted { turn, sent_at: SentAt::default(), stream: None };
+        }
+        let stream = self.seed.as_ref().map(Seed::next_stream);
+        Admitted { turn, sent_at: self.responsive.on_send(), stream }
+    }
+
+    /// Records the outcome of a call.
+    fn record(&self, admitted: Admitted, health: Health) {
+        let mut random = CallRandom::unseeded(admitted.stream);
+        match health {
+            Health::Served => {
+                let interval = self.responsive.interval();
+                self.responsive.on_success(admitted.sent_at, &mut random);
+                if !interval.is_zero() && self.responsive.interval() < interval {
+                    self.queue.wake_first();
+                }
+            }
+            Health::Overloaded => {
+                let throttled = Failure::new(FailureKind::Throttled);
+                self.responsive.on_failure(admitted.sent_at, &throttled, &mut random);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the turn of a call that was admitted and is not sent.
+    fn give_back(&self, admitted: Admitted) {
+        if self.records {
+            self.responsive.not_sent();
+        }
+        if self.responsive.give_back(admitted.turn) {
+            self.queue.wake_first();
+        }
+    }
+}
+
+impl Guard for Pace {
+    type Ticket = PaceTicket;
+
+    #[inline]
+    fn admit(&self, arrival: &Arrival<'_>) -> Admit<PaceTicket> {
+        let place = match self.responsive.interval().is_zero() {
+            true => Admit::Admitted(Place::Reserved(ReservedTurn::default())),
+            false => self.queue.admit(&self.responsive, arrival),
+        };
+        place.map(|place| {
+            PaceTicket(match place {
+                Place::Reserved(turn) => State::Admitted(self.admitted(turn)),
+                Place::InLine(turn) => State::InLine { turn, since: arrival.now },
+            })
+        })
+    }
+
+    fn end(&self, ticket: PaceTicket, end: &End, _: Duration) -> Option<PaceTicket> {
+        match (ticket.0, *end) {
+            (State::Admitted(admitted), End::Judged { health, .. }) if self.records => {
+                self.record(admitted, health);
+            }
+            (State::Admitted(admitted), End::Unsent) => self.give_back(admitted),
+            (State::InLine { turn, .. }, _) => self.queue.leave(turn),
+            _ => {}
+        }
+        None
+    }
+
+    #[inline]
+    fn times_success(&self, _: &PaceTicket) -> bool {
+        false
+    }
+
+    fn resume(&self, ticket: &mut PaceTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        let State::InLine { turn, since } = ticket.0 else { return Resume::Admitted };
+        match self.queue.resume(&self.responsive, turn, arrival, waker) {
+            Step::Waiting(due) => Resume::Waiting { until: Some(due) },
+            Step::Refused(refused) => Resume::Refused(refused),
+            Step::Reserved(turn) => {
+                let waited = arrival.now.saturating_sub(since);
+                if !waited.is_zero() {
+                    self.responsive.slept(waited);
+                }
+                ticket.0 = State::Admitted(self.admitted(turn));
+                Resume::Admitted
+            }
+        }
+    }
+
+    /// The turn is kept.
+    fn renew(&self, ticket: PaceTicket, _: &Arrival<'_>) -> Result<PaceTicket, Refused> {
+        Ok(ticket)
+    }
+
+    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        self.queue.check(&self.responsive, arrival)
+    }
+}
+
+impl fmt::Debug for Pace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pace")
+            .field("interval", &self.responsive)
+            .field("records", &self.records)
+            .field("queue", &self.queue)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,153 @@
+//! The calls that wait for their turns, first come first served, with time as an argument.
+//!
+//! Only the interval decides when a turn may be taken; here is the order. The first call in the queue is
+//! woken when the one before it leaves. Every other one wakes by itself when its turn should have come.
+//! So a call that is not polled when its turn comes costs those behind it one interval, and never
+//! blocks them.
+
+use std::fmt;
+use std::sync::PoisonError;
+use std::task::Waker;
+use std::time::Duration;
+
+use reattempt_control::{Line, Patience, Turn};
+use reattempt_core::guard::{Admit, Arrival, GuardKind, Reason, Refused};
+use reattempt_schedule_responsive::{ReservedTurn, Responsive};
+
+use super::sync::{Mutex, MutexGuard};
+
+/// The queue of a pace and its clones.
+pub(super) struct Queue(Mutex<Line<()>>);
+
+/// The next step of a waiting call.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It has left the queue with its turn.
+    Reserved(ReservedTurn),
+    /// It is woken, or asks again at this time.
+    Waiting(Duration),
+    /// It has left the queue.
+    Refused(Refused),
+}
+
+/// The answer to a call that arrives: its turn, or its place in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Reserved(ReservedTurn),
+    InLine(Turn),
+}
+
+impl Queue {
+    pub(super) fn new(patience: Patience) -> Self {
+        Self(Mutex::new(Line::new(patience)))
+    }
+
+    /// Returns the number of calls that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Line<()>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a turn if one is due and no call waits. If not, the call enters the queue or is refused.
+    pub(super) fn admit(&self, pace: &Responsive, arrival: &Arrival<'_>) -> Admit<Place> {
+        let mut line = self.lock();
+        if line.is_empty()
+            && let Ok(turn) = pace.reserve_turn(arrival.now, 0)
+        {
+            return Admit::Admitted(Place::Reserved(turn));
+        }
+        match refusal(&line, pace, arrival) {
+            Some(refused) => Admit::Refused(refused),
+            None => Admit::Waiting(Place::InLine(line.push((), arrival.now))),
+        }
+    }
+
+    /// Returns the refusal that [`admit`](Self::admit) would return.
+    pub(super) fn check(&self, pace: &Responsive, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        let line = self.lock();
+        if line.is_empty() && pace.turn_due(arrival.now, 0) <= arrival.now {
+            return Ok(());
+        }
+        refusal(&line, pace, arrival).map_or(Ok(()), Err)
+    }
+
+    /// Takes the turn of a call that waits, if it is due.
+    pub(super) fn resume(
+        &self,
+        pace: &Responsive,
+        turn: Turn,
+        arrival: &Arrival<'_>,
+        waker: &Waker,
+    ) -> Step {
+        // Dropped after the lock.
+        let _gone;
+        let mut line = self.lock();
+        let place = line.place_of(turn);
+        let ahead = place.unwrap_or(0);
+        let step = match pace.reserve_turn(arrival.now, ahead) {
+            Ok(turn) => Step::Reserved(turn),
+            Err(due) => match too_late(due, line.give_up(ahead), arrival) {
+                Some(refused) => Step::Refused(refused),
+                None => {
+                    _gone = place.and_then(|place| line.set_waker(place, waker));
+                    return Step::Waiting(due);
+                }
+            },
+        };
+        let left = place.map(|place| line.leave(place));
+        drop(line);
+        left.unwrap_or_default().wake();
+        step
+    }
+
+    /// Removes a call that is not sent; those behind it move up.
+    pub(super) fn leave(&self, turn: Turn) {
+        let mut line = self.lock();
+        let left = line.place_of(turn).map(|place| line.leave(place));
+        drop(line);
+        left.unwrap_or_default().wake();
+    }
+
+    /// Wakes the first in the queue: its turn is due earlier than before.
+    pub(super) fn wake_first(&self) {
+        let first = self.lock().first();
+        first.wake();
+    }
+}
+
+/// Returns the refusal of a call that arrives behind all others, if it may not wait for its turn.
+fn refusal(line: &Line<()>, pace: &Responsive, arrival: &Arrival<'_>) -> Option<Refused> {
+    let due = pace.turn_due(arrival.now, line.len());
+    let patience = line.patience();
+    let reason = if !arrival.patient || patience.calls == 0 {
+        Reason::RateExceeded
+    } else if line.is_full() {
+        Reason::Full
+    } else {
+        return too_late(due, arrival.now.saturating_add(patience.time), arrival);
+    };
+    Some(refused(reason, due, arrival))
+}
+
+/// Returns the refusal of a call whose turn is due at `due`, if that is too late.
+fn too_late(due: Duration, give_up: Duration, arrival: &Arrival<'_>) -> Option<Refused> {
+    let is_late = due > give_up || arrival.latest.is_some_and(|latest| due >= latest);
+    is_late.then(|| refused(Reason::WaitTooLong, due, arrival))
+}
+
+fn refused(reason: Reason, due: Duration, arrival: &Arrival<'_>) -> Refused {
+    Refused::new(GuardKind::Pace, reason).after(due.saturating_sub(arrival.now))
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = self.lock();
+        f.debug_struct("Queue")
+            .field("bounds", &line.patience())
+            .field("waiting", &line.len())
+            .finish()
+    }
+}
