@@ -40,7 +40,9 @@ impl Counters {
     }
 
     pub(crate) fn not_invoked(&self) {
-        self.invocations.fetch_sub(1, Ordering::Relaxed);
+        let less = |invocations: u64| Some(invocations.saturating_sub(1));
+        // Always `Ok`, because `less` always returns a value.
+        let _ = self.invocations.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     pub(crate) fn slept(&self, wait: Duration) {

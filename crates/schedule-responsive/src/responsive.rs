@@ -59,8 +59,8 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 ///
 /// # As a schedule
 ///
-/// The delay before each retry is the interval, at least `initial`. Calls that succeed are not delayed. The layer
-/// that delays each call has the guard `Pace` of `reattempt`.
+/// The delay before each retry is the interval, at least `initial`. Calls that succeed are not delayed. The guard
+/// `Pace` of `reattempt` delays each call.
 ///
 /// **Set [`max`](Self::max) below the call's limit on elapsed time** (30 s by default). Only retries are delayed, so
 /// a longer interval does not lower the rate of first attempts. If more than about one call in forty is throttled, the
@@ -252,8 +252,8 @@ impl Responsive {
 
     /// Switches this value and all its clones to [turns](#as-turns).
     ///
-    /// A layer that admits calls one interval apart calls this when it is built, and then
-    /// [`take_turn`](Self::take_turn) for each call.
+    /// A guard that admits calls one interval apart calls this when it is made, and then
+    /// [`reserve_turn`](Self::reserve_turn) for each call.
     pub fn give_turns(&self) {
         self.shared.by_turns.store(true, Ordering::Relaxed);
     }
@@ -301,7 +301,7 @@ impl Responsive {
         shared.counters.snapshot(shared.pace.ups(), shared.pace.downs())
     }
 
-    /// Counts a delay in the [metrics](Self::metrics). A layer that delays each call uses this after each delay. The
+    /// Counts a delay in the [metrics](Self::metrics). A guard that delays each call uses this after each delay. The
     /// delays of the schedule are counted without it.
     pub fn slept(&self, wait: Duration) {
         self.shared.counters.slept(wait);

@@ -169,6 +169,9 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
             }
         }
         let now = now();
+        if self.is_late(now) {
+            return Poll::Ready(Err(Failed::OwnEnd(self.late())));
+        }
         if self.wait == Wait::SlowService {
             let mut arrival = Arrival::new(&self.destination, now);
             arrival.latest = self.latest;

@@ -36,8 +36,8 @@
 //! # Several guards
 //!
 //! Several guards are a pair in one layer, `(breaker, (limit, bulkhead))`, in the order in which they decide. If the
-//! second refuses, the first is notified that nothing was sent. After a wait all of them decide again, so that a queued
-//! call is not sent to a server whose breaker has opened meanwhile.
+//! second refuses, the first is notified that nothing was sent. After a wait a breaker decides again, so that a queued
+//! call is not sent to a server that has failed meanwhile. The limits keep the place, token or turn that they gave.
 //!
 //! [`erase`] gives guards one type, [`SharedGuard`], for lists that are known at run time only.
 //!

@@ -32,10 +32,12 @@ use crate::sync::{AtomicU64, Ordering};
 const LATE: u64 = 2_000_000;
 
 /// A turn that was reserved. The default is the turn of a call that was sent while there was no interval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, PartialEq, Eq, Default)]
 pub struct ReservedTurn {
     /// The time of the turn before; 0 if none was taken.
     before: u64,
+    /// The time between the two turns before.
+    gap_before: u64,
     /// The time of the turn; 0 if none was taken.
     at: u64,
 }
@@ -95,15 +97,21 @@ impl Pace {
             }
             let at = due.max(now.saturating_sub(LATE));
             if replace(&self.turns.last, last, at) {
-                self.turns.gap.store(at - last, Ordering::Release);
-                return Ok(ReservedTurn { before: last, at });
+                let gap_before = self.turns.gap.swap(at - last, Ordering::AcqRel);
+                return Ok(ReservedTurn { before: last, gap_before, at });
             }
         }
     }
 
     /// Gives a turn back, unless another was taken after it. Returns `true` if the next turn is due earlier now.
     pub(crate) fn give_back(&self, turn: ReservedTurn) -> bool {
-        turn.at != 0 && replace(&self.turns.last, turn.at, turn.before)
+        let ReservedTurn { before, gap_before, at } = turn;
+        let given = at != 0 && replace(&self.turns.last, at, before);
+        if given {
+            // A turn that was taken meanwhile has a gap of its own.
+            replace(&self.turns.gap, at - before, gap_before);
+        }
+        given
     }
 
     /// Records that a call was refused.

@@ -170,14 +170,15 @@ fn new_call_takes_a_dropped_calls_turn() {
 fn reserved_turn_given_back_passes_on() {
     let start = || {
         let mut scene = Scene::new(9, 0);
-        let turn = scene.pace.reserve_turn(FIRST, 0).unwrap();
+        let turn = Mutex::new(scene.pace.reserve_turn(FIRST, 0).ok());
         scene.waiting.push(Mutex::new(scene.enter().ok()));
         (scene, turn)
     };
     let found = outcomes(
         start,
         |(scene, turn)| {
-            assert!(scene.pace.give_back(*turn), "no other turn was taken");
+            let turn = turn.lock().unwrap().take().unwrap();
+            assert!(scene.pace.give_back(turn), "no other turn was taken");
             scene.queue.wake_first();
         },
         |(scene, _)| scene.poll(0, FIRST),

@@ -1,6 +1,7 @@
 //! Turns under the model checker: takers among each other, takers against moves, and the rule that moves the interval.
 
 use core::time::Duration;
+use std::sync::Mutex;
 
 use reattempt_core::{Schedule, SentAt};
 use reattempt_schedule_responsive::Responsive;
@@ -260,12 +261,12 @@ fn success_beside_refusal_may_count() {
 fn turn_before_another_is_not_given_back() {
     let start = || {
         let scene = Scene::new(turns(5, 1));
-        let turn = scene.turns.reserve_turn(ms(1_100), 0).unwrap();
+        let turn = Mutex::new(scene.turns.reserve_turn(ms(1_100), 0).ok());
         (scene, turn)
     };
     let found = outcomes(
         start,
-        |(scene, turn)| scene.turns.give_back(*turn),
+        |(scene, turn)| scene.turns.give_back(turn.lock().unwrap().take().unwrap()),
         |(scene, _)| scene.take(ms(1_200)),
         |(scene, _), given, taken| (given, taken, scene.due()),
     );

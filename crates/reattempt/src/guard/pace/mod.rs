@@ -1,4 +1,4 @@
-//! The guard of turns: each call is sent one interval after the call before it.
+//! The guard of turns: each call is admitted one interval after the call before it.
 //!
 //! [`Responsive`] decides about the interval and about the moment of a turn; `queue` has the order of the calls that
 //! wait.
@@ -19,17 +19,20 @@ use reattempt_schedule_responsive::{ReservedTurn, Responsive};
 use self::queue::{Place, Queue, Step};
 use crate::call::random::{CallRandom, Seed};
 
-/// A guard by which calls take turns: each is sent one interval after the call before it.
+/// A guard by which calls take turns: each is admitted one interval after the call before it.
 ///
 /// Use it if a server throttles its callers and all calls of a client should slow down together. All callers that share
-/// the interval share one order of turns, so their number does not change the rate of 1/interval. While nothing is
+/// the interval share one series of turns, so their number does not change the rate of 1/interval. While nothing is
 /// throttled the interval is 0, and a call costs a few counts.
 ///
 /// [`Responsive`] documents the moves of the interval and its settings; for turns, its `initial` is 10 µs unless it is
 /// set. The timer counts in whole milliseconds and rounds up. If several turns are due at once, they are taken at once.
 ///
-/// A pace has one interval for all destinations. [`SendRate`](super::SendRate) is the guard with a rate for each
-/// destination, by the rule of AWS's clients.
+/// A pace has one interval for all destinations, so one that throttles slows the calls to every other. Give each
+/// service a client with a pace of its own. [`SendRate`](super::SendRate) has a rate for each destination, by the rule
+/// of AWS's clients.
+///
+/// Put it last of several guards. If a call waits for another guard after its turn, such calls may be sent together.
 ///
 /// ```
 /// use http_body_util::Full;
@@ -49,10 +52,11 @@ use crate::call::random::{CallRandom, Seed};
 ///
 /// # The queue
 ///
-/// Calls are sent in the order in which they came. At most 1024 wait, each at most 30 s ([`queue`](Self::queue)). A
-/// call that finds the queue full, or whose turn is due after its deadline, is refused at once, with the time to its
-/// turn. If the turn of a waiting call moves too far away, that call is refused then. A hedge does not wait: it is sent
-/// only if its turn is due.
+/// Calls are admitted in the order in which they came, except that a new call may pass the waiting ones when the
+/// interval falls to 0. At most 1024 wait, each at most 30 s ([`queue`](Self::queue)). A call that finds the queue
+/// full, or whose turn is due after its deadline, is refused at once, with the time to its turn. If the turn of a
+/// waiting call moves too far away, that call is refused then. A hedge does not wait: it is sent only if its turn is
+/// due.
 ///
 /// A call that is dropped while it waits gives its turn back. So does a call that took its turn and is not sent, unless
 /// another turn was taken after it. Under an open load of twice its capacity, a service receives about its capacity
@@ -80,13 +84,13 @@ use crate::call::random::{CallRandom, Seed};
 ///
 /// | health of the outcome | the interval |
 /// |---|---|
-/// | [`Overloaded`](Health::Overloaded): 429, RESOURCE_EXHAUSTED | grows |
+/// | [`Overloaded`](Health::Overloaded): 429 | grows |
 /// | [`Served`](Health::Served): a success, or an error of the caller such as 404 | shrinks after ten of them, or at once after several refusals |
-/// | everything else: 503, UNAVAILABLE, other 5xx, 408, 425, lost connections, timeouts | stays |
+/// | everything else: 503, other 5xx, 408, 425, lost connections, timeouts | stays |
 ///
-/// 503 and UNAVAILABLE do not count, because they are signs of an outage at least as often as of too much load. Slower
-/// calls do not mend an outage, and the long interval would outlive it by hundreds of calls. This example is for a
-/// service that throttles by 503:
+/// 503 does not count, because it is a sign of an outage at least as often as of too much load. Slower calls do not
+/// mend an outage, and the long interval would outlive it by hundreds of calls. This example is for a service that
+/// throttles by 503:
 ///
 /// ```
 /// use http::StatusCode;
@@ -121,7 +125,9 @@ use crate::call::random::{CallRandom, Seed};
 ///     .layer(RetryLayer::new(RetryPolicy::http().backoff(interval)));
 /// ```
 ///
-/// Different clients of one service may share an interval in any of these ways. Clones of a pace share the queue too.
+/// Different clients of one service may share an interval in any of these ways. Clones of a pace share the queue too. A
+/// waiting call notices within a second that outcomes outside of its own queue have shortened the interval. Two guards
+/// on one interval in the same call would wait twice and record each outcome twice.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -168,26 +174,26 @@ pub struct Pace {
 #[derive(Debug)]
 pub struct PaceTicket(State);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 enum State {
     InLine { turn: Turn, since: Duration },
     Admitted(Admitted),
 }
 
 /// A call that may be sent: its turn, the note of the moves before it, and the stream of its random numbers.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Admitted {
     turn: ReservedTurn,
     sent_at: SentAt,
     stream: Option<u64>,
 }
 
-/// 30 s is the default limit on elapsed time; 1024 calls wait a fifth of a second at 5,000/s.
+/// 30 s is the default limit on elapsed time; the last of 1024 calls waits a fifth of a second at 5,000/s.
 const DEFAULT_PATIENCE: Patience = Patience { calls: 1024, time: Duration::from_secs(30) };
 
-/// A setter returns a pace with a queue of its own. The interval stays shared.
+/// `queue` and `no_queue` return a pace with a queue of its own; the other setters share it. The interval stays shared.
 impl Pace {
-    /// Creates a guard by which calls are sent one interval apart.
+    /// Creates a guard by which calls are admitted one interval apart.
     pub fn new(interval: Responsive) -> Self {
         interval.give_turns();
         let queue = Arc::new(Queue::new(DEFAULT_PATIENCE));
@@ -201,7 +207,7 @@ impl Pace {
     }
 
     /// Sets how many calls may wait for their turns, and for how long. Default: 1024 for 30 s. At 5,000 calls a second
-    /// so many wait a fifth of a second, and 30 s is the default limit on elapsed time.
+    /// the last of 1024 waits a fifth of a second, and 30 s is the default limit on elapsed time.
     #[doc(alias("max_waiting", "max_wait"))]
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         Self { queue: Arc::new(Queue::new(Patience { calls, time })), ..self }
@@ -238,7 +244,7 @@ impl Pace {
     }
 
     /// Records the outcome of a call.
-    fn record(&self, admitted: Admitted, health: Health) {
+    fn record(&self, admitted: &Admitted, health: Health) {
         let mut random = CallRandom::unseeded(admitted.stream);
         match health {
             Health::Served => {
@@ -287,7 +293,7 @@ impl Guard for Pace {
     fn end(&self, ticket: PaceTicket, end: &End, _: Duration) -> Option<PaceTicket> {
         match (ticket.0, *end) {
             (State::Admitted(admitted), End::Judged { health, .. }) if self.records => {
-                self.record(admitted, health);
+                self.record(&admitted, health);
             }
             (State::Admitted(admitted), End::Unsent) => self.give_back(admitted),
             (State::InLine { turn, .. }, _) => self.queue.leave(turn),
@@ -317,13 +323,23 @@ impl Guard for Pace {
         }
     }
 
-    /// The turn is kept.
+    /// The turn is kept. The call is sent later than it was admitted, so its note is taken anew.
     fn renew(&self, ticket: PaceTicket, _: &Arrival<'_>) -> Result<PaceTicket, Refused> {
-        Ok(ticket)
+        Ok(match ticket.0 {
+            State::Admitted(admitted) if self.records => {
+                self.responsive.not_sent();
+                let sent_at = self.responsive.on_send();
+                PaceTicket(State::Admitted(Admitted { sent_at, ..admitted }))
+            }
+            state => PaceTicket(state),
+        })
     }
 
     fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
-        self.queue.check(&self.responsive, arrival)
+        match self.responsive.interval().is_zero() {
+            true => Ok(()),
+            false => self.queue.check(&self.responsive, arrival),
+        }
     }
 }
 

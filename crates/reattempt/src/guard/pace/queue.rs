@@ -1,9 +1,8 @@
 //! The calls that wait for their turns, first come first served, with time as an argument.
 //!
-//! Only the interval decides when a turn may be taken; here is the order. The first call in the queue is
-//! woken when the one before it leaves. Every other one wakes by itself when its turn should have come.
-//! So a call that is not polled when its turn comes costs those behind it one interval, and never
-//! blocks them.
+//! Only the interval decides when a turn may be taken; here is the order. A call is woken when it becomes the first,
+//! and the first is woken when its turn comes earlier. Every other call wakes by itself when its turn should have come.
+//! So a call that is not polled when its turn comes costs those behind it one interval, and never blocks them.
 
 use std::fmt;
 use std::sync::PoisonError;
@@ -15,6 +14,10 @@ use reattempt_core::guard::{Admit, Arrival, GuardKind, Reason, Refused};
 use reattempt_schedule_responsive::{ReservedTurn, Responsive};
 
 use super::sync::{Mutex, MutexGuard};
+
+/// The time after which the first call in the queue asks again. Outcomes that this queue does not see may have
+/// shortened the interval: those of a schedule, or of another pace.
+const NOTICE: Duration = Duration::from_secs(1);
 
 /// The queue of a pace and its clones.
 pub(super) struct Queue(Mutex<Line<()>>);
@@ -31,7 +34,7 @@ pub(super) enum Step {
 }
 
 /// The answer to a call that arrives: its turn, or its place in the queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Reserved(ReservedTurn),
     InLine(Turn),
@@ -93,7 +96,8 @@ impl Queue {
                 Some(refused) => Step::Refused(refused),
                 None => {
                     _gone = place.and_then(|place| line.set_waker(place, waker));
-                    return Step::Waiting(due);
+                    let again = if ahead == 0 { arrival.now.saturating_add(NOTICE) } else { due };
+                    return Step::Waiting(due.min(again));
                 }
             },
         };

@@ -39,19 +39,17 @@ pub(super) enum Row {
     Retry,
     Hedge,
     Guards,
-    Pace,
     AttemptLimit,
     AttemptTimeout,
 }
 
-pub(super) const OUTSIDE_IN: [Row; 9] = [
+pub(super) const OUTSIDE_IN: [Row; 8] = [
     Row::Fallback,
     Row::TotalTimeout,
     Row::CallLimit,
     Row::Retry,
     Row::Hedge,
     Row::Guards,
-    Row::Pace,
     Row::AttemptLimit,
     Row::AttemptTimeout,
 ];
@@ -61,10 +59,11 @@ pub(super) struct Parts {
     pub(super) breaker: CircuitBreaker,
     pub(super) rate: RateLimit,
     pub(super) places: Bulkhead,
+    pub(super) pace: Pace,
 }
 
 /// The guards of row 9 by name, and the layer that they make.
-pub(super) const GUARDS: [(&str, Guarding); 10] = [
+pub(super) const GUARDS: [(&str, Guarding); 19] = [
     ("no guard", |_, client| client),
     ("breaker", |of, client| guarded(of.breaker.clone(), client)),
     ("rate", |of, client| guarded(of.rate.clone(), client)),
@@ -75,7 +74,28 @@ pub(super) const GUARDS: [(&str, Guarding); 10] = [
     ("rate, places, breaker", |of, client| triple(&of.rate, &of.places, &of.breaker, client)),
     ("places, breaker, rate", |of, client| triple(&of.places, &of.breaker, &of.rate, client)),
     ("places, rate, breaker", |of, client| triple(&of.places, &of.rate, &of.breaker, client)),
+    ("pace", |of, client| guarded(of.pace.clone(), client)),
+    ("breaker, pace", |of, client| pair(&of.breaker, &of.pace, client)),
+    ("pace, breaker", |of, client| pair(&of.pace, &of.breaker, client)),
+    ("rate, pace", |of, client| pair(&of.rate, &of.pace, client)),
+    ("pace, rate", |of, client| pair(&of.pace, &of.rate, client)),
+    ("places, pace", |of, client| pair(&of.places, &of.pace, client)),
+    ("pace, places", |of, client| pair(&of.pace, &of.places, client)),
+    ("breaker, rate, places, pace", |of, client| {
+        triple(&of.breaker, &of.rate, &(of.places.clone(), of.pace.clone()), client)
+    }),
+    ("pace, places, rate, breaker", |of, client| {
+        triple(&of.pace, &of.places, &(of.rate.clone(), of.breaker.clone()), client)
+    }),
 ];
+
+fn pair<A, B>(a: &A, b: &B, client: Client) -> Client
+where
+    A: Guard + Clone,
+    B: Guard + Clone,
+{
+    guarded((a.clone(), b.clone()), client)
+}
 
 fn triple<A, B, C>(a: &A, b: &B, c: &C, client: Client) -> Client
 where
@@ -150,13 +170,14 @@ pub(super) struct Stack {
 impl Stack {
     pub(super) fn new(rows: Vec<Row>, (guards, guarded): (&str, Guarding)) -> Self {
         let breaker = CircuitBreaker::rate().min_calls(1_000).unwrap().consecutive_failures(5);
+        // Short enough that the turn of a hedge, which may not wait, is due after 50 ms.
+        let interval = Responsive::new().initial(ms(10)).unwrap().randomisation(0.0).unwrap();
         let parts = Parts {
             breaker: breaker.timeout(ms(10_000)).spread(0).seed(1),
             rate: RateLimit::new(Limit::per_second(100), 1),
             places: Bulkhead::new(2).queue(16, ms(1_000)),
+            pace: Pace::new(interval).seed(1),
         };
-        // Short enough that the turn of a hedge, which may not wait, is due after 50 ms.
-        let pace = Responsive::new().initial(ms(10)).unwrap().randomisation(0.0).unwrap();
         let [call_limit, attempt_limit] = [(); 2].map(|()| Arc::new(Semaphore::new(PERMITS)));
         let script = Arc::new(Mutex::new(VecDeque::<Action>::new()));
         let acts = Arc::clone(&script);
@@ -186,7 +207,6 @@ impl Stack {
                     boxed(HedgeLayer::new(policy).layer(of_attempts(client)))
                 }
                 Row::Guards => guarded(&parts, client),
-                Row::Pace => boxed(GuardLayer::http(Pace::new(pace.clone()).seed(1)).layer(client)),
                 Row::AttemptLimit => {
                     boxed(ConcurrencyLimit::with_semaphore(client, attempt_limit.clone()))
                 }

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -12,6 +13,7 @@ use reattempt::Deadline;
 use reattempt::guard::{self, CircuitBreaker, GuardLayer, Reason, Refused};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
+use tokio_test::{assert_pending, assert_ready_err, task};
 use tower::{Layer, Service, ServiceExt};
 
 use super::support::{Recorder, attempt, refused};
@@ -99,6 +101,24 @@ async fn deadline_ends_a_wait_without_an_end() {
         assert_eq!(began.elapsed(), ms(300));
         assert_eq!(recorder.log(), ["waiting", "unsent"]);
     }
+}
+
+/// The timer counts in milliseconds, so the turn of 100 ms comes with the deadline of 100.5 ms.
+#[tokio::test(start_paused = true)]
+async fn call_that_waited_is_not_sent_too_late() {
+    let recorder = Recorder::queueing();
+    let breaker = CircuitBreaker::rate();
+    let server = Server::statuses([200]);
+    let client = GuardLayer::http((recorder.clone(), breaker.clone())).layer(server.clone());
+    let deadline = Deadline::after(Duration::from_micros(100_500));
+    let call = client.send(attempt(ONE).with(deadline));
+    let mut call = task::spawn(call);
+    assert_pending!(call.poll());
+    recorder.release();
+    tokio::time::advance(ms(101)).await;
+    let error = assert_ready_err!(call.poll());
+    assert_eq!(error.to_string(), "the deadline passed after 101ms");
+    assert_eq!((server.count(), breaker.counts("one.example").requests), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]

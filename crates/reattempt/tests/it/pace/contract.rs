@@ -103,6 +103,55 @@ fn turn_before_another_is_not_given_back() {
     assert_eq!(pace.responsive().turn_due(TURN, 0), TURN + ms(100));
 }
 
+/// The next refusal starts from the time between the turns that were taken.
+#[test]
+fn turn_given_back_restores_the_gap() {
+    let refused_after = |given_back: bool| {
+        let pace = paced(9);
+        for now in [TURN, TURN + secs(1)] {
+            pace.end(admitted(&pace, now), &End::judged(Health::Served, Duration::ZERO), now);
+        }
+        let last = admitted(&pace, TURN + secs(2));
+        if given_back {
+            let unsent = admitted(&pace, TURN + ms(2_100));
+            pace.end(unsent, &End::Unsent, TURN + ms(2_100));
+        }
+        pace.end(last, &End::judged(Health::Overloaded, Duration::ZERO), TURN + ms(2_100));
+        pace.responsive().interval()
+    };
+    assert_eq!(refused_after(true), refused_after(false));
+    assert!(refused_after(false) > ms(200), "{:?}", refused_after(false));
+}
+
+/// Outcomes that the queue does not see shorten the interval.
+#[test]
+fn first_in_line_notices_other_outcomes() {
+    let pace = Pace::new(pace().initial(secs(20)).unwrap().threshold(1).unwrap());
+    let pace = pace.queue(2, secs(60));
+    let other = Pace::new(pace.responsive().clone());
+    pace.end(admitted(&pace, NOW), &End::judged(Health::Overloaded, Duration::ZERO), NOW);
+    let mut waits = [waiting(&pace, NOW), waiting(&pace, NOW)];
+    let [first, second] = &mut waits;
+    let resume = |ticket: &mut _, now| pace.resume(ticket, &at(now), Waker::noop());
+    assert_eq!(resume(second, NOW), until(NOW + secs(40)));
+    assert_eq!(resume(first, NOW), until(NOW + secs(1)));
+    let served = admitted(&other, NOW + secs(20));
+    other.end(served, &End::judged(Health::Served, Duration::ZERO), NOW + secs(20));
+    assert_eq!(pace.responsive().interval(), ms(0));
+    assert_eq!(resume(first, NOW + secs(21)), Resume::Admitted);
+    assert_eq!(resume(second, NOW + secs(21)), Resume::Admitted);
+}
+
+#[test]
+fn check_agrees_with_admit_without_interval() {
+    let pace = paced(1);
+    let first = admitted(&pace, TURN);
+    let _in_line = waiting(&pace, TURN);
+    pace.end(first, &End::judged(Health::Served, Duration::ZERO), TURN);
+    assert_eq!(pace.check(&at(TURN).impatient()), Ok(()));
+    assert!(matches!(pace.admit(&at(TURN).impatient()), Admit::Admitted(_)));
+}
+
 #[test]
 fn waiting_call_that_ends_leaves_the_line() {
     let pace = paced(2);

@@ -5,6 +5,7 @@ mod cancelling;
 mod contract;
 mod errors;
 mod judging;
+mod late_sending;
 mod no_runtime;
 mod readiness;
 mod refusing;
