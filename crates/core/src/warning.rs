@@ -76,7 +76,7 @@ impl Recommended {
     }
 }
 
-/// A setting whose value is allowed and unusual.
+/// A setting whose value is allowed, and unusual or without effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
     field: &'static str,

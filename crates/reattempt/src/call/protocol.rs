@@ -6,9 +6,9 @@ use std::error::Error;
 #[cfg(feature = "http")]
 use http::HeaderMap;
 use reattempt_control::RetryBudget;
-use reattempt_core::Undone;
 #[cfg(feature = "http")]
 use reattempt_core::Verdict;
+use reattempt_core::{Undone, Warning};
 use reattempt_schedule_exponential::Exponential;
 
 use super::errors::BoxError;
@@ -70,6 +70,12 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     fn credits_every_call(&self) -> bool {
         false
+    }
+
+    /// Returns a warning for each setting that is not at its default and that hedging does not use.
+    #[doc(hidden)]
+    fn unused_by_hedging(&self) -> Vec<Warning> {
+        Vec::new()
     }
 
     /// Returns `true` if the protocol replaces attempts that were not processed, outside of all limits.

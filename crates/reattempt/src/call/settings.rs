@@ -40,12 +40,15 @@ pub(crate) struct Settings<K: Protocol, D, B> {
     pub(crate) plain: bool,
 }
 
-/// The settings that a caller has chosen, which a profile does not replace.
+/// The settings that a caller has chosen. A profile replaces none of them but the backoff.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Chosen {
     pub(crate) max_attempts: bool,
     pub(crate) max_elapsed: bool,
     pub(crate) budget: bool,
+    pub(crate) backoff: bool,
+    /// `true` if a profile has replaced the chosen backoff.
+    pub(crate) backoff_replaced: bool,
 }
 
 impl<K: Protocol, D: Schedule, B: Budget> Settings<K, D, B> {

@@ -129,14 +129,22 @@ impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
         &self.settings.budget
     }
 
-    /// Returns a warning for each setting outside of its recommended range: limits and budget.
+    /// Returns a warning for each setting outside of its recommended range: limits and budget. Such a setting is
+    /// obeyed. A setting of the protocol that hedging does not use has a warning too.
     ///
-    /// Such a setting is obeyed.
+    /// ```
+    /// use reattempt::Http;
+    /// use reattempt::hedge::HedgePolicy;
+    ///
+    /// let http = Http::new().generate_idempotency_keys(true);
+    /// assert_eq!(HedgePolicy::with(http).validate()[0].field(), "generate_idempotency_keys");
+    /// ```
     pub fn validate(&self) -> Vec<Warning>
     where
         B: Budget,
     {
-        [self.settings.limits.validate(), self.settings.budget.validate()].concat()
+        let Settings { protocol, limits, budget, .. } = &*self.settings;
+        [limits.validate(), budget.validate(), protocol.unused_by_hedging()].concat()
     }
 
     /// Returns the delay before a hedge, if it is a fixed one.

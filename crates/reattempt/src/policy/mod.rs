@@ -135,9 +135,10 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
         &self.settings.limits
     }
 
-    /// Returns a warning for each setting outside of its recommended range: limits, delays and budget.
+    /// Returns a warning for each setting outside of its recommended range: limits, delays and budget. Such a setting
+    /// is obeyed. A [`backoff`](Self::backoff) that a later [`profile`](Self::profile) has replaced has a warning too.
     ///
-    /// Such a setting is obeyed. `lab check` prints the same warnings for a file of policies.
+    /// `lab check` prints the same warnings for a file of policies.
     ///
     /// ```
     /// use reattempt::RetryPolicy;
@@ -150,8 +151,12 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
     where
         B: Budget,
     {
-        let Settings { limits, schedule, budget, .. } = &*self.settings;
-        [limits.validate(), schedule.validate(limits), budget.validate()].concat()
+        let Settings { limits, schedule, budget, chosen, .. } = &*self.settings;
+        let replaced = chosen.backoff_replaced.then(|| {
+            Warning::new("backoff", "replaced by a later `profile`", "set after `profile`")
+        });
+        let of_parts = [limits.validate(), schedule.validate(limits), budget.validate()];
+        of_parts.into_iter().flatten().chain(replaced).collect()
     }
 }
 
@@ -180,7 +185,9 @@ where
     /// type. [`SharedSchedule`](crate::schedule::SharedSchedule) erases it.
     #[doc(alias("delay", "schedule", "retry_delay"))]
     pub fn backoff<T: Schedule>(self, schedule: T) -> RetryPolicy<K, T, B, M> {
-        RetryPolicy::of(self.into_settings().map(|_, budget| (schedule, budget)))
+        let mut settings = self.into_settings().map(|_, budget| (schedule, budget));
+        (settings.chosen.backoff, settings.chosen.backoff_replaced) = (true, false);
+        RetryPolicy::of(settings)
     }
 
     /// Sets the budget, which must grant every retry. Default: [`RetryBudget::cautious`] for each destination, unless

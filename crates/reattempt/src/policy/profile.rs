@@ -79,9 +79,11 @@ where
     /// Sets the schedule, the limits and the budget (if there is one) of a profile.
     ///
     /// Limits and a budget that were set on the policy have precedence, whether they were set before or after. The
-    /// schedule is always replaced.
+    /// schedule is always replaced. [`validate`](Self::validate) has a warning if that was set by
+    /// [`backoff`](Self::backoff).
     pub fn profile<S: Schedule>(self, profile: Profile<S>) -> RetryPolicy<K, S, RetryBudget, M> {
         let mut settings = self.into_settings().map(|_, budget| (profile.schedule, budget));
+        settings.chosen.backoff_replaced = settings.chosen.backoff;
         if !settings.chosen.max_attempts {
             settings.limits.max_attempts = profile.max_attempts;
         }

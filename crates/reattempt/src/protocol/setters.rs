@@ -1,7 +1,7 @@
 //! Setters of [`Http`], and those that it has in common with other protocols whose calls are HTTP messages.
 
 use http::StatusCode;
-use reattempt_core::Verdict;
+use reattempt_core::{Verdict, Warning};
 use reattempt_http::Hints;
 
 use super::Http;
@@ -272,6 +272,19 @@ impl Http {
     pub fn redirects_below(mut self, follows: bool) -> Self {
         self.redirects = Some(follows);
         self
+    }
+
+    /// Returns a warning for each setting that was changed and that only retries use.
+    pub(super) fn retry_only_settings(&self) -> Vec<Warning> {
+        let settings = [
+            ("generate_idempotency_keys", self.generate_keys.then_some(true)),
+            ("trust_idempotency_keys", (!self.trust_keys).then_some(false)),
+            ("refused_stream_is_proof", (!self.refused_stream_is_proof).then_some(false)),
+            ("redirects_below", self.redirects),
+        ];
+        let unused = "the default, because hedging does not use it";
+        let warning = |(field, value): (_, Option<bool>)| Some(Warning::new(field, value?, unused));
+        settings.into_iter().filter_map(warning).collect()
     }
 
     fn itself(&mut self) -> &mut Self {

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use http::uri::Authority;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use reattempt_core::guard::Quota;
-use reattempt_core::{Classification, Failure, Verdict};
+use reattempt_core::{Classification, Failure, Verdict, Warning};
 use reattempt_http::{Hints, is_head_repeatable, is_repeatable, reset_reason, verdict_of_status};
 use reattempt_replay::{ReplayLimits, SavedHead};
 
@@ -116,6 +116,10 @@ impl Protocol for Http {
 
     fn is_plain(&self) -> bool {
         !self.generate_keys && self.options_for.is_none()
+    }
+
+    fn unused_by_hedging(&self) -> Vec<Warning> {
+        self.retry_only_settings()
     }
 
     fn body_limits(&self) -> Option<(usize, usize)> {

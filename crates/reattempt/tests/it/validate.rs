@@ -9,7 +9,7 @@ use reattempt::guard::{CircuitBreaker, Limit, RateLimit};
 use reattempt::hedge::HedgePolicy;
 use reattempt::schedule::{Exponential, Reconnecting, Responsive, ScheduleExt, SharedSchedule};
 use reattempt::standard::StandardLayer;
-use reattempt::{RetryBudget, RetryPolicy};
+use reattempt::{Http, RetryBudget, RetryPolicy, profile};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -104,6 +104,37 @@ fn hedge_policy_lists_unusual_settings() {
         "`burst` is 10 times the rate (recommended: 1 to 5, usually 2)",
     ];
     assert_eq!(lines(&policy.validate()), expected);
+}
+
+/// A protocol is shared by policies, and hedging has no use for some of its settings.
+#[test]
+fn hedge_policy_lists_what_it_does_not_use() {
+    let http = Http::new()
+        .generate_idempotency_keys(true)
+        .trust_idempotency_keys(false)
+        .refused_stream_is_proof(false)
+        .redirects_below(true)
+        .drain_limit(1);
+    let expected = [
+        "`generate_idempotency_keys` is true (recommended: the default, because hedging does not use it)",
+        "`trust_idempotency_keys` is false (recommended: the default, because hedging does not use it)",
+        "`refused_stream_is_proof` is false (recommended: the default, because hedging does not use it)",
+        "`redirects_below` is true (recommended: the default, because hedging does not use it)",
+    ];
+    assert_eq!(lines(&HedgePolicy::with(http.clone()).validate()), expected);
+    assert_eq!(RetryPolicy::with(http).validate(), []);
+}
+
+#[test]
+fn backoff_replaced_by_profile_is_listed() {
+    let own = || RetryPolicy::http().backoff(Exponential::from_millis(200));
+    let replaced = own().profile(profile::stripe());
+    let expected = "`backoff` is replaced by a later `profile` (recommended: set after `profile`)";
+    assert!(lines(&replaced.clone().validate()).contains(&expected.to_owned()));
+    let fields = |policy: Vec<Warning>| policy.iter().any(|warning| warning.field() == "backoff");
+    assert!(fields(replaced.clone().profile(profile::stripe()).validate()));
+    assert!(!fields(replaced.backoff(Exponential::from_millis(200)).validate()));
+    assert!(!fields(RetryPolicy::http().profile(profile::stripe()).validate()));
 }
 
 #[test]
