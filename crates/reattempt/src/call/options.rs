@@ -36,6 +36,23 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
 /// extensions. Options of the request have precedence over those of the handle, and these over the policy. But if
 /// either the request or the handle forbids retries, the call is not retried.
 ///
+/// Each layer uses the options that apply to it, and ignores the others. Guards and fallbacks do not see the options of
+/// a retry or hedge handle outside of them.
+///
+/// | option | retry layer | hedging | [`retry`](crate::retry()) | guards, fallback |
+/// |---|---|---|---|---|
+/// | [`never_retry`](Self::never_retry) | yes | yes | yes | no |
+/// | [`repeatable`](Self::repeatable) | yes | yes | yes | fallback |
+/// | [`max_attempts`](Self::max_attempts) | yes | up to the policy's cap | yes | no |
+/// | [`max_elapsed`](Self::max_elapsed), [`max_server_delay`](Self::max_server_delay) | yes | yes | yes | no |
+/// | [`attempt_timeout`](Self::attempt_timeout) | with boxed errors | no | no | no |
+/// | [`deadline`](Self::deadline) | yes | yes | yes | yes |
+/// | [`backoff`](Self::backoff) | yes | no | yes | no |
+/// | `on_status`, `classify` | yes | yes | no | yes |
+/// | [`report_to`](Self::report_to) | yes | no | yes | no |
+///
+/// The stock `tower::retry::RetryLayer` uses those of the retry layer, without `attempt_timeout`.
+///
 /// ```
 /// use std::time::Duration;
 /// use reattempt::{CallOptions, Deadline};
@@ -112,8 +129,9 @@ impl CallOptions {
 
     /// Sets the most time for each attempt, up to its response head. Default: the policy's.
     ///
-    /// It has an effect only under policies that interrupt an attempt: those with
+    /// It has an effect only under retry policies that interrupt an attempt: those with
     /// [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or [`boxed_errors`](crate::RetryPolicy::boxed_errors).
+    /// It is ignored under all others, and by hedging.
     #[doc(alias = "timeout")]
     pub fn attempt_timeout(self, timeout: Duration) -> Self {
         self.set(|settings| settings.attempt_timeout = Some(timeout))

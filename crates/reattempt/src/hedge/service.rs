@@ -42,11 +42,8 @@ impl<S: Clone, P: Clone> Hedge<S, P> {
     /// Returns a handle to this client whose calls all have these options. A request's own options have
     /// precedence.
     ///
-    /// Options for retries apply to hedges: [`never_retry`](CallOptions::never_retry),
-    /// [`repeatable`](CallOptions::repeatable), which lets any request be hedged or forbids it,
-    /// [`max_attempts`](CallOptions::max_attempts), [`max_elapsed`](CallOptions::max_elapsed),
-    /// [`max_server_delay`](CallOptions::max_server_delay), [`deadline`](CallOptions::deadline) and
-    /// the classifiers. The others have no effect in this layer.
+    /// Options for retries apply to hedges: [`repeatable`](CallOptions::repeatable) lets any request be hedged or
+    /// forbids it. The table of [`CallOptions`] lists those that have no effect in this layer.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self { options: Some(options), ..self.clone() }
     }
