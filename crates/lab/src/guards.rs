@@ -29,6 +29,7 @@ impl Guards {
 fn of_word(word: &GuardWord, seed: u64) -> Arc<dyn AnyGuard> {
     match word.kind.clone() {
         GuardKind::Breaker(breaker) => Arc::new(breaker.shared().seed(seed)),
+        GuardKind::RateLimit(limit) => Arc::new(limit.shared()),
         GuardKind::Bulkhead(bulkhead) => Arc::new(bulkhead.shared()),
         GuardKind::Aimd(limit) => Arc::new(limit.shared()),
         GuardKind::Vegas(limit) => Arc::new(limit.shared()),

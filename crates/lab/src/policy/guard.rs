@@ -3,16 +3,18 @@
 //! The words are rewritten as a table, as policies are. The fields have the names of the library's setters.
 
 use reattempt::error::Warning;
-use reattempt::guard::{AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, LimitRule, Throttle};
-use reattempt::guard::{Gradient2, Vegas};
+use reattempt::guard::{
+    self, AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, Gradient2, LimitRule, RateLimit, Throttle,
+    Vegas,
+};
 use toml::de::{DeTable, DeValue};
 
 use super::fields::{Fields, Limit};
 use super::{in_a_word, word};
 
 /// The kinds of guard.
-pub(crate) const KINDS: [&str; 7] =
-    ["breaker", "counting", "bulkhead", "aimd", "vegas", "gradient2", "throttle"];
+pub(crate) const KINDS: [&str; 8] =
+    ["breaker", "counting", "rate-limit", "bulkhead", "aimd", "vegas", "gradient2", "throttle"];
 
 /// A guard with its settings. A setter makes state of its own, so clients of one word share nothing.
 #[derive(Debug, Clone)]
@@ -25,6 +27,7 @@ pub(crate) struct GuardWord {
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
     Breaker(CircuitBreaker),
+    RateLimit(RateLimit),
     Bulkhead(Bulkhead),
     Aimd(AdaptiveLimit<Aimd>),
     Vegas(AdaptiveLimit<Vegas>),
@@ -72,6 +75,7 @@ fn of_kind(kind: &str, fields: &mut Fields<'_, '_>) -> Option<Kind> {
     Some(match kind {
         "breaker" => Kind::Breaker(breaker(fields)?),
         "counting" => Kind::Breaker(counting(fields)),
+        "rate-limit" => Kind::RateLimit(rate_limit(fields)?),
         "bulkhead" => Kind::Bulkhead(Bulkhead::new(count(fields, "limit").unwrap_or(64))),
         "aimd" => {
             let rule = match fields.number("backoff") {
@@ -118,6 +122,15 @@ fn timed(breaker: CircuitBreaker, fields: &mut Fields<'_, '_>) -> CircuitBreaker
     let breaker = with(breaker, fields.duration("bucket_period"), CircuitBreaker::bucket_period);
     let breaker = with(breaker, fields.duration("timeout"), CircuitBreaker::timeout);
     with(breaker, count(fields, "max_requests"), CircuitBreaker::max_requests)
+}
+
+/// Two calls for each second unless the word states another rate, and a second's calls as the burst.
+fn rate_limit(fields: &mut Fields<'_, '_>) -> Option<RateLimit> {
+    let rate = fields.number("rate").unwrap_or(2.0);
+    let limit = fields.accepted(guard::Limit::of(rate))?;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+    let burst = count(fields, "burst").unwrap_or(rate.ceil().max(1.0) as u32);
+    Some(RateLimit::new(limit, burst))
 }
 
 fn limit<R: LimitRule>(

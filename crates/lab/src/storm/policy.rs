@@ -91,6 +91,7 @@ that order:
                  max_requests, slow_after
   counting       as sony/gobreaker: consecutive_failures, interval, bucket_period, timeout,
                  max_requests
+  rate-limit     a bucket of tokens, without a queue: rate (for each second), burst
   bulkhead       a limit on calls in flight: limit
   aimd, vegas, gradient2
                  adaptive limits: initial, least, most; aimd: backoff

@@ -31,7 +31,7 @@ fn states_of_a_breaker_over_time() {
 fn breakers_that_cannot_be() {
     for (arguments, text) in [
         ("breaker vegas", "must be breaker or counting"),
-        ("breaker fuse", "\"fuse\" is no kind of guard (breaker, counting, bulkhead"),
+        ("breaker fuse", "\"fuse\" is no kind of guard (breaker, counting, rate-limit, bulkhead"),
         (
             "breaker breaker:failure_ratio=2",
             "failure_ratio must be a number above 0 and at most 1, but it is 2",

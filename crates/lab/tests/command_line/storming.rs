@@ -89,6 +89,17 @@ fn guards_follow_a_plus() {
     );
 }
 
+/// A client calls ten times a second at random moments. A token comes a third of a second after the one before was
+/// taken, and the next call takes it: 3 of 13.
+#[test]
+fn rate_limit_refuses_in_a_storm() {
+    let (code, json, errors) = small(&["none+rate-limit:rate=3,burst=1", "--rate", "10", "--json"]);
+    assert_eq!((code, &*errors), (0, ""));
+    let document: Value = serde_json::from_str(&json).unwrap();
+    let refused = document["storms"][0]["refused"].as_f64().unwrap();
+    assert!((refused - 10.0 / 13.0).abs() < 0.005, "{refused}");
+}
+
 #[test]
 fn a_storm_as_a_document() {
     let arguments = ["--json", "--seed", "3", "--fault", "slow", "--slowdown", "30"];
@@ -186,13 +197,17 @@ fn what_cannot_be_is_refused() {
         ("storm worse", "\"worse\" is no kind of schedule"),
         ("storm worse", "nor one of none, naive, unlimited, ours, for-rate, grpc-throttle"),
         ("storm constant:base=x", "base must be"),
-        ("storm ours+fuse", "\"fuse\" is no kind of guard (breaker, counting, bulkhead, aimd"),
+        (
+            "storm ours+fuse",
+            "\"fuse\" is no kind of guard (breaker, counting, rate-limit, bulkhead, aimd",
+        ),
         ("storm ours+", "\"\" is no kind of guard"),
         (
             "storm ours+vegas:least=9,most=3",
             "least must be at least 1 and at most the highest limit",
         ),
         ("storm ours+throttle:size=3", "size is not known here"),
+        ("storm ours+rate-limit:rate=-1", "from 0 to 10⁹, or infinite"),
         ("storm --file no/such.toml", "error: cannot read no/such.toml"),
         ("storm --clients 0", "0 is not in 1..=10000000"),
         ("budgets --failure-rates x", "not a number"),

@@ -26,7 +26,7 @@ use crate::call::observe::{Event, Observer};
 /// | `reattempt.guard.past_head` (a gauge) | `{call}` | name | the same |
 /// | `reattempt.guard.oldest_past_head` (a gauge) | `s` | name | the same, while there is one |
 /// | `reattempt.guard.tokens` (a gauge) | `{call}` | name | [`tokens`](Self::tokens) of a rate limit |
-/// | `reattempt.guard.rate` (a gauge) | `{call}/s` | name | [`rate`](Self::rate) of a send rate or a rate limit, while it is finite |
+/// | `reattempt.guard.rate` (a gauge) | `{call}/s` | name | [`rate`](Self::rate) of a send rate, a rate limit or a pace, while it is finite |
 /// | `reattempt.guard.refusal_probability` (a gauge) | `1` | name | [`throttling`](Self::throttling) of a throttle |
 ///
 /// The labels are:
@@ -173,8 +173,8 @@ impl GuardMetrics {
         self.gauge(gauge, unit, "Calls that may be sent at once", name.into(), read);
     }
 
-    /// Creates the gauge of a rate under this name. `rate` returns it, by [`SendRate::limit`](super::SendRate::limit)
-    /// or [`RateLimit::limit`](super::RateLimit::limit).
+    /// Creates the gauge of a rate under this name. `rate` returns it, by [`SendRate::limit`](super::SendRate::limit),
+    /// [`RateLimit::limit`](super::RateLimit::limit) or [`Pace::limit`](super::Pace::limit).
     pub fn rate(
         &self,
         name: impl Into<Arc<str>>,

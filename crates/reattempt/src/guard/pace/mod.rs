@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use reattempt_control::{Patience, Turn};
+use reattempt_control::{Limit, Patience, Turn};
 use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Refused, Resume};
 use reattempt_core::{Failure, FailureKind, Schedule, SentAt};
 use reattempt_schedule_responsive::{ReservedTurn, Responsive};
@@ -227,6 +227,11 @@ impl Pace {
     /// Returns the interval and its counts.
     pub fn responsive(&self) -> &Responsive {
         &self.responsive
+    }
+
+    /// Returns the rate of one call for each interval; infinite while there is none.
+    pub fn limit(&self) -> Limit {
+        Limit::every(self.responsive.interval())
     }
 
     /// Returns the number of calls that wait.

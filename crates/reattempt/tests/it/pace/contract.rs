@@ -6,7 +6,7 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use reattempt::guard::{
-    Admit, Arrival, End, Guard, GuardKind, Health, Pace, PaceTicket, Reason, Refused, Resume,
+    Admit, Arrival, End, Guard, GuardKind, Health, Limit, Pace, PaceTicket, Reason, Refused, Resume,
 };
 
 use super::support::{ms, pace, secs};
@@ -82,6 +82,7 @@ fn turn_of_a_call_not_sent_passes_on() {
 #[test]
 fn shorter_interval_wakes_the_first() {
     let pace = paced(1);
+    assert_eq!(pace.limit(), Limit::per_second(10));
     let first = admitted(&pace, TURN);
     let mut second = waiting(&pace, TURN);
     let count = Arc::new(Count::default());
@@ -89,6 +90,7 @@ fn shorter_interval_wakes_the_first() {
     assert_eq!(pace.resume(&mut second, &at(TURN), &waker), until(TURN + ms(100)));
     pace.end(first, &End::judged(Health::Served, Duration::ZERO), TURN);
     assert_eq!((pace.responsive().interval(), count.0.load(Ordering::SeqCst)), (ms(0), 1));
+    assert_eq!(pace.limit(), Limit::INFINITE);
     assert_eq!(pace.resume(&mut second, &at(TURN), &waker), Resume::Admitted);
 }
 
