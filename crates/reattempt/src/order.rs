@@ -15,7 +15,7 @@
 //! | 7 | **the retry layer** | |
 //! | 8 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), beside the retry layer or in its place | a retry follows once all hedged attempts have failed, and a backoff is not taken for a slow call |
 //! | 9 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they decide about every attempt. A refusal ends the call, unless the guard knows a wait of at most 5 s and the call has time for it. A hedge does not wait; if it is refused, the attempts in flight go on. Outside the retry layer, guards would decide about calls |
-//! | 10 | `Buffer` | its clones share one worker; its error is a `BoxError`: use [`RetryPolicy::boxed_errors`](crate::RetryPolicy::boxed_errors) |
+//! | 10 | `Buffer` | its clones share one worker; its error is a `BoxError` ([below](#clients-with-a-boxed-error)) |
 //! | 11 | a limit on the attempts that the server receives (`RateLimit`, `ConcurrencyLimit`) | retries count |
 //! | 12 | authentication, signatures, a trace of each attempt | made afresh for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
 //! | 13 | a timeout of each attempt | inside guards, so that a breaker counts the timeout; outside of them the attempt would look abandoned, and the breaker would never open. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
@@ -35,7 +35,11 @@
 //! [`RetryPolicy::clone_per_call`](crate::RetryPolicy::clone_per_call) it picks 0, 1 and 2, at the price of a clone for
 //! each call.
 //!
-//! Clients that are boxed, take one body type, or fail with a `BoxError` have [a page](crate::guide::boxed).
+//! # Clients with a boxed error
+//!
+//! tower's `Timeout`, `Buffer` and `LoadShed` inside the retry layer, and kube's client, fail with a `BoxError`: use
+//! [`RetryPolicy::boxed_errors`](crate::RetryPolicy::boxed_errors). Such clients, and those that are boxed or take one
+//! body type, have [a page](crate::guide::boxed).
 //!
 //! # Services that follow redirects
 //!
