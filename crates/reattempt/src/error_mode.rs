@@ -29,7 +29,7 @@ pub struct Answered;
 /// [`Answered`]. Sealed.
 #[diagnostic::on_unimplemented(
     message = "a retry policy that keeps the inner service's error type needs `{E}: std::error::Error`",
-    note = "for an inner service whose error is a `BoxError` (behind tower's Timeout or Buffer), call `.boxed_errors()` on the policy"
+    note = "for an inner service whose error is a `BoxError` (tower's Timeout, Buffer or LoadShed, kube's client), call `.boxed_errors()` on the policy"
 )]
 pub trait ErrorMode<E>: sealed::Sealed {
     /// The caller's error type.

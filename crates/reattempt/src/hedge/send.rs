@@ -1,18 +1,11 @@
 //! `Hedge::send`: one call by a shared handle, without `&mut`.
 
-use reattempt_core::Budget;
 use tower_service::Service;
 
-use super::{Extended, Hedge, HedgePolicy, Hedgeable};
-use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, Origin, Protocol, Replay};
+use super::Hedge;
 use crate::send::send;
 
-impl<S, K, B, M> Hedge<S, HedgePolicy<K, B, M>>
-where
-    K: Protocol,
-    B: Budget,
-{
+impl<S, P> Hedge<S, P> {
     /// Sends one request, by a clone of this handle; see [`Retry::send`](crate::Retry::send).
     ///
     /// # Errors
@@ -23,13 +16,11 @@ where
     pub fn send<Req>(
         &self,
         request: Req,
-    ) -> impl Future<Output = Result<K::Answer, M::Error>> + use<S, Req, K, B, M>
+    ) -> impl Future<
+        Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>,
+    > + use<S, Req, P>
     where
-        K: Replay<Req> + Origin<<K as Replay<Req>>::Attempt, Request = Req> + Hedgeable<Req>,
-        S: Service<<K as Replay<Req>>::Attempt> + Clone,
-        S::Response: Extended,
-        K: ClassifyOutcome<S::Response>,
-        M: ErrorMode<S::Error>,
+        Self: Service<Req> + Clone,
     {
         send(self.clone(), request)
     }

@@ -216,6 +216,7 @@ fn terms_of(extensions: &Extensions) -> RequestTerms {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<B> Replay<Request<B>> for Http
 where
     B: Body<Data = Bytes>,

@@ -1,20 +1,11 @@
 //! `Retry::send`: one call by a shared handle, without `&mut`.
 
-use reattempt_core::{Budget, Schedule};
 use tower_service::Service;
 
 use super::Retry;
-use crate::error_mode::ErrorMode;
-use crate::policy::RetryPolicy;
-use crate::protocol::{ClassifyOutcome, Origin, Protocol, Replay};
 use crate::send::send;
 
-impl<S, K, D, B, M> Retry<S, RetryPolicy<K, D, B, M>>
-where
-    K: Protocol,
-    D: Schedule,
-    B: Budget,
-{
+impl<S, P> Retry<S, P> {
     /// Sends one request by a clone of this handle: waits until the clone is ready, and calls it.
     ///
     /// One handle serves any number of calls at once, and need not be `mut`. Each call starts from the handle's own
@@ -49,12 +40,11 @@ where
     pub fn send<Req>(
         &self,
         request: Req,
-    ) -> impl Future<Output = Result<K::Answer, M::Error>> + use<S, Req, K, D, B, M>
+    ) -> impl Future<
+        Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>,
+    > + use<S, Req, P>
     where
-        K: Replay<Req> + Origin<<K as Replay<Req>>::Attempt, Request = Req>,
-        S: Service<<K as Replay<Req>>::Attempt> + Clone,
-        K: ClassifyOutcome<S::Response>,
-        M: ErrorMode<S::Error>,
+        Self: Service<Req> + Clone,
     {
         send(self.clone(), request)
     }
