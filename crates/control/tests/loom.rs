@@ -54,20 +54,22 @@ const HASH: u64 = 0;
 /// A bucket that holds `held` of `capacity` tokens, and the count that it keeps.
 fn bucket(capacity: u64, held: u64, refill: u64) -> (Arc<Bucket>, Arc<NotFull>) {
     let not_full = Arc::new(NotFull::new());
-    let counted = Some((Arc::clone(&not_full), Slot::of(HASH)));
+    let counted = (Arc::clone(&not_full), Slot::of(HASH));
     (bucket_counted(capacity, held, refill, counted), not_full)
 }
 
-/// One that nobody counts, as the only one of a budget, or one under a rule of time alone.
-fn bucket_uncounted(capacity: u64, held: u64, refill: u64) -> Arc<Bucket> {
-    bucket_counted(capacity, held, refill, None)
+/// One that is counted in no slot, as the only one of a budget.
+fn bucket_of_no_slot(capacity: u64, held: u64, refill: u64) -> (Arc<Bucket>, Arc<NotFull>) {
+    let not_full = Arc::new(NotFull::new());
+    let counted = (Arc::clone(&not_full), Slot::NONE);
+    (bucket_counted(capacity, held, refill, counted), not_full)
 }
 
 fn bucket_counted(
     capacity: u64,
     held: u64,
     refill: u64,
-    counted: Option<(Arc<NotFull>, Slot)>,
+    counted: (Arc<NotFull>, Slot),
 ) -> Arc<Bucket> {
     let (capacity_held, refill) = (capacity * TOKEN, refill * TOKEN);
     let rule = Rule { capacity: capacity_held, ratio: TOKEN / 2, refill, refunds: true };
@@ -348,23 +350,25 @@ fn bucket_is_not_settled_once_it_is_retired() {
 }
 
 #[test]
-fn uncounted_bucket_loses_no_token() {
+fn bucket_of_no_slot_loses_no_token() {
     loom::model(|| {
-        let bucket = bucket_uncounted(2, 2, 0);
+        let (bucket, not_full) = bucket_of_no_slot(2, 2, 0);
         let other = taker(&bucket, START);
         assert_eq!(bucket.take(1, START), Take::Taken);
         bucket.give_back(1);
         assert_eq!(other.join().unwrap(), 1);
         assert_eq!(bucket.balance(), Some(TOKEN));
+        assert_eq!((not_full.count(), not_full.count_for(HASH)), (1, 0));
         bucket.give_back(5);
         assert_eq!(bucket.balance(), Some(2 * TOKEN));
+        assert_eq!(count(&not_full), 0);
     });
 }
 
 #[test]
-fn uncounted_bucket_is_retired_or_taken() {
+fn bucket_of_no_slot_is_retired_or_taken() {
     loom::model(|| {
-        let bucket = bucket_uncounted(1, 1, 0);
+        let (bucket, not_full) = bucket_of_no_slot(1, 1, 0);
         let taking = Arc::clone(&bucket);
         let taking = thread::spawn(move || taking.take(1, START));
         let retired = bucket.retire(START);
@@ -373,6 +377,7 @@ fn uncounted_bucket_is_retired_or_taken() {
         bucket.give_back(1);
         bucket.credit();
         assert_eq!(bucket.balance(), (!retired).then_some(TOKEN), "what is retired stays so");
+        assert_eq!(count(&not_full), 0);
     });
 }
 

@@ -34,9 +34,15 @@ pub(crate) const MOST_TOKENS: u32 = 10_000_000;
 
 /// The state of a bucket that has left the table. It is above every full state, and a credit added to it does not
 /// overflow. So credits and permits given back take the bucket for full and leave it alone.
-const RETIRED: u64 = 1 << 63;
-const _: () =
-    assert!(MOST_TOKENS as u64 * ONE < RETIRED, "no balance is taken for a bucket that has left");
+const RETIRED: u64 = 7 << 61;
+
+/// The least number that is no balance. A take that the bucket cannot pay would leave at least that, and so would every
+/// take from a retired bucket.
+const NO_BALANCE: u64 = 1 << 63;
+const _: () = {
+    let most = MOST_TOKENS as u64 * ONE;
+    assert!(most < NO_BALANCE && RETIRED - most >= NO_BALANCE);
+};
 
 /// The low bits of a moment, which are microseconds; whole seconds are above them.
 const MICROSECOND_BITS: u32 = 20;
@@ -78,7 +84,7 @@ pub(crate) struct Bucket {
     refill: u64,
     refunds: bool,
     /// Where it is counted while it is not full.
-    counted: Option<(Arc<NotFull>, Slot)>,
+    counted: (Arc<NotFull>, Slot),
 }
 
 /// A bucket as a thread sees it at a moment.
@@ -92,7 +98,7 @@ struct Seen {
 
 impl Bucket {
     /// A full bucket.
-    pub(crate) fn new(rule: Rule, counted: Option<(Arc<NotFull>, Slot)>) -> Self {
+    pub(crate) fn new(rule: Rule, counted: (Arc<NotFull>, Slot)) -> Self {
         let full = rule.capacity << EPOCH_BITS;
         Self {
             state: AtomicU64::new(full),
@@ -107,10 +113,14 @@ impl Bucket {
     }
 
     /// Takes this many tokens, or none.
+    #[inline]
     pub(crate) fn take(&self, tokens: u32, now: Duration) -> Take {
-        if let Some(take) = self.try_take(tokens, now) {
-            return take;
-        }
+        self.try_take(tokens, now).unwrap_or_else(|| self.take_in_time(tokens, now))
+    }
+
+    /// A [`take`](Self::take) in any other case than the usual.
+    #[inline(never)]
+    fn take_in_time(&self, tokens: u32, now: Duration) -> Take {
         let (cost, now) = (u64::from(tokens) * ONE, moment(now));
         loop {
             if let Some(take) = self.take_from(&self.look(now), cost, now) {
@@ -134,20 +144,17 @@ impl Bucket {
     /// An attempt at a take; `None` if the bucket was changed since it was seen.
     #[inline]
     fn take_from(&self, seen: &Seen, cost: u64, now: u64) -> Option<Take> {
-        if seen.worth < cost {
+        let next = seen.worth.wrapping_sub(cost);
+        if next >= NO_BALANCE {
             // Nothing is written: the refill that was due stays due.
-            return Some(Take::Refused);
+            return Some(if seen.state == RETIRED { Take::Retired } else { Take::Refused });
         }
         // A bucket is counted before it is not full, and uncounted after it is full again. So the count may be too high
         // for a moment and is never too low.
         let was_full = seen.state >= self.full;
         if was_full {
-            if seen.state == RETIRED {
-                return Some(Take::Retired);
-            }
             self.count();
         }
-        let next = seen.worth - cost;
         if !self.replace(seen.state, next) {
             if was_full {
                 self.uncount();
@@ -214,18 +221,6 @@ impl Bucket {
         (state != RETIRED).then_some(state >> EPOCH_BITS)
     }
 
-    /// Adds an amount, up to the capacity, to a bucket that was not full when `state` was loaded. The usual case of
-    /// [`add`](Self::add), small enough to be inlined.
-    #[inline]
-    fn add_to(&self, state: u64, amount: u64) {
-        let next = self.sum(state, amount);
-        if !self.replace(state, next) {
-            self.add(amount);
-        } else if next >= self.full {
-            self.uncount();
-        }
-    }
-
     /// Adds an amount, up to the capacity. Returns `false` if the bucket has left the table.
     ///
     /// The amount is at most [`MOST_TOKENS`], shifted to where the state has its balance.
@@ -233,11 +228,7 @@ impl Bucket {
     fn add(&self, amount: u64) -> bool {
         let mut state = self.state.load(Ordering::Acquire);
         while state < self.full {
-            let next = self.sum(state, amount);
-            if self.replace(state, next) {
-                if next >= self.full {
-                    self.uncount();
-                }
+            if self.add_to(state, amount) {
                 return true;
             }
             state = self.state.load(Ordering::Acquire);
@@ -245,11 +236,19 @@ impl Bucket {
         state != RETIRED
     }
 
-    /// The state with an amount added, up to the capacity.
+    /// An attempt at an addition to a bucket that is not full; `false` if the bucket was changed since `state` was
+    /// loaded.
     #[inline]
-    fn sum(&self, state: u64, amount: u64) -> u64 {
+    fn add_to(&self, state: u64, amount: u64) -> bool {
         let sum = state + amount;
-        if sum < self.full { sum } else { self.full | (state & EPOCH) }
+        if sum < self.full {
+            return self.replace(state, sum);
+        }
+        let filled = self.replace(state, self.full | (state & EPOCH));
+        if filled {
+            self.uncount();
+        }
+        filled
     }
 
     /// The state, and what it is worth at `now`.
@@ -274,16 +273,12 @@ impl Bucket {
 
     #[inline]
     fn count(&self) {
-        if let Some((not_full, slot)) = &self.counted {
-            not_full.add(*slot);
-        }
+        self.counted.0.add(self.counted.1);
     }
 
     #[inline]
     fn uncount(&self) {
-        if let Some((not_full, slot)) = &self.counted {
-            not_full.remove(*slot);
-        }
+        self.counted.0.remove(self.counted.1);
     }
 
     /// Changes the state. Release and acquire, because a thread loads the moment of the last refill before this step,
@@ -297,10 +292,11 @@ impl Bucket {
 impl PermitIssuer for Bucket {
     #[inline]
     fn give_back(&self, cost: u32) {
+        // It was taken from this bucket, so it is no more than the capacity.
+        let amount = u64::from(cost) * ONE;
         let state = self.state.load(Ordering::Acquire);
-        if state < self.full {
-            // It was taken from this bucket, so it is no more than the capacity.
-            self.add_to(state, u64::from(cost) * ONE);
+        if state < self.full && !self.add_to(state, amount) {
+            self.add(amount);
         }
     }
 

@@ -1,9 +1,11 @@
 //! The implementation of core's [`Budget`] for [`RetryBudget`].
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::{Budget, Failure, Permit, Warning};
 
+use super::bucket::{Bucket, Take};
 use super::cautious::Event;
 use super::retry_budget::RetryBudget;
 use super::settings::Kind;
@@ -15,7 +17,9 @@ impl Budget for RetryBudget {
     /// A cautious budget treats this as a hedge: it costs 2 tokens and adds 1 to the doubt.
     #[inline]
     fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
-        self.state.store.hedge(destination, failure.kind(), now).or_else(|| self.refuse())
+        self.take_shared(now)
+            .or_else(|| self.state.store.hedge(destination, failure.kind(), now))
+            .or_else(|| self.refuse())
     }
 
     #[inline]
@@ -25,7 +29,9 @@ impl Budget for RetryBudget {
         failure: &Failure,
         now: Duration,
     ) -> Option<Permit> {
-        self.state.store.retry(destination, failure.kind(), now).or_else(|| self.refuse())
+        self.take_shared(now)
+            .or_else(|| self.state.store.retry(destination, failure.kind(), now))
+            .or_else(|| self.refuse())
     }
 
     /// Adds to the doubt of a cautious budget. No other kind counts failures.
@@ -67,6 +73,14 @@ impl Budget for RetryBudget {
 }
 
 impl RetryBudget {
+    /// Takes a token from the shared bucket in the usual case, without a call. `None` in any other.
+    #[inline]
+    fn take_shared(&self, now: Duration) -> Option<Permit> {
+        let bucket = self.state.shared.as_ref()?;
+        let taken = bucket.try_take(1, now) == Some(Take::Taken);
+        taken.then(|| Permit::new(Arc::<Bucket>::clone(bucket), 1))
+    }
+
     #[cold]
     fn refuse(&self) -> Option<Permit> {
         self.state.refusals.0.fetch_add(1, Ordering::Relaxed);

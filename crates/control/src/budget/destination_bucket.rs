@@ -26,8 +26,6 @@ pub(super) trait DestinationBucket: Entry + PermitIssuer + Sized + 'static {
     fn cost(rule: Self::Rule, event: Event) -> u32;
     /// Records an event, and takes the tokens that it asks for.
     fn record(&self, event: Event, cost: u32, now: Duration) -> Take;
-    /// Records an event in the usual case; `None` in any other. Small enough to be inlined.
-    fn try_record(&self, event: Event, cost: u32, now: Duration) -> Option<Take>;
     /// Records a success. Returns `false` if the bucket has left the table.
     fn credit(&self) -> bool;
     /// Returns the tokens in millionths; `None` once the bucket has left the table.
@@ -52,7 +50,7 @@ impl DestinationBucket for Bucket {
     type Rule = (Rule, Costs);
 
     fn create((rule, _): Self::Rule, counted: (Arc<NotFull>, Slot)) -> Self {
-        Self::new(rule, (rule.ratio > 0).then_some(counted))
+        Self::new(rule, counted)
     }
 
     fn capacity((rule, _): Self::Rule) -> u64 {
@@ -64,13 +62,9 @@ impl DestinationBucket for Bucket {
         if event.kind() == FailureKind::Timeout { costs.after_timeout } else { costs.retry }
     }
 
+    #[inline]
     fn record(&self, _: Event, cost: u32, now: Duration) -> Take {
         self.take(cost, now)
-    }
-
-    #[inline(always)]
-    fn try_record(&self, _: Event, cost: u32, now: Duration) -> Option<Take> {
-        self.try_take(cost, now)
     }
 
     #[inline]
@@ -113,13 +107,9 @@ impl DestinationBucket for CautiousBucket {
         event.cost()
     }
 
+    #[inline]
     fn record(&self, event: Event, _: u32, now: Duration) -> Take {
         self.record(event, now)
-    }
-
-    #[inline(always)]
-    fn try_record(&self, event: Event, _: u32, now: Duration) -> Option<Take> {
-        self.try_record(event, now)
     }
 
     #[inline]

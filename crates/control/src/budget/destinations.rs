@@ -46,8 +46,7 @@ impl<B: DestinationBucket> Store for Destinations<B> {
             self.settle(&table, now);
         }
         if let Some(bucket) = find(&table, hash, destination) {
-            let take = bucket.try_record(event, cost, now);
-            match take.unwrap_or_else(|| bucket.record(event, cost, now)) {
+            match bucket.record(event, cost, now) {
                 Take::Taken => return Some(Permit::new(Arc::<B>::clone(bucket), cost)),
                 Take::Refused => return None,
                 Take::Retired => {}

@@ -93,6 +93,8 @@ pub struct RetryBudget {
 pub(super) struct State {
     pub(super) settings: Settings,
     pub(super) store: Box<dyn Store>,
+    /// The bucket of all destinations, if each retry takes one token from it and nothing else.
+    pub(super) shared: Option<Arc<Bucket>>,
     /// The number of buckets that a success would change; 0 if only time adds tokens.
     pub(super) not_full: Arc<NotFull>,
     /// Apart, because it is written while a destination fails, which must not slow down the successes of others.
@@ -320,13 +322,19 @@ impl RetryBudget {
 
     fn build(settings: Settings) -> Self {
         let not_full = Arc::new(NotFull::new());
-        let store = match settings.kind {
-            Kind::Unlimited => Box::new(Unlimited),
-            Kind::Tokens(rule) => store::<Bucket>(settings, (rule, Costs::ONE), &not_full),
-            Kind::Quota(rule, costs) => store::<Bucket>(settings, (rule, costs), &not_full),
-            Kind::Cautious(caution) => store::<CautiousBucket>(settings, caution, &not_full),
+        let counted = Arc::clone(&not_full);
+        let (store, shared) = match settings.kind {
+            Kind::Unlimited => (Box::new(Unlimited) as Box<dyn Store>, None),
+            // No success changes such a bucket, so the count of those that are not full is one that no success reads.
+            Kind::Tokens(rule) if rule.ratio == 0 => {
+                store::<Bucket>(settings, (rule, Costs::ONE), Arc::new(NotFull::new()))
+            }
+            Kind::Tokens(rule) => store::<Bucket>(settings, (rule, Costs::ONE), counted),
+            Kind::Quota(rule, costs) => (store::<Bucket>(settings, (rule, costs), counted).0, None),
+            Kind::Cautious(rule) => (store::<CautiousBucket>(settings, rule, counted).0, None),
         };
-        Self { state: Arc::new(State { settings, store, not_full, refusals: Apart::default() }) }
+        let refusals = Apart::default();
+        Self { state: Arc::new(State { settings, store, shared, not_full, refusals }) }
     }
 }
 
@@ -337,17 +345,17 @@ impl Default for RetryBudget {
     }
 }
 
-/// Creates the full buckets of a budget.
+/// Creates the full buckets of a budget, and returns the one that all destinations share, if they do.
 fn store<B: DestinationBucket>(
     settings: Settings,
     rule: B::Rule,
-    not_full: &Arc<NotFull>,
-) -> Box<dyn Store> {
-    let not_full = Arc::clone(not_full);
+    not_full: Arc<NotFull>,
+) -> (Box<dyn Store>, Option<Arc<B>>) {
     match settings.max_destinations {
-        Some(most) => Box::new(Destinations::<B>::new(most, rule, not_full)),
+        Some(most) => (Box::new(Destinations::<B>::new(most, rule, not_full)), None),
         None => {
-            Box::new(Shared { bucket: Arc::new(B::create(rule, (not_full, Slot::OTHERS))), rule })
+            let bucket = Arc::new(B::create(rule, (not_full, Slot::NONE)));
+            (Box::new(Shared { bucket: Arc::clone(&bucket), rule }), Some(bucket))
         }
     }
 }

@@ -76,12 +76,7 @@ pub(super) struct Shared<B: DestinationBucket> {
 impl<B: DestinationBucket> Store for Shared<B> {
     #[inline(always)]
     fn record(&self, _: &str, event: Event, now: Duration) -> Option<Permit> {
-        let cost = B::cost(self.rule, event);
-        match self.bucket.try_record(event, cost, now) {
-            Some(Take::Taken) => Some(Permit::new(Arc::<B>::clone(&self.bucket), cost)),
-            Some(_) => None,
-            None => record_in(&self.bucket, event, cost, now),
-        }
+        record_in(&self.bucket, event, B::cost(self.rule, event), now)
     }
 
     fn on_success(&self, _: &str) {
@@ -98,7 +93,7 @@ impl<B: DestinationBucket> Store for Shared<B> {
 }
 
 /// Records an event in a bucket that cannot be retired meanwhile.
-#[inline(never)]
+#[inline]
 pub(super) fn record_in<B: DestinationBucket>(
     bucket: &Arc<B>,
     event: Event,

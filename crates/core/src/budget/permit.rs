@@ -30,10 +30,27 @@ pub struct Permit(Tokens);
 #[derive(Default)]
 pub struct PaidRetry(Tokens);
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Tokens {
-    issuer: Option<Arc<dyn PermitIssuer>>,
+    issuer: Option<Arc<dyn Issuer>>,
     cost: u32,
+}
+
+/// The form of [`PermitIssuer`] behind a permit. It receives the reference that the permit held, so the permit stays in
+/// registers and nothing looks for the value behind the reference.
+trait Issuer: Send + Sync {
+    fn give_back(self: Arc<Self>, cost: u32);
+    fn on_retry_end(self: Arc<Self>, cost: u32, succeeded: bool);
+}
+
+impl<I: PermitIssuer> Issuer for I {
+    fn give_back(self: Arc<Self>, cost: u32) {
+        PermitIssuer::give_back(&*self, cost);
+    }
+
+    fn on_retry_end(self: Arc<Self>, cost: u32, succeeded: bool) {
+        PermitIssuer::on_retry_end(&*self, cost, succeeded);
+    }
 }
 
 /// The tokens of two issuers for one retry.
@@ -41,27 +58,27 @@ struct Both(Tokens, Tokens);
 
 impl PermitIssuer for Both {
     fn give_back(&self, _: u32) {
-        self.0.give_back();
-        self.1.give_back();
+        self.0.clone().give_back();
+        self.1.clone().give_back();
     }
 
     fn on_retry_end(&self, _: u32, succeeded: bool) {
-        self.0.on_retry_end(succeeded);
-        self.1.on_retry_end(succeeded);
+        self.0.clone().on_retry_end(succeeded);
+        self.1.clone().on_retry_end(succeeded);
     }
 }
 
 impl Tokens {
     #[inline]
-    fn give_back(&self) {
-        if let Some(issuer) = &self.issuer {
+    fn give_back(&mut self) {
+        if let Some(issuer) = self.issuer.take() {
             issuer.give_back(self.cost);
         }
     }
 
     #[inline]
-    fn on_retry_end(&self, succeeded: bool) {
-        if let Some(issuer) = &self.issuer {
+    fn on_retry_end(&mut self, succeeded: bool) {
+        if let Some(issuer) = self.issuer.take() {
             issuer.on_retry_end(self.cost, succeeded);
         }
     }
@@ -70,7 +87,7 @@ impl Tokens {
 impl Permit {
     /// Creates a permit for which `issuer` has taken `cost` tokens, in the budget's own unit.
     #[inline]
-    pub fn new(issuer: Arc<dyn PermitIssuer>, cost: u32) -> Self {
+    pub fn new(issuer: Arc<impl PermitIssuer + 'static>, cost: u32) -> Self {
         Self(Tokens { issuer: Some(issuer), cost })
     }
 
@@ -114,7 +131,7 @@ impl PaidRetry {
     /// Records that the retry ended its call with a success.
     #[inline]
     pub fn succeed(mut self) {
-        mem::take(&mut self.0).on_retry_end(true);
+        self.0.on_retry_end(true);
     }
 }
 

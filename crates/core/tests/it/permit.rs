@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use crate::support::{Bucket, FAILURE, Log};
-use reattempt_core::{Budget, Permit, ServerHint, SpendOnly, Unlimited};
+use reattempt_core::{Budget, Permit, PermitIssuer, ServerHint, SpendOnly, Unlimited};
 
 const NOW: Duration = Duration::ZERO;
 
@@ -32,6 +32,22 @@ fn paid_retry_ends_once() {
     assert_eq!(bucket.log(), ["on_retry_end 1 false"]);
     won.succeed();
     assert_eq!(bucket.log(), ["on_retry_end 1 true"]);
+}
+
+#[test]
+fn ended_permit_holds_no_issuer() {
+    struct Issuer;
+    impl PermitIssuer for Issuer {
+        fn give_back(&self, _: u32) {}
+    }
+    let issuer = Arc::new(Issuer);
+    let permit = || Permit::new(issuer.clone(), 1);
+    drop(permit());
+    drop(permit().spend());
+    permit().spend().succeed();
+    drop(permit().and(permit()));
+    permit().and(permit()).spend().succeed();
+    assert_eq!(Arc::strong_count(&issuer), 1);
 }
 
 #[test]

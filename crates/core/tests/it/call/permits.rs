@@ -56,7 +56,7 @@ impl Budget for InFlight {
         let most = (self.0.calls.load(Ordering::Relaxed) / 5).max(3);
         let add = |retries: u32| (retries < most).then_some(retries + 1);
         self.0.retries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
-        Some(Permit::new(Arc::clone(&self.0) as Arc<dyn PermitIssuer>, 1))
+        Some(Permit::new(Arc::clone(&self.0), 1))
     }
 
     fn on_start(&self, _: &str) -> Permit {
