@@ -118,7 +118,7 @@ pub(super) const LINES: &[Line] = &[
         row: "take-and-spend",
         title: "take and spend",
         ours: "ours",
-        goals: &[],
+        goals: &[goal(Instructions, AtMost(44.0))],
     },
     Line {
         part: BUDGETS,
