@@ -27,7 +27,9 @@ impl Verdict {
     /// Creates the verdict on a server's failure after which the request may have been processed.
     ///
     /// ```
-    /// use reattempt_core::{FailureKind, Verdict};
+    /// use reattempt::Verdict;
+    /// use reattempt::schedule::FailureKind;
+    /// # mod reattempt { pub use reattempt_core as schedule; pub use reattempt_core::Verdict; }
     ///
     /// let verdict = Verdict::transient();
     /// assert_eq!(verdict.failure().map(|failure| failure.kind()), Some(FailureKind::Server));
@@ -59,7 +61,9 @@ impl Verdict {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use reattempt_core::{ServerHint, Verdict};
+    /// use reattempt::Verdict;
+    /// use reattempt::classify::ServerHint;
+    /// # mod reattempt { pub use reattempt_core as classify; pub use reattempt_core::Verdict; }
     ///
     /// let wait = ServerHint::After(Duration::from_secs(3));
     /// assert_eq!(Verdict::throttled().with_hint(wait).hint, wait);
@@ -135,7 +139,12 @@ impl From<Verdict> for Classification {
 /// which also supplies a hint.
 ///
 /// ```
-/// use reattempt_core::{Classifier, Failure, FailureKind, Verdict};
+/// use reattempt::Verdict;
+/// use reattempt::classify::Classifier;
+/// use reattempt::schedule::{Failure, FailureKind};
+/// # mod reattempt {
+/// #     pub use reattempt_core::{self as classify, self as schedule, Verdict};
+/// # }
 ///
 /// let conflict = |status: u16| {
 ///     (status == 409).then_some(Verdict::Transient(Failure::new(FailureKind::Server)))
@@ -147,7 +156,9 @@ impl From<Verdict> for Classification {
 /// A type implements the trait for the outcome that it is given, by value or by reference:
 ///
 /// ```
-/// use reattempt_core::{Classification, Classifier, ServerHint, Verdict};
+/// use reattempt::Verdict;
+/// use reattempt::classify::{Classification, Classifier, ServerHint};
+/// # mod reattempt { pub use reattempt_core as classify; pub use reattempt_core::Verdict; }
 ///
 /// enum Reply { Busy(core::time::Duration), Done }
 ///

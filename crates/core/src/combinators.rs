@@ -16,9 +16,10 @@ use crate::{
 ///
 /// ```
 /// use core::time::Duration;
-/// use reattempt_core::{
+/// use reattempt::schedule::{
 ///     Delays, Failure, FailureKind, NextRetry, Random, Schedule, ScheduleExt,
 /// };
+/// # mod reattempt { pub use reattempt_core as schedule; }
 /// # #[derive(Clone)]
 /// # struct Seconds;
 /// # impl Schedule for Seconds {
@@ -76,7 +77,8 @@ pub trait ScheduleExt: Schedule + Sized {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use reattempt_core::{Failure, FailureKind, Schedule, ScheduleExt};
+    /// use reattempt::schedule::{Failure, FailureKind, Schedule, ScheduleExt};
+    /// # mod reattempt { pub use reattempt_core as schedule; }
     ///
     /// /// Longer delays for a server that asks for fewer requests.
     /// fn gentle(usual: impl Schedule, longer: impl Schedule) -> impl Schedule {

@@ -8,7 +8,9 @@ use core::fmt;
 /// Constructors and setters return it, so invalid configuration is found where it is written.
 ///
 /// ```
-/// use reattempt_core::ConfigError;
+/// use reattempt::error::ConfigError;
+/// # mod reattempt { pub use reattempt_core as error; }
+///
 /// let error = ConfigError::new("factor", f64::NAN, "a finite number above 0");
 /// assert_eq!(error.to_string(), "`factor` must be a finite number above 0, but it is NaN");
 /// ```

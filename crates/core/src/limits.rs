@@ -8,7 +8,9 @@ use crate::{Recommended, Warning};
 /// The limits of one call.
 ///
 /// ```
-/// use reattempt_core::Limits;
+/// use reattempt::retry::Limits;
+/// # mod reattempt { pub use reattempt_core as retry; }
+///
 /// let limits = Limits::default();
 /// assert_eq!(limits.max_attempts, 3);
 /// ```

@@ -9,7 +9,8 @@ use core::time::Duration;
 /// `validate` of policies, schedules, budgets and guards checks by these ranges.
 ///
 /// ```
-/// use reattempt_core::Recommended;
+/// use reattempt::error::Recommended;
+/// # mod reattempt { pub use reattempt_core as error; }
 ///
 /// assert!(Recommended::FACTOR.number("factor", 2.0).is_none());
 /// let warning = Recommended::FACTOR.number("factor", 10.0).expect("outside");

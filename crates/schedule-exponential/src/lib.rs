@@ -19,7 +19,8 @@
 //!
 //! ```
 //! use core::time::Duration;
-//! use reattempt_schedule_exponential::Exponential;
+//! use reattempt::schedule::Exponential;
+//! # mod reattempt { pub use reattempt_schedule_exponential as schedule; }
 //!
 //! let schedule = Exponential::full_jitter(Duration::from_millis(100)).max_delay(Duration::from_secs(5));
 //! assert_eq!(schedule, Exponential::default());

@@ -13,8 +13,10 @@
 //!
 //! ```
 //! use core::time::Duration;
-//! use reattempt_core::{Jitter, ScheduleExt};
-//! use reattempt_schedule_fixed::Linear;
+//! use reattempt::schedule::{Jitter, Linear, ScheduleExt};
+//! # mod reattempt {
+//! #     pub mod schedule { pub use reattempt_core::*; pub use reattempt_schedule_fixed::*; }
+//! # }
 //!
 //! let schedule = Linear::new(Duration::from_millis(250))
 //!     .max_delay(Duration::from_secs(16))

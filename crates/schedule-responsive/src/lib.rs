@@ -7,7 +7,8 @@
 //!
 //! ```
 //! use core::time::Duration;
-//! use reattempt_schedule_responsive::Responsive;
+//! use reattempt::schedule::Responsive;
+//! # mod reattempt { pub use reattempt_schedule_responsive as schedule; }
 //!
 //! let pace = Responsive::new()
 //!     .initial(Duration::from_millis(100))?

@@ -26,28 +26,18 @@ use reattempt_core::{Delays, Failure, Limits, NextRetry, Random, Schedule, SentA
 ///
 /// ```
 /// use std::time::Duration;
-/// # use reattempt_schedule_responsive::Reconnecting;
-/// # use reattempt_core::{Failure, FailureKind, ScheduleExt};
-/// # use reattempt_core::{Delays, NextRetry, Random, Schedule};
-/// # #[derive(Clone)]
-/// # struct Seconds;
-/// # impl Schedule for Seconds {
-/// #     type Delays = Self;
-/// #     fn delays(&self) -> Self { Seconds }
-/// # }
-/// # impl Delays for Seconds {
-/// #     fn next_delay(&mut self, retry: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
-/// #         Some(Duration::from_secs(u64::from(retry.number) + 1))
+/// use reattempt::schedule::{Failure, FailureKind, Linear, Reconnecting, ScheduleExt};
+/// # mod reattempt {
+/// #     pub mod schedule {
+/// #         pub use reattempt_core::{Failure, FailureKind, ScheduleExt};
+/// #         pub use reattempt_schedule_fixed::Linear;
+/// #         pub use reattempt_schedule_responsive::Reconnecting;
 /// #     }
 /// # }
-/// # struct Fair;
-/// # impl Random for Fair {
-/// #     fn next_u64(&mut self) -> u64 { 0 }
-/// # }
-/// # let mut random = Fair;
+/// # let mut random = reattempt_testing::Never;
 ///
-/// // The delays of `Seconds` are 1 s, 2 s, 3 s, …
-/// let reconnecting = Reconnecting::new(Seconds.immediate_first());
+/// // The delays are 0 s, 1 s, 2 s, …
+/// let reconnecting = Reconnecting::new(Linear::new(Duration::from_secs(1)).immediate_first());
 /// let lost = Failure::new(FailureKind::Network);
 /// assert_eq!(reconnecting.after(lost, &mut random), Some(Duration::ZERO));
 /// assert_eq!(reconnecting.after(lost, &mut random), Some(Duration::from_secs(1)));

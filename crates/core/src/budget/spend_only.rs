@@ -14,7 +14,9 @@ use crate::{Failure, Warning};
 ///
 /// ```
 /// use core::time::Duration;
-/// use reattempt_core::{Budget, Failure, FailureKind, SpendOnly, Unlimited};
+/// use reattempt::budget::{Budget, SpendOnly, Unlimited};
+/// use reattempt::schedule::{Failure, FailureKind};
+/// # mod reattempt { pub use reattempt_core as budget; pub use reattempt_core as schedule; }
 ///
 /// let failure = Failure::new(FailureKind::Timeout);
 /// let hedges = SpendOnly(Unlimited);

@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::vec;
 use std::vec::Vec;
 
+use reattempt_testing::secs;
+
 use super::{Failed, decide};
 use crate::{
     Budget, Classification, Delays, Failure, FailureKind, Limits, NextRetry, Permit, PermitIssuer,
@@ -182,12 +184,4 @@ impl PermitIssuer for Tokens {
     fn give_back(&self, cost: u32) {
         *self.0.lock().unwrap() += cost;
     }
-}
-
-pub(crate) fn ms(milliseconds: u64) -> Duration {
-    Duration::from_millis(milliseconds)
-}
-
-pub(crate) fn secs(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
 }

@@ -3,7 +3,9 @@
 use core::time::Duration;
 use std::borrow::ToOwned;
 
-use super::scene::{Bucket, FAILURE, Scene, TICK, ms, refusals, secs};
+use reattempt_testing::{ms, secs};
+
+use super::scene::{Bucket, FAILURE, Scene, TICK, refusals};
 use crate::{Limits, NextRetry, SentAt, ServerHint, StopReason, Verdict};
 
 #[test]

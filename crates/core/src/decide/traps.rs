@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use super::scene::{Bucket, FAILURE, Scene, TICK, ms, refusals, secs};
+use reattempt_testing::{ms, secs};
+
+use super::scene::{Bucket, FAILURE, Scene, TICK, refusals};
 use crate::{ServerHint, StopReason, Verdict};
 
 // trap 16

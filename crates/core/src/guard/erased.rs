@@ -25,7 +25,8 @@ pub struct SharedTicket(Box<dyn Any + Send + Sync>);
 /// ```
 /// # use core::time::Duration;
 /// # use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused};
-/// use reattempt_core::guard::{SharedGuard, erase};
+/// use reattempt::guard::{SharedGuard, erase};
+/// # use reattempt_core as reattempt;
 /// # struct Open;
 /// # impl Guard for Open {
 /// #     type Ticket = ();

@@ -1,12 +1,10 @@
 //! The decision alone: every event in every state, and the rules as tables.
 
+use reattempt_testing::ms;
+
 use super::*;
 
 const DELAY: Duration = Duration::from_millis(100);
-
-fn ms(milliseconds: u64) -> Duration {
-    Duration::from_millis(milliseconds)
-}
 
 fn terms(max_attempts: u32) -> HedgeTerms {
     let limits = Limits { max_attempts, max_elapsed: None, ..Limits::default() };

@@ -7,6 +7,7 @@ use reattempt_core::{
     Delays, Failure, FailureKind, Jitter, NextRetry, Random, Schedule, ScheduleExt, SentAt,
     SharedSchedule,
 };
+use reattempt_testing::secs;
 
 /// The number of a retry and the delay before it, as an inner schedule was told them.
 type Seen = (u32, Option<Duration>);
@@ -70,10 +71,6 @@ impl Random for Weyl {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.0
     }
-}
-
-fn secs(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
 }
 
 fn retry(number: u32) -> NextRetry {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use reattempt_core::{
     Delays, Failure, FailureKind, NextRetry, Random, Schedule, ScheduleExt, SentAt, SharedSchedule,
 };
+use reattempt_testing::secs;
 
 const LOST: Failure = Failure::new(FailureKind::Network);
 const BUSY: Failure = Failure::new(FailureKind::Throttled).with_code(429);
@@ -97,10 +98,6 @@ impl<D: Delays> Call<D> {
         self.previous = Some(delay);
         Some(delay.as_secs())
     }
-}
-
-fn secs(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
 }
 
 #[test]

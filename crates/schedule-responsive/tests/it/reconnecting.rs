@@ -8,6 +8,7 @@ use reattempt_core::{
     Delays, Failure, FailureKind, NextRetry, Random, Schedule, ScheduleExt, SentAt, SharedSchedule,
 };
 use reattempt_schedule_responsive::Reconnecting;
+use reattempt_testing::secs;
 
 const LOST: Failure = Failure::new(FailureKind::Network);
 const BROKEN: Failure = Failure::new(FailureKind::Server).with_code(503);
@@ -58,10 +59,6 @@ impl Random for Never {
     fn next_u64(&mut self) -> u64 {
         panic!("nothing is drawn here")
     }
-}
-
-fn secs(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
 }
 
 /// A call that fails so often, as the engine drives it, and the delays it waited.
