@@ -2,11 +2,8 @@
 //!
 //! `cargo run --example hyper`
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod flaky_server;
 
-use axum::Router;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{Request, StatusCode};
@@ -16,8 +13,9 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use reattempt::classify::IDEMPOTENCY_KEY;
 use reattempt::{Report, RetryLayer};
-use tokio::net::TcpListener;
 use tower::{BoxError, ServiceBuilder};
+
+use flaky_server::flaky_server;
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
@@ -58,17 +56,4 @@ async fn main() -> Result<(), BoxError> {
 fn streamed() -> StreamBody<impl stream::Stream<Item = Result<Frame<Bytes>, std::io::Error>>> {
     let pieces = ["hello ", "world"].map(|piece| Ok(Frame::data(Bytes::from(piece))));
     StreamBody::new(stream::iter(pieces))
-}
-
-/// Starts a server that answers with these codes in turn, and echoes the body.
-async fn flaky_server(script: &'static [u16]) -> Result<SocketAddr, BoxError> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?;
-    let arrived = Arc::new(AtomicUsize::new(0));
-    let answer = move |body: Bytes| {
-        let code = script.get(arrived.fetch_add(1, Ordering::Relaxed)).copied().unwrap_or(200);
-        async move { (StatusCode::from_u16(code).unwrap_or_default(), body) }
-    };
-    tokio::spawn(axum::serve(listener, Router::new().fallback(answer)).into_future());
-    Ok(address)
 }

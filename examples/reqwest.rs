@@ -2,19 +2,17 @@
 //!
 //! `cargo run --example reqwest`
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod flaky_server;
 
-use axum::Router;
-use bytes::Bytes;
 use futures_util::stream;
 use http::StatusCode;
 use reattempt::report::ReportSlot;
 use reattempt::{CallOptions, Report, RetryLayer, StopReason};
 use reqwest::Body;
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::TcpSocket;
 use tower::{BoxError, ServiceBuilder};
+
+use flaky_server::flaky_server;
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
@@ -54,17 +52,4 @@ async fn main() -> Result<(), BoxError> {
     println!("No server: {error}\n{report}");
     assert!(error.is_connect() && report.stop_reason() == StopReason::AttemptsExhausted);
     Ok(())
-}
-
-/// Starts a server that answers with these codes in turn, and echoes the body.
-async fn flaky_server(script: &'static [u16]) -> Result<SocketAddr, BoxError> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?;
-    let arrived = Arc::new(AtomicUsize::new(0));
-    let answer = move |body: Bytes| {
-        let code = script.get(arrived.fetch_add(1, Ordering::Relaxed)).copied().unwrap_or(200);
-        async move { (StatusCode::from_u16(code).unwrap_or_default(), body) }
-    };
-    tokio::spawn(axum::serve(listener, Router::new().fallback(answer)).into_future());
-    Ok(address)
 }

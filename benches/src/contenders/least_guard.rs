@@ -223,11 +223,11 @@ impl<B: Body> Body for Held<B> {
         Poll::Ready(frame)
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
     }
 }

@@ -198,23 +198,35 @@ fn long_file_is_named_unless_it_is_a_test() {
     assert!(lines_of(Rule::FileLength, "tests/a.rs", &text).is_empty());
 }
 
+/// The places of the copies in two files.
+fn copies(a: (&str, &str), b: (&str, &str)) -> Vec<(String, usize)> {
+    let found = text::violations(&sources(&[a, b]));
+    found.into_iter().filter(|it| it.rule == Rule::Copy).map(|it| (it.file, it.line)).collect()
+}
+
 #[test]
 fn twelve_equal_lines_are_one_copy() {
     let lines = |count: usize, gap| -> String {
         (0..count).map(|number| format!("const C{number}: u8 = 0;\n{gap}")).collect()
     };
-    let copies = |a: &str, b: &str| {
-        let found = text::violations(&sources(&[("a/src/a.rs", a), ("b/src/b.rs", b)]));
-        found
-            .into_iter()
-            .filter(|it| it.rule == Rule::Copy)
-            .map(|it| (it.file, it.line))
-            .collect::<Vec<_>>()
-    };
-    let b = format!("fn f() {{}}\n{}", lines(14, "\n  // why\n"));
-    assert_eq!(copies(&lines(14, ""), &b), [("b/src/b.rs".to_owned(), 2)]);
-    assert!(copies(&lines(11, ""), &b).is_empty());
-    assert!(copies(&lines(14, ""), &format!("#[cfg(test)]\nmod tests {{\n{b}}}")).is_empty());
+    let in_b = |b: &str, count| copies(("a/src/a.rs", &lines(count, "")), ("b/src/b.rs", b));
+    let b = format!("fn f() {{}}\n{}", lines(14, "\n  \n"));
+    assert_eq!(in_b(&b, 14), [("b/src/b.rs".to_owned(), 2)]);
+    assert!(in_b(&b, 11).is_empty());
+    assert!(in_b(&lines(14, "// why\n"), 14).is_empty());
+    assert!(in_b(&format!("#[cfg(test)]\nmod tests {{\n{b}}}"), 14).is_empty());
+}
+
+#[test]
+fn comments_braces_blank_lines_are_equal() {
+    let text = "/// A thing.\nmod m {\nmod n {\n// why\n}\n}\n".repeat(2);
+    let places = ["a/benches/b.rs", "b/src/b.rs", "examples/b.rs", "fuzz/b.rs", "build.rs"];
+    for path in places {
+        assert_eq!(copies(("a/a.rs", &text), (path, &text)), [(path.to_owned(), 1)]);
+    }
+    assert!(copies(("a/a.rs", &text), ("tests/b.rs", &text)).is_empty());
+    let blank = "fn f() {}\n\nfn g() {}\n\n".repeat(3);
+    assert_eq!(copies(("a/a.rs", &blank), ("b/b.rs", &blank)), [("b/b.rs".to_owned(), 1)]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The rules about lines: gRPC in generic code, doc openings, copies, lengths.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::report::{Rule, Violation};
 use crate::rules::{
@@ -103,40 +103,39 @@ fn test_names(source: &Source) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Finds runs of equal lines in two files; one violation for each run.
+/// Finds runs of equal lines in two files outside tests; one violation for each run. Indentation does not count. Blank
+/// lines count where both files have them; one that only one file has does not end a run.
 fn copies(sources: &Sources) -> Vec<Violation> {
-    let shipped = |path: &str| path.contains("/src/") && !path.starts_with("examples/");
-    let files: Vec<(&str, Vec<(usize, &str)>)> = sources
-        .values()
-        .filter(|it| shipped(&it.path))
-        .map(|source| {
-            let counted =
-                |line: &str| line.contains(char::is_alphanumeric) && !line.starts_with("//");
-            let lines = source.lines_outside_tests().map(|(number, line)| (number, line.trim()));
-            (source.path.as_str(), lines.filter(|(_, line)| counted(line)).collect())
-        })
-        .collect();
-    let mut seen = BTreeMap::<Vec<&str>, (usize, usize)>::new();
     let mut found = vec![];
-    for (index, (path, lines)) in files.iter().enumerate() {
-        let mut run_ends = 0;
-        for (at, window) in lines.windows(EQUAL_LINES).enumerate() {
-            let key: Vec<_> = window.iter().map(|(_, line)| *line).collect();
-            let (other, place) = *seen.entry(key).or_insert((index, at));
-            if other == index {
-                continue;
+    let mut covered = BTreeSet::new();
+    for with_blank in [false, true] {
+        let files = sources.values().map(|source| {
+            let lines = source.lines_outside_tests().map(|(number, line)| (number, line.trim()));
+            let counted = lines.filter(|(_, line)| with_blank || !line.is_empty());
+            (source.path.as_str(), counted.collect::<Vec<_>>())
+        });
+        let files: Vec<_> = files.collect();
+        let mut seen = BTreeMap::<Vec<&str>, (&str, usize)>::new();
+        for (path, lines) in &files {
+            for window in lines.windows(EQUAL_LINES) {
+                let key: Vec<_> = window.iter().map(|(_, line)| *line).collect();
+                let line = window[0].0;
+                let (other, place) = *seen.entry(key).or_insert((path, line));
+                if other == *path {
+                    continue;
+                }
+                let known = window.iter().any(|(number, _)| covered.contains(&(*path, *number)));
+                covered.extend(window.iter().map(|(number, _)| (*path, *number)));
+                if !known {
+                    let what = format!("{EQUAL_LINES} lines or more as in {other}:{place}");
+                    found.push(Violation {
+                        rule: Rule::Copy,
+                        file: (*path).to_owned(),
+                        line,
+                        what,
+                    });
+                }
             }
-            if at >= run_ends {
-                let (other, line) = (files[other].0, files[other].1[place].0);
-                let what = format!("{EQUAL_LINES} lines or more as in {other}:{line}");
-                found.push(Violation {
-                    rule: Rule::Copy,
-                    file: (*path).to_owned(),
-                    line: window[0].0,
-                    what,
-                });
-            }
-            run_ends = at + EQUAL_LINES;
         }
     }
     found

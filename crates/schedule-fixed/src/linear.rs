@@ -52,13 +52,13 @@ impl Schedule for Linear {
     type Delays = Self;
 
     #[inline]
-    fn delays(&self) -> Self {
-        *self
+    fn is_stateless(&self) -> bool {
+        true
     }
 
     #[inline]
-    fn is_stateless(&self) -> bool {
-        true
+    fn delays(&self) -> Self {
+        *self
     }
 }
 

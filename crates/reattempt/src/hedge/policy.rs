@@ -165,16 +165,16 @@ impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
 }
 
 impl<K: Protocol, B: Budget> Client for Settings<K, B> {
+    fn classify_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
+        self.protocol.classify_trailers(trailers, options)
+    }
+
     fn budget(&self) -> &dyn Budget {
         &self.budget
     }
 
     fn observer(&self) -> Option<&dyn Observer> {
         self.observer.as_deref()
-    }
-
-    fn classify_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
-        self.protocol.classify_trailers(trailers, options)
     }
 }
 

@@ -18,7 +18,7 @@ impl<S, P> Hedge<S, P> {
         request: Req,
     ) -> impl Future<
         Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>,
-    > + use<S, Req, P>
+    > + use<Req, S, P>
     where
         Self: Service<Req> + Clone,
     {

@@ -50,11 +50,6 @@ impl<S: Clone, P: Clone> Hedge<S, P> {
 }
 
 impl<S, P> Hedge<S, P> {
-    /// Returns the policy, to read its budget and its delay.
-    pub fn policy(&self) -> &P {
-        &self.shared.policy
-    }
-
     /// Returns the inner service.
     pub fn get_ref(&self) -> &S {
         &self.inner
@@ -63,6 +58,11 @@ impl<S, P> Hedge<S, P> {
     /// Returns the inner service.
     pub fn into_inner(self) -> S {
         self.inner
+    }
+
+    /// Returns the policy, to read its budget and its delay.
+    pub fn policy(&self) -> &P {
+        &self.shared.policy
     }
 }
 

@@ -98,10 +98,8 @@ impl<S, Req, A, K, B, M> Service<Req> for Standard<Hedge<S, HedgePolicy<K, B, M>
 where
     S: Service<A> + Clone,
     S::Response: Extended,
-    K: Replay<Req, Attempt = A>
-        + Origin<A, Request = Req>
-        + ClassifyOutcome<S::Response>
-        + Hedgeable<Req>,
+    K: Replay<Req, Attempt = A> + Origin<A, Request = Req>,
+    K: ClassifyOutcome<S::Response> + Hedgeable<Req>,
     B: Budget,
     M: ErrorMode<S::Error>,
 {
