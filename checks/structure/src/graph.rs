@@ -34,9 +34,14 @@ pub(crate) fn graphs(references: &[Reference]) -> BTreeMap<Vec<String>, Graph> {
     graphs
 }
 
-/// Returns the layer of a module of `reattempt`, from the ground up.
+/// Returns the layer of a module of `reattempt`, from the ground up. The root of the crate stands above all others.
 pub(crate) fn layer(module: &str) -> usize {
-    LAYERS.iter().position(|layer| layer.contains(&module)).unwrap_or(0)
+    listed_layer(module).unwrap_or(LAYERS.len())
+}
+
+/// Returns the layer of a module; `None` if the rules do not list it.
+pub(crate) fn listed_layer(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&module))
 }
 
 impl Graph {

@@ -9,6 +9,7 @@
 //! the figures of each crate. The lists of the rules are in `rules.rs`.
 
 mod api;
+mod costs;
 mod figures;
 mod graph;
 mod imports;
@@ -26,7 +27,7 @@ use std::process::ExitCode;
 use std::{env, fs};
 
 use crate::modules::Modules;
-use crate::report::{KNOWN, UPDATE, Violation};
+use crate::report::{KNOWN, Rule, UPDATE, Violation};
 use crate::source::Sources;
 
 fn main() -> ExitCode {
@@ -59,9 +60,13 @@ fn run() -> Result<(), String> {
     }
     let mut violations = text::violations(&sources);
     violations.extend(crates.iter().flat_map(|(_, modules)| cycles(modules)));
-    violations.extend(text::page(&read_or_empty(&root.join(rules::PAGE))?));
+    let page = |path: &str| read_or_empty(&root.join(path));
+    violations.extend(costs::violations(&page(rules::README)?, &page(rules::RESULTS)?));
+    let pages = source::pages(&root)?;
+    violations.extend(pages.iter().filter_map(|(path, text)| text::page_opening(path, text)));
     let layered = crates.iter().filter(|(folder, _)| folder == rules::LAYERED);
     violations.extend(layered.flat_map(|(_, modules)| misplaced(modules)));
+    violations.extend(text::page(&page(rules::PAGE)?));
     let mut known = report::parse_known(&read_or_empty(&root.join(KNOWN))?)?;
     if update {
         let first = !root.join(KNOWN).exists();
@@ -95,10 +100,19 @@ fn cycles(modules: &Modules) -> Vec<Violation> {
     graphs.values().flat_map(graph::Graph::violations).collect()
 }
 
-/// Finds the imports that the layers of a crate forbid.
+/// Finds the imports that the layers of a crate forbid, and the modules that are in no layer.
 fn misplaced(modules: &Modules) -> Vec<Violation> {
     let graphs = graph::graphs(&imports::references(modules));
-    graphs.get(&vec![]).map(graph::Graph::misplaced).unwrap_or_default()
+    let mut found = graphs.get(&vec![]).map(graph::Graph::misplaced).unwrap_or_default();
+    for (path, module) in &modules.0 {
+        if let [name] = path.as_slice()
+            && graph::listed_layer(name).is_none()
+        {
+            let what = format!("`{name}` is in no layer of checks/structure/src/rules.rs");
+            found.push(Violation { rule: Rule::Layer, file: module.file.clone(), line: 1, what });
+        }
+    }
+    found
 }
 
 /// Compares the public API of a crate with its list, or writes the list.

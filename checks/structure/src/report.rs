@@ -14,10 +14,11 @@ pub(crate) enum Rule {
     TestName,
     FileLength,
     LineLength,
+    Cost,
 }
 
 impl Rule {
-    const ALL: [Rule; 8] = [
+    const ALL: [Rule; 9] = [
         Rule::Cycle,
         Rule::Layer,
         Rule::Grpc,
@@ -26,6 +27,7 @@ impl Rule {
         Rule::TestName,
         Rule::FileLength,
         Rule::LineLength,
+        Rule::Cost,
     ];
 
     fn name(self) -> &'static str {
@@ -38,6 +40,7 @@ impl Rule {
             Rule::TestName => "test-name",
             Rule::FileLength => "file-length",
             Rule::LineLength => "line-length",
+            Rule::Cost => "cost",
         }
     }
 
@@ -52,6 +55,7 @@ impl Rule {
             Rule::Copy => "move the shared lines into one function",
             Rule::TestName => "name it subject_condition_result; the rest is a doc line above it",
             Rule::LineLength => "break the line; only tables and links may be longer",
+            Rule::Cost => "copy the row from benches/RESULTS.md, which `benches/compare` writes",
             Rule::FileLength => "find the second thing in the file and give it one of its own",
         }
     }

@@ -12,6 +12,27 @@ pub(crate) const LINE: usize = 120;
 /// The page whose lines are bounded too.
 pub(crate) const PAGE: &str = "ARCHITECTURE.md";
 
+/// The page with the table of costs, and the results that it is copied from.
+pub(crate) const README: &str = "README.md";
+pub(crate) const RESULTS: &str = "benches/RESULTS.md";
+
+/// The rows of the table of costs, each with its name in the results.
+pub(crate) const COST_ROWS: &[(&str, &str)] = &[
+    (
+        "first-time success, request cloned from a template",
+        "first-time success, template, empty body",
+    ),
+    ("first-time success, request built anew, 1 KiB body", "first-time success, fresh, 1 KiB body"),
+    (
+        "1 KiB PUT over loopback HTTP/1.1, the whole call",
+        "1 KiB PUT over loopback HTTP/1.1, the client's side, hyper-util",
+    ),
+    ("fails once, then succeeds, request built anew", "the same, fresh, 1 KiB body"),
+];
+
+/// The columns of the table of costs that have other names in the results.
+pub(crate) const COST_COLUMNS: &[(&str, &str)] = &[("tower by hand", "tower by hand, own bucket")];
+
 /// The most characters in the name of a test.
 pub(crate) const TEST_NAME: usize = 40;
 
@@ -25,23 +46,45 @@ pub(crate) const OPENINGS: &[&str] =
 /// The folder in which no module mentions gRPC: a new module is generic until it is listed below.
 pub(crate) const GENERIC: &str = "crates/reattempt/src/";
 
+/// The words that mention gRPC: a library, and the names of codes that HTTP does not have. So do `grpc` inside any word
+/// and a service config.
+pub(crate) const GRPC_WORDS: &[&str] = &[
+    "tonic",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+];
+
 /// The files and folders below [`GENERIC`] that may mention gRPC, each with its reason.
 pub(crate) const GRPC_ALLOWED: &[(&str, &str)] = &[
     ("crates/reattempt/src/grpc/", "the module of everything that is gRPC's"),
     ("crates/reattempt/src/lib.rs", "the features and the re-exports"),
+    ("crates/reattempt/src/guide.rs", "a page for each client, tonic's among them"),
     ("crates/reattempt/src/order.rs", "the page on the order of layers, gRPC's among them"),
 ];
 
-/// The layers inside `reattempt`, from the ground up; no module imports one above it. An unlisted module
-/// belongs to the ground.
+/// The layers inside `reattempt`, from the ground up; no module imports one above it. Each module is listed.
 pub(crate) const LAYERS: &[&[&str]] = &[
     &["call"],
-    &["protocol"],
+    &["error_mode", "send", "shared"],
+    &["protocol", "reqwest_ext"],
     &["policy"],
     &["retry", "hedge", "guard", "operation"],
     &[
-        "body", "budget", "classify", "error", "observe", "order", "profile", "report", "schedule",
-        "fallback", "shed", "standard",
+        "body", "budget", "classify", "error", "guide", "observe", "order", "profile", "report",
+        "schedule", "fallback", "shed", "standard",
     ],
     &["grpc"],
 ];

@@ -7,6 +7,8 @@ use std::path::Path;
 use syn::spanned::Spanned;
 use syn::{Attribute, Item, Meta, Token, punctuated::Punctuated};
 
+use crate::rules::CRATES;
+
 /// A Rust file.
 pub(crate) struct Source {
     /// The path below the workspace, with slashes.
@@ -37,8 +39,16 @@ pub(crate) type Sources = BTreeMap<String, Source>;
 /// Reads and parses the Rust files below `root`.
 pub(crate) fn read(root: &Path) -> Result<Sources, String> {
     let mut texts = BTreeMap::new();
-    walk(root, "", &mut texts)?;
+    walk(root, "", ".rs", &mut texts)?;
     parse_all(texts)
+}
+
+/// Reads the pages of Markdown among the sources of the crates, which are docs of modules.
+pub(crate) fn pages(root: &Path) -> Result<BTreeMap<String, String>, String> {
+    let mut texts = BTreeMap::new();
+    walk(&root.join(CRATES), &format!("{CRATES}/"), ".md", &mut texts)?;
+    texts.retain(|path, _| path.contains("/src/"));
+    Ok(texts)
 }
 
 /// Parses files, given by path and text.
@@ -70,7 +80,12 @@ fn parse(path: &str, text: &str) -> Result<Vec<Item>, String> {
     Ok(parsed?.items)
 }
 
-fn walk(folder: &Path, prefix: &str, texts: &mut BTreeMap<String, String>) -> Result<(), String> {
+fn walk(
+    folder: &Path,
+    prefix: &str,
+    ending: &str,
+    texts: &mut BTreeMap<String, String>,
+) -> Result<(), String> {
     let at = |error: std::io::Error| format!("{}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(at)? {
         let entry = entry.map_err(at)?;
@@ -78,9 +93,9 @@ fn walk(folder: &Path, prefix: &str, texts: &mut BTreeMap<String, String>) -> Re
         let path = format!("{prefix}{name}");
         if entry.path().is_dir() {
             if name != "target" && !name.starts_with('.') {
-                walk(&entry.path(), &format!("{path}/"), texts)?;
+                walk(&entry.path(), &format!("{path}/"), ending, texts)?;
             }
-        } else if name.ends_with(".rs") {
+        } else if name.ends_with(ending) {
             texts.insert(path, fs::read_to_string(entry.path()).map_err(at)?);
         }
     }

@@ -5,7 +5,7 @@ use crate::imports::references;
 use crate::modules::Modules;
 use crate::report::{Rule, compare, count, list, parse_known, shorter};
 use crate::source::{Sources, parse_all};
-use crate::{api, cycles, misplaced, text};
+use crate::{api, costs, cycles, misplaced, text};
 
 fn sources(files: &[(&str, &str)]) -> Sources {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
@@ -148,6 +148,22 @@ fn import_of_a_module_above_is_found() {
 }
 
 #[test]
+fn module_without_a_layer_is_found() {
+    let modules = modules(&[
+        ("src/lib.rs", "mod call; mod newcomer; mod send; pub struct OfTheRoot;"),
+        ("src/call.rs", "use crate::send::send;\nuse crate::newcomer::N;\nuse crate::OfTheRoot;"),
+        ("src/newcomer.rs", "use crate::call::C;"),
+        ("src/send.rs", ""),
+    ]);
+    let found = misplaced(&modules);
+    let mut places: Vec<_> = found.iter().map(|it| (it.file.as_str(), it.line)).collect();
+    places.sort_unstable();
+    let expected =
+        [("src/call.rs", 1), ("src/call.rs", 2), ("src/call.rs", 3), ("src/newcomer.rs", 1)];
+    assert_eq!(places, expected);
+}
+
+#[test]
 fn missing_file_of_a_module_is_an_error() {
     let error = Modules::of_crate(&mut sources(&[("src/lib.rs", "mod a;")]), "src/lib.rs");
     assert!(error.is_err_and(|text| text.starts_with("src/lib.rs: no file for `mod a`")));
@@ -167,6 +183,16 @@ fn grpc_is_found_in_generic_modules_only() {
 }
 
 #[test]
+fn words_of_grpc_are_found_as_whole_words() {
+    let text = "/// As tonic does.\n/// 429, RESOURCE_EXHAUSTED\n/// (UNAVAILABLE)\nuse tonic::Code;\n\
+                /// A Service config.\nfn service_config() {}\n";
+    assert_eq!(lines_of(Rule::Grpc, "crates/reattempt/src/a.rs", text), [1, 2, 3, 4, 5, 6]);
+    let harmless =
+        "/// Monotonic, unavailable, unknown.\nuse S::SERVICE_UNAVAILABLE;\nuse S::NOT_FOUND;";
+    assert!(lines_of(Rule::Grpc, "crates/reattempt/src/a.rs", harmless).is_empty());
+}
+
+#[test]
 fn only_tables_and_links_are_long() {
     let long = "ä".repeat(118);
     let source = format!("/// {long}\n//! | {long}\n// {long}\nf(\"{long}--\");\n// a://{long}");
@@ -178,6 +204,37 @@ fn only_tables_and_links_are_long() {
 fn doc_opening_is_the_first_line_only() {
     let text = "//! Whether it is.\n\n/// A thing.\n/// What it is.\nfn f() {}\n    /// The same.\n    /// How.\n    fn g() {}\n/// Whatever.\n/// Who";
     assert_eq!(lines_of(Rule::Opening, "tests/a.rs", text), [1, 6]);
+}
+
+#[test]
+fn doc_opening_is_found_in_every_form() {
+    let bad = [
+        "/** What it is. */\nfn f() {}",
+        "/**\n * What it is.\n */\nfn f() {}",
+        "/*! What it is. */",
+        "#[doc = \"What it is.\"]\nfn f() {}",
+        "#![doc = r#\"What it is.\"#]",
+        "#[cfg_attr(x, doc = \"What it is.\")]\nfn f() {}",
+        "///\n/// What it is.\nfn f() {}",
+        "/// **What it is.**\nfn f() {}",
+        "//! # What it is",
+    ];
+    for text in bad {
+        assert_eq!(lines_of(Rule::Opening, "tests/a.rs", text).len(), 1, "{text}");
+    }
+    let good = [
+        "/**\n * A thing.\n * What it is.\n */\nfn f() {}",
+        "/// A thing.\n#[doc = \"What it is.\"]\nfn f() {}",
+        "#[doc = \"A thing.\"]\n#[doc = \"What it is.\"]\nfn f() {}",
+        "///\n/// A thing.\n/// What it is.\nfn f() {}",
+        "/* What it is. */ /*** What it is. */\nfn f() {}",
+        "/** A thing. */\n// What it is.\nlet doc = \"What\";",
+    ];
+    for text in good {
+        assert!(lines_of(Rule::Opening, "tests/a.rs", text).is_empty(), "{text}");
+    }
+    assert_eq!(text::page_opening("a.md", "\n**What** it is.").map(|it| it.line), Some(2));
+    assert!(text::page_opening("a.md", "A page.\nWhat it is.").is_none());
 }
 
 #[test]
@@ -227,6 +284,33 @@ fn comments_braces_blank_lines_are_equal() {
     assert!(copies(("a/a.rs", &text), ("tests/b.rs", &text)).is_empty());
     let blank = "fn f() {}\n\nfn g() {}\n\n".repeat(3);
     assert_eq!(copies(("a/a.rs", &blank), ("b/b.rs", &blank)), [("b/b.rs".to_owned(), 1)]);
+}
+
+#[test]
+fn cost_of_the_readme_equals_the_results() {
+    let readme = include_str!("../../../README.md");
+    let results = include_str!("../../../benches/RESULTS.md");
+    let lines = |readme: &str, results: &str| -> Vec<String> {
+        costs::violations(readme, results).into_iter().map(|it| it.what).collect()
+    };
+    let shown = "| fails once, then succeeds, request built anew | ";
+    let (row, _) = readme.split_once(shown).unwrap().1.split_once('\n').unwrap();
+    for (index, cell) in row.trim_end_matches('|').split('|').map(str::trim).enumerate() {
+        let planted = readme.replacen(
+            &format!("{shown}{row}"),
+            &{
+                let mut cells: Vec<_> =
+                    row.trim_end_matches('|').split('|').map(str::trim).collect();
+                cells[index] = "1 of another run";
+                format!("{shown}{} |", cells.join(" | "))
+            },
+            1,
+        );
+        assert!(lines(&planted, results)[0].contains(&format!("and `{cell}` in")), "{index}");
+    }
+    let renamed = readme.replacen(shown, "| fails twice | ", 1);
+    assert_eq!(lines(&renamed, results).len(), 2);
+    assert_eq!(lines(readme, "").len(), 4);
 }
 
 #[test]

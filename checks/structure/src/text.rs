@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::report::{Rule, Violation};
 use crate::rules::{
-    EQUAL_LINES, FILE_LINES, GENERIC, GRPC_ALLOWED, LINE, OPENINGS, PAGE, TEST_NAME,
+    EQUAL_LINES, FILE_LINES, GENERIC, GRPC_ALLOWED, GRPC_WORDS, LINE, OPENINGS, PAGE, TEST_NAME,
 };
 use crate::source::{Source, Sources};
 
@@ -38,29 +38,74 @@ pub(crate) fn violations(sources: &Sources) -> Vec<Violation> {
 fn grpc(source: &Source) -> impl Iterator<Item = (usize, &str)> {
     let generic = source.path.starts_with(GENERIC)
         && !GRPC_ALLOWED.iter().any(|(allowed, _)| source.path.starts_with(allowed));
-    let mentions = |line: &str| line.to_ascii_lowercase().contains("grpc");
-    let lines = source.lines_outside_tests().filter(move |(_, line)| generic && mentions(line));
-    lines.map(|(number, line)| (number, line.trim()))
+    let lines = source.lines_outside_tests();
+    let found = lines.filter(move |(_, line)| generic && mentions_grpc(line));
+    found.map(|(number, line)| (number, line.trim()))
 }
 
-/// Finds the first line of each doc comment.
+fn mentions_grpc(line: &str) -> bool {
+    let lower = line.to_ascii_lowercase();
+    let in_any_word = ["grpc", "service config", "service_config", "serviceconfig"];
+    let mut words = line.split(|next: char| !next.is_alphanumeric() && next != '_');
+    in_any_word.iter().any(|it| lower.contains(it)) || words.any(|word| GRPC_WORDS.contains(&word))
+}
+
+/// Finds the first line with text of each doc comment, in all forms that a comment may have.
 pub(crate) fn openings(source: &Source) -> impl Iterator<Item = (usize, &str)> {
-    let mut before = None;
+    let (mut before, mut opened, mut in_block) = (None, false, false);
     source.lines().filter_map(move |(number, line)| {
-        let doc = |mark| Some((mark, line.trim_start().strip_prefix(mark)?.trim()));
-        let Some((mark, text)) = doc("///").or_else(|| doc("//!")) else {
+        let line = line.trim();
+        let (form, text) = if in_block {
+            ("/**", line.trim_start_matches('*'))
+        } else if let Some(found) = doc_line(line) {
+            found
+        } else {
             before = None;
             return None;
         };
-        let opens = before != Some(mark) && !text.starts_with('/');
-        before = Some(mark);
+        in_block = form == "/**" && !text.contains("*/");
+        if before.replace(form) != Some(form) {
+            opened = false;
+        }
+        let text = text.trim_end_matches("*/").trim();
+        let opens = !opened && !text.is_empty();
+        opened |= opens;
         opens.then_some((number, text))
     })
 }
 
+/// Returns the form and the text of a line that begins or continues a doc comment. An attribute has the form of the
+/// lines that it may stand among.
+fn doc_line(line: &str) -> Option<(&'static str, &str)> {
+    if let Some((attribute, value)) = line.split_once("doc = ") {
+        let form = if attribute.starts_with("#!") { "//!" } else { "///" };
+        let text = value.trim_start_matches(['r', '#']).strip_prefix('"')?;
+        let text = text.trim_start_matches("\\n").split('"').next()?;
+        return attribute.starts_with('#').then_some((form, text));
+    }
+    let forms = ["///", "//!", "/**", "/*!"];
+    let (form, text) = forms.iter().find_map(|form| Some((*form, line.strip_prefix(form)?)))?;
+    let form = if form == "/*!" { "/**" } else { form };
+    (!text.starts_with(['/', '*'])).then_some((form, text))
+}
+
+/// Returns `true` if a doc comment may not open with this text, in bold or in a heading either.
 pub(crate) fn is_bad_opening(text: &str) -> bool {
+    let text = text.trim_start_matches(['*', '_', '#', ' ']);
     let follows = |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric());
     OPENINGS.iter().any(|opening| text.strip_prefix(opening).is_some_and(follows))
+}
+
+/// Checks the opening of a page that is the doc of a module.
+pub(crate) fn page_opening(path: &str, text: &str) -> Option<Violation> {
+    let mut lines = text.lines().enumerate();
+    let (index, line) = lines.find(|(_, line)| !line.trim().is_empty())?;
+    is_bad_opening(line).then(|| Violation {
+        rule: Rule::Opening,
+        file: path.to_owned(),
+        line: index + 1,
+        what: format!("a page opens with `{line}`"),
+    })
 }
 
 /// Checks the lines of the page that describes the code.
