@@ -3,7 +3,7 @@
 //! The quantile is read from a histogram. Each power of two has 16 buckets. Older samples count less, because all
 //! weights are halved each time a window is full.
 //!
-//! The model checker does not run here: the histogram changes, and the quantile is stored, under one lock.
+//! No loom model: one lock guards the histogram and each store of the quantile.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -151,8 +151,8 @@ impl Histogram {
     }
 }
 
-/// Returns the bucket of a latency: below sixteen microseconds their number, else the power of two and the
-/// four bits after its first.
+/// Returns the bucket of a latency. Below 16 µs each microsecond has a bucket. Above, the power of two and the next
+/// four bits choose it.
 fn bucket(latency: Duration) -> usize {
     let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX).min(LONGEST_MICROS);
     let shift = micros.checked_ilog2().unwrap_or(0).saturating_sub(STEP_BITS);

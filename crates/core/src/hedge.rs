@@ -89,7 +89,7 @@ impl HedgeEvent {
 /// The decision after an event of a hedged call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HedgeDecision {
-    /// Go on with the attempts in flight.
+    /// The attempts in flight go on.
     Continue {
         /// The time from the beginning of the call to the next attempt, if one is to be sent.
         next: Option<Duration>,

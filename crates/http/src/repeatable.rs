@@ -1,4 +1,4 @@
-//! The check whether a request may be processed twice, by its method and headers.
+//! Decides by method and headers if a request may be processed twice.
 
 use http::{HeaderMap, Method};
 use reattempt_replay::SavedHead;

@@ -16,10 +16,10 @@ use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 /// With [`ReplayLimits::by_destination`](crate::ReplayLimits::by_destination), which the layers call, one
 /// destination that hangs leaves room for the others. Once a quarter of the limit is in use, a destination can add
 /// at most another quarter. So it holds at most half of the limit, plus the frame or the body in memory that passed the
-/// first quarter. Of bodies that began before, no more is kept.
+/// first quarter. Bodies that began earlier keep no further frames.
 ///
-/// A body counts as long as somebody holds it. Over HTTP/2 hyper may hold that of a call that has ended until the
-/// connection closes, if the server lets no byte of it through.
+/// A body is charged until its last holder drops it. Over HTTP/2, hyper may hold the body of an ended call until the
+/// connection closes.
 ///
 /// ```
 /// let memory = reattempt_replay::ReplayMemory::new(8 * 1024 * 1024);
@@ -78,7 +78,7 @@ impl Bound {
         self.limit / 4
     }
 
-    /// Takes `bytes` if that many are left, and if the bytes in use are not yet enough.
+    /// Takes `bytes` if that many are left, unless `is_enough` rejects the bytes in use.
     ///
     /// The count guards no other data, hence `Relaxed`.
     #[inline]

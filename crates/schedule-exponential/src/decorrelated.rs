@@ -7,8 +7,8 @@ use reattempt_core::{Delays, Limits, NextRetry, Random, Recommended, Schedule, W
 
 use crate::growth::at_least_some;
 
-/// Delays drawn from `base` to `min(cap, 3 · previous)`, by
-/// [`Exponential::decorrelated`](crate::Exponential::decorrelated).
+/// Delays drawn from `base` to `min(cap, 3 · previous)`.
+/// [`Exponential::decorrelated`](crate::Exponential::decorrelated) creates it.
 ///
 /// `previous` is the delay before the last attempt, which a server may have set, and at least the base. Before the
 /// first retry, `previous` is the base.

@@ -33,7 +33,7 @@ impl List {
     ///
     /// # Errors
     ///
-    /// `delays` must not be empty.
+    /// Returns an error if `delays` is empty.
     pub fn repeating_last(delays: impl IntoIterator<Item = Duration>) -> Result<Self, ConfigError> {
         let delays: Arc<[Duration]> = delays.into_iter().collect();
         match delays.last().copied() {

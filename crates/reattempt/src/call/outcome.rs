@@ -11,7 +11,7 @@ use super::request_view::RequestView;
 
 /// The end of an attempt, as a classifier sees it: the head of a response, or an error.
 ///
-/// Its debug output contains only the names of the headers, and the URLs in errors without user information and query.
+/// Its debug output contains header names without values. URLs in errors are shown without user information and query.
 ///
 /// A classifier is tested without a server:
 ///

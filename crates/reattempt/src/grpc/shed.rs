@@ -24,6 +24,9 @@ impl<G: Guard> ShedLayer<G, Grpc, Answered> {
     /// `grpc-retry-pushback-ms`. A pushback of −1 asks clients not to retry. A call is a retry if its
     /// `grpc-previous-rpc-attempts` is above 0.
     ///
+    /// An adaptive limit follows UNAVAILABLE as it follows 503. A call that ends with RESOURCE_EXHAUSTED or
+    /// DEADLINE_EXCEEDED was served.
+    ///
     /// A call holds its place until its trailers, also under a guard that frees places at the head. So limit the time
     /// of streams before callers that are not trusted.
     ///

@@ -7,7 +7,7 @@ use reattempt_core::guard::{Health, Quota};
 use reattempt_core::{Classification, Failure, FailureKind, ServerHint, Verdict};
 
 /// The statuses of a server that does not take the work, or does not finish it in time.
-pub(super) const UNAVAILABLE: &[u16] = &[408, 503, 504];
+pub(super) const UNAVAILABLE_STATUSES: &[u16] = &[408, 503, 504];
 
 /// The end of an attempt as a guard judges it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use reattempt_core::guard::{BodyEnd, Guard, Health, Refused};
 use tower::BoxError;
 
 use super::body::GuardedBody;
-use super::health::{self, Judged, UNAVAILABLE, of_classification};
+use super::health::{self, Judged, UNAVAILABLE_STATUSES, of_classification};
 use super::pass::Pass;
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
@@ -215,7 +215,7 @@ where
     ) -> (Classification, Judged) {
         let classification = self.classify_outcome(outcome, options, None::<&SavedClone<()>>);
         let permanent = outcome.map(|response| || health::of_status(response.status()));
-        let judged = of_classification(&classification, UNAVAILABLE, permanent);
+        let judged = of_classification(&classification, UNAVAILABLE_STATUSES, permanent);
         let quota = outcome.ok().and_then(|response| self.quota(response.headers()));
         (classification, Judged { quota, ..judged })
     }
@@ -249,8 +249,11 @@ where
         options: Option<&CallOptions>,
     ) -> (Classification, Judged) {
         let classification = self.classify_outcome(outcome, options, None::<&SavedClone<()>>);
-        let judged =
-            of_classification(&classification, UNAVAILABLE, outcome.map(|_| || Health::Served));
+        let judged = of_classification(
+            &classification,
+            UNAVAILABLE_STATUSES,
+            outcome.map(|_| || Health::Served),
+        );
         (classification, judged)
     }
 

@@ -9,7 +9,7 @@ use reqwest::{Body, Request, Response, ResponseBuilderExt};
 use tower::BoxError;
 
 use super::body::GuardedBody;
-use super::health::{self, Judged, UNAVAILABLE, of_classification};
+use super::health::{self, Judged, UNAVAILABLE_STATUSES, of_classification};
 use super::pass::Pass;
 use super::protocol::{Facts, GuardOutcome, Guardable, OwnEnd, boxed};
 use crate::call::deadline::Deadline;
@@ -47,7 +47,7 @@ impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
     ) -> (Classification, Judged) {
         let classification = self.classify_outcome(outcome, options, None::<&SavedClone<()>>);
         let permanent = outcome.map(|response| || health::of_status(response.status()));
-        let judged = of_classification(&classification, UNAVAILABLE, permanent);
+        let judged = of_classification(&classification, UNAVAILABLE_STATUSES, permanent);
         let quota = outcome.ok().and_then(|response| self.quota(response.headers()));
         (classification, Judged { quota, ..judged })
     }

@@ -49,7 +49,7 @@ const DEFAULT_CAP: u32 = 5;
 /// |---|---|---|
 /// | delay | the 95th percentile of observed latencies | at most one call in twenty is slow enough to be hedged |
 /// | `max_attempts` | 2 | slow calls then add at most 5 % of load |
-/// | `attempts_cap` | 5 | it bounds the attempts that call options and service configs set |
+/// | `attempts_cap` | 5 | it bounds the attempts that call options and overrides for a method set |
 /// | `max_elapsed` | 30 s | most callers have given up by then |
 /// | `max_server_delay` | 60 s | a server that asks for more is better left alone |
 /// | budget | [`RetryBudget::cautious`] for each destination | it bounds the hedges that follow errors; the quantile does not |
@@ -203,7 +203,7 @@ where
         self.set(|settings| settings.limits.max_attempts = attempts)
     }
 
-    /// Sets the cap on attempts. Higher numbers of the policy, of a call or of a service config are lowered to it.
+    /// Sets the cap on attempts. Higher numbers of the policy, of a call or of a method are lowered to it.
     /// Default 5 (CALL-8).
     ///
     /// Each attempt may run beside all others: a cap of 10 allows ten times the load.

@@ -252,7 +252,7 @@ where
     ///
     /// With `true`, a clone of the service that sent the first attempt sends the retries: the same round robin picks 0,
     /// 1 and 2. Set it for services that count, or choose, for each clone. Services whose clones share their state do
-    /// not need it: tower's `Buffer` with a `Balance` behind it, hyper-util's client, reqwest, tonic's `Channel`.
+    /// not need it: tower's `Buffer` with a `Balance` behind it, hyper-util's client, reqwest.
     ///
     /// ```
     /// use reattempt::RetryPolicy;

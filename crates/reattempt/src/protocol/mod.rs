@@ -71,7 +71,7 @@ impl sealed::Sealed for SavedReqwest {}
 /// A protocol that can send a request of type `Request` several times.
 #[diagnostic::on_unimplemented(
     message = "this retry policy cannot carry a request of type `{Request}`",
-    note = "`RetryPolicy::http()` carries `http::Request<B>` where `B: http_body::Body<Data = Bytes> + Send`, and `reqwest::Request` with the feature `reqwest`; policies for tonic carry its requests with the feature `tonic`; `RetryPolicy::cloned(…)` carries any `Clone` request"
+    note = "`RetryPolicy::http()` carries `http::Request<B>` where `B: http_body::Body<Data = Bytes> + Send`, and `reqwest::Request` with the feature `reqwest`; a policy of another protocol carries the requests of that protocol; `RetryPolicy::cloned(…)` carries any `Clone` request"
 )]
 pub trait Replay<Request>: Protocol {
     /// The inner service's request type.
@@ -229,7 +229,7 @@ pub trait Origin<Attempt>: sealed::Sealed {
 /// A protocol that classifies outcomes with a response of type `Response`.
 #[diagnostic::on_unimplemented(
     message = "this retry policy cannot judge a response of type `{Response}`",
-    note = "`RetryPolicy::http()` and the policy for tonic judge `http::Response<B>` where `B: http_body::Body`"
+    note = "`RetryPolicy::http()` judges `http::Response<B>` where `B: http_body::Body`"
 )]
 pub trait ClassifyOutcome<Response>: Protocol {
     /// The future that reads a refused response to its end, so that its connection can be used again.

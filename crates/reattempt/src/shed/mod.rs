@@ -1,9 +1,9 @@
 //! Load shedding for servers: a guard in front of a service. Its refusals are responses with a delay, after which
 //! clients may return.
 //!
-//! A server with more work than it can do finishes less and less of it in time. [`ShedLayer`] refuses the calls that
-//! the guard does not admit, at once. An [`AdaptiveLimit`](crate::guard::AdaptiveLimit) finds the server's capacity by
-//! itself.
+//! A server with more work than it can do finishes less and less of it in time. [`ShedLayer`] immediately refuses the
+//! calls that the guard does not admit. An [`AdaptiveLimit`](crate::guard::AdaptiveLimit) finds the server's capacity
+//! by itself.
 //!
 //! ```
 //! use reattempt::guard::AdaptiveLimit;
@@ -24,10 +24,10 @@
 //!
 //! # Signs of load
 //!
-//! An adaptive limit follows the latencies of the service, and its responses 503 and 504, or UNAVAILABLE. No caller can
-//! lower it by its own deadline or quota. A call that ends with 408, 429, RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED was
-//! served, and so was one that is dropped at its deadline. Its latency counts. A call that is dropped earlier does not
-//! count.
+//! An adaptive limit follows the latencies of the service, and its responses 503 and 504. No caller can lower it by its
+//! own deadline or quota. A call that ends with 408 or 429 was served, and so was one that is dropped at its deadline.
+//! Its latency counts. A call that is dropped earlier does not count. The codes of other protocols count as the
+//! statuses with their meaning.
 //!
 //! # Callers that do not read
 //!

@@ -85,7 +85,7 @@ pub enum Event<'a> {
 /// ```
 pub trait Observer: Send + Sync {
     /// Records an event of a call to `destination`, the key of budgets and guards. By default the key is host and port,
-    /// with the scheme unless that is http. It is empty if the request names no host, as over a tonic `Channel`.
+    /// with the scheme unless that is http. It is empty if the request names no host.
     fn on_event(&self, destination: &str, event: &Event<'_>);
 }
 
