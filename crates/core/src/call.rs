@@ -20,6 +20,7 @@ pub use schedule::CallSchedule;
 
 /// The limits and permissions of a call, fixed at its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Terms {
     /// The limits of the call.
     pub limits: Limits,

@@ -14,6 +14,7 @@ pub use permits::HedgePermits;
 
 /// The limits of a hedged call, fixed at its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HedgeTerms {
     /// The limits of the call. From `max_elapsed` on no further attempt is sent.
     pub limits: Limits,
@@ -88,6 +89,7 @@ impl HedgeEvent {
 
 /// The decision after an event of a hedged call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HedgeDecision {
     /// The attempts in flight go on.
     Continue {

@@ -11,10 +11,12 @@ use crate::{Recommended, Warning};
 /// use reattempt::retry::Limits;
 /// # mod reattempt { pub use reattempt_core as retry; }
 ///
-/// let limits = Limits::default();
+/// let mut limits = Limits::default();
 /// assert_eq!(limits.max_attempts, 3);
+/// limits.max_attempts = 4;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// The most attempts in all, the first included; 0 and 1 both turn retries off. Default 3: a fourth attempt
     /// rarely succeeds where three failed.

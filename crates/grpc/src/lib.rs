@@ -12,6 +12,7 @@
 //!
 //! Ids in brackets (`PB-4`, `SC-6`) are rules of `docs/RULES.md` in the repository.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod code;

@@ -268,7 +268,7 @@ fn full_adaptive_limit_is_seen_beforehand() {
 fn judged_response_lowers_the_rate() {
     let limit = RateLimit::new(Limit::per_second(10), 5);
     let ticket = admit(&limit, NOW).unwrap();
-    let quota = Some(Quota { remaining: 0, reset: SECOND * 2 });
+    let quota = Some(Quota::new(0, SECOND * 2));
     let end = End::Judged { health: Health::Served, hint: ServerHint::None, quota, after: SECOND };
     assert!(limit.end(ticket, &end, NOW).is_none());
     assert!(!limit.allow(HOST, at(2000)) && limit.allow(HOST, at(2100)));

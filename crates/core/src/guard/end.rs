@@ -41,11 +41,19 @@ impl End {
 
 /// The calls that a server still allows, as its response states them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Quota {
     /// Calls until the reset.
     pub remaining: u32,
     /// The time until there is a new quota.
     pub reset: Duration,
+}
+
+impl Quota {
+    /// Creates a quota of `remaining` calls until the reset.
+    pub const fn new(remaining: u32, reset: Duration) -> Self {
+        Self { remaining, reset }
+    }
 }
 
 /// The end of a response body.

@@ -120,7 +120,9 @@ fn only_a_response_is_fatal() {
 
 #[test]
 fn too_long_a_server_delay_ends_hedging() {
-    let limits = Limits { max_attempts: 3, max_elapsed: None, max_server_delay: SECOND };
+    let mut limits = Limits::default();
+    limits.max_elapsed = None;
+    limits.max_server_delay = SECOND;
     let terms = HedgeTerms::new(limits, SECOND);
     let too_long = SECOND + Duration::from_nanos(1);
     for hint in [ServerHint::After(too_long), ServerHint::AtLeast(too_long)] {
@@ -138,7 +140,8 @@ fn too_long_a_server_delay_ends_hedging() {
 
 #[test]
 fn terms_end_at_the_earlier_limit() {
-    let limits = Limits { max_elapsed: Some(2 * SECOND), ..Limits::default() };
+    let mut limits = Limits::default();
+    limits.max_elapsed = Some(2 * SECOND);
     let mut terms = HedgeTerms::new(limits, SECOND);
     assert_eq!(terms.end(), Some(2 * SECOND));
     terms.deadline = Some(SECOND);

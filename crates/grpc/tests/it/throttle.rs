@@ -265,7 +265,8 @@ fn after_failure(throttle: &Arc<Throttle>, attempts: u32, hint: ServerHint) -> O
     (1..attempts).for_each(|_| call.on_send());
     let classification = Verdict::NotProcessed(FAILURE).with_hint(hint);
     let failed = FailedAttempt::new(classification, "", Duration::ZERO);
-    let terms = Terms { repeatable: false, ..Terms::new(Limits::default()) };
+    let mut terms = Terms::new(Limits::default());
+    terms.repeatable = false;
     match call.failed(&terms, &failed, &schedule, throttle, &mut NoRandom) {
         Decision::Return(reason) => Some(reason),
         decision => {

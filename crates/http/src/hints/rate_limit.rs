@@ -52,7 +52,7 @@ pub(super) fn quota(headers: &HeaderMap, until: impl Fn(SystemTime) -> Duration)
         .min_by(by_rate)
         .or_else(|| pair(headers, REMAINING, RESET))
         .or_else(|| of_vendor(headers, until))?;
-    Some(Quota { remaining: u32::try_from(remaining).unwrap_or(u32::MAX), reset })
+    Some(Quota::new(u32::try_from(remaining).unwrap_or(u32::MAX), reset))
 }
 
 /// Compares quotas by calls for each unit of time, and at the same rate the longer before the shorter.

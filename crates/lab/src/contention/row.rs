@@ -136,8 +136,9 @@ impl<'a> Row<'a> {
     }
 
     fn refused(&mut self, number: usize) {
-        const LIMITS: Limits =
-            Limits { max_attempts: u32::MAX, max_elapsed: None, max_server_delay: Duration::ZERO };
+        let mut limits = Limits::default();
+        limits.max_attempts = u32::MAX;
+        limits.max_elapsed = None;
         let Some(client) = self.clients.get_mut(number) else { return };
         let now = Duration::from_nanos(self.queue.now());
         // A refused write has changed nothing.
@@ -146,7 +147,7 @@ impl<'a> Row<'a> {
             FailedAttempt::new(verdict, "row", now).elapsed(now).sent_at(self.schedule.on_send());
         let call = client.call.get_or_insert_with(|| Call::new(self.schedule));
         let decision = call.failed(
-            &Terms::new(LIMITS),
+            &Terms::new(limits),
             &failed,
             self.schedule,
             &Unlimited,

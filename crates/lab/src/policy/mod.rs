@@ -45,11 +45,11 @@ pub(crate) struct Policy {
 impl Policy {
     /// Returns the limits of a call.
     pub(crate) fn limits(&self) -> Limits {
-        Limits {
-            max_attempts: self.profile.max_attempts,
-            max_elapsed: self.profile.max_elapsed,
-            max_server_delay: self.max_server_delay,
-        }
+        let mut limits = Limits::default();
+        limits.max_attempts = self.profile.max_attempts;
+        limits.max_elapsed = self.profile.max_elapsed;
+        limits.max_server_delay = self.max_server_delay;
+        limits
     }
 }
 

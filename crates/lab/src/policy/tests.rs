@@ -79,8 +79,10 @@ fn limits_and_budgets_as_they_are_written() {
     let [orders, defaults, boundless] = &policies[..] else { panic!() };
 
     let secs = Duration::from_secs;
-    let expected =
-        Limits { max_attempts: 5, max_elapsed: Some(secs(20)), max_server_delay: secs(10) };
+    let mut expected = Limits::default();
+    expected.max_attempts = 5;
+    expected.max_elapsed = Some(secs(20));
+    expected.max_server_delay = secs(10);
     assert_eq!(orders.limits(), expected);
     assert_eq!(orders.attempt_timeout, Some(secs(2)));
     let budget = orders.profile.budget.as_ref().unwrap();

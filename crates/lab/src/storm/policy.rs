@@ -213,7 +213,9 @@ impl Policy {
         let Profile { schedule, max_attempts, max_elapsed, .. } = profile;
         // Attempts are counted in 16 bits.
         let max_attempts = max_attempts.min(u16::MAX.into());
-        let limits = Limits { max_attempts, max_elapsed, ..Limits::default() };
+        let mut limits = Limits::default();
+        limits.max_attempts = max_attempts;
+        limits.max_elapsed = max_elapsed;
         let (name, guards) = (name.to_owned(), Vec::new());
         Self { name, schedule, limits, timeout: None, budget, guards }
     }

@@ -114,6 +114,9 @@ pub use body::FallbackBody;
 pub use failed::{Failed, FellBack};
 pub use future::ResponseFuture;
 pub use layer::FallbackLayer;
+#[doc(hidden)]
 pub use protocol::Replaceable;
 pub use service::Fallback;
-pub use source::{Backup, KeepRequest, Replacement, Source};
+#[doc(hidden)]
+pub use source::Replacement;
+pub use source::{Backup, KeepRequest, Source};

@@ -166,14 +166,20 @@ mod wait;
 
 #[cfg(feature = "reqwest")]
 pub(crate) use self::reqwest::with_url;
-pub use body::{GuardedBody, JudgeBody};
+pub use body::GuardedBody;
+#[doc(hidden)]
+pub use body::JudgeBody;
 pub use future::ResponseFuture;
+#[doc(hidden)]
 pub use health::Judged;
 pub(crate) use health::of_classification;
 pub use layer::GuardLayer;
 pub use pace::{Pace, PaceTicket};
+#[doc(hidden)]
 pub use pass::Pass;
-pub use protocol::{Facts, GuardOutcome, GuardProtocol, Guardable, OwnEnd};
+#[doc(hidden)]
+pub use protocol::{Facts, OwnEnd};
+pub use protocol::{GuardOutcome, GuardProtocol, Guardable};
 pub use reattempt_control::{
     AdaptiveLimit, AdaptiveTicket, Aimd, BreakerState, BreakerTicket, Bulkhead, BulkheadTicket,
     CircuitBreaker, Counts, Gradient2, Limit, LimitRule, LimitWindow, RateLimit, RateTicket,

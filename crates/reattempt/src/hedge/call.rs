@@ -161,7 +161,7 @@ where
         let decision = attempts.next(terms, event, elapsed, random);
         self.upcoming = match decision {
             HedgeDecision::Continue { next } => next.map(|next| clock::later(started, next)),
-            HedgeDecision::Return(_) => None,
+            _ => None,
         };
         if self.upcoming.is_none_or(|due| due > now)
             && let Some(running) = &mut self.running
@@ -172,6 +172,7 @@ where
         match decision {
             HedgeDecision::Continue { .. } => None,
             HedgeDecision::Return(reason) => Some(reason),
+            _ => Some(StopReason::Permanent),
         }
     }
 

@@ -100,10 +100,12 @@ impl HedgePolicy {
 impl<K: Protocol> HedgePolicy<K> {
     /// Creates a policy over a protocol with settings of its own, which several policies and layers may share.
     pub fn with(protocol: K) -> Self {
+        let mut limits = Limits::default();
+        limits.max_attempts = 2;
         Self::of(Settings {
             protocol,
             budget: K::default_budget(),
-            limits: Limits { max_attempts: 2, ..Limits::default() },
+            limits,
             cap: DEFAULT_CAP,
             delay: HedgeDelay::Quantile(Arc::new(Latencies::p95())),
             idempotent: false,

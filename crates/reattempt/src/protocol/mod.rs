@@ -7,7 +7,6 @@
 //! |---|---|
 //! | [`Protocol`] | a protocol with its settings |
 //! | [`Replay`] | turns a request into its first attempt and a saved form, and that into further attempts |
-//! | [`Origin`] | the inverse of `Replay`, by which the compiler finds the caller's request type |
 //! | [`ClassifyOutcome`] | reads outcomes, and drains the responses that are refused |
 
 use std::borrow::Cow;
@@ -221,6 +220,7 @@ pub trait Saved: sealed::Sealed {
     note = "the body of an attempt is `reattempt::ReplayBody<B>`, so that it can be sent again",
     note = "for a client of one body type, add a line below the layer: `.map_request(|attempt: Request<ReplayBody<_>>| attempt.map(Body::new))`"
 )]
+#[doc(hidden)]
 pub trait Origin<Attempt>: sealed::Sealed {
     /// The caller's request type.
     type Request;

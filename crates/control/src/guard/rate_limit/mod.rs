@@ -175,7 +175,7 @@ impl RateLimit {
     ///
     /// A reset of zero restores the destination's own rate. Resets are cut to [`longest_reset`](Self::longest_reset).
     pub fn follow(&self, destination: &str, remaining: u32, reset: Duration, now: Duration) {
-        let quota = Quota { remaining, reset };
+        let quota = Quota::new(remaining, reset);
         let first = self.with(destination, now, |limiter| self.follow_at(&limiter, quota, now));
         first.into_iter().for_each(Wakers::wake);
     }

@@ -107,7 +107,7 @@ fn each_end_is_reported_as_what_it_is() {
 /// Each refusal that is not the budget's own is a failure that the budget records and takes nothing for.
 #[test]
 fn refused_retry_is_recorded_as_a_failure() {
-    let none = Terms { repeatable: false, ..terms() };
+    let none = unrepeatable(terms());
     let late = FailedAttempt { until_deadline: Some(SECOND), ..failed() };
     for (terms, attempt, reason) in
         [(none, failed(), StopReason::NotRepeatable), (terms(), late, StopReason::DeadlineExceeded)]
@@ -122,7 +122,7 @@ fn refused_retry_is_recorded_as_a_failure() {
 #[test]
 fn forbidden_call_reports_no_failure() {
     for (terms, reason) in [
-        (Terms { forbidden: Some(StopReason::Nested), ..terms() }, StopReason::Nested),
+        (forbidden(StopReason::Nested), StopReason::Nested),
         (Terms::new(limits(1)), StopReason::AttemptsExhausted),
     ] {
         let bucket = Bucket::of(10);
@@ -133,7 +133,20 @@ fn forbidden_call_reports_no_failure() {
 }
 
 fn limits(max_attempts: u32) -> Limits {
-    Limits { max_attempts, ..Limits::default() }
+    let mut limits = Limits::default();
+    limits.max_attempts = max_attempts;
+    limits
+}
+
+fn unrepeatable(mut terms: Terms) -> Terms {
+    terms.repeatable = false;
+    terms
+}
+
+fn forbidden(reason: StopReason) -> Terms {
+    let mut terms = terms();
+    terms.forbidden = Some(reason);
+    terms
 }
 
 #[test]
@@ -156,7 +169,7 @@ fn unprocessed_is_resent_once_for_each_kind() {
         classification: Classification::new(Verdict::Permanent),
         ..failed()
     };
-    let terms = Terms { repeatable: false, ..Terms::new(limits(1)) };
+    let terms = unrepeatable(Terms::new(limits(1)));
     let mut call = Call::new(&Counting);
     for kind in [Undone::Refused, Undone::NotDispatched] {
         assert_eq!(decide(&mut call, &terms, &permanent(kind), &bucket), Decision::Resend);
@@ -179,7 +192,7 @@ fn unprocessed_is_not_resent_in_vain() {
         classification: Classification::new(Verdict::Permanent),
         ..failed()
     };
-    let forbidden = Terms { forbidden: Some(StopReason::Forbidden), ..terms() };
+    let forbidden = forbidden(StopReason::Forbidden);
     for (terms, attempt) in [
         (terms(), FailedAttempt { replayable: false, ..attempt }),
         (terms(), FailedAttempt { until_deadline: Some(Duration::ZERO), ..attempt }),
@@ -227,7 +240,7 @@ fn schedule_is_given_failure_and_admission() {
     let schedule = Recorder(AtomicU32::new(0));
     let attempt = failed().sent_at(SentAt(3));
     // Also where no retry may follow, because shared pacing must move then, too.
-    let forbidden = Terms { forbidden: Some(StopReason::Nested), ..terms() };
+    let forbidden = forbidden(StopReason::Nested);
     for terms in [terms(), forbidden] {
         Call::new(&schedule).failed(&terms, &attempt, &schedule, &Bucket::of(1), &mut Zero);
     }
@@ -302,7 +315,7 @@ fn shared_delay_equal_to_the_hint_is_named() {
 fn failure_after_a_hop_is_named() {
     let hop = FAILURE.after_hop();
     assert!(hop.is_after_hop() && !FAILURE.is_after_hop());
-    let terms = Terms { repeatable: false, ..terms() };
+    let terms = unrepeatable(terms());
     for (failure, reason) in [(hop, StopReason::EarlierHop), (FAILURE, StopReason::NotRepeatable)] {
         let attempt = FailedAttempt::new(Verdict::Transient(failure), "x", Duration::ZERO);
         let mut call = Call::new(&Counting);

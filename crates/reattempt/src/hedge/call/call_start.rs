@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reattempt_core::{HedgeTerms, Limits};
+use reattempt_core::HedgeTerms;
 use tokio::time::Instant;
 
 use crate::call::deadline::Deadline;
@@ -60,14 +60,14 @@ impl CallStart {
                 (stopwatch.delay(), Some(stopwatch))
             }
         };
-        let policy = &settings.limits;
-        let limits = Limits {
-            max_attempts: if delay.is_some() { max_attempts } else { 1 },
-            max_elapsed: own.and_then(CallOptions::get_max_elapsed).unwrap_or(policy.max_elapsed),
-            max_server_delay: own
-                .and_then(CallOptions::get_max_server_delay)
-                .unwrap_or(policy.max_server_delay),
-        };
+        let mut limits = settings.limits;
+        limits.max_attempts = if delay.is_some() { max_attempts } else { 1 };
+        if let Some(max_elapsed) = own.and_then(CallOptions::get_max_elapsed) {
+            limits.max_elapsed = max_elapsed;
+        }
+        if let Some(max_server_delay) = own.and_then(CallOptions::get_max_server_delay) {
+            limits.max_server_delay = max_server_delay;
+        }
         let terms = HedgeTerms::new(limits, delay.unwrap_or(Duration::ZERO));
         let deadline_to_add =
             deadline.filter(|deadline| Some(*deadline) != request_terms.existing_deadline);

@@ -61,11 +61,9 @@ pub(crate) fn fail_for_good<S: Schedule>(
     budget: &impl Budget,
     random: &mut dyn Random,
 ) -> Ended {
-    let limits = Limits {
-        max_attempts: profile.max_attempts,
-        max_elapsed: profile.max_elapsed,
-        ..Limits::default()
-    };
+    let mut limits = Limits::default();
+    limits.max_attempts = profile.max_attempts;
+    limits.max_elapsed = profile.max_elapsed;
     let terms = Terms::new(limits);
     let mut call = Call::new(&profile.schedule);
     let mut elapsed = Duration::ZERO;
