@@ -130,8 +130,31 @@ impl<D: Delays> Call<D> {
     /// Records that the attempt under way has failed, and decides what follows.
     ///
     /// The order: a guard's refusal → the caller's own body → a resend → the verdict → retries forbidden → attempts
-    /// left → safe to repeat → body kept → the server's stop → delay → elapsed time → deadline → budget.
+    /// left → safe to repeat → body kept → the server's stop → delay → elapsed time → deadline → budget → a timer.
     pub fn failed<S, B>(
+        &mut self,
+        terms: &Terms,
+        failed: &FailedAttempt<'_>,
+        schedule: &S,
+        budget: &B,
+        random: &mut dyn Random,
+    ) -> Decision
+    where
+        S: CallSchedule<Delays = D>,
+        B: Budget + ?Sized,
+    {
+        match self.decide(terms, failed, schedule, budget, random) {
+            Decision::Retry { after } if !after.is_zero() && !(failed.can_wait)() => {
+                self.revoke();
+                Decision::Return(StopReason::NoTimer)
+            }
+            decision => decision,
+        }
+    }
+
+    /// Decides what follows, without a look at the driver's timer.
+    #[inline]
+    fn decide<S, B>(
         &mut self,
         terms: &Terms,
         failed: &FailedAttempt<'_>,
@@ -219,7 +242,7 @@ impl<D> Call<D> {
         }
     }
 
-    /// Takes a granted retry back and returns its permit: the driver cannot wait for it, or has lost the request.
+    /// Takes a granted retry back and returns its permit: the driver has lost the request.
     pub fn revoke(&mut self) {
         self.permit = None;
         self.resends = false;

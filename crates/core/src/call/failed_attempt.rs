@@ -35,7 +35,7 @@ impl Resent {
 /// A failed attempt, as its driver saw it.
 ///
 /// [`new`](FailedAttempt::new) sets every other field to a value that allows a retry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct FailedAttempt<'a> {
     /// The classification of the outcome.
     pub classification: Classification,
@@ -58,6 +58,8 @@ pub struct FailedAttempt<'a> {
     pub destination: &'a str,
     /// Monotonic time, for the budget.
     pub now: Duration,
+    /// Returns `true` if the driver can wait for a delay. It is called only if there is a delay.
+    pub can_wait: fn() -> bool,
 }
 
 impl<'a> FailedAttempt<'a> {
@@ -78,6 +80,7 @@ impl<'a> FailedAttempt<'a> {
             until_deadline: None,
             destination,
             now,
+            can_wait: || true,
         }
     }
 

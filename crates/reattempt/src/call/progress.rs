@@ -129,6 +129,7 @@ impl<D: Delays> Progress<D> {
             source_failed: attempt.source_failed,
             replayable: attempt.at_hand,
             sent_at: attempt.sent_at,
+            can_wait: if context.blocking { || true } else { clock::has_timer },
             elapsed,
             until_deadline: deadline.map(|deadline| deadline.saturating_duration_since(now)),
             ..reattempt_core::FailedAttempt::new(
@@ -154,12 +155,6 @@ impl<D: Delays> Progress<D> {
         self.notify_failure(settings);
         match decision {
             Decision::Return(reason) => Err(reason),
-            Decision::Retry { after }
-                if !after.is_zero() && !context.blocking && !clock::has_timer() =>
-            {
-                self.call.revoke();
-                Err(StopReason::NoTimer)
-            }
             Decision::Retry { after } => {
                 if let Some(last) = &mut self.last {
                     last.delay = Some(after);

@@ -167,6 +167,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
             Some(Course::Plain(policy)) if !policy.is_observed() => {
                 let mut random = CallRandom::unseeded(None);
                 policy.schedule().on_success(self.sent_at, &mut random);
+                // An `Account` with nothing paid reports the same, at a third more for the whole call.
                 policy.budget().on_success(DESTINATION, 0);
             }
             _ => self.succeed_in_full(),

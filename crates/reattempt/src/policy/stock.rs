@@ -167,11 +167,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         };
         let destination =
             protocol.destination_of(request.uri(), || host(request.headers())).into_owned();
-        let failure = classification
-            .verdict
-            .failure()
-            .filter(|_| result.is_ok() || !request.body().source_failed());
-        let stop = match failure {
+        let stop = match classification.verdict.failure() {
             None if classification.verdict == Verdict::Success => StopReason::Succeeded,
             None => StopReason::Permanent,
             Some(failure) => {
@@ -183,7 +179,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                     failure: *failure,
                     refused,
                     undone: None,
-                    source_failed: false,
+                    source_failed: result.is_err() && request.body().source_failed(),
                     at_hand: at_hand(request.body()),
                     sent_at: call.sent_at,
                     error: result.as_ref().err().map(|error| chain(error)),

@@ -160,6 +160,20 @@ fn failed_source_ends_the_call() {
     assert!(bucket.log().is_empty());
 }
 
+/// A delay of zero needs no timer; the permit of any other retry is returned.
+#[test]
+fn delay_without_a_timer_ends_the_call() {
+    let bucket = Bucket::of(10);
+    let unable = FailedAttempt { can_wait: || false, ..failed() };
+    let decision = decide(&mut Call::new(&Counting), &terms(), &unable, &bucket);
+    assert_eq!(decision, Decision::Return(StopReason::NoTimer));
+    assert_eq!(bucket.tokens(), 10);
+    let now = Verdict::Transient(FAILURE).with_hint(ServerHint::Exactly(Duration::ZERO));
+    let unable = FailedAttempt { classification: now, ..unable };
+    let decision = decide(&mut Call::new(&Counting), &terms(), &unable, &bucket);
+    assert_eq!(decision, Decision::Retry { after: Duration::ZERO });
+}
+
 /// TR-1, TR-2, TR-4: each kind is sent again once per call, whatever limits and budget hold.
 #[test]
 fn unprocessed_is_resent_once_for_each_kind() {

@@ -15,8 +15,8 @@ use tower::retry::RetryLayer as StockLayer;
 use tower::{Layer, Service, ServiceExt};
 
 use crate::calls::support::{
-    Act, Answer, Body, Broken, Log, Server, With, answer, get, ms, of_frames, options, policy,
-    post, put, report_of, tokens,
+    Act, Answer, Body, Broken, Log, Server, With, answer, failing, get, ms, of_frames, options,
+    policy, post, put, report_of, tokens, transient,
 };
 
 fn replayable(request: Request<Body>) -> Request<ReplayBody<Body>> {
@@ -198,6 +198,20 @@ async fn success_at_once_has_event_and_slot() {
     assert!(response.extensions().get::<Report>().is_none());
     assert_eq!(log.lines(), ["one.example: succeeded on attempt 1"]);
     assert_eq!(slot.take().unwrap().retries(), 0);
+}
+
+/// Whatever a classifier holds its error to be.
+#[tokio::test(start_paused = true)]
+async fn failed_source_ends_the_stock_call() {
+    let server = Server::statuses([200]);
+    let slot = ReportSlot::default();
+    let policy = policy().protocol(|http| http.classify(|_| Some(transient(1))));
+    let body = ReplayBody::new(failing(), &ReplayLimits::default());
+    let mut request = Request::put("http://one.example/").body(body).unwrap();
+    request.extensions_mut().insert(options().report_to(&slot));
+    StockLayer::new(policy).layer(server.clone()).oneshot(request).await.unwrap_err();
+    assert_eq!(server.count(), 1);
+    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::Permanent);
 }
 
 // trap 04
