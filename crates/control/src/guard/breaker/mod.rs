@@ -210,14 +210,14 @@ impl CircuitBreaker {
 impl CircuitBreaker {
     /// Slow path of [`admit`](Guard::admit): every case that an entry at hand does not cover.
     #[inline(never)]
-    fn decide(&self, arrival: &Arrival<'_>) -> Admit<BreakerTicket> {
-        let admitted = self.with(arrival.destination, arrival.now, |tenant| {
-            let pass = tenant.circuit.admit(&self.shared.changes, arrival.now)?;
+    fn decide(&self, destination: &str, now: Duration) -> Admit<BreakerTicket> {
+        let admitted = self.with(destination, now, |tenant| {
+            let pass = tenant.circuit.admit(&self.shared.changes, now)?;
             Some(pass.map(|pass| BreakerTicket { tenant: tenant.hold(), pass }))
         });
         match admitted {
             Some(Ok(ticket)) => {
-                self.ask(&ticket, Outcome::Unsent, arrival.now, || self.shared.notify());
+                self.ask(&ticket, Outcome::Unsent, now, || self.shared.notify());
                 Admit::Admitted(ticket)
             }
             Some(Err(refused)) => {
@@ -334,7 +334,7 @@ impl Guard for CircuitBreaker {
                 return Admit::Refused(refused);
             }
         }
-        self.decide(arrival)
+        self.decide(arrival.destination, arrival.now)
     }
 
     #[inline(always)]

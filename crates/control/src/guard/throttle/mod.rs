@@ -122,19 +122,19 @@ impl State {
         self.random >> 32 < probability
     }
 
-    fn admit(&mut self, now: Duration) -> Option<Result<u64, Refused>> {
+    /// Counts a call. Returns the age of its bucket, unless it is refused. `None`: the state has left the table.
+    #[inline]
+    fn admit(&mut self, now: Duration) -> Option<Option<u64>> {
         if self.retired {
             return None;
         }
         self.window.advance(now);
         let is_refused = self.excess() > 0 && self.draws_refusal();
         let age = self.window.request();
-        Some(if is_refused {
+        if is_refused {
             self.window.refuse(age);
-            Err(REFUSED)
-        } else {
-            Ok(age)
-        })
+        }
+        Some((!is_refused).then_some(age))
     }
 }
 
@@ -206,9 +206,9 @@ impl Guard for Throttle {
             Some(admitted.map(|age| ThrottleTicket { tenant: tenant.hold(), age }))
         });
         match admitted {
-            Some(Ok(ticket)) => Admit::Admitted(ticket),
+            Some(Some(ticket)) => Admit::Admitted(ticket),
             // Behind the table's lock no entry is retired, so there is always an answer.
-            Some(Err(_)) | None => Admit::Refused(REFUSED),
+            Some(None) | None => Admit::Refused(REFUSED),
         }
     }
 
