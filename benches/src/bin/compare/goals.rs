@@ -24,6 +24,14 @@ pub(crate) struct Line {
 pub(crate) struct Goal {
     pub(crate) figure: Figure,
     pub(crate) limit: Limit,
+    /// The number that the limit should have. It is shown; only the limit is enforced.
+    pub(crate) aim: Option<f64>,
+}
+
+impl Goal {
+    const fn aim(self, aim: f64) -> Self {
+        Self { aim: Some(aim), ..self }
+    }
 }
 
 /// The quantity that is compared, always for one operation and above the bare contender.
@@ -72,7 +80,7 @@ pub(crate) enum Limit {
 pub(crate) const AIR: f64 = 0.03;
 
 const fn goal(figure: Figure, limit: Limit) -> Goal {
-    Goal { figure, limit }
+    Goal { figure, limit, aim: None }
 }
 
 /// tower's `Retry` by hand, with each budget; goals compare with the better one.

@@ -26,13 +26,16 @@ const PEERS: &[(&str, &str)] = &[
     ("recloser", "recloser"),
     ("failsafe", "failsafe"),
     ("seatbelt", "seatbelt"),
+    ("seatbelt-stack", "seatbelt"),
     ("tower-limit", "tower's limit"),
     ("tower-acc", "tower-acc"),
-    ("least", "least layer by hand"),
+    ("least", "least code by hand"),
+    ("least-extension", "a deadline in the extensions alone"),
     ("resilience-adaptive", "tower-resilience"),
     ("resilience-breaker", "tower-resilience"),
     ("resilience-bulkhead", "tower-resilience"),
     ("resilience-limiter", "tower-resilience"),
+    ("resilience-stack", "tower-resilience"),
 ];
 
 /// The cell of a contender that is not part of the row.
@@ -207,6 +210,7 @@ struct Verdict {
     reached: String,
     goal: String,
     state: State,
+    misses_aim: bool,
 }
 
 /// Writes three cells: the figures reached, their limits, and the verdict.
@@ -226,7 +230,8 @@ fn verdicts(line: &Line, figures: &Figures) -> [String; 3] {
                     State::NoAir => "met, without 3 % of air",
                     State::Missed => "**missed**",
                 };
-                [verdict.reached, verdict.goal, state.into()]
+                let aim = if verdict.misses_aim { ", aim missed" } else { "" };
+                [verdict.reached, verdict.goal, format!("{state}{aim}")]
             }
         })
         .collect();
@@ -251,13 +256,14 @@ fn unit(figure: Figure) -> &'static str {
 /// Writes the limit.
 fn limit(goal: &Goal) -> String {
     let unit = unit(goal.figure);
-    match goal.limit {
+    let limit = match goal.limit {
         Limit::AtMost(most) => format!("≤ {} {}", number(most), singular(most, unit)),
         Limit::Times(times, peers) => format!("≤ {times} × {unit} of {}", best(peers)),
         Limit::Above(more, than) => format!("≤ {more} {unit} more than {than}"),
         Limit::Shown([]) => "stated".into(),
         Limit::Shown(peers) => format!("beside {}", best(peers)),
-    }
+    };
+    goal.aim.map_or(limit.clone(), |aim| format!("{limit}; aim {aim}"))
 }
 
 fn best(peers: &[&str]) -> String {
@@ -296,7 +302,8 @@ fn verdict(line: &Line, goal: &Goal, figures: &Figures) -> Option<Verdict> {
         Some(most) if lacks_air(goal.figure, compared, most) => State::NoAir,
         Some(_) => State::Met,
     };
-    Some(Verdict { reached, goal: limit(goal), state })
+    let misses_aim = goal.aim.is_some_and(|aim| compared > aim);
+    Some(Verdict { reached, goal: limit(goal), state, misses_aim })
 }
 
 /// Formats a ratio; those of whole calls are close to one, so they get three decimals.
