@@ -8,6 +8,8 @@ mod by_hand;
 mod least;
 #[cfg(feature = "guards")]
 pub(crate) mod least_guard;
+#[cfg(feature = "guards")]
+pub(crate) mod least_guards;
 #[cfg(feature = "peers")]
 mod others;
 

@@ -8,6 +8,7 @@ use std::iter;
 use std::time::Duration;
 
 use http::{Request, Response};
+use reattempt::Deadline;
 use reattempt::guard::{
     AdaptiveLimit, Admit, Arrival, BodyEnd, Bulkhead, CircuitBreaker, End, Guard, GuardLayer,
     Health, Limit, RateLimit, Throttle,
@@ -20,6 +21,9 @@ use tower_service::Service;
 use super::once::each_on;
 use super::{Row, Work, above, alone};
 use crate::contenders::least_guard::LeastGuard;
+use crate::contenders::least_guards::{
+    LeastAdaptive, LeastBreaker, LeastBulkhead, LeastLimit, LeastThrottle,
+};
 use crate::contenders::ours;
 use crate::inner::Answers;
 use crate::requests::{Body, fresh};
@@ -27,6 +31,9 @@ use crate::requests::{Body, fresh};
 #[cfg(feature = "peers")]
 #[path = "guards/peers.rs"]
 mod peers;
+#[cfg(feature = "peers")]
+#[path = "guards/stacks.rs"]
+mod stacks;
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -51,6 +58,7 @@ pub(super) const ROWS: &[Row] = &[
             alone("bare", bare),
             above("ours", "bare", || served(CircuitBreaker::rate().shared())),
             above("ours-counting", "bare", || served(CircuitBreaker::counting().shared())),
+            above("least", "bare", || served(LeastBreaker::new())),
             #[cfg(feature = "peers")]
             above("recloser", "bare", || peers::by_recloser(peers::recloser())),
             #[cfg(feature = "peers")]
@@ -66,6 +74,7 @@ pub(super) const ROWS: &[Row] = &[
         contenders: &[
             alone("bare", bare),
             above("ours", "bare", || refused(open())),
+            above("least", "bare", || refused(opened(LeastBreaker::new(), 20))),
             #[cfg(feature = "peers")]
             above("recloser", "bare", || peers::refused_by_recloser(peers::open_recloser())),
             #[cfg(feature = "peers")]
@@ -82,6 +91,7 @@ pub(super) const ROWS: &[Row] = &[
             alone("bare", bare),
             above("ours", "bare", || allows(limit().shared())),
             above("ours-guard", "bare", || served(limit().shared())),
+            above("least", "bare", least_limit),
             #[cfg(feature = "peers")]
             above("governor", "bare", peers::by_governor),
         ],
@@ -96,9 +106,19 @@ pub(super) const ROWS: &[Row] = &[
             alone("bare", bare),
             above("ours", "bare", || served(Bulkhead::default().shared().release_at_head())),
             above("ours-to-the-end", "bare", || served(Bulkhead::default().shared())),
-            above("ours-adaptive", "bare", || {
-                served(AdaptiveLimit::vegas().shared().release_at_head())
-            }),
+            above("least", "bare", || served(LeastBulkhead::new(64))),
+        ],
+    },
+    Row {
+        name: "guard-adaptive",
+        title: "adaptive limit, a place and its sample",
+        operations: 2000,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", bare),
+            above("ours", "bare", || served(AdaptiveLimit::vegas().shared().release_at_head())),
+            above("least", "bare", || served(LeastAdaptive::new())),
         ],
     },
     Row {
@@ -110,6 +130,7 @@ pub(super) const ROWS: &[Row] = &[
         contenders: &[
             alone("bare", bare),
             above("ours", "bare", || served(Throttle::new().shared())),
+            above("least", "bare", || served(LeastThrottle::new())),
         ],
     },
     Row {
@@ -186,6 +207,11 @@ pub(super) const ROWS: &[Row] = &[
             alone("bare", || awaited(Answers, fresh)),
             above("ours", "bare", || awaited(StandardLayer::http().layer(Answers), fresh)),
             above("ours-retry", "bare", || awaited(ours(Answers), fresh)),
+            above("least-extension", "bare", || awaited(Answers, with_deadline)),
+            #[cfg(feature = "peers")]
+            above("resilience-stack", "bare", stacks::resilience_stack),
+            #[cfg(feature = "peers")]
+            above("seatbelt-stack", "bare", stacks::seatbelt_stack),
         ],
     },
     #[cfg(feature = "peers")]
@@ -221,7 +247,12 @@ fn open() -> CircuitBreaker {
     let breaker = CircuitBreaker::rate().consecutive_failures(5).shared();
     breaker.isolate(DESTINATION, NOW);
     breaker.close(DESTINATION, NOW);
-    for _ in 0..5 {
+    opened(breaker, 5)
+}
+
+/// Opens a breaker by that many failures.
+fn opened<G: Guard>(breaker: G, failures: u32) -> G {
+    for _ in 0..failures {
         let Admit::Admitted(ticket) = breaker.admit(&Arrival::new(DESTINATION, NOW)) else {
             panic!("it is closed");
         };
@@ -242,6 +273,11 @@ fn bare() -> Work {
 
 fn allows(limit: RateLimit) -> Work {
     repeat(move || assert!(limit.allow(black_box(DESTINATION), NOW)))
+}
+
+fn least_limit() -> Work {
+    let limit = LeastLimit::new(1_000_000, 1_000_000);
+    repeat(move || assert!(limit.allow(black_box(NOW))))
 }
 
 /// Takes tokens of 64 destinations by turns, of one table after the other. The seed of a table is random, and with it
@@ -299,6 +335,13 @@ where
     each_on(running(), service, make)
 }
 
+/// Returns a fresh request with a deadline in its extensions.
+fn with_deadline() -> Request<Body> {
+    let mut request = fresh();
+    request.extensions_mut().insert(Deadline::after(Duration::from_secs(30)));
+    request
+}
+
 fn running() -> Runtime {
     Builder::new_current_thread().enable_time().build().unwrap()
 }
@@ -319,4 +362,6 @@ pub(super) fn check() {
         (contender.prepare)()(10);
     }
     peers::check_least();
+    peers::check_least_guards();
+    stacks::check();
 }

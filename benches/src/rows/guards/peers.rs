@@ -17,6 +17,7 @@ use failsafe::failure_policy::{
 use failsafe::{Config, StateMachine};
 use governor::{Quota, RateLimiter};
 use http::{Request, Response};
+use reattempt::guard::{Admit, Arrival, End, Guard, Health};
 use recloser::Recloser;
 use seatbelt::breaker::Breaker;
 use seatbelt::{RecoveryInfo, ResilienceContext};
@@ -30,8 +31,9 @@ use tower_resilience_bulkhead::BulkheadLayer;
 use tower_resilience_circuitbreaker::CircuitBreakerLayer;
 use tower_resilience_ratelimiter::RateLimiterLayer;
 
-use super::{Work, awaited, repeat, running};
+use super::{Work, awaited, opened, repeat, running};
 use crate::contenders::least_guard::{Failed, Latest, LeastGuard};
+use crate::contenders::least_guards::{LeastBreaker, LeastLimit};
 use crate::inner::{Answer, Answers};
 use crate::requests::{Body, fresh};
 
@@ -191,4 +193,27 @@ pub(super) fn check_least() {
     late.extensions_mut().insert(Latest(Instant::now()));
     assert!(matches!(call(late), Poll::Ready(Err(Failed::Late))));
     assert!(call(fresh()).is_ready() && client.in_flight() == 0);
+}
+
+/// Checks that the least breaker opens, admits one probe and closes, and that the least limit mints no token too many.
+pub(super) fn check_least_guards() {
+    let (start, after) =
+        (Duration::from_secs(100), |seconds: u64| Duration::from_secs(100 + seconds));
+    let breaker = opened(LeastBreaker::new(), 20);
+    let at = |now| breaker.admit(&Arrival::new("", now));
+    let Admit::Refused(refused) = at(start) else { panic!("it is open") };
+    assert_eq!(refused.wait(), Some(Duration::from_secs(30)));
+    let Admit::Admitted(probe) = at(after(30)) else { panic!("it is half-open") };
+    assert!(matches!(at(after(31)), Admit::Refused(_)), "one probe at a time");
+    breaker.end(probe, &End::judged(Health::Served, SECOND), after(32));
+    let served = End::judged(Health::Served, SECOND);
+    for second in 33..93 {
+        let Admit::Admitted(call) = at(after(second)) else { panic!("it is closed") };
+        breaker.end(call, &served, after(second));
+    }
+    assert!((54..=60).contains(&breaker.calls(after(92))), "the window is 60 s long");
+
+    let limit = LeastLimit::new(10, 1);
+    assert!(limit.allow(start) && !limit.allow(start + Duration::from_millis(99)));
+    assert!(limit.allow(start + Duration::from_millis(100)) && !limit.allow(start));
 }

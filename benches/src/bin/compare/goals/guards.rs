@@ -26,9 +26,11 @@ pub(super) const LINES: &[Line] = &[
         title: "closed breaker, a call and its success, rate form",
         ours: "ours",
         goals: &[
-            // Each thread finds its word. It is exchanged twice, each time after a check of its epoch, and the
-            // ticket goes through memory.
-            goal(Instructions, AtMost(139.0)),
+            // The least code is 33: one word for all threads, exchanged twice, and the epoch as the ticket. Ours finds
+            // the slot of its destination twice, and twice the word of its thread, so that two threads do not meet.
+            // Its ticket is five words, which go through memory.
+            goal(Instructions, AtMost(137.0)).aim(90.0),
+            goal(Instructions, Shown(&["least"])),
             goal(Instructions, Shown(&["recloser", "failsafe"])),
             goal(Allocations, AtMost(0.0)),
         ],
@@ -38,25 +40,31 @@ pub(super) const LINES: &[Line] = &[
         row: "guard-breaker",
         title: "closed breaker, a call and its success, counting form",
         ours: "ours-counting",
-        // It counts as exactly as the rate form, in the same words.
-        goals: &[goal(Instructions, AtMost(139.0))],
+        // It counts as exactly as the rate form, in the same words and with the same floor.
+        goals: &[
+            goal(Instructions, AtMost(137.0)).aim(70.0),
+            goal(Instructions, Shown(&["least"])),
+        ],
     },
     Line {
         part: GUARDS,
         row: "guard-breaker-open",
         title: "open breaker, a refusal with its wait",
         ours: "ours",
-        // The wait is computed, and the refusal is moved through memory twice.
-        goals: &[goal(Instructions, AtMost(62.0))],
+        // The least code is 14: it reads two words and computes the wait. Ours finds the slot of its destination and
+        // the word of its thread first, and the refusal is moved through memory twice.
+        goals: &[goal(Instructions, AtMost(56.0)).aim(25.0), goal(Instructions, Shown(&["least"]))],
     },
     Line {
         part: GUARDS,
         row: "guard-rate-limit",
         title: "rate limit, a token",
         ours: "ours",
-        // std's lock costs 25.
+        // The least code is 61, with std's lock and a bucket in integers: the aim is below it. Ours also finds the slot
+        // of its destination, counts the position of the token for reservations, and knows rates that servers imply.
         goals: &[
-            goal(Instructions, AtMost(93.0)),
+            goal(Instructions, AtMost(93.0)).aim(60.0),
+            goal(Instructions, Shown(&["least"])),
             goal(Instructions, Shown(&["governor"])),
             goal(Allocations, AtMost(0.0)),
         ],
@@ -73,8 +81,13 @@ pub(super) const LINES: &[Line] = &[
         row: "guard-places",
         title: "bulkhead, a place taken and released at the head",
         ours: "ours",
-        // The place is exchanged twice, and the pass, the end and the answers go through memory.
-        goals: &[goal(Instructions, AtMost(97.0)), goal(Allocations, AtMost(0.0))],
+        // The least code is 10: one count, and a ticket without content. Ours finds the slot of its destination twice.
+        // Its release looks for calls in line. Its pass has three forms, and goes through memory with the answers.
+        goals: &[
+            goal(Instructions, AtMost(97.0)).aim(60.0),
+            goal(Instructions, Shown(&["least"])),
+            goal(Allocations, AtMost(0.0)),
+        ],
     },
     Line {
         part: GUARDS,
@@ -85,19 +98,28 @@ pub(super) const LINES: &[Line] = &[
     },
     Line {
         part: GUARDS,
-        row: "guard-places",
+        row: "guard-adaptive",
         title: "adaptive limit, a place and its sample",
-        ours: "ours-adaptive",
-        // A bulkhead's 94, and a sample of four words.
-        goals: &[goal(Instructions, AtMost(139.0)), goal(Allocations, AtMost(0.0))],
+        ours: "ours",
+        // The least code is 39, of which the sample is 29. Ours is a bulkhead's 94 and such a sample.
+        goals: &[
+            goal(Instructions, AtMost(139.0)).aim(100.0),
+            goal(Instructions, Shown(&["least"])),
+            goal(Allocations, AtMost(0.0)),
+        ],
     },
     Line {
         part: GUARDS,
         row: "guard-throttle",
         title: "throttle, a call and its success",
         ours: "ours",
-        // std's lock is 25 of them; behind it the window moves on, and the call counts in its bucket and in the total.
-        goals: &[goal(Instructions, AtMost(163.0)), goal(Allocations, AtMost(0.0))],
+        // The least code is 25, std's lock included. Ours finds the slot of its destination twice. Behind the lock it
+        // also looks if the entry has left the table, and keeps the latest moment and the first one of the window.
+        goals: &[
+            goal(Instructions, AtMost(141.0)).aim(60.0),
+            goal(Instructions, Shown(&["least"])),
+            goal(Allocations, AtMost(0.0)),
+        ],
     },
     Line {
         part: GUARDS,
@@ -105,8 +127,9 @@ pub(super) const LINES: &[Line] = &[
         title: "closed breaker on two threads, rate form",
         ours: "ours",
         // The peers' time depends on how often both threads meet in one cache line: 0.09 to 0.68 in seven runs, ours
-        // being steady. On a machine with other work the threads hardly meet, and the ratio means nothing.
-        goals: &[goal(Time, Times(0.7, &["recloser", "failsafe"]))],
+        // being steady. On a machine with other work the threads hardly meet: 0.71 to 0.88 in fourteen runs, of which
+        // seven had the highest priority. So the aim holds only where both processors are idle.
+        goals: &[goal(Time, Times(0.7, &["recloser", "failsafe"])).aim(0.5)],
     },
     Line {
         part: GUARDS,
@@ -162,9 +185,13 @@ pub(super) const LINES: &[Line] = &[
         title: "fresh call through the standard stack",
         ours: "ours",
         goals: &[
+            // Ours is 5,850: the retry layer is 1,810, and the deadline in the extensions is 900, which no peer has.
+            // Two guards, the attempt timeout and errors in boxes are the rest. The aim is 1,170 less.
+            goal(Instructions, Times(0.78, &["resilience-stack", "seatbelt-stack"])).aim(0.6),
             goal(Instructions, Shown(&["ours-retry"])),
-            // Services inside may read the deadline in the extensions: their map, its table and the value.
-            goal(Allocations, Above(3.0, "ours-retry")),
+            // Services inside may read the deadline in the extensions. The first one of a request takes three:
+            // `http` allocates the map, its table and the value. `least-extension` does no more than that.
+            goal(Allocations, Above(3.0, "ours-retry")).aim(2.0),
         ],
     },
 ];
