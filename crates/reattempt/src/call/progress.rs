@@ -185,6 +185,11 @@ impl<D: Delays> Progress<D> {
         self.call.on_send();
     }
 
+    /// Returns `true` if the attempt that was granted last replaces the one before it.
+    pub(crate) fn replaces(&self) -> bool {
+        self.call.resends()
+    }
+
     /// Takes a granted retry back, because its request is lost.
     pub(crate) fn revoke(&mut self) {
         self.call.revoke();

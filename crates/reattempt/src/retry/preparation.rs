@@ -24,10 +24,10 @@ pub(super) struct Bounds {
 
 pin_project! {
     /// The preparation of the next attempt. It is in the box that the first failure makes.
-    pub(super) struct Preparation<S, R, A, H, T> {
+    pub(super) struct Preparation<S, R, H, T> {
         next: Next<S, H>,
-        // The next attempt, from the moment it is granted until it is sent. A request is large, so it stays here.
-        made: Option<Made<A, H, T>>,
+        // An attempt that was made before it can be sent. It is in a box of its own, because few calls have one.
+        made: Option<Box<Made<H, T>>>,
         // The moment at which the next attempt is due; `None` for at once.
         due: Option<Instant>,
         // The moments until which a response may be drained, and by which the service must be ready.
@@ -42,8 +42,8 @@ pin_project! {
     }
 }
 
-/// The way of the next attempt. It is made when it is granted, so a call that has dropped its last outcome has
-/// a request to send.
+/// The way of the next attempt. It is made when its hook is due, or else when its service is ready, because it is
+/// larger than the saved request.
 enum Next<S, H> {
     /// None is on its way. The instance has sent an attempt, and one sends all retries of a call.
     Sent(Option<S>),
@@ -87,11 +87,10 @@ impl<S, H> Next<S, H> {
     }
 }
 
-/// An attempt: whole, or the parts that a hook has left. While the hook has the head, the rest is here.
-pub(super) enum Made<A, H, T> {
-    Whole(A),
-    Parts(H, T),
-    Rest(T),
+/// The first attempt before it is sent, or one that a hook works on. Its head is missing while the hook has it.
+struct Made<H, T> {
+    head: Option<H>,
+    rest: T,
 }
 
 /// The result of a preparation.
@@ -106,7 +105,7 @@ pub(super) enum Arrived<S, E> {
     Late,
 }
 
-impl<S, R, A, H, T> Preparation<S, R, A, H, T> {
+impl<S, R, H, T> Preparation<S, R, H, T> {
     pub(super) fn new() -> Self {
         Self {
             next: Next::Sent(None),
@@ -121,20 +120,14 @@ impl<S, R, A, H, T> Preparation<S, R, A, H, T> {
     }
 
     /// Begins with the first attempt, for which the service must be ready by `ready`.
-    pub(super) fn first(self: Pin<&mut Self>, attempt: A, ready: Option<Instant>) {
+    pub(super) fn first(self: Pin<&mut Self>, (head, rest): (H, T), ready: Option<Instant>) {
         let this = self.project();
         *this.next = Next::Waiting(None);
-        *this.made = Some(Made::Whole(attempt));
+        *this.made = Some(Box::new(Made { head: Some(head), rest }));
         *this.ready_by = ready;
     }
 
-    /// Places the attempt that was granted.
-    #[inline]
-    pub(super) fn place(self: Pin<&mut Self>, attempt: A) {
-        *self.project().made = Some(Made::Whole(attempt));
-    }
-
-    /// Begins with the attempt that was placed.
+    /// Begins with an attempt that was granted.
     pub(super) fn begin(
         mut self: Pin<&mut Self>,
         drain: Option<R>,
@@ -168,11 +161,19 @@ impl<S, R, A, H, T> Preparation<S, R, A, H, T> {
         }
     }
 
+    /// Takes the head of the attempt that was made, for a hook.
+    pub(super) fn take_head(self: Pin<&mut Self>) -> Option<H> {
+        self.project().made.as_mut()?.head.take()
+    }
+
+    /// Keeps the rest of an attempt whose head is for a hook.
+    pub(super) fn keep_rest(self: Pin<&mut Self>, rest: T) {
+        *self.project().made = Some(Box::new(Made { head: None, rest }));
+    }
+
     /// Runs the hook on the head of an attempt, then readies `service` for it.
-    pub(super) fn hook(self: Pin<&mut Self>, service: S, hook: HookFuture<H>, rest: T) {
-        let this = self.project();
-        *this.next = Next::Hooking(service, hook);
-        *this.made = Some(Made::Rest(rest));
+    pub(super) fn hook(self: Pin<&mut Self>, service: S, hook: HookFuture<H>) {
+        *self.project().next = Next::Hooking(service, hook);
     }
 
     /// Readies `service` for the attempt.
@@ -180,9 +181,9 @@ impl<S, R, A, H, T> Preparation<S, R, A, H, T> {
         *self.project().next = Next::Readying(service);
     }
 
-    /// Takes the attempt that was made.
-    pub(super) fn take_made(self: Pin<&mut Self>) -> Option<Made<A, H, T>> {
-        self.project().made.take()
+    /// Takes the attempt that was made, in its parts.
+    pub(super) fn take_made(self: Pin<&mut Self>) -> Option<(Option<H>, T)> {
+        self.project().made.take().map(|made| (made.head, made.rest))
     }
 
     /// Polls until the next attempt can be sent. Stays pending if none is on its way: the call is over.
@@ -239,8 +240,8 @@ impl<S, R, A, H, T> Preparation<S, R, A, H, T> {
         if let Next::Hooking(_, hook) = this.next {
             let head = ready!(hook.as_mut().poll(cx));
             this.next.hooked();
-            if let Some(Made::Rest(rest)) = this.made.take() {
-                *this.made = Some(Made::Parts(head, rest));
+            if let Some(made) = this.made {
+                made.head = Some(head);
             }
         }
         if let Next::Readying(service) = this.next

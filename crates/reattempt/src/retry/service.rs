@@ -219,7 +219,7 @@ where
             if !late {
                 start.context.started = Some(Instant::now());
             }
-            let retrying = Retrying::of_first(attempt, start.context.deadline);
+            let retrying = Retrying::of_first(protocol.split(attempt), start.context.deadline);
             (SentAt::default(), None, Some(retrying))
         } else {
             let sent_at = start.context.on_send(&settings.schedule);

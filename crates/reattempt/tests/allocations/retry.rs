@@ -17,7 +17,10 @@ use reattempt::{CallOptions, Deadline, Retry, RetryPolicy};
 use reattempt_replay::SavedHead;
 use reattempt_schedule_fixed::Constant;
 use reattempt_testing::allocations_of;
+use tokio::runtime::Builder;
 use tower::{BoxError, Service};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// Reads the request's body to its end and answers at once; allocates nothing. Cloning it panics.
 struct Instant;
@@ -105,8 +108,7 @@ fn success_at_once_costs_head_and_body() {
     let mut bare = Instant;
     let mut plain = Retry::new(RetryPolicy::http().max_elapsed(None), Instant);
     let mut usual = Retry::new(RetryPolicy::http(), Instant);
-    let mut timed =
-        Retry::new(RetryPolicy::http().attempt_timeout(Duration::from_secs(1)), Instant);
+    let mut timed = Retry::new(RetryPolicy::http().attempt_timeout(SECOND), Instant);
     let mut never = Retry::new(RetryPolicy::http().max_attempts(1), Instant);
     let mut straight =
         Retry::new(RetryPolicy::http().protocol(|http| http.redirects_below(false)), Instant);
@@ -193,4 +195,17 @@ fn success_at_once_costs_head_and_body() {
     refused_once();
     refused_once();
     assert_eq!(refused_once(), 3 + 3 + 6);
+
+    // A call that waits: its box and its destination. The next request is made when it is due.
+    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let _entered = runtime.enter();
+    let mut patient = Retry::new(RetryPolicy::http().backoff(Constant::new(SECOND)), Instant);
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut begin_to_wait = || {
+        REFUSALS.store(1, Ordering::SeqCst);
+        let mut call = pin!(patient.call(request("GET", empty())));
+        allocations_of(|| assert!(call.as_mut().poll(&mut cx).is_pending()))
+    };
+    begin_to_wait();
+    assert_eq!(begin_to_wait(), 2);
 }

@@ -185,7 +185,7 @@ where
         self.end(result, stop)
     }
 
-    /// Decides if a retry follows, and places its attempt. From then on the call has a request to send.
+    /// Decides if a retry follows. From then on nothing but its attempt uses the saved request.
     fn decide(
         &mut self,
         result: &Result<S::Response, M::Error>,
@@ -231,21 +231,16 @@ where
                 return Err(stop);
             }
         };
-        match self.place_next_attempt(granted.replaces) {
-            Some(()) => Ok(granted),
-            None => {
-                self.revoke();
-                Err(StopReason::BodyNotKept)
-            }
-        }
-    }
-
-    /// Takes a granted retry back, because its request is lost.
-    fn revoke(&mut self) {
-        let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
-        if let Some(progress) = retrying.and_then(|retrying| retrying.progress.as_mut()) {
+        let at_hand = self.kept.as_ref().is_some_and(|kept| {
+            // A reader of the attempt that is over could use up the kept body.
+            kept.supersede();
+            kept.at_hand()
+        });
+        if !at_hand {
             progress.revoke();
+            return Err(StopReason::BodyNotKept);
         }
+        Ok(granted)
     }
 
     /// Drops the outcome and begins to prepare the retry.

@@ -17,7 +17,7 @@ use reattempt_core::{Budget, Permit, Schedule, SentAt};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::preparation::{Made, Preparation};
+use super::preparation::Preparation;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
 use crate::call::hook::AttemptContext;
@@ -64,7 +64,6 @@ pub(super) type BoxedRetrying<S, Req, K, D, M> = Pin<
         Retrying<
             S,
             <K as ClassifyOutcome<<S as Service<<K as Replay<Req>>::Attempt>>::Response>>::Drain,
-            <K as Replay<Req>>::Attempt,
             <K as Protocol>::Head,
             <K as Replay<Req>>::Rest,
             <M as ErrorMode<<S as Service<<K as Replay<Req>>::Attempt>>::Error>>::Error,
@@ -75,7 +74,7 @@ pub(super) type BoxedRetrying<S, Req, K, D, M> = Pin<
 
 pin_project! {
     /// The state that only retries need.
-    pub(in crate::retry) struct Retrying<S, R, A, H, T, E, D> {
+    pub(in crate::retry) struct Retrying<S, R, H, T, E, D> {
         progress: Option<Progress<D>>,
         // The error that the last attempt ended with, in case its retry is not sent.
         last_error: Option<E>,
@@ -84,11 +83,11 @@ pin_project! {
         // The permit of the call itself, from a budget that counts calls.
         counted: Option<Permit>,
         #[pin]
-        preparation: Preparation<S, R, A, H, T>,
+        preparation: Preparation<S, R, H, T>,
     }
 }
 
-impl<S, R, A, H: Send + 'static, T, E, D> Retrying<S, R, A, H, T, E, D> {
+impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
     pub(in crate::retry) fn new() -> Pin<Box<Self>> {
         let preparation = Preparation::new();
         Box::pin(Self {
@@ -108,7 +107,7 @@ impl<S, R, A, H: Send + 'static, T, E, D> Retrying<S, R, A, H, T, E, D> {
     }
 
     /// Creates the state with a first attempt that is not sent yet: a hook is to see it, or it is too late.
-    pub(in crate::retry) fn of_first(attempt: A, ready: Option<Instant>) -> Pin<Box<Self>> {
+    pub(in crate::retry) fn of_first(attempt: (H, T), ready: Option<Instant>) -> Pin<Box<Self>> {
         let mut retrying = Self::new();
         retrying.as_mut().project().preparation.first(attempt, ready);
         retrying
@@ -120,17 +119,16 @@ impl<S, R, A, H: Send + 'static, T, E, D> Retrying<S, R, A, H, T, E, D> {
     }
 
     /// Runs the hook on the attempt's head, then readies `service` for the attempt.
-    fn prepare<K, Req, P, B>(
+    fn prepare<K, P, B>(
         self: Pin<&mut Self>,
         settings: &Settings<K, P, B>,
         service: S,
+        mut head: H,
         attempting: AttemptContext,
     ) where
-        K: Replay<Req, Attempt = A, Rest = T> + Protocol<Head = H>,
+        K: Protocol<Head = H>,
     {
-        let mut this = self.project();
-        let Some(Made::Whole(attempt)) = this.preparation.as_mut().take_made() else { return };
-        let (mut head, rest) = settings.protocol.split(attempt);
+        let this = self.project();
         let hook = settings.hook.clone();
         let preparing = Box::pin(async move {
             if let Some(hook) = hook {
@@ -138,7 +136,7 @@ impl<S, R, A, H: Send + 'static, T, E, D> Retrying<S, R, A, H, T, E, D> {
             }
             head
         });
-        this.preparation.hook(service, preparing, rest);
+        this.preparation.hook(service, preparing);
     }
 }
 

@@ -8,15 +8,15 @@ use reattempt_core::{Budget, Schedule, StopReason};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::{Call, Onwards, Retrying};
+use super::{Call, Onwards};
 use crate::call::deadline::Deadline;
 use crate::call::hook::AttemptContext;
 use crate::call::options::CallOptions;
 use crate::call::progress::Progress;
 use crate::call::timed_out::TimeLimit;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{AttemptKind, ClassifyOutcome, NextAttempt, Replay, Saved};
-use crate::retry::preparation::{Arrived, Made};
+use crate::protocol::{AttemptKind, ClassifyOutcome, NextAttempt, Replay};
+use crate::retry::preparation::Arrived;
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where
@@ -46,14 +46,15 @@ where
                         }
                         return Poll::Ready(ControlFlow::Break(ended));
                     }
-                    self.resume(sent);
+                    if self.resume(sent).is_none() {
+                        return self.lost();
+                    }
                 }
                 Arrived::Ready(mut service) => {
                     if let Some(ended) = self.too_late() {
                         return Poll::Ready(ControlFlow::Break(ended));
                     }
-                    // Readied for nothing, the call stays pending like one that has ended.
-                    let Some(attempt) = self.assemble() else { return Poll::Pending };
+                    let Some(attempt) = self.assemble() else { return self.lost() };
                     self.sending();
                     M::reset(timer);
                     let attempt = service.call(attempt);
@@ -145,31 +146,54 @@ where
         Poll::Ready(ControlFlow::Break(self.end(Err(error), stop)))
     }
 
+    /// Ends a call whose request is lost, with any error that can be made. No input leads here: nothing else has used
+    /// the request since its retry was granted, and each head that is at hand can be restored (trap 34).
+    #[cold]
+    fn lost(&mut self) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
+        let stop = StopReason::BodyNotKept;
+        let ended = match self.late_error(TimeLimit::Elapsed, Instant::now()) {
+            Some(error) => Some(self.end(Err(error), stop)),
+            None => self.end_late("the saved request is lost", stop),
+        };
+        ended.map_or(Poll::Pending, |ended| Poll::Ready(ControlFlow::Break(ended)))
+    }
+
     /// Continues with the attempt that is due: by the service that has sent one before, and through the hook if
-    /// there is one.
-    fn resume(&mut self, sent: Option<S>) {
+    /// there is one. Returns `None` if the hook is due and the request is lost.
+    fn resume(&mut self, sent: Option<S>) -> Option<()> {
         let service = sent.unwrap_or_else(|| self.shared.spare());
-        let settings = &self.shared.policy.settings;
-        let mut retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut();
-        if settings.hook.is_some() {
+        if self.shared.policy.settings.hook.is_some() {
+            let head = self.next_head()?;
+            let retrying = self.retrying.as_mut()?.as_mut();
             let cause = retrying.progress.as_ref().and_then(Progress::last_failure);
             let refused = retrying.refused.clone();
             let attempting = AttemptContext { number: self.number, cause, refused };
-            retrying.prepare(settings, service, attempting);
+            retrying.prepare(&self.shared.policy.settings, service, head, attempting);
         } else {
-            retrying.as_mut().project().preparation.ready(service);
+            self.retrying.as_mut()?.as_mut().project().preparation.ready(service);
         }
+        Some(())
     }
 
-    /// Returns the attempt to be sent now. Time has passed since it was made.
-    fn assemble(&mut self) -> Option<K::Attempt> {
-        let protocol = &self.shared.policy.settings.protocol;
+    /// Takes the head of the next attempt for a hook. Returns `None` if the request is lost.
+    fn next_head(&mut self) -> Option<K::Head> {
         let retrying = self.retrying.as_mut()?.as_mut().project();
-        let mut attempt = match retrying.preparation.take_made()? {
-            Made::Whole(attempt) => attempt,
-            Made::Parts(head, rest) => protocol.join(head, rest),
-            Made::Rest(_) => return None,
-        };
+        let first = retrying.preparation.take_head();
+        first.or_else(|| {
+            let attempt = self.again()?;
+            let (head, rest) = self.shared.policy.settings.protocol.split(attempt);
+            self.retrying.as_mut()?.as_mut().project().preparation.keep_rest(rest);
+            Some(head)
+        })
+    }
+
+    /// Returns the attempt to be sent now. Returns `None` if the request is lost.
+    fn assemble(&mut self) -> Option<K::Attempt> {
+        let retrying = self.retrying.as_mut()?.as_mut().project();
+        let Some((head, rest)) = retrying.preparation.take_made() else { return self.again() };
+        let protocol = &self.shared.policy.settings.protocol;
+        let mut attempt = protocol.join(head?, rest);
+        // Time has passed since it was made.
         protocol.refresh(&mut attempt, self.context.deadline.map(Deadline::at));
         Some(attempt)
     }
@@ -191,31 +215,21 @@ where
         }
     }
 
-    /// Makes the attempt after this one from the saved request, and places it; the last one consumes the request.
-    /// Returns `None` if the request is lost.
-    // It is placed here, because a request is large and each function that returns it copies it once more.
-    pub(super) fn place_next_attempt(&mut self, replaces: bool) -> Option<()> {
-        let kept = self.kept.as_ref()?;
-        // A reader of the attempt that is over could use up the kept body.
-        kept.supersede();
-        if !kept.at_hand() {
-            return None;
-        }
+    /// Makes the next attempt from the saved request; the last one consumes it.
+    fn again(&mut self) -> Option<K::Attempt> {
         let settings = &self.shared.policy.settings;
-        let (kind, number) = match replaces {
-            true => (AttemptKind::Replacement, self.number),
-            false => (AttemptKind::Retry, self.number.saturating_add(1)),
-        };
-        let last =
-            number >= self.context.max_attempts(&settings.limits) && !settings.protocol.replaces();
+        let last = self.number >= self.context.max_attempts(&settings.limits)
+            && !settings.protocol.replaces();
         let deadline = self.context.deadline.map(Deadline::at);
         let options = self.context.options.as_ref();
         let keeps_head =
             settings.protocol.classifies() || options.is_some_and(CallOptions::classifies);
-        let next = NextAttempt { number, kind, last, keeps_head, deadline };
-        let attempt = settings.protocol.again(&mut self.kept, next)?;
-        let retrying = self.retrying.get_or_insert_with(Retrying::new);
-        retrying.as_mut().project().preparation.place(attempt);
-        Some(())
+        let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
+        let kind = match progress {
+            Some(progress) if progress.replaces() => AttemptKind::Replacement,
+            _ => AttemptKind::Retry,
+        };
+        let next = NextAttempt { number: self.number, kind, last, keeps_head, deadline };
+        settings.protocol.again(&mut self.kept, next)
     }
 }
