@@ -1,7 +1,6 @@
 //! Overrides for all calls of one method, published by the owner of a service.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::Verdict;
@@ -27,19 +26,4 @@ pub(crate) trait MethodOverrides: fmt::Debug + Send + Sync {
     /// Returns the verdict on an attempt that ended with this code of its protocol; `None` is a code that no
     /// list can name.
     fn verdict(&self, code: Option<u16>) -> Verdict;
-}
-
-/// The overrides of the method that a call is for.
-#[derive(Debug, Clone)]
-pub(crate) struct Method {
-    pub(crate) overrides: Arc<dyn MethodOverrides>,
-    /// The most attempts that the client allows, whatever the overrides are.
-    pub(crate) most_attempts: u32,
-}
-
-impl Method {
-    /// Returns the most attempts; `None` for a method that has no policy.
-    pub(crate) fn max_attempts(&self) -> Option<u32> {
-        self.overrides.max_attempts().map(|attempts| attempts.min(self.most_attempts))
-    }
 }

@@ -9,7 +9,7 @@ use http::StatusCode;
 use reattempt_core::{Classification, Classifier, SharedSchedule, Verdict};
 
 use super::deadline::Deadline;
-use super::method::{Method, MethodOverrides};
+use super::method::MethodOverrides;
 #[cfg(feature = "http")]
 use super::outcome::Outcome;
 use super::report::ReportSlot;
@@ -68,12 +68,14 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
 #[derive(Clone, Default)]
 pub struct CallOptions {
     own: Option<Arc<Settings>>,
-    method: Option<Method>,
+    method: Option<Arc<dyn MethodOverrides>>,
+    /// The most attempts that the client allows, whatever the overrides of the method are.
+    most_attempts: u32,
+    never: bool,
 }
 
 #[derive(Clone, Default)]
 struct Settings {
-    never: bool,
     repeatable: Option<bool>,
     max_attempts: Option<u32>,
     max_elapsed: Option<Option<Duration>>,
@@ -97,7 +99,7 @@ impl CallOptions {
     /// [`RetryPolicy::never_retry`](crate::RetryPolicy::never_retry) does so for all calls.
     #[doc(alias("disabled", "no_retry", "off"))]
     pub fn never_retry(self) -> Self {
-        self.set(|settings| settings.never = true)
+        Self { never: true, ..self }
     }
 
     /// Sets whether the request may be processed twice. With `true` a POST is retried like a PUT. With `false` no
@@ -189,31 +191,36 @@ impl CallOptions {
             (Some(own), Some(handle)) => Some(Arc::new(own.or(handle))),
             (own, handle) => own.or_else(|| handle.clone()),
         };
-        Self { own, method: self.method.or_else(|| handle.method.clone()) }
+        let (method, most_attempts) = match self.method {
+            None => (handle.method.clone(), handle.most_attempts),
+            method => (method, self.most_attempts),
+        };
+        Self { own, method, most_attempts, never: self.never || handle.never }
     }
 
-    /// Returns the same options with the overrides of the call's method.
-    pub(crate) fn with_method(self, method: Method) -> Self {
-        Self { method: Some(method), ..self }
+    /// Returns the same options with the overrides of the call's method, and the most attempts that the client allows.
+    pub(crate) fn with_method(self, method: Arc<dyn MethodOverrides>, most_attempts: u32) -> Self {
+        Self { method: Some(method), most_attempts, ..self }
     }
 
     /// Returns `true` if they forbid retries and set nothing else that has an effect then.
     #[inline]
     pub(crate) fn only_forbids(&self) -> bool {
-        self.method.is_none()
-            && self.own.as_ref().is_some_and(|own| {
-                own.never && own.schedule.is_none() && own.slot.is_none() && own.deadline.is_none()
+        self.never
+            && self.method.is_none()
+            && self.own.as_ref().is_none_or(|own| {
+                own.schedule.is_none() && own.slot.is_none() && own.deadline.is_none()
             })
     }
     pub(crate) fn never(&self) -> bool {
-        self.own.as_ref().is_some_and(|own| own.never)
+        self.never
     }
     pub(crate) fn get_repeatable(&self) -> Option<bool> {
         self.own.as_ref()?.repeatable
     }
     pub(crate) fn get_max_attempts(&self) -> Option<u32> {
         let own = self.own.as_ref().and_then(|own| own.max_attempts);
-        own.or_else(|| self.method.as_ref()?.max_attempts())
+        own.or_else(|| Some(self.method()?.max_attempts()?.min(self.most_attempts)))
     }
     pub(crate) fn get_max_elapsed(&self) -> Option<Option<Duration>> {
         self.own.as_ref()?.max_elapsed
@@ -245,7 +252,7 @@ impl CallOptions {
         self.own.as_ref()?.slot.as_ref()
     }
     pub(crate) fn method(&self) -> Option<&dyn MethodOverrides> {
-        self.method.as_ref().map(|method| &*method.overrides)
+        self.method.as_deref()
     }
 }
 
@@ -258,7 +265,6 @@ impl Settings {
             (own, Some(handle)) => Some(chained(own.clone(), handle.clone())),
         };
         Self {
-            never: self.never || handle.never,
             repeatable: self.repeatable.or(handle.repeatable),
             max_attempts: self.max_attempts.or(handle.max_attempts),
             max_elapsed: self.max_elapsed.or(handle.max_elapsed),
@@ -278,7 +284,7 @@ impl fmt::Debug for CallOptions {
         let none = Settings::default();
         let settings = self.own.as_deref().unwrap_or(&none);
         f.debug_struct("CallOptions")
-            .field("never_retry", &settings.never)
+            .field("never_retry", &self.never)
             .field("repeatable", &settings.repeatable)
             .field("max_attempts", &settings.max_attempts)
             .field("max_elapsed", &settings.max_elapsed)

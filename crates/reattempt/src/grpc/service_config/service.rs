@@ -11,7 +11,7 @@ use tower_service::Service;
 
 use super::future::ResponseFuture;
 use super::{Hedges, Retries};
-use crate::call::method::{Method, MethodOverrides};
+use crate::call::method::MethodOverrides;
 use crate::call::options::CallOptions;
 use crate::error_mode::{Answered, ErrorMode};
 use crate::grpc::{Grpc, GrpcBody};
@@ -115,8 +115,8 @@ where
         // If the client has turned hedging off, the retrying client sends the call, with one attempt. It replaces an
         // attempt that no server has seen all the same.
         let hedged = config.hedging_delay().is_some() && shared.most_attempts > 1;
-        let method = Method { overrides: config, most_attempts: shared.most_attempts };
-        let options = self.options.clone().unwrap_or_default().with_method(method);
+        let options = self.options.clone().unwrap_or_default();
+        let options = options.with_method(config, shared.most_attempts);
         if hedged {
             let (inner, hedge) = (&mut self.retry.inner, &shared.hedge);
             ResponseFuture::hedged(begin(inner, hedge, (Some(&options), None), request))
