@@ -10,7 +10,6 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 use reattempt_core::{Budget, Schedule, StopReason};
-use tokio::task::coop::poll_proceed;
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -71,32 +70,52 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        let Some(call) = this.call else {
-            let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
-            let result = ready!(attempt.poll(cx));
-            this.attempt.set(None);
-            return Poll::Ready(match result {
-                Ok(response) => Ok(K::answer(response, false)),
-                Err(error) => unanswered::<K, _, _, M>(M::own(error), None),
-            });
-        };
+        if let Some(call) = this.call {
+            return Self::poll_call(call, this.attempt, this.timer, cx);
+        }
+        let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
+        let result = ready!(attempt.poll(cx));
+        this.attempt.set(None);
+        Poll::Ready(match result {
+            Ok(response) => Ok(K::answer(response, false)),
+            Err(error) => unanswered::<K, _, _, M>(M::own(error), None),
+        })
+    }
+}
+
+impl<S, Req, K, D, B, M> ResponseFuture<S, Req, K, D, B, M>
+where
+    S: Service<K::Attempt> + Clone,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
+    D: Schedule,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    /// Polls a call whose outcome is not just passed on.
+    // Not inlined, so that a call that is passed on needs no room for it.
+    #[inline(never)]
+    fn poll_call(
+        call: &mut Call<S, Req, K, D, B, M>,
+        mut attempt: Pin<&mut Option<S::Future>>,
+        mut timer: Pin<&mut M::Timer>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<K::Answer, M::Error>> {
         loop {
-            if let Some(attempt) = this.attempt.as_mut().as_pin_mut() {
+            if let Some(current) = attempt.as_mut().as_pin_mut() {
                 let mut interrupted = None;
-                let result = match attempt.poll(cx) {
+                let result = match current.poll(cx) {
                     Poll::Ready(result) => result.map_err(M::own),
                     Poll::Pending => {
                         call.takes_time(Instant::now);
                         let due = |now| call.interrupt_due(now);
-                        let (interrupt, since) =
-                            ready!(M::poll_interrupt(this.timer.as_mut(), cx, due));
+                        let (interrupt, since) = ready!(M::poll_interrupt(timer.as_mut(), cx, due));
                         let (error, limit) = call.interrupted(interrupt, since);
                         let Some(error) = error else {
                             // A protocol without an answer for it lets the attempt go on.
                             let late = call.end_late(PASSED, StopReason::DeadlineExceeded);
                             let Some(late) = late else { return Poll::Pending };
-                            this.attempt.set(None);
-                            M::reset(this.timer.as_mut());
+                            attempt.set(None);
+                            M::reset(timer.as_mut());
                             return Poll::Ready(late);
                         };
                         interrupted = Some(limit);
@@ -104,9 +123,9 @@ where
                     }
                 };
                 // Gone before anything else happens: an interrupted attempt is cancelled by this.
-                this.attempt.set(None);
-                let since = M::since(&this.timer);
-                M::reset(this.timer.as_mut());
+                attempt.set(None);
+                let since = M::since(&timer);
+                M::reset(timer.as_mut());
                 if let Some(ended) = call.overdue(&result, since) {
                     return Poll::Ready(ended);
                 }
@@ -122,13 +141,9 @@ where
                     }
                 }
             }
-            // A service that is always ready and always refuses must not keep others from their turn.
-            let turn = ready!(poll_proceed(cx));
-            let between = ready!(call.poll_between(cx, this.timer.as_mut()));
-            turn.made_progress();
-            match between {
+            match ready!(call.poll_between(cx, timer.as_mut())) {
                 ControlFlow::Break(result) => return Poll::Ready(result),
-                ControlFlow::Continue(attempt) => this.attempt.set(Some(attempt)),
+                ControlFlow::Continue(next) => attempt.set(Some(next)),
             }
         }
     }

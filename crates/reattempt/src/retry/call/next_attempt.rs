@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use reattempt_core::{Budget, Schedule, StopReason};
+use tokio::task::coop::poll_proceed;
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -30,6 +31,18 @@ where
     // Not inlined, so that a call that succeeds at once needs no room for it.
     #[inline(never)]
     pub(in crate::retry) fn poll_between(
+        &mut self,
+        cx: &mut Context<'_>,
+        timer: Pin<&mut M::Timer>,
+    ) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
+        // A service that is always ready and always refuses must not keep others from their turn.
+        let turn = ready!(poll_proceed(cx));
+        let between = ready!(self.poll_preparation(cx, timer));
+        turn.made_progress();
+        Poll::Ready(between)
+    }
+
+    fn poll_preparation(
         &mut self,
         cx: &mut Context<'_>,
         timer: Pin<&mut M::Timer>,
