@@ -18,7 +18,7 @@ pub fn parse_grpc_timeout(value: &[u8]) -> Option<Duration> {
     if !(1..=8).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let amount: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    let amount = digits.iter().fold(0, |amount, digit| amount * 10 + u64::from(digit - b'0'));
     match unit {
         b'H' => Some(Duration::from_secs(amount * 3600)),
         b'M' => Some(Duration::from_secs(amount * 60)),

@@ -80,8 +80,10 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> S::Future {
         if let Some(asked) = Deadline::from_headers(request.headers()) {
-            let own = request.extensions().get().copied();
-            request.extensions_mut().insert(own.map_or(asked, |own| asked.min(own)));
+            let extensions = request.extensions_mut();
+            if let Some(earlier) = extensions.insert(asked).filter(|own| *own < asked) {
+                extensions.insert(earlier);
+            }
         }
         self.inner.call(request)
     }
