@@ -19,6 +19,7 @@ impl Deadline {
     /// let deadline = Deadline::from_headers(inbound.headers()).unwrap();
     /// assert!(deadline.remaining() <= Duration::from_millis(1500));
     /// ```
+    #[inline]
     pub fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let value = headers.get(&GRPC_TIMEOUT)?;
         reattempt_grpc::parse_grpc_timeout(value.as_bytes()).map(Self::after)
