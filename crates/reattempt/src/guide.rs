@@ -1,4 +1,5 @@
-//! Pages for each kind of client: the type to store, the bounds to write, testing, and turning retries off.
+//! Pages for each kind of client: the type to store, the bounds to write, logs and metrics, testing, and turning
+//! retries off.
 //!
 //! The examples use `tower` with its feature `util`.
 //!
@@ -10,6 +11,7 @@
 //! | [`axum`] | the outbound calls of an axum service | axum 0.8 |
 //! | [`boxed`] | clients that are boxed, take one body type, or fail with a `BoxError` | tower 0.5 |
 //! | [`generic`] | functions over any client | tower 0.5 |
+//! | [`logs`] | reports, observers, counters and instruments | tracing 0.1, opentelemetry 0.33 |
 //! | [`testing`] | tests under a paused clock; settings that turn retries off | tokio 1 |
 
 #[doc = include_str!("guide/axum.md")]
@@ -23,6 +25,9 @@ pub mod generic {}
 
 #[doc = include_str!("guide/hyper.md")]
 pub mod hyper {}
+
+#[doc = include_str!("guide/logs.md")]
+pub mod logs {}
 
 #[cfg(feature = "reqwest")]
 #[doc = include_str!("guide/reqwest.md")]

@@ -46,6 +46,7 @@
 //! | to find | see |
 //! |---|---|
 //! | a page for each kind of client: the type to store, the bounds to write, tests | [`guide`] |
+//! | logs and metrics | [`guide::logs`] |
 //! | every setting of retries with its default | [`RetryPolicy`] |
 //! | what is retried, replayed and read of HTTP | [`Http`] |
 //! | delays, and well-known ways to retry by name | [`schedule`], [`profile`] |
