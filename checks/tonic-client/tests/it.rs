@@ -71,7 +71,7 @@ impl Server {
     /// Returns the code that a caller gets, and the number of requests that came.
     async fn call(&self, policy: RetryPolicy<Grpc>) -> (Code, usize) {
         let channel = Endpoint::from_shared(self.url.clone()).unwrap().connect_lazy();
-        let mut client = HealthClient::new(policy.into_layer().layer(channel));
+        let mut client = HealthClient::new(policy.layer(channel));
         let call = client.check(HealthCheckRequest::default());
         let answer = timeout(Duration::from_secs(30), call).await.expect("an end within 30 s");
         (answer.unwrap_err().code(), self.count.load(Ordering::SeqCst))

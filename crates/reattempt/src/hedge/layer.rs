@@ -95,13 +95,6 @@ impl<P> HedgeLayer<P> {
     }
 }
 
-impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
-    /// Returns the layer that hedges with this policy.
-    pub fn into_layer(self) -> HedgeLayer<Self> {
-        HedgeLayer::new(self)
-    }
-}
-
 impl<S, P> Layer<S> for HedgeLayer<P>
 where
     S: Clone,
@@ -111,5 +104,18 @@ where
 
     fn layer(&self, inner: S) -> Self::Service {
         Hedge::new(self.policy.clone(), inner)
+    }
+}
+
+/// A policy is a layer, so that its settings stand where the layer is used.
+impl<S, K, B, M> Layer<S> for HedgePolicy<K, B, M>
+where
+    S: Clone,
+    K: Protocol,
+{
+    type Service = Hedge<S, Self>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Hedge::new(self.clone(), inner)
     }
 }

@@ -40,20 +40,6 @@ impl<P> RetryLayer<P> {
     }
 }
 
-impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
-    /// Returns the layer that retries with this policy.
-    ///
-    /// ```
-    /// use reattempt::RetryPolicy;
-    /// use tower::ServiceBuilder;
-    ///
-    /// let builder = ServiceBuilder::new().layer(RetryPolicy::http().max_attempts(4).into_layer());
-    /// ```
-    pub fn into_layer(self) -> RetryLayer<Self> {
-        RetryLayer::new(self)
-    }
-}
-
 impl<S, P> Layer<S> for RetryLayer<P>
 where
     S: Clone,
@@ -63,5 +49,26 @@ where
 
     fn layer(&self, inner: S) -> Self::Service {
         Retry::new(self.policy.clone(), inner)
+    }
+}
+
+/// A policy is a layer, so that its settings stand where the layer is used.
+///
+/// ```
+/// use reattempt::RetryPolicy;
+/// use tower::ServiceBuilder;
+///
+/// let builder = ServiceBuilder::new().layer(RetryPolicy::http().max_attempts(4));
+/// ```
+impl<S, K, D, B, M> Layer<S> for RetryPolicy<K, D, B, M>
+where
+    S: Clone,
+    K: Protocol,
+    D: Schedule,
+{
+    type Service = Retry<S, Self>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Retry::new(self.clone(), inner)
     }
 }

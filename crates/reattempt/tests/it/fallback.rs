@@ -175,7 +175,7 @@ async fn own_body_error_has_no_fallback() {
 #[tokio::test(start_paused = true)]
 async fn fallback_earns_no_budget_credit() {
     let budget = tokens(2.0);
-    let retries = RetryPolicy::http().budget(budget.clone()).into_layer();
+    let retries = RetryPolicy::http().budget(budget.clone());
     let client = FallbackLayer::http(spare).layer(retries.layer(Server::statuses([503])));
     for _ in 0..3 {
         assert!(failed(&client.send(get()).await.unwrap()).is_some());

@@ -333,7 +333,7 @@ async fn dl_3_deadline_ends_body_after_a_status() {
         let throttle = throttle();
         let server = Server::at_once(move |_| answer());
         let retried = RetryLayer::new(policy(0).budget(throttle.clone())).layer(server.clone());
-        let hedged = HedgePolicy::grpc().budget(throttle.clone()).into_layer().layer(server);
+        let hedged = HedgePolicy::grpc().budget(throttle.clone()).layer(server);
         let clients = [BoxCloneService::new(retried), BoxCloneService::new(hedged)];
         for (client, credits) in clients.into_iter().zip([credit, 2 * credit]) {
             let began = Instant::now();
