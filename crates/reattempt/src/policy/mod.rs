@@ -26,11 +26,9 @@ mod stock;
 
 pub use profile::Profile;
 #[cfg(feature = "http")]
-pub use stock::StockDelay;
+pub use stock::{StockDelay, StockPolicy};
 
 use crate::call::settings::Settings;
-#[cfg(feature = "http")]
-use stock::StockCall;
 
 /// A policy that decides which calls are retried, when, and how often.
 ///
@@ -73,11 +71,8 @@ use stock::StockCall;
 pub struct RetryPolicy<K = Http, D = Exponential, B = RetryBudget, M = <K as Protocol>::Mode>
 where
     K: Protocol,
-    D: Schedule,
 {
     pub(crate) settings: Arc<Settings<K, D, B>>,
-    #[cfg(feature = "http")]
-    pub(crate) stock: StockCall<D::Delays>,
     mode: PhantomData<fn() -> M>,
 }
 
@@ -117,12 +112,7 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
             && settings.protocol.is_plain()
             // A protocol that replaces attempts does so even where one attempt is all.
             && !(settings.never && settings.protocol.replaces());
-        Self {
-            settings: Arc::new(settings),
-            #[cfg(feature = "http")]
-            stock: StockCall::default(),
-            mode: PhantomData,
-        }
+        Self { settings: Arc::new(settings), mode: PhantomData }
     }
 
     /// Returns the budget, to read its balance.
@@ -273,21 +263,16 @@ where
     }
 }
 
-impl<K: Protocol, D: Schedule, B, M> Clone for RetryPolicy<K, D, B, M> {
+impl<K: Protocol, D, B, M> Clone for RetryPolicy<K, D, B, M> {
     fn clone(&self) -> Self {
-        Self {
-            settings: Arc::clone(&self.settings),
-            #[cfg(feature = "http")]
-            stock: self.stock.clone(),
-            mode: PhantomData,
-        }
+        Self { settings: Arc::clone(&self.settings), mode: PhantomData }
     }
 }
 
 impl<K, D, B, M> fmt::Debug for RetryPolicy<K, D, B, M>
 where
     K: Protocol + fmt::Debug,
-    D: Schedule + fmt::Debug,
+    D: fmt::Debug,
     B: fmt::Debug,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

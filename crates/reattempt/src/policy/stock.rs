@@ -1,4 +1,4 @@
-//! The retry policy as a `tower::retry::Policy`, for the stock `tower::retry::RetryLayer`.
+//! The retry policy as a `tower::retry::Policy`, for tower's own `tower::retry::RetryLayer`.
 //!
 //! The stock middleware calls `clone_request` on the shared policy, and then clones the policy for the call. So the
 //! state of one call is a plain field. Its context is copied by that clone; its progress begins empty.
@@ -13,8 +13,10 @@ use bytes::Bytes;
 use http::Request;
 use http_body::Body;
 use pin_project_lite::pin_project;
+use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, CallEnd, Permit, Schedule, SentAt, ServerHint, StopReason, Verdict};
 use reattempt_replay::ReplayBody;
+use reattempt_schedule_exponential::Exponential;
 use sync_wrapper::SyncWrapper;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower::BoxError;
@@ -28,8 +30,76 @@ use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
 use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, Saved, host, not_sent, sealed};
 
+/// A [`RetryPolicy`] for tower's own `tower::retry::RetryLayer`, made by [`RetryPolicy::stock`].
+///
+/// The requests must have a [`ReplayBody`](crate::ReplayBody). [`RetryLayer`](crate::RetryLayer) can do more. Under
+/// the stock middleware, refused responses are dropped instead of drained. No time limit interrupts an attempt, hooks
+/// do not run, and idempotency keys are not generated. Nested retry layers do not find each other. A call whose body
+/// was not kept has no report and no event, and earns no credit.
+///
+/// ```
+/// use std::convert::Infallible;
+///
+/// use bytes::Bytes;
+/// use http::{Request, Response};
+/// use http_body_util::Full;
+/// use reattempt::body::ReplayLimits;
+/// use reattempt::{ReplayBody, RetryPolicy};
+/// use tower::{ServiceBuilder, ServiceExt};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = ServiceBuilder::new()
+///     .map_request(|request: Request<_>| request.map(|body| ReplayBody::new(body, &ReplayLimits::default())))
+///     .retry(RetryPolicy::http().max_attempts(4).stock())
+///     .service_fn(async |_: Request<ReplayBody<Full<Bytes>>>| {
+///         Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))
+///     });
+/// let response = client.oneshot(Request::get("http://one.example/").body(Full::default())?).await?;
+/// assert_eq!(response.status(), 200);
+/// # Ok(())
+/// # }
+/// ```
+pub struct StockPolicy<D = Exponential, B = RetryBudget>
+where
+    D: Schedule,
+{
+    policy: RetryPolicy<Http, D, B, OwnError>,
+    call: StockCall<D::Delays>,
+}
+
+impl<D: Schedule, B> RetryPolicy<Http, D, B, OwnError> {
+    /// Returns this policy for tower's own `tower::retry::RetryLayer`.
+    pub fn stock(self) -> StockPolicy<D, B> {
+        StockPolicy { policy: self, call: StockCall::default() }
+    }
+}
+
+impl<D: Schedule, B> StockPolicy<D, B> {
+    /// Returns the policy, to read its budget.
+    pub fn policy(&self) -> &RetryPolicy<Http, D, B, OwnError> {
+        &self.policy
+    }
+}
+
+impl<D: Schedule, B> Clone for StockPolicy<D, B> {
+    fn clone(&self) -> Self {
+        Self { policy: self.policy.clone(), call: self.call.clone() }
+    }
+}
+
+impl<D, B> fmt::Debug for StockPolicy<D, B>
+where
+    D: Schedule + fmt::Debug,
+    B: fmt::Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StockPolicy").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
 /// The state of one call, in the policy that the stock middleware has cloned for it.
-pub(crate) struct StockCall<D> {
+struct StockCall<D> {
     context: Option<CallContext>,
     number: u32,
     /// Threads share a policy, so it must be `Sync`; the delays of a schedule need not be.
@@ -69,13 +139,7 @@ impl<D> Clone for StockCall<D> {
     }
 }
 
-/// The policy under the stock `tower::retry::RetryLayer`, whose requests must have a [`ReplayBody`](crate::ReplayBody).
-///
-/// [`RetryLayer`](crate::RetryLayer) can do more. Under the stock middleware, refused responses are dropped instead of
-/// drained. No time limit interrupts an attempt, hooks do not run, and idempotency keys are not generated. Nested retry
-/// layers do not find each other. A call whose body was not kept has no report and no event, and earns no credit.
-impl<B, D, T, Response, E> Policy<Request<ReplayBody<B>>, Response, E>
-    for RetryPolicy<Http, D, T, OwnError>
+impl<B, D, T, Response, E> Policy<Request<ReplayBody<B>>, Response, E> for StockPolicy<D, T>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -91,25 +155,21 @@ where
         request: &mut Request<ReplayBody<B>>,
         result: &mut Result<Response, E>,
     ) -> Option<StockDelay> {
-        let mut call = std::mem::take(&mut self.stock);
-        let delay = self.retry_call(&mut call, request, result);
-        self.stock = call;
-        delay
+        self.policy.retry_call(&mut self.call, request, result)
     }
 
     fn clone_request(
         &mut self,
         request: &Request<ReplayBody<B>>,
     ) -> Option<Request<ReplayBody<B>>> {
-        let call = &mut self.stock;
-        match call.progress.get_mut() {
+        match self.call.progress.get_mut() {
             // A retry is being sent.
             Some(progress) => {
                 progress.on_send();
             }
             // A call begins.
             None => {
-                let settings = &*self.settings;
+                let settings = &*self.policy.settings;
                 let mut context =
                     CallContext::new(settings, settings.protocol.terms_of(request), None);
                 let (method, headers) = (request.method(), request.headers());
@@ -118,19 +178,19 @@ where
                 if keeps {
                     context.started = Some(Instant::now());
                 }
-                self.stock = StockCall { context: Some(context), ..StockCall::default() };
+                self.call = StockCall { context: Some(context), ..StockCall::default() };
                 if settings.counts_calls {
                     let (protocol, head) = (&settings.protocol, request.headers());
                     let destination = protocol.destination_of(request.uri(), || host(head));
-                    self.stock.counted = Mutex::new(settings.budget.on_start(&destination));
+                    self.call.counted = Mutex::new(settings.budget.on_start(&destination));
                 }
                 if !keeps {
                     return None;
                 }
             }
         }
-        if let Some(context) = &self.stock.context {
-            self.stock.sent_at = context.on_send(&self.settings.schedule);
+        if let Some(context) = &self.call.context {
+            self.call.sent_at = context.on_send(&self.policy.settings.schedule);
         }
         let body = request.body().try_clone()?;
         let mut copy = Request::new(body);

@@ -9,7 +9,7 @@
 //! | [`Limits`] | the limits of a policy, as [`RetryPolicy::limits`](crate::RetryPolicy::limits) returns them |
 //! | [`AttemptContext`] | the attempt that a `before_attempt` hook is about to change |
 //! | [`AttemptNumber`] | the number of an attempt, in the extensions of its request |
-//! | [`StockDelay`] | the delay between attempts under the stock `tower::retry::Retry` |
+//! | [`StockPolicy`], [`StockDelay`] | a policy under tower's own `tower::retry::Retry`, and its delay between attempts |
 
 #[cfg(feature = "http")]
 mod call;
@@ -29,7 +29,7 @@ pub use crate::call::hook::AttemptContext;
 #[cfg(feature = "http")]
 pub use crate::call::request_terms::AttemptNumber;
 #[cfg(feature = "http")]
-pub use crate::policy::StockDelay;
+pub use crate::policy::{StockDelay, StockPolicy};
 #[cfg(feature = "http")]
 pub use future::ResponseFuture;
 #[cfg(feature = "http")]

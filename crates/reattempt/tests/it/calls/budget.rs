@@ -358,7 +358,7 @@ async fn budget_counts_calls_of_the_stock_layer() {
     let replayable = || get().map(|body| ReplayBody::new(body, &ReplayLimits::default()));
     for (status, again) in [(200, None), (503, Some(10)), (404, None)] {
         let server = Server::by(move |_, _| Act::from(status).later(ms(10)));
-        let client = StockLayer::new(policy.clone()).layer(server);
+        let client = StockLayer::new(policy.clone().stock()).layer(server);
         assert_counted(&budget, again, || client.clone().oneshot(replayable())).await;
         let mut calls = [(); 3].map(|()| task::spawn(client.clone().oneshot(replayable())));
         for call in &mut calls {

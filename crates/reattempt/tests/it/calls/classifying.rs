@@ -203,7 +203,7 @@ async fn classifier_sees_request_in_stock_policy() {
     let seen = Seen::default();
     let server = Server::statuses([503]);
     let policy = policy().protocol(|http| http.classify(seen.classifier()));
-    let client = tower::retry::RetryLayer::new(policy).layer(server.clone());
+    let client = tower::retry::RetryLayer::new(policy.stock()).layer(server.clone());
     let request = search().map(|body| ReplayBody::new(body, &ReplayLimits::default()));
     client.oneshot(request).await.unwrap();
     assert_eq!((server.count(), seen.lines()), (3, vec![SEEN.to_owned(); 3]));

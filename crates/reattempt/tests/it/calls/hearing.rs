@@ -179,7 +179,8 @@ async fn budget_gets_failures_never_retried() {
 #[tokio::test(start_paused = true)]
 async fn budget_under_stock_layer_hears_same() {
     let diary = Diary::default();
-    let client = tower::retry::RetryLayer::new(policy().budget(diary.clone())).layer(server());
+    let client =
+        tower::retry::RetryLayer::new(policy().budget(diary.clone()).stock()).layer(server());
     let request = get().map(|body| {
         reattempt_replay::ReplayBody::new(body, &reattempt_replay::ReplayLimits::default())
     });

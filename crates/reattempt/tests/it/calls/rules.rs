@@ -99,7 +99,7 @@ async fn rule_can_forbid_retries_and_set_deadline() {
 #[tokio::test(start_paused = true)]
 async fn stock_policy_follows_rules() {
     let server = Server::statuses([503]);
-    let client = tower::retry::RetryLayer::new(policy_with_rules()).layer(server.clone());
+    let client = tower::retry::RetryLayer::new(policy_with_rules().stock()).layer(server.clone());
     let request = post_to("/search").map(|body| ReplayBody::new(body, &ReplayLimits::default()));
     client.oneshot(request).await.unwrap();
     assert_eq!(server.count(), 4);
@@ -177,7 +177,7 @@ async fn untrusted_key_needs_callers_word() {
     client.oneshot(keyed().with(options().repeatable(true))).await.unwrap();
     assert_eq!(server.count(), 1 + 3);
 
-    let stock = tower::retry::RetryLayer::new(policy().protocol(of_keys));
+    let stock = tower::retry::RetryLayer::new(policy().protocol(of_keys).stock());
     let server = Server::statuses([503]);
     let request = keyed().map(|body| ReplayBody::new(body, &ReplayLimits::default()));
     stock.layer(server.clone()).oneshot(request).await.unwrap();

@@ -26,7 +26,7 @@ fn replayable(request: Request<Body>) -> Request<ReplayBody<Body>> {
 #[tokio::test(start_paused = true)]
 async fn failure_is_retried_with_whole_body() {
     let server = Server::statuses([503, 503, 200]);
-    let client = StockLayer::new(policy()).layer(server.clone());
+    let client = StockLayer::new(policy().stock()).layer(server.clone());
     let response = client.oneshot(replayable(put())).await.unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(server.times(), [0, 100, 200]);
@@ -42,14 +42,14 @@ async fn three_attempts_and_the_last_real_outcome() {
         3 => Act::Answer(answer(500, "the last")),
         _ => ConnectionReset.into(),
     });
-    let client = StockLayer::new(policy()).layer(server.clone());
+    let client = StockLayer::new(policy().stock()).layer(server.clone());
     let response = client.oneshot(replayable(get())).await.unwrap();
     assert_eq!((response.status().as_u16(), server.count()), (500, 3));
     let report = report_of(&response);
     assert_eq!((report.attempts().len(), report.stop_reason()), (3, StopReason::AttemptsExhausted));
 
     let server = Server::by(|_, _| ConnectionReset.into());
-    let client = StockLayer::new(policy()).layer(server.clone());
+    let client = StockLayer::new(policy().stock()).layer(server.clone());
     assert_eq!(client.oneshot(replayable(get())).await.unwrap_err().attempt, 3);
 }
 
@@ -57,28 +57,36 @@ async fn three_attempts_and_the_last_real_outcome() {
 #[tokio::test(start_paused = true)]
 async fn post_is_repeated_only_if_safe() {
     let server = Server::statuses([503]);
-    StockLayer::new(policy()).layer(server.clone()).oneshot(replayable(post())).await.unwrap();
+    StockLayer::new(policy().stock())
+        .layer(server.clone())
+        .oneshot(replayable(post()))
+        .await
+        .unwrap();
     assert_eq!(server.count(), 1);
     let server = Server::by(|_, _| ConnectionRefused.into());
-    StockLayer::new(policy()).layer(server.clone()).oneshot(replayable(post())).await.unwrap_err();
+    StockLayer::new(policy().stock())
+        .layer(server.clone())
+        .oneshot(replayable(post()))
+        .await
+        .unwrap_err();
     assert_eq!(server.count(), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn retry_after_and_limits_are_obeyed() {
     let server = Server::by(|_, _| Act::from(503).header("retry-after", "2"));
-    let client = StockLayer::new(policy().max_attempts(2)).layer(server.clone());
+    let client = StockLayer::new(policy().max_attempts(2).stock()).layer(server.clone());
     client.oneshot(replayable(get())).await.unwrap();
     assert!((2000..=2201).contains(&server.times()[1]));
 
     let server = Server::statuses([503]);
-    let client = StockLayer::new(policy().max_elapsed(ms(150))).layer(server.clone());
+    let client = StockLayer::new(policy().max_elapsed(ms(150)).stock()).layer(server.clone());
     let response = client.oneshot(replayable(get())).await.unwrap();
     assert_eq!(server.times(), [0, 100]);
     assert_eq!(report_of(&response).stop_reason(), StopReason::ElapsedExhausted);
 
     let server = Server::statuses([503]);
-    let client = StockLayer::new(policy()).layer(server.clone());
+    let client = StockLayer::new(policy().stock()).layer(server.clone());
     client.oneshot(replayable(get()).with(Deadline::after(ms(150)))).await.unwrap();
     assert_eq!(server.times(), [0, 100]);
 }
@@ -87,12 +95,12 @@ async fn retry_after_and_limits_are_obeyed() {
 async fn budget_is_shared_and_success_credited() {
     let server = Server::statuses([503, 200]);
     let policy = policy().budget(tokens(2.0));
-    let client = StockLayer::new(policy.clone()).layer(server.clone());
+    let client = StockLayer::new(policy.clone().stock()).layer(server.clone());
     client.clone().oneshot(replayable(get())).await.unwrap();
     assert!((policy.budget_ref().balance("one.example") - 1.1).abs() < 1e-9);
 
     let server = Server::statuses([503]);
-    let client = StockLayer::new(policy).layer(server.clone());
+    let client = StockLayer::new(policy.stock()).layer(server.clone());
     let response = client.oneshot(replayable(get())).await.unwrap();
     assert_eq!(server.count(), 2);
     assert_eq!(report_of(&response).stop_reason(), StopReason::BudgetExhausted);
@@ -103,7 +111,7 @@ async fn budget_is_shared_and_success_credited() {
 async fn drop_gives_token_back_until_sent() {
     let server = Server::by(|arrival, _| if arrival == 1 { 503.into() } else { Act::Hang });
     let budget = tokens(10.0);
-    let client = StockLayer::new(policy().budget(budget.clone())).layer(server.clone());
+    let client = StockLayer::new(policy().budget(budget.clone()).stock()).layer(server.clone());
     let mut call = task::spawn(client.clone().oneshot(replayable(get())));
     assert_pending!(call.poll());
     assert_eq!(budget.balance("one.example"), 9.0);
@@ -111,7 +119,7 @@ async fn drop_gives_token_back_until_sent() {
     assert_eq!((budget.balance("one.example"), server.count()), (10.0, 1));
 
     let server = Server::by(|arrival, _| if arrival == 1 { 503.into() } else { Act::Hang });
-    let client = StockLayer::new(policy().budget(budget.clone())).layer(server.clone());
+    let client = StockLayer::new(policy().budget(budget.clone()).stock()).layer(server.clone());
     let mut call = task::spawn(client.oneshot(replayable(get())));
     assert_pending!(call.poll());
     advance(ms(100)).await;
@@ -126,7 +134,7 @@ async fn drop_gives_token_back_until_sent() {
 async fn trap_10_calls_do_not_share_their_state() {
     let server = Server::statuses([503]);
     let schedule = Linear::new(ms(100));
-    let client = StockLayer::new(policy().backoff(schedule)).layer(server.clone());
+    let client = StockLayer::new(policy().backoff(schedule).stock()).layer(server.clone());
     let mut first = task::spawn(client.clone().oneshot(replayable(get())));
     assert_pending!(first.poll());
     advance(ms(100)).await;
@@ -155,7 +163,7 @@ where
 #[tokio::test(start_paused = true)]
 async fn each_call_of_a_client_starts_afresh() {
     let server = Server::statuses([503]);
-    let mut client = StockLayer::new(policy().budget(tokens(100.0))).layer(server.clone());
+    let mut client = StockLayer::new(policy().budget(tokens(100.0)).stock()).layer(server.clone());
     for calls in 1..=4 {
         // One call is never retried, the next is: nothing of the one is left for the other.
         let never = replayable(get()).with(options().never_retry());
@@ -171,7 +179,7 @@ async fn options_observers_and_slots_work() {
     let server = Server::statuses([503]);
     let log = Log::default();
     let slot = ReportSlot::default();
-    let client = StockLayer::new(policy().observe_with(log.clone())).layer(server.clone());
+    let client = StockLayer::new(policy().observe_with(log.clone()).stock()).layer(server.clone());
     let request =
         replayable(post()).with(options().repeatable(true).max_attempts(2).report_to(&slot));
     let response = client.oneshot(request).await.unwrap();
@@ -192,7 +200,8 @@ async fn options_observers_and_slots_work() {
 async fn success_at_once_has_event_and_slot() {
     let log = Log::default();
     let slot = ReportSlot::default();
-    let client = StockLayer::new(policy().observe_with(log.clone())).layer(Server::statuses([200]));
+    let client =
+        StockLayer::new(policy().observe_with(log.clone()).stock()).layer(Server::statuses([200]));
     let request = replayable(get()).with(options().report_to(&slot));
     let response = client.oneshot(request).await.unwrap();
     assert!(response.extensions().get::<Report>().is_none());
@@ -209,7 +218,7 @@ async fn failed_source_ends_the_stock_call() {
     let body = ReplayBody::new(failing(), &ReplayLimits::default());
     let mut request = Request::put("http://one.example/").body(body).unwrap();
     request.extensions_mut().insert(options().report_to(&slot));
-    StockLayer::new(policy).layer(server.clone()).oneshot(request).await.unwrap_err();
+    StockLayer::new(policy.stock()).layer(server.clone()).oneshot(request).await.unwrap_err();
     assert_eq!(server.count(), 1);
     assert_eq!(slot.take().unwrap().stop_reason(), StopReason::Permanent);
 }
@@ -222,7 +231,8 @@ async fn trap_04_a_body_over_the_cap_is_sent_once() {
         of_frames::<std::io::Error>([Ok("0123456789"), Ok("this is what does not fit any more")]);
     let body = ReplayBody::new(body, &ReplayLimits::default().per_call(40));
     let request = Request::put("http://one.example/").body(body).unwrap();
-    let response = StockLayer::new(policy()).layer(server.clone()).oneshot(request).await.unwrap();
+    let response =
+        StockLayer::new(policy().stock()).layer(server.clone()).oneshot(request).await.unwrap();
     assert_eq!((response.status().as_u16(), server.count()), (503, 1));
     assert_eq!(report_of(&response).stop_reason(), StopReason::BodyNotKept);
 }
@@ -230,7 +240,7 @@ async fn trap_04_a_body_over_the_cap_is_sent_once() {
 #[tokio::test(start_paused = true)]
 async fn connect_and_upgrades_pass() {
     let server = Server::statuses([503]);
-    let client = StockLayer::new(policy()).layer(server.clone());
+    let client = StockLayer::new(policy().stock()).layer(server.clone());
     client.oneshot(replayable(get().header("upgrade", "websocket"))).await.unwrap();
     assert_eq!(server.count(), 1);
     assert!(server.seen()[0].head.extensions.get::<AttemptNumber>().is_none());
@@ -240,7 +250,7 @@ async fn connect_and_upgrades_pass() {
 #[test]
 fn no_runtime_returns_outcome() {
     let server = Server::statuses([503]);
-    let client = StockLayer::new(policy()).layer(server.clone());
+    let client = StockLayer::new(policy().stock()).layer(server.clone());
     let mut call = task::spawn(client.oneshot(replayable(get())));
     let response = assert_ready!(call.poll()).unwrap();
     assert_eq!(report_of(&response).stop_reason(), StopReason::NoTimer);
@@ -254,7 +264,7 @@ async fn stock_outage_of_unknown_errors_pays_none() {
         0 => ConnectionReset.into(),
         _ => Act::Error(std::io::Error::other("of an unknown type")),
     });
-    let client = StockLayer::new(policy().budget(tokens(10.0))).layer(server.clone());
+    let client = StockLayer::new(policy().budget(tokens(10.0)).stock()).layer(server.clone());
     for _ in 0..1_000 {
         client.clone().oneshot(replayable(get())).await.unwrap_err();
     }
