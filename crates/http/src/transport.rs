@@ -10,6 +10,7 @@ mod h2;
 mod hyper;
 #[cfg(feature = "reqwest")]
 mod reqwest;
+mod tls;
 #[cfg(feature = "tonic")]
 mod tonic;
 
@@ -24,14 +25,15 @@ use reattempt_replay::ReplayError;
 ///
 /// | cause | verdict |
 /// |---|---|
-/// | no connection was made: refused, unreachable, timed out, no such name, closed or reset in the TLS handshake | not processed, [`Connect`](FailureKind::Connect) |
+/// | no connection was made: refused, unreachable, timed out, no such name, closed or reset in the TLS handshake, or ended there by the alert internal_error | not processed, [`Connect`](FailureKind::Connect) |
 /// | the call waited for a connection that another call failed to make | not processed, [`Connect`](FailureKind::Connect) |
 /// | the request was never passed to its connection (hyper's `is_canceled`, `is_closed`) | not processed, [`Connect`](FailureKind::Connect) |
 /// | the server's HTTP/2 GOAWAY left the request out, or the server reset the stream with REFUSED_STREAM | not processed, [`Network`](FailureKind::Network) |
-/// | the connection was lost later: reset, closed within the response, another HTTP/2 reset, a protocol error that the client found | transient, [`Network`](FailureKind::Network) |
+/// | the connection was lost later: reset, closed within the response, another HTTP/2 reset, a protocol error that the client found, a TLS alert, a TLS record that cannot be read | transient, [`Network`](FailureKind::Network) |
 /// | the response is not HTTP | transient, [`Network`](FailureKind::Network) |
 /// | no response in time | transient, [`Timeout`](FailureKind::Timeout) |
 /// | no connection, for a reason that lasts: certificate or protocol refused in the TLS handshake, unusable URI or scheme | permanent |
+/// | the server refused the client's certificate after the TLS handshake, as in TLS 1.3 | permanent |
 /// | the caller's body failed, or the client cancelled the request | permanent |
 /// | a `reqwest::Error` created from a status | that of [`verdict_of_status`](crate::verdict_of_status) |
 ///
@@ -42,6 +44,14 @@ use reattempt_replay::ReplayError;
 /// An `io::Error` that no client's error wraps does not show whether a request was sent. Only a refused connection or
 /// an unusable local address proves that none was. An unreachable host or network is then transient,
 /// [`Connect`](FailureKind::Connect).
+///
+/// # TLS alerts
+///
+/// An alert is read in the text of the TLS library's error. On an established connection it means that the connection
+/// is lost, unless its text names a certificate, an unknown CA or a denied access. In the handshake every alert but
+/// internal_error is permanent. A server sends internal_error when it cannot continue for a reason of its own. Nothing
+/// was processed then, and the next attempt may succeed. Servers that have no certificate for a name send it as well;
+/// calls to these are retried in vain, as often as the policy allows.
 ///
 /// # REFUSED_STREAM
 ///
@@ -164,6 +174,8 @@ fn walk(error: &(dyn Error + 'static), place: Place) -> Option<Verdict> {
         // are native-tls's refusal of a certificate, and a URI that cannot be used.
         Sign::At(Place::Connecting) => match below(Place::Connecting) {
             Some(Verdict::Transient(_) | Verdict::NotProcessed(_)) => Some(NOT_CONNECTED),
+            // RFC 8446 §6.2: the error is unrelated to the peer.
+            _ if tls::is_internal_error(error) => Some(NOT_CONNECTED),
             _ => Some(Verdict::Permanent),
         },
         Sign::At(place) => below(place),

@@ -4,7 +4,7 @@ use std::io::{Error, ErrorKind};
 
 use reattempt_core::{Failure, FailureKind, Verdict};
 
-use super::{LOST, NOT_CONNECTED, Place, Sign, TIMED_OUT};
+use super::{LOST, NOT_CONNECTED, Place, Sign, TIMED_OUT, tls};
 
 /// The network was out of reach, perhaps only after a request was sent.
 const OUT_OF_REACH: Verdict = Verdict::Transient(Failure::new(FailureKind::Connect));
@@ -43,24 +43,17 @@ fn connecting(kind: ErrorKind) -> Option<Verdict> {
 
 /// Returns the verdict on an error of reading or writing an established connection: it is lost.
 ///
-/// Excepted are the kinds in which TLS libraries report a refusal after the handshake, such as that of the client's
-/// certificate.
+/// TLS libraries report alerts and unreadable records as `InvalidData` or `Other`. TLS 1.3 refuses the client's
+/// certificate only after the handshake, and a server that did so does so again.
 fn on_connection(error: &Error) -> Option<Verdict> {
     match error.kind() {
         ErrorKind::TimedOut => Some(TIMED_OUT),
-        ErrorKind::Other => ends_in_frame(error).then_some(LOST),
-        ErrorKind::InvalidData
-        | ErrorKind::InvalidInput
-        | ErrorKind::PermissionDenied
-        | ErrorKind::Unsupported => None,
+        ErrorKind::InvalidInput | ErrorKind::PermissionDenied | ErrorKind::Unsupported => None,
+        ErrorKind::InvalidData | ErrorKind::Other if tls::is_refusal(error) => {
+            Some(Verdict::Permanent)
+        }
         _ => Some(LOST),
     }
-}
-
-/// Returns `true` if the connection was closed in the middle of an HTTP/2 frame. tokio-util has no type
-/// for that error, and h2 passes it on as a text.
-fn ends_in_frame(error: &Error) -> bool {
-    error.get_ref().is_some_and(|inner| inner.to_string() == "bytes remaining on stream")
 }
 
 /// Returns the verdict on an error of an unknown place. Only kinds that a lost connection has give one.

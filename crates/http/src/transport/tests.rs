@@ -48,7 +48,7 @@ fn a_bare_io_error_is_judged_by_its_kind() {
     }
 }
 
-/// An error on an established connection has cost the connection, unless TLS refused something.
+/// An error on an established connection has cost the connection, unless TLS refused a certificate.
 #[cfg(feature = "hyper")]
 #[test]
 fn io_error_on_connection_is_lost() {
@@ -58,10 +58,50 @@ fn io_error_on_connection_is_lost() {
         (std::io::Error::from_raw_os_error(i32::MAX), Some(LOST)),
         (std::io::Error::other("bytes remaining on stream"), Some(LOST)),
         (ErrorKind::TimedOut.into(), Some(TIMED_OUT)),
-        (std::io::Error::other("tlsv13 alert certificate required"), None),
-        (ErrorKind::InvalidData.into(), None),
+        (std::io::Error::other("tlsv13 alert certificate required"), Some(Verdict::Permanent)),
+        (ErrorKind::InvalidInput.into(), None),
+        (ErrorKind::InvalidData.into(), Some(LOST)),
     ] {
         assert_eq!(walk(&error, Place::Connected), expected, "{error:?}");
+    }
+}
+
+/// The texts of rustls, OpenSSL 1 and 3, and BoringSSL, with the verdicts on an established connection and in the
+/// handshake.
+// trap 24
+#[cfg(feature = "hyper")]
+#[test]
+fn tls_alerts_are_known_by_their_texts() {
+    let (permanent, lost, unsent) = (Verdict::Permanent, LOST, NOT_CONNECTED);
+    for (text, connected, connecting) in [
+        ("received fatal alert: CertificateRequired", permanent, permanent),
+        ("received fatal alert: UnknownCA", permanent, permanent),
+        ("received fatal alert: AccessDenied", permanent, permanent),
+        ("invalid peer certificate: Expired", permanent, permanent),
+        ("SSL routines:ssl3_read_bytes:tlsv1 alert unknown ca:SSL alert 48", permanent, permanent),
+        ("SSL routines::ssl/tls alert bad certificate:SSL alert 42", permanent, permanent),
+        ("SSL routines:OPENSSL_internal:TLSV1_ALERT_ACCESS_DENIED", permanent, permanent),
+        ("received fatal alert: BadRecordMac", lost, permanent),
+        ("received fatal alert: DecodeError", lost, permanent),
+        ("cannot decrypt peer's message", lost, permanent),
+        ("received corrupt message of type InvalidContentType", lost, permanent),
+        ("SSL routines:ssl3_get_record:decryption failed or bad record mac", lost, permanent),
+        ("received fatal alert: InternalError", lost, unsent),
+        ("SSL routines:ssl3_read_bytes:tlsv1 alert internal error:SSL alert 80", lost, unsent),
+        ("SSL routines:OPENSSL_internal:TLSV1_ALERT_INTERNAL_ERROR", lost, unsent),
+    ] {
+        let kinds = [ErrorKind::InvalidData, ErrorKind::Other];
+        for error in kinds.map(|kind| std::io::Error::new(kind, text)) {
+            assert_eq!(walk(&error, Place::Connected), Some(connected), "{error:?}");
+            let wrapped = std::io::Error::other(Wrapper(error));
+            assert_eq!(walk(&wrapped, Place::Connected), Some(connected), "{wrapped:?}");
+            #[cfg(feature = "tonic")]
+            {
+                let error = ::tonic::ConnectError(Box::new(wrapped));
+                assert_eq!(verdict_of_error(&error), Some(connecting), "{error:?}");
+            }
+            assert_ne!(connecting, LOST);
+        }
     }
 }
 

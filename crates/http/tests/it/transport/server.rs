@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 /// The address of a listener that is gone: connecting to it is refused.
@@ -29,7 +29,7 @@ where
 }
 
 /// Reads an HTTP/1 request up to the end of its head.
-pub(crate) async fn read_head(connection: &mut TcpStream) {
+pub(crate) async fn read_head(connection: &mut (impl AsyncRead + Unpin)) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(connection.read_u8().await.unwrap());
@@ -54,7 +54,7 @@ pub(crate) const GOAWAY: u8 = 7;
 
 /// Writes one HTTP/2 frame, legal or not (RFC 9113 §4.1).
 pub(crate) async fn write_frame(
-    connection: &mut TcpStream,
+    connection: &mut (impl AsyncWrite + Unpin),
     kind: u8,
     flags: u8,
     stream: u32,
@@ -74,7 +74,7 @@ pub(crate) async fn write_goaway(connection: &mut TcpStream, last_stream: u32, c
 }
 
 /// Does the server's part of the HTTP/2 greeting, and reads up to the request's HEADERS.
-pub(crate) async fn read_http2_headers(connection: &mut TcpStream) {
+pub(crate) async fn read_http2_headers(connection: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     let mut preface = [0; 24];
     connection.read_exact(&mut preface).await.unwrap();
     write_frame(connection, SETTINGS, 0, 0, &[]).await;

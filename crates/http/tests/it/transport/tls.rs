@@ -1,48 +1,153 @@
 //! TLS refusals, with rustls at both ends: a certificate that is refused is refused again, a
-//! handshake that was cut off is not.
+//! handshake that was cut off is not, and a broken record costs no more than its connection.
 
 use std::sync::Arc;
 
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use reattempt_core::Verdict;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::PrivateKeyDer;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection};
 
-use super::server::{read_on, refused, serve};
+use super::server::{read_head, read_http2_headers, read_on, refused, serve};
 use super::*;
 
-/// A client that trusts nobody.
-fn client() -> Client<HttpsConnector<HttpConnector>, Body> {
+type HttpsClient = Client<HttpsConnector<HttpConnector>, Body>;
+
+/// A client that trusts these certificates, and has none itself.
+fn client_that_trusts(roots: RootCertStore, http2: bool) -> HttpsClient {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_root_certificates(RootCertStore::empty())
+        .with_root_certificates(roots)
         .with_no_client_auth();
     let https = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1();
-    builder().build(https.build())
+    builder().http2_only(http2).build(https.build())
+}
+
+/// A client that trusts nobody.
+fn client() -> HttpsClient {
+    client_that_trusts(RootCertStore::empty(), false)
+}
+
+fn roots(certificate: &CertificateDer<'static>) -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.clone()).unwrap();
+    roots
+}
+
+/// The TLS of a server, and its certificate. The server asks for a certificate of the client if `authenticates`.
+fn tls(authenticates: bool) -> (TlsAcceptor, CertificateDer<'static>) {
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
+    let certificate = certified.cert.der().clone();
+    let provider = Arc::new(ring::default_provider());
+    let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    let trusted = Arc::new(roots(&certificate));
+    let verifier = WebPkiClientVerifier::builder_with_provider(trusted, provider).build().unwrap();
+    let config = match authenticates {
+        true => config.with_client_cert_verifier(verifier),
+        false => config.with_no_client_auth(),
+    };
+    let config = config.with_single_cert(vec![certificate.clone()], key).unwrap();
+    (TlsAcceptor::from(Arc::new(config)), certificate)
 }
 
 // trap 24
 #[tokio::test]
 async fn refused_certificate_stays_refused() {
-    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certified.cert.der().clone()], key)
-        .unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let (acceptor, _) = tls(false);
     let server = serve(move |connection| {
         let acceptor = acceptor.clone();
         async move { assert!(acceptor.accept(connection).await.is_err()) }
     });
     let uri = format!("https://localhost:{}/", server.await.port());
     assert_verdict(client().request(get(&uri)).await, Verdict::Permanent);
+}
+
+/// TLS 1.3 refuses the client's certificate when the client has sent its request.
+// trap 24
+#[tokio::test]
+async fn client_without_certificate_is_refused() {
+    for http2 in [false, true] {
+        let (acceptor, certificate) = tls(true);
+        let server = serve(move |mut connection| {
+            let acceptor = acceptor.clone();
+            async move {
+                assert!(acceptor.accept(&mut connection).await.is_err());
+                read_on(&mut connection).await;
+            }
+        });
+        let uri = format!("https://localhost:{}/", server.await.port());
+        let client = client_that_trusts(roots(&certificate), http2);
+        assert_verdict(client.request(get(&uri)).await, Verdict::Permanent);
+    }
+}
+
+/// A record that nobody can decrypt (RFC 8446 §5.2).
+const UNREADABLE: [u8; 37] = {
+    let mut record = [0; 37];
+    [record[0], record[1], record[2], record[4]] = [23, 3, 3, 32];
+    record
+};
+
+/// The alert of a server that could not decrypt a record.
+fn bad_record_mac(mut tls: ServerConnection) -> Vec<u8> {
+    tls.read_tls(&mut &UNREADABLE[..]).unwrap();
+    tls.process_new_packets().unwrap_err();
+    let mut alert = Vec::new();
+    tls.write_tls(&mut alert).unwrap();
+    alert
+}
+
+/// A request may have been processed before the connection broke.
+// trap 24
+#[tokio::test]
+async fn broken_tls_record_is_a_lost_connection() {
+    let ends: [fn(ServerConnection) -> Vec<u8>; 2] = [|_| UNREADABLE.to_vec(), bad_record_mac];
+    for (end, http2) in ends.into_iter().flat_map(|end| [(end, false), (end, true)]) {
+        let (acceptor, certificate) = tls(false);
+        let server = serve(move |connection: TcpStream| {
+            let acceptor = acceptor.clone();
+            async move {
+                let mut stream = acceptor.accept(connection).await.unwrap();
+                match http2 {
+                    true => read_http2_headers(&mut stream).await,
+                    false => read_head(&mut stream).await,
+                }
+                stream.flush().await.unwrap();
+                let (mut connection, tls) = stream.into_inner();
+                connection.write_all(&end(tls)).await.unwrap();
+                read_on(&mut connection).await;
+            }
+        });
+        let uri = format!("https://localhost:{}/", server.await.port());
+        let client = client_that_trusts(roots(&certificate), http2);
+        assert_verdict(client.request(get(&uri)).await, LOST);
+    }
+}
+
+/// By RFC 8446 §6.2 an internal_error (80) has nothing to do with the peer.
+// trap 24
+#[tokio::test]
+async fn alert_in_handshake_by_its_meaning() {
+    for (alert, expected) in
+        [(80, NOT_CONNECTED), (40, Verdict::Permanent), (42, Verdict::Permanent)]
+    {
+        let server = serve(move |mut connection: TcpStream| async move {
+            connection.read_u8().await.unwrap();
+            connection.write_all(&[21, 3, 3, 0, 2, 2, alert]).await.unwrap();
+            read_on(&mut connection).await;
+        });
+        let uri = format!("https://{}/", server.await);
+        assert_verdict(client().request(get(&uri)).await, expected);
+    }
 }
 
 #[tokio::test]

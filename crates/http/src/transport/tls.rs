@@ -1,0 +1,25 @@
+//! TLS alerts. TLS libraries name them only in the texts of their errors, each in its own spelling.
+
+use std::error::Error;
+
+use super::source;
+
+/// Returns `true` if a certificate or the access was refused, by either side.
+pub(super) fn is_refusal(error: &(dyn Error + 'static)) -> bool {
+    names(error, &["certificate", "unknownca", "accessdenied"])
+}
+
+/// Returns `true` if the server has sent the alert internal_error (80).
+pub(super) fn is_internal_error(error: &(dyn Error + 'static)) -> bool {
+    names(error, &["alertinternalerror"])
+}
+
+/// Returns `true` if the text of an error in the chain contains one of these words: letters and digits only, in lower
+/// case. Examples are rustls's "received fatal alert: UnknownCA" and OpenSSL's "tlsv1 alert unknown ca".
+fn names(error: &(dyn Error + 'static), words: &[&str]) -> bool {
+    std::iter::successors(Some(error), |&error| source(error)).any(|error| {
+        let mut text = error.to_string().to_ascii_lowercase();
+        text.retain(|letter| letter.is_ascii_alphanumeric());
+        words.iter().any(|word| text.contains(word))
+    })
+}
