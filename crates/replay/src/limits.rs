@@ -4,10 +4,10 @@ use std::any::TypeId;
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use http_body::SizeHint;
 use http_body_util::{Collected, Empty, Full};
 
-use crate::memory::Allowance;
-use crate::memory::{ReplayCharge, ReplayMemory};
+use crate::memory::{Allowance, ReplayCharge, ReplayMemory, least_charge};
 
 /// The limits on the memory that kept request bodies take: one for each call, and one for all calls.
 ///
@@ -66,45 +66,54 @@ impl ReplayLimits {
         &self.memory
     }
 
-    /// Gives each destination a share of the [memory](Self::memory), for all limits that use this memory.
+    /// Lets a destination hold at most as much of the [memory](Self::memory) as is still free, for all limits that use
+    /// this memory. [`ReplayMemory`] has the figures.
     ///
-    /// Take the limits of each call from [`for_call`](Self::for_call) then. Once a quarter of the memory is in use,
-    /// bodies with limits from elsewhere take no more.
-    #[must_use = "the limits are the same, and their memory is shared out from now on"]
+    /// Take the limits of each call from [`for_call`](Self::for_call) then. Past a quarter of the memory, bodies with
+    /// limits from elsewhere are not kept.
+    #[must_use = "the limits are the same, and their memory is counted by destination from now on"]
     pub fn by_destination(self) -> Self {
-        self.memory.require_shares();
+        self.memory.count_destinations();
         self
     }
 
-    /// Returns the limits of one call to the given destination.
+    /// Returns the limits of one call to the given destination, with a body of this length.
     ///
-    /// Once a quarter of the memory is in use, each destination may add at most another quarter. Until then
-    /// `destination` is not called.
+    /// If the body cannot pass a quarter of the memory, `destination` is not called.
     ///
     /// ```
     /// # use reattempt_replay::{ReplayLimits, ReplayMemory};
+    /// use http_body::SizeHint;
     ///
     /// let memory = ReplayMemory::new(400);
     /// let limits = ReplayLimits::default().memory(memory.clone()).by_destination();
-    /// let first = limits.for_call(|| unreachable!("nothing is in use")).charge(100);
-    /// let hanging = limits.for_call(|| "one.example".into());
-    /// let second = hanging.charge(60);
+    /// let length = SizeHint::with_exact(100);
+    /// let first = limits.for_call(&length, || unreachable!("it fits the first quarter")).charge(100);
+    /// let hanging = limits.for_call(&length, || "one.example".into());
+    /// let second = hanging.charge(100);
     /// assert!(first.is_some() && second.is_some());
-    /// assert!(hanging.charge(60).is_none(), "that would be more than another quarter");
-    /// assert!(limits.for_call(|| "two.example".into()).charge(60).is_some());
+    /// assert!(hanging.charge(100).is_none(), "it would hold 200 bytes, and 100 would be free");
+    /// assert!(limits.for_call(&length, || "two.example".into()).charge(100).is_some());
     /// ```
     #[inline]
-    pub fn for_call<'a>(&self, destination: impl FnOnce() -> Cow<'a, str>) -> Cow<'_, Self> {
-        if self.memory.is_shared_out() {
-            Cow::Owned(self.with_share(&destination()))
+    pub fn for_call<'a>(
+        &self,
+        length: &SizeHint,
+        destination: impl FnOnce() -> Cow<'a, str>,
+    ) -> Cow<'_, Self> {
+        let most = length.exact().map_or(self.per_call, |length| {
+            least_charge(usize::try_from(length).unwrap_or(usize::MAX))
+        });
+        if self.memory.passes_quarter(most) {
+            Cow::Owned(self.of_destination(&destination()))
         } else {
             Cow::Borrowed(self)
         }
     }
 
     #[cold]
-    fn with_share(&self, destination: &str) -> Self {
-        Self { memory: self.memory.share(destination), ..self.clone() }
+    fn of_destination(&self, name: &str) -> Self {
+        Self { memory: self.memory.of_destination(name), ..self.clone() }
     }
 
     /// Adds the type `B` to the bodies that are in memory: [`ReplayBody::new`](crate::ReplayBody::new) polls

@@ -1,22 +1,38 @@
-//! The limit on the memory of all kept bodies, the shares of destinations, and the allowance of one body.
+//! The limit on the memory of all kept bodies, the bytes that each destination holds, and the allowance of one body.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, PoisonError};
 
-use parking_lot::Mutex;
-
-use crate::sync::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// The limit on the memory of all kept bodies. Clones share one limit.
 ///
 /// Many calls may wait for their next attempt at one time, and each keeps a body. Beyond this limit, new frames are not
 /// kept: the calls are sent, but cannot be retried. Freed frames give their charge back.
 ///
-/// With [`ReplayLimits::by_destination`](crate::ReplayLimits::by_destination), which the layers call, one
-/// destination that hangs leaves room for the others. Once a quarter of the limit is in use, a destination can add
-/// at most another quarter. So it holds at most half of the limit, plus the frame or the body in memory that passed the
-/// first quarter. Bodies that began earlier keep no further frames.
+/// # Destinations
+///
+/// With [`ReplayLimits::by_destination`](crate::ReplayLimits::by_destination), which the layers call, a destination that
+/// hangs leaves room for the others. The rule is that of dynamic thresholds (Choudhury and Hahne, 1998, with α = 1): a
+/// destination may hold at most as much as is still free. Bodies in memory and frames of streamed bodies obey it alike.
+///
+/// Below a quarter of the limit, bytes are not counted for a destination. A body that could pass the quarter is counted
+/// from its first byte.
+///
+/// | holders that never give back | held by each | free |
+/// |---|---|---|
+/// | one destination, and bytes that are counted for none | 3/8 and 1/4, together 5/8 | 3/8 |
+/// | N destinations that take in turn | 3/(4(N+1)) | 3/(4(N+1)) |
+/// | N destinations, each after the one before it is full | 3/8, 3/16, 3/32, … | 3/(4·2^N) |
+///
+/// The last row approaches the one above it as bodies are freed, because only destinations that hold less than what is
+/// free can take again. A destination leaves at least as much free as it holds. So a destination that holds nothing can
+/// keep a body of half the size of the one that was kept last, however many others hold memory.
+///
+/// One body can thus take at most half of what is free. A streamed body that was not counted when it began keeps no
+/// frame past the quarter.
 ///
 /// A body is charged until its last holder drops it. Over HTTP/2, hyper may hold the body of an ended call until the
 /// connection closes.
@@ -26,51 +42,25 @@ use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 /// assert_eq!((memory.used(), memory.limit()), (0, 8 * 1024 * 1024));
 /// ```
 #[derive(Clone)]
-pub struct ReplayMemory(Arc<Bound>);
+pub struct ReplayMemory(Arc<Account>);
+
+/// The account that bytes are charged to.
+enum Account {
+    /// The bound over all bodies.
+    Whole(Bound),
+    /// One destination, by the hash of its name. Its bytes are also taken from the whole.
+    Destination { whole: ReplayMemory, key: u64 },
+}
 
 struct Bound {
     limit: usize,
     used: AtomicUsize,
-    kind: Kind,
-}
-
-enum Kind {
-    /// The bound over all bodies.
-    Whole(Shares),
-    /// The share of one destination. Its bytes are also taken from the whole.
-    Share(ReplayMemory),
-}
-
-/// The shares of the destinations, and the rule that makes them necessary.
-#[derive(Default)]
-struct Shares {
-    /// `true` if bodies without a share can take nothing past the first quarter.
-    required: AtomicBool,
-    table: Mutex<Table>,
-}
-
-/// The shares of the destinations that hold, or may still take, memory.
-#[derive(Default)]
-struct Table {
-    shares: HashMap<Box<str>, Weak<Bound>>,
-    /// The number of shares at which unused ones are removed.
-    most: usize,
-}
-
-impl Table {
-    /// Returns the share of this destination.
-    fn share(&mut self, destination: &str, whole: &ReplayMemory) -> ReplayMemory {
-        if let Some(share) = self.shares.get(destination).and_then(Weak::upgrade) {
-            return ReplayMemory(share);
-        }
-        if self.shares.len() >= self.most {
-            self.shares.retain(|_, share| share.strong_count() > 0);
-            self.most = 2 * self.shares.len() + 16;
-        }
-        let share = ReplayMemory::of(whole.0.quarter(), Kind::Share(whole.clone()));
-        self.shares.insert(destination.into(), Arc::downgrade(&share.0));
-        share
-    }
+    /// `true` if bodies without a destination can take nothing past the first quarter.
+    by_destination: AtomicBool,
+    /// The bytes that each destination holds. A destination that holds none has no entry.
+    held: Mutex<HashMap<u64, usize>>,
+    /// Names may be long, and only their hashes are kept.
+    hashing: RandomState,
 }
 
 impl Bound {
@@ -78,87 +68,122 @@ impl Bound {
         self.limit / 4
     }
 
-    /// Takes `bytes` if that many are left, unless `is_enough` rejects the bytes in use.
+    /// Takes `bytes` unless more than `most` would then be in use.
     ///
     /// The count guards no other data, hence `Relaxed`.
     #[inline]
-    fn take(&self, bytes: usize, is_enough: impl Fn(usize) -> bool) -> bool {
-        let add = |used: usize| {
-            used.checked_add(bytes).filter(|sum| *sum <= self.limit && !is_enough(used))
-        };
+    fn take(&self, bytes: usize, most: usize) -> bool {
+        let add = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= most);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+    }
+
+    /// Takes `bytes` for a destination unless it would then hold more than is free.
+    fn take_for(&self, key: u64, bytes: usize) -> bool {
+        let mut held = self.held();
+        let own = held.get(&key).map_or(bytes, |own| own.saturating_add(bytes));
+        let granted = self.take(bytes, self.limit.saturating_sub(own));
+        if granted {
+            held.insert(key, own);
+        }
+        granted
+    }
+
+    fn give_back_of(&self, key: u64, bytes: usize) {
+        let mut held = self.held();
+        match held.get_mut(&key) {
+            Some(own) if *own > bytes => *own -= bytes,
+            _ => {
+                held.remove(&key);
+                if held.len() < held.capacity() / 4 {
+                    let twice = 2 * held.len();
+                    held.shrink_to(twice);
+                }
+            }
+        }
+        self.give_back(bytes);
     }
 
     fn give_back(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<u64, usize>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ReplayMemory {
     /// Creates a limit of this many bytes.
     pub fn new(bytes: usize) -> Self {
-        Self::of(bytes, Kind::Whole(Shares::default()))
+        Self(Arc::new(Account::Whole(Bound {
+            limit: bytes,
+            used: AtomicUsize::new(0),
+            by_destination: AtomicBool::new(false),
+            held: Mutex::new(HashMap::new()),
+            hashing: RandomState::new(),
+        })))
     }
 
-    fn of(limit: usize, kind: Kind) -> Self {
-        Self(Arc::new(Bound { limit, used: AtomicUsize::new(0), kind }))
-    }
-
-    /// Lets only shares take memory past the first quarter from now on.
-    pub(super) fn require_shares(&self) {
-        if let Kind::Whole(shares) = &self.0.kind {
-            shares.required.store(true, Ordering::Relaxed);
+    #[inline]
+    fn bound(&self) -> &Bound {
+        match &*self.0 {
+            Account::Whole(bound) => bound,
+            Account::Destination { whole, .. } => whole.bound(),
         }
     }
 
-    /// Returns `true` if a quarter is in use. Then new bodies need a share.
-    #[inline]
-    pub(super) fn is_shared_out(&self) -> bool {
-        self.used() >= self.0.quarter()
+    /// Lets only destinations take memory past the first quarter from now on.
+    pub(super) fn count_destinations(&self) {
+        self.bound().by_destination.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the share of this destination. It takes a lock, so call it only if the memory
-    /// [is shared out](Self::is_shared_out).
-    pub(super) fn share(&self, destination: &str) -> Self {
-        match &self.0.kind {
-            Kind::Whole(shares) => shares.table.lock().share(destination, self),
-            Kind::Share(_) => self.clone(),
+    /// Returns `true` if a body of this charge could pass the first quarter. It then needs a destination.
+    #[inline]
+    pub(super) fn passes_quarter(&self, charge: usize) -> bool {
+        self.used().saturating_add(charge) > self.bound().quarter()
+    }
+
+    /// Returns the account of this destination.
+    pub(super) fn of_destination(&self, name: &str) -> Self {
+        match &*self.0 {
+            Account::Whole(bound) => {
+                let key = bound.hashing.hash_one(name);
+                Self(Arc::new(Account::Destination { whole: self.clone(), key }))
+            }
+            Account::Destination { .. } => self.clone(),
         }
     }
 
     /// Returns the bytes that are charged now.
     pub fn used(&self) -> usize {
-        self.0.used.load(Ordering::Relaxed)
+        self.bound().used.load(Ordering::Relaxed)
     }
 
     /// Returns the most bytes that may be charged at one time.
     pub fn limit(&self) -> usize {
-        self.0.limit
+        self.bound().limit
     }
 
-    /// Takes `bytes` if that many are left.
+    /// Takes `bytes` if the rule leaves that many to this account.
     #[inline]
     pub(super) fn take(&self, bytes: usize) -> bool {
-        match &self.0.kind {
-            Kind::Whole(shares) => self.0.take(bytes, |used| {
-                bytes > 0 && used >= self.0.quarter() && shares.required.load(Ordering::Relaxed)
-            }),
-            Kind::Share(whole) => {
-                let taken = self.0.take(bytes, |_| false);
-                let granted = taken && whole.0.take(bytes, |_| false);
-                if taken && !granted {
-                    self.0.give_back(bytes);
-                }
-                granted
+        if bytes == 0 {
+            return true;
+        }
+        match &*self.0 {
+            Account::Whole(bound) => {
+                let counted = bound.by_destination.load(Ordering::Relaxed);
+                bound.take(bytes, if counted { bound.quarter() } else { bound.limit })
             }
+            Account::Destination { whole, key } => whole.bound().take_for(*key, bytes),
         }
     }
 
     #[inline]
     pub(super) fn give_back(&self, bytes: usize) {
-        self.0.give_back(bytes);
-        if let Kind::Share(whole) = &self.0.kind {
-            whole.0.give_back(bytes);
+        match &*self.0 {
+            Account::Whole(bound) => bound.give_back(bytes),
+            Account::Destination { whole, key } => whole.bound().give_back_of(*key, bytes),
         }
     }
 }

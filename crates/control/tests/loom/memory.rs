@@ -9,9 +9,9 @@ mod memory;
 use loom::thread;
 use memory::ReplayMemory;
 
-/// A share may take a quarter of it.
+/// A destination may hold half of it.
 const LIMIT: usize = 8;
-const QUARTER: usize = LIMIT / 4;
+const HALF: usize = LIMIT / 2;
 
 /// Takes so many bytes in a thread of its own; gives the bytes taken.
 fn taker(memory: &ReplayMemory, bytes: usize) -> thread::JoinHandle<usize> {
@@ -46,31 +46,47 @@ fn returned_bytes_are_not_lost() {
     });
 }
 
-/// A share counts for the whole too. A take that only one of both grants leaves nothing in the other.
+/// The bytes of a destination count for the whole too. A take that is refused leaves nothing in either.
 // trap 40
 #[test]
-fn share_and_whole_agree() {
+fn destination_and_whole_agree() {
     loom::model(|| {
         let whole = ReplayMemory::new(LIMIT);
-        let share = whole.share("one.example");
+        let destination = whole.of_destination("one.example");
         let other = taker(&whole, LIMIT - 1);
-        let own = if share.take(QUARTER) { QUARTER } else { 0 };
+        let own = if destination.take(HALF) { HALF } else { 0 };
         let other = other.join().unwrap();
         assert!(own + other > 0, "one of them has room");
-        assert_eq!((share.used(), whole.used()), (own, own + other));
+        assert_eq!(whole.used(), own + other);
+        destination.give_back(own);
+        assert_eq!(whole.used(), other);
+        whole.give_back(other);
+        assert!(destination.take(HALF), "nothing is held any more");
     });
 }
 
-/// Two bodies of one destination do not pass its share, though the whole has room for both.
+/// Two bodies of one destination do not hold more than is free, though the whole has room for both.
 // trap 40
 #[test]
-fn two_bodies_do_not_pass_their_share() {
+fn two_bodies_obey_one_threshold() {
     loom::model(|| {
         let whole = ReplayMemory::new(LIMIT);
-        let share = whole.share("one.example");
-        let other = taker(&share, QUARTER);
-        let own = if whole.share("one.example").take(QUARTER) { QUARTER } else { 0 };
-        assert_eq!(own + other.join().unwrap(), QUARTER);
-        assert_eq!((share.used(), whole.used()), (QUARTER, QUARTER));
+        let other = taker(&whole.of_destination("one.example"), HALF);
+        let own = if whole.of_destination("one.example").take(HALF) { HALF } else { 0 };
+        assert_eq!(own + other.join().unwrap(), HALF);
+        assert_eq!(whole.used(), HALF);
+    });
+}
+
+/// Two destinations that take at once see each other's bytes.
+// trap 40
+#[test]
+fn two_destinations_share_what_is_free() {
+    loom::model(|| {
+        let whole = ReplayMemory::new(LIMIT);
+        let other = taker(&whole.of_destination("one.example"), HALF);
+        let own = if whole.of_destination("two.example").take(HALF) { HALF } else { 0 };
+        assert_eq!(own + other.join().unwrap(), HALF, "the second would hold more than is free");
+        assert!(whole.of_destination("three.example").take(HALF / 2), "half of the rest");
     });
 }

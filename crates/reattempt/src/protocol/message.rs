@@ -146,7 +146,8 @@ impl Http {
         if body.is_end_stream() {
             return Cow::Borrowed(&self.replay);
         }
-        self.replay.for_call(|| self.destination_of(&head.uri, || host(&head.headers)))
+        let destination = || self.destination_of(&head.uri, || host(&head.headers));
+        self.replay.for_call(&body.size_hint(), destination)
     }
 }
 

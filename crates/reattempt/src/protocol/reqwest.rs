@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fmt;
 
 use http::request::Parts;
+use http_body::Body as _;
 use reattempt_core::{Classification, StopReason};
 use reattempt_http::{IDEMPOTENCY_KEY, new_idempotency_key};
 use reattempt_replay::{ReplayBody, ReplayCharge, ReplayWatch};
@@ -146,9 +147,11 @@ impl Replay<Request> for Http {
             request.headers_mut().insert(IDEMPOTENCY_KEY, new_idempotency_key());
         }
         let bytes = request.body().map_or(Some(0), |body| body.as_bytes().map(<[u8]>::len));
-        let limits = match bytes {
-            Some(0) => Cow::Borrowed(&self.replay),
-            _ => self.replay.for_call(|| self.target(&request)),
+        let limits = match request.body() {
+            Some(body) if bytes != Some(0) => {
+                self.replay.for_call(&body.size_hint(), || self.target(&request))
+            }
+            _ => Cow::Borrowed(&self.replay),
         };
         let charge = match bytes {
             Some(0) => Some(None),

@@ -14,6 +14,9 @@ macro_rules! message_setters {
         /// Default: 64 KiB for each call (256 KiB for protocols of short messages) and 64 MiB for all. A body in memory
         /// is kept by reference, whatever its size. A body that does not fit is sent once and not retried. If the body
         /// of a hedged call outgrows the limit, the attempt that has read most goes on alone (BUF-8).
+        ///
+        /// A destination holds at most as much of the limit for all calls as is still free, so one that hangs leaves
+        /// room for the others. [`ReplayMemory`](crate::body::ReplayMemory) has the figures.
         #[must_use]
         pub fn replay(mut self, limits: reattempt_replay::ReplayLimits) -> Self {
             self.$http().replay = limits.by_destination();

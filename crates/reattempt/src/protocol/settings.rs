@@ -54,7 +54,7 @@ type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + S
 /// |---|---|
 /// | [`on_status`](Http::on_status), [`classify`](Http::classify) | the table above |
 /// | [`hints`](Http::hints) | `Retry-After` in all its forms, `x-should-retry`; no resets of rate limits |
-/// | [`replay`](Http::replay) | 64 KiB of a streamed body for each call, all of a body in memory, 64 MiB for all calls |
+/// | [`replay`](Http::replay) | 64 KiB of a streamed body for each call, all of a body in memory, 64 MiB for all calls, at most 5/8 of it for one destination |
 /// | [`drain_limit`](Http::drain_limit) | 16 KiB |
 /// | [`destination`](Http::destination) | scheme, host and port |
 /// | [`generate_idempotency_keys`](Http::generate_idempotency_keys) | `false` |

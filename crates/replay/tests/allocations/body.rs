@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use http_body::{Body, Frame};
+use http_body::{Body, Frame, SizeHint};
 use http_body_util::{Empty, Full};
 use reattempt_replay::{ReplayBody, ReplayLimits, ReplayMemory};
 use reattempt_testing::{allocations_of, bytes_in_use};
@@ -58,7 +58,8 @@ fn shares_of_idle_destinations_are_removed() {
     let _begun = limits.charge(100).unwrap();
     let before = bytes_in_use();
     for number in 0..10_000 {
-        let limits = limits.for_call(|| format!("{number}.example").into());
+        let limits =
+            limits.for_call(&SizeHint::with_exact(1), || format!("{number}.example").into());
         assert!(limits.charge(1).is_some());
     }
     let held = bytes_in_use() - before;

@@ -18,6 +18,7 @@ mod last_reader;
 mod property;
 mod support;
 mod threads;
+mod thresholds;
 mod wakers;
 mod watch;
 mod wire;

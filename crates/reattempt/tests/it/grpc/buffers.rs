@@ -320,7 +320,7 @@ async fn last_attempt_keeps_nothing() {
 // BUF-2, BUF-5
 #[tokio::test(start_paused = true)]
 async fn call_past_bound_is_sent_unkept() {
-    let bound = ReplayLimits::default().memory(ReplayMemory::new(100));
+    let bound = ReplayLimits::default().memory(ReplayMemory::new(200));
     let layer = RetryLayer::new(policy(0).protocol(|grpc| grpc.replay(bound)));
     let [mut first, mut second] =
         std::array::from_fn(|_| Scene::of(|server| layer.clone().layer(server)));
