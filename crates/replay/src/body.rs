@@ -7,7 +7,6 @@
 
 mod reading;
 
-use std::ops::RangeInclusive;
 use std::pin::Pin;
 
 use bytes::Bytes;
@@ -22,18 +21,12 @@ use crate::limits::ReplayLimits;
 use crate::memory::Allowance;
 use crate::prefetched::Prefetched;
 use crate::progress::{End, Length};
-use crate::shared::{Keeping, Reader};
+use crate::shared::{Keeping, Reader, Whole};
 use crate::watch::ReplayWatch;
 
 /// Data frames of streamed bodies are copied below this length. The read buffer of hyper's HTTP/1 server grows
 /// to 408 KiB, and any frame may be a part of it.
 const COPIED_BELOW: usize = 256 * 1024;
-
-/// No length.
-const NONE: RangeInclusive<u64> = RangeInclusive::new(1, 0);
-
-/// Any length.
-const ANY: RangeInclusive<u64> = 1..=u64::MAX;
 
 pin_project! {
     /// A body that can be read more than once, from the first byte.
@@ -112,14 +105,14 @@ where
     /// In memory are `Full<Bytes>`, `Empty<Bytes>`, `Collected<Bytes>`, `String`, and the types that
     /// [`ReplayLimits::in_memory`] adds.
     ///
-    /// If the first frame of a streamed body has the body's whole length, the body is polled once more at once.
-    /// Its end is then known while the frame is sent.
+    /// If the first frame of a streamed body has the body's exact length, it is kept whole, whatever the limit for each
+    /// call. The body is polled once more at once, so that its end is known while the frame is sent.
     #[inline]
     pub fn new(body: B, limits: &ReplayLimits) -> Self {
         if body.is_end_stream() {
             return Self { inner: Inner::Complete { complete: Complete::Empty(body.size_hint()) } };
         }
-        Self::of_unread(body, NONE, limits)
+        Self::of_unread(body, Whole::Unknown, limits)
     }
 
     /// Creates the first reader of a body that may consist of one frame although its size hint is not exact.
@@ -132,13 +125,13 @@ where
         if body.is_end_stream() {
             return Self::new(body, limits);
         }
-        Self::of_unread(body, ANY, limits)
+        Self::of_unread(body, Whole::Any, limits)
     }
 
     /// Creates the first reader of a body that is not at its end. Not inlined, so that callers without
     /// a body need no room for it.
     #[inline(never)]
-    fn of_unread(body: B, may_be_all: RangeInclusive<u64>, limits: &ReplayLimits) -> Self {
+    fn of_unread(body: B, whole: Whole, limits: &ReplayLimits) -> Self {
         if limits.keeps_nothing() {
             return Self::passthrough(body);
         }
@@ -149,7 +142,7 @@ where
         let keeping = Keeping {
             prefetched: Prefetched::default(),
             copied_below: COPIED_BELOW,
-            may_be_all: hint.exact().map_or(may_be_all, |length| length..=length),
+            whole: hint.exact().map_or(whole, Whole::Exact),
         };
         Self::shared(Some(Box::pin(body)), &hint, limits.allowance(hint.lower()), keeping)
     }
@@ -181,7 +174,7 @@ where
             }
             Err(answer) => (Some(body), answer),
         };
-        let keeping = Keeping { prefetched, copied_below: 0, may_be_all: NONE };
+        let keeping = Keeping { prefetched, copied_below: 0, whole: Whole::Unknown };
         Self::shared(source, &hint, limits.allowance_in_memory(), keeping)
     }
 
@@ -206,7 +199,7 @@ where
         // Gives its charge back, for the new reader to take.
         drop(self);
         let prefetched = Prefetched::once(Some(Next::Data(data)));
-        let keeping = Keeping { prefetched, copied_below: 0, may_be_all: NONE };
+        let keeping = Keeping { prefetched, copied_below: 0, whole: Whole::Unknown };
         Self::shared(None, &hint, limits.allowance_in_memory(), keeping)
     }
 

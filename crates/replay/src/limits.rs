@@ -13,7 +13,8 @@ use crate::memory::{Allowance, ReplayCharge, ReplayMemory, least_charge};
 ///
 /// A streamed body that outgrows either limit is sent once and cannot be sent again. If the lower bound of its
 /// size hint exceeds the limit for each call, none of it is kept. A body in memory is kept whole, and only the
-/// limit for all calls applies to it. Beyond the limits, a body can still be sent again if no byte of it was read.
+/// limit for all calls applies to it. So is a body whose first frame has the exact length of its size hint, such as a
+/// boxed `Full`. Beyond the limits, a body can still be sent again if no byte of it was read.
 ///
 /// | kept | charge |
 /// |---|---|

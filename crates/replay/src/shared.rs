@@ -14,7 +14,6 @@ mod place;
 mod reader;
 mod sole_reader;
 
-use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Waker;
@@ -29,7 +28,7 @@ use crate::progress::Length;
 use crate::wakers::{Afterwards, ReaderId, Waiting, Wakers};
 use crate::watch::Watched;
 
-pub(super) use reader::{Keeping, Reader};
+pub(super) use reader::{Keeping, Reader, Whole};
 
 /// The caller's body. Boxed, so that it can be moved to the last reader after it was polled.
 pub(super) type Source<B> = Pin<Box<B>>;
@@ -59,8 +58,7 @@ struct State<B> {
     allowance: Allowance,
     /// Data frames below this length are copied.
     copied_below: usize,
-    /// The lengths of a first frame that may be all of the source.
-    may_be_all: RangeInclusive<u64>,
+    whole: Whole,
     /// Readers that can go on, and those among them that have polled for fresh frames.
     readers: usize,
     fresh_pollers: usize,

@@ -12,8 +12,9 @@ macro_rules! message_setters {
         /// Sets how much of request bodies is kept, for each call and for all calls.
         ///
         /// Default: 64 KiB for each call (256 KiB for protocols of short messages) and 64 MiB for all. A body in memory
-        /// is kept by reference, whatever its size. A body that does not fit is sent once and not retried. If the body
-        /// of a hedged call outgrows the limit, the attempt that has read most goes on alone (BUF-8).
+        /// is kept by reference, whatever its size. So is a body whose first frame is all of it, such as a boxed
+        /// `Full`; below 256 KiB that frame is copied. A body that does not fit is sent once and not retried. If the
+        /// body of a hedged call outgrows the limit, the attempt that has read most goes on alone (BUF-8).
         ///
         /// A destination holds at most as much of the limit for all calls as is still free, so one that hangs leaves
         /// room for the others. [`ReplayMemory`](crate::body::ReplayMemory) has the figures.

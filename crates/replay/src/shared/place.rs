@@ -17,7 +17,7 @@ use parking_lot::{Mutex, MutexGuard};
 use sync_wrapper::SyncWrapper;
 
 use super::sole_reader::SoleReader;
-use super::{NOBODY, Stage, State};
+use super::{NOBODY, Stage, State, Whole};
 use crate::error::BoxError;
 use crate::frames::Next;
 use crate::memory::least_charge;
@@ -196,7 +196,7 @@ where
                     && !state.ended
                     && state.readers > 1
                     && state.frames.end() == 0
-                    && state.may_be_all.contains(&length_of(data))
+                    && state.whole.may_be(length_of(data))
                     && let Poll::Ready(answer) = source.as_mut().poll_frame(context)
                 {
                     second = Some(Next::of(answer));
@@ -305,6 +305,13 @@ impl<B> State<B> {
         if self.readers == 1 {
             self.frames.pass();
             return;
+        }
+        if let Next::Data(data) = next
+            && self.whole == Whole::Exact(length_of(data))
+            && self.frames.end() == 0
+        {
+            // Like a body in memory: all of it is there.
+            self.allowance.lift();
         }
         let kept = match next {
             Next::Data(data) if data.len() < self.copied_below => {

@@ -1,6 +1,5 @@
 //! One reader of a shared body: how it is made, cloned, cancelled and dropped.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::task::Context;
 
@@ -27,8 +26,26 @@ pub(crate) struct Keeping {
     pub(crate) prefetched: Prefetched,
     /// Data frames below this length are copied.
     pub(crate) copied_below: usize,
-    /// The lengths of a first frame that may be all.
-    pub(crate) may_be_all: RangeInclusive<u64>,
+    pub(crate) whole: Whole,
+}
+
+/// The length of a first frame that may be all of the source.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whole {
+    /// It is not known, and the source is not polled ahead to find out.
+    Unknown,
+    Any,
+    Exact(u64),
+}
+
+impl Whole {
+    pub(super) fn may_be(self, length: u64) -> bool {
+        match self {
+            Whole::Unknown => false,
+            Whole::Any => length > 0,
+            Whole::Exact(whole) => length == whole,
+        }
+    }
 }
 
 /// One reader of a shared body.
@@ -47,7 +64,7 @@ impl<B> Reader<B> {
     ) -> Self {
         let mut frames = Frames::default();
         frames.join();
-        let Keeping { prefetched, copied_below, may_be_all } = keeping;
+        let Keeping { prefetched, copied_below, whole } = keeping;
         let mut state = State {
             source,
             ended: false,
@@ -58,7 +75,7 @@ impl<B> Reader<B> {
             frames,
             allowance,
             copied_below,
-            may_be_all,
+            whole,
             readers: 1,
             fresh_pollers: 0,
             next_id: FIRST + 1,

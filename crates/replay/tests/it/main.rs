@@ -21,4 +21,5 @@ mod threads;
 mod thresholds;
 mod wakers;
 mod watch;
+mod whole;
 mod wire;

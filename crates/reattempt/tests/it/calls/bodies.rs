@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Empty, StreamBody};
 use reattempt::RetryLayer;
 use reattempt::retry::AttemptNumber;
 use reattempt_core::StopReason;
-use reattempt_replay::{ReplayBody, ReplayError, ReplayLimits};
+use reattempt_replay::{ReplayBody, ReplayError, ReplayLimits, ReplayMemory};
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -88,6 +88,32 @@ async fn bodiless_retries_where_no_body_is_kept() {
     assert_eq!(server.count(), 1);
     client.oneshot(get()).await.unwrap();
     assert_eq!(server.count(), 4);
+}
+
+/// A body of one buffer is kept whole, also within a type that is not known to be in memory.
+// trap 32
+#[tokio::test(start_paused = true)]
+async fn axum_body_of_one_buffer_is_retried() {
+    let length = 1 << 20;
+    for (bound, attempts, used) in [(4 << 20, 3, vec![0, length, length]), (1 << 20, 1, vec![0])] {
+        let memory = ReplayMemory::new(bound);
+        let noted = Arc::new(Mutex::new(Vec::new()));
+        let (held, seen) = (memory.clone(), Arc::clone(&noted));
+        let server = Server::by(move |_, _| {
+            seen.lock().unwrap().push(held.used());
+            503.into()
+        });
+        let limits = ReplayLimits::default().memory(memory.clone());
+        let client =
+            RetryLayer::new(policy().protocol(|http| http.replay(limits))).layer(server.clone());
+        let body = axum::body::Body::from(vec![b'x'; length]);
+        let response = client.oneshot(streamed(body)).await.unwrap();
+        assert_eq!((response.status().as_u16(), server.count()), (503, attempts));
+        assert!(server.seen().iter().all(|seen| seen.body.as_ref().unwrap().len() == length));
+        assert_eq!((noted.lock().unwrap().clone(), memory.used()), (used, 0));
+        let reason = report_of(&response).stop_reason();
+        assert_eq!(reason == StopReason::BodyNotKept, attempts == 1);
+    }
 }
 
 #[tokio::test(start_paused = true)]
