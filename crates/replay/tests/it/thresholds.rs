@@ -37,7 +37,7 @@ impl<'a> Holders<'a> {
 
     /// All destinations take in turn until none may take more.
     fn take_in_turn(&mut self) {
-        while (0..self.held.len()).fold(false, |any, one| self.take(one) || any) {}
+        while (0..self.held.len()).filter(|one| self.take(*one)).count() > 0 {}
     }
 
     fn take_one_after_another(&mut self) {
