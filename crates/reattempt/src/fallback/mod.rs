@@ -30,9 +30,9 @@
 //! | outcome of the call | fallback |
 //! |---|---|
 //! | a success, a redirect | no |
-//! | 5xx, 408, 425, 429, a lost connection, a time limit, any other error that is not named below | yes |
+//! | 5xx but 501 and 505, 408, 425, 429, a lost connection, a time limit, any other error that is not named below | yes |
 //! | a refusal of a guard | yes |
-//! | any other 4xx | only with [`on_permanent`](FallbackLayer::on_permanent) |
+//! | 501, 505, any other 4xx | only with [`on_permanent`](FallbackLayer::on_permanent) |
 //! | an error of the caller's own request body | no |
 //! | a call that its caller drops | no |
 //!

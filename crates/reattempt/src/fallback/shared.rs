@@ -37,8 +37,11 @@ impl<F, K> Shared<F, K> {
         }
         let (classification, judged) = self.protocol.health(outcome, options);
         let unprocessed = matches!(classification.verdict, Verdict::NotProcessed(_));
+        // Also a 408, which is no failure of the server.
+        let retryable = outcome.is_ok() && classification.verdict.failure().is_some();
         match judged.health {
             _ if classification.verdict == Verdict::Success => None,
+            _ if retryable => Some(unprocessed),
             Health::Ignored => None,
             Health::Served if !self.on_permanent => None,
             _ => Some(unprocessed),

@@ -7,7 +7,7 @@ use reattempt_core::guard::{Health, Quota};
 use reattempt_core::{Classification, Failure, FailureKind, ServerHint, Verdict};
 
 /// The statuses of a server that does not take the work, or does not finish it in time.
-pub(super) const UNAVAILABLE_STATUSES: &[u16] = &[408, 503, 504];
+pub(super) const UNAVAILABLE_STATUSES: &[u16] = &[503, 504];
 
 /// The end of an attempt as a guard judges it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,9 @@ fn of_failure(failure: &Failure, unavailable: &[u16]) -> Health {
     match failure.kind() {
         FailureKind::Throttled => Health::Overloaded,
         FailureKind::Timeout => Health::Unavailable,
+        // The request did not arrive in time (RFC 9110 §15.5.9): its body was slow, or the connection idle. It is no
+        // success either, because some proxies answer so for the servers behind them.
+        FailureKind::Server if failure.code() == Some(408) => Health::Ignored,
         FailureKind::Server if failure.code().is_some_and(|code| unavailable.contains(&code)) => {
             Health::Unavailable
         }
@@ -67,6 +70,8 @@ pub(super) fn of_status(status: StatusCode) -> Health {
     match status {
         StatusCode::TOO_MANY_REQUESTS => Health::Overloaded,
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => Health::Unavailable,
+        // They are about the request: one caller would open a breaker for all.
+        StatusCode::NOT_IMPLEMENTED | StatusCode::HTTP_VERSION_NOT_SUPPORTED => Health::Served,
         status if status.is_server_error() => Health::Failed,
         _ => Health::Served,
     }

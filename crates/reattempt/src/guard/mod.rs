@@ -67,16 +67,35 @@
 //!
 //! | outcome | [`Health`] |
 //! |---|---|
-//! | success, a 4xx that is not named below | served |
+//! | success, a 4xx that is not named below, 501, 505 | served |
 //! | 425, a 5xx that is not named below, a lost connection, a refused certificate, an unknown error | failed |
-//! | 408, 503, 504, a timeout | unavailable |
+//! | 503, 504, a timeout | unavailable |
 //! | 429 | overloaded |
-//! | an error of the caller's own request body | ignored |
+//! | 408, an error of the caller's own request body | ignored |
+//!
+//! 501 and 505 are answers to a request that no server would take, and 408 to one that did not arrive in time. So one
+//! caller of a gateway cannot open its breaker for all. The layer does not see how much of a body was sent, so each 408
+//! is ignored.
+//!
+//! A 429 may concern one tenant of the server only. A gateway whose tenants have quotas of their own has two ways. It
+//! can put the tenant into the key of a destination, by [`Http::destination`](crate::Http::destination). Or its breaker
+//! does not count 429:
+//!
+//! ```
+//! use reattempt::guard::{CircuitBreaker, Health};
+//!
+//! let neutral = |health| matches!(health, Health::Overloaded | Health::Ignored);
+//! let breaker = CircuitBreaker::rate().is_excluded(neutral);
+//! ```
 //!
 //! An HTTP response is judged at its head, and a call that ends with trailers at its trailers. A call that is dropped
-//! before that is [abandoned](End::Abandoned), or a timeout if its deadline has passed. A call that is dropped after
-//! its first message is served: many callers end a stream so. A probe of a half-open breaker is judged at its first
-//! message.
+//! before that is [abandoned](End::Abandoned), and says nothing about the server. It is a timeout if its deadline has
+//! passed, or if an attempt timeout of a retry or guard layer further out dropped it. tower's `Timeout` outside of the
+//! guards looks like a caller that hangs up: put it inside, or use
+//! [`attempt_timeout`](GuardLayer::attempt_timeout).
+//!
+//! A call that is dropped after its first message is served: many callers end a stream so. A probe of a half-open
+//! breaker is judged at its first message.
 //!
 //! # The server's own limit
 //!

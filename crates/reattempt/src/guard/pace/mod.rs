@@ -85,7 +85,7 @@ use crate::call::random::{CallRandom, Seed};
 /// | health of the outcome | the interval |
 /// |---|---|
 /// | [`Overloaded`](Health::Overloaded): 429 | grows |
-/// | [`Served`](Health::Served): a success, or an error of the caller such as 404 | shrinks after ten of them, or at once after several refusals |
+/// | [`Served`](Health::Served): a success, or an error of the caller such as 404 or 501 | shrinks after ten of them, or at once after several refusals |
 /// | everything else: 503, other 5xx, 408, 425, lost connections, timeouts | stays |
 ///
 /// 503 does not count, because it is a sign of an outage at least as often as of too much load. Slower calls do not

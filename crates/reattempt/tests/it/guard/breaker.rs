@@ -68,18 +68,19 @@ async fn abandoned_probe_frees_its_place() {
     assert_eq!(client.guard().state("one.example", guard::now()), BreakerState::Closed);
 }
 
-// G-24
+// G-24, trap 55
 #[tokio::test(start_paused = true)]
 async fn health_of_http_outcomes() {
-    let cases: [(fn() -> Act, Health); 11] = [
+    let cases: [(fn() -> Act, Health); 12] = [
         (|| 200.into(), Health::Served),
         (|| 304.into(), Health::Served),
         (|| 404.into(), Health::Served),
-        (|| 408.into(), Health::Unavailable),
+        (|| 408.into(), Health::Ignored),
         (|| 429.into(), Health::Overloaded),
         (|| 500.into(), Health::Failed),
-        (|| 501.into(), Health::Failed),
+        (|| 501.into(), Health::Served),
         (|| 503.into(), Health::Unavailable),
+        (|| 505.into(), Health::Served),
         (|| ErrorKind::ConnectionReset.into(), Health::Failed),
         // rustls and native-tls report a refused certificate as an error of this kind, which no retry mends.
         (|| ErrorKind::InvalidData.into(), Health::Failed),
@@ -105,6 +106,8 @@ async fn health_of_permanent_statuses() {
         (500, "Failed"),
         (502, "Failed"),
         (408, "Served"),
+        (501, "Served"),
+        (505, "Served"),
         (404, "Served"),
     ];
     let mut judged = Vec::new();

@@ -44,7 +44,7 @@ async fn status_429_alone_is_throttled() {
             429 => (ms(200), ms(100 << 6)),
             408 | 425 => untouched,
             // The service has done its work, also where the error is the caller's own.
-            200..=499 => success,
+            200..=499 | 501 | 505 => success,
             _ => untouched,
         };
         let found = moved(Http::new(), status).await;
