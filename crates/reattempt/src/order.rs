@@ -14,11 +14,11 @@
 //! | 6 | a limit on the time between two frames of a response body | the body is the caller's once the retry layer has returned the response ([below](#servers-that-stall)) |
 //! | 7 | **the retry layer** | |
 //! | 8 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), beside the retry layer or in its place | a retry follows once all hedged attempts have failed, and a backoff is not taken for a slow call |
-//! | 9 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they decide about every attempt. A refusal ends the call, unless the guard knows a wait of at most 5 s and the call has time for it. A hedge does not wait; if it is refused, the attempts in flight go on. Outside the retry layer, guards would decide about calls |
+//! | 9 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they decide about every attempt. A refusal ends the call, unless the guard knows a wait of at most 5 s (a breaker 1 s) and the call has time for it. A hedge does not wait; if it is refused, the attempts in flight go on. Outside the retry layer, guards would decide about calls |
 //! | 10 | `Buffer` | its clones share one worker; its error is a `BoxError` ([below](#clients-with-a-boxed-error)) |
 //! | 11 | a limit on the attempts that the server receives (`RateLimit`, `ConcurrencyLimit`) | retries count |
 //! | 12 | authentication, signatures, a trace of each attempt | made afresh for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
-//! | 13 | a timeout of each attempt | inside guards, so that a breaker counts the timeout; outside of them the attempt would look abandoned, and the breaker would never open. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
+//! | 13 | a timeout of each attempt | inside guards, so that a breaker counts the timeout. tower's `Timeout` outside of them looks like a caller that hangs up, and the breaker never opens. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
 //! | 14 | load balancing, reconnecting | every attempt gets a fresh pick |
 //! | innermost | the client | |
 //!

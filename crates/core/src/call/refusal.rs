@@ -4,19 +4,23 @@ use core::time::Duration;
 
 use super::{Call, Decision, FailedAttempt, Terms};
 use crate::decide::{longest_wait, spread};
-use crate::guard::Refused;
+use crate::guard::{GuardKind, Refused};
 use crate::{Delays, Random, StopReason};
 
-/// The longest wait of a guard that a call sits out. Callers that wait longer for an open breaker come back together,
-/// and overload the server that it spares.
+/// The longest wait of a guard that a call sits out.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// The longest wait for an open breaker. Its callers come back together, in the tenth part of their wait. The calls of
+/// 5 s would overload the server that it spares, and the breaker of a busy client would open again and again.
+const LONGEST_WAIT_OPEN: Duration = Duration::from_secs(1);
 
 impl<D: Delays> Call<D> {
     /// Decides what follows a refusal. It is no failure of the server, so schedule and budget do not apply. The permit
     /// of a retry is kept for its next try or returned.
     ///
-    /// The request is sent again under the same number if the refusal has a wait of at most [`LONGEST_WAIT`]. The wait
-    /// must fit the elapsed time and the deadline. That happens at most `max_attempts` times in a call.
+    /// The request is sent again under the same number if the refusal has a wait of at most [`LONGEST_WAIT`], or
+    /// [`LONGEST_WAIT_OPEN`]. The wait must fit the elapsed time and the deadline. That happens at most `max_attempts`
+    /// times in a call.
     pub(super) fn refused(
         &mut self,
         terms: &Terms,
@@ -33,7 +37,11 @@ impl<D: Delays> Call<D> {
         let attempts = terms.limits.max_attempts;
         let again = attempts > 1 && self.refusals <= attempts && failed.replayable;
         let most = longest_wait(&terms.limits, failed.elapsed, failed.until_deadline);
-        match refused.wait().filter(|wait| again && *wait <= LONGEST_WAIT.min(most)) {
+        let longest = match refused.guard() {
+            GuardKind::CircuitBreaker => LONGEST_WAIT_OPEN,
+            _ => LONGEST_WAIT,
+        };
+        match refused.wait().filter(|wait| again && *wait <= longest.min(most)) {
             Some(wait) => {
                 (self.permit, self.resends) = (permit, true);
                 Decision::Retry { after: spread(wait, most, random) }

@@ -45,11 +45,11 @@
 //!
 //! Nothing was sent, and the server has not failed. So no budget and no guard outside counts a refusal.
 //!
-//! If a refusal has a known wait of at most 5 s, a retry layer outside waits that long and sends the attempt again. The
-//! wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline. So while a breaker is open,
-//! calls fail at once, except in the last 5 s before it admits a probe. With longer waits, many calls would return
-//! together and overload the server that the breaker protects. To let calls wait longer for a rate limit, use its
-//! [`queue`](RateLimit::queue).
+//! If a refusal has a known wait of at most 5 s, or 1 s for an open breaker, a retry layer outside waits that long and
+//! sends the attempt again. The wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline. So
+//! while a breaker is open, calls fail at once, except in the last second before it admits a probe. With longer waits,
+//! many calls would return together and overload the server that the breaker protects. To let calls wait longer for a
+//! rate limit, use its [`queue`](RateLimit::queue).
 //!
 //! Over HTTP the last attempt that the policy allows is not sent again: it consumes the kept request, so that the
 //! memory is released early.

@@ -36,7 +36,7 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 ///
 /// A setter checks its value against the settings at that moment.
 ///
-/// While the breaker is open, calls fail at once, except in the last 5 s of the open time (see
+/// While the breaker is open, calls fail at once, except in the last second of the open time (see
 /// [refusals](crate::guard#refusals)). An example of settings that fit each other:
 ///
 /// ```

@@ -14,6 +14,13 @@ fn refused(wait: impl Into<Option<Duration>>) -> FailedAttempt<'static> {
     FailedAttempt { refused: Some(refused), ..failed() }
 }
 
+/// A refusal of a limit.
+fn full(wait: Duration) -> FailedAttempt<'static> {
+    let refused = Refused::new(GuardKind::RateLimit, Reason::Full).after(wait);
+    FailedAttempt { refused: Some(refused), ..failed() }
+}
+
+/// An open breaker's callers come back together, so they wait less than those of a limit.
 // G-7
 #[test]
 fn refused_attempt_waits_if_that_fits() {
@@ -24,8 +31,9 @@ fn refused_attempt_waits_if_that_fits() {
         (refused(Duration::ZERO), Decision::Retry { after: Duration::ZERO }),
         (refused(None), stopped),
         (refused(hour), stopped),
-        (refused(SECOND * 5), Decision::Retry { after: SECOND * 5 }),
-        (refused(SECOND * 5 + Duration::from_nanos(1)), stopped),
+        (refused(SECOND + Duration::from_nanos(1)), stopped),
+        (full(SECOND * 5), Decision::Retry { after: SECOND * 5 }),
+        (full(SECOND * 5 + Duration::from_nanos(1)), stopped),
         (FailedAttempt { until_deadline: Some(SECOND), ..refused(SECOND) }, stopped),
         (FailedAttempt { until_deadline: Some(SECOND * 2), ..refused(SECOND) }, AGAIN),
         (FailedAttempt { replayable: false, ..refused(SECOND) }, stopped),
