@@ -16,12 +16,14 @@ pub struct Arrival<'a> {
     pub latest: Option<Duration>,
     /// `true` if the attempt may wait. Hedges may not.
     pub patient: bool,
+    /// The most time that the attempt may take once it is sent, if its layer limits it.
+    pub timeout: Option<Duration>,
 }
 
 impl<'a> Arrival<'a> {
     /// Creates an arrival that may wait and has no deadline.
     pub const fn new(destination: &'a str, now: Duration) -> Self {
-        Self { destination, now, latest: None, patient: true }
+        Self { destination, now, latest: None, patient: true, timeout: None }
     }
 
     /// Sets the deadline.

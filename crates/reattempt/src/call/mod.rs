@@ -3,6 +3,8 @@
 
 pub(crate) mod clock;
 pub(crate) mod context;
+#[cfg(feature = "http")]
+pub(crate) mod cut_off;
 pub(crate) mod deadline;
 pub(crate) mod errors;
 #[cfg(feature = "http")]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 use reattempt_core::Verdict;
-use reattempt_core::guard::{Arrival, BodyEnd, Guard, GuardKind, Reason, Refused, Resume};
+use reattempt_core::guard::{BodyEnd, Guard, GuardKind, Reason, Refused, Resume};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_service::Service;
 
@@ -18,6 +18,7 @@ use super::pass::Pass;
 use super::protocol::{GuardOutcome, OwnEnd};
 use super::shared::now;
 use crate::call::clock;
+use crate::call::cut_off::cut_off;
 use crate::call::observe::Event;
 use crate::error_mode::ErrorMode;
 
@@ -26,7 +27,8 @@ pin_project! {
     ///
     /// # Cancel safety
     /// Dropping it while it waits leaves the queue, and nothing was sent. Dropping it later cancels the attempt. The
-    /// guard then records the attempt as abandoned, or as a timeout if its deadline has passed.
+    /// guard then records the attempt as abandoned, or as a timeout if its deadline has passed or a layer's time limit
+    /// dropped it.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, G, K, M>
     where
@@ -98,9 +100,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
     fn poll_admitted(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), OwnEnd>> {
         loop {
             let now = now();
-            let mut arrival = Arrival::new(&self.destination, now);
-            arrival.latest = self.latest;
-            let until = match self.pass.resume(&arrival, cx.waker()) {
+            let until = match self.pass.resume(&self.destination, now, cx.waker()) {
                 Resume::Admitted => return Poll::Ready(Ok(())),
                 Resume::Refused(refused) => return Poll::Ready(Err(OwnEnd::Refused(refused))),
                 Resume::Waiting { until } => until,
@@ -173,9 +173,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
             return Poll::Ready(Err(Failed::OwnEnd(self.late())));
         }
         if self.wait == Wait::SlowService {
-            let mut arrival = Arrival::new(&self.destination, now);
-            arrival.latest = self.latest;
-            let renewed = self.pass.renew(&arrival);
+            let renewed = self.pass.renew(&self.destination, now);
             renewed.map_err(|refused| Failed::OwnEnd(OwnEnd::Refused(refused)))?;
         }
         self.pass.sending(now);
@@ -289,7 +287,7 @@ where
                             let after = ready!(poll_timeout(pass.as_ref(), timer, cx));
                             let pass = pass.take();
                             // The attempt is cancelled before its end is recorded.
-                            this.state.set(State::Over);
+                            cut_off(true, || this.state.set(State::Over));
                             let held = pass.and_then(|pass| pass.judged(Judged::TIMED_OUT));
                             held.into_iter().for_each(|pass| pass.over(BodyEnd::Broken));
                             K::own_end(OwnEnd::TimedOut(after))

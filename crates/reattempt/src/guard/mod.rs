@@ -118,7 +118,7 @@
 //! - An attempt may wait past its deadline; a retry or hedge layer outside drops it there. Bound the waiting time of
 //!   the guard.
 //! - A hedge may wait.
-//! - An attempt that is dropped at its deadline counts as abandoned, not as a timeout. Set an
+//! - An attempt that its caller or a hedge layer drops at its deadline counts as abandoned, not as a timeout. Set an
 //!   [`attempt_timeout`](GuardLayer::attempt_timeout) below the time for a call, as the standard stack has it.
 //!
 //! A deadline by [`Http::options_for`](crate::Http::options_for) reaches guards.

@@ -9,6 +9,7 @@ use reattempt_core::guard::{Arrival, BodyEnd, End, Guard, Refused, Resume};
 
 use super::health::Judged;
 use super::shared::{Shared, now};
+use crate::call::cut_off::is_cut_off;
 use crate::call::options::CallOptions;
 
 /// The ticket of one attempt, with the data that its end needs.
@@ -56,10 +57,18 @@ impl<G: Guard, K> Pass<G, K> {
         self.options.as_deref()
     }
 
+    /// Returns the attempt as it arrives again at `now`.
+    fn arrival<'a>(&self, destination: &'a str, now: Duration) -> Arrival<'a> {
+        let mut arrival = Arrival::new(destination, now);
+        (arrival.latest, arrival.timeout) = (self.latest, self.shared.attempt_timeout);
+        arrival
+    }
+
     /// Asks the guard again for an attempt that waits.
-    pub(super) fn resume(&mut self, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+    pub(super) fn resume(&mut self, destination: &str, now: Duration, waker: &Waker) -> Resume {
+        let arrival = self.arrival(destination, now);
         let Some(ticket) = &mut self.ticket else { return Resume::Admitted };
-        let resumed = self.shared.guard.resume(ticket, arrival, waker);
+        let resumed = self.shared.guard.resume(ticket, &arrival, waker);
         if let Resume::Refused(_) = resumed {
             self.ticket = None;
         }
@@ -67,9 +76,10 @@ impl<G: Guard, K> Pass<G, K> {
     }
 
     /// Lets the guards decide again, because the attempt has waited for the inner service since.
-    pub(super) fn renew(&mut self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+    pub(super) fn renew(&mut self, destination: &str, now: Duration) -> Result<(), Refused> {
+        let arrival = self.arrival(destination, now);
         let Some(ticket) = self.ticket.take() else { return Ok(()) };
-        self.ticket = Some(self.shared.guard.renew(ticket, arrival)?);
+        self.ticket = Some(self.shared.guard.renew(ticket, &arrival)?);
         Ok(())
     }
 
@@ -154,7 +164,9 @@ impl<G: Guard, K> Drop for Pass<G, K> {
         let now = now();
         match self.phase {
             Phase::Unsent => self.end(&End::Unsent, now),
-            Phase::Sent | Phase::Answered(_) if self.latest.is_some_and(|latest| latest <= now) => {
+            Phase::Sent | Phase::Answered(_)
+                if is_cut_off() || self.latest.is_some_and(|latest| latest <= now) =>
+            {
                 let judged = if self.shared.serves { Judged::SERVED } else { Judged::TIMED_OUT };
                 self.end_judged(judged, now);
             }

@@ -100,6 +100,7 @@ where
         let mut arrival = Arrival::new(&facts.destination, now());
         arrival.latest = deadline.map(|deadline| clock::since_epoch(deadline.instant()));
         arrival.patient = facts.patient;
+        arrival.timeout = shared.attempt_timeout;
         if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
             self.inner = self.inner.clone();
             return ResponseFuture::not_sent(OwnEnd::Late(Duration::ZERO));

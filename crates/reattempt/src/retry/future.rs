@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::call::Call;
+use crate::call::cut_off::cut_off;
 use crate::call::deadline::PASSED;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, unanswered};
@@ -123,7 +124,7 @@ where
                     }
                 };
                 // Gone before anything else happens: an interrupted attempt is cancelled by this.
-                attempt.set(None);
+                cut_off(interrupted.is_some(), || attempt.set(None));
                 let since = M::since(&timer);
                 M::reset(timer.as_mut());
                 if let Some(ended) = call.overdue(&result, since) {

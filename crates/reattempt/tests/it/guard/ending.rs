@@ -6,12 +6,12 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty, Full};
-use reattempt::Deadline;
 use reattempt::guard::GuardLayer;
-use tower::{Layer, Service, service_fn};
+use reattempt::{Deadline, RetryLayer, RetryPolicy};
+use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 use super::support::{Recorder, attempt};
-use crate::calls::support::{Act, ONE, Server, With, ms};
+use crate::calls::support::{Act, ONE, Server, With, get, ms};
 
 // G-11
 #[tokio::test(start_paused = true)]
@@ -44,6 +44,50 @@ async fn dropped_at_its_deadline_is_a_timeout() {
     let call = client.send(attempt(ONE).with(Deadline::after(ms(10))));
     assert!(tokio::time::timeout(ms(10), call).await.is_err());
     assert_eq!(recorder.log(), ["admitted", "Unavailable"]);
+}
+
+/// The attempt timeout of a retry or guard layer further out. A caller that hangs up afterwards has done just that.
+// G-25, trap 57
+#[tokio::test(start_paused = true)]
+async fn dropped_by_a_layers_limit_is_a_timeout() {
+    let recorder = Recorder::default();
+    let inner = GuardLayer::http(recorder.clone());
+    let client = ServiceBuilder::new()
+        .layer(RetryLayer::new(RetryPolicy::http().max_attempts(2).attempt_timeout(ms(10))))
+        .layer(inner.clone())
+        .service(Server::by(|_, _| Act::Hang));
+    client.oneshot(get()).await.unwrap_err();
+    assert_eq!(recorder.log(), ["admitted", "Unavailable", "admitted", "Unavailable"]);
+
+    let client = inner.clone().layer(Server::by(|_, _| Act::Hang));
+    let outer = GuardLayer::http(Recorder::default()).attempt_timeout(ms(10)).layer(client.clone());
+    outer.send(attempt(ONE)).await.unwrap_err();
+    assert!(tokio::time::timeout(ms(10), client.send(attempt(ONE))).await.is_err());
+    assert_eq!(recorder.log()[4..], ["admitted", "Unavailable", "admitted", "abandoned"]);
+}
+
+/// An attempt that is dropped by a limit panics in its destructor. The next one is abandoned by its caller.
+// trap 57
+#[tokio::test(start_paused = true)]
+async fn limit_marks_no_attempt_after_a_panic() {
+    struct Panics;
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            panic!("the client's own bug");
+        }
+    }
+    let recorder = Recorder::default();
+    let layer = GuardLayer::http(recorder.clone());
+    let slow = service_fn(async |_: Request<Empty<bytes::Bytes>>| {
+        let _panics = Panics;
+        std::future::pending::<Result<Response<Empty<bytes::Bytes>>, Infallible>>().await
+    });
+    let client = layer.clone().attempt_timeout(ms(10)).layer(layer.layer(slow));
+    let call = client.send(Request::get(ONE).body(Empty::new()).unwrap());
+    assert!(AssertUnwindSafe(call).catch_unwind().await.is_err());
+    let hangs = layer.layer(Server::by(|_, _| Act::Hang));
+    assert!(tokio::time::timeout(ms(10), hangs.send(attempt(ONE))).await.is_err());
+    assert_eq!(recorder.log().last().unwrap(), "abandoned");
 }
 
 // G-11
