@@ -58,6 +58,9 @@ fn scene_of(interval: Duration) -> Arc<Scene> {
         max_requests: 1,
         interval,
         bucket_period: Duration::ZERO,
+        last_calls: 0,
+        probe_ratio: 0,
+        lease: NOW,
         timeout: NOW,
         max_timeout: NOW,
         spread: 0,
@@ -78,7 +81,7 @@ fn scene_of(interval: Duration) -> Arc<Scene> {
 
 impl Scene {
     fn admit(&self, now: Duration) -> Option<Pass> {
-        let admitted = self.circuit.admit(&self.changes, now);
+        let admitted = self.circuit.admit(&self.changes, now, None);
         self.notify();
         admitted.and_then(Result::ok)
     }
@@ -221,7 +224,7 @@ fn a_call_is_admitted_or_finds_it_retired() {
         let scene = scene();
         let other = Arc::clone(&scene);
         let other = thread::spawn(move || other.circuit.retire(&other.changes, NOW));
-        let admitted = scene.circuit.admit(&scene.changes, NOW).is_some();
+        let admitted = scene.circuit.admit(&scene.changes, NOW, None).is_some();
         assert_ne!(admitted, other.join().unwrap());
     });
 }

@@ -44,16 +44,23 @@ impl Circuit {
         self.tally.admit(now)
     }
 
-    /// Decides about a call. `None`: the circuit has left the table.
+    /// Decides about a call that takes at most `timeout`. `None`: the circuit has left the table.
     #[inline]
-    pub(crate) fn admit(&self, changes: &Changes, now: Duration) -> Option<Result<Pass, Refused>> {
+    pub(crate) fn admit(
+        &self,
+        changes: &Changes,
+        now: Duration,
+        timeout: Option<Duration>,
+    ) -> Option<Result<Pass, Refused>> {
         if let Some(pass) = self.admit_closed(now) {
             return Some(Ok(pass));
         }
         if let Some(refused) = self.refusal(now) {
             return Some(Err(refused));
         }
-        self.with(changes, |rules, machine| (!machine.retired).then(|| machine.admit(rules, now)))
+        self.with(changes, |rules, machine| {
+            (!machine.retired).then(|| machine.admit(rules, now, timeout))
+        })
     }
 
     /// Returns the decision about a call, and takes nothing.

@@ -12,7 +12,7 @@ pub struct Counts {
     pub total_successes: u32,
     /// Calls that failed.
     pub total_failures: u32,
-    /// Calls that neither succeeded nor failed: excluded, abandoned, or a probe that did not end in the open time.
+    /// Calls that neither succeeded nor failed: excluded or abandoned.
     pub total_exclusions: u32,
     /// Successes since the last failure.
     pub consecutive_successes: u32,
@@ -78,17 +78,18 @@ pub(crate) enum Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Window {
     total: Counts,
-    abandoned: u32,
-    /// The bucket of each age, with its abandoned calls, at the age modulo their number.
-    buckets: Vec<(Counts, u32)>,
+    /// Failures since the last success, also those whose buckets have gone.
+    pub(crate) run: u32,
+    /// The bucket of each age, at the age modulo their number.
+    buckets: Vec<Counts>,
     age: u64,
 }
 
 impl Window {
     /// Creates an empty window of at least one bucket.
     pub(crate) fn new(buckets: usize) -> Self {
-        let buckets = vec![Default::default(); buckets.max(1)];
-        Self { total: Counts::default(), abandoned: 0, buckets, age: 0 }
+        let buckets = vec![Counts::default(); buckets.max(1)];
+        Self { total: Counts::default(), run: 0, buckets, age: 0 }
     }
 
     pub(crate) fn counts(&self) -> &Counts {
@@ -100,21 +101,16 @@ impl Window {
         self.age
     }
 
-    /// Returns how many calls were abandoned, if no call of the window ended otherwise or is under way.
-    pub(crate) fn all_abandoned(&self) -> Option<u32> {
-        (self.abandoned > 0 && self.abandoned == self.total.requests).then_some(self.abandoned)
-    }
-
+    /// Clears the counts. The run of failures goes on.
     pub(crate) fn clear(&mut self) {
         self.total = Counts::default();
-        self.abandoned = 0;
-        self.buckets.fill(Default::default());
+        self.buckets.fill(Counts::default());
         self.age = 0;
     }
 
     pub(crate) fn request(&mut self) {
         let current = self.place(self.age);
-        for counts in [&mut self.total, &mut self.buckets[current].0] {
+        for counts in [&mut self.total, &mut self.buckets[current]] {
             counts.requests = counts.requests.saturating_add(1);
         }
     }
@@ -128,26 +124,37 @@ impl Window {
         let [calls, successes] =
             [calls, successes].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
         let current = self.place(self.age);
-        for counts in [&mut self.total, &mut self.buckets[current].0] {
+        for counts in [&mut self.total, &mut self.buckets[current]] {
             counts.requests = counts.requests.saturating_add(calls);
             counts.total_successes = counts.total_successes.saturating_add(successes);
             counts.consecutive_successes = counts.consecutive_successes.saturating_add(successes);
         }
     }
 
-    /// Records the end of a call that began at `age`, unless its bucket has gone.
+    /// Records the end of a call that began at `age`. It counts unless its bucket has gone.
     pub(crate) fn record(&mut self, age: u64, outcome: Outcome) {
+        match outcome {
+            Outcome::Success => self.run = 0,
+            Outcome::Failure => self.run = self.run.saturating_add(1),
+            Outcome::Overload | Outcome::Excluded | Outcome::Abandoned | Outcome::Unsent => {}
+        }
         let gone = self.age.checked_sub(age).is_none_or(|past| past >= self.length());
         if gone {
             return;
         }
         let place = self.place(age);
-        let (counts, abandoned) = &mut self.buckets[place];
-        counts.add(outcome);
+        self.buckets[place].add(outcome);
         self.total.add(outcome);
-        if outcome == Outcome::Abandoned {
-            *abandoned = abandoned.saturating_add(1);
-            self.abandoned = self.abandoned.saturating_add(1);
+    }
+
+    /// Records an outcome among the last calls, of which a bucket has `calls`. Calls under way do not count.
+    pub(crate) fn record_last(&mut self, calls: u32, outcome: Outcome) {
+        if let Outcome::Success | Outcome::Failure | Outcome::Overload = outcome {
+            if self.buckets[self.place(self.age)].requests >= calls {
+                self.grow(self.age.saturating_add(1));
+            }
+            self.request();
+            self.record(self.age, outcome);
         }
     }
 
@@ -160,9 +167,8 @@ impl Window {
         while self.age < age {
             self.age += 1;
             let oldest = self.place(self.age);
-            let (counts, abandoned) = std::mem::take(&mut self.buckets[oldest]);
+            let counts = std::mem::take(&mut self.buckets[oldest]);
             self.total.subtract(&counts);
-            self.abandoned = self.abandoned.saturating_sub(abandoned);
         }
     }
 

@@ -8,7 +8,7 @@ use reattempt_core::guard::{GuardKind, Reason, Refused};
 use super::super::time::nanos;
 use super::changes::BreakerState;
 use super::counts::{Counts, Outcome, Window};
-use super::rules::{Rate, Rules, Trip};
+use super::rules::{Rules, Trip, share};
 use super::tally::{Epoch, NO_TAG, Pass, tag_of};
 
 /// The state of one destination's breaker.
@@ -22,7 +22,7 @@ pub(crate) struct Machine {
     pub(crate) start: Duration,
     /// The end of the open time or of the fixed window.
     pub(crate) expiry: Option<Duration>,
-    /// The probes under way in the half-open state: their numbers, and the ends of their leases.
+    /// The probes that hold a place in the half-open state: their numbers, and the ends of their leases.
     pub(crate) probes: Vec<(u64, Duration)>,
     pub(crate) next_probe: u64,
     /// Openings since the breaker was closed, but for the first.
@@ -83,15 +83,15 @@ impl Machine {
 
     /// Returns what a tally needs, if the machine is closed and will admit calls.
     pub(crate) fn open_epoch(&self, rules: &Rules) -> Option<Epoch> {
-        (self.state == BreakerState::Closed && !self.retired).then(|| Epoch {
+        let counts = self.state == BreakerState::Closed && !self.retired && rules.last_calls == 0;
+        counts.then(|| Epoch {
             number: self.epoch,
             generation: self.generation,
             age: self.window.age(),
             quiet_until: self.quiet_until,
             ends_at: self.expiry.map_or(u64::MAX, nanos),
             // The first success after failures ends their run.
-            takes_successes: rules.has_plain_successes()
-                && self.window.counts().consecutive_failures == 0,
+            takes_successes: rules.has_plain_successes() && self.window.run == 0,
         })
     }
 
@@ -99,7 +99,7 @@ impl Machine {
     pub(crate) fn adopt(&mut self, former: &Rules, rules: &Rules) {
         self.epoch += 1;
         self.quiet_until = 0;
-        let buckets = |rules: &Rules| (rules.buckets(), rules.period());
+        let buckets = |rules: &Rules| (rules.buckets(), rules.period(), rules.last_calls);
         if buckets(former) != buckets(rules) {
             self.window = Window::new(rules.buckets());
             self.start = self.now;
@@ -135,8 +135,9 @@ impl Machine {
         let refused = |reason| Refused::new(GuardKind::CircuitBreaker, reason);
         match self.state {
             BreakerState::Closed => Ok(()),
+            // With none under way one more is admitted, also if settings with fewer places were adopted.
             BreakerState::HalfOpen
-                if self.window.counts().valid_requests() < rules.max_requests =>
+                if self.probes.is_empty() || self.places() < rules.max_requests =>
             {
                 Ok(())
             }
@@ -149,16 +150,31 @@ impl Machine {
         }
     }
 
-    pub(crate) fn admit(&mut self, rules: &Rules, now: Duration) -> Result<Pass, Refused> {
+    /// Returns the places of the half-open state that are taken: by probes under way, and by those judged.
+    fn places(&self) -> u32 {
+        let under_way = u32::try_from(self.probes.len()).unwrap_or(u32::MAX);
+        under_way.saturating_add(judged(self.window.counts()))
+    }
+
+    /// Decides about a call that takes at most `timeout`, if its layer limits it.
+    pub(crate) fn admit(
+        &mut self,
+        rules: &Rules,
+        now: Duration,
+        timeout: Option<Duration>,
+    ) -> Result<Pass, Refused> {
         self.advance(rules, now);
         self.check(rules)?;
-        self.window.request();
+        let half_open = self.state == BreakerState::HalfOpen;
+        if half_open || rules.last_calls == 0 {
+            self.window.request();
+        }
         let (generation, age) = (self.generation, self.window.age());
         let mut pass = Pass { generation, age, probe: self.next_probe, tag: tag_of(self.epoch) };
-        if self.state == BreakerState::HalfOpen {
+        if half_open {
             pass.tag = NO_TAG;
             self.next_probe += 1;
-            let lease = rules.open_time(self.reopened, self.generation, Duration::ZERO);
+            let lease = timeout.unwrap_or_default().max(rules.lease);
             self.probes.push((pass.probe, self.now.saturating_add(lease)));
         }
         Ok(pass)
@@ -175,12 +191,15 @@ impl Machine {
         }
         match self.state {
             BreakerState::Closed => {
-                self.window.record(pass.age, outcome);
+                match rules.calls_of_bucket() {
+                    Some(calls) => self.window.record_last(calls, outcome),
+                    None => self.window.record(pass.age, outcome),
+                }
                 self.judge(rules, outcome, asked)
             }
             BreakerState::HalfOpen => {
-                let place = self.probes.iter().position(|(probe, _)| *probe == pass.probe)?;
-                self.probes.swap_remove(place);
+                // Its place may be free already: the lease bounds the place, and not the result.
+                self.probes.retain(|(probe, _)| *probe != pass.probe);
                 self.window.record(pass.age, outcome);
                 self.judge_probe(rules, outcome, asked);
                 None
@@ -190,51 +209,30 @@ impl Machine {
     }
 
     fn judge(&mut self, rules: &Rules, outcome: Outcome, asked: Duration) -> Option<Counts> {
-        let counts = match outcome {
-            Outcome::Failure | Outcome::Overload => *self.window.counts(),
-            // Calls that all time out on the caller's side are all dropped, and the server is never judged.
-            Outcome::Abandoned => {
-                let abandoned = self.window.all_abandoned()?;
-                Counts {
-                    requests: abandoned,
-                    total_failures: abandoned,
-                    consecutive_failures: abandoned,
-                    ..Counts::default()
-                }
-            }
-            Outcome::Success | Outcome::Excluded | Outcome::Unsent => return None,
-        };
-        match rules.trip {
+        let (Outcome::Failure | Outcome::Overload) = outcome else { return None };
+        let counts = *self.window.counts();
+        match &rules.trip {
             Trip::Counts(_) => return Some(counts),
-            Trip::Rate(Rate { ratio, calls, consecutive }) => {
-                let failures = u64::from(counts.total_failures);
-                let judged = failures + u64::from(counts.total_successes);
-                let run = consecutive > 0 && counts.consecutive_failures >= consecutive;
-                let abandoned = outcome == Outcome::Abandoned;
-                if judged >= u64::from(calls) && failures * 1_000_000 >= judged * ratio
-                    || run && !abandoned
-                {
-                    self.open(rules, asked);
-                }
+            Trip::Rate(rate) if rate.opens(&counts, self.window.run, rules.last_calls) => {
+                self.open(rules, asked);
             }
+            Trip::Rate(_) => {}
         }
         None
     }
 
     fn judge_probe(&mut self, rules: &Rules, outcome: Outcome, asked: Duration) {
-        match outcome {
-            Outcome::Success => {
-                if self.window.counts().consecutive_successes >= rules.max_requests {
-                    self.reopened = 0;
-                    self.change(BreakerState::Closed, None);
-                    self.advance_window(rules, false);
-                }
-            }
-            Outcome::Failure | Outcome::Overload => {
-                self.reopened = self.reopened.saturating_add(1);
-                self.open(rules, asked);
-            }
-            Outcome::Excluded | Outcome::Abandoned | Outcome::Unsent => {}
+        let counts = self.window.counts();
+        let (failures, judged) = (counts.total_failures, judged(counts));
+        if let Outcome::Failure | Outcome::Overload = outcome
+            && share(failures, rules.max_requests) >= rules.probe_ratio
+        {
+            self.reopened = self.reopened.saturating_add(1);
+            self.open(rules, asked);
+        } else if judged >= rules.max_requests {
+            self.reopened = 0;
+            self.change(BreakerState::Closed, None);
+            self.advance_window(rules, false);
         }
     }
 
@@ -253,7 +251,7 @@ impl Machine {
         self.advance(rules, now);
     }
 
-    /// Returns `true` if a new machine would behave the same.
+    /// Returns `true` if a new machine would behave the same, but for a run of failures before the window.
     pub(crate) fn is_initial(&self) -> bool {
         self.state == BreakerState::Closed && self.window.counts().requests == 0
     }
@@ -264,6 +262,7 @@ impl Machine {
     }
 
     fn change(&mut self, to: BreakerState, expiry: Option<Duration>) {
+        self.window.run = 0;
         if self.state != to {
             self.changed.push((self.state, to));
             self.state = to;
@@ -283,13 +282,12 @@ impl Machine {
 
     /// Frees the places of probes that have not ended in time.
     fn end_leases(&mut self) {
-        let (now, window) = (self.now, &mut self.window);
-        self.probes.retain(|(_, lease)| {
-            let holds = *lease > now;
-            if !holds {
-                window.record(0, Outcome::Excluded);
-            }
-            holds
-        });
+        let now = self.now;
+        self.probes.retain(|(_, lease)| *lease > now);
     }
+}
+
+/// Returns the calls that succeeded or failed.
+fn judged(counts: &Counts) -> u32 {
+    counts.total_successes.saturating_add(counts.total_failures)
 }

@@ -23,6 +23,7 @@ mod tally;
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -54,7 +55,9 @@ use counts::Outcome;
 ///
 /// *A ratio without a minimum of calls* opens after one failure of one call. *A count without a window* needs a million
 /// failures after a million successes. *A half-open state without a limit* sends all waiting calls at once. *A probe
-/// that never ends* keeps a breaker half-open for ever; here the probe's place is free again after the open time.
+/// that never ends* keeps a breaker half-open for ever; here the probe's place is free again after 30 s, or after the
+/// [attempt timeout](Arrival::timeout) if that is longer. *A probe that is too slow for its place* counts all the same,
+/// or a slow server would never be let in again.
 ///
 /// *A breaker for each request or client* never opens. Build one and clone it: clones share their state.
 ///
@@ -64,7 +67,7 @@ use counts::Outcome;
 /// |---|---|---|
 /// | opens | at 50 % failures of at least 20 calls within 60 s, or after 20 consecutive failures | after more than 5 consecutive failures |
 /// | window | 10 buckets of 6 s, which slide | since the breaker was closed |
-/// | stays open | 30 s ± 10 %, doubled after each failed probe up to 5 min | 60 s |
+/// | stays open | 10 s ± 10 %, doubled after each failed probe up to 30 s | 60 s |
 /// | probes | 1 | 1 |
 /// | 429, RESOURCE_EXHAUSTED | failures that do not count as consecutive | failures |
 ///
@@ -75,9 +78,11 @@ use counts::Outcome;
 /// # Rules
 ///
 /// - A result does not count if the state has changed since its call was admitted.
-/// - An abandoned call does not count. If all calls of a window were abandoned, they are failures.
-/// - A failed probe opens the breaker again. A probe that is abandoned, excluded or unsent frees its place. So does one
-///   whose callback or predicate panics.
+/// - An abandoned call does not count, because callers hang up for reasons of their own. A call that is dropped at its
+///   deadline is judged as a timeout by the layer.
+/// - A failed probe opens the breaker again, unless [`probe_failure_ratio`](Self::probe_failure_ratio) allows more. A
+///   probe that is abandoned, excluded or unsent frees its place. So does one whose callback or predicate panics.
+/// - A run of consecutive failures goes on from one window to the next.
 /// - If the server asks for a longer delay with the failure that opens the breaker, the open time is that delay, up
 ///   to [`max_timeout`](Self::max_timeout).
 /// - Time does not go back: an earlier moment counts as the latest one seen.
@@ -210,9 +215,14 @@ impl CircuitBreaker {
 impl CircuitBreaker {
     /// Slow path of [`admit`](Guard::admit): every case that an entry at hand does not cover.
     #[inline(never)]
-    fn decide(&self, destination: &str, now: Duration) -> Admit<BreakerTicket> {
+    fn decide(
+        &self,
+        destination: &str,
+        now: Duration,
+        timeout: Option<Duration>,
+    ) -> Admit<BreakerTicket> {
         let admitted = self.with(destination, now, |tenant| {
-            let pass = tenant.circuit.admit(&self.shared.changes, now)?;
+            let pass = tenant.circuit.admit(&self.shared.changes, now, timeout)?;
             Some(pass.map(|pass| BreakerTicket { tenant: tenant.hold(), pass }))
         });
         match admitted {
@@ -249,7 +259,11 @@ impl CircuitBreaker {
     #[inline(never)]
     fn record(&self, ticket: &BreakerTicket, end: &End, now: Duration) {
         let rules = self.shared.rules.load_full();
-        let outcome = self.ask(ticket, Outcome::Abandoned, now, || rules.outcome(end));
+        // A second panic would abort the process, so a call that unwinds asks no function of the user's.
+        let outcome = match end {
+            End::Judged { .. } if thread::panicking() => Outcome::Abandoned,
+            _ => self.ask(ticket, Outcome::Abandoned, now, || rules.outcome(end)),
+        };
         let asked = match end {
             End::Judged { hint, .. } => asked_delay(*hint),
             _ => Duration::ZERO,
@@ -293,10 +307,11 @@ impl Default for CircuitBreaker {
 }
 
 impl Shared {
-    /// Delivers the changes that wait.
+    /// Delivers the changes that wait. While the thread unwinds they wait for the next call: a second panic would abort
+    /// the process.
     #[inline]
     fn notify(&self) {
-        if self.changes.any() {
+        if self.changes.any() && !thread::panicking() {
             self.deliver();
         }
     }
@@ -334,7 +349,7 @@ impl Guard for CircuitBreaker {
                 return Admit::Refused(refused);
             }
         }
-        self.decide(arrival.destination, arrival.now)
+        self.decide(arrival.destination, arrival.now, arrival.timeout)
     }
 
     #[inline(always)]

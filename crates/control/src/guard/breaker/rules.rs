@@ -12,6 +12,9 @@ use super::counts::{Counts, Outcome};
 /// The buckets of a window: more would cost memory for each destination and add no precision.
 const MOST_BUCKETS: u32 = 1000;
 
+/// The open time where none is set.
+const UNSET_TIMEOUT: Duration = Duration::from_secs(60);
+
 pub(crate) type Predicate<T> = Arc<dyn Fn(T) -> bool + Send + Sync>;
 type ReadyToTrip = Arc<dyn Fn(&Counts) -> bool + Send + Sync>;
 
@@ -19,10 +22,17 @@ type ReadyToTrip = Arc<dyn Fn(&Counts) -> bool + Send + Sync>;
 pub(crate) struct Rules {
     pub(crate) name: Arc<str>,
     pub(crate) max_requests: u32,
+    /// The share of failed probes that opens the breaker again, in millionths. Zero: the first one does.
+    pub(crate) probe_ratio: u64,
+    /// The time for which a probe holds its place, unless it may take longer.
+    pub(crate) lease: Duration,
     /// Zero: the counts of the closed state are never cleared.
     pub(crate) interval: Duration,
     /// Zero: one fixed window.
     pub(crate) bucket_period: Duration,
+    /// The calls of a window that is not one of time; its interval is zero. Zero: a window of time.
+    pub(crate) last_calls: u32,
+    /// Zero: 60 s, as in gobreaker.
     pub(crate) timeout: Duration,
     pub(crate) max_timeout: Duration,
     /// The open time varies by that many percent in either direction.
@@ -54,6 +64,23 @@ pub(crate) struct Rate {
     pub(crate) consecutive: u32,
 }
 
+impl Rate {
+    /// Returns `true` if the last failure of a window opens the breaker. Both shares are rounded to millionths, so a
+    /// ratio of ⅔ is reached by two of three.
+    pub(crate) fn opens(&self, counts: &Counts, run: u32, last_calls: u32) -> bool {
+        let most = if last_calls > 0 { last_calls } else { u32::MAX };
+        let judged = counts.total_failures.saturating_add(counts.total_successes);
+        judged >= self.calls.min(most) && share(counts.total_failures, judged) >= self.ratio
+            || self.consecutive > 0 && run >= self.consecutive
+    }
+}
+
+/// Returns a part of some calls in millionths, rounded.
+pub(crate) fn share(part: u32, calls: u32) -> u64 {
+    let calls = u64::from(calls.max(1));
+    (u64::from(part) * 1_000_000 + calls / 2) / calls
+}
+
 impl Default for Rate {
     fn default() -> Self {
         Self { ratio: 500_000, calls: 20, consecutive: 20 }
@@ -63,6 +90,9 @@ impl Default for Rate {
 impl Rules {
     /// Returns the window's buckets; 1 for a fixed window.
     pub(crate) fn buckets(&self) -> usize {
+        if let Some(calls) = self.calls_of_bucket() {
+            return usize::try_from(self.last_calls.div_ceil(calls)).unwrap_or(1);
+        }
         match self.period() {
             Duration::ZERO => 1,
             period => {
@@ -70,6 +100,11 @@ impl Rules {
                 usize::try_from(buckets).unwrap_or(1).max(1)
             }
         }
+    }
+
+    /// Returns the calls of one bucket; `None` for a window of time.
+    pub(crate) fn calls_of_bucket(&self) -> Option<u32> {
+        (self.last_calls > 0).then(|| self.last_calls.div_ceil(MOST_BUCKETS))
     }
 
     /// Returns the time of one bucket, at least the thousandth part of the interval; zero for a fixed window.
@@ -116,8 +151,9 @@ impl Rules {
 
     /// Returns the time to stay open after `reopened` failed probes in a row, for the opening with that number.
     pub(crate) fn open_time(&self, reopened: u32, number: u64, asked: Duration) -> Duration {
-        let most = self.max_timeout.max(self.timeout);
-        let doubled = self.timeout.saturating_mul(2_u32.saturating_pow(reopened)).min(most);
+        let timeout = if self.timeout.is_zero() { UNSET_TIMEOUT } else { self.timeout };
+        let most = self.max_timeout.max(timeout);
+        let doubled = timeout.saturating_mul(2_u32.saturating_pow(reopened)).min(most);
         let range = u64::from(self.spread) * 2000;
         let draw = if range == 0 { 0 } else { mixed(self.seed ^ number) % (range + 1) };
         let part = 100_000 - range / 2 + draw;

@@ -18,6 +18,9 @@ const LISTED: usize = 16;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// The values of `min_calls` beside the default of the other rule.
+const MIN_CALLS: &str = "at most 20, unless `consecutive_failures` is set too";
+
 /// A refusal for a state that cannot be.
 pub(super) fn impossible() -> Refused {
     Refused::new(GuardKind::CircuitBreaker, Reason::Full)
@@ -30,8 +33,8 @@ impl CircuitBreaker {
         Self::build(Rules {
             interval: MINUTE,
             bucket_period: MINUTE / 10,
-            timeout: MINUTE / 2,
-            max_timeout: 5 * MINUTE,
+            timeout: MINUTE / 6,
+            max_timeout: MINUTE / 2,
             spread: 10,
             trip: Trip::Rate(Rate::default()),
             ..rules()
@@ -53,11 +56,44 @@ impl CircuitBreaker {
         self.set(|rules| rules.max_requests = most.max(1))
     }
 
+    /// Sets the share of the [`max_requests`](Self::max_requests) probes that may fail before the breaker opens again.
+    ///
+    /// Below that share it closes once all of them have ended. Default: 0, so the first failed probe opens it. In
+    /// resilience4j the share is that of the `failureRateThreshold`.
+    ///
+    /// ```
+    /// # use reattempt_control::CircuitBreaker;
+    /// // Closes if at most four of ten probes fail.
+    /// let breaker = CircuitBreaker::rate().max_requests(10).probe_failure_ratio(0.5)?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error unless `ratio` is a number from 0 to 1.
+    pub fn probe_failure_ratio(self, ratio: f64) -> Result<Self, ConfigError> {
+        if !(0.0..=1.0).contains(&ratio) {
+            return Err(ConfigError::new("probe_failure_ratio", ratio, "a number from 0 to 1"));
+        }
+        Ok(self.set(|rules| rules.probe_ratio = millionths(ratio)))
+    }
+
     /// Sets the time over which the closed state counts. With zero the counts are never cleared.
     ///
     /// Default: 60 s, long enough to see 20 calls of a quiet client; for the counting form zero.
     pub fn interval(self, interval: Duration) -> Self {
-        self.set(|rules| rules.interval = interval)
+        self.set(|rules| (rules.interval, rules.last_calls) = (interval, 0))
+    }
+
+    /// Sets a window of the last `calls` that succeeded or failed, in place of the [`interval`](Self::interval). 0 means
+    /// 1.
+    ///
+    /// Calls under way do not count in [`Counts`]. A [`min_calls`](Self::min_calls) above `calls` means `calls`. Every
+    /// call takes the lock of its destination, and each of the first 1000 calls takes 24 bytes. A window of time is
+    /// better for clients whose load varies: here old failures remain until other calls replace them.
+    #[doc(alias("sliding_window_size", "COUNT_BASED"))]
+    pub fn last_calls(self, calls: u32) -> Self {
+        self.set(|rules| (rules.interval, rules.last_calls) = (Duration::ZERO, calls.max(1)))
     }
 
     /// Sets the time of one bucket of a sliding window. With zero, or a time not below the interval, the window is
@@ -68,16 +104,18 @@ impl CircuitBreaker {
         self.set(|rules| rules.bucket_period = period)
     }
 
-    /// Sets the open time. Zero means 60 s. Default: 30 s, in which most servers restart; for the counting form 60 s.
+    /// Sets the open time. Zero means 60 s, as in gobreaker, and [`validate`](Self::validate) warns of it.
+    ///
+    /// Default: 10 s, the shortest time recommended; for the counting form 60 s. The server is well again for half of
+    /// that time, on average, before a call reaches it.
     pub fn timeout(self, timeout: Duration) -> Self {
-        let timeout = if timeout.is_zero() { MINUTE } else { timeout };
         self.set(|rules| rules.timeout = timeout)
     }
 
     /// Sets the longest open time. Open times double after each failed probe. A value below
     /// [`timeout`](Self::timeout) has no effect.
     ///
-    /// Default: 5 min, the longest that users wait for a server that is well again. The counting form has no doubling.
+    /// Default: 30 s, the longest that users wait for a server that is well again. The counting form has no doubling.
     pub fn max_timeout(self, most: Duration) -> Self {
         self.set(|rules| rules.max_timeout = most)
     }
@@ -112,18 +150,14 @@ impl CircuitBreaker {
         if !(ratio > 0.0 && ratio <= 1.0) {
             return Err(ConfigError::new("failure_ratio", ratio, "a number above 0 and at most 1"));
         }
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "the ratio is above 0 and at most 1"
-        )]
-        let millionths = ((ratio * 1e6).round() as u64).max(1);
-        Ok(self.set_rate(|rate| rate.ratio = millionths))
+        Ok(self.set_rate(|rate| rate.ratio = millionths(ratio).max(1)))
     }
 
     /// Sets the calls that must have ended in the window before the [`failure_ratio`](Self::failure_ratio) counts.
     ///
     /// Default: 20. With 1, a single failure would open the breaker. Also a part of the rate rule.
+    ///
+    /// [`consecutive_failures`](Self::consecutive_failures) may open it at fewer calls: set that too.
     ///
     /// # Errors
     ///
@@ -137,8 +171,9 @@ impl CircuitBreaker {
 
     /// Sets the failures in a row at which the breaker opens, however few the calls are. 0: never.
     ///
-    /// Default: 20, so that a busy client notices a server that is down. With 5, failures of 30 % open it within
-    /// seconds. Also a part of the rate rule.
+    /// The run goes on from one window to the next, so a client of a call a minute is protected too. Default: 20, so
+    /// that a busy client notices a server that is down. With 5, failures of 30 % open it within seconds. Also a part of
+    /// the rate rule.
     pub fn consecutive_failures(self, failures: u32) -> Self {
         self.set_rate(|rate| rate.consecutive = failures)
     }
@@ -199,18 +234,24 @@ impl CircuitBreaker {
     }
 
     /// Returns a warning for each setting outside its recommended range: the open time and, in the rate form, the
-    /// share of failures and the window.
+    /// share of failures and the window. It also warns of a `min_calls` above the default of `consecutive_failures`,
+    /// which opens the breaker before.
     pub fn validate(&self) -> Vec<Warning> {
         let rules = self.shared.rules.load();
-        let (ratio, window) = match rules.trip {
-            Trip::Counts(_) => (None, None),
+        let consecutive = Rate::default().consecutive;
+        let (ratio, calls, window) = match rules.trip {
+            Trip::Counts(_) => (None, None, None),
             Trip::Rate(rate) => (
                 Recommended::FAILURE_RATIO.number("failure_ratio", ratio_of(rate.ratio)),
-                Recommended::WINDOW.time("interval", rules.interval),
+                (rate.calls > consecutive && rate.consecutive == consecutive)
+                    .then(|| Warning::new("min_calls", rate.calls, MIN_CALLS)),
+                Recommended::WINDOW
+                    .time("interval", rules.interval)
+                    .filter(|_| rules.last_calls == 0),
             ),
         };
         let open = Recommended::OPEN_TIME.time("timeout", rules.timeout);
-        [ratio, window, open].into_iter().flatten().collect()
+        [ratio, calls, window, open].into_iter().flatten().collect()
     }
 
     fn set(&self, change: impl FnOnce(&mut Rules)) -> Self {
@@ -218,6 +259,16 @@ impl CircuitBreaker {
         change(&mut rules);
         Self::build(rules)
     }
+}
+
+/// Returns a share, from 0 to 1, in millionths.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the share is from 0 to 1"
+)]
+fn millionths(share: f64) -> u64 {
+    (share * 1e6).round() as u64
 }
 
 /// Returns the share of so many millionths, at most a million.
@@ -232,6 +283,9 @@ fn rules() -> Rules {
         max_requests: 1,
         interval: Duration::ZERO,
         bucket_period: Duration::ZERO,
+        last_calls: 0,
+        probe_ratio: 0,
+        lease: MINUTE / 2,
         timeout: MINUTE,
         max_timeout: Duration::ZERO,
         spread: 0,
@@ -267,6 +321,7 @@ impl fmt::Debug for CircuitBreaker {
             .field("trip", &rules.trip)
             .field("max_requests", &rules.max_requests)
             .field("interval", &rules.interval)
+            .field("last_calls", &rules.last_calls)
             .field("timeout", &rules.timeout)
             .field("destinations", &self.circuits.len())
             .field("not_closed", &not_closed)

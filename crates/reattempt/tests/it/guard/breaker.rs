@@ -32,7 +32,7 @@ async fn clones_and_handles_share_one_breaker() {
     let client = layer.layer(server.clone());
     let refused = refusal(&client.send(attempt(ONE)).await.unwrap_err());
     assert_eq!(refused.reason(), Reason::Open);
-    assert!(refused.wait().is_some_and(|wait| wait > ms(26_000)));
+    assert!(refused.wait().is_some_and(|wait| wait > ms(8_900)));
     assert_eq!(server.count(), 5);
 }
 
@@ -120,6 +120,37 @@ async fn health_of_permanent_statuses() {
         judged.push((status, recorder.log().pop().unwrap()));
     }
     assert_eq!(judged, expected.map(|(status, health)| (status, health.to_owned())));
+}
+
+/// One caller of a gateway sends what no server takes, or sends too slowly: the breaker stays closed for all.
+// trap 55
+#[tokio::test(start_paused = true)]
+async fn faults_of_a_caller_open_no_breaker() {
+    for status in [408, 501, 505] {
+        let client = guarded(&Server::statuses([status]));
+        for _ in 0..100 {
+            assert_eq!(client.send(attempt(ONE)).await.unwrap().status(), status);
+        }
+    }
+}
+
+/// A probe keeps its place for the time that the layer gives an attempt.
+// G-1, trap 51
+#[tokio::test(start_paused = true)]
+async fn attempt_timeout_is_a_probes_lease() {
+    let server = Server::by(|number, _| if number <= 5 { 500.into() } else { Act::Hang });
+    let layer = GuardLayer::http(CircuitBreaker::rate().consecutive_failures(5));
+    let client = layer.attempt_timeout(ms(100_000)).layer(server.clone());
+    for _ in 0..5 {
+        client.send(attempt(ONE)).await.unwrap();
+    }
+    tokio::time::sleep(ms(11_000)).await;
+    let probe = tokio::spawn(client.send(attempt(ONE)));
+    tokio::time::sleep(ms(99_000)).await;
+    let refused = refusal(&client.send(attempt(ONE)).await.unwrap_err());
+    assert_eq!(refused.reason(), Reason::TooManyRequests);
+    assert!(probe.await.unwrap().is_err(), "timed out");
+    assert_eq!(client.guard().state("one.example", guard::now()), BreakerState::Open);
 }
 
 #[tokio::test(start_paused = true)]
