@@ -32,9 +32,10 @@ pub(crate) struct Breaker {
     /// [default: breaker and counting]
     #[arg(value_name = "BREAKER", value_parser = parse)]
     breakers: Vec<GuardWord>,
-    /// The script: from each of these times on, this share of the calls fails
+    /// The script: from each of these times on, this share of the calls fails. The fault of the default is no multiple
+    /// of an open time, so that no probe meets its end by chance
     #[arg(long, value_delimiter = ',', value_name = "TIME=SHARE,…", value_parser = step,
-          default_value = "0s=0.02,1min=0.8,3min=0.02")]
+          default_value = "0s=0.02,1min=0.8,167s=0.02")]
     errors: Vec<Step>,
     /// Calls a second, at random times
     #[arg(long, default_value_t = 20.0, value_name = "NUMBER", value_parser = positive)]
@@ -49,7 +50,8 @@ pub(crate) struct Breaker {
 
 const HELP: &str = "Breakers:
   breaker   by a rate of failures: failure_ratio, min_calls, consecutive_failures, interval,
-            bucket_period, timeout, max_timeout, spread, max_requests, slow_after
+            bucket_period, last_calls, timeout, max_timeout, spread, max_requests,
+            probe_failure_ratio, slow_after
   counting  as sony/gobreaker: consecutive_failures, interval, bucket_period, timeout,
             max_requests
   such as breaker:failure_ratio=0.3,consecutive_failures=0 or counting:timeout=10s";

@@ -100,8 +100,13 @@ fn breaker(fields: &mut Fields<'_, '_>) -> Option<CircuitBreaker> {
         Some(calls) => fields.accepted(breaker.min_calls(calls))?,
         None => breaker,
     };
+    let breaker = match fields.number("probe_failure_ratio") {
+        Some(ratio) => fields.accepted(breaker.probe_failure_ratio(ratio))?,
+        None => breaker,
+    };
     let consecutive = count(fields, "consecutive_failures");
     let breaker = with(breaker, consecutive, CircuitBreaker::consecutive_failures);
+    let breaker = with(breaker, count(fields, "last_calls"), CircuitBreaker::last_calls);
     let breaker = with(breaker, fields.duration("max_timeout"), CircuitBreaker::max_timeout);
     let breaker = with(breaker, count(fields, "spread"), CircuitBreaker::spread);
     let breaker = with(breaker, fields.duration("slow_after"), CircuitBreaker::slow_after);

@@ -88,7 +88,7 @@ standard:budget.ratio=0.2+breaker:timeout=5s+bulkhead:limit=8. They decide about
 that order:
   breaker        a circuit breaker by a rate of failures: failure_ratio, min_calls,
                  consecutive_failures, interval, bucket_period, timeout, max_timeout, spread,
-                 max_requests, slow_after
+                 last_calls, max_requests, probe_failure_ratio, slow_after
   counting       as sony/gobreaker: consecutive_failures, interval, bucket_period, timeout,
                  max_requests
   rate-limit     a bucket of tokens, without a queue: rate (for each second), burst
