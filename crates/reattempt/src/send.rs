@@ -1,4 +1,4 @@
-//! One call by a shared handle: clone the service, wait until it is ready, call it.
+//! One call by a shared handle: clone the service, wait until it is ready, call it, drop it.
 
 use std::future::poll_fn;
 
@@ -10,7 +10,10 @@ where
     S: Service<Req>,
 {
     poll_fn(|cx| service.poll_ready(cx)).await?;
-    service.call(request).await
+    let call = service.call(request);
+    // A handle that was shed is still queued below, and would be given the next place (trap 50).
+    drop(service);
+    call.await
 }
 
 /// Compiles only if `service` takes requests of type `Request`; does nothing.

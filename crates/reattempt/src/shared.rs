@@ -5,9 +5,11 @@ use std::sync::{Mutex, PoisonError};
 /// The part of a client that its clones and the calls under way share.
 pub(crate) struct Shared<S, P> {
     pub(crate) policy: P,
-    /// The spare instance. A call that sends one attempt clones nothing. The first retry of a call clones the spare
-    /// instance; the clone sends all retries of the call and becomes the spare instance afterwards. A spare instance
-    /// holds no reservation: each one that was readied has sent an attempt since. Each hedge is sent by a clone of it.
+    /// The spare instance. A call that sends one attempt clones nothing. The first retry of a call is sent by a clone of
+    /// the spare instance, and each later one by a clone of its forerunner, so a state that calls change goes on. The
+    /// last clone becomes the spare instance. Each hedge is sent by a clone of it.
+    ///
+    /// No instance is kept that was ever polled for readiness, so the spare instance reserves nothing.
     ///
     /// A service need not be `Sync`, hence the lock. Only a clone is made under it.
     spare: Mutex<S>,
@@ -24,7 +26,7 @@ impl<S: Clone, P> Shared<S, P> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes back the instance that has sent the retries of a call.
+    /// Takes the clone of the instance that has sent the last retry of a call.
     pub(crate) fn give_back(&self, service: S) {
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *spare, service);

@@ -45,7 +45,7 @@ pin_project! {
 /// The way of the next attempt. It is made when its hook is due, or else when its service is ready, because it is
 /// larger than the saved request.
 enum Next<S, H> {
-    /// None is on its way. The instance has sent an attempt, and one sends all retries of a call.
+    /// None is on its way. The instance is a clone of the one that has sent the attempt under way.
     Sent(Option<S>),
     /// It waits until the refused response is drained and it is due.
     Waiting(Option<S>),
@@ -56,7 +56,7 @@ enum Next<S, H> {
 }
 
 impl<S, H> Next<S, H> {
-    /// Ends the wait. Returns the service that has sent an attempt before.
+    /// Ends the wait. Returns the instance for the attempt, if one was sent before.
     fn waited(&mut self) -> Option<S> {
         match std::mem::replace(self, Next::Sent(None)) {
             Next::Waiting(sent) => sent,
@@ -95,7 +95,7 @@ struct Made<H, T> {
 
 /// The result of a preparation.
 pub(super) enum Arrived<S, E> {
-    /// The attempt is due. This service has sent one before.
+    /// The attempt is due. This instance sends it, if one was sent before.
     Due(Option<S>),
     /// The service is ready for the attempt.
     Ready(S),
@@ -148,12 +148,12 @@ impl<S, R, H, T> Preparation<S, R, H, T> {
         *self.project().ready_by = ready;
     }
 
-    /// Keeps the service that has just sent an attempt.
+    /// Keeps an instance for the next attempt. It was never readied.
     pub(super) fn sent(self: Pin<&mut Self>, service: S) {
         *self.project().next = Next::Sent(Some(service));
     }
 
-    /// Takes the service that has sent an attempt, unless it was readied for another since.
+    /// Takes the instance for the next attempt, unless it is being readied already.
     pub(super) fn take_sent(self: Pin<&mut Self>) -> Option<S> {
         match self.project().next {
             Next::Sent(sent) | Next::Waiting(sent) => sent.take(),

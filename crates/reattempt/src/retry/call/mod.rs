@@ -99,7 +99,7 @@ impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
         })
     }
 
-    /// Creates the state with the service that has just sent an attempt and is to send all that follow.
+    /// Creates the state with the instance that is to send the first retry.
     pub(in crate::retry) fn sent_by(service: S) -> Pin<Box<Self>> {
         let mut retrying = Self::new();
         retrying.as_mut().project().preparation.sent(service);

@@ -72,7 +72,8 @@ where
                     M::reset(timer);
                     let attempt = service.call(attempt);
                     if let Some(retrying) = &mut self.retrying {
-                        retrying.as_mut().project().preparation.sent(service);
+                        // Only a clone is kept: an instance that was shed is still queued below (trap 50).
+                        retrying.as_mut().project().preparation.sent(service.clone());
                     }
                     return Poll::Ready(ControlFlow::Continue(attempt));
                 }

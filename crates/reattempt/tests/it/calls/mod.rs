@@ -30,5 +30,6 @@ mod rules;
 mod safety;
 mod send;
 mod sharing;
+mod shedding;
 mod stock;
 mod timeouts;
