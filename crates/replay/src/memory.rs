@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, PoisonError};
 
-use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// The limit on the memory of all kept bodies. Clones share one limit.
 ///
@@ -14,9 +14,9 @@ use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering};
 ///
 /// # Destinations
 ///
-/// With [`ReplayLimits::by_destination`](crate::ReplayLimits::by_destination), which the layers call, a destination that
-/// hangs leaves room for the others. The rule is that of dynamic thresholds (Choudhury and Hahne, 1998, with α = 1): a
-/// destination may hold at most as much as is still free. Bodies in memory and frames of streamed bodies obey it alike.
+/// With [`ReplayLimits::by_destination`](crate::ReplayLimits::by_destination), which the layers call, a hanging
+/// destination leaves room for the others. The rule is that of dynamic thresholds (Choudhury and Hahne, 1998, with
+/// α = 1): a destination may hold at most as much as is still free. Bodies in memory and streamed frames obey it alike.
 ///
 /// Below a quarter of the limit, bytes are not counted for a destination. A body that could pass the quarter is counted
 /// from its first byte.
@@ -55,8 +55,9 @@ enum Account {
 struct Bound {
     limit: usize,
     used: AtomicUsize,
-    /// `true` if bodies without a destination can take nothing past the first quarter.
-    by_destination: AtomicBool,
+    /// Bodies without a destination take nothing past this: all of the limit, or the first quarter if destinations are
+    /// counted.
+    uncounted: AtomicUsize,
     /// The bytes that each destination holds. A destination that holds none has no entry.
     held: Mutex<HashMap<u64, usize>>,
     /// Names may be long, and only their hashes are kept.
@@ -64,10 +65,6 @@ struct Bound {
 }
 
 impl Bound {
-    fn quarter(&self) -> usize {
-        self.limit / 4
-    }
-
     /// Takes `bytes` unless more than `most` would then be in use.
     ///
     /// The count guards no other data, hence `Relaxed`.
@@ -78,6 +75,7 @@ impl Bound {
     }
 
     /// Takes `bytes` for a destination unless it would then hold more than is free.
+    #[cold]
     fn take_for(&self, key: u64, bytes: usize) -> bool {
         let mut held = self.held();
         let own = held.get(&key).map_or(bytes, |own| own.saturating_add(bytes));
@@ -88,6 +86,7 @@ impl Bound {
         granted
     }
 
+    #[cold]
     fn give_back_of(&self, key: u64, bytes: usize) {
         let mut held = self.held();
         match held.get_mut(&key) {
@@ -118,7 +117,7 @@ impl ReplayMemory {
         Self(Arc::new(Account::Whole(Bound {
             limit: bytes,
             used: AtomicUsize::new(0),
-            by_destination: AtomicBool::new(false),
+            uncounted: AtomicUsize::new(bytes),
             held: Mutex::new(HashMap::new()),
             hashing: RandomState::new(),
         })))
@@ -134,13 +133,15 @@ impl ReplayMemory {
 
     /// Lets only destinations take memory past the first quarter from now on.
     pub(super) fn count_destinations(&self) {
-        self.bound().by_destination.store(true, Ordering::Relaxed);
+        self.bound().uncounted.store(self.limit() / 4, Ordering::Relaxed);
     }
 
     /// Returns `true` if a body of this charge could pass the first quarter. It then needs a destination.
     #[inline]
     pub(super) fn passes_quarter(&self, charge: usize) -> bool {
-        self.used().saturating_add(charge) > self.bound().quarter()
+        let bound = self.bound();
+        let used = bound.used.load(Ordering::Relaxed);
+        used.saturating_add(charge) > bound.uncounted.load(Ordering::Relaxed)
     }
 
     /// Returns the account of this destination.
@@ -167,15 +168,13 @@ impl ReplayMemory {
     /// Takes `bytes` if the rule leaves that many to this account.
     #[inline]
     pub(super) fn take(&self, bytes: usize) -> bool {
-        if bytes == 0 {
-            return true;
-        }
         match &*self.0 {
             Account::Whole(bound) => {
-                let counted = bound.by_destination.load(Ordering::Relaxed);
-                bound.take(bytes, if counted { bound.quarter() } else { bound.limit })
+                bound.take(bytes, bound.uncounted.load(Ordering::Relaxed)) || bytes == 0
             }
-            Account::Destination { whole, key } => whole.bound().take_for(*key, bytes),
+            Account::Destination { whole, key } => {
+                bytes == 0 || whole.bound().take_for(*key, bytes)
+            }
         }
     }
 

@@ -28,7 +28,7 @@ use crate::progress::Length;
 use crate::wakers::{Afterwards, ReaderId, Waiting, Wakers};
 use crate::watch::Watched;
 
-pub(super) use reader::{Keeping, Reader, Whole};
+pub(super) use reader::{Keeping, Reader};
 
 /// The caller's body. Boxed, so that it can be moved to the last reader after it was polled.
 pub(super) type Source<B> = Pin<Box<B>>;
@@ -88,6 +88,25 @@ enum Stage {
     Done,
     /// It returned an error, or panicked, and is not polled again.
     Failed,
+}
+
+/// The length of a first frame that may be all of the source.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whole {
+    /// It is not known, and the source is not polled ahead to find out.
+    Unknown,
+    Any,
+    Exact(u64),
+}
+
+impl Whole {
+    fn may_be(self, length: u64) -> bool {
+        match self {
+            Whole::Unknown => false,
+            Whole::Any => length > 0,
+            Whole::Exact(whole) => length == whole,
+        }
+    }
 }
 
 impl<B> Shared<B> {

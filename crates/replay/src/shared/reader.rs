@@ -8,7 +8,7 @@ use http_body::{Body, SizeHint};
 use parking_lot::Mutex;
 
 use super::place::Place;
-use super::{NOBODY, Shared, Source, Stage, State};
+use super::{NOBODY, Shared, Source, Stage, State, Whole};
 use crate::error::BoxError;
 use crate::frames::Frames;
 use crate::memory::Allowance;
@@ -27,25 +27,6 @@ pub(crate) struct Keeping {
     /// Data frames below this length are copied.
     pub(crate) copied_below: usize,
     pub(crate) whole: Whole,
-}
-
-/// The length of a first frame that may be all of the source.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whole {
-    /// It is not known, and the source is not polled ahead to find out.
-    Unknown,
-    Any,
-    Exact(u64),
-}
-
-impl Whole {
-    pub(super) fn may_be(self, length: u64) -> bool {
-        match self {
-            Whole::Unknown => false,
-            Whole::Any => length > 0,
-            Whole::Exact(whole) => length == whole,
-        }
-    }
 }
 
 /// One reader of a shared body.

@@ -204,7 +204,7 @@ fn limits_and_charges_show_their_values() {
     );
 }
 
-/// What a destination holds counts while others come and go.
+/// The bytes of a destination count while others come and go.
 // trap 40
 #[test]
 fn share_stays_full_while_others_come() {

@@ -66,7 +66,8 @@ fn one_hog_holds_five_eighths() {
     }
 }
 
-/// The first quarter counts for nobody, so of N destinations that take in turn each has 3/(4(N+1)), and as much is free.
+/// The first quarter counts for nobody. So each of N destinations that take in turn has 3/(4(N+1)), and as much is
+/// free.
 // trap 40
 #[test]
 fn hogs_in_turn_leave_an_equal_share() {
@@ -80,8 +81,8 @@ fn hogs_in_turn_leave_an_equal_share() {
     }
 }
 
-/// Hogs that take one after another leave half of what was free before each. As bodies are freed, the early ones shrink
-/// to the share of all.
+/// Hogs that take one after another leave half of what was free before each. As bodies are freed, the early ones
+/// shrink to the share of all.
 // trap 40
 #[test]
 fn shares_of_late_hogs_grow_with_turnover() {
@@ -92,10 +93,8 @@ fn shares_of_late_hogs_grow_with_turnover() {
     let free = limit - memory.used();
     assert!(free.abs_diff((3 * limit / 4) >> hogs) <= 2 * chunk, "{free}");
     for round in 0..limit / 8 {
-        // Bodies that were charged to nobody stay.
-        let own = holders.held[round % hogs].pop();
-        assert!(own.is_some());
-        drop(own);
+        // One body ends, and its owner is the first to ask for the room.
+        assert!(holders.held[round % hogs].pop().is_some());
         holders.take(round % hogs);
         holders.take_in_turn();
     }
