@@ -1,19 +1,56 @@
 //! One call by a shared handle: clone the service, wait until it is ready, call it, drop it.
 
-use std::future::poll_fn;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
+use pin_project_lite::pin_project;
 use tower_service::Service;
 
+pin_project! {
+    /// The future of a call by a handle that is this call's own: it waits until the handle is ready, and calls it.
+    ///
+    /// The handle is dropped as soon as it was called. If the future is polled again after an error of the handle, it
+    /// stays pending.
+    ///
+    /// # Cancel safety
+    /// Dropping it cancels the call.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Sending<S, Req, F> {
+        unsent: Option<(S, Req)>,
+        #[pin]
+        call: Option<F>,
+    }
+}
+
 /// Sends one request by a service that is this call's own.
-pub(crate) async fn send<S, Req>(mut service: S, request: Req) -> Result<S::Response, S::Error>
+pub(crate) fn send<S, Req>(service: S, request: Req) -> Sending<S, Req, S::Future>
 where
     S: Service<Req>,
 {
-    poll_fn(|cx| service.poll_ready(cx)).await?;
-    let call = service.call(request);
-    // A handle that was shed is still queued below, and would be given the next place (trap 50).
-    drop(service);
-    call.await
+    Sending { unsent: Some((service, request)), call: None }
+}
+
+impl<S: Service<Req>, Req> Future for Sending<S, Req, S::Future> {
+    type Output = Result<S::Response, S::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        if let Some((service, _)) = this.unsent {
+            let ready = ready!(service.poll_ready(cx));
+            // Not kept: a handle that was shed is still queued below, and would be given the next place (trap 50).
+            let unsent = this.unsent.take();
+            ready?;
+            this.call.set(unsent.map(|(mut service, request)| service.call(request)));
+        }
+        this.call.as_pin_mut().map_or(Poll::Pending, |call| call.poll(cx))
+    }
+}
+
+impl<S, Req, F> fmt::Debug for Sending<S, Req, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sending").field("sent", &self.call.is_some()).finish_non_exhaustive()
+    }
 }
 
 /// Compiles only if `service` takes requests of type `Request`; does nothing.

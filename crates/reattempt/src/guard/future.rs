@@ -29,14 +29,16 @@ pin_project! {
     /// Dropping it while it waits leaves the queue, and nothing was sent. Dropping it later cancels the attempt. The
     /// guard then records the attempt as abandoned, or as a timeout if its deadline has passed or a layer's time limit
     /// dropped it.
+    ///
+    /// `F` is the future of the inner service `S`. No bound joins them, because the compiler could not prove it for a
+    /// boxed type in a spawned task.
     #[must_use = "futures do nothing unless polled"]
-    pub struct ResponseFuture<S, Req, G, K, M>
+    pub struct ResponseFuture<S, Req, F, G, K, M>
     where
-        S: Service<Req>,
         G: Guard,
     {
         #[pin]
-        state: State<S, Req, G, K, S::Future>,
+        state: State<S, Req, G, K, F>,
         mode: PhantomData<fn() -> M>,
     }
 }
@@ -188,12 +190,11 @@ enum Failed<E> {
     Service(E),
 }
 
-impl<S, Req, G, K, M> ResponseFuture<S, Req, G, K, M>
+impl<S, Req, F, G, K, M> ResponseFuture<S, Req, F, G, K, M>
 where
-    S: Service<Req>,
     G: Guard,
 {
-    fn of(state: State<S, Req, G, K, S::Future>) -> Self {
+    fn of(state: State<S, Req, G, K, F>) -> Self {
         Self { state, mode: PhantomData }
     }
 
@@ -211,12 +212,12 @@ where
 
     /// Creates the future of a call that was admitted at once.
     #[inline]
-    pub(super) fn sent(pass: Pass<G, K>, attempt: S::Future) -> Self {
+    pub(super) fn sent(pass: Pass<G, K>, attempt: F) -> Self {
         Self::of(State::Sent { pass: Some(pass), attempt, timer: None })
     }
 }
 
-impl<S, Req, G, K, M> Future for ResponseFuture<S, Req, G, K, M>
+impl<S, Req, G, K, M> Future for ResponseFuture<S, Req, S::Future, G, K, M>
 where
     S: Service<Req>,
     G: Guard,
@@ -347,9 +348,8 @@ where
     Followed { open, holds: open && succeeded || pass.judge(judged) }
 }
 
-impl<S, Req, G, K, M> fmt::Debug for ResponseFuture<S, Req, G, K, M>
+impl<S, Req, F, G, K, M> fmt::Debug for ResponseFuture<S, Req, F, G, K, M>
 where
-    S: Service<Req>,
     G: Guard,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

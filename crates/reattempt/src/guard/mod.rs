@@ -212,3 +212,5 @@ pub use reattempt_core::guard::{
 pub use service::Guarded;
 pub use shared::now;
 pub use wait::wait_for_tokens;
+
+pub use crate::send::Sending;

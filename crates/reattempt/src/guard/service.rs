@@ -17,7 +17,7 @@ use crate::call::clock;
 use crate::call::observe::Event;
 use crate::error_mode::{BoxedError, ErrorMode};
 use crate::protocol::Http;
-use crate::send::send;
+use crate::send::{Sending, send};
 
 /// A client whose attempts a guard admits or refuses, made by [`GuardLayer`](super::GuardLayer).
 ///
@@ -66,7 +66,7 @@ impl<S, G, K, M> Guarded<S, G, K, M> {
     pub fn send<Req>(
         &self,
         request: Req,
-    ) -> impl Future<Output = Result<K::Guarded<G>, M::Error>> + use<S, Req, G, K, M>
+    ) -> Sending<Self, Req, ResponseFuture<S, Req, S::Future, G, K, M>>
     where
         S: Service<Req> + Clone,
         G: Guard,
@@ -86,7 +86,7 @@ where
 {
     type Response = K::Guarded<G>;
     type Error = M::Error;
-    type Future = ResponseFuture<S, Req, G, K, M>;
+    type Future = ResponseFuture<S, Req, S::Future, G, K, M>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), M::Error>> {
         self.inner.poll_ready(cx).map_err(M::own)

@@ -20,18 +20,17 @@ pin_project! {
     /// # Cancel safety
     /// Dropping it cancels the call, and frees its place.
     #[must_use = "futures do nothing unless polled"]
-    pub struct ResponseFuture<S, A, G, K, M>
+    pub struct ResponseFuture<S, A, F, G, K, M>
     where
-        S: Service<Request<A>>,
         G: Guard,
     {
         #[pin]
-        pub(super) call: guard::ResponseFuture<S, Request<A>, G, K, M>,
+        pub(super) call: guard::ResponseFuture<S, Request<A>, F, G, K, M>,
         pub(super) gauge: Arc<Gauge>,
     }
 }
 
-impl<S, A, G, K, M> Future for ResponseFuture<S, A, G, K, M>
+impl<S, A, G, K, M> Future for ResponseFuture<S, A, S::Future, G, K, M>
 where
     S: Service<Request<A>>,
     G: Guard,
@@ -47,9 +46,8 @@ where
     }
 }
 
-impl<S, A, G, K, M> fmt::Debug for ResponseFuture<S, A, G, K, M>
+impl<S, A, F, G, K, M> fmt::Debug for ResponseFuture<S, A, F, G, K, M>
 where
-    S: Service<Request<A>>,
     G: Guard,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -28,7 +28,7 @@ where
 {
     type Response = K::Shed<G>;
     type Error = S::Error;
-    type Future = ResponseFuture<S, A, G, K, M>;
+    type Future = ResponseFuture<S, A, S::Future, G, K, M>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.guarded.get_mut().poll_ready(cx)

@@ -8,6 +8,7 @@ mod ending;
 mod grpc;
 mod limits;
 mod orders;
+mod spawned;
 mod stacks;
 mod standard;
 mod standard_hedges;

@@ -51,7 +51,16 @@ fn what_users_hold_is_send_and_sync() {
 #[test]
 fn client_of_send_only_service_is_send() {
     send::<Guarded<SendOnly, Pace>>();
-    send::<GuardFuture<SendOnly, Request<Empty<Bytes>>, Pace, Http, BoxedError>>();
+    send::<
+        GuardFuture<
+            SendOnly,
+            Request<Empty<Bytes>>,
+            <SendOnly as Service<Request<Empty<Bytes>>>>::Future,
+            Pace,
+            Http,
+            BoxedError,
+        >,
+    >();
 }
 
 #[cfg(feature = "reqwest")]
