@@ -213,13 +213,21 @@ fn permitted(limits: &Limits, failed: &Failed<'_>) -> Result<Failure, StopReason
     if failed.attempts >= limits.max_attempts {
         Err(StopReason::AttemptsExhausted)
     } else if !harmless {
-        Err(if failure.is_after_hop() { StopReason::EarlierHop } else { StopReason::NotRepeatable })
+        Err(not_repeatable(&failure))
     } else if !failed.at_hand {
         Err(StopReason::BodyNotKept)
     } else if failed.classification.hint == ServerHint::Stop {
         Err(StopReason::ServerSaidStop)
     } else {
         Ok(failure)
+    }
+}
+
+/// Returns why a request that must not be processed twice is not sent again after this failure.
+pub(crate) fn not_repeatable(failure: &Failure) -> StopReason {
+    match failure.is_after_hop() {
+        true => StopReason::EarlierHop,
+        false => StopReason::NotRepeatable,
     }
 }
 

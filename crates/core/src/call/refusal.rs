@@ -3,9 +3,9 @@
 use core::time::Duration;
 
 use super::{Call, Decision, FailedAttempt, Terms};
-use crate::decide::{longest_wait, spread};
+use crate::decide::{longest_wait, not_repeatable, spread};
 use crate::guard::{GuardKind, Refused};
-use crate::{Delays, Random, StopReason};
+use crate::{Delays, Random, StopReason, Verdict};
 
 /// The longest wait of a guard that a call sits out.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -17,6 +17,9 @@ const LONGEST_WAIT_OPEN: Duration = Duration::from_secs(1);
 impl<D: Delays> Call<D> {
     /// Decides what follows a refusal. It is no failure of the server, so schedule and budget do not apply. The permit
     /// of a retry is kept for its next try or returned.
+    ///
+    /// The verdict decides if the refusal proves that the request was not processed: an earlier hop, or another copy of
+    /// it, may have been carried out. Without that proof a request that is not repeatable is not sent again.
     ///
     /// The request is sent again under the same number if the refusal has a wait of at most [`LONGEST_WAIT`], or
     /// [`LONGEST_WAIT_OPEN`]. The wait must fit the elapsed time and the deadline. That happens at most `max_attempts`
@@ -33,6 +36,15 @@ impl<D: Delays> Call<D> {
         self.refusals = self.refusals.saturating_add(1);
         if let Some(reason) = terms.forbidden {
             return Decision::Return(reason);
+        }
+        match failed.classification.verdict {
+            Verdict::Transient(failure) if !terms.repeatable => {
+                return Decision::Return(not_repeatable(&failure));
+            }
+            Verdict::Transient(_) | Verdict::NotProcessed(_) => {}
+            Verdict::Success | Verdict::Permanent => {
+                return Decision::Return(StopReason::Permanent);
+            }
         }
         let attempts = terms.limits.max_attempts;
         let again = attempts > 1 && self.refusals <= attempts && failed.replayable;

@@ -3,10 +3,10 @@
 use core::time::Duration;
 
 use reattempt_core::guard::{GuardKind, Reason, Refused};
-use reattempt_core::{Call, Decision, FailedAttempt, StopReason, Terms};
+use reattempt_core::{Call, Decision, FailedAttempt, StopReason, Terms, Verdict};
 
 use super::{AGAIN, Counting, SECOND, decide, failed, limits, terms};
-use crate::support::Bucket;
+use crate::support::{Bucket, FAILURE};
 
 fn refused(wait: impl Into<Option<Duration>>) -> FailedAttempt<'static> {
     let refused = Refused::new(GuardKind::CircuitBreaker, Reason::Open);
@@ -87,4 +87,24 @@ fn refused_call_of_one_attempt_ends() {
     let mut call = Call::new(&Counting);
     let decision = decide(&mut call, &Terms::new(limits(1)), &refused(SECOND), &Bucket::of(10));
     assert_eq!(decision, Decision::Return(StopReason::Refused));
+}
+
+/// An earlier hop, or another copy of the request, may have been processed.
+// trap 48
+#[test]
+fn unproven_refusal_needs_a_repeatable_call() {
+    let stopped = Decision::Return;
+    for (verdict, repeatable, expected) in [
+        (Verdict::NotProcessed(FAILURE), false, AGAIN),
+        (Verdict::Transient(FAILURE), true, AGAIN),
+        (Verdict::Transient(FAILURE), false, stopped(StopReason::NotRepeatable)),
+        (Verdict::Transient(FAILURE.after_hop()), false, stopped(StopReason::EarlierHop)),
+        (Verdict::Permanent, true, stopped(StopReason::Permanent)),
+    ] {
+        let mut terms = terms();
+        terms.repeatable = repeatable;
+        let attempt = FailedAttempt { classification: verdict.into(), ..refused(SECOND) };
+        let decision = decide(&mut Call::new(&Counting), &terms, &attempt, &Bucket::of(10));
+        assert_eq!(decision, expected, "{verdict:?}, repeatable: {repeatable}");
+    }
 }
