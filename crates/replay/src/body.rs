@@ -17,6 +17,7 @@ use sync_wrapper::SyncWrapper;
 use crate::complete::{Complete, OneBuffer};
 use crate::error::BoxError;
 use crate::frames::Next;
+use crate::inspected::Inspected;
 use crate::limits::ReplayLimits;
 use crate::memory::Allowance;
 use crate::prefetched::Prefetched;
@@ -47,7 +48,7 @@ pin_project! {
     /// The size hint is that of the caller's body, less the bytes that this reader has returned. So a second
     /// attempt is framed as the first one. One buffer in memory without an exact hint has a hint without bounds.
     ///
-    /// Readers share nothing if the body is empty, or is one buffer [in memory](ReplayBody::new).
+    /// Readers share no data if the body is empty, or is one buffer [in memory](ReplayBody::new).
     ///
     /// The type is `Send` and `Sync` for every body that is `Send`. Creating a value allocates nothing for a body that
     /// is empty or passed through. It allocates at most once for one buffer in memory, and twice for any other body.
@@ -110,7 +111,8 @@ where
     #[inline]
     pub fn new(body: B, limits: &ReplayLimits) -> Self {
         if body.is_end_stream() {
-            return Self { inner: Inner::Complete { complete: Complete::Empty(body.size_hint()) } };
+            let complete = Complete::Empty(body.size_hint(), Inspected::default());
+            return Self { inner: Inner::Complete { complete } };
         }
         Self::of_unread(body, Whole::Unknown, limits)
     }
@@ -191,9 +193,14 @@ where
     /// Makes the readers of this body record their polls, for [`was_polled`](ReplayBody::was_polled). Call it before
     /// the first clone is made.
     ///
-    /// Only one buffer in memory is affected, because its readers otherwise share nothing. It allocates once.
+    /// Only bodies whose readers otherwise share nothing are affected. For one buffer in memory it allocates once. The
+    /// mark of an empty body is used again by the next call of the thread.
     pub fn noting_polls(self, limits: &ReplayLimits) -> Self {
         let Inner::Complete { complete } = &self.inner else { return self };
+        if let Complete::Empty(hint, _) = complete {
+            let complete = Complete::Empty(*hint, Inspected::recording());
+            return Self { inner: Inner::Complete { complete } };
+        }
         let Some(data) = complete.data().cloned() else { return self };
         let hint = complete.size_hint();
         // Gives its charge back, for the new reader to take.
@@ -270,8 +277,10 @@ impl<B> ReplayBody<B> {
     /// A client polls the body only after it has connected. If a connection fails and the body was polled, an earlier
     /// connection may have carried the request.
     ///
-    /// It is always `false` for a body that is empty or [passed through](ReplayBody::passthrough). For one buffer
-    /// in memory it is `false` unless the body was made by [`noting_polls`](ReplayBody::noting_polls).
+    /// An empty body counts as polled once its size or its end was asked for, because a client need not poll it.
+    ///
+    /// It is always `false` for a body that is [passed through](ReplayBody::passthrough). For a body that is empty or
+    /// one buffer in memory it is `false` unless the body was made by [`noting_polls`](ReplayBody::noting_polls).
     ///
     /// ```
     /// # use http_body_util::{BodyExt, Full};
@@ -289,15 +298,20 @@ impl<B> ReplayBody<B> {
     /// ```
     pub fn was_polled(&self) -> bool {
         match &self.inner {
-            Inner::Complete { .. } | Inner::Once { .. } => false,
+            Inner::Complete { complete } => complete.inspected().is_some_and(Inspected::get),
+            Inner::Once { .. } => false,
             Inner::Shared { reader } => reader.was_polled(),
         }
     }
 
     /// Forgets that a reader has been polled. Call it before another attempt.
     pub fn forget_polls(&self) {
-        if let Inner::Shared { reader } = &self.inner {
-            reader.forget_polls();
+        match &self.inner {
+            Inner::Complete { complete } => {
+                complete.inspected().into_iter().for_each(|inspected| inspected.set(false));
+            }
+            Inner::Once { .. } => {}
+            Inner::Shared { reader } => reader.forget_polls(),
         }
     }
 

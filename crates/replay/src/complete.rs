@@ -1,6 +1,7 @@
 //! Bodies that are complete when their first reader is made: empty ones, and those of one buffer.
 //!
-//! Each reader holds the whole body. Readers share nothing, so no lock is taken and nothing is allocated.
+//! Each reader holds the whole body. Readers share no data, so no lock is taken and nothing is allocated. Those of an
+//! empty body may share a mark.
 //!
 //! A buffer is charged once, to the reader that was made last. A clone takes the charge over from its original, because
 //! one of the two is sent and the other is set aside.
@@ -11,6 +12,7 @@ use std::task::Poll;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
+use crate::inspected::Inspected;
 use crate::limits::ReplayLimits;
 use crate::memory::ReplayMemory;
 use crate::memory::least_charge;
@@ -19,7 +21,7 @@ use crate::progress::Polled;
 /// One reader of a complete body.
 pub(super) enum Complete {
     /// The body was at its end when the reader was made.
-    Empty(SizeHint),
+    Empty(SizeHint, Inspected),
     Buffer(OneBuffer),
 }
 
@@ -27,29 +29,38 @@ impl Complete {
     #[inline]
     pub(super) fn try_clone(&self) -> Option<Self> {
         match self {
-            Complete::Empty(hint) => Some(Complete::Empty(*hint)),
+            Complete::Empty(hint, inspected) => Some(Complete::Empty(*hint, inspected.share())),
             Complete::Buffer(whole) => whole.try_clone().map(Complete::Buffer),
         }
     }
 
     pub(super) fn is_replayable(&self) -> bool {
         match self {
-            Complete::Empty(_) => true,
+            Complete::Empty(..) => true,
             Complete::Buffer(whole) => whole.data.is_some(),
+        }
+    }
+
+    /// Returns the mark of an empty body.
+    #[inline]
+    pub(super) fn inspected(&self) -> Option<&Inspected> {
+        match self {
+            Complete::Empty(_, inspected) => Some(inspected),
+            Complete::Buffer(_) => None,
         }
     }
 
     /// Returns the buffer, unless this reader has returned it as a frame.
     pub(super) fn data(&self) -> Option<&Bytes> {
         match self {
-            Complete::Empty(_) => None,
+            Complete::Empty(..) => None,
             Complete::Buffer(whole) => whole.data.as_ref(),
         }
     }
 
     pub(super) fn poll_frame(&mut self) -> Polled {
         let data = match self {
-            Complete::Empty(_) => None,
+            Complete::Empty(..) => None,
             Complete::Buffer(whole) => whole.give_out(),
         };
         Poll::Ready(data.map(|data| Ok(Frame::data(data))))
@@ -58,7 +69,7 @@ impl Complete {
     #[inline]
     pub(super) fn is_end_stream(&self) -> bool {
         match self {
-            Complete::Empty(_) => true,
+            Complete::Empty(..) => true,
             Complete::Buffer(whole) => whole.data.is_none(),
         }
     }
@@ -66,14 +77,14 @@ impl Complete {
     #[inline]
     pub(super) fn size_hint(&self) -> SizeHint {
         match self {
-            Complete::Empty(hint) => *hint,
+            Complete::Empty(hint, _) => *hint,
             Complete::Buffer(whole) => whole.size_hint(),
         }
     }
 
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Complete::Empty(_) => "empty",
+            Complete::Empty(..) => "empty",
             Complete::Buffer(_) => "kept",
         }
     }

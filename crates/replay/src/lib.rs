@@ -38,6 +38,7 @@ mod complete;
 mod drain;
 mod error;
 mod frames;
+mod inspected;
 mod limits;
 mod memory;
 mod prefetched;

@@ -22,6 +22,7 @@ where
 
     #[inline]
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
+        self.note_inspection();
         match self.project().inner.project() {
             InnerProjected::Complete { complete } => complete.poll_frame(),
             InnerProjected::Once { body, rest, end } => poll_once(body, rest, end, cx),
@@ -31,16 +32,28 @@ where
 
     #[inline]
     fn is_end_stream(&self) -> bool {
+        self.note_inspection();
         self.at_end()
     }
 
     #[inline]
     fn size_hint(&self) -> SizeHint {
+        self.note_inspection();
         self.rest()
     }
 }
 
 impl<B> ReplayBody<B> {
+    /// Records that something below has looked at an empty body, as clients do before they send it.
+    #[inline]
+    fn note_inspection(&self) {
+        if let Inner::Complete { complete } = &self.inner
+            && let Some(inspected) = complete.inspected()
+        {
+            inspected.set(true);
+        }
+    }
+
     #[inline]
     fn at_end(&self) -> bool {
         match &self.inner {

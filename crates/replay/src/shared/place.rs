@@ -135,7 +135,6 @@ where
     #[inline(never)]
     fn poll_any(&mut self, mut guard: MutexGuard<'_, State<B>>, cx: &mut Context<'_>) -> Polled {
         let state = &mut *guard;
-        state.polled = true;
         if self.progress.end.is_done() {
             return Poll::Ready(None);
         }
@@ -144,6 +143,8 @@ where
             // A reader that has returned everything misses nothing.
             return Poll::Ready((!self.progress.end.ended).then(|| Err(refusal.into())));
         }
+        // A reader that was cut off belongs to an earlier attempt.
+        state.polled = true;
         if let Some(kept) = state.frames.advance(self.position, &mut state.allowance) {
             self.position += 1;
             if self.position == state.frames.end() {

@@ -85,6 +85,32 @@ fn one_buffer_notes_its_polls_if_asked() {
     assert_eq!(memory.used(), 0);
 }
 
+/// A client need not poll an empty body, but it asks for the length or the end before it sends the request.
+// trap 48
+#[test]
+fn empty_body_notes_a_look_at_it_if_asked() {
+    let limits = ReplayLimits::default();
+    let looks: [fn(&mut Pin<Box<ReplayBody<Full<Bytes>>>>); 3] = [
+        |first| assert!(first.is_end_stream()),
+        |first| assert_eq!(first.size_hint().exact(), Some(0)),
+        |first| assert_eq!(read_all(first), [Seen::End]),
+    ];
+    for (look, asked) in looks.into_iter().flat_map(|look| [(look, true), (look, false)]) {
+        let body = ReplayBody::new(full(""), &limits);
+        let body = if asked { body.noting_polls(&limits) } else { body };
+        let mut first = Box::pin(body);
+        let kept = first.try_clone().unwrap();
+        assert!(!kept.was_polled());
+        look(&mut first);
+        assert_eq!(kept.was_polled(), asked);
+        kept.forget_polls();
+        assert!(!kept.was_polled());
+        look(&mut first);
+        drop(first);
+        assert_eq!(kept.was_polled(), asked);
+    }
+}
+
 #[test]
 fn second_clone_is_charged_if_room() {
     for (limit, used) in [(80, [40, 80, 40]), (40, [40, 40, 0])] {
