@@ -7,7 +7,7 @@
 //! | order | layer | why there |
 //! |---|---|---|
 //! | 1, outermost | a trace or metric of the whole call | one span for each call |
-//! | 2 | a fallback ([`FallbackLayer`](crate::fallback::FallbackLayer)) | it replaces what all other layers have given up; inside the retry layer its responses would count as the server's |
+//! | 2 | a fallback ([`FallbackLayer`](crate::fallback::FallbackLayer)) | it replaces what all other layers have given up; inside the retry layer its outcomes prove nothing, so only a repeatable request is retried |
 //! | 3 | an overall timeout, tower's `Timeout` | bounds all attempts together; drops them cleanly |
 //! | 4 | a limit on calls (`ConcurrencyLimit`, `LoadShed`) | a waiting retry keeps its place |
 //! | 5 | following redirects (tower-http's `FollowRedirect`) | each hop is a call of its own, and a POST is not repeated because a later hop failed |
@@ -48,11 +48,11 @@
 //! # Services that follow redirects
 //!
 //! The server that answers a POST with a redirect has processed it. If a service below the retry layer
-//! follows that redirect and a later hop is refused, a retry would repeat the POST. So behind such a
-//! service a request that must not be repeated is not retried. [`redirects_below`](crate::Http::redirects_below) lists
-//! the signs by which the layer finds such a service, and states that there is one or none. A POST with an empty body
-//! may leave no sign. It is best to follow redirects outside the retry layer. Inside, tower-http's layer needs a body
-//! with a `Default`:
+//! follows that redirect and a later hop is refused, a retry would repeat the POST. So behind such a service a request
+//! that must not be repeated is not retried, and a guard's refusal of a later hop is not waited for.
+//! [`redirects_below`](crate::Http::redirects_below) lists the signs by which the layer finds such a service, and
+//! states that there is one or none. It is best to follow redirects outside the retry layer. Inside, tower-http's layer
+//! needs a body with a `Default`:
 //!
 //! ```
 //! use bytes::Bytes;

@@ -9,25 +9,27 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::Extensions;
 use pin_project_lite::pin_project;
-use tokio::time::{Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 use tower::BoxError;
 use tower_service::Service;
 
 use super::shared::Shared;
-use super::{Failed, FellBack, Replaceable, Replacement, Source};
+use super::{BackupFailed, Failed, FellBack, Replaceable, Replacement, Source};
 use crate::call::clock;
 use crate::call::deadline::Deadline;
 use crate::call::observe::Event;
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
+use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::BoxedError;
 use crate::guard::GuardOutcome;
 use crate::protocol::is_refused_here;
+use crate::protocol::witness::Testimony;
 
 pin_project! {
     /// The future of a call whose failure may be replaced.
     ///
-    /// If the deadline passes during the call to a backup, the caller gets the call's own outcome.
+    /// If the deadline passes during the call to a backup, the error is a [`BackupFailed`] around a [`TimedOut`].
     /// If the future is polled again after its end, it stays pending and does nothing.
     ///
     /// # Cancel safety
@@ -43,7 +45,7 @@ pin_project! {
         #[pin]
         call: Option<S::Future>,
         waiting: Waiting<Req, S::Response, F, K>,
-        backup_call: Option<BackupCall<S::Response, <K as Replaceable<Req, S::Response>>::Body>>,
+        backup_call: Option<BackupCall<S::Response>>,
     }
 }
 
@@ -54,15 +56,18 @@ pub(super) struct Waiting<Req, R, F: Source<K, Req, R>, K> {
     pub(super) options: Option<CallOptions>,
     pub(super) deadline: Option<Deadline>,
     pub(super) repeatable: bool,
+    /// Present if a refusal is no proof without it.
+    pub(super) testimony: Option<Testimony>,
     /// Present only if an observer is set.
     pub(super) destination: Option<Box<str>>,
 }
 
-/// A failed call, while its request is sent to a backup.
-struct BackupCall<R, B> {
-    backup: Pin<Box<dyn Future<Output = Option<R>> + Send>>,
+/// A failed call, while its request is sent to a backup. The body of its own response is gone, and with it the place
+/// that the response has held.
+struct BackupCall<R> {
+    backup: Pin<Box<dyn Future<Output = Result<R, BoxError>> + Send>>,
     failed: Failed,
-    body: Option<B>,
+    began: Instant,
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
@@ -115,34 +120,38 @@ where
                 }
                 Replacement::Made(response) => {
                     let (mut head, data) = response.into_parts();
-                    waiting.mark(&mut head.extensions, failed);
+                    waiting.mark(&mut head.extensions, failed, true);
                     return Poll::Ready(Ok(K::made(head, data)));
                 }
                 Replacement::Sent(backup) => {
-                    *this.backup_call = Some(BackupCall { backup, failed, body, sleep: None });
+                    let began = Instant::now();
+                    *this.backup_call = Some(BackupCall { backup, failed, began, sleep: None });
                 }
             }
         }
         // Polled again after its end, the call stays pending.
         let Some(backup_call) = this.backup_call else { return Poll::Pending };
-        let response = match backup_call.backup.as_mut().poll(cx) {
-            Poll::Ready(response) => response,
-            Poll::Pending => {
-                ready!(backup_call.poll_deadline(waiting.deadline, cx));
-                None
-            }
+        let result = match backup_call.backup.as_mut().poll(cx) {
+            Poll::Ready(result) => result,
+            Poll::Pending => Err(ready!(backup_call.poll_deadline(
+                waiting.deadline,
+                K::source_of_time_limit,
+                cx
+            ))),
         };
-        let Some(BackupCall { failed, body, .. }) = this.backup_call.take() else {
+        let Some(BackupCall { failed, .. }) = this.backup_call.take() else {
             return Poll::Pending;
         };
-        let options = waiting.options.as_ref();
-        let well = |response: &_| waiting.shared.fails(Ok(response), options).is_none();
-        let Some(response) = response.filter(well) else {
-            return Poll::Ready(own_outcome::<Req, S::Response, K>(failed, body));
-        };
-        let (mut head, body) = K::split(response);
-        waiting.mark(&mut head.extensions, failed);
-        Poll::Ready(Ok(K::sent(head, body)))
+        // The backup may have processed the request, so its outcome is the call's, whatever it is.
+        Poll::Ready(match result {
+            Ok(response) => {
+                let helps = waiting.shared.fails(Ok(&response), waiting.options.as_ref()).is_none();
+                let (mut head, body) = K::split(response);
+                waiting.mark(&mut head.extensions, failed, helps);
+                Ok(K::sent(head, body))
+            }
+            Err(source) => Err(BackupFailed { failed, source }.into()),
+        })
     }
 }
 
@@ -150,12 +159,15 @@ impl<Req, R, F: Source<K, Req, R>, K: Replaceable<Req, R>> Waiting<Req, R, F, K>
     /// Returns `true` if the protocol accepts an outcome as proof that the request was not processed.
     fn is_proof(&self, error: Option<&(dyn Error + 'static)>) -> bool {
         let protocol = &self.shared.protocol;
-        error.is_none_or(|error| is_refused_here(error) || protocol.errors_prove())
+        let witnessed = || self.testimony.as_ref().is_none_or(Testimony::is_refused);
+        error.is_none_or(|error| protocol.errors_prove() || (is_refused_here(error) && witnessed()))
     }
 
-    /// Marks a response that replaces a failed outcome, and notifies the observer.
-    fn mark(&self, extensions: &mut Extensions, failed: Failed) {
-        if let (Some(observer), Some(destination)) = (&self.shared.observer, &self.destination) {
+    /// Marks a response that replaces a failed outcome, and notifies the observer if that `helps`.
+    fn mark(&self, extensions: &mut Extensions, failed: Failed, helps: bool) {
+        if let (true, Some(observer), Some(destination)) =
+            (helps, &self.shared.observer, &self.destination)
+        {
             observer.on_event(destination, &Event::FellBack);
         }
         if let (Some(report), None) = (failed.report(), extensions.get::<Report>()) {
@@ -165,12 +177,19 @@ impl<Req, R, F: Source<K, Req, R>, K: Replaceable<Req, R>> Waiting<Req, R, F, K>
     }
 }
 
-impl<R, B> BackupCall<R, B> {
-    /// Ready when the deadline of the call has passed.
-    fn poll_deadline(&mut self, deadline: Option<Deadline>, cx: &mut Context<'_>) -> Poll<()> {
+impl<R> BackupCall<R> {
+    /// Ready when the deadline of the call has passed, with the error for it.
+    fn poll_deadline(
+        &mut self,
+        deadline: Option<Deadline>,
+        source: fn() -> Option<BoxError>,
+        cx: &mut Context<'_>,
+    ) -> Poll<BoxError> {
         let Some(deadline) = deadline.filter(|_| clock::has_timer()) else { return Poll::Pending };
         let due = || Box::pin(sleep_until(deadline.instant()));
-        clock::poll_interrupt(self.sleep.get_or_insert_with(due).as_mut(), cx)
+        ready!(clock::poll_interrupt(self.sleep.get_or_insert_with(due).as_mut(), cx));
+        let (limit, after) = (TimeLimit::Deadline, self.began.elapsed());
+        Poll::Ready(TimedOut { limit, after, refused: None, source: source() }.into())
     }
 }
 

@@ -46,12 +46,16 @@ impl<S> FallbackLayer<Backup<S>> {
     /// Creates a layer that sends the requests of failed calls to another service, the backup.
     ///
     /// The backup must have the response type of the client, so put the same layers around it. Each request is cloned
-    /// before it is sent. If the backup fails too, the caller gets the call's own outcome. Only a deadline of the
-    /// request limits the time of the backup here.
+    /// before it is sent. Only a deadline of the request limits the time of the backup here.
+    ///
+    /// Once the backup is called, the outcome of the call is the backup's. Its response is marked with
+    /// [`FellBack`](super::FellBack), and its error is the source of a [`BackupFailed`](super::BackupFailed). Both
+    /// contain the call's own outcome. The body of the first response is dropped before.
     ///
     /// A request that must not be processed twice is sent to the backup only with a proof that it was not processed.
-    /// Proof is a 429, a 425 or a refusal on this side. With [`redirects_below(false)`](Http::redirects_below) a
-    /// connection that was not made is proof too.
+    /// An idempotency key is no permission, because the backup may not know the key. Proof is a 429, a 425 or a refusal
+    /// of a [guard](crate::guard). With [`redirects_below(false)`](Http::redirects_below) a connection that was not
+    /// made and tower's `Overloaded` are proof too. A refusal is none if the guard refused a later hop of a redirect.
     ///
     /// ```
     /// use http_body_util::Full;

@@ -38,6 +38,10 @@
 //!
 //! The caller's own classification has precedence, as for retries.
 //!
+//! A [`Backup`] is another server. Once it is called, the outcome of the call is the backup's: a response with the mark
+//! [`FellBack`], or a [`BackupFailed`]. Both contain the call's own outcome, and prove nothing about the request to a
+//! layer of this crate.
+//!
 //! # The last good response
 //!
 //! The layer keeps no responses. A body is a stream that the caller reads, perhaps not to its end. To keep it, the
@@ -96,11 +100,10 @@
 //! | item | content |
 //! |---|---|
 //! | [`FallbackLayer`], [`Fallback`], [`ResponseFuture`] | the middleware |
-//! | [`Failed`], [`FellBack`] | the failure, and the mark of the response that replaces it |
+//! | [`Failed`], [`FellBack`], [`BackupFailed`] | the failure, the mark of the response that replaces it, and the error of a backup |
 //! | [`Backup`], [`KeepRequest`] | another service as the fallback, and the requests that it takes |
 
 mod body;
-mod failed;
 mod future;
 mod layer;
 mod protocol;
@@ -111,7 +114,6 @@ mod shared;
 mod source;
 
 pub use body::FallbackBody;
-pub use failed::{Failed, FellBack};
 pub use future::ResponseFuture;
 pub use layer::FallbackLayer;
 #[doc(hidden)]
@@ -120,3 +122,5 @@ pub use service::Fallback;
 #[doc(hidden)]
 pub use source::Replacement;
 pub use source::{Backup, KeepRequest, Source};
+
+pub use crate::protocol::failed::{BackupFailed, Failed, FellBack};

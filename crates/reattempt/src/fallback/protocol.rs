@@ -7,6 +7,7 @@ use http_body::Body;
 
 use super::FallbackBody;
 use crate::call::options::CallOptions;
+use crate::protocol::witness::Testimony;
 use crate::protocol::{Http, Protocol};
 
 /// A protocol whose responses of type `R`, to requests of type `Request`, can be replaced. Sealed.
@@ -20,13 +21,20 @@ pub trait Replaceable<Request, R>: Protocol {
     /// The response of a call.
     type Replaced;
 
-    /// Returns `true` if the request may be processed twice.
+    /// Returns `true` if two servers may process the request. A key is no permission: a server recognises only its own.
     #[doc(hidden)]
     fn is_repeatable(&self, request: &Request, options: Option<&CallOptions>) -> bool;
 
     /// Returns `true` if an error can prove that a request was not processed.
     #[doc(hidden)]
     fn errors_prove(&self) -> bool;
+
+    /// Prepares a request for the proof that a guard refused it, if a refusal alone is none.
+    #[doc(hidden)]
+    fn call_witness(&self, request: &mut Request) -> Option<Testimony> {
+        let _ = request;
+        None
+    }
 
     /// Takes a response apart.
     #[doc(hidden)]
@@ -46,13 +54,18 @@ impl<A, B: Body<Data = Bytes>> Replaceable<Request<A>, Response<B>> for Http {
     type Replaced = Response<FallbackBody<B>>;
 
     fn is_repeatable(&self, request: &Request<A>, options: Option<&CallOptions>) -> bool {
-        let by_head = || self.safety_of_head(request.method(), request.headers()).repeatable;
-        options.and_then(CallOptions::get_repeatable).unwrap_or_else(by_head)
+        let permitted = options.and_then(CallOptions::get_repeatable);
+        permitted.unwrap_or_else(|| request.method().is_idempotent())
     }
 
     /// A connection that failed may be one to the target of a redirect, after the first server has done the work.
     fn errors_prove(&self) -> bool {
         self.redirects == Some(false)
+    }
+
+    /// A service below may follow redirects, and a guard refuse the later hop.
+    fn call_witness(&self, request: &mut Request<A>) -> Option<Testimony> {
+        self.redirects.is_none().then(|| Testimony::call(request.extensions_mut()))
     }
 
     fn split(response: Response<B>) -> (Parts, B) {

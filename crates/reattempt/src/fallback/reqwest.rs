@@ -15,8 +15,8 @@ impl Replaceable<Request, Response> for Http {
     type Replaced = Response;
 
     fn is_repeatable(&self, request: &Request, options: Option<&CallOptions>) -> bool {
-        let by_head = || self.safety_of_head(request.method(), request.headers()).repeatable;
-        options.and_then(CallOptions::get_repeatable).unwrap_or_else(by_head)
+        let permitted = options.and_then(CallOptions::get_repeatable);
+        permitted.unwrap_or_else(|| request.method().is_idempotent())
     }
 
     fn errors_prove(&self) -> bool {

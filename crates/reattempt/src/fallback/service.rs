@@ -84,9 +84,14 @@ where
         let destination = shared.observer.is_some().then(|| facts.destination.into());
         let options = facts.options.map(|options| *options);
         let repeatable = shared.protocol.is_repeatable(&request, options.as_ref());
-        let (request, kept) = shared.source.keep(&shared.protocol, request);
+        let (mut request, kept) = shared.source.keep(&shared.protocol, request);
         let kept = Some(kept);
-        let waiting = Waiting { shared, kept, options, deadline, repeatable, destination };
+        let testimony = match F::SENDS && !repeatable {
+            true => shared.protocol.call_witness(&mut request),
+            false => None,
+        };
+        let waiting =
+            Waiting { shared, kept, options, deadline, repeatable, testimony, destination };
         ResponseFuture::new(self.inner.call(request), waiting)
     }
 }

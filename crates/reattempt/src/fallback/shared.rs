@@ -32,14 +32,12 @@ impl<F, K> Shared<F, K> {
         K: GuardOutcome<R, E, BoxedError>,
         E: Into<BoxError>,
     {
-        if self.protocol.is_refused(outcome) {
-            return Some(true);
-        }
         let (classification, judged) = self.protocol.health(outcome, options);
         let unprocessed = matches!(classification.verdict, Verdict::NotProcessed(_));
         // Also a 408, which is no failure of the server.
         let retryable = outcome.is_ok() && classification.verdict.failure().is_some();
         match judged.health {
+            _ if self.protocol.is_refused(outcome) => Some(unprocessed),
             _ if classification.verdict == Verdict::Success => None,
             _ if retryable => Some(unprocessed),
             Health::Ignored => None,

@@ -18,6 +18,10 @@ pub trait Source<K, Request, R>: sealed::Sealed {
     /// The part of a request that is kept until its call ends.
     type Kept;
 
+    /// `true` if requests may be sent to another server.
+    #[doc(hidden)]
+    const SENDS: bool;
+
     /// Returns the request that is sent, and the part of it that a replacement needs.
     #[doc(hidden)]
     fn keep(&self, protocol: &K, request: Request) -> (Request, Self::Kept);
@@ -44,8 +48,8 @@ pub enum Replacement<R> {
     None,
     /// A response in memory.
     Made(Response<Bytes>),
-    /// The request was sent to another service, which may return a response.
-    Sent(Pin<Box<dyn Future<Output = Option<R>> + Send>>),
+    /// The request was sent to another service.
+    Sent(Pin<Box<dyn Future<Output = Result<R, BoxError>> + Send>>),
 }
 
 impl<R> fmt::Debug for Replacement<R> {
@@ -66,6 +70,8 @@ where
 {
     type Kept = ();
 
+    const SENDS: bool = false;
+
     fn keep(&self, _: &K, request: Request) -> (Request, ()) {
         (request, ())
     }
@@ -78,8 +84,10 @@ where
 /// Another service as the fallback, with the same types of request and response.
 ///
 /// Each request is kept while it is sent. A request that must not be processed twice is sent here only if the server
-/// has certainly not processed it. A request that cannot be kept, such as reqwest's with a stream as its body, has no
-/// backup. Nothing is sent here once the deadline of the call has passed.
+/// has certainly not processed it. An idempotency key is no permission, because the other server may not know the key.
+/// From then on the call's outcome is that of this service, a failure too ([`BackupFailed`](super::BackupFailed)). A
+/// request that cannot be kept, such as reqwest's with a stream as its body, has no backup. Nothing is sent here once
+/// the deadline of the call has passed.
 #[derive(Debug, Clone)]
 pub struct Backup<S>(S);
 
@@ -137,6 +145,8 @@ where
 {
     type Kept = Option<K::Kept>;
 
+    const SENDS: bool = true;
+
     fn keep(&self, protocol: &K, request: Request) -> (Request, Option<K::Kept>) {
         protocol.keep(request)
     }
@@ -152,6 +162,6 @@ where
         let again = kept.filter(|_| sendable && in_time).and_then(|kept| K::again(kept, deadline));
         let Some(request) = again else { return Replacement::None };
         let call = send(self.0.clone(), request);
-        Replacement::Sent(Box::pin(async { call.await.ok() }))
+        Replacement::Sent(Box::pin(async { call.await.map_err(Into::into) }))
     }
 }

@@ -13,8 +13,9 @@ impl<S> FallbackLayer<Backup<S>, Grpc> {
     /// Creates a layer that sends the requests of failed gRPC calls to another channel, the backup. It needs the
     /// feature `tonic`, because the requests are those of tonic's generated clients.
     ///
-    /// The backup must have the response type of the client, so put the same layers around it. If the backup fails too,
-    /// the caller gets the call's own outcome. A call whose response has begun is not replaced, however it ends.
+    /// The backup must have the response type of the client, so put the same layers around it. Once the
+    /// backup is called, the outcome of the call is the backup's, a failure too. A call whose response has begun is not
+    /// replaced, however it ends.
     ///
     /// The body is kept while it streams to the first channel, up to [`Grpc::replay`]: 256 KiB for each call. A longer
     /// one has no backup. When the backup is called, the first upload ends. The field `grpc-timeout` then has the time

@@ -12,6 +12,7 @@ use tower::BoxError;
 use crate::call::errors::{causes, chain};
 use crate::call::method::MethodOverrides;
 use crate::call::timed_out::{TimeLimit, TimedOut};
+use crate::protocol::proof::is_from_fallback;
 use crate::protocol::verdict_of_error;
 
 /// The meaning of an outcome that no server has sent.
@@ -89,6 +90,12 @@ impl Unanswered {
                 Verdict::Transient(failure) => Verdict::Transient(named(failure)),
                 verdict => verdict,
             }
+        };
+        let verdict = match verdict {
+            Verdict::NotProcessed(failure) if is_from_fallback(Err(error)) => {
+                Verdict::Transient(failure)
+            }
+            verdict => verdict,
         };
         Self { code: Some(code), verdict }
     }

@@ -26,8 +26,10 @@ use crate::call::report::Report;
 use crate::call::request_view::RequestView;
 use crate::call::timed_out::RefusedResponse;
 use crate::error_mode::Answered;
+use crate::protocol::proof::{doubted, is_from_fallback, is_of_later_hop};
 use crate::protocol::{
-    ClassifyOutcome, DrainBody, Http, Outcome, Protocol, Saved, is_refused_here, refusal_in, sealed,
+    ClassifyOutcome, DrainBody, Http, Outcome, Protocol, Saved, is_refused_here, not_sent,
+    refusal_in, sealed,
 };
 
 /// The protocol of gRPC with its settings: which codes are retried, which delays are obeyed, how much of requests is
@@ -169,7 +171,8 @@ impl Protocol for Grpc {
     }
 
     fn undone(&self, error: &(dyn Error + 'static)) -> Option<Undone> {
-        undone(error).filter(|_| self.replaces && self.http.accepts_proof(error))
+        let proven = |_: &_| self.http.accepts_proof(error) && !is_from_fallback(Err(error));
+        undone(error).filter(|kind| self.replaces && proven(kind))
     }
 
     fn explained(error: BoxError) -> BoxError {
@@ -193,32 +196,39 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         saved: Option<&impl Saved>,
     ) -> Classification {
         let request = || saved.and_then(Saved::view);
-        match outcome {
-            Ok(response) if options.is_none() && self.commits(response) => Verdict::Success.into(),
+        let method = options.and_then(CallOptions::method);
+        // `true` where the proof is one of this side, not one of a server's code or of a classifier.
+        let (classification, own) = match outcome {
+            Ok(response) if options.is_none() && self.commits(response) => {
+                return Verdict::Success.into();
+            }
+            outcome if self.refusal(outcome).is_some() => (not_sent(), true),
             Ok(response) => match response.extensions().get::<Unanswered>() {
                 // A layer on this side made the response. Classifiers are for responses of servers.
-                Some(unanswered) => {
-                    unanswered.classification(options.and_then(CallOptions::method))
+                Some(unanswered) => (unanswered.classification(method), true),
+                None => {
+                    let (status, headers) = (response.status(), response.headers());
+                    let classified = self.classify_status(status, headers, options, request());
+                    (classified.unwrap_or(Verdict::Success.into()), false)
                 }
-                None => self
-                    .classify_status(response.status(), response.headers(), options, request())
-                    .unwrap_or(Verdict::Success.into()),
             },
             Err(error) => {
                 match self.http.custom(Outcome::of_error(error).with_request(request()), options) {
-                    Some(own) => own,
+                    Some(custom) => (custom, false),
                     None => {
-                        let method = options.and_then(CallOptions::method);
-                        let classification = errors::classify_error(error, method);
-                        if method.is_some() {
-                            return classification;
-                        }
-                        let verdict = self.http.with_accepted_proof(classification.verdict, error);
-                        verdict.with_hint(classification.hint)
+                        let table = errors::classify_error(error, method);
+                        let verdict = match method {
+                            Some(_) => table.verdict,
+                            None => self.http.with_accepted_proof(table.verdict, error),
+                        };
+                        (verdict.with_hint(table.hint), true)
                     }
                 }
             }
-        }
+        };
+        doubted(classification, outcome.map(Response::extensions), |failure| {
+            own && is_of_later_hop(failure, saved)
+        })
     }
 
     fn code(response: &Response<B>) -> Option<u16> {

@@ -21,6 +21,7 @@ use crate::call::clock;
 use crate::call::cut_off::cut_off;
 use crate::call::observe::Event;
 use crate::error_mode::ErrorMode;
+use crate::protocol::witness::Testimony;
 
 pin_project! {
     /// A call that a guard decides about.
@@ -72,6 +73,7 @@ pub(super) struct Waiting<S, Req, G: Guard, K> {
     latest: Option<Duration>,
     service: S,
     request: Option<Req>,
+    testimony: Option<Testimony>,
     sleep: Option<Pin<Box<Sleep>>>,
     wait: Wait,
 }
@@ -93,9 +95,10 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
         latest: Option<Duration>,
         service: S,
         request: Req,
+        testimony: Option<Testimony>,
     ) -> Self {
         let (request, sleep, wait) = (Some(request), None, Wait::Guard);
-        Self { pass, destination, began, latest, service, request, sleep, wait }
+        Self { pass, destination, began, latest, service, request, testimony, sleep, wait }
     }
 
     /// Ready when the guard has decided.
@@ -239,7 +242,8 @@ where
                     let Some(waiting) = place else { return Poll::Pending };
                     let ready = ready!(waiting.poll_ready(cx));
                     let Some(waiting) = place.take() else { return Poll::Pending };
-                    let Waiting { pass, destination, mut service, request, .. } = *waiting;
+                    let Waiting { pass, destination, mut service, request, testimony, .. } =
+                        *waiting;
                     match (ready, request) {
                         (Ok(()), Some(request)) => {
                             let attempt = service.call(request);
@@ -251,6 +255,7 @@ where
                         (Err(Failed::OwnEnd(reason)), _) => {
                             if let OwnEnd::Refused(refused) = &reason {
                                 pass.shared.notify(&destination, &Event::Refused { refused });
+                                testimony.iter().for_each(Testimony::refuse);
                             }
                             return Poll::Ready(K::own_end(reason));
                         }

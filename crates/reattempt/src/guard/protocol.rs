@@ -18,6 +18,7 @@ use crate::call::options::CallOptions;
 use crate::call::request_terms::Impatient;
 use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::{BoxedError, ErrorMode};
+use crate::protocol::witness::Testimony;
 use crate::protocol::{ClassifyOutcome, CloneRequest, Http, Protocol, SavedClone, host};
 
 /// A protocol whose requests of type `Request` can be guarded. Sealed.
@@ -29,6 +30,13 @@ pub trait Guardable<Request>: GuardProtocol {
     /// Returns the deadline that travels with the request.
     #[doc(hidden)]
     fn deadline(&self, request: &Request) -> Option<Deadline>;
+
+    /// Returns the share of a fallback around the layer that learns of a refusal, if there is one.
+    #[doc(hidden)]
+    fn testimony(&self, request: &Request) -> Option<Testimony> {
+        let _ = request;
+        None
+    }
 
     /// Returns what guards need of a request, besides its deadline.
     #[doc(hidden)]
@@ -101,6 +109,10 @@ impl Http {
 }
 
 impl<B> Guardable<Request<B>> for Http {
+    fn testimony(&self, request: &Request<B>) -> Option<Testimony> {
+        Testimony::of(request.extensions())
+    }
+
     #[inline]
     fn deadline(&self, request: &Request<B>) -> Option<Deadline> {
         let extensions = request.extensions();

@@ -17,6 +17,7 @@ use crate::call::clock;
 use crate::call::observe::Event;
 use crate::error_mode::{BoxedError, ErrorMode};
 use crate::protocol::Http;
+use crate::protocol::witness::Testimony;
 use crate::send::{Sending, send};
 
 /// A client whose attempts a guard admits or refuses, made by [`GuardLayer`](super::GuardLayer).
@@ -114,16 +115,19 @@ where
             Admit::Waiting(ticket) => {
                 let pass = Pass::new(Arc::clone(shared), ticket, &arrival, facts.options);
                 shared.notify(&facts.destination, &Event::Waiting);
+                let testimony = shared.protocol.testimony(&request);
                 let (began, latest) = (arrival.now, arrival.latest);
                 let destination = arrival.destination.into();
                 // The readied instance is released, so that other calls need not wait for this one.
                 self.inner = self.inner.clone();
                 let service = self.inner.clone();
-                let waiting = Waiting::new(pass, destination, began, latest, service, request);
+                let waiting =
+                    Waiting::new(pass, destination, began, latest, service, request, testimony);
                 ResponseFuture::waiting(waiting)
             }
             Admit::Refused(refused) => {
                 shared.notify(&facts.destination, &Event::Refused { refused: &refused });
+                shared.protocol.testimony(&request).iter().for_each(Testimony::refuse);
                 self.inner = self.inner.clone();
                 ResponseFuture::not_sent(OwnEnd::Refused(refused))
             }

@@ -28,7 +28,7 @@ use crate::call::errors::chain;
 use crate::call::progress::{FailedAttempt, Progress, conclude};
 use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
-use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, Saved, host, not_sent, sealed};
+use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, Saved, host, sealed};
 
 /// A [`RetryPolicy`] for tower's own `tower::retry::RetryLayer`, made by [`RetryPolicy::stock`].
 ///
@@ -221,10 +221,8 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         let protocol = &self.settings.protocol;
         let outcome = result.as_ref().map_err(|error| error as &(dyn Error + 'static));
         let refused = protocol.refusal(outcome);
-        let classification = match refused {
-            Some(_) => not_sent(),
-            None => protocol.classify_outcome(outcome, context.options.as_ref(), Some(&*request)),
-        };
+        let classification =
+            protocol.classify_outcome(outcome, context.options.as_ref(), Some(&*request));
         let destination =
             protocol.destination_of(request.uri(), || host(request.headers())).into_owned();
         let stop = match classification.verdict.failure() {

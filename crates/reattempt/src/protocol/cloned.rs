@@ -9,6 +9,7 @@ use reattempt_core::Classification;
 
 use super::{
     Added, ClassifyOutcome, NextAttempt, Origin, Protocol, Replay, RetrySafety, Saved, errors,
+    proof,
 };
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
@@ -119,6 +120,11 @@ where
         match outcome {
             // A limit of this policy is no outcome of the service.
             Err(error) if error.is::<TimedOut>() => errors::verdict_of_error(error).into(),
+            Err(error)
+                if errors::refusal_in(error).is_some() && !proof::is_from_fallback(Err(error)) =>
+            {
+                errors::not_sent()
+            }
             outcome => (self.classify)(outcome).into(),
         }
     }

@@ -33,13 +33,13 @@ pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
     }
 }
 
-/// Returns `true` if a layer on this side turned the attempt away, so that nothing of it was sent.
+/// Returns `true` if a layer on this side turned the attempt away, or its last hop.
 pub(crate) fn is_refused_here(error: &(dyn Error + 'static)) -> bool {
     causes(error)
         .any(|error| error.is::<Refused>() || error.is::<tower::load_shed::error::Overloaded>())
 }
 
-/// Returns the classification of an attempt that a guard refused.
+/// Returns the classification of an attempt that a guard refused, if nothing [speaks against](super::proof) the proof.
 #[cold]
 pub(crate) fn not_sent() -> Classification {
     Verdict::NotProcessed(Failure::new(FailureKind::Other)).into()

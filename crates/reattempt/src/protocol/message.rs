@@ -11,14 +11,14 @@ use http::request::Parts;
 use http::{Extensions, HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use reattempt_core::{Classification, FailureKind, StopReason};
+use reattempt_core::{Classification, StopReason};
 use reattempt_http::{IDEMPOTENCY_KEY, new_idempotency_key};
 use reattempt_replay::{Drain, ReplayBody, ReplayLimits, ReplayWatch, SavedHead};
 use tower::BoxError;
 
 use super::{
     Added, AttemptKind, AttemptNumber, ClassifyOutcome, Http, NestedMarker, NextAttempt, Origin,
-    Replay, RequestTerms, RetrySafety, Saved, redirects,
+    Replay, RequestTerms, RetrySafety, Saved, proof, witness,
 };
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
@@ -68,9 +68,11 @@ where
         let mut attempt = Request::new(body);
         if next.last && !next.keeps_head {
             kept.take()?.head.move_to(&mut attempt)?;
+            witness::attend(attempt.extensions(), 0);
         } else {
             this.body = further;
             this.head.copy_to(&mut attempt)?;
+            witness::attend(attempt.extensions(), 1);
         }
         attempt.extensions_mut().insert(AttemptNumber(next.number));
         if let Some(deadline) = next.deadline {
@@ -168,6 +170,7 @@ impl Added<'_> {
             saved.to_extensions(&mut head.extensions);
         }
         let saved = SavedHead::of_parts(head);
+        witness::attend(&head.extensions, 1);
         if let Some(deadline) = self.deadline {
             head.extensions.insert(deadline);
         }
@@ -342,14 +345,12 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
             }
             Err(error) => self.classify_error(error, options, saved),
         };
-        judged.behind_redirects(|failure| match (self.redirects, outcome) {
+        let outcome = outcome.map(Response::extensions);
+        judged.unless_doubted(outcome, |failure| match (self.redirects, outcome) {
             (Some(follows), _) => follows,
-            (None, Ok(response)) => redirects::followed_by_service_of(response.extensions()),
+            (None, Ok(extensions)) => proof::followed_by_service_of(extensions),
             (None, Err(error)) => {
-                // A body that was polled was sent. So the connection that could not be made was one to a later hop.
-                let later =
-                    failure.kind() == FailureKind::Connect && saved.is_some_and(Saved::was_polled);
-                later || redirects::followed_by_client_of(error)
+                proof::is_of_later_hop(failure, saved) || proof::followed_by_client_of(error)
             }
         })
     }

@@ -37,10 +37,12 @@ mod attempt;
 mod cloned;
 mod destination;
 mod errors;
+pub(crate) mod failed;
 pub(crate) mod message;
-mod redirects;
+pub(crate) mod proof;
 mod setters;
 pub(crate) mod settings;
+pub(crate) mod witness;
 
 #[cfg(feature = "reqwest")]
 mod reqwest;
@@ -59,6 +61,8 @@ pub use message::SavedRequest;
 pub(crate) use message::host;
 pub(crate) use setters::message_setters;
 pub(crate) use settings::Http;
+#[doc(hidden)]
+pub use witness::Testimony;
 
 impl sealed::Sealed for Http {}
 impl<C> sealed::Sealed for CloneRequest<C> {}
@@ -238,7 +242,11 @@ pub trait ClassifyOutcome<Response>: Protocol {
     /// The caller's response: for HTTP the response itself.
     type Answer;
 
-    /// Classifies the outcome of an attempt of a request with this saved form.
+    /// Classifies the outcome of an attempt of a request with this saved form. A guard's refusal comes before any
+    /// classifier.
+    ///
+    /// Only a verdict of [`NotProcessed`](reattempt_core::Verdict::NotProcessed) proves that the request was not
+    /// processed, by a refusal too. An earlier hop may have been carried out before it.
     #[doc(hidden)]
     fn classify_outcome(
         &self,
@@ -247,8 +255,7 @@ pub trait ClassifyOutcome<Response>: Protocol {
         saved: Option<&impl Saved>,
     ) -> Classification;
 
-    /// Returns `true` if a layer on this side refused the attempt, so that nothing of it was sent. It comes before any
-    /// classifier.
+    /// Returns `true` if a layer on this side refused the attempt, or its last hop. It comes before any classifier.
     #[inline]
     fn is_refused(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
         outcome.err().is_some_and(is_refused_here)

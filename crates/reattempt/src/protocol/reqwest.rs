@@ -13,7 +13,7 @@ use reqwest::{Body, Request, Response, Url};
 
 use super::{
     Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, Replay, RequestTerms,
-    RetrySafety, Saved,
+    RetrySafety, Saved, is_refused_here, proof,
 };
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
@@ -245,8 +245,13 @@ impl ClassifyOutcome<Response> for Http {
             Err(error) => self.classify_error(error, options, saved),
         };
         // reqwest follows redirects unless it is configured otherwise, and neither its errors nor its responses show
-        // it.
-        judged.behind_redirects(|_| self.redirects.unwrap_or(true))
+        // it. A refusal that is not in an error of reqwest comes from a layer around it.
+        judged.unless_doubted(outcome.map(Response::extensions), |_| {
+            let around = outcome.err().is_some_and(|error| {
+                is_refused_here(error) && !proof::followed_by_client_of(error)
+            });
+            self.redirects.unwrap_or(!around)
+        })
     }
 
     #[inline]

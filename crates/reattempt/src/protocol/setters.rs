@@ -266,10 +266,11 @@ impl Http {
     /// - The client is a `reqwest::Client`, or the error contains a `reqwest::Error` (feature `reqwest`).
     /// - The response comes from tower-http's `FollowRedirect` (feature `tower-http`), or from a service
     ///   around a `reqwest::Client` (feature `reqwest`).
-    /// - No connection could be made, and the request's body had been polled before.
+    /// - No connection could be made, or a layer on this side refused the attempt, and the request's body had been
+    ///   polled before. An empty body counts as polled once a client asks for its length.
     ///
-    /// A request with an empty body has no sign of the last kind. If a service of your own follows
-    /// redirects, use `true`. If the client follows none, such as a reqwest client with
+    /// Bodies that are sent by reqwest show no sign of the last kind. If a service of your own follows redirects, or
+    /// sends a request twice, use `true`. If the client follows none, such as a reqwest client with
     /// `redirect::Policy::none()`, use `false`. A POST is then retried after 429 or a refused connection.
     /// It is best to place tower-http's `FollowRedirect` outside the retry layer.
     #[must_use]

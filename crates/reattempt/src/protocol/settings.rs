@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::uri::Authority;
-use http::{HeaderMap, Method, StatusCode, Uri};
+use http::{Extensions, HeaderMap, Method, StatusCode, Uri};
 use reattempt_core::guard::Quota;
 use reattempt_core::{Classification, Failure, Verdict, Warning};
 use reattempt_http::{Hints, is_head_repeatable, is_repeatable, reset_reason, verdict_of_status};
 use reattempt_replay::{ReplayLimits, SavedHead};
 
 use super::destination::default_destination;
-use super::{Outcome, Protocol, RetrySafety, Saved, errors};
+use super::{Outcome, Protocol, RetrySafety, Saved, errors, proof};
 use crate::call::options::CallOptions;
 use crate::call::options::{SharedClassifier, chained};
 use crate::call::request_view::RequestView;
@@ -268,6 +268,9 @@ impl Http {
         options: Option<&CallOptions>,
         saved: Option<&impl Saved>,
     ) -> Judged {
+        if errors::refusal_in(error).is_some() {
+            return Judged { classification: errors::not_sent(), overridden: false };
+        }
         let outcome = Outcome::of_error(error).with_request(saved.and_then(Saved::view));
         let custom = self.custom(outcome, options);
         let of_table = || self.with_accepted_proof(errors::verdict_of_error(error), error).into();
@@ -366,19 +369,16 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    /// Returns the classification. No proof of the table counts if the client below may have followed a redirect
-    /// without a trace. An earlier hop may then have processed the request.
+    /// Returns the classification, without a proof that is [doubted](proof::doubted). The caller's own proof counts
+    /// behind redirects too.
     #[inline]
-    pub(crate) fn behind_redirects(
+    pub(crate) fn unless_doubted(
         self,
-        redirects: impl FnOnce(&Failure) -> bool,
+        outcome: Result<&Extensions, &(dyn Error + 'static)>,
+        hops: impl FnOnce(&Failure) -> bool,
     ) -> Classification {
-        match self.classification.verdict {
-            Verdict::NotProcessed(failure) if !self.overridden && redirects(&failure) => {
-                Verdict::Transient(failure.after_hop()).with_hint(self.classification.hint)
-            }
-            _ => self.classification,
-        }
+        let Self { classification, overridden } = self;
+        proof::doubted(classification, outcome, |failure| !overridden && hops(failure))
     }
 }
 

@@ -4,22 +4,27 @@
 mod clients;
 #[cfg(feature = "tonic")]
 mod grpc_backup;
+mod proofs;
 
+use std::error::Error as _;
 use std::io::ErrorKind;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::Body as _;
 use http_body_util::{BodyExt, Full};
-use reattempt::fallback::{Backup, Failed, FallbackBody, FallbackLayer, FellBack};
+use reattempt::error::TimeLimit;
+use reattempt::fallback::{Backup, BackupFailed, Failed, FallbackBody, FallbackLayer, FellBack};
 use reattempt::guard::{GuardLayer, Refused};
-use reattempt::{Deadline, Http, ReplayBody, Report, RetryLayer, RetryPolicy, TimedOut};
+use reattempt::{
+    CallOptions, Deadline, Http, ReplayBody, Report, RetryLayer, RetryPolicy, TimedOut,
+};
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
 use crate::calls::support::{
     Act, AnswerBody, Body, Broken, Log, ONE, Server, With, answer, failing, get, ms, policy, post,
-    request, tokens,
+    put, request, tokens,
 };
 use crate::guard::support::{Recorder, refused};
 
@@ -202,27 +207,27 @@ fn with_backup(
     http: Http,
     first: u16,
     backup: &Server,
-) -> impl AsyncFn(Request<Body>) -> Answer + use<> {
+) -> impl AsyncFn(Request<Body>) -> Result<Answer, BoxError> + use<> {
     let retries = RetryLayer::new(policy().max_attempts(1));
     let client = FallbackLayer::with(http, Backup::new(retries.layer(backup.clone())))
         .layer(retries.layer(Server::statuses([first])));
-    async move |request| client.send(request).await.unwrap()
+    async move |request| client.send(request).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn backup_answers_repeatable_requests() {
     let backup = Server::by(|_, _| Act::Answer(answer(200, "backup")));
     let send = with_backup(Http::new(), 503, &backup);
-    let answer = send(request("PUT", ONE, "hello")).await;
+    let answer = send(request("PUT", ONE, "hello")).await.unwrap();
     assert_eq!(failed(&answer).unwrap().outcome().unwrap().status, 503);
     assert_eq!(text(answer).await, "backup");
     assert_eq!(backup.seen()[0].body.as_deref(), Some(&b"hello"[..]));
     // The server may have processed it.
-    assert_eq!(send(post()).await.status(), 503);
+    assert_eq!(send(post()).await.unwrap().status(), 503);
     assert_eq!(backup.count(), 1);
     // The server has certainly not processed it.
     let send = with_backup(Http::new(), 429, &backup);
-    assert_eq!(send(post()).await.status(), 200);
+    assert_eq!(send(post()).await.unwrap().status(), 200);
 }
 
 #[tokio::test(start_paused = true)]
@@ -259,22 +264,84 @@ async fn backup_gets_post_if_no_hop_was_before() {
     }
 }
 
+/// Whatever the backup does, its outcome is the last real one. The call's own outcome stays readable.
+// trap 49
 #[tokio::test(start_paused = true)]
-async fn failed_backup_leaves_the_outcome() {
-    for backup in [Server::statuses([500]), Server::by(|_, _| ErrorKind::BrokenPipe.into())] {
-        let answer = with_backup(Http::new(), 503, &backup)(get()).await;
-        assert_eq!(answer.status(), 503);
-        assert!(failed(&answer).is_none());
+async fn failed_backup_is_the_outcome() {
+    let backup = Server::statuses([500]);
+    let answer = with_backup(Http::new(), 503, &backup)(get()).await.unwrap();
+    assert_eq!(answer.status(), 500);
+    assert_eq!(failed(&answer).unwrap().outcome().unwrap().status, 503);
+
+    let backup = Server::by(|_, _| ErrorKind::BrokenPipe.into());
+    let error = with_backup(Http::new(), 503, &backup)(get()).await.unwrap_err();
+    assert_eq!(error.to_string(), "the backup failed after 503 Service Unavailable");
+    let failed = error.downcast::<BackupFailed>().unwrap();
+    assert_eq!(failed.failed().outcome().unwrap().status, 503);
+    assert!(failed.source().unwrap().is::<Broken>());
+    let shown = format!("{failed:?}");
+    assert!(shown.starts_with("BackupFailed { failed: Response"), "{shown}");
+}
+
+// trap 49
+#[tokio::test(start_paused = true)]
+async fn failed_backup_notifies_no_observer() {
+    let log = Log::default();
+    let retries = RetryLayer::new(policy().max_attempts(1));
+    let client = FallbackLayer::backup(retries.layer(Server::statuses([500, 200])))
+        .observe_with(log.clone())
+        .layer(retries.layer(Server::statuses([503])));
+    for (status, notified) in [(500, 0), (200, 1)] {
+        assert_eq!(client.send(get()).await.unwrap().status(), status);
+        assert_eq!(log.lines().len(), notified);
     }
 }
 
+// trap 49
 #[tokio::test(start_paused = true)]
 async fn backup_ends_at_the_deadline() {
     let backup = Server::by(|_, _| Act::Hang);
     let began = Instant::now();
-    let request = get().with(Deadline::after(ms(250)));
-    assert_eq!(with_backup(Http::new(), 503, &backup)(request).await.status(), 503);
+    let request = post().with(Deadline::after(ms(250)));
+    let error = with_backup(Http::new(), 429, &backup)(request).await.unwrap_err();
+    assert!(error.is::<BackupFailed>(), "{error}");
+    let limit = error.source().unwrap().downcast_ref::<TimedOut>().unwrap();
+    assert_eq!((limit.limit(), limit.after()), (TimeLimit::Deadline, ms(250)));
     assert_eq!((began.elapsed(), backup.cancelled()), (ms(250), 1));
+}
+
+/// A server recognises only the keys that it has seen itself.
+#[tokio::test(start_paused = true)]
+async fn key_sends_no_post_to_the_backup() {
+    let keyed = || post().header("idempotency-key", "one");
+    let permitted = || post().with(CallOptions::new().repeatable(true));
+    for (status, request, backed) in
+        [(503, keyed(), 0), (429, keyed(), 1), (503, permitted(), 1), (503, put(), 1)]
+    {
+        let backup = Server::statuses([200]);
+        with_backup(Http::new(), status, &backup)(request).await.unwrap();
+        assert_eq!(backup.count(), backed, "{status}");
+    }
+}
+
+/// A slow backup does not keep the place of the call that has failed.
+#[tokio::test(start_paused = true)]
+async fn refused_response_ends_before_the_backup() {
+    let guarded = |recorder: &Recorder, server| {
+        ServiceBuilder::new()
+            .map_request(|request: Request<Body>| request.map(ReplayBody::passthrough))
+            .layer(GuardLayer::http(recorder.clone()))
+            .service(server)
+    };
+    let recorder = Recorder::holding();
+    let server = Server::by(|_, _| Act::Answer(answer(503, "a long explanation")));
+    let backup = Server::by(|_, _| Act::from(200).later(ms(1_000)));
+    let backup = guarded(&Recorder::default(), backup);
+    let client = FallbackLayer::backup(backup).layer(guarded(&recorder, server));
+    let call = tokio::spawn(client.send(get()));
+    tokio::time::sleep(ms(10)).await;
+    assert_eq!(recorder.log(), ["admitted", "Unavailable", "Dropped"]);
+    assert_eq!(call.await.unwrap().unwrap().status(), 200);
 }
 
 /// The retry layer ends the call at its deadline, so no time is left for the backup.

@@ -85,12 +85,14 @@ fn one_buffer_notes_its_polls_if_asked() {
     assert_eq!(memory.used(), 0);
 }
 
+type Whole = ReplayBody<Full<Bytes>>;
+
 /// A client need not poll an empty body, but it asks for the length or the end before it sends the request.
 // trap 48
 #[test]
 fn empty_body_notes_a_look_at_it_if_asked() {
     let limits = ReplayLimits::default();
-    let looks: [fn(&mut Pin<Box<ReplayBody<Full<Bytes>>>>); 3] = [
+    let looks: [fn(&mut Pin<Box<Whole>>); 3] = [
         |first| assert!(first.is_end_stream()),
         |first| assert_eq!(first.size_hint().exact(), Some(0)),
         |first| assert_eq!(read_all(first), [Seen::End]),

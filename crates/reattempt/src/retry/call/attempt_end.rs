@@ -15,7 +15,7 @@ use crate::call::progress::Progress;
 use crate::call::progress::{FailedAttempt, Granted};
 use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, NestedMarker, Replay, Saved, not_sent};
+use crate::protocol::{ClassifyOutcome, NestedMarker, Replay, Saved};
 use crate::retry::preparation::Bounds;
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
@@ -109,10 +109,7 @@ where
         let protocol = &self.shared.policy.settings.protocol;
         let options = self.context.options.as_ref();
         let outcome = result.as_ref().map_err(M::view);
-        let classification = match protocol.refusal(outcome) {
-            Some(_) => not_sent(),
-            None => protocol.classify_outcome(outcome, options, self.kept.as_ref()),
-        };
+        let classification = protocol.classify_outcome(outcome, options, self.kept.as_ref());
         match classification.verdict.failure() {
             None if classification.verdict == Verdict::Success => {
                 ControlFlow::Break(StopReason::Succeeded)

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::error::Error;
+use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -25,7 +26,8 @@ use tower::{Layer, Service, service_fn};
 
 use crate::calls::support::{With, ms};
 use crate::grpc::support::{
-    Answer, Server, Step, call, call_within, ends_with, policy, status, streaming, trailers_only,
+    Answer, Lost, Server, Step, call, call_within, ends_with, lost, policy, status, streaming,
+    trailers_only,
 };
 
 type Call = Request<Body>;
@@ -268,4 +270,39 @@ async fn head_ends_the_keeping_of_the_body() {
         frame.unwrap();
         assert_eq!(memory.used(), 0);
     }
+}
+
+/// The backup may have carried the call out, so its outcome is the call's, and no proof for a retry layer around both.
+// trap 49
+#[tokio::test(start_paused = true)]
+async fn outcome_of_a_grpc_backup_is_no_proof() {
+    let answers: [fn() -> Result<Answer, Lost>; 3] = [
+        || Ok(unavailable()),
+        || Err(lost(io::Error::from(ErrorKind::ConnectionReset))),
+        || Err(lost(io::Error::from(ErrorKind::ConnectionRefused))),
+    ];
+    for (answer, options, attempts) in answers
+        .into_iter()
+        .flat_map(|answer| [(answer, CallOptions::new(), 1), (answer, repeatable(), 3)])
+    {
+        let server = Server::at_once(|_| unavailable());
+        let backup = Server::by(move |_| (0, answer()));
+        let below = FallbackLayer::grpc_backup(backup.clone()).layer(server.clone());
+        let client = RetryLayer::new(policy(0).boxed_errors()).layer(below);
+        let answer = client.send(call().with(options)).await;
+        assert_eq!((server.count(), backup.count()), (attempts, attempts), "{answer:?}");
+    }
+}
+
+// trap 49
+#[tokio::test(start_paused = true)]
+async fn grpc_backup_ends_at_the_deadline() {
+    let server = Server::at_once(|_| unavailable());
+    let backup = Server::by(|_| (60_000, Ok(unavailable())));
+    let client = FallbackLayer::grpc_backup(backup).layer(server);
+    let began = Instant::now();
+    let call = call().with(Deadline::after(ms(300))).with(repeatable());
+    let error = client.send(call).await.unwrap_err();
+    assert_eq!(began.elapsed(), ms(300));
+    assert_eq!(tonic::Status::from_error(error).code(), tonic::Code::DeadlineExceeded);
 }

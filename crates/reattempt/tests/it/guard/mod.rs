@@ -3,6 +3,7 @@
 mod auto_traits;
 mod bodies;
 mod breaker;
+mod earlier_hop;
 mod ending;
 #[cfg(feature = "tonic")]
 mod grpc;

@@ -1,4 +1,4 @@
-//! The failure that a fallback replaces, and the mark of its response.
+//! The failure that a fallback replaces, the mark of its response, and the error of its backup.
 
 use std::error::Error;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::call::report::Report;
 /// The outcome of a call that has failed for good.
 ///
 /// Its texts have no header values, and no query of a URL, because these may be credentials.
-pub struct Failed(pub(super) Result<Parts, BoxError>);
+pub struct Failed(pub(crate) Result<Parts, BoxError>);
 
 impl Failed {
     /// Returns the head of the last response, or the error.
@@ -49,7 +49,10 @@ impl fmt::Debug for Failed {
     }
 }
 
-/// The mark in the extensions of a fallback's response. It contains the call's own outcome.
+/// The mark in the extensions of a fallback's response, or of a backup's response. It contains the call's own outcome.
+///
+/// A response with this mark proves nothing about the request: a retry layer or another fallback around this one does
+/// not send a request again that must not be processed twice, whatever the status.
 ///
 /// ```
 /// use http::Response;
@@ -62,11 +65,46 @@ impl fmt::Debug for Failed {
 /// }
 /// ```
 #[derive(Debug, Clone)]
-pub struct FellBack(pub(super) Arc<Failed>);
+pub struct FellBack(pub(crate) Arc<Failed>);
 
 impl FellBack {
     /// Returns the call's own outcome.
     pub fn failed(&self) -> &Failed {
         &self.0
+    }
+}
+
+/// The error of a call whose backup has failed without a response. It contains the call's own outcome.
+///
+/// Its source is the backup's error. It proves nothing about the request, like a [`FellBack`] response. The texts have
+/// no credentials.
+pub struct BackupFailed {
+    pub(crate) failed: Failed,
+    pub(crate) source: BoxError,
+}
+
+impl BackupFailed {
+    /// Returns the call's own outcome.
+    pub fn failed(&self) -> &Failed {
+        &self.failed
+    }
+}
+
+impl fmt::Display for BackupFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the backup failed after {}", self.failed)
+    }
+}
+
+impl fmt::Debug for BackupFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("BackupFailed");
+        fields.field("failed", &self.failed).field("source", &Redacted(&self.source)).finish()
+    }
+}
+
+impl Error for BackupFailed {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.source)
     }
 }
